@@ -55,7 +55,7 @@ std::multimap<std::string, record> records_of(char const* name) {
 }
 
 /// A value for each arc, so that a cut counts what each arc costs.
-cleave::dense value_per_arc(cleave::cost_dag const& d, cleave::dag_snapshot const& s) {
+cleave::snapshot_arrays value_per_arc(cleave::cost_dag const& d, cleave::dag_snapshot const& s) {
   using index = std::uint32_t;
   struct arc {
     index from, to;
@@ -66,7 +66,7 @@ cleave::dense value_per_arc(cleave::cost_dag const& d, cleave::dag_snapshot cons
     arcs.push_back({static_cast<index>(s.position[a.from]), static_cast<index>(s.position[a.to]), a.cost});
   std::sort(arcs.begin(), arcs.end(),
             [](arc const& a, arc const& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
-  cleave::dense g;
+  cleave::snapshot_arrays g;
   g.weight = s.graph.weight;
   std::vector<std::vector<index>> read(d.nodes());
   for (index n = 0, v = 0; n < d.nodes(); ++n) {

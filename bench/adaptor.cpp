@@ -80,13 +80,13 @@ plain by_hand(ir const& p) {
 std::uint64_t kahn(cleave::unit_graph<std::uint32_t> const& units) {
   std::vector<std::uint32_t> missing(units.size()), queue;
   for (std::size_t u = 0; u < units.size(); ++u)
-    for (auto const user : units.needed_by[u]) ++missing[user];
+    for (auto const user : units.successors[u]) ++missing[user];
   for (std::uint32_t u = 0; u < units.size(); ++u)
     if (missing[u] == 0) queue.push_back(u);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     sum = sum * 31 + queue[i];
-    for (auto const user : units.needed_by[queue[i]])
+    for (auto const user : units.successors[queue[i]])
       if (--missing[user] == 0) queue.push_back(user);
   }
   return sum;
@@ -107,7 +107,7 @@ std::uint64_t kahn(plain const& g) {
   return sum;
 }
 
-double longest(cleave::dense const& s) {
+double longest(cleave::snapshot_arrays const& s) {
   std::vector<double> finish(s.nodes());
   double most = 0;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
@@ -129,7 +129,7 @@ double longest(plain const& g) {
   return most;
 }
 
-std::uint64_t sent(cleave::dense const& s, std::vector<std::uint8_t> const& part) {
+std::uint64_t sent(cleave::snapshot_arrays const& s, std::vector<std::uint8_t> const& part) {
   std::uint64_t count = 0;
   for (std::size_t v = 0; v < s.values(); ++v)
     if (auto const p = s.producer[v]; p != cleave::none<std::uint32_t>)

@@ -88,8 +88,8 @@ void growth() {
     auto const buckets = fill_buckets(m.g, m.parameters);
     auto split = split_at_buckets(m.g, buckets);
     auto const cut = median([&] { split = split_at_buckets(m.g, buckets); });
-    auto found = congruent_pieces(*split.split);
-    auto const alike = median([&] { found = congruent_pieces(*split.split); });
+    auto found = isomorphic_pieces(*split.split);
+    auto const alike = median([&] { found = isomorphic_pieces(*split.split); });
     std::printf("| %zu | %zu | %.2f | %.2f | %.2f | %.2f | %.2f | %zu | %zu | %.0f |\n", parameters,
                 c.nodes.nodes(), count, fill, best, cut, alike, split.split->pieces.size(), found.classes,
                 fill * 1e6 / static_cast<double>(c.nodes.nodes()));

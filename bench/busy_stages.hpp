@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "cleave/core/transport.hpp"
+#include "cleave/core/dataflow.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/ports.hpp"
@@ -60,8 +60,8 @@ class busy_stages {
   double forward_, backward_, owed_ = 0;
 };
 
-inline transport chain_transport(placement const& p) {
-  transport t{.stages = p.stages(), .edges = {}};
+inline dataflow chain_dataflow(stage_placement const& p) {
+  dataflow t{.stages = p.stages(), .edges = {}};
   auto const last = stage_id{p.stages() - 1};
   t.edges.push_back({the_caller, 0, stage_id{0}, 0});
   for (auto const& e : p.edges) t.edges.push_back({e.from, 0, e.to, 0});
@@ -69,7 +69,7 @@ inline transport chain_transport(placement const& p) {
   return t;
 }
 
-inline run_layouts one_number(transport const& t) {
+inline run_layouts one_number(dataflow const& t) {
   run_layouts l;
   for (auto const& e : t.edges)
     l.edges.push_back(

@@ -22,7 +22,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/formats/graph_files/cost_dag.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/classic/chain_rules.hpp"
 #include "cleave/partition/exact/slice_weights.hpp"
 #include "cleave/partition/model/chain_bounds.hpp"
@@ -41,7 +41,7 @@ std::vector<double> layers(std::size_t count) {
   return weights;
 }
 
-cleave::dense chain_of(std::vector<double> const& weights) {
+cleave::snapshot_arrays chain_of(std::vector<double> const& weights) {
   cleave::cost_dag d;
   d.work = weights;
   for (std::uint32_t n = 1; n < weights.size(); ++n) d.arcs.push_back({n - 1, n, 1});

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cleave/formats/graph_files/cost_dag.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
 /// Graphs with costs, as the benches of partition algorithms use them.
@@ -15,7 +15,7 @@ namespace bench {
 /// What is to be balanced, and how.
 struct instance {
   std::string name;
-  cleave::dense graph;
+  cleave::snapshot_arrays graph;
   cleave::balance_options options;
   std::vector<std::size_t> position;  ///< of a node of the source: its position in the graph
 };

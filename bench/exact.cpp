@@ -45,7 +45,7 @@ char const* name_of(cleave::bound_proof by) {
       return "pigeonhole";
     case cleave::bound_proof::least_with:
       return "least with";
-    case cleave::bound_proof::backbone:
+    case cleave::bound_proof::dominator_chain:
       return "backbone";
     case cleave::bound_proof::branches:
       return "branches";
@@ -78,7 +78,7 @@ class table {
       quick_seconds =
           bench::seconds([&] { quick = cleave::certify(x.graph, k, o.balance, slices.bottleneck); });
     cleave::exact_partition p;
-    double const seconds = bench::seconds([&] { p = cleave::balance_exactly(x.graph, k, o); });
+    double const seconds = bench::seconds([&] { p = cleave::partition_exact(x.graph, k, o); });
     std::string others;
     if (known) {
       char text[160];
@@ -115,7 +115,7 @@ void run_workload(table& t, fs::path const& path) {
   t.print(w, w.devices, o, "", nullptr);
   o.spare.emplace_back().weight = w.host_weight;
   o.devices = cleave::device_order::any;
-  o.loose = cleave::loose_nodes::mirrored;  // as the published search does
+  o.loose = cleave::unrestricted_nodes::mirrored;  // as the published search does
   auto const known = workload_records.find(name);
   t.print(w, w.devices, o, " + CPU", known == workload_records.end() ? nullptr : &known->second);
 }

@@ -98,7 +98,7 @@ int main(int count, char** words) {
       });
     });
     auto const p = cleave::make_module_pipe(g);
-    cleave::dense const& s = p.program.s;
+    cleave::snapshot_arrays const& s = p.program.s;
     auto const relays = bench::repeat(5, [&] {
       return bench::seconds([&] {
         auto const q = cleave::relayed(s, p.plan, cleave::routes_of(s, p.plan, {.beyond = {0, 3}}));

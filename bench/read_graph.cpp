@@ -34,7 +34,7 @@ size read(std::string text, graph_format format) {
     return {d.nodes(), d.arcs.size()};
   }
   auto const g = read_graph_text(std::move(text), format);
-  return {g.view().nodes(), g.view().arcs() / 2};
+  return {g.view().nodes(), g.view().directed_edges() / 2};
 }
 
 void row(char const* format_name, std::string const& name, std::string const& text, graph_format format) {

@@ -34,7 +34,7 @@ using busy = busy_stages<host_device>;
 /// Seconds of a step, the spread of `runs`.
 spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
                     std::uint64_t& actions) {
-  auto const t = chain_transport(s.place);
+  auto const t = chain_dataflow(s.place);
   program_options const options;  // by name: g++ 12 warns of it as a temporary
   step_plan const plan(s, t, one_number(t), options);
   actions = count_actions(plan.order());

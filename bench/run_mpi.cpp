@@ -28,7 +28,7 @@ using busy = bench::busy_stages<cleave::mpi::device>;
 /// Seconds of a step on the rank that takes longest, the spread of `runs`.
 bench::spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
                            cleave::mpi::sends sends, std::uint64_t& actions) {
-  auto const t = bench::chain_transport(s.place);
+  auto const t = bench::chain_dataflow(s.place);
   program_options const options;
   step_plan const plan(s, t, bench::one_number(t), options);
   actions = count_actions(plan.order());

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cleave/backward/backward_phases.hpp"
+#include "cleave/backward/min_saved_activations.hpp"
 #include "cleave/backward/recompute_hints.hpp"
-#include "cleave/backward/smallest_stash.hpp"
 #include "cleave/backward/weight_cut.hpp"
 #include "measure.hpp"
 
@@ -24,8 +24,8 @@ constexpr std::size_t mib = 1 << 20;
 /// The backward pass of a row of layers `x + product(relu(product(x, w1) + b1), w2)`: ten nodes each. Every
 /// `shared`-th layer has its first weight from the layer before; 0 = none. What arrives at a product has 32
 /// MiB, a weight 8 MiB; a product costs 8, all else 1.
-dense_backward layers(std::uint32_t count, std::uint32_t shared) {
-  dense_backward g;
+backward_arrays layers(std::uint32_t count, std::uint32_t shared) {
+  backward_arrays g;
   std::uint32_t weight = 0;
   auto const edge = [&](std::uint32_t to, double cost) {
     g.next.add({to});
@@ -72,10 +72,10 @@ void growth() {
       auto const groups = weight_cut_of(g).groups.size();
       auto const cut = milliseconds([&] { weight_cut_of(g); });
       auto const phases = milliseconds([&] { backward_phases_of(g); });
-      auto const stash = milliseconds([&] { smallest_stash(g, {.bytes_per_cost = 1.0 * mib}); });
+      auto const saved = milliseconds([&] { min_saved_activations(g, {.bytes_per_cost = 1.0 * mib}); });
       auto const hints = milliseconds([&] { recompute_hints(g, rule); });
       std::printf("| %zu | %s | %zu | %.2f | %.2f | %.2f | %.2f | %.0f |\n", g.nodes(),
-                  shared == 0 ? "none" : "every fourth", groups, cut, phases, stash, hints,
+                  shared == 0 ? "none" : "every fourth", groups, cut, phases, saved, hints,
                   cut * 1e6 / static_cast<double>(g.nodes()));
     }
 }
@@ -89,12 +89,12 @@ void savings() {
     std::printf("| %s | %.1f | %.1f |\n", what, static_cast<double>(bytes) / mib / 12, cost / 12);
   };
   row("by the rule", backward_phases_of(g).bytes, 0);
-  for (auto const& [what, o] : std::vector<std::pair<char const*, stash_options>>{
-           {"smallest, at least 4 MiB for a cost of 1", {stash_reach::early, 4.0 * mib}},
-           {"smallest, at any price", {stash_reach::early}},
-           {"the same, or made again, at least 4 MiB", {stash_reach::both, 4.0 * mib}},
+  for (auto const& [what, o] : std::vector<std::pair<char const*, saved_options>>{
+           {"smallest, at least 4 MiB for a cost of 1", {saved_reach::early, 4.0 * mib}},
+           {"smallest, at any price", {saved_reach::early}},
+           {"the same, or made again, at least 4 MiB", {saved_reach::both, 4.0 * mib}},
        }) {
-    auto const c = smallest_stash(g, o);
+    auto const c = min_saved_activations(g, o);
     row(what, c.bytes, c.cost);
   }
   auto const hints = recompute_hints(g, edge_phases_of(g), {.least_worth = 4.0 * mib});

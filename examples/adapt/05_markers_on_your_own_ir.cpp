@@ -72,7 +72,7 @@ int main() {
               << idle.asked_by << ")\n";
 
   // [relay]
-  cleave::dense const& flat = s;
+  cleave::snapshot_arrays const& flat = s;
   auto const routes = routes_of(flat, pipe, {.next = {1, 1}, .beyond = {1, 3}});
   auto const chained = relayed(flat, pipe, routes);
   // [relay]

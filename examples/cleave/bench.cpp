@@ -184,7 +184,7 @@ void keep_parts(bench_options const& o, bench_row const& row, run_outcome const&
       fs::path(o.part_folder) /
       (row.instance + "." + row.algorithm + ".k" + std::to_string(row.parts) + ".eps" + csv_number(row.eps) +
        ".seed" + std::to_string(row.seed) + ".threads" + std::to_string(row.threads) + ".part");
-  if (!o.overwrite) demand_own(file, {.what = file_use::kind::written, .form = part_list_form});
+  if (!o.overwrite) require_own(file, {.what = file_use::kind::written, .form = part_list_form});
   write_file({file, part_list_form}, cleave::write_part_file(partition_of(run, row.parts)));
 }
 
@@ -246,7 +246,7 @@ int bench(std::span<std::string const> words) {
   std::set<fs::path> graphs;
   for (auto const& i : instances)
     if (!i.path.empty()) graphs.insert(i.path);
-  typed.demand_kept(graphs);
+  typed.require_kept(graphs);
   if (o.append && o.overwrite) throw usage_error("--append goes on with a table, --overwrite begins it anew");
   if (!o.part_folder.empty()) make_folder(o.part_folder);
 

@@ -29,7 +29,7 @@ struct bench_task {
   std::uint32_t threads = 1;
 
   std::size_t nodes() const { return dag != nullptr ? dag->file.nodes() : graph.nodes(); }
-  std::size_t edges() const { return dag != nullptr ? dag->file.arcs.size() : graph.arcs() / 2; }
+  std::size_t edges() const { return dag != nullptr ? dag->file.arcs.size() : graph.directed_edges() / 2; }
 };
 
 struct bench_answer {

@@ -27,7 +27,7 @@ inline cleave::balance_options seeded(bench_task const& task) {
   return limits;
 }
 
-/// `balance_exactly`.
+/// `partition_exact`.
 std::function<bench_answer()> exact_answer(bench_task const& task);
 
 }  // namespace tool

@@ -11,7 +11,7 @@ namespace tool {
 std::function<bench_answer()> exact_answer(bench_task const& task) {
   cleave::exact_balance_options const options{.balance = seeded(task), .most_steps = 1'000'000'000};
   return [task, options] {
-    auto const p = cleave::balance_exactly(task.dag->snapshot.graph, task.parts, options);
+    auto const p = cleave::partition_exact(task.dag->snapshot.graph, task.parts, options);
     return bench_answer{.part_of = in_file_order(p, task.dag->snapshot.position),
                         .claimed_bottleneck = p.bottleneck,
                         .bound = p.bound};

@@ -60,12 +60,12 @@ int demo(std::span<std::string const> words) {
   auto const path = find_model(typed.operands);
   auto const folder = demo_folder(out, model_name(path));
   if (out.empty()) typed.files.push_back({"the demo", folder, {.what = file_use::kind::folder, .has = has}});
-  typed.demand_kept({path});
-  demand_own_report(folder, typed);
+  typed.require_kept({path});
+  require_own_report(folder, typed);
 
   progress const doing;
   auto const m = read_model(path, types, doing);
-  demand_external_kept(m, typed);
+  require_external_kept(m, typed);
   doing.clear();
   print(bold("1  " + cleave::printable(path.filename().string())) + "\n" + description_of(m));
 

@@ -14,9 +14,9 @@ inline fs::path demo_folder(std::string const& typed, std::string const& name) {
 }
 
 /// \throws cleave::error where the report of a demo would replace what is none
-inline void demand_own_report(fs::path const& folder, typed_words const& typed) {
+inline void require_own_report(fs::path const& folder, typed_words const& typed) {
   if (!typed.overwrite)
-    demand_own(folder / "report.html", {.what = file_use::kind::written, .is_own = is_own_page});
+    require_own(folder / "report.html", {.what = file_use::kind::written, .is_own = is_own_page});
 }
 
 }  // namespace tool

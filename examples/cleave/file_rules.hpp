@@ -76,7 +76,7 @@ inline bool writes_over(typed_file const& output, typed_file const& other) {
 }
 
 /// \throws cleave::error where one output is an input or another output
-inline void demand_apart(std::vector<typed_file> const& files) {
+inline void require_apart(std::vector<typed_file> const& files) {
   for (auto const& output : files)
     for (auto const& other : files) {
       if (&output == &other || !output.use.is_output() || !writes_over(output, other)) continue;
@@ -89,7 +89,7 @@ inline void demand_apart(std::vector<typed_file> const& files) {
 }
 
 /// \throws cleave::error where a file is there that cleave has not written for such a use
-inline void demand_own(fs::path const& path, file_use const& use) {
+inline void require_own(fs::path const& path, file_use const& use) {
   std::error_code missing;
   if (!fs::exists(path, missing) || is_stream(path)) return;
   auto const text = read_text(path);

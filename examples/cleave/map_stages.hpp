@@ -24,7 +24,7 @@ namespace tool {
 struct map_options {
   output_file file;
   std::string schedule;
-  std::optional<cleave::placement> place;  ///< what the schedule says
+  std::optional<cleave::stage_placement> place;  ///< what the schedule says
 };
 
 inline void add_map_options(command& c, map_options& to) {
@@ -73,7 +73,7 @@ void write_map(map_options const& to, Snapshot const& s, Plan const& p, std::vec
                std::vector<std::string> const& modules, Name value) {
   auto const stages = static_cast<std::uint32_t>(p.stages.size());
   auto const place = to.place      ? *to.place
-                     : stages == 0 ? cleave::placement{}
+                     : stages == 0 ? cleave::stage_placement{}
                                    : cleave::loop_placement(stages);
   cleave::stage_map map{place.ranks, {}};
   if (place.stages() != stages)

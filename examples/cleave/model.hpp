@@ -122,14 +122,14 @@ inline model read_model(fs::path const& path, cleave::onnx::type_options const& 
 }
 
 /// \throws cleave::error where a file of the model's weights would be written over
-inline void demand_external_kept(model const& m, typed_words& typed) {
+inline void require_external_kept(model const& m, typed_words& typed) {
   auto const folder = m.path.has_parent_path() ? m.path.parent_path() : fs::path(".");
   std::set<fs::path> read;
   for (auto const& t : m.proto->graph().initializer())
     if (t.data_location() == ::onnx::TensorProto::EXTERNAL)
       for (auto const& entry : t.external_data())
         if (entry.key() == "location") read.insert(folder / entry.value());
-  typed.demand_kept(read);
+  typed.require_kept(read);
 }
 
 /// What new stages may replace.

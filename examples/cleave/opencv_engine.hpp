@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cleave/adapt/onnx/own_process.hpp>
 #include <cleave/run/forward/forward.hpp>
-#include <cleave/split/transport.hpp>
+#include <cleave/split/dataflow.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,7 +50,7 @@ class opencv_net {
 /// A model and its stages, loaded into OpenCV and run once. \throws cv::Exception where it cannot.
 class opencv_run {
  public:
-  explicit opencv_run(job const& j) : j_(j), transport_(transport_of(snapshot(), j.stages.stages.plan())) {
+  explicit opencv_run(job const& j) : j_(j), transport_(dataflow_of(snapshot(), j.stages.stages.plan())) {
     cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
     cv::setNumThreads(1);
     for (auto const& f : j.fills)

@@ -131,9 +131,9 @@ struct typed_words {
 
   /// Counts files that nobody has typed among those that are read. \throws cleave::error where one would be
   /// written over
-  void demand_kept(std::set<fs::path> const& more) {
+  void require_kept(std::set<fs::path> const& more) {
     for (auto const& file : more) files.push_back({"", file, {file_use::kind::read}});
-    demand_apart(files);
+    require_apart(files);
   }
 };
 
@@ -187,9 +187,9 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
       throw usage_error(name + " takes " + o->wants + ", not '" + cleave::printable(value) + "'");
     add_file(o->name.empty() ? o->short_name : o->name, value, o->file);
   }
-  demand_apart(typed.files);
+  require_apart(typed.files);
   for (auto const& f : typed.files)
-    if (f.use.what == file_use::kind::written && !typed.overwrite) demand_own(f.path, f.use);
+    if (f.use.what == file_use::kind::written && !typed.overwrite) require_own(f.path, f.use);
   return typed;
 }
 

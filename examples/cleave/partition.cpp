@@ -32,9 +32,9 @@ int cut_graph(partition_task const& task) {
   auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, task.reading);
   auto const view = g.view();
   clock.has_read();
-  demand_parts(task, task.parts, view.nodes());
+  require_parts(task, task.parts, view.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes(), "node") + ", " +
-              plural(view.arcs() / 2, "edge") + "\n";
+              plural(view.directed_edges() / 2, "edge") + "\n";
   cleave::partition p;
   std::string took;
   if (task.verify.empty()) {

@@ -44,8 +44,8 @@ cleave::acyclic_options options_of(partition_task const& task, cleave::dag_snaps
 }
 
 /// What parts are, counted from the file and the parts alone.
-std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p, cleave::dag_verdict const& v,
-                     std::optional<double> bound) {
+std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p,
+                     cleave::dag_partition_report const& v, std::optional<double> bound) {
   certificate const proof{.objective = objective_of(d.arc_price()),
                           .bottleneck = v.bottleneck,
                           .bound = bound,
@@ -62,9 +62,9 @@ std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p, clea
   auto const above = total > 0 ? heaviest * p.parts / total - 1 : 0;
   text += fact("imbalance", cleave::fixed_text(100 * above, 2) + "\u00a0% of work");
   for (auto const& f : v.findings) text += fact("wrong", cleave::describe(f));
-  for (std::size_t i = 0; i < v.circle.size(); ++i)
-    text += (i == 0 ? "             " : " -> ") + std::to_string(index(v.circle[i])) +
-            (i + 1 == v.circle.size() ? "\n" : "");
+  for (std::size_t i = 0; i < v.cycle.size(); ++i)
+    text += (i == 0 ? "             " : " -> ") + std::to_string(index(v.cycle[i])) +
+            (i + 1 == v.cycle.size() ? "\n" : "");
   return text;
 }
 
@@ -78,7 +78,7 @@ int cut_operations(partition_task const& task) {
   if (task.flops_per_byte && !d.cost_per_byte)
     throw usage_error("--flops-per-byte is for graphs whose files say bytes; in this one arcs have costs");
   clock.has_read();
-  demand_parts(task, task.parts, d.nodes());
+  require_parts(task, task.parts, d.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(d.nodes(), "node") + ", " +
               plural(d.arcs.size(), "arc") + "\n";
   cleave::partition p;

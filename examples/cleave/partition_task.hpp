@@ -74,7 +74,7 @@ inline std::string number_text(std::int64_t x) { return cleave::count_text(stati
 inline std::string number_text(double x) { return cleave::short_text(x); }
 
 /// \throws cleave::infeasible_error where nearly all parts would be empty
-inline void demand_parts(partition_task const& task, std::uint32_t parts, std::size_t nodes) {
+inline void require_parts(partition_task const& task, std::uint32_t parts, std::size_t nodes) {
   if (parts > nodes + 65'536)  // tables of that size would be made for nothing
     throw cleave::infeasible_error(cleave::count_text(parts) + " parts are more than the " +
                                    plural(nodes, "node") + " of " + cleave::printable(task.file, 200) +
@@ -86,7 +86,7 @@ inline cleave::partition read_parts(partition_task const& task, std::size_t node
   auto const text = read_text(task.verify);
   try {
     auto p = cleave::read_part_file(text, nodes, task.parts);
-    demand_parts(task, p.parts, nodes);
+    require_parts(task, p.parts, nodes);
     return p;
   } catch (cleave::graph_file_error const& e) {
     throw cleave::graph_file_error(task.verify, e);

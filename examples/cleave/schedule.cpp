@@ -48,9 +48,9 @@ cleave::schedule_family family_called(std::string const& typed) {
 cleave::schedule schedule_of(cleave::schedule_family family, cleave::schedule_shape const& shape,
                              bool lowered) {
   try {
-    cleave::demand_counts(shape.ranks, shape.stages_per_rank, shape.microbatches);
-    demand_memory(std::uint64_t{lowered ? 8u : 3u} * shape.ranks * shape.stages_per_rank *
-                  shape.microbatches);
+    cleave::require_counts(shape.ranks, shape.stages_per_rank, shape.microbatches);
+    require_memory(std::uint64_t{lowered ? 8u : 3u} * shape.ranks * shape.stages_per_rank *
+                   shape.microbatches);
     auto s = cleave::make_schedule(family, shape);
     return lowered ? cleave::lower(s) : s;
   } catch (cleave::shape_error const& e) {
@@ -102,15 +102,15 @@ int schedule(std::span<std::string const> words) {
     if (output.asked || !output.file.empty() || !timing.costs.empty() || lowered)
       throw usage_error(
           "all schedules are a table on stdout; -o, forms, costs and --lower are for one of them");
-    cleave::demand_counts(p, stages.value_or(2), m);
-    demand_memory(std::uint64_t{3} * p * stages.value_or(2) * m);
+    cleave::require_counts(p, stages.value_or(2), m);
+    require_memory(std::uint64_t{3} * p * stages.value_or(2) * m);
     table_counts const counts{p, stages, m};
     return print(markdown ? schedule_table_markdown(counts, "pictures") : schedule_table_text(counts)), 0;
   }
   auto const family = family_called(operands[0]);
   auto const v = stages.value_or(cleave::stages_per_rank_of(family).value_or(2));
   auto order = schedule_of(family, {p, v, m}, lowered);
-  demand_drawable(order, output);
+  require_drawable(order, output);
   write_run(run_in_time(std::string(name_of(family)), std::move(order), timing), output);
   return 0;
 }

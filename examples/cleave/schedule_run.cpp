@@ -14,7 +14,7 @@
 #include <cleave/draw/schedule_trace.hpp>
 #include <cleave/formats/cost_table.hpp>
 #include <cleave/formats/schedule_json.hpp>
-#include <cleave/graph/joined_sets.hpp>
+#include <cleave/graph/disjoint_sets.hpp>
 #include <cleave/schedule/lower/lower.hpp>
 #include <cleave/schedule/simulate/critical_path.hpp>
 #include <cleave/schedule/simulate/memory_over_time.hpp>
@@ -113,15 +113,15 @@ std::string written(schedule_run const& run, schedule_output const& to) {
 
 }  // namespace
 
-std::uint32_t copies_in(cleave::placement const& place) {
-  cleave::joined_sets<std::uint32_t> sets(place.stages());
+std::uint32_t copies_in(cleave::stage_placement const& place) {
+  cleave::disjoint_sets<std::uint32_t> sets(place.stages());
   for (auto const& e : place.edges) sets.join(index(e.from), index(e.to));
   std::uint32_t copies = 0;
   for (std::uint32_t s = 0; s < place.stages(); ++s) copies += sets[s] == s;
   return copies;
 }
 
-cleave::stage_cost common_cost(cleave::placement const& place) {
+cleave::stage_cost common_cost(cleave::stage_placement const& place) {
   double const share = static_cast<double>(place.ranks) * copies_in(place) / std::max(1u, place.stages());
   return {share, 2 * share, share, share, share};
 }
@@ -129,11 +129,12 @@ cleave::stage_cost common_cost(cleave::placement const& place) {
 void add_time_options(command& c, time_options& to) {
   c.options.push_back(
       file_to_read("--costs", "FILE", "times, bytes and links, as docs/schedules.md says", to.costs));
-  c.options.push_back({"", "--hop", "TIME", "a time from 0 to 1e100", "of every message between ranks (0)",
-                       [&to](auto text) { return read_number(text, to.hop.emplace(), 0.0, 1e100); }});
+  c.options.push_back(
+      {"", "--hop", "TIME", "a time from 0 to 1e100", "of every message between ranks (0)",
+       [&to](auto text) { return read_number(text, to.base_latency.emplace(), 0.0, 1e100); }});
   c.options.push_back(flag("--overlap", "a compound takes the time of its longest part", to.overlap));
   c.options.push_back({"", "--jitter", "SHARE", "a share from 0 to 1", "by which times vary at most (0)",
-                       [&to](auto text) { return read_number(text, to.jitter, 0.0, 1.0); }});
+                       [&to](auto text) { return read_number(text, to.noise, 0.0, 1.0); }});
   c.options.push_back({"", "--seed", "N", "a whole number", "of the jitter (0)", [&to](auto text) {
                          return read_number(text, to.seed, std::uint64_t{0}, ~std::uint64_t{0});
                        }});
@@ -146,9 +147,9 @@ schedule_run run_in_time(std::string const& name, cleave::schedule order, time_o
     if (costs.unit.empty()) costs.unit = common_unit;
   }
   auto timing = cleave::simulate_options_of(costs, order.place);
-  if (options.hop) timing.hop = *options.hop;
+  if (options.base_latency) timing.base_latency = *options.base_latency;
   if (options.overlap) timing.compounds = cleave::compound_time::longest_part;
-  timing.jitter = options.jitter;
+  timing.noise = options.noise;
   timing.seed = options.seed;
   auto times = cleave::simulate(order, timing);
   bool const in_bytes = !costs.bytes.stages.empty();
@@ -197,7 +198,7 @@ void write_run(schedule_run const& run, schedule_output const& to) {
   print("  " + shown(to.file.path) + "\n");
 }
 
-void demand_drawable(cleave::schedule const& order, schedule_output const& to) {
+void require_drawable(cleave::schedule const& order, schedule_output const& to) {
   std::size_t actions = 0;
   for (auto const& row : order.ranks) actions += row.size();
   bool const picture = to.asked == schedule_output::form::svg || to.asked == schedule_output::form::html;
@@ -206,7 +207,7 @@ void demand_drawable(cleave::schedule const& order, schedule_output const& to) {
                       std::to_string(most_bars) + " is the most, or take --csv, --json or --trace");
 }
 
-void demand_memory(std::uint64_t actions) {
+void require_memory(std::uint64_t actions) {
   constexpr std::uint64_t bytes_each = 400;  // in the lists, in time and as text
   auto const pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
   if (pages <= 0 || page <= 0) return;

@@ -19,17 +19,17 @@ namespace tool {
 inline constexpr char common_unit[] = "F";
 
 /// How often the stages are there: the groups of stages that edges join.
-std::uint32_t copies_in(cleave::placement const& place);
+std::uint32_t copies_in(cleave::stage_placement const& place);
 
 /// What a stage takes in that unit; the mean, where ranks have unlike numbers of stages.
-cleave::stage_cost common_cost(cleave::placement const& place);
+cleave::stage_cost common_cost(cleave::stage_placement const& place);
 
 /// What a schedule is put in time with.
 struct time_options {
   std::string costs;  ///< a file, or none
-  std::optional<double> hop;
+  std::optional<double> base_latency;
   bool overlap = false;
-  double jitter = 0;
+  double noise = 0;
   std::uint64_t seed = 0;
 };
 void add_time_options(command& c, time_options& to);
@@ -63,8 +63,8 @@ void add_output_options(command& c, schedule_output& to);
 void write_run(schedule_run const& run, schedule_output const& to);
 
 /// Refuses a picture of too much. \throws usage_error
-void demand_drawable(cleave::schedule const& order, schedule_output const& to);
+void require_drawable(cleave::schedule const& order, schedule_output const& to);
 /// Refuses what this machine has no memory for. \throws usage_error
-void demand_memory(std::uint64_t actions);
+void require_memory(std::uint64_t actions);
 
 }  // namespace tool

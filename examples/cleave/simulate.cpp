@@ -35,8 +35,8 @@ int simulate(std::span<std::string const> words) {
     throw cleave::infeasible_error(place_text(file, place_of(file.order, *f)) + ": " +
                                    std::string(code_of(f->what)) + ": " + sentence_of(*f) +
                                    "; cleave verify says more");
-  demand_memory(count_actions(file.order));
-  demand_drawable(file.order, output);
+  require_memory(count_actions(file.order));
+  require_drawable(file.order, output);
   write_run(run_in_time(file.path.stem().string(), std::move(file.order), timing), output);
   return 0;
 }

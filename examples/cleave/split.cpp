@@ -71,7 +71,7 @@ int split(std::span<std::string const> words) {
 
   progress const doing;
   auto const m = read_model(path, types, doing);
-  demand_external_kept(m, typed);
+  require_external_kept(m, typed);
   auto const cut = cut_model(m, options, doing);
   std::vector<fs::path> files;
   if (!out.empty()) {

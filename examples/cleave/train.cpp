@@ -43,8 +43,8 @@ std::string table_of(cleave::quotient const& cut) {
 }
 
 /// What no training in stages may have: the loss or a gradient is another than that of the whole.
-void demand_equal(gpt const& model, std::vector<staged_training> const& staged,
-                  std::vector<training_difference> const& differences) {
+void require_equal(gpt const& model, std::vector<staged_training> const& staged,
+                   std::vector<training_difference> const& differences) {
   for (std::size_t i = 0; i < staged.size(); ++i) {
     auto const& d = differences[i];
     if (d.within(most_difference)) continue;
@@ -88,7 +88,7 @@ int train(std::span<std::string const> words) {
   if (!typed.operands.empty())
     throw usage_error("demo train takes no model, not " + cleave::printable(typed.operands.front()));
   auto const folder = demo_folder(out, "train");
-  demand_own_report(folder, typed);
+  require_own_report(folder, typed);
 
   lesson const read(text);
   gpt_size const size{read.vocabulary()};
@@ -143,7 +143,7 @@ int train(std::span<std::string const> words) {
   make_folder(folder, "say with --out where to write");
   write_page({folder / "report.html"}, write_training_report(report));
   print("  " + shown(folder / "report.html") + "\n");
-  demand_equal(model, report.staged, report.differences);
+  require_equal(model, report.staged, report.differences);
   return 0;
 }
 

@@ -90,7 +90,7 @@ inline staged_training train_pipe(std::string how, gpt const& model, cleave::mod
   auto const wiring = cleave::testing::wiring_of(pipe, model.state, parts);
   cleave::testing::toy_pipeline run(pipe, wiring, model.state, {parts},
                                     order_of(wiring.moves.stages, t.microbatches));
-  std::vector<cleave::transport::edge> sent;
+  std::vector<cleave::dataflow::edge> sent;
   for (std::size_t e = 0; e < wiring.moves.edges.size(); ++e)
     if (wiring.layouts.edges[e].gradient == cleave::gradient_use::wanted)
       sent.push_back(wiring.moves.edges[e]);

@@ -14,7 +14,7 @@
 #include <cleave/formats/units.hpp>
 #include <cleave/schedule/lower/lower.hpp>
 #include <cleave/schedule/verify/deadlock.hpp>
-#include <cleave/schedule/verify/repair_order.hpp>
+#include <cleave/schedule/verify/fix_deadlock.hpp>
 #include <cleave/schedule/verify/verify.hpp>
 #include <span>
 #include <string>
@@ -76,7 +76,7 @@ verdict verdict_on(schedule_file const& file, cleave::verify_options const& opti
       v.notes.push_back("the largest microbatch is that of '" + action_text(*largest) + "'");
   if (v.faults.empty())
     for (auto const& [name, kind] : transports)
-      v.transports.emplace_back(name, transport_verdict(file.order, kind));
+      v.transports.emplace_back(name, deadlock_verdict(file.order, kind));
   return v;
 }
 
@@ -132,7 +132,7 @@ std::string repair(schedule_file const& file, verdict const& v, cleave::verify_o
       throw cleave::infeasible_error(place_text(file, place_of(file.order, f)) + ": " +
                                      std::string(code_of(f.what)) + ": " + sentence_of(f) +
                                      "; only the order of messages is repaired, mend this first");
-  auto const repaired = find_repair(file.order, {options.delivery, options.buffers, options.groups});
+  auto const repaired = find_deadlock_fix(file.order, {options.delivery, options.buffers, options.groups});
   if (!repaired) throw cleave::infeasible_error("no order of these actions finishes");
   write_schedule_file(to, repaired->order);
   std::string text;
@@ -141,7 +141,7 @@ std::string repair(schedule_file const& file, verdict const& v, cleave::verify_o
 }
 
 /// \throws cleave::error where a file is no stage map, cleave::infeasible_error where it has stages elsewhere
-void demand_same_places(fs::path const& map_file, schedule_file const& file) {
+void require_same_places(fs::path const& map_file, schedule_file const& file) {
   auto const name = cleave::printable(map_file.string(), 200);
   cleave::stage_map map;
   try {
@@ -199,7 +199,7 @@ int verify(std::span<std::string const> words) {
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   auto const file = read_schedule(only_schedule(read_options(c, words).operands), counts);
 
-  if (!map.empty()) demand_same_places(map, file);
+  if (!map.empty()) require_same_places(map, file);
   options.passes = cleave::passes_of(file.order);
   auto const v = verdict_on(file, options);
   if (!repaired.empty()) return print(repair(file, v, options, repaired)), 0;

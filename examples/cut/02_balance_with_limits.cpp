@@ -49,9 +49,9 @@ int main() {
   show("the first is twice as fast", {.speed = {2, 1, 1, 1}});
   show("layers 3 to 8 together", {.together = {{3, 4, 5, 6, 7, 8}}});
 
-  std::vector<cleave::part_id> pinned(16, cleave::no_part);
-  pinned[1] = cleave::part_id{1};
-  show("layer 1 on the second device", {.pinned = pinned});
+  std::vector<cleave::part_id> fixed(16, cleave::no_part);
+  fixed[1] = cleave::part_id{1};
+  show("layer 1 on the second device", {.fixed = fixed});
   show("4 GiB each", {.memory = 4_GiB});
 }
 

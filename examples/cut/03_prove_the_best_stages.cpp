@@ -38,7 +38,7 @@ int main() {
   // [certify]
 
   // [exact]
-  auto const best = cleave::balance_exactly(towers{}, 3, {.balance = slices, .seconds = 10});
+  auto const best = cleave::partition_exact(towers{}, 3, {.balance = slices, .seconds = 10});
   std::cout << "the best stages: " << best.bottleneck << (best.proved ? ", proved" : best.unproved) << '\n';
   // [exact]
 
@@ -47,7 +47,7 @@ int main() {
   with_host.balance.empty = cleave::empty_parts::allowed;
   auto& host = with_host.spare.emplace_back();  // eight times as slow, and it pays for no transfers
   for (int const n : towers{}.nodes()) host.weight.push_back(8 * towers{}.weight(n));
-  auto const helped = cleave::balance_exactly(towers{}, 2, with_host);
+  auto const helped = cleave::partition_exact(towers{}, 2, with_host);
   std::cout << "on two devices and a host: " << helped.bottleneck << ", in " << helped.parts << " stages\n";
   // [spare]
 }

@@ -80,7 +80,7 @@ int main() {
   auto const cut = cleave::split_at_buckets(g, parameters, {.caps = {.cap = 8_MiB}});
   std::cout << cleave::bucket_table(report_of(cut.buckets)) << '\n';
 
-  auto const alike = cleave::congruent_pieces(*cut.split, by_class());
+  auto const alike = cleave::isomorphic_pieces(*cut.split, by_class());
   auto const compile = [](cleave::compile_request<long> const& piece) {
     std::cout << "compiling " << piece.path << '\n';
     return [g = piece.graph](std::span<long const> args, std::span<std::string const> /*weights*/) {

@@ -25,7 +25,7 @@ int main() {
   // [names]
   cleave::adjacency_view<std::int32_t, std::int64_t, double, std::int64_t> const same{
       .offsets = offsets, .targets = targets, .edge_weight = weights};
-  std::cout << same.nodes() << " nodes, " << same.arcs() / 2 << " edges, node 3 has "
+  std::cout << same.nodes() << " nodes, " << same.directed_edges() / 2 << " edges, node 3 has "
             << same.neighbours(3).size() << " neighbours\n";
   // [names]
 

@@ -58,7 +58,7 @@ int main() {
   run(s, phases.input, arrived);  // now the stage before can go on
   for (auto const& unit : phases.weight) {
     std::vector<double> there(s.nodes());  // at any later time, unit by unit
-    for (auto const n : unit.stash) there[n] = arrived[n];
+    for (auto const n : unit.saved) there[n] = arrived[n];
     run(s, unit.steps, there);
     for (auto const p : unit.parameters) std::cout << s.label(p) << ' ' << there[p] << '\n';
   }

@@ -56,11 +56,11 @@ class small_stages {
 int main() {
   // [plan]
   constexpr auto first = cleave::stage_id{0}, second = cleave::stage_id{1};
-  cleave::transport const edges{.stages = 2,
-                                .edges = {{cleave::the_caller, 0, first, 0},     // x
-                                          {first, 0, second, 0},                 // a x
-                                          {cleave::the_caller, 1, second, 1},    // y
-                                          {second, 0, cleave::the_caller, 0}}};  // the loss
+  cleave::dataflow const edges{.stages = 2,
+                               .edges = {{cleave::the_caller, 0, first, 0},     // x
+                                         {first, 0, second, 0},                 // a x
+                                         {cleave::the_caller, 1, second, 1},    // y
+                                         {second, 0, cleave::the_caller, 0}}};  // the loss
   cleave::edge_layout const number{.type = cleave::element_type::f64, .shape = {1}};
   cleave::step_plan const plan(cleave::one_f_one_b(2, 4), edges, {.edges = {4, number}});
   // [plan]

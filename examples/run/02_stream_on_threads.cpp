@@ -54,7 +54,7 @@ int main() {
   };
   std::vector functions{stage_function(cleave::stage_id{0}), stage_function(cleave::stage_id{1}),
                         stage_function(cleave::stage_id{2})};
-  auto const transport = transport_of(stages.snapshot(), stages.plan());
+  auto const transport = dataflow_of(stages.snapshot(), stages.plan());
 
   auto const report =
       cleave::run_forward(functions, transport, std::vector<std::vector<double>>{{1}, {8}, {49}});

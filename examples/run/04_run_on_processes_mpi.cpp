@@ -46,11 +46,11 @@ class small_stages {
 
 void train() {
   constexpr auto first = cleave::stage_id{0}, second = cleave::stage_id{1};
-  cleave::transport const edges{.stages = 2,
-                                .edges = {{cleave::the_caller, 0, first, 0},
-                                          {first, 0, second, 0},
-                                          {cleave::the_caller, 1, second, 1},
-                                          {second, 0, cleave::the_caller, 0}}};
+  cleave::dataflow const edges{.stages = 2,
+                               .edges = {{cleave::the_caller, 0, first, 0},
+                                         {first, 0, second, 0},
+                                         {cleave::the_caller, 1, second, 1},
+                                         {second, 0, cleave::the_caller, 0}}};
   cleave::edge_layout const one{.type = cleave::element_type::f64, .shape = {1}};
   cleave::step_plan const plan(cleave::one_f_one_b(2, 4), edges, {.edges = {4, one}});
   double batch[] = {1, 6, 2, 12, -1, -6, 0, 0};

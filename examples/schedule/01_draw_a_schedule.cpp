@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   auto const order = cleave::make_schedule(cleave::schedule_family::one_f_one_b,
                                            {.ranks = 3, .stages_per_rank = 1, .microbatches = 5});
   std::vector<cleave::stage_cost> const costs = {{1, 2}, {1.5, 3}, {1, 2}};  // F and B of each stage
-  auto const times = simulate(order, {.costs = costs, .hop = 0.5});
+  auto const times = simulate(order, {.costs = costs, .base_latency = 0.5});
   cleave::timed_schedule const timed{.name = "a slow stage in the middle",
                                      .order = order,
                                      .times = times,

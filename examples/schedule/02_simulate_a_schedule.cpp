@@ -21,7 +21,8 @@ int main() {
 
   // [memory]
   auto const split = cleave::interleaved_zero_bubble(2, 1, 2);
-  auto const kept = memory_over_time(split, simulate(split), {.stages = {{.stash = 10, .weight_stash = 4}}});
+  auto const kept =
+      memory_over_time(split, simulate(split), {.stages = {{.saved = 10, .saved_for_weights = 4}}});
   for (auto const& [time, bytes] : kept[1]) std::cout << "from " << time << ": " << bytes << '\n';
   // [memory]
 }

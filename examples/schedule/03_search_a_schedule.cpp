@@ -17,7 +17,7 @@ cleave::unit_row make_row(int blocks) {
     auto const b = row.bytes.back();
     row.cost.push_back(
         {c.forward + time, c.backward + 2 * time, c.input_gradient + time, c.weight_gradient + time});
-    row.bytes.push_back({b.stash + kept, b.weight_stash + kept / 2, 0});
+    row.bytes.push_back({b.saved + kept, b.saved_for_weights + kept / 2, 0});
     row.resident.push_back(row.resident.back() + weights);
   };
   add(0.5, 1, 12);
@@ -37,8 +37,8 @@ int main() {
   cleave::search_problem step{.ranks = 4, .microbatches = 8};
   for (double const f : {1.5, 1.0, 1.25, 1.0, 1.0, 1.25, 1.0, 2.0})  // of each of two stages a rank
     step.costs.push_back({.forward = f, .backward = 2 * f, .input_gradient = f, .weight_gradient = f});
-  step.bytes.stages = {{.stash = 4, .weight_stash = 2}};
-  step.most_bytes = {24};  // of each rank
+  step.bytes.stages = {{.saved = 4, .saved_for_weights = 2}};
+  step.memory_limit = {24};  // of each rank
   step.links = {{.latency = 0.1, .bandwidth = 10}};
   step.bytes.edges = {{.activation = 1, .gradient = 1}};
 
@@ -48,15 +48,15 @@ int main() {
   std::printf("best family: %s with %.1f; began with: %s\n", found.certificate.best_family.c_str(),
               found.certificate.best_family_makespan, found.certificate.began_with.c_str());
   std::printf("memory:");
-  for (auto const bytes : found.certificate.most_bytes) std::printf(" %d", static_cast<int>(bytes));
+  for (auto const bytes : found.certificate.peak_bytes) std::printf(" %d", static_cast<int>(bytes));
   std::printf("\n\n");
 
   step.costs[3] = {.forward = 1.5, .backward = 3, .input_gradient = 1.5, .weight_gradient = 1.5};  // measured
-  auto const next = replan_schedule(found.order, step, {.effort = 2'000'000});
+  auto const next = reschedule(found.order, step, {.effort = 2'000'000});
   std::printf("with what was measured %.1f, planned again %.1f: %s\n", *next.before,
               next.found.certificate.makespan, next.is_new ? "new" : "kept");
 
-  step.most_bytes = {7};
+  step.memory_limit = {7};
   try {
     search_schedule(step);
   } catch (cleave::byte_cap_error const& e) {
@@ -65,7 +65,7 @@ int main() {
 
   // [cut]
   auto const row = make_row(14);
-  cleave::cut_step const slices{.ranks = 4, .microbatches = 6, .most_bytes = {90}};
+  cleave::cut_step const slices{.ranks = 4, .microbatches = 6, .memory_limit = {90}};
   auto const plan = cut_for_schedule(row, slices, {.search = {.effort = 200'000}, .effort = 2'000'000});
   // [cut]
   auto const print_cut = [](char const* what, cleave::scheduled_cut const& c) {

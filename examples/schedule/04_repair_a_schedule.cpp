@@ -10,13 +10,13 @@ int main() {
       cleave::schedule_from_rows({cleave::read_row("0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1"),
                                   cleave::read_row("1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1")},
                                  cleave::row_contents::with_communication);
-  std::cout << "one buffer: " << transport_verdict(crossed, {.buffers = 1}) << '\n';
+  std::cout << "one buffer: " << deadlock_verdict(crossed, {.buffers = 1}) << '\n';
   auto const stuck = find_deadlock(crossed, cleave::delivery::one_queue);
-  std::cout << "one queue: " << wait_text(stuck->circle) << '\n';
-  auto const repaired = repair_order(crossed, {.delivery = cleave::delivery::one_queue});
+  std::cout << "one queue: " << wait_text(stuck->cycle) << '\n';
+  auto const repaired = fix_deadlock(crossed, {.delivery = cleave::delivery::one_queue});
   for (auto const& m : repaired.moved) std::cout << "moved, " << describe(m) << '\n';
   // [repair]
-  std::cout << transport_verdict(repaired.order, cleave::serial_device) << '\n';
+  std::cout << deadlock_verdict(repaired.order, cleave::serial_device) << '\n';
 }
 
 // It prints:

@@ -11,12 +11,12 @@ using namespace cleave::literals;
 int main() {
   // [slots]
   auto const order = cleave::one_f_one_b(4, 8);
-  cleave::schedule_bytes const bytes{.stages = {{.stash = 3_GiB}}, .edges = {{256_MiB, 256_MiB}}};
+  cleave::schedule_bytes const bytes{.stages = {{.saved = 3_GiB}}, .edges = {{256_MiB, 256_MiB}}};
 
-  auto const limited = limit_stashes(order, {.bytes = bytes, .most_bytes = {6_GiB}});
+  auto const limited = limit_saved_activations(order, {.bytes = bytes, .memory_limit = {6_GiB}});
   auto const slots = fewest_receive_slots(limited);
   auto const sent = add_send_waits(send_into_slots(limited, {.slots = slots}));
-  auto const plan = plan_slots(sent, bytes, {.most_bytes = {10_GiB}});
+  auto const plan = plan_memory(sent, bytes, {.memory_limit = {10_GiB}});
   for (auto const& rank : plan.ranks)
     std::cout << rank.values.size() << " values in " << cleave::format_bytes(rank.bytes) << " of at least "
               << cleave::format_bytes(rank.least_bytes) << '\n';
@@ -29,7 +29,7 @@ int main() {
   // [ties]
   auto const waves = cleave::looped_bfs(2, 2, 1);
   std::vector<cleave::tied_stages> const ties{{{cleave::stage_id{2}, cleave::stage_id{3}}, 0.5}};
-  auto const tied = reduce_ties(waves, ties, {.hop = 1});
+  auto const tied = reduce_ties(waves, ties, {.base_latency = 1});
   for (auto const& row : tied.ranks) std::cout << cleave::row_text(row) << '\n';
   // [ties]
 }

@@ -9,16 +9,16 @@ int main() {
   using cleave::stage_id, cleave::the_caller;
 
   // [messages]
-  cleave::transport const values{.stages = 4,
-                                 .edges = {{the_caller, 0, stage_id{0}, 0},
-                                           {stage_id{0}, 0, stage_id{1}, 0, 0, 4096},
-                                           {stage_id{1}, 0, stage_id{2}, 0, 0, 4096},
-                                           {stage_id{2}, 0, stage_id{3}, 0, 0, 4096},
-                                           {stage_id{0}, 0, stage_id{3}, 1, 0, 512},  // a skip
-                                           {stage_id{3}, 0, the_caller, 0}}};
+  cleave::dataflow const values{.stages = 4,
+                                .edges = {{the_caller, 0, stage_id{0}, 0},
+                                          {stage_id{0}, 0, stage_id{1}, 0, 0, 4096},
+                                          {stage_id{1}, 0, stage_id{2}, 0, 0, 4096},
+                                          {stage_id{2}, 0, stage_id{3}, 0, 0, 4096},
+                                          {stage_id{0}, 0, stage_id{3}, 1, 0, 512},  // a skip
+                                          {stage_id{3}, 0, the_caller, 0}}};
   auto const passes = cleave::connect_stages(cleave::one_f_one_b(4, 4), values);
   auto const lowered =
-      cleave::lower(passes, {.times = {.costs = {{.forward = 1, .backward = 2}}, .hop = 0.25},
+      cleave::lower(passes, {.times = {.costs = {{.forward = 1, .backward = 2}}, .base_latency = 0.25},
                              .grouping = cleave::message_grouping::adjacent});
   // [messages]
 
@@ -30,7 +30,7 @@ int main() {
               << " bytes\n";
   for (auto const d : {cleave::delivery::buffered, cleave::delivery::rendezvous, cleave::delivery::async,
                        cleave::delivery::pair_stream})
-    std::cout << cleave::transport_verdict(lowered, d) << '\n';
+    std::cout << cleave::deadlock_verdict(lowered, d) << '\n';
 
   // [rounds]
   for (auto const& round : cleave::directed_rounds(lowered.place)) {

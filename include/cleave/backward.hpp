@@ -27,7 +27,7 @@
 /// A backward pass cut into both.
 #include "cleave/backward/weight_cut.hpp"
 /// The fewest bytes kept between forward and backward.
-#include "cleave/backward/smallest_stash.hpp"
+#include "cleave/backward/min_saved_activations.hpp"
 /// What is better computed again than kept.
 #include "cleave/backward/recompute_hints.hpp"
 /// The module that holds a stage.

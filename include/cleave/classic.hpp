@@ -19,7 +19,7 @@
 /// Hilbert's and Morton's curves.
 #include "cleave/partition/classic/space_filling_curve.hpp"
 /// K parts by bisections.
-#include "cleave/partition/classic/bisect_recursively.hpp"
+#include "cleave/partition/classic/partition_by_bisection.hpp"
 /// Rules for chains of layers: DeepSpeed's two, torchgpipe's blocks, Accelerate's device map, PipeDream's
 /// planner.
 #include "cleave/partition/classic/chain_rules.hpp"

@@ -8,6 +8,6 @@
 /// Stages of least bottleneck.
 #include "cleave/partition/exact/exact.hpp"
 /// Parts of least cut.
-#include "cleave/partition/exact/least_cut.hpp"
+#include "cleave/partition/exact/min_k_cut.hpp"
 /// Slices of a list of weights whose largest sum is least.
 #include "cleave/partition/exact/slice_weights.hpp"

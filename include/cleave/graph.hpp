@@ -7,7 +7,7 @@
 /// The members that an adapter may have: one concept for each ability.
 #include "cleave/graph/concepts.hpp"
 /// What a compiler says of an adapter that is nearly right.
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 /// Whether an adapter keeps its promises, at run time.
 #include "cleave/graph/adapter_fault.hpp"
 /// Operands that no list of the graph names.
@@ -15,7 +15,7 @@
 /// Ranges of numbers, for adapters whose nodes are numbered.
 #include "cleave/graph/counted.hpp"
 /// The flat arrays that every algorithm runs on.
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 /// Reads a graph into them, once.
 #include "cleave/graph/snapshot.hpp"
 /// Topological order, or the cycle; lists of nodes put into an order that can run.

@@ -13,7 +13,7 @@
 /// Cuts at marker nodes, before or after a module, and several kinds of them as one list.
 #include "cleave/partition/named/cut_points.hpp"
 /// Nodes moved to the parts of their readers.
-#include "cleave/partition/named/sink.hpp"
+#include "cleave/partition/named/sink_to_users.hpp"
 /// Groups of nodes that a device can run.
 #include "cleave/partition/groups/capability.hpp"
 /// Parts that alternate between two kinds of device.

@@ -13,15 +13,15 @@
 /// Values handed on from stage to stage.
 #include "cleave/pipe/relay.hpp"
 /// Nodes that say which device they run on.
-#include "cleave/pipe/device_placement.hpp"
+#include "cleave/pipe/device_assignment.hpp"
 /// Who owns state that several stages read.
-#include "cleave/split/state/state_placement.hpp"
+#include "cleave/split/state/state_assignment.hpp"
 /// Decides it.
-#include "cleave/split/state/place_state.hpp"
+#include "cleave/split/state/assign_state.hpp"
 /// What is wrong with it.
 #include "cleave/split/state/check_state.hpp"
 /// The layouts of what stages send.
-#include "cleave/pipe/pipe_transport.hpp"
+#include "cleave/pipe/pipe_dataflow.hpp"
 /// All findings about a pipe in one list.
 #include "cleave/pipe/pipe_check.hpp"
 /// Nested values as flat messages, and back.

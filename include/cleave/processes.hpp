@@ -6,6 +6,6 @@
 /// Ranks as processes.
 #include "cleave/run/processes/process_pipeline.hpp"
 /// Where processes meet.
-#include "cleave/run/board/tcp_board.hpp"
+#include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 /// Rank, number of ranks and address, from the environment.
-#include "cleave/run/board/process_start.hpp"
+#include "cleave/run/rendezvous/process_start.hpp"

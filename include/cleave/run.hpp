@@ -10,7 +10,7 @@
 /// Type and shape of what stages send.
 #include "cleave/run/model/edge_layout.hpp"
 /// The layouts of all edges.
-#include "cleave/run/model/transport_layouts.hpp"
+#include "cleave/run/model/dataflow_layouts.hpp"
 /// What failed: rank, action, stage, microbatch.
 #include "cleave/run/model/failure.hpp"
 /// Stages that carry out actions of yours.

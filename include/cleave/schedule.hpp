@@ -4,7 +4,7 @@
 /// What each rank does in a step: families, messages, checks, time, memory, and text in PyTorch's format.
 
 /// What moves between stages: edges, bytes, layouts.
-#include "cleave/core/transport.hpp"
+#include "cleave/core/dataflow.hpp"
 /// One thing that a rank does.
 #include "cleave/schedule/model/action.hpp"
 /// Which rank has which stage.
@@ -36,7 +36,7 @@
 /// Where it gets stuck.
 #include "cleave/schedule/verify/deadlock.hpp"
 /// An order that does not get stuck.
-#include "cleave/schedule/verify/repair_order.hpp"
+#include "cleave/schedule/verify/fix_deadlock.hpp"
 /// When each action begins and ends.
 #include "cleave/schedule/simulate/simulate.hpp"
 /// The same in steps of equal length.
@@ -46,7 +46,7 @@
 /// Bytes in use at each moment.
 #include "cleave/schedule/simulate/memory_over_time.hpp"
 /// Slots for what is kept and received.
-#include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/memory/plan_memory.hpp"
 /// Slots shared by what does not live at once.
 #include "cleave/schedule/memory/share_slots.hpp"
 /// Slots for what forward passes make, by pass or by microbatch.
@@ -56,7 +56,7 @@
 /// Messages sent once a slot is free.
 #include "cleave/schedule/memory/send_into_slots.hpp"
 /// Activations moved away or computed again to stay below a limit.
-#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
 /// PyTorch's CSV.
 #include "cleave/schedule/text/schedule_csv.hpp"
 /// A schedule listed by hand.

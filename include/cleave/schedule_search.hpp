@@ -12,7 +12,7 @@
 /// The optimum, of small problems.
 #include "cleave/schedule/search/exact_schedule.hpp"
 /// A new order of a schedule whose costs have changed.
-#include "cleave/schedule/search/replan_schedule.hpp"
+#include "cleave/schedule/search/reschedule.hpp"
 /// Stages and schedule found together.
 #include "cleave/schedule/search/cut_for_schedule.hpp"
 /// Units of work in a row, to be cut into stages.

@@ -20,7 +20,7 @@
 /// Joins stages into one graph again.
 #include "cleave/split/inline_stages.hpp"
 /// Which value goes from which stage to which, and its bytes.
-#include "cleave/split/transport.hpp"
+#include "cleave/split/dataflow.hpp"
 /// What a runtime such as DeepSpeed's accepts as arguments of a stage, and which stage runs a hook.
 #include "cleave/split/stage_contract.hpp"
 /// Values on a boundary moved to the other side.
@@ -28,4 +28,4 @@
 /// A plan whose nodes can be moved one at a time.
 #include "cleave/split/movable_plan.hpp"
 /// Why each node is where it is.
-#include "cleave/split/placement_log.hpp"
+#include "cleave/split/assignment_log.hpp"

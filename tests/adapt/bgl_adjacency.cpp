@@ -41,7 +41,7 @@ std::vector<std::vector<std::pair<std::size_t, float>>> rows_of_graph(Adjacency 
   std::size_t arc = 0;
   for (std::size_t n = 0; n < rows.size(); ++n) {
     for (auto const to : g.view().neighbours(n))
-      rows[n].emplace_back(to, static_cast<float>(g.view().weight_of_arc(arc++)));
+      rows[n].emplace_back(to, static_cast<float>(g.view().weight_of_edge(arc++)));
     std::ranges::sort(rows[n]);
   }
   return rows;
@@ -148,7 +148,7 @@ TEST_CASE("bgl_adjacency: reads matrices, compressed rows, filtered graphs and g
       boost::array<std::size_t, 2>{{3, 2}});  // its vertices have no hash, and each edge goes both ways
   auto const made = bgl_adjacency(grid);
   CHECK(made.view().nodes() == 6);
-  CHECK(made.view().arcs() == 2 * 2 * 7);
+  CHECK(made.view().directed_edges() == 2 * 2 * 7);
   CHECK_FALSE(find_adjacency_fault(made.view()));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/dense.hpp"  // whose `source` must not stand for Boost's
+#include "cleave/graph/snapshot_arrays.hpp"  // whose `source` must not stand for Boost's
 //
 #include "cleave/adapt/bgl/dataflow.hpp"
 

@@ -118,10 +118,10 @@ TEST_CASE("bgl_oracle: parts need each other in a circle just where Boost finds 
     }
     std::vector<std::size_t> all(parts);
     for (std::size_t i = 0; i < parts; ++i) all[i] = i;
-    bool const circle = !same_classes(strong_components_of(quotient), all);
-    circles += circle;
+    bool const cycle = !same_classes(strong_components_of(quotient), all);
+    circles += cycle;
     auto const verdict = verify_dag_partition<arc>(std::vector<double>(nodes, 1), arcs, p);
-    CHECK(verdict.circle.empty() == !circle);
+    CHECK(verdict.cycle.empty() == !cycle);
     CHECK(verdict.cut == num_edges(quotient));
   }
   CHECK(circles > 20);

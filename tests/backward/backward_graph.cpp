@@ -24,8 +24,8 @@ using enum backward_graph_fault::kind;
 using node_list = std::vector<std::uint32_t>;
 
 /// 0 -> 1 -> 2, and 0 -> 2.
-dense_backward triangle() {
-  dense_backward g;
+backward_arrays triangle() {
+  backward_arrays g;
   g.next.add({1}), g.next.add({2}), g.next.close();
   g.next.add({2}), g.next.close();
   g.next.close();
@@ -40,7 +40,7 @@ dense_backward triangle() {
   return g;
 }
 
-std::string message(dense_backward const& g) {
+std::string message(backward_arrays const& g) {
   try {
     check_backward_graph(g);
   } catch (backward_graph_error const& e) {
@@ -54,7 +54,7 @@ std::string message(dense_backward const& g) {
 
 TEST_CASE("backward graph: a sound one has no fault, and neither has an empty one") {
   CHECK_FALSE(find_backward_graph_fault(triangle()));
-  CHECK_FALSE(find_backward_graph_fault(dense_backward{}));
+  CHECK_FALSE(find_backward_graph_fault(backward_arrays{}));
   rng r(1);
   for (int i = 0; i < 300; ++i) REQUIRE_FALSE(find_backward_graph_fault(random_backward(r, 20)));
 }
@@ -67,7 +67,7 @@ TEST_CASE("backward graph: an edge to a node that there is not") {
 }
 
 TEST_CASE("backward graph: an output, input or parameter that there is not") {
-  for (auto list : {&dense_backward::outputs, &dense_backward::inputs, &dense_backward::parameters}) {
+  for (auto list : {&backward_arrays::outputs, &backward_arrays::inputs, &backward_arrays::parameters}) {
     auto g = triangle();
     (g.*list).push_back(7);
     CHECK(find_backward_graph_fault(g) == backward_graph_fault{place, 7});
@@ -122,7 +122,7 @@ TEST_CASE("backward graph: a cycle is shown, each node sending to the next") {
 TEST_CASE("backward graph: a circle of a million nodes is found on a small stack, its message short") {
   on_small_stack([] {
     std::uint32_t const n = 1'000'000;
-    dense_backward g;
+    backward_arrays g;
     for (std::uint32_t i = 0; i < n; ++i) g.next.add({(i + 1) % n}), g.next.close();
     auto const fault = find_backward_graph_fault(g);
     REQUIRE(fault);
@@ -148,7 +148,7 @@ TEST_CASE("gradient_order: each node comes after those that send to it") {
 }
 
 TEST_CASE("gradient_senders: as a walk from the outputs meets them, and only those it meets") {
-  dense_backward g;
+  backward_arrays g;
   g.next.add({2}), g.next.close();                   // 0, which no output leads to
   g.next.add({2}), g.next.add({2}), g.next.close();  // 1
   g.next.close();
@@ -158,5 +158,5 @@ TEST_CASE("gradient_senders: as a walk from the outputs meets them, and only tho
   CHECK(node_list(senders[2].begin(), senders[2].end()) == node_list{3, 1});
   CHECK(node_list(senders[1].begin(), senders[1].end()) == node_list{3});
   CHECK(senders[0].empty());
-  CHECK(leading_to(senders, {1}) == std::vector<char>{0, 1, 0, 1});
+  CHECK(backward_reachable(senders, {1}) == std::vector<char>{0, 1, 0, 1});
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cleave/backward/weight_cut.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -23,12 +23,14 @@ using node_list = std::vector<std::uint32_t>;
 using edge = gradient_edge<std::uint32_t>;
 constexpr edge nowhere{};
 
-std::vector<edge> row(dense_backward const& b, std::size_t n) { return {b.next[n].begin(), b.next[n].end()}; }
+std::vector<edge> row(backward_arrays const& b, std::size_t n) {
+  return {b.next[n].begin(), b.next[n].end()};
+}
 
 }  // namespace
 
 TEST_CASE("backward_of: a node for each node, then a leaf for each input and state; constants need nothing") {
-  dense_builder f;
+  snapshot_builder f;
   auto const x = f.input(4);
   auto const w = f.state(9), v = f.state(7);
   auto const c = f.constant(5);
@@ -55,7 +57,7 @@ TEST_CASE("backward_of: a node for each node, then a leaf for each input and sta
 }
 
 TEST_CASE("backward_of: inputs and state that need no gradient are no leaves") {
-  dense_builder f;
+  snapshot_builder f;
   auto const x = f.input(), w = f.state(), v = f.state();
   auto const h = f.node(1, {x, w});
   f.output(f.node(1, {h, v}));
@@ -83,7 +85,7 @@ TEST_CASE("backward_of: random graphs give sound backward graphs, whose senders 
 }
 
 TEST_CASE("backward_of: bytes that do not fit are found, not wrapped") {
-  dense_builder f;
+  snapshot_builder f;
   auto const most = std::numeric_limits<std::size_t>::max();
   f.nodes(1, {f.input()}, {most, 2});
   CHECK(find_backward_graph_fault(backward_of(f.build()))->what == backward_graph_fault::kind::too_much);

@@ -23,8 +23,8 @@ using node_list = std::vector<std::uint32_t>;
 using steps = std::vector<edge_step<std::uint32_t>>;
 
 /// 0: product of 2 and weight 1; 2: product of input 3 and weight 4.
-dense_backward two_layers() {
-  dense_backward g;
+backward_arrays two_layers() {
+  backward_arrays g;
   g.next.add({2}), g.next.add({1}), g.next.close();
   g.next.close();
   g.next.add({3}), g.next.add({4}), g.next.close();
@@ -59,7 +59,7 @@ TEST_CASE("backward_phases: a stage whose input needs no gradient has all in the
 }
 
 TEST_CASE("backward_phases: a parameter that is an output or an input, and one that nothing leads to") {
-  dense_backward g;
+  backward_arrays g;
   for (int i = 0; i < 3; ++i) g.next.close();
   g.outputs = {0, 1};
   g.inputs = {1};
@@ -119,7 +119,7 @@ TEST_CASE(
 TEST_CASE("backward_phases: a million nodes in a chain on a small stack") {
   on_small_stack([] {
     std::uint32_t const layers = 500'000;  // product, weight, and the input at the end
-    dense_backward g;
+    backward_arrays g;
     for (std::uint32_t i = 0; i < layers; ++i) {
       g.next.add({2 * i + 2}), g.next.add({2 * i + 1}), g.next.close();
       g.next.close();

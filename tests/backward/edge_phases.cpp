@@ -21,8 +21,8 @@ constexpr auto never = edge_phase::never, in = edge_phase::input, weight = edge_
 using fault = edge_phase_fault::kind;
 
 /// 0 sends to 1 and 2; 1 to the input 3 and to 4; 4 to the parameter 5; 2 leads nowhere.
-dense_backward small() {
-  dense_backward g;
+backward_arrays small() {
+  backward_arrays g;
   g.next.add({1}), g.next.add({2}), g.next.close();
   g.next.add({3}), g.next.add({4}), g.next.close();
   g.next.close();
@@ -35,7 +35,7 @@ dense_backward small() {
   return g;
 }
 
-std::string message(dense_backward const& g, std::vector<edge_phase> const& phases) {
+std::string message(backward_arrays const& g, std::vector<edge_phase> const& phases) {
   try {
     backward_phases_of(g, phases);
   } catch (edge_phase_error const& e) {

@@ -9,9 +9,9 @@
 
 #include "cleave/backward/make_backward_plan.hpp"
 #include "cleave/split/make_plan.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_plan.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -67,7 +67,7 @@ TEST_CASE("planned_root_of: each stage is called with what it receives, from who
 }
 
 TEST_CASE("planned_root_of: a stage that only passes a value on passes its gradient back") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input();
   auto const skip = b.node(1, {x});
   auto const middle = b.node(1, {skip});
@@ -88,7 +88,7 @@ TEST_CASE("planned_root_of: a stage that only passes a value on passes its gradi
 }
 
 TEST_CASE("planned_root_of: what no stage sends and the caller does not pass has no gradient") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const w = b.state();
   auto const y = b.node(1, {w});
   b.output(y);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/backward/backward_phases.hpp"
-#include "cleave/backward/smallest_stash.hpp"
+#include "cleave/backward/min_saved_activations.hpp"
 #include "support/random_backward.hpp"
 #include "support/small_stack.hpp"
 
@@ -23,8 +23,8 @@ namespace {
 using node_list = std::vector<std::uint32_t>;
 
 /// A chain of products, `bytes` arriving at each, with a weight each and the input at the end.
-dense_backward chain(std::vector<std::size_t> const& bytes, std::vector<double> const& cost) {
-  dense_backward g;
+backward_arrays chain(std::vector<std::size_t> const& bytes, std::vector<double> const& cost) {
+  backward_arrays g;
   auto const layers = static_cast<std::uint32_t>(bytes.size());
   for (std::uint32_t i = 0; i < layers; ++i) {
     g.next.add({2 * i + 2}), g.next.add({2 * i + 1}), g.next.close();
@@ -51,7 +51,7 @@ TEST_CASE("recompute_hints: what is worth most for its cost comes first, and wha
   REQUIRE(hints.size() == 1);
   CHECK(hints[0] == recompute_hint<std::uint32_t>{4, {4}, {2}, {}, 60, 2, 30});
   auto const phases = recomputed(g, rule, hints);
-  CHECK(stashed_nodes(g, phases) == node_list{0, 2, 6});
+  CHECK(saved_nodes(g, phases) == node_list{0, 2, 6});
   CHECK(phases_are_whole(g, backward_phases_of(g, phases)));
   CHECK(recompute_hints(g, rule, {.least_worth = 31}).empty());
 }
@@ -62,7 +62,7 @@ TEST_CASE("recompute_hints: random hints save what they say, together and alone,
   for (int i = 0; i < 4000; ++i) {
     auto const g = random_backward(r, 2 + r.below(40));
     auto phases = edge_phases_of(g);
-    if (r.one_in(4)) phases = smallest_stash(g).phases;
+    if (r.one_in(4)) phases = min_saved_activations(g).phases;
     auto const hints = recompute_hints(g, phases);
     auto const before = backward_phases_of(g, phases).bytes;
     for (auto const& h : hints) {
@@ -82,7 +82,7 @@ TEST_CASE("recompute_hints: random hints save what they say, together and alone,
     }
     auto const all = recomputed(g, phases, hints);
     REQUIRE(phases_are_whole(g, backward_phases_of(g, all)));
-    auto const kept = stashed_nodes(g, all);
+    auto const kept = saved_nodes(g, all);
     for (auto const& h : hints) REQUIRE(std::ranges::count(kept, h.node) == 0);
     REQUIRE(std::ranges::is_sorted(hints, std::ranges::greater(), [](auto const& h) { return h.worth; }));
   }

@@ -24,9 +24,9 @@ using node_list = std::vector<std::uint32_t>;
 using node_set = std::set<std::uint32_t>;
 constexpr auto nowhere = none<std::uint32_t>;
 
-dense_backward graph(std::vector<node_list> const& next, node_list outputs, node_list inputs,
-                     node_list parameters, std::vector<std::size_t> bytes = {}) {
-  dense_backward g;
+backward_arrays graph(std::vector<node_list> const& next, node_list outputs, node_list inputs,
+                      node_list parameters, std::vector<std::size_t> bytes = {}) {
+  backward_arrays g;
   for (auto const& row : next) {
     for (auto const to : row) g.next.add({to});
     g.next.close();
@@ -39,7 +39,7 @@ dense_backward graph(std::vector<node_list> const& next, node_list outputs, node
 }
 
 /// Which nodes lead to which, by edges on which gradients of an output run: all pairs, by relaxation.
-std::vector<node_set> all_reached(dense_backward const& g) {
+std::vector<node_set> all_reached(backward_arrays const& g) {
   std::vector<node_set> from(g.nodes());
   for (bool grew = true; grew;) {
     grew = false;
@@ -58,7 +58,7 @@ std::vector<node_set> all_reached(dense_backward const& g) {
 /// The rule, word by word.
 class plain_cut {
  public:
-  explicit plain_cut(dense_backward const& g) : g_(g), reached_(all_reached(g)) {
+  explicit plain_cut(backward_arrays const& g) : g_(g), reached_(all_reached(g)) {
     for (auto const n : g.outputs) {
       live_.insert(n);
       live_.insert(reached_[n].begin(), reached_[n].end());
@@ -118,7 +118,7 @@ class plain_cut {
   }
 
  private:
-  dense_backward const& g_;
+  backward_arrays const& g_;
   std::vector<node_set> reached_;
   node_set live_;
 };
@@ -259,7 +259,7 @@ TEST_CASE("weight_cut: whole nodes run once, if each set of joint groups runs al
 TEST_CASE("weight_cut: a chain of a million nodes on a small stack") {
   std::uint32_t const layers = 333'333;
   on_small_stack([layers] {
-    dense_backward g;  // product, weight, input or the next product
+    backward_arrays g;  // product, weight, input or the next product
     for (std::uint32_t i = 0; i < layers; ++i) {
       g.next.add({3 * i + 3}), g.next.add({3 * i + 1});
       g.next.close();

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/board/tcp_board.hpp"
+#include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 #include "support/checkpoint_folder.hpp"
 #include "support/random_tensors.hpp"
 #include "support/rng.hpp"
@@ -24,19 +24,19 @@ using namespace cleave;
 using namespace std::chrono_literals;
 using testing::scratch_folder;
 
-static_assert(ranked_board<tcp_board>);
+static_assert(ranked_rendezvous<tcp_rendezvous>);
 
 namespace {
 
 /// What `f` says of each rank of a board, each a thread; what it throws, where it does.
 template <class F>
-std::vector<std::string> on_board(std::uint32_t ranks, F f) {
-  tcp_board_options options{.key = "known to all of these"};
+std::vector<std::string> at_rendezvous(std::uint32_t ranks, F f) {
+  tcp_rendezvous_options options{.key = "known to all of these"};
   options.join_within = 60s;
   tcp_listener listener;
   auto const at = listener.address();
   std::vector<std::string> said(ranks, "accepted");
-  auto const run = [&](tcp_board& b) {
+  auto const run = [&](tcp_rendezvous& b) {
     try {
       f(b);
     } catch (error const& e) {
@@ -47,11 +47,11 @@ std::vector<std::string> on_board(std::uint32_t ranks, F f) {
   std::vector<std::thread> threads;
   for (std::uint32_t r = 1; r < ranks; ++r)
     threads.emplace_back([&, r] {
-      tcp_board b(rank_id{r}, ranks, at, options);
+      tcp_rendezvous b(rank_id{r}, ranks, at, options);
       run(b);
     });
   {
-    tcp_board b(std::move(listener), ranks, options);
+    tcp_rendezvous b(std::move(listener), ranks, options);
     run(b);
   }
   for (auto& t : threads) t.join();
@@ -73,7 +73,7 @@ struct rank_state {
 };
 
 void write_step(scratch_folder const& folder, std::uint32_t ranks, std::uint64_t step) {
-  auto const said = on_board(ranks, [&](tcp_board& b) {
+  auto const said = at_rendezvous(ranks, [&](tcp_rendezvous& b) {
     rank_state const mine(b.rank(), static_cast<std::int32_t>(step));
     write_checkpoint(b, folder.path(), {step, {}}, mine.tensors, soon());
   });
@@ -86,12 +86,12 @@ TEST_CASE("checkpoint_ranks: what ranks write together is loaded by more of them
   scratch_folder const folder(scratch_folder::in_memory());
   testing::rng random(1);
   auto const state = testing::random_tensors(random, 30);
-  auto const share = [&](std::vector<named_tensor> const& all, tcp_board const& b) {
+  auto const share = [&](std::vector<named_tensor> const& all, tcp_rendezvous const& b) {
     std::vector<named_tensor> mine;
     for (std::size_t i = index(b.rank()); i < all.size(); i += b.size()) mine.push_back(all[i]);
     return mine;
   };
-  on_board(3, [&](tcp_board& b) {
+  at_rendezvous(3, [&](tcp_rendezvous& b) {
     CHECK(write_checkpoint(b, folder.path(), {12, {}}, share(state.tensors, b), soon()) == 1);
   });
   for (std::uint32_t const ranks : {1u, 2u, 5u}) {
@@ -100,7 +100,7 @@ TEST_CASE("checkpoint_ranks: what ranks write together is loaded by more of them
       loaded.memory[i].assign(loaded.memory[i].size(), std::byte{0});
       loaded.tensors[i].tensor.data = loaded.memory[i].data();
     }
-    auto const said = on_board(ranks, [&](tcp_board& b) {
+    auto const said = at_rendezvous(ranks, [&](tcp_rendezvous& b) {
       auto const found = load_checkpoint(b, folder.path(), share(loaded.tensors, b), soon());
       CHECK(found.step() == 12);
     });
@@ -112,7 +112,7 @@ TEST_CASE("checkpoint_ranks: what ranks write together is loaded by more of them
 TEST_CASE("checkpoint_ranks: where one rank cannot write, none has a new checkpoint, and all know why") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 3, 1);
-  auto said = on_board(3, [&](tcp_board& b) {
+  auto said = at_rendezvous(3, [&](tcp_rendezvous& b) {
     rank_state mine(b.rank());
     if (b.rank() == rank_id{1}) mine.tensors[0].names.clear();
     write_checkpoint(b, folder.path(), {2, {}}, mine.tensors, soon());
@@ -123,7 +123,7 @@ TEST_CASE("checkpoint_ranks: where one rank cannot write, none has a new checkpo
   CHECK(said[2] == said[0]);
   CHECK(read_checkpoint(folder.path()).step() == 1);
 
-  said = on_board(3, [&](tcp_board& b) {
+  said = at_rendezvous(3, [&](tcp_rendezvous& b) {
     rank_state const mine(rank_id{7}, 2);
     write_checkpoint(b, folder.path(), {2, {}}, mine.tensors, soon());
   });
@@ -132,7 +132,7 @@ TEST_CASE("checkpoint_ranks: where one rank cannot write, none has a new checkpo
   CHECK(said[2] == said[1]);
   CHECK(read_checkpoint(folder.path()).step() == 1);
 
-  said = on_board(2, [&](tcp_board& b) {
+  said = at_rendezvous(2, [&](tcp_rendezvous& b) {
     rank_state const mine(b.rank(), 2);
     write_checkpoint(b, folder.path(), {2 + index(b.rank()), {}}, mine.tensors, soon());
   });
@@ -144,7 +144,7 @@ TEST_CASE("checkpoint_ranks: where one rank cannot load, nothing is loaded anywh
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 3, 5);
   auto const load = [&] {
-    return on_board(3, [&](tcp_board& b) {
+    return at_rendezvous(3, [&](tcp_rendezvous& b) {
       rank_state mine(b.rank());
       if (b.rank() == rank_id{2}) mine.tensors[0].names = {"w3"};
       try {
@@ -178,7 +178,7 @@ TEST_CASE(
       altered.back() = static_cast<char>(altered.back() ^ 1);
       testing::write_text(folder / name, altered);
     }
-  on_board(2, [&](tcp_board& b) {
+  at_rendezvous(2, [&](tcp_rendezvous& b) {
     rank_state mine(b.rank());
     CHECK(load_checkpoint(b, folder.path(), mine.tensors, soon()).step() == 1);
     CHECK(mine.elements == std::vector<std::int32_t>(100, 1));
@@ -188,7 +188,7 @@ TEST_CASE(
 TEST_CASE("checkpoint_ranks: a rank that does not come ends the wait of the others, without a checkpoint") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 2, 1);
-  auto const said = on_board(2, [&](tcp_board& b) {
+  auto const said = at_rendezvous(2, [&](tcp_rendezvous& b) {
     rank_state const mine(b.rank(), 2);
     if (b.rank() == rank_id{1}) return;
     write_checkpoint(b, folder.path(), {2, {}}, mine.tensors, std::chrono::steady_clock::now() + 5s);
@@ -208,7 +208,7 @@ TEST_CASE("checkpoint_ranks: whichever process is killed, the others end and the
     REQUIRE(pipe(ends) == 0);
     tcp_listener listener;
     auto const at = listener.address();
-    auto const write_steps = [&](tcp_board& b) {
+    auto const write_steps = [&](tcp_rendezvous& b) {
       for (auto now = step + 1;; ++now) {
         rank_state const mine(b.rank(), static_cast<std::int32_t>(now));
         write_checkpoint(b, folder.path(), {now, {}}, mine.tensors, soon());
@@ -221,12 +221,12 @@ TEST_CASE("checkpoint_ranks: whichever process is killed, the others end and the
       REQUIRE(processes.back() >= 0);
       if (processes.back() > 0) continue;
       try {
-        tcp_board_options const options{.key = "known to all of these"};
+        tcp_rendezvous_options const options{.key = "known to all of these"};
         if (r == 0) {
-          tcp_board b(std::move(listener), ranks, options);
+          tcp_rendezvous b(std::move(listener), ranks, options);
           write_steps(b);
         } else {
-          tcp_board b(rank_id{r}, ranks, at, options);
+          tcp_rendezvous b(rank_id{r}, ranks, at, options);
           write_steps(b);
         }
       } catch (run_error const&) {

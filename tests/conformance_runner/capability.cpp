@@ -58,7 +58,7 @@ class capability_case {
 
     auto const trivial = read_targets("non_compute_ops");
     if (std::ranges::find(trivial, 1) != trivial.end() || body_["expect"].contains("after_bookends"))
-      groups = without_bookends<std::uint32_t>(s_, std::move(groups), trivial);
+      groups = trim_trivial_ends<std::uint32_t>(s_, std::move(groups), trivial);
     if (body_["expect"].contains("after_bookends") && !defect())
       compare(body_["expect"]["after_bookends"], write(groups), "after_bookends", differences_);
     node_lists lists;

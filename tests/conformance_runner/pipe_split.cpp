@@ -164,7 +164,7 @@ class pipe_split_case {
   module_pipe_options options() const {
     module_pipe_options o;
     o.prefix = "submod_pp_";
-    if (!body_.contains("defect")) o.state.names = second_names::beside_modules;
+    if (!body_.contains("defect")) o.state.names = alias_policy::beside_modules;
     return o;
   }
 
@@ -210,9 +210,10 @@ class pipe_split_case {
       module_graph const& before = c_.graph();
       std::set<std::string> opens = first_after_markers(g);
       auto const policy = [&](auto const& s) {
-        return cuts_by_policy(static_cast<basic_dense<std::uint32_t> const&>(s), [&](std::size_t n) {
-          return opens.contains(before[s.node[static_cast<std::uint32_t>(n)]].name);
-        });
+        return cuts_by_policy(static_cast<basic_snapshot_arrays<std::uint32_t> const&>(s),
+                              [&](std::size_t n) {
+                                return opens.contains(before[s.node[static_cast<std::uint32_t>(n)]].name);
+                              });
       };
       bool const markers_only = before.nodes().size() + count_markers(g) == g.nodes().size();
       if (markers_only && count_markers(before) == 0 && count_markers(g) == opens.size())
@@ -265,9 +266,9 @@ class pipe_split_case {
     for (position n = 0; n < g.list().size(); ++n) {
       if (is_marker(g[n])) continue;
       module_node copy = g[n];
-      for (auto& a : copy.args) a = with_nodes(std::move(a), [&](position v) { return at.at(v); });
+      for (auto& a : copy.args) a = map_nodes(std::move(a), [&](position v) { return at.at(v); });
       for (auto& k : copy.kwargs)
-        k.value = with_nodes(std::move(k.value), [&](position v) { return at.at(v); });
+        k.value = map_nodes(std::move(k.value), [&](position v) { return at.at(v); });
       at[n] = bare.add(std::move(copy));
     }
     for (auto const& a : g.attributes()) bare.add_attribute(a);

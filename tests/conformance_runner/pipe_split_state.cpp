@@ -64,7 +64,7 @@ class state_case {
 
   /// The verifier finds nothing but names that the options leave out, and what nobody uses.
   void check_soundness() {
-    basic_dense<std::uint32_t> const& flat = p_.program.s;
+    basic_snapshot_arrays<std::uint32_t> const& flat = p_.program.s;
     for (auto const& f : state_faults(flat, p_.plan.plan, m_, placed_))
       if (f.what != state_fault::kind::unused && f.what != state_fault::kind::missing)
         differences_.push_back({"the verifier", "nothing", describe(f)});
@@ -253,7 +253,7 @@ class state_case {
   module_graph const& g_;
   module_pipe const& p_;
   basic_model_state<std::uint32_t> const& m_;
-  state_placement const& placed_;
+  state_assignment const& placed_;
   std::vector<difference> differences_;
 };
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "cleave/pipe/device_placement.hpp"
+#include "cleave/pipe/device_assignment.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/write_case.hpp"
 

@@ -128,7 +128,7 @@ class traced_case {
     module_pipe_options o;
     o.prefix = "submod_pp_";
     if (!defect_) o.run = order::upstream;
-    if (!defect_) o.state.names = second_names::beside_modules;
+    if (!defect_) o.state.names = alias_policy::beside_modules;
     if (auto const use = in_.find("multi_use"); use != in_.end() && use->is_object()) {
       for (auto const& [name, what] : use->items()) o.state.by_name.emplace_back(name, read_use(what));
     } else if (use != in_.end()) {

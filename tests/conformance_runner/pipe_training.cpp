@@ -16,7 +16,7 @@ history train_by_executor(module_pipe const& pipe, schedule const& order, testin
   history made;
   auto const wiring = testing::wiring_of(pipe, state, how.batches);
   testing::toy_pipeline run(pipe, wiring, state, {how.batches}, order,
-                            {.program = {.stashes = {{.stash = 24, .weight_stash = 40}}}});
+                            {.program = {.saved_activations = {{.saved = 24, .saved_for_weights = 40}}}});
   for (std::size_t step = 0; step < how.steps; ++step) {
     std::vector<testing::tensor> outputs;
     made.losses.emplace_back();

@@ -24,8 +24,8 @@ namespace {
 using namespace cleave::testing;
 using numbers = std::vector<std::uint32_t>;
 
-dense_backward read_backward_graph(json const& input) {
-  dense_backward g;
+backward_arrays read_backward_graph(json const& input) {
+  backward_arrays g;
   for (json const& row : input.at("next")) {
     for (json const& to : row) g.next.add({to.is_null() ? none<std::uint32_t> : to.get<std::uint32_t>()});
     g.next.close();
@@ -40,7 +40,7 @@ dense_backward read_backward_graph(json const& input) {
 /// leads to without the number, which the recordings repeat.
 class sender_rows {
  public:
-  sender_rows(dense_backward const& g, csr<std::uint32_t> const& senders) : repeated_(g.nodes()) {
+  sender_rows(backward_arrays const& g, csr<std::uint32_t> const& senders) : repeated_(g.nodes()) {
     for (auto const n : g.outputs) repeated_[n] = !senders[n].empty();
   }
 

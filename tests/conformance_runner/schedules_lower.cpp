@@ -56,7 +56,7 @@ json write_program(schedule const& s, bool whole) {
 
 json write_derived(schedule const& s) {
   json derived{{"fifo_per_directed_pair", !find_channel_mismatch(s)}};
-  for (auto const& [name, d] : deliveries) derived[name] = transport_verdict(s, d);
+  for (auto const& [name, d] : deliveries) derived[name] = deadlock_verdict(s, d);
   return derived;
 }
 
@@ -73,13 +73,13 @@ std::vector<std::string> pass_rows(schedule s) {
 /// A lowered schedule that nobody recorded: the same passes, and each pair of ranks keeps its order, which
 /// sends each message once and receives it once.
 void check_rule(schedule const& before, schedule const& lowered, outcome& result) {
-  auto const demand = [&](bool holds, char const* what) {
+  auto const require = [&](bool holds, char const* what) {
     if (!holds) result.differences.push_back({"lower", what, "another result"});
   };
-  demand(pass_rows(before) == pass_rows(lowered), "the same passes");
-  demand(!find_channel_mismatch(lowered), "the order of each directed pair");
-  demand(!find_deadlock(lowered, delivery::buffered), "an end where sends are buffered");
-  demand(!find_deadlock(lowered, delivery::async), "an end where sends are posted");
+  require(pass_rows(before) == pass_rows(lowered), "the same passes");
+  require(!find_channel_mismatch(lowered), "the order of each directed pair");
+  require(!find_deadlock(lowered, delivery::buffered), "an end where sends are buffered");
+  require(!find_deadlock(lowered, delivery::async), "an end where sends are posted");
 }
 
 /// A list that was refused as one is shown as one; else it stands for a tuple.
@@ -117,7 +117,7 @@ outcome run_schedules_lower(test_case const& c, json const& body) {
       check_rule(s, safe, result);
       for (auto const& [name, d] : deliveries)
         if (find_deadlock(safe, d))
-          result.differences.push_back({name, "finishes", transport_verdict(safe, d)});
+          result.differences.push_back({name, "finishes", deadlock_verdict(safe, d)});
     }
   } catch (cleave::error const& e) {
     compare(body.contains("error") ? body["error"]["type"] : body["expect"], "ValueError", "lower",

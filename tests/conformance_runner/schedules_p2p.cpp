@@ -70,7 +70,7 @@ json write_rounds(std::vector<edge_round> const& rounds) {
 }
 
 json run_edges(json const& stage_to_rank) {
-  placement p;
+  stage_placement p;
   for (json const& rank : stage_to_rank) {
     p.rank_of.push_back(rank_id{rank.get<std::uint32_t>()});
     p.ranks = std::max(p.ranks, index(p.rank_of.back()) + 1);

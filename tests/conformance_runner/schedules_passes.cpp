@@ -41,7 +41,7 @@ json run_pass(std::string_view pass, json const& input) {
   if (pass == "add_wait_send") return write_rows(add_send_waits(s).ranks);
   if (pass == "defer_recv_ops") return write_rows(defer_receives(s, receive_order::as_needed).ranks);
   if (pass == "add_wait_send_budget") return write_rows(limit_sends(s, input["max_outstanding_sends"]).ranks);
-  demand_send_waits(s);
+  require_send_waits(s);
   return "ok";
 }
 

@@ -32,7 +32,7 @@ json run_even(schedule const& s, json const& input, json const& expect) {
     got["peak_microbatches"].push_back(kept.microbatches);
   }
   got["comm0"] = write_times(times);
-  options.hop = 0.5;
+  options.base_latency = 0.5;
   got["comm0.5"] = write_times(simulate(s, options));
   if (!expect.contains("overlap_max_comm0")) return got;
   options = {.costs = options.costs, .compounds = compound_time::longest_part};
@@ -41,7 +41,7 @@ json run_even(schedule const& s, json const& input, json const& expect) {
 }
 
 json run_uneven(schedule const& s, json const& input) {
-  simulate_options options{.hop = input["hop"].get<double>()};
+  simulate_options options{.base_latency = input["hop"].get<double>()};
   for (json const& cost : input["stage_cost"]) options.costs.push_back(read_cost(cost));
   auto const times = simulate(s, options);
   return {{"makespan", times.makespan}, {"busy", times.busy}, {"last", times.last}};

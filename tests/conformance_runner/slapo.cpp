@@ -107,7 +107,7 @@ class hierarchy_case {
     compare(stages_as_cut(), stages(), "stages as cut", differences_);
     if (better.contains("stages")) compare(better["stages"], stages(), "better.stages", differences_);
     compare(json("equal"), json(whole_program()), "whole_program", differences_);
-    compare(better.value("piped_program", json("equal")), json(piped_program(wire_form::exact)),
+    compare(better.value("piped_program", json("equal")), json(piped_program(pytree_form::exact)),
             "piped_program", differences_);
     check_every_tie();
   }
@@ -139,10 +139,10 @@ class hierarchy_case {
         write_ties(ties_of(state_of_stages(result_->outer), tie_scope::stages, tie_names::upstream));
     ours["analysis"] = write_liveness(result_->outer, table);
     ours["whole_program"] = whole_program();
-    ours["piped_program"] = piped_program(wire_form::tuples);
+    ours["piped_program"] = piped_program(pytree_form::tuples);
     ours["wire"] = rows_;
     if (expect.contains("wire_with_gradients")) {
-      ours["piped_with_gradients"] = piped_program(wire_form::tuples, true);
+      ours["piped_with_gradients"] = piped_program(pytree_form::tuples, true);
       ours["wire_with_gradients"] = rows_;
     }
     json theirs = expect;
@@ -241,7 +241,7 @@ class hierarchy_case {
   }
 
   /// Runs the stages one after another, what they hand on flattened on its way; fills `rows_`.
-  std::string piped_program(wire_form form, bool gradients = false) {
+  std::string piped_program(pytree_form form, bool gradients = false) {
     model_interpretation meaning(body_["input"]["modules"]);
     auto const inputs = own_inputs(root_);
     auto const whole = evaluate(root_, inputs, meaning);
@@ -259,9 +259,9 @@ class hierarchy_case {
       std::vector<module_argument> list;
       values tensors;
       for (auto const& v : *sent.items) list.push_back(testing::sent_value(v, tensors));
-      auto const message = flatten(list, form);
+      auto const message = tree_flatten(list, form);
       rows_[k]["metadata"] = message.text;
-      auto const back = unflatten(message, form);
+      auto const back = tree_unflatten(message, form);
       values received;
       for (std::size_t at = 1; at < back.size();)
         received.push_back(testing::received_value(back, at, tensors));

@@ -263,10 +263,10 @@ json write_sent(module_argument const& a) {
   return write_sent(a, at);
 }
 
-differences check_wire(json const& body) {
+differences check_pytree(json const& body) {
   differences d;
   bool const defect = body.contains("defect");
-  auto const form = defect ? wire_form::exact : wire_form::tuples;
+  auto const form = defect ? pytree_form::exact : pytree_form::tuples;
   std::vector<module_argument> sent;
   module_argument whole{container{container::kind::tuple, 0}};
   for (json const& v : body["input"]["values"]) {
@@ -276,16 +276,16 @@ differences check_wire(json const& body) {
   }
   whole.front() = container{container::kind::tuple, static_cast<std::uint32_t>(sent.size())};
   try {
-    auto const message = flatten(sent, form);
+    auto const message = tree_flatten(sent, form);
     json ours{{"metadata", message.text}, {"tensors", message.leaves.size()}};
     for (auto const& [name, value] : itemised(whole, "submod_0"))
       ours["named"].push_back({name, write_sent(value)});
-    ours["back"] = write_sent(unflatten(message, form));
+    ours["back"] = write_sent(tree_unflatten(message, form));
     if (defect)
       compare(write_sent(whole), ours["back"], "what comes back", d);
     else
       compare(body.value("expect", json()), ours, "expect", d);
-  } catch (wire_error const& e) {
+  } catch (pytree_error const& e) {
     bool const recorded = !defect && body.contains("error") && body["error"]["type"] == "ValueError";
     if (!recorded) d.push_back({"result", "a message", e.what()});
   }
@@ -300,7 +300,7 @@ outcome run_slapo_part(test_case const& c, json const& body) {
   if (input.contains("params")) return {check_ties(body), ""};
   if (input.contains("hooks")) return {check_hooks(body), ""};
   if (input.contains("kind")) return {check_registry(body), ""};
-  if (input.contains("values")) return {check_wire(body), ""};
+  if (input.contains("values")) return {check_pytree(body), ""};
   if (body.value("expect", json::object()).contains("per_rank")) return {check_registration(body), ""};
   return {check_tie_ranks(body), ""};
 }

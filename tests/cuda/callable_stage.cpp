@@ -71,7 +71,7 @@ TEST_CASE("pinned stashes: what is moved out comes back, wherever it then is, an
   fake_cuda fake({.longest_delay = std::chrono::microseconds(100)});
   {
     cleave::cuda::device d;
-    cleave::cuda::pinned_stashes stashes(d, 64, 1);
+    cleave::cuda::pinned_saved_activations saved_activations(d, 64, 1);
     auto const b = d.allocate(512);
     auto* const at = static_cast<double*>(b.data());
     auto s = d.make_stream(0);
@@ -82,17 +82,17 @@ TEST_CASE("pinned stashes: what is moved out comes back, wherever it then is, an
     std::array<double, 24> given{}, made{};
     for (std::size_t i = 0; i < given.size(); ++i) given[i] = static_cast<double>(i);
     d.copy(s, at, given.data(), sizeof given);
-    stashes.offload(s.handle(), pass(0), region_at(0));
-    stashes.offload(s.handle(), pass(0), region_at(1), 1);
-    stashes.offload(s.handle(), pass(1), region_at(2));
-    CHECK(stashes.count() == 3);
+    saved_activations.offload(s.handle(), pass(0), region_at(0));
+    saved_activations.offload(s.handle(), pass(0), region_at(1), 1);
+    saved_activations.offload(s.handle(), pass(1), region_at(2));
+    CHECK(saved_activations.count() == 3);
     cleave::cuda::check(cudaMemsetAsync(at, 0xff, 512, s.handle()), "cudaMemsetAsync");
-    stashes.reload(s.handle(), pass(1), region_at(4));
-    stashes.reload(s.handle(), pass(0), region_at(3), 1);
-    stashes.offload(s.handle(), pass(2), region_at(4));
-    stashes.reload(s.handle(), pass(2), region_at(2));
-    stashes.reload(s.handle(), pass(0), region_at(5));
-    CHECK(stashes.count() == 0);
+    saved_activations.reload(s.handle(), pass(1), region_at(4));
+    saved_activations.reload(s.handle(), pass(0), region_at(3), 1);
+    saved_activations.offload(s.handle(), pass(2), region_at(4));
+    saved_activations.reload(s.handle(), pass(2), region_at(2));
+    saved_activations.reload(s.handle(), pass(0), region_at(5));
+    CHECK(saved_activations.count() == 0);
     cleave::cuda::check(cudaStreamSynchronize(s.handle()), "cudaStreamSynchronize");
     cleave::cuda::check(cudaMemcpy(made.data(), at + 16, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
     cleave::cuda::check(cudaMemcpy(made.data() + 8, at + 24, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");

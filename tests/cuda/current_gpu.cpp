@@ -144,7 +144,7 @@ TEST_CASE("current gpu: threads have that of their rank wherever stages are call
         [&](rank_id, cleave::cuda::device& d) {
           return looking_stages(looking_bodies(seen, d, x.model.stages));
         },
-        {.watch = {.limit = 20s}, .replicas = 2}, {.gpus = {1, 0}});
+        {.watchdog = {.limit = 20s}, .replicas = 2}, {.gpus = {1, 0}});
     CHECK(current_gpu() == 2);
     run.add_plan(x.plan);
     run.share_ties();
@@ -184,7 +184,7 @@ TEST_CASE(
     cleave::cuda::check(cudaSetDevice(other), "cudaSetDevice");
     {
       cleave::cuda::pipeline_options o;
-      o.run.watch.limit = 20s;
+      o.run.watchdog.limit = 20s;
       o.gpu = static_cast<int>(index(s.rank));
       cleave::cuda::pipeline<looking_stages> run(
           x.plan,

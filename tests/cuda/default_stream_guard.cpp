@@ -92,7 +92,7 @@ TEST_CASE(
     auto const prepare = [&](stage_pass const& at) {
       if (wrong && at.stage == stage_id{1} && at.microbatch == microbatch_id{2}) set(nullptr, b);
     };
-    cuda_linear_run run(p, linear_engines(c, prepare), {.watch = {.limit = 20s}},
+    cuda_linear_run run(p, linear_engines(c, prepare), {.watchdog = {.limit = 20s}},
                         {.of_each = {.checks = cleave::cuda::checks::streams}});
     if (!wrong) {
       run.run_step(step.values());
@@ -128,7 +128,7 @@ TEST_CASE("default stream guard: a launch that failed and that nobody looked at 
     fake.fail("cudaMemsetAsync", 1, cudaErrorInvalidValue);
     set(nullptr, b);
   };
-  cuda_linear_run run(p, linear_engines(c, prepare), {.watch = {.limit = 20s}});
+  cuda_linear_run run(p, linear_engines(c, prepare), {.watchdog = {.limit = 20s}});
   try {
     run.run_step(step.values());
     FAIL("the step ended");

@@ -96,7 +96,7 @@ struct stream {
 };
 
 void put_random(region const& to, rng& random) {
-  with_element(to.type, [&](auto zero) {
+  dispatch_element_type(to.type, [&](auto zero) {
     using T = decltype(zero);
     for (std::size_t i = 0; i < to.count; ++i) {
       T x;

@@ -54,7 +54,7 @@ cleave::cuda::nccl_options soon() {
 lines connect(std::uint32_t ranks, cleave::cuda::nccl_options const& o) {
   return on_ranks(ranks, [&](process_start const& s) {
     nccl_place here(s, o);
-    nccl_communicator all(here.rank, here.board, s.rank, s.size);
+    nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
   });
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("nccl communicator: messages of a pair arrive in the order in which th
     fake_cuda const fake(fake_gpus(ranks, ranks));
     auto const thrown = on_ranks(ranks, [&](process_start const& s) {
       nccl_place here(s);
-      nccl_communicator all(here.rank, here.board, s.rank, s.size);
+      nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
       CHECK(all.rank() == s.rank);
       CHECK(all.size() == ranks);
       auto const to = rank_id{(index(s.rank) + 1) % ranks},
@@ -115,7 +115,7 @@ TEST_CASE(
     std::vector<bytes> made(ranks);
     auto const thrown = on_ranks(ranks, [&](process_start const& s) {
       nccl_place here(s, o);
-      nccl_communicator all(here.rank, here.board, s.rank, s.size);
+      nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
       auto const memory = here.put(given[index(s.rank)]);
       auto ended = here.device.make_event();
       all.begin_group();
@@ -133,7 +133,7 @@ TEST_CASE("nccl communicator: NCCL's own reductions go along with messages, but 
   fake_cuda const fake(fake_gpus(3));
   auto const thrown = on_ranks(3, [&](process_start const& s) {
     nccl_place here(s, {.reductions = cleave::cuda::nccl_reductions::library});
-    nccl_communicator all(here.rank, here.board, s.rank, s.size);
+    nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
     std::vector<double> numbers = {1.0 + index(s.rank), 10};
     bytes given(2 * sizeof(double));
     std::memcpy(given.data(), numbers.data(), given.size());
@@ -165,7 +165,7 @@ TEST_CASE("nccl communicator: a split has the ranks of one colour, in the order 
   fake_cuda const fake(fake_gpus(5));
   auto const thrown = on_ranks(5, [&](process_start const& s) {
     nccl_place here(s);
-    nccl_communicator all(here.rank, here.board, s.rank, s.size);
+    nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
     auto const r = index(s.rank);
     nccl_communicator const parity(all, r % 2, 10 - r);
     CHECK(parity.size() == (r % 2 == 0 ? 3 : 2));
@@ -187,7 +187,7 @@ TEST_CASE("nccl communicator: once warmed up, a rank sends before its peer recei
       nccl_place here(s, {.connect_within = 20s, .settle_within = 500ms});
       auto const memory = here.device.allocate(8);
       auto ended = here.device.make_event();
-      nccl_communicator all(here.rank, here.board, s.rank, s.size);
+      nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
       auto const peer = rank_id{1 - index(s.rank)};
       if (warm) all.warm_up({peer}, here.stream);
       all.begin_group();
@@ -222,7 +222,7 @@ TEST_CASE("nccl communicator: an init, a split or a group that never ends is a f
     auto const begin = clock_type::now();
     auto const thrown = on_ranks(2, [&](process_start const& s) {
       nccl_place here(s, soon());
-      nccl_communicator all(here.rank, here.board, s.rank, s.size);
+      nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
       nccl_communicator part(all, 0, index(s.rank));
       part.warm_up({rank_id{1 - index(s.rank)}}, here.stream);
     });
@@ -240,7 +240,7 @@ TEST_CASE("nccl communicator: two ranks on one GPU are refused with the way out,
     fake_cuda const fake(fake_gpus(2));
     auto const thrown = on_ranks(2, [&](process_start const& s) {
       nccl_place here(s, soon(), 1);
-      nccl_communicator all(here.rank, here.board, s.rank, s.size);
+      nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
     });
     for (auto const& text : thrown) {
       CHECK(text.find("ncclCommInitRankConfig: ") != text.npos);
@@ -253,7 +253,7 @@ TEST_CASE("nccl communicator: two ranks on one GPU are refused with the way out,
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     fake.host("host" + std::to_string(index(s.rank)));
     nccl_place here(s, soon(), 0);
-    nccl_communicator all(here.rank, here.board, s.rank, s.size);
+    nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
   });
   CHECK(thrown == lines(2));
 }
@@ -280,7 +280,7 @@ TEST_CASE("nccl communicator: a call that fails names itself, and afterwards not
   fake.fail("ncclCommSplit", 1, ncclInternalError);
   auto const thrown = on_ranks(1, [&](process_start const& s) {
     nccl_place here(s);
-    nccl_communicator all(here.rank, here.board, s.rank, s.size);
+    nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
     CHECK(!all.poll());
     CHECK_THROWS_WITH(nccl_communicator(all, 0, 0), doctest::Contains("transport error: ncclCommSplit: "));
     REQUIRE(all.poll());
@@ -310,7 +310,7 @@ TEST_CASE("nccl communicator: what any thread says ends the waits of the rank, w
       } const at_end{other};
       auto const memory = here.device.allocate(8);
       auto ended = here.device.make_event();
-      nccl_communicator all(here.rank, here.board, s.rank, s.size);
+      nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
       all.begin_group();
       all.receive({memory.data(), 8}, {rank_id{1 - index(s.rank)}, 0, {}}, here.stream);
       all.end_group(ended, here.stream);  // nobody sends
@@ -325,10 +325,10 @@ TEST_CASE("nccl communicator: an error that NCCL notices later is the failure of
   fake_cuda fake(fake_gpus(2));
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     nccl_place here(s, soon());
-    nccl_communicator all(here.rank, here.board, s.rank, s.size);
-    here.board.barrier(clock_type::now() + 10s);
+    nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
+    here.rendezvous.barrier(clock_type::now() + 10s);
     if (index(s.rank) == 0) fake.fail_communicators(0, ncclRemoteError);
-    here.board.barrier(clock_type::now() + 10s);
+    here.rendezvous.barrier(clock_type::now() + 10s);
     auto const f = all.poll();
     CHECK(f.has_value() == (index(s.rank) == 0));
     if (f) {
@@ -349,7 +349,7 @@ TEST_CASE("nccl communicator: more messages than may begin together are refused"
   fake_cuda const fake(fake_gpus(2));
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     nccl_place here(s, {.largest_group = 2});
-    nccl_communicator all(here.rank, here.board, s.rank, s.size);
+    nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
     auto const memory = here.device.allocate(8);
     auto ended = here.device.make_event();
     all.begin_group();

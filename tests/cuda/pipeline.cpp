@@ -84,14 +84,14 @@ std::vector<linear_outcome> outcomes_on_gpus(step_plan const& p, linear_model co
 
 cleave::cuda::pipeline_options usual() {
   cleave::cuda::pipeline_options o;
-  o.run.watch.limit = 30s;
+  o.run.watchdog.limit = 30s;
   return o;
 }
 
 /// A run of which nothing takes long once it has failed, and a step no longer than `limit`.
 cleave::cuda::pipeline_options hasty(std::chrono::milliseconds limit = 20s) {
   cleave::cuda::pipeline_options o;
-  o.run.watch.limit = limit;
+  o.run.watchdog.limit = limit;
   o.messages = {.abort_within = 200ms, .finish_within = 200ms};
   o.device.drain_within = 300ms;
   return o;
@@ -246,10 +246,10 @@ TEST_CASE(
       if (p.microbatch != microbatch_id{2}) return;
       fake.kill_rank(1, 1, fake_death::unseen);
       lost = clock_type::now();
-      run.board().publish({.code = failure_code::peer_lost,
-                           .detail = "the connection to rank 1 has ended",
-                           .reporter = rank_id{0},
-                           .culprit = rank_id{1}});
+      run.rendezvous().publish({.code = failure_code::peer_lost,
+                                .detail = "the connection to rank 1 has ended",
+                                .reporter = rank_id{0},
+                                .culprit = rank_id{1}});
     });
     for (auto const& text : all.texts)
       CHECK(text.find("peer lost: the connection to rank 1 has ended") != text.npos);

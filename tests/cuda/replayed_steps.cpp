@@ -84,7 +84,7 @@ seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o
     };
     pipeline run(r.plan, make, o, s);
     auto const here = index(s.rank);
-    auto const meet = [&] { run.board().barrier(std::chrono::steady_clock::now() + 20s); };
+    auto const meet = [&] { run.rendezvous().barrier(std::chrono::steady_clock::now() + 20s); };
     auto const read = [&](char const* function, std::size_t& to) {
       if (here == 0) to = fake.calls(function) - to;
     };
@@ -132,7 +132,7 @@ seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o
 
 cleave::cuda::pipeline_options with_steps(step_mode steps) {
   cleave::cuda::pipeline_options o;
-  o.run.watch.limit = 20s;
+  o.run.watchdog.limit = 20s;
   o.messages = {.abort_within = 200ms, .finish_within = 200ms};
   o.device.drain_within = 500ms;
   o.run.bucket_bytes = 64;
@@ -267,7 +267,7 @@ TEST_CASE(
 TEST_CASE(
     "replayed steps: one that does not end is overdue, and nothing recorded outlives its communicator") {
   auto o = with_steps(step_mode::replayed);
-  o.run.watch.limit = 1500ms;
+  o.run.watchdog.limit = 1500ms;
   fake_cuda fake(fake_gpus(2));
   auto const thrown = failures_of(fake, o, [&](stage_pass const& p, std::size_t step) {
     if (step == 1 && p.microbatch == microbatch_id{1} && p.from_loss)

@@ -90,7 +90,7 @@ TEST_CASE("cuda threads: what any pass throws ends the step for all, named, and 
                                     sprung = p;
                                     throw std::out_of_range("no such row");
                                   }),
-                          {.watch = {.limit = 20s}});
+                          {.watchdog = {.limit = 20s}});
     CHECK(fake.reports() == sentences());
     CHECK(fake.leaks() == sentences());
     if (!e.why) {
@@ -112,7 +112,7 @@ TEST_CASE("cuda threads: a GPU that fails in the middle of a step ends it for al
     std::atomic<std::size_t> passes = 0;
     auto const e = run_of(
         f, in_pass(passes, at, [&](stage_pass const&) { fake.fail_device(0, cudaErrorIllegalAddress); }),
-        {.watch = {.limit = 20s}});
+        {.watchdog = {.limit = 20s}});
     CAPTURE(at);
     REQUIRE(e.why);
     CHECK(e.why->code == failure_code::device);
@@ -129,7 +129,7 @@ TEST_CASE("cuda threads: memory that runs out in the middle of a step is told, a
   fake_cuda fake;
   std::atomic<std::size_t> passes = 0;
   auto const e = run_of(f, in_pass(passes, 7, [&](stage_pass const&) { fake.limit_memory(0, 1); }),
-                        {.watch = {.limit = 20s}});
+                        {.watchdog = {.limit = 20s}});
   REQUIRE(e.why);
   CHECK(e.why->code == failure_code::device);
   CHECK(e.said.find("there is no room for ") != e.said.npos);
@@ -146,7 +146,7 @@ TEST_CASE(
     for (std::size_t nth : {kernel[7] == 'f' ? 1u : 5u}) {
       fake_cuda fake;
       fake.hang(kernel, nth);
-      auto const e = run_of(f, {}, {.watch = {.limit = 400ms}}, 100ms);
+      auto const e = run_of(f, {}, {.watchdog = {.limit = 400ms}}, 100ms);
       CAPTURE(kernel);
       CAPTURE(nth);
       REQUIRE(e.why);
@@ -168,7 +168,7 @@ TEST_CASE("cuda threads: a call that fails in the middle of a step says which") 
       std::atomic<std::size_t> passes = 0;
       auto const e = run_of(
           f, in_pass(passes, 0, [&](stage_pass const&) { fake.fail(call, nth, cudaErrorInvalidValue); }),
-          {.watch = {.limit = 20s}});
+          {.watchdog = {.limit = 20s}});
       CAPTURE(call);
       CAPTURE(nth);
       REQUIRE(e.why);

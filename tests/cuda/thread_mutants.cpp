@@ -63,7 +63,7 @@ sentences found_in(Plan const& plan, mutant_case const& m, fake_cuda& fake) {
   {
     cleave::cuda::device d;
     cuda_step const step(d, m.c.values());
-    cuda_linear_run run(plan, linear_engines(m.c), {.watch = {.limit = 20s}},
+    cuda_linear_run run(plan, linear_engines(m.c), {.watchdog = {.limit = 20s}},
                         {.of_each = {.drain_within = 500ms}});
     try {
       run.run_step(step.values());

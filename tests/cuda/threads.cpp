@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "cleave/schedule/lower/reduce_ties.hpp"
-#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/linear_chain.hpp"
+#include "support/random_dataflow.hpp"
 #include "support/random_schedule.hpp"
-#include "support/random_transport.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -41,7 +41,7 @@ linear_outcome outcome_of_one_step(fake_cuda& fake, step_plan const& p, linear_m
                                    cleave::cuda::threads const& on = {}) {
   cleave::cuda::device d({.device = on.gpus.front()});
   cuda_step const step(d, m.values());
-  cuda_linear_run run(p, linear_engines(m), {.watch = {.limit = 20s}}, on);
+  cuda_linear_run run(p, linear_engines(m), {.watchdog = {.limit = 20s}}, on);
   run.run_step(step.values());
   fake.threads_met();
   return outcome_of(run, p, m);
@@ -49,10 +49,10 @@ linear_outcome outcome_of_one_step(fake_cuda& fake, step_plan const& p, linear_m
 
 /// Some stages let go what they keep.
 schedule relieved(rng& random, schedule s) {
-  stash_limit limit{.most_bytes = {3}, .relief = {}};
+  saved_activation_limit limit{.memory_limit = {3}, .relief = {}};
   for (std::uint32_t i = 0; i < s.place.stages(); ++i)
-    limit.relief.push_back(random.one_in(2) ? stash_relief::offload : stash_relief::recompute);
-  return limit_stashes(std::move(s), limit);
+    limit.relief.push_back(random.one_in(2) ? saved_relief::offload : saved_relief::recompute);
+  return limit_saved_activations(std::move(s), limit);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ TEST_CASE("cuda threads: any graph of stages makes what it makes on the host, wh
   rng random(4);
   for (int i = 0; i < 12; ++i) {
     CAPTURE(i);
-    linear_model const m(random_transport(random, static_cast<std::uint32_t>(1 + random.below(6))),
+    linear_model const m(random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(6))),
                          random_rows(1 + random.below(4), random), 3, random);
     auto const ranks = static_cast<std::uint32_t>(1 + random.below(3));
     std::vector<rank_id> rank_of;
@@ -127,7 +127,8 @@ TEST_CASE("cuda threads: replicas and ties are summed in order, and the optimise
     auto const s = family_schedule(schedule_family::interleaved_1f1b, 2, 4);
     linear_chain const c(s, random);
     step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
-    pipeline_options const options{.watch = {.limit = 20s}, .replicas = 2, .ties = ties, .bucket_bytes = 16};
+    pipeline_options const options{
+        .watchdog = {.limit = 20s}, .replicas = 2, .ties = ties, .bucket_bytes = 16};
     std::vector<linear_engine> engines(4, linear_engine(c.stages, {}));
     thread_pipeline<linear_engine> twin(p, std::move(engines), options);
     twin.share_ties();

@@ -65,7 +65,7 @@ std::string node_id(std::size_t s, std::size_t n) {
 
 /// How many values, each once, each node of each stage reads from nodes and from the caller; and what it must
 /// follow.
-std::size_t reads(dense const& g, plan const& p) {
+std::size_t reads(snapshot_arrays const& g, plan const& p) {
   std::size_t count = 0;
   for (auto const& s : p.stages)
     for (auto const n : s.nodes) {
@@ -187,9 +187,9 @@ TEST_CASE("dot: an invalid partition is drawn too") {
 
 TEST_CASE("dot: an empty graph is a drawing without nodes") {
   if (skipped()) return;
-  CHECK(read(write_dot(dense{})).cluster.empty());
-  CHECK(read(write_dot(dense{}, partition{})).cluster.empty());
-  CHECK(read(write_dot(dense{}, plan{})).cluster.empty());
+  CHECK(read(write_dot(snapshot_arrays{})).cluster.empty());
+  CHECK(read(write_dot(snapshot_arrays{}, partition{})).cluster.empty());
+  CHECK(read(write_dot(snapshot_arrays{}, plan{})).cluster.empty());
 }
 
 TEST_CASE("write_dot: a graph with nodes and operands alone is drawn, whole, cut and planned") {

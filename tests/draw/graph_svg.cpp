@@ -51,5 +51,5 @@ TEST_CASE("write_graph_svg: draws one dot for each node of a part and one line f
 }
 
 TEST_CASE("write_graph_svg: an empty graph is an empty picture") {
-  CHECK_NOTHROW(testing::read_markup(write_graph_svg(basic_dense<std::uint32_t>{}, {})));
+  CHECK_NOTHROW(testing::read_markup(write_graph_svg(basic_snapshot_arrays<std::uint32_t>{}, {})));
 }

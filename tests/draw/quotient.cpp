@@ -57,7 +57,7 @@ TEST_CASE("quotient: counts what a reader of the plan counts") {
 }
 
 TEST_CASE("quotient: state that shares storage is held once, and unknown sizes are told") {
-  dense g;
+  snapshot_arrays g;
   g.operands.item = {0, 1, 2};
   g.operands.first = {0, 3};
   g.producer = {none<std::uint32_t>, none<std::uint32_t>, none<std::uint32_t>};

@@ -29,7 +29,7 @@ TEST_CASE("sketch_plan: that of a valid partition without copies is its plan") {
 }
 
 TEST_CASE("sketch_plan: parts that need each other are drawn, and what has no part is one more stage") {
-  dense g;  // 0 -> 1 -> 2 -> 3
+  snapshot_arrays g;  // 0 -> 1 -> 2 -> 3
   for (std::uint32_t n = 0; n < 4; ++n) {
     if (n > 0) g.operands.add(n - 1);
     g.operands.close();

@@ -34,9 +34,9 @@ TEST_CASE("cost table: what is not said of a stage follows from what is") {
 
 TEST_CASE("cost table: a link of a pair goes before the link of all") {
   auto const place = loop_placement(3);
-  cost_table table{.stages = {{}}, .hop = 0.5};
+  cost_table table{.stages = {{}}, .base_latency = 0.5};
   CHECK(simulate_options_of(table, place).links.empty());
-  CHECK(simulate_options_of(table, place).hop == 0.5);
+  CHECK(simulate_options_of(table, place).base_latency == 0.5);
   table.link = {1, 10};
   CHECK(simulate_options_of(table, place).links == std::vector<rank_link>{{1, 10}});
   table.links = {{rank_id{0}, rank_id{2}, {7, 8}}};

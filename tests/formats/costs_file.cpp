@@ -34,7 +34,7 @@ TEST_CASE("costs file: JSON with all there is, and with the least") {
     "edges": {"activation": "8MiB", "gradient": 9},
     "stages": [{"F": 1.5, "B": 3, "stash": "96MiB"}, {"F": 1, "I": 1.25, "W": 0.75, "UNSHARD": 2}]})");
   CHECK(table.unit == "ms");
-  CHECK(table.hop == 0.1);
+  CHECK(table.base_latency == 0.1);
   CHECK(table.link == rank_link{0.05, 2e7});
   CHECK(table.links ==
         std::vector<pair_link>{{rank_id{0}, rank_id{1}, {0.2, std::numeric_limits<double>::infinity()}}});

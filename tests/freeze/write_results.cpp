@@ -27,7 +27,7 @@
 #include "cleave/pipe/module_pipe.hpp"
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/memory/plan_memory.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/split/plan.hpp"
@@ -76,7 +76,7 @@ std::string text_or_error(Make make) {
   }
 }
 
-std::string slots_text(slot_plan const& plan) {
+std::string slots_text(memory_plan const& plan) {
   std::ostringstream out;
   for (auto const& rank : plan.ranks) {
     out << rank.bytes << " of at least " << rank.least_bytes << '\n';
@@ -88,7 +88,8 @@ std::string slots_text(slot_plan const& plan) {
 
 schedule_bytes uneven_bytes(std::size_t stages, std::size_t edges) {
   schedule_bytes b;
-  for (std::size_t s = 0; s < stages; ++s) b.stages.push_back({.stash = 100 + 7 * s, .weight_stash = 30 + s});
+  for (std::size_t s = 0; s < stages; ++s)
+    b.stages.push_back({.stash = 100 + 7 * s, .saved_for_weights = 30 + s});
   for (std::size_t e = 0; e < edges; ++e) b.edges.push_back({.activation = 16 + e, .gradient = 24 + 3 * e});
   return b;
 }
@@ -101,7 +102,7 @@ void write_schedule(result_folder const& to, std::string const& name, schedule c
                  lower(s, {.messages = message_order::rounds, .receives = receive_time::deferred}));
            }));
   auto const bytes = uneven_bytes(s.place.stages(), s.place.edges.size());
-  to.write(name + ".slots.txt", text_or_error([&] { return slots_text(plan_slots(lower(s), bytes)); }));
+  to.write(name + ".slots.txt", text_or_error([&] { return slots_text(plan_memory(lower(s), bytes)); }));
 }
 
 void write_schedules(result_folder const& to) {
@@ -140,7 +141,7 @@ void write_partitions(result_folder const& to) {
                  return parts_text(p) + write_plan_json(make_plan(g, p));
                }));
       if (i <= 2)  // beyond, the search may end by time
-        to.write(name + "exact-" + parts, text_or_error([&] { return parts_text(balance_exactly(g, k)); }));
+        to.write(name + "exact-" + parts, text_or_error([&] { return parts_text(partition_exact(g, k)); }));
       for (auto const goal : {acyclic_goal::bottleneck, acyclic_goal::cut})
         to.write(name + "acyclic-" + parts + (goal == acyclic_goal::cut ? "-cut" : ""),
                  text_or_error([&] { return parts_text(partition_acyclic(g, k, {.goal = goal})); }));

@@ -130,8 +130,8 @@ balance_options read_options(choices& from, std::size_t nodes, std::uint32_t k) 
     for (std::size_t n = 0; n < nodes; ++n) o.backward.push_back(from.one_in(4));
   if (from.one_in(4))
     for (std::size_t n = 0; n < nodes; ++n)
-      o.pinned.push_back(from.one_in(4) ? part_id{static_cast<std::uint32_t>(from.below(8) % std::max(k, 1u))}
-                                        : no_part);
+      o.fixed.push_back(from.one_in(4) ? part_id{static_cast<std::uint32_t>(from.below(8) % std::max(k, 1u))}
+                                       : no_part);
   if (from.one_in(4))
     for (std::size_t n = 0; n < nodes; ++n) o.node_memory.push_back(from.size());
   if (from.one_in(4))
@@ -166,8 +166,8 @@ void check_balance(choices& from, Snapshot const& s) {
     if (!o.memory.empty()) memory.push_back(o.memory[i]);
   }
   expects(!find_overfull_part(s, p, memory, o.node_memory), "parts within their memory");
-  for (std::size_t n = 0; n < o.pinned.size(); ++n)
-    expects(o.pinned[n] == no_part || is_replicable(s, n) || p.of[n] == o.pinned[n], "pinned nodes in place");
+  for (std::size_t n = 0; n < o.fixed.size(); ++n)
+    expects(o.fixed[n] == no_part || is_replicable(s, n) || p.of[n] == o.fixed[n], "pinned nodes in place");
   for (auto const& set : o.together)
     for (auto const n : set)
       expects(is_replicable(s, n) || is_replicable(s, set[0]) || p.of[n] == p.of[set[0]], "sets kept whole");

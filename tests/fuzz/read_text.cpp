@@ -25,7 +25,7 @@ std::size_t shown_width(std::string_view text) {
   std::size_t width = 0;
   for (std::size_t at = 0; at < text.size(); ++width) {
     auto const c = utf8_at(text, at);
-    expects(shows(c.code), "characters that show");
+    expects(is_printable_character(c.code), "characters that show");
     at += c.bytes;
   }
   return width;

@@ -71,7 +71,7 @@ class twin_bytes {
     std::size_t different = 0;
     for (auto const& r : regions) {
       auto* const other = made + (static_cast<std::byte const*>(r.data) - wanted);
-      with_element(r.type, [&](auto zero) {
+      dispatch_element_type(r.type, [&](auto zero) {
         using T = decltype(zero);
         for (std::size_t i = 0; i < r.count; ++i)
           different +=
@@ -105,7 +105,7 @@ enum class numbers { finite, any };
 
 /// Numbers of very different sizes; of `any`, some are bits as they come: NaN, infinite, next to 0.
 void put_random(region const& to, numbers kind, rng& random) {
-  with_element(to.type, [&](auto zero) {
+  dispatch_element_type(to.type, [&](auto zero) {
     using T = decltype(zero);
     for (std::size_t i = 0; i < to.count; ++i) {
       T x;

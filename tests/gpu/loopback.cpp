@@ -36,7 +36,7 @@ bool is_equal(schedule const& s, lower_options const& how, rng& random) {
   auto const wanted = outcome_on_host(p, c, 2);
   cleave::cuda::device d;
   cuda_step const step(d, c.values());
-  cuda_linear_run run(p, linear_engines(c), {.watch = {.limit = 60s}});
+  cuda_linear_run run(p, linear_engines(c), {.watchdog = {.limit = 60s}});
   run.run_step(step.values());
   run.run_step(step.values());
   return outcome_of(run, p, c) == wanted;

@@ -11,8 +11,8 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/cuda/pipeline.hpp"
-#include "cleave/run/board/process_start.hpp"
 #include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/rendezvous/process_start.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/linear_runs.hpp"
@@ -41,7 +41,7 @@ inline std::size_t run_rank(process_start const& start, rank_task const& task) {
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows), {.delivery = {.delivery = delivery::one_queue}});
   cleave::cuda::pipeline<cuda_linear_engine> run(
       p, [&](cleave::cuda::device& d) { return cuda_linear_engine(linear_bodies(d, c.stages)); },
-      {.run = {.watch = {.limit = std::chrono::seconds(60)}}, .gpu = 0, .messages = {.most_blocks = 2}},
+      {.run = {.watchdog = {.limit = std::chrono::seconds(60)}}, .gpu = 0, .messages = {.most_blocks = 2}},
       start);
   cleave::cuda::device here;
   cuda_step const step(here, c.values());

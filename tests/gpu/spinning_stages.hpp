@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/cuda/callable_stage.hpp"
 #include "cleave/cuda/check.hpp"
 #include "cleave/cuda/device.hpp"
@@ -62,7 +62,7 @@ using spinning_stages = cleave::cuda::callable_stage<spinning_bodies>;
 /// What a schedule computes, with values of `bytes` between stages. A caller gives the first stage one, and
 /// reads the last.
 struct spinning_model {
-  transport t;
+  dataflow t;
   run_layouts layouts;
 
   spinning_model(schedule const& s, std::int64_t bytes) {
@@ -89,7 +89,7 @@ class spinning_run {
         inputs_(s.microbatches, {input_.data(), element_type::f32, {bytes / 4}}),
         run_(std::make_unique<runner>(
             plan_, [l](rank_id, cleave::cuda::device&) { return spinning_stages(spinning_bodies(l)); },
-            pipeline_options{.watch = {.limit = std::chrono::seconds(60)}})) {}
+            pipeline_options{.watchdog = {.limit = std::chrono::seconds(60)}})) {}
 
   void step() { run_->run_step({inputs_, 1, {}}); }
   step_plan const& plan() const { return plan_; }

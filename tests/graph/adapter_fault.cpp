@@ -125,7 +125,7 @@ TEST_CASE_TEMPLATE(
     "same",
     Graph, listed, closed) {
   testing::rng r(1);
-  std::set<broken_promise> kinds;
+  std::set<adapter_violation> kinds;
   int sound = 0, cycles = 0;
   for (int i = 0; i < 2000; ++i) {
     auto p = testing::random_program(r, 1 + r.below(7));
@@ -146,8 +146,8 @@ TEST_CASE_TEMPLATE(
       REQUIRE(e.witness == *fault);
     } catch (cycle_error<toy::op const*> const&) {  // then no order could mend it
       ++cycles;
-      REQUIRE(
-          (fault->what == broken_promise::after_its_user || fault->what == broken_promise::follows_a_later));
+      REQUIRE((fault->what == adapter_violation::after_its_user ||
+               fault->what == adapter_violation::follows_a_later));
     }
   }
   CHECK(kinds.size() == (closed_graph<Graph> ? 9 : 8));
@@ -157,11 +157,11 @@ TEST_CASE_TEMPLATE(
 
 TEST_CASE("adapter_fault: each promise has a sentence of its own, which ends the message") {
   std::set<std::string> sentences;
-  for (int what = 0; what <= static_cast<int>(broken_promise::unmade_output); ++what) {
-    std::string const sentence = describe(broken_promise(what));
+  for (int what = 0; what <= static_cast<int>(adapter_violation::unmade_output); ++what) {
+    std::string const sentence = describe(adapter_violation(what));
     CHECK(sentence.size() > 10);
     CHECK(sentences.insert(sentence).second);
-    adapter_error const e({broken_promise(what), 3}, "node conv1 (#3)");
+    adapter_error const e({adapter_violation(what), 3}, "node conv1 (#3)");
     CHECK(std::string(e.what()) == "adapter: node conv1 (#3) " + sentence);
   }
 }
@@ -194,10 +194,10 @@ TEST_CASE(
     long bytes(int v) const { return v == 5 ? size : 8; }
   };
   static_assert(nested_graph<holder> && sized_graph<holder>);
-  CHECK(find_adapter_fault(holder{{100}}) == adapter_fault{broken_promise::after_its_user, 0});
-  CHECK(find_adapter_fault(holder{{101}}) == adapter_fault{broken_promise::after_its_user, 1});
+  CHECK(find_adapter_fault(holder{{100}}) == adapter_fault{adapter_violation::after_its_user, 0});
+  CHECK(find_adapter_fault(holder{{101}}) == adapter_fault{adapter_violation::after_its_user, 1});
   CHECK(!find_adapter_fault(holder{{5}}));
-  CHECK(find_adapter_fault(holder{{5}, -1}) == adapter_fault{broken_promise::not_a_size, 0});
+  CHECK(find_adapter_fault(holder{{5}, -1}) == adapter_fault{adapter_violation::not_a_size, 0});
 }
 
 TEST_CASE(
@@ -206,12 +206,13 @@ TEST_CASE(
   toy::program p{{"x"}, {"w"}, {"b", "bb", "x"}};
   p.add({"first", {"x", "w"}, {"a"}});
   p.add({"second", {"a", "typo"}, {"b"}});
-  CHECK(find_adapter_fault(listed(p)) == adapter_fault{broken_promise::unmade_output, 1});
+  CHECK(find_adapter_fault(listed(p)) == adapter_fault{adapter_violation::unmade_output, 1});
   CHECK(testing::error_text([&] { snapshot_of(listed(p)); }) ==
-        "adapter: output #1 " + std::string(describe(broken_promise::unmade_output)));
-  CHECK(find_adapter_fault(closed(p)) == adapter_fault{broken_promise::unlisted_operand, 1, 1});
+        "adapter: output #1 " + std::string(describe(adapter_violation::unmade_output)));
+  CHECK(find_adapter_fault(closed(p)) == adapter_fault{adapter_violation::unlisted_operand, 1, 1});
   CHECK(testing::error_text([&] { snapshot_of(closed(p)); }) ==
-        "adapter: operand #1 of node second (#1) " + std::string(describe(broken_promise::unlisted_operand)));
+        "adapter: operand #1 of node second (#1) " +
+            std::string(describe(adapter_violation::unlisted_operand)));
   p.outputs = {"b", "w", "x", "typo"};  // passed through, and a constant that a node reads
   CHECK(!find_adapter_fault(listed(p)));
   closed all(p);
@@ -241,8 +242,8 @@ TEST_CASE("adapter_fault: memory that is written is an output under any handle o
       cache const g{output, read};
       auto const fault = find_adapter_fault(g);
       auto const expected = read == 6 || read == 7
-                                ? std::optional(adapter_fault{broken_promise::unlisted_operand, 1, 0})
-                            : output == 6 ? std::optional(adapter_fault{broken_promise::unmade_output, 1})
+                                ? std::optional(adapter_fault{adapter_violation::unlisted_operand, 1, 0})
+                            : output == 6 ? std::optional(adapter_fault{adapter_violation::unmade_output, 1})
                                           : std::nullopt;
       CHECK(fault == expected);
       try {

@@ -16,16 +16,16 @@ TEST_CASE("adjacency: rows are read in place, and weights that are not there are
       .offsets = {0, 1, 3, 4}, .targets = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
   auto view = path.view();
   CHECK(view.nodes() == 3);
-  CHECK(view.arcs() == 4);
+  CHECK(view.directed_edges() == 4);
   CHECK(std::vector(view.neighbours(1).begin(), view.neighbours(1).end()) ==
         std::vector<std::uint32_t>{0, 2});
   CHECK(view.weight(2) == 1);
-  CHECK(view.weight_of_arc(3) == 1.0f);
+  CHECK(view.weight_of_edge(3) == 1.0f);
   path.node_weight = {3, 4, 5};
   path.edge_weight = {0.5f, 0.5f, 2, 2};
   view = path.view();
   CHECK(view.weight(2) == 5);
-  CHECK(view.weight_of_arc(1) == 0.5f);
+  CHECK(view.weight_of_edge(1) == 0.5f);
   CHECK(view.targets.data() == path.targets.data());
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("adjacency: the types of a view follow from arrays, and offsets have t
                              adjacency_view<std::int32_t, std::int64_t, std::int64_t, std::int64_t> const>);
   CHECK(plain.nodes() == 3);
   CHECK(plain.neighbours(1).data() == targets.data() + 1);
-  CHECK(plain.weight_of_arc(2) == 1);
+  CHECK(plain.weight_of_edge(2) == 1);
 
   adjacency_view const of_nodes{std::span(offsets), std::span(targets), node_weight};
   static_assert(
@@ -55,7 +55,7 @@ TEST_CASE("adjacency: the types of a view follow from arrays, and offsets have t
   adjacency_view const of_both{offsets, targets, node_weight, edge_weight};
   static_assert(
       std::same_as<decltype(of_both), adjacency_view<std::int32_t, float, double, std::int64_t> const>);
-  CHECK(of_both.weight_of_arc(2) == 2);
+  CHECK(of_both.weight_of_edge(2) == 2);
 
   adjacency_view const of_edges{offsets, targets, {}, edge_weight};
   static_assert(std::same_as<decltype(of_edges),
@@ -68,5 +68,5 @@ TEST_CASE("adjacency: the types of a view follow from arrays, and offsets have t
 
   adjacency_view<std::int32_t, std::int64_t, double, std::int64_t> const named{
       .offsets = offsets, .targets = targets, .edge_weight = edge_weight};
-  CHECK(named.weight_of_arc(3) == 2);
+  CHECK(named.weight_of_edge(3) == 2);
 }

@@ -18,7 +18,7 @@ using namespace cleave;
 
 namespace {
 
-using enum broken_adjacency;
+using enum adjacency_violation;
 
 adjacency<std::uint32_t> path_of_three() {
   return {.offsets = {0, 1, 3, 4}, .targets = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
@@ -88,16 +88,16 @@ TEST_CASE("adjacency_fault: each broken promise is found where it is, and told")
 
   g = path_of_three();
   g.offsets = {0, 3, 1, 4};
-  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 2, 0});
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{offsets_out_of_range, 2, 0});
   CHECK(complaint(g) ==
         "graph: offsets[2] is 1: rows begin at 0, never before the row above, and end with the 4 "
         "arcs");
   g.offsets = {1, 1, 3, 4};
-  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 0, 0});
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{offsets_out_of_range, 0, 0});
   g.offsets = {0, 1, 3, 3};
-  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 3, 0});
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{offsets_out_of_range, 3, 0});
   adjacency<int> const negative{.offsets = {0, -1, 0}, .targets = {}, .node_weight = {}, .edge_weight = {}};
-  CHECK(find_adjacency_fault(negative.view()) == adjacency_fault{rows_out_of_arcs, 1, 0});
+  CHECK(find_adjacency_fault(negative.view()) == adjacency_fault{offsets_out_of_range, 1, 0});
   adjacency<int> const headless{.offsets = {}, .targets = {0}, .node_weight = {}, .edge_weight = {}};
   CHECK(complaint(headless) == "graph: there are 1 arcs and no rows");
 

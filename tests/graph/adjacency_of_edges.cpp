@@ -50,7 +50,7 @@ TEST_CASE("edges to rows: random lists equal a table of pairs") {
     }
     auto const g = adjacency_of_edges(n, e);
     CHECK(!find_adjacency_fault(g.view()));
-    REQUIRE(g.view().arcs() == sum.size());
+    REQUIRE(g.view().directed_edges() == sum.size());
     auto entry = sum.begin();
     for (std::size_t at = 0, arc = 0; at < n; ++at)
       for (auto const to : g.view().neighbours(at)) {

@@ -48,10 +48,10 @@ TEST_CASE("argument: complete is one subtree, no less and no more") {
 }
 
 TEST_CASE("argument: nodes are replaced one by one, all else stays") {
-  auto const moved = with_nodes(nested(), [](std::uint32_t n) { return n + 10; });
+  auto const moved = map_nodes(nested(), [](std::uint32_t n) { return n + 10; });
   CHECK(moved[1] == token(node_ref{13}));
   CHECK(moved[5] == token(node_ref{11}));
-  CHECK(with_nodes(moved, [](std::uint32_t n) { return n - 10; }) == nested());
+  CHECK(map_nodes(moved, [](std::uint32_t n) { return n - 10; }) == nested());
   CHECK(tuple_argument({4, 5}) == module_argument{container{tuple, 2}, node_ref{4}, node_ref{5}});
 }
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "cleave/graph/adapter_fault.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/order.hpp"
 #include "cleave/graph/snapshot.hpp"

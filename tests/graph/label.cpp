@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "support/dense_builder.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -53,7 +53,7 @@ TEST_CASE(
 }
 
 TEST_CASE("label: a snapshot calls its nodes the same, also where it knows no names") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   b.node(1);
   b.name("conv1");
   b.node(1);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/graph/adapter_fault.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "support/module_nodes.hpp"

@@ -82,7 +82,7 @@ TEST_CASE_TEMPLATE("neighbour_snapshot: asks no more than the rung that it reads
 }
 
 TEST_CASE("neighbour_snapshot: each broken promise is found, in the user's handles and names") {
-  using enum broken_neighbours;
+  using enum neighbour_violation;
   auto g = three_cities();
   CHECK_FALSE(find_neighbour_fault(g));
   g.cities.push_back("Ulm");
@@ -172,7 +172,7 @@ TEST_CASE("neighbour_snapshot: random graphs of pointers are read as they are, w
 }
 
 TEST_CASE("neighbour_snapshot: weights past 63 bits and indices that are too narrow are errors") {
-  CHECK(find_neighbour_fault(heavy{})->what == broken_neighbours::too_heavy);
+  CHECK(find_neighbour_fault(heavy{})->what == neighbour_violation::too_heavy);
   CHECK(complaint(heavy{}) == "adapter: node #1 makes the weights add up past 2^63 - 1: take a larger unit");
   pointers const many{std::vector<int>(300), std::vector<std::vector<int const*>>(300)};
   CHECK_THROWS_AS(neighbours_of<std::uint8_t>(many), index_overflow);

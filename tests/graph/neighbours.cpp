@@ -33,7 +33,7 @@ struct namesakes : archetype::undirected {
 
 template <class... Graphs>
 constexpr bool pass() {
-  (check_undirected_rungs<Graphs>(), ...);
+  (check_undirected_concepts<Graphs>(), ...);
   return true;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/dense_builder.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -20,8 +20,8 @@ using numbers = std::vector<std::uint32_t>;
 namespace {
 
 /// input; node 0 enters with it; 1 reads the token; 2 leaves; 3 reads the token after the scope.
-dense bracket() {
-  testing::dense_builder b;
+snapshot_arrays bracket() {
+  testing::snapshot_builder b;
   auto const x = b.input(1);
   auto const token = b.nodes(1, {x}, {1}).front();
   b.nodes(1, {token, x}, {1});
@@ -30,12 +30,14 @@ dense bracket() {
   return b.build();
 }
 
-dense told(dense s, scope_policy policy, std::vector<std::optional<mark>> const& marks) {
+snapshot_arrays told(snapshot_arrays s, scope_policy policy, std::vector<std::optional<mark>> const& marks) {
   auto const scopes = scopes_of(s, {{"a", policy}, {"b", policy}}, [&](std::size_t n) { return marks[n]; });
-  return with_scopes(std::move(s), scopes);
+  return add_scopes(std::move(s), scopes);
 }
 
-numbers operands(dense const& s, std::size_t n) { return {s.operands[n].begin(), s.operands[n].end()}; }
+numbers operands(snapshot_arrays const& s, std::size_t n) {
+  return {s.operands[n].begin(), s.operands[n].end()};
+}
 
 }  // namespace
 
@@ -61,7 +63,7 @@ TEST_CASE("scoped_snapshot: a scope that extends keeps its operands, and orders 
 }
 
 TEST_CASE("scoped_snapshot: forbidden scopes that overlap are one group, others another") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   for (int i = 0; i < 10; ++i) b.nodes(1, {}, {1});
   auto const s =
       told(b.build(), scope_policy::forbid,
@@ -70,7 +72,7 @@ TEST_CASE("scoped_snapshot: forbidden scopes that overlap are one group, others 
 }
 
 TEST_CASE("scoped_snapshot: a mark that would be copied must not read what nodes make") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.nodes(1, {}, {1}).front();
   b.nodes(1, {x}, {1});
   b.nodes(1, {}, {1});

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -19,8 +19,8 @@ using marks = std::vector<std::optional<mark>>;
 
 namespace {
 
-dense nodes(std::size_t count) {
-  testing::dense_builder b;
+snapshot_arrays nodes(std::size_t count) {
+  testing::snapshot_builder b;
   for (std::size_t n = 0; n < count; ++n) b.nodes(1, {}, {1});
   return b.build();
 }

@@ -113,7 +113,7 @@ TEST_CASE(
   struct same_result : numbers {
     static std::vector<int> results(int) { return {100}; }
   };
-  auto const both = [](auto const& g, broken_promise what, std::size_t at) {
+  auto const both = [](auto const& g, adapter_violation what, std::size_t at) {
     CHECK(find_adapter_fault(g) == adapter_fault{what, at});
     try {
       snapshot_of(g);
@@ -123,19 +123,19 @@ TEST_CASE(
       CHECK(std::string(e.what()).find("#" + std::to_string(at)) != std::string::npos);
     }
   };
-  both(listed_twice{{{{7}}}}, broken_promise::node_twice, 1);
-  both(same_result{{{{7}, {7}}}}, broken_promise::two_producers, 1);
-  both(numbers{{{101}, {7}}}, broken_promise::after_its_user, 1);
+  both(listed_twice{{{{7}}}}, adapter_violation::node_twice, 1);
+  both(same_result{{{{7}, {7}}}}, adapter_violation::two_producers, 1);
+  both(numbers{{{101}, {7}}}, adapter_violation::after_its_user, 1);
   toy::program p{{"x", "y", "x"}, {}, {}};
-  both(toy::graph(p), broken_promise::input_twice, 2);
+  both(toy::graph(p), adapter_violation::input_twice, 2);
   p = {{"x"}, {"w", "x"}, {}};
-  both(toy::graph(p), broken_promise::input_and_state, 2);
+  both(toy::graph(p), adapter_violation::input_and_state, 2);
   p = {{"x"}, {}, {}};
   p.add({"f", {}, {"x"}});
-  both(toy::graph(p), broken_promise::makes_argument, 0);
+  both(toy::graph(p), adapter_violation::makes_argument, 0);
   p = {{"x"}, {}, {}};
   p.add({"f", {}, {"a"}, 1, false, {nullptr}});
-  both(toy::graph(p), broken_promise::follows_a_later, 0);
+  both(toy::graph(p), adapter_violation::follows_a_later, 0);
 }
 
 TEST_CASE("snapshot: a size below 0 or beyond all sizes is an error, not a huge number") {
@@ -148,11 +148,11 @@ TEST_CASE("snapshot: a size below 0 or beyond all sizes is an error, not a huge 
   };
   for (double const size : {-1.0, 2e19, std::numeric_limits<double>::quiet_NaN()}) {
     priced const g{{{{}, {100}}}, size};
-    CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::not_a_size, 0});
+    CHECK(find_adapter_fault(g) == adapter_fault{adapter_violation::not_a_size, 0});
     CHECK(error_text([&] { snapshot_of(g); }).find("node #0") != std::string::npos);
   }
   signed_sizes const g{{{{}, {100, 7}}}};
-  CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::not_a_size, 1});
+  CHECK(find_adapter_fault(g) == adapter_fault{adapter_violation::not_a_size, 1});
   CHECK(error_text([&] { snapshot_of(g); }).find("node #1") != std::string::npos);
   CHECK(snapshot_of(priced{{{{}, {100}}}, 3}).bytes == std::vector<std::size_t>{3, 8});
 }
@@ -231,11 +231,11 @@ TEST_CASE("snapshot: what a node overwrites may be its result by the same handle
 
 TEST_CASE("snapshot: what is overwritten cannot be made later, and find_adapter_fault says the same") {
   registers const g{{{{1}, {}, {5}}, {{1}, {5}, {}}}, {1}, {5}};
-  CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::after_its_user, 1});
+  CHECK(find_adapter_fault(g) == adapter_fault{adapter_violation::after_its_user, 1});
   try {
     snapshot_of(g);
     FAIL("no error");
   } catch (adapter_error const& e) {
-    CHECK(e.witness == adapter_fault{broken_promise::after_its_user, 1});
+    CHECK(e.witness == adapter_fault{adapter_violation::after_its_user, 1});
   }
 }

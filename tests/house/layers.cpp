@@ -78,7 +78,7 @@ std::string outside_library(std::string const& header) {
 }
 
 names allowed_outside(std::string const& room, std::string const& top) {
-  if (room == "run/board") return {"POSIX", "libsodium"};  // where processes meet, over sockets
+  if (room == "run/rendezvous") return {"POSIX", "libsodium"};  // where processes meet, over sockets
   if (top == "run") return {"POSIX"};
   if (top == "mpi") return {"MPI"};
   if (top == "cuda") return {"CUDA", "dlfcn.h"};
@@ -206,7 +206,7 @@ TEST_CASE("layers: an include that points up, into a detail folder, outside or t
   CHECK(count("graph/a.hpp", "#include <thread>\n") == 1);
   CHECK(count("run/model/a.hpp", "#include <thread>\n") == 0);
   CHECK(count("formats/a.hpp", "#include <thread>\n") == 1);
-  CHECK(count("run/board/a.hpp", "#include <arpa/inet.h>\n#include <sys/socket.h>\n") == 0);
+  CHECK(count("run/rendezvous/a.hpp", "#include <arpa/inet.h>\n#include <sys/socket.h>\n") == 0);
   CHECK(count("schedule/model/a.hpp", "#include <netinet/tcp.h>\n#include <poll.h>\n") == 1);
   CHECK(count("run/model/a.hpp", "#include \"cleave/graph/csr.hpp\"\n") == 1);
   CHECK(count("adapt/onnx/a.hpp", "#include <onnx/onnx_pb.h>\n#include <google/protobuf/message.h>\n") == 0);

@@ -10,7 +10,7 @@
 #include "cleave/formats/graph_files/metis_graph.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/classic/named_methods.hpp"
-#include "cleave/partition/exact/least_cut.hpp"
+#include "cleave/partition/exact/min_k_cut.hpp"
 #include "cleave/partition/kway/kway.hpp"
 #include "cleave/partition/repartition/repartition.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
@@ -76,14 +76,14 @@ TEST_CASE_TEMPLATE("adjacency types: algorithms read offsets and ids of 32 and o
     CHECK(write_metis_graph(g) == write_metis_graph(like.view()));
   }
   Arrays const path(testing::grid_adjacency(3, 2));
-  CHECK(least_cut(path.view(), 2, {}).cut == 3);
+  CHECK(min_k_cut(path.view(), 2, {}).cut == 3);
 }
 
 TEST_CASE_TEMPLATE("adjacency types: what is wrong is found by place", Arrays,
                    arrays<std::int64_t, std::int32_t>, arrays<std::int32_t, std::int64_t>) {
   Arrays g(testing::grid_adjacency(3, 2));
   g.offsets[2] = -1;
-  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{broken_adjacency::rows_out_of_arcs, 2, 0});
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{adjacency_violation::offsets_out_of_range, 2, 0});
   CHECK_THROWS_WITH_AS(
       partition_kway(g.view(), 2),
       "graph: offsets[2] is -1: rows begin at 0, never before the row above, and end with the 14 arcs",

@@ -119,13 +119,13 @@ TEST_CASE("module_gradients: what needs none goes where it is read, and effects 
   auto const g = masked();
   auto const plain = make_module_pipe(g);
   CHECK(plain.plan.plan.stages[1].inputs.size() == 2);
-  auto const p = make_module_pipe(g, {}, no_policy{}, sink_without_gradient{});
+  auto const p = make_module_pipe(g, {}, no_policy{}, sink_non_differentiable{});
   CHECK(names(p.stage(stage_id{0})) == std::vector<std::string>{"f", "check"});
   CHECK(names(p.stage(stage_id{1})) == std::vector<std::string>{"mask", "h"});
   CHECK(p.plan.plan.transfers.size() == 1);
-  auto const borders = border_values(p.plan, gradient_need_of(p.program));
+  auto const borders = boundary_values(p.plan, gradient_need_of(p.program));
   REQUIRE(borders[1].size() == 2);
-  CHECK(std::ranges::count(borders[1], true, &border_value::needs_gradient) == 1);
+  CHECK(std::ranges::count(borders[1], true, &boundary_value::needs_gradient) == 1);
   for (auto const& b : borders[1]) CHECK(b.needs_gradient == (g[p.program.s.value[b.value]].name == "f"));
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("module_gradients: what writes in place stays where it is") {
   g.add(make(node_kind::call_function, "cut", "pipe_split"));
   auto const f = g.add(call("f", {more}));
   g.add(make(node_kind::output, "output", "output", {f}));
-  CHECK(names(make_module_pipe(g, {}, no_policy{}, sink_without_gradient{}).stage(stage_id{0})) ==
+  CHECK(names(make_module_pipe(g, {}, no_policy{}, sink_non_differentiable{}).stage(stage_id{0})) ==
         std::vector<std::string>{"add_"});
 }
 
@@ -146,9 +146,10 @@ TEST_CASE("module_gradients: a program whose nodes were sunk gives what it gave"
   for (int round = 0; round < 300; ++round) {
     auto const g = testing::random_module_graph(r, 2 + r.below(14));
     auto const cuts = [&](auto const& s) {
-      return cuts_by_policy(static_cast<dense const&>(s), [&](std::size_t n) { return n % 4 == 3; });
+      return cuts_by_policy(static_cast<snapshot_arrays const&>(s),
+                            [&](std::size_t n) { return n % 4 == 3; });
     };
-    auto const p = make_module_pipe(g, {}, cuts, sink_without_gradient{});
+    auto const p = make_module_pipe(g, {}, cuts, sink_non_differentiable{});
     std::vector<testing::integer_value> inputs;
     for (std::size_t i = 0; i < g.inputs().size(); ++i)
       inputs.push_back(testing::integer_value::computed(testing::fold(9, i)));

@@ -45,8 +45,8 @@ module_graph with_markers(testing::rng& r, module_graph const& g) {
     bool const inner = g[n].kind != node_kind::placeholder;
     for (auto markers = r.below(5); inner && markers-- > 3;) marked.add(marker());
     module_node copy = g[n];
-    for (auto& a : copy.args) a = with_nodes(std::move(a), [&](position v) { return at[v]; });
-    for (auto& k : copy.kwargs) k.value = with_nodes(std::move(k.value), [&](position v) { return at[v]; });
+    for (auto& a : copy.args) a = map_nodes(std::move(a), [&](position v) { return at[v]; });
+    for (auto& k : copy.kwargs) k.value = map_nodes(std::move(k.value), [&](position v) { return at[v]; });
     at.push_back(marked.add(std::move(copy)));
     for (position m = 0; m < n; ++m)
       if (g[m].kind == node_kind::get_attr && r.one_in(8)) at[m] = marked.add(g[m]);
@@ -103,12 +103,13 @@ TEST_CASE("module_pipe: markers, modules, a policy and balance cut together") {
     auto const g = with_markers(r, testing::random_module_graph(r, 2 + r.below(14)));
     module_pipe_options options{.cuts = {{"linear"}, {"a.b.c", module_side::end}}};
     auto const by_policy = make_module_pipe(g, options, [&](auto const& s) {
-      return cuts_by_policy(static_cast<dense const&>(s), [&](std::size_t n) { return n % 3 == 0; });
+      return cuts_by_policy(static_cast<snapshot_arrays const&>(s),
+                            [&](std::size_t n) { return n % 3 == 0; });
     });
     CHECK(agree(g, by_policy.outer));
     auto const balanced = make_module_pipe(g, options, [](auto s) {
       s.weight.assign(s.nodes(), 1);
-      return balance(static_cast<dense const&>(s), 3);
+      return balance(static_cast<snapshot_arrays const&>(s), 3);
     });
     CHECK(agree(g, balanced.outer));
     auto const markers = make_module_pipe(g).paths.size();

@@ -68,7 +68,8 @@ module_graph random_model(rng& random) {
 
 module_pipe random_pipe(rng& random, module_graph const& g, state_options const& state) {
   auto const policy = [&](auto const& s) {
-    return cuts_by_policy(static_cast<dense const&>(s), [&](std::size_t) { return random.one_in(4); });
+    return cuts_by_policy(static_cast<snapshot_arrays const&>(s),
+                          [&](std::size_t) { return random.one_in(4); });
   };
   return make_module_pipe(g, {.state = state, .writes = write_rule::none}, policy);
 }
@@ -109,7 +110,7 @@ TEST_CASE("module_state: stages together have the state of the model, whole and 
     if (state.shared == shared_state::transmit)
       for (auto const& [storage, stages] : holders) CHECK(stages.size() == 1);
 
-    dense const& flat = p.program.s;
+    snapshot_arrays const& flat = p.program.s;
     CHECK_FALSE(find_plan_fault(flat, p.plan.plan));
     for (auto const& f : state_faults(flat, p.plan.plan, p.model, p.state))
       CHECK(f.what == state_fault::kind::unused);

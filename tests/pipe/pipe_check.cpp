@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "cleave/pipe/module_pipe.hpp"
-#include "cleave/pipe/pipe_transport.hpp"
+#include "cleave/pipe/pipe_dataflow.hpp"
 #include "cleave/pipe/relay.hpp"
 #include "cleave/split/check_plan.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/random_plan.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -47,12 +47,12 @@ cut_list cuts_before(std::vector<std::size_t> const& nodes) {
 
 /// Stages 0 to 3 have a, b, c, d in a chain; d reads a too, a and d are returned, b and c read a parameter.
 struct small {
-  dense s;
+  snapshot_arrays s;
   std::uint32_t x, w, a, b, c, d;
   pipe_plan p;
 
   small() {
-    testing::dense_builder g;
+    testing::snapshot_builder g;
     x = g.input(4), w = g.state(9);
     a = g.node(1, {x}, 100);
     g.name("a");
@@ -171,7 +171,7 @@ TEST_CASE("pipe_check: a relay that lost a link is found") {
 }
 
 TEST_CASE("pipe_check: a marker in a stage is found, one in none is not missed") {
-  testing::dense_builder g;
+  testing::snapshot_builder g;
   auto const a = g.node(1, {g.input()});
   g.nodes(0, {}, {});
   g.name("cut");
@@ -208,10 +208,10 @@ TEST_CASE("pipe_check: gradients that are lost are found, and a loss that no sta
 
 TEST_CASE("pipe_check: values between stages without a layout are told one by one") {
   small const m;
-  auto const known = pipe_transport_of(
+  auto const known = pipe_dataflow_of(
       m.s, m.p, [](std::uint32_t) { return std::optional(value_layout{"f32", {std::int64_t{2}}}); });
   CHECK(findings_in_layouts(known).empty());
-  auto const b_unknown = pipe_transport_of(m.s, m.p, [&](std::uint32_t v) {
+  auto const b_unknown = pipe_dataflow_of(m.s, m.p, [&](std::uint32_t v) {
     return v == m.b ? std::nullopt : std::optional(value_layout{"f32", {std::int64_t{2}}});
   });
   auto const found = findings_in_layouts(b_unknown);
@@ -226,7 +226,7 @@ TEST_CASE("pipe_check: state in two places without a tie, and state that is nowh
   model.tensors = {{"w", "0"}, {"idle", "1"}};
   model.tensor.assign(m.s.values(), none<std::uint32_t>);
   model.tensor[m.w] = 0;
-  auto const placed = place_state(m.s, m.p.plan, model, {});
+  auto const placed = assign_state(m.s, m.p.plan, model, {});
   CHECK(codes_of(findings_in_state(m.s, m.p.plan, model, placed)) == codes{"state-unused"});
   auto untied = placed;
   untied.replicas.clear();

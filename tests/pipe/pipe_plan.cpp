@@ -15,10 +15,10 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/emit.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 #include "support/toy_ir.hpp"
 
 using namespace cleave;
@@ -119,7 +119,7 @@ TEST_CASE("pipe_plan: without markers the plan is the one that make_plan makes o
 }
 
 TEST_CASE("pipe_plan: an edge lists all readers of a value, the caller last; an unread input has none") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input(), unread = b.input();
   auto const a = b.node(1, {x});
   auto const c = b.node(1, {a});
@@ -143,7 +143,7 @@ TEST_CASE("pipe_plan: an edge lists all readers of a value, the caller last; an 
 }
 
 TEST_CASE("pipe_plan: state that the program returns is held and given by the last stage") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input(), w = b.state();
   auto const a = b.node(1, {x, w});
   auto const c = b.node(1, {a});
@@ -160,7 +160,7 @@ TEST_CASE("pipe_plan: state that the program returns is held and given by the la
 }
 
 TEST_CASE("pipe_plan: stages are numbered as they run, whatever numbers the partition has") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input();
   auto const a = b.node(1, {x});
   auto const c = b.node(1, {a});
@@ -175,14 +175,14 @@ TEST_CASE("pipe_plan: stages are numbered as they run, whatever numbers the part
 }
 
 TEST_CASE("pipe_plan: a program that returns nothing is refused") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   b.node(1, {b.input()});
   auto const s = b.build();
   CHECK_THROWS_AS(make_pipe_plan(s, cut_at(s, {})), no_output_error);
 }
 
 TEST_CASE("pipe_plan: a program without operations has no stage, and gives the caller what it passed") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input();
   b.output(x);
   auto const s = b.build();

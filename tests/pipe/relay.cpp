@@ -12,12 +12,12 @@
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/pipe/module_pipe.hpp"
 #include "cleave/pipe/pipe_check.hpp"
-#include "cleave/split/transport.hpp"
-#include "support/dense_builder.hpp"
+#include "cleave/split/dataflow.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_graph.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -41,13 +41,13 @@ route_options random_costs(testing::rng& r) {
 
 /// a in stage 0 is read by stages 1 and 3 and returned.
 struct skipping {
-  dense s;
+  snapshot_arrays s;
   std::uint32_t a;
   pipe_plan p;
 };
 
 skipping skip(std::size_t bytes) {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()}, bytes);
   auto const c = b.node(1, {a});
   auto const d = b.node(1, {c});
@@ -59,7 +59,7 @@ skipping skip(std::size_t bytes) {
   return {s, a, make_pipe_plan(s, cut_at(s, list))};
 }
 
-double cost_of(dense const& s, pipe_plan const& p, route_options const& o) {
+double cost_of(snapshot_arrays const& s, pipe_plan const& p, route_options const& o) {
   double sum = 0;
   for (auto const& t : p.plan.transfers) {
     auto const& link = index(t.to) == index(t.from) + 1 ? o.next : o.beyond;
@@ -113,7 +113,7 @@ TEST_CASE("relay: on random programs no edge is dearer than before, and all rela
     }
     auto const q = relayed(s, p, routes);
     CHECK(cost_of(s, q, o) == best);
-    CHECK_FALSE(find_transport_fault(transport_of(static_cast<dense const&>(s), q.plan)));
+    CHECK_FALSE(find_dataflow_fault(dataflow_of(static_cast<snapshot_arrays const&>(s), q.plan)));
   }
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("relay: each sender that a transport names gives that value, and each 
     p = relayed(s, p, std::vector(p.edges.size(), route::relay));
     for (auto const& t : p.plan.transfers) CHECK(index(t.to) == index(t.from) + 1);
     std::size_t between = 0;
-    auto const t = transport_of(s, p.plan);
+    auto const t = dataflow_of(s, p.plan);
     CHECK(findings_in_plan(s, p, {}).empty());
     for (auto const& e : t.edges) {
       if (e.from != the_caller) CHECK(p.plan.stages[index(e.from)].outputs[e.output] == e.value);
@@ -150,7 +150,7 @@ TEST_CASE("relay: a program whose values are passed on gives what it gave") {
     std::vector<route> routes;
     for (std::size_t i = 0; i < p.edges.size(); ++i)
       routes.push_back(r.one_in(2) ? route::relay : route::direct);
-    p = relayed(static_cast<dense const&>(s), p, routes);
+    p = relayed(static_cast<snapshot_arrays const&>(s), p, routes);
     auto const made = write_pipe(std::move(program), std::move(p));
     std::vector<testing::integer_value> inputs;
     for (std::size_t i = 0; i < g.inputs().size(); ++i)

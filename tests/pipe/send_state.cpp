@@ -14,10 +14,10 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/split/check_plan.hpp"
+#include "cleave/split/dataflow.hpp"
 #include "cleave/split/emit.hpp"
 #include "cleave/split/make_plan.hpp"
-#include "cleave/split/state/place_state.hpp"
-#include "cleave/split/transport.hpp"
+#include "cleave/split/state/assign_state.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
@@ -51,7 +51,7 @@ struct sent_program {
     auto const m = weights_of(s, storage);
     s = join_sent_reads(std::move(s), m, options);
     auto const made = make_plan(s, equal_slices(s.nodes(), parts));
-    placed = place_state(s, made, m, options);
+    placed = assign_state(s, made, m, options);
     p = send_state(s, made, m, placed);
   }
 
@@ -79,7 +79,7 @@ struct sent_program {
 
   toy::graph g;
   snapshot<toy::graph> s;
-  state_placement placed;
+  state_assignment placed;
   plan p;
 };
 
@@ -112,7 +112,7 @@ TEST_CASE("send_state: a tied tensor is sent once, under the name that is read f
   auto const program = tied_program();
   sent_program const sent(program, tied, 2);
   CHECK(sent.p.transfers.size() == 3);  // the value, the tied weight and the bias
-  CHECK(transport_of(sent.s, sent.p).edges.size() == 5);
+  CHECK(dataflow_of(sent.s, sent.p).edges.size() == 5);
   CHECK(sent.run({{"x", "x"}}).at("y") == "scale(project(in.w,add(embed(x,in.w,)0,b,)0,)0,in.w,b,)0");
 }
 
@@ -121,9 +121,9 @@ TEST_CASE("send_state: what the graph returns is given to the caller by its owne
   program.outputs = {"y", "b", "out.w"};
   sent_program const sent(program, tied, 2);
   CHECK(sent.stages()[0].outputs == std::vector<std::string>{"g", "in.w", "b"});
-  auto const t = transport_of(sent.s, sent.p);
-  CHECK(std::ranges::count(t.edges, the_caller, &transport::edge::to) == 3);
-  CHECK_FALSE(find_transport_fault(t));
+  auto const t = dataflow_of(sent.s, sent.p);
+  CHECK(std::ranges::count(t.edges, the_caller, &dataflow::edge::to) == 3);
+  CHECK_FALSE(find_dataflow_fault(t));
   CHECK_FALSE(find_plan_fault(sent.s, sent.p));
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("send_state: whole and staged give the same, and each tensor is in one
     sent_program const sent(program, storage, static_cast<std::uint32_t>(1 + random.below(4)));
     CAPTURE(round);
     CHECK_FALSE(find_plan_fault(sent.s, sent.p));
-    CHECK_FALSE(find_transport_fault(transport_of(sent.s, sent.p)));
+    CHECK_FALSE(find_dataflow_fault(dataflow_of(sent.s, sent.p)));
 
     std::set<std::string> placed;
     for (auto const& stage : sent.stages())

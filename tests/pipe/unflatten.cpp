@@ -57,7 +57,7 @@ TEST_CASE("unflatten: what was sent comes back, whatever it is") {
   for (int round = 0; round < 3000; ++round) {
     std::vector<module_argument> values;
     for (auto n = random.below(5); n-- > 0;) values.push_back(random_value(random, 3, false));
-    CHECK(unflatten(flatten(values)) == tuple_of(values));
+    CHECK(tree_unflatten(tree_flatten(values)) == tuple_of(values));
   }
 }
 
@@ -66,20 +66,20 @@ TEST_CASE("unflatten: tuples that are not empty come back in the tuple form too"
   for (int round = 0; round < 1000; ++round) {
     std::vector<module_argument> values;
     for (auto n = random.below(5); n-- > 0;) values.push_back(random_value(random, 3, true));
-    CHECK(unflatten(flatten(values, wire_form::tuples), wire_form::tuples) == tuple_of(values));
+    CHECK(tree_unflatten(tree_flatten(values, pytree_form::tuples), pytree_form::tuples) == tuple_of(values));
   }
 }
 
 TEST_CASE("unflatten: the tuple form gives tuples for lists and dicts, and an empty one for a gap") {
   std::vector<module_argument> const values{{container{list, 1}, T}, {container{tuple, 0}}, {T}};
-  CHECK(unflatten(flatten(values, wire_form::tuples), wire_form::tuples) ==
+  CHECK(tree_unflatten(tree_flatten(values, pytree_form::tuples), pytree_form::tuples) ==
         module_argument{container{tuple, 3}, container{tuple, 1}, T, container{tuple, 0}, T});
 }
 
 TEST_CASE("unflatten: a text that is none, or does not fit the leaves, is an error") {
   auto const refused = [](std::string const& text, std::vector<token> const& leaves = {T}) {
-    CHECK_THROWS_AS(unflatten({leaves, text}), wire_error);
-    CHECK(find_wire_fault(wire_message{leaves, text}));
+    CHECK_THROWS_AS(tree_unflatten({leaves, text}), pytree_error);
+    CHECK(find_pytree_fault(pytree_message{leaves, text}));
   };
   for (auto const* text : {"0",         "0,",           ",0",         "x,0",          "0.,0",
                            ".0,0",      "0..1,0",       "0,6",        "0,00",         "0,0|",
@@ -94,23 +94,23 @@ TEST_CASE("unflatten: a text that is none, or does not fit the leaves, is an err
   refused("99999999,0");
   refused("9999999.9999999,0");
   refused("0,5:9223372036854775808|0.0,0");
-  CHECK(unflatten({{T}, "0,5:-9223372036854775808|0.0,0"}).size() == 4);
+  CHECK(tree_unflatten({{T}, "0,5:-9223372036854775808|0.0,0"}).size() == 4);
 }
 
 TEST_CASE("unflatten: any change of one character is an error, or another value of as many leaves") {
   std::vector<module_argument> const values{{container{list, 2}, T, std::int64_t{1}},
                                             {container{dict, 1}, std::string("h"), T}};
-  auto const m = flatten(values);
+  auto const m = tree_flatten(values);
   for (std::size_t at = 0; at < m.text.size(); ++at)
     for (char const c : std::string("0123456789,.|:'%ah\n-")) {
       auto changed = m;
       changed.text[at] = c;
       try {
-        auto const back = unflatten(changed);
+        auto const back = tree_unflatten(changed);
         std::size_t leaves = 0;
         for (std::size_t i = 0; i < back.size(); ++i) leaves += std::holds_alternative<node_ref>(back[i]);
         CHECK(leaves == 2);
-      } catch (wire_error const&) {
+      } catch (pytree_error const&) {
       }
     }
 }

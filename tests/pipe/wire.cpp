@@ -23,8 +23,8 @@ container of(container::kind what, std::uint32_t size) { return {what, size}; }
 TEST_CASE("flatten: tells of each leaf its path and what it is, in both forms alike where all is tuples") {
   std::vector<module_argument> const values{
       {T}, {of(tuple, 2), T, of(tuple, 2), std::int64_t{3}, token()}, {true}};
-  for (auto const form : {wire_form::exact, wire_form::tuples}) {
-    auto const m = flatten(values, form);
+  for (auto const form : {pytree_form::exact, pytree_form::tuples}) {
+    auto const m = tree_flatten(values, form);
     CHECK(m.text == "0,0|1.0,0|1.1.0,1|1.1.1,2|2,1");
     CHECK(m.leaves == std::vector<token>{T, T, std::int64_t{3}, token(), true});
   }
@@ -35,15 +35,15 @@ TEST_CASE("flatten: the exact form tells of lists, empty tuples and dicts too") 
       {of(list, 1), T},
       {of(tuple, 0)},
       {of(dict, 3), std::string("h"), T, std::string("a b:%"), 2.5, std::int64_t{-4}, of(list, 0)}};
-  CHECK(flatten(values).text == "0,3|0.0,0|1,4|2,5:'h:'a%20b%3a%25:-4|2.0,0|2.1,1|2.2,3");
-  CHECK(flatten(values, wire_form::tuples).text == "0.0,0|2.0,0|2.1,1");
-  CHECK(flatten({}).text.empty());
+  CHECK(tree_flatten(values).text == "0,3|0.0,0|1,4|2,5:'h:'a%20b%3a%25:-4|2.0,0|2.1,1|2.2,3");
+  CHECK(tree_flatten(values, pytree_form::tuples).text == "0.0,0|2.0,0|2.1,1");
+  CHECK(tree_flatten({}).text.empty());
 }
 
 TEST_CASE("flatten: what cannot be sent is an error with its path") {
-  auto const path_of = [](std::vector<module_argument> const& values, wire_form form = wire_form::exact) {
-    auto const fault = find_wire_fault(values, form);
-    if (fault) CHECK_THROWS_AS(flatten(values, form), wire_error);
+  auto const path_of = [](std::vector<module_argument> const& values, pytree_form form = pytree_form::exact) {
+    auto const fault = find_pytree_fault(values, form);
+    if (fault) CHECK_THROWS_AS(tree_flatten(values, form), pytree_error);
     return fault ? fault->path : "sent";
   };
   CHECK(path_of({{T}, {std::string("text")}}) == "1");
@@ -51,7 +51,7 @@ TEST_CASE("flatten: what cannot be sent is an error with its path") {
   CHECK(path_of({{T}, {of(slice, 3), T, T, T}}) == "1");
   CHECK(path_of({{of(dict, 1), true, T}}) == "0");
   CHECK(path_of({{of(dict, 1), of(tuple, 1), std::int64_t{1}, T}}) == "0");
-  CHECK(path_of({{of(dict, 1), of(tuple, 1), std::int64_t{1}, T}}, wire_form::tuples) == "0.");
+  CHECK(path_of({{of(dict, 1), of(tuple, 1), std::int64_t{1}, T}}, pytree_form::tuples) == "0.");
 }
 
 TEST_CASE("itemised: elements have names where one of them is a tensor") {
@@ -76,5 +76,5 @@ TEST_CASE("flatten: depth costs no stack") {
   module_argument deep;
   for (int i = 0; i < 3000; ++i) deep.push_back(of(tuple, 1));
   deep.push_back(T);
-  CHECK(flatten({deep}).leaves.size() == 1);
+  CHECK(tree_flatten({deep}).leaves.size() == 1);
 }

@@ -66,8 +66,8 @@ struct own_actions : linear_engine {
 };
 
 /// Each stage reads the one before and the one before that, and the caller's number.
-transport with_skips(std::uint32_t stages) {
-  transport t{.stages = stages, .edges = {}};
+dataflow with_skips(std::uint32_t stages) {
+  dataflow t{.stages = stages, .edges = {}};
   for (std::uint32_t s = 0; s < stages; ++s) {
     t.edges.push_back({the_caller, 0, stage_id{s}, 0});
     if (s > 0) t.edges.push_back({stage_id{s - 1}, 0, stage_id{s}, 1});
@@ -134,7 +134,7 @@ schedule chained_parts() {
 
 /// Stages 0 and 1 on two ranks, one microbatch, each on a number; gradients are summed across replicas.
 struct small_plan {
-  transport t = with_skips(2);
+  dataflow t = with_skips(2);
   double number = 3;
   tensor_view input{&number, element_type::f64, {1}};
   step_plan plan;
@@ -206,7 +206,7 @@ TEST_CASE("custom actions: what is refused of a compound is named with its parts
        rank_calls(order, rank_id{0}, {.loss = loss_source::caller, .custom = {action_kind::overlap}}))
     p.instructions.push_back({call});
   CHECK_THROWS_WITH_AS(
-      (demand_abilities<linear_engine, host_device>(p)),
+      (require_abilities<linear_engine, host_device>(p)),
       "program: rank 1, custom (0F0;1B1)OVERLAP_F_B needs stages with custom(stream, action, parts)",
       program_need_error);
 }

@@ -92,10 +92,10 @@ struct one_rank {
       pass.out = {{{place_kind::result, 64 * m}, 1, {}}};
       p.results.push_back({microbatch_id{m}, 0, pass.out[0]});
     }
-    pass.stash_at = 100 * i.pass;
-    pass.stash_bytes = 8;
-    pass.weight_stash_at = 100 * i.pass + 50;
-    pass.weight_stash_bytes = 16;
+    pass.saved_at = 100 * i.pass;
+    pass.saved_bytes = 8;
+    pass.saved_for_weights_at = 100 * i.pass + 50;
+    pass.saved_for_weights_bytes = 16;
     p.passes.push_back(pass);
     return i;
   }
@@ -149,11 +149,11 @@ TEST_CASE("executor: a pass is told all that the program and the step say about 
     CHECK(p.from_loss == (i == 2));
     CHECK(p.last == (i == 4));
     CHECK(p.trains);
-    CHECK(p.stash.bytes() == 8);
-    CHECK(p.weight_stash.bytes() == 16);
+    CHECK(p.saved.bytes() == 8);
+    CHECK(p.saved_for_weights.bytes() == 16);
     auto const at = [](region const& r) { return static_cast<std::byte*>(r.data); };
-    CHECK(at(p.weight_stash) - at(p.stash) == 50);
-    CHECK(at(p.stash) - at(x.heard[0].pass.stash) == 100 * static_cast<std::ptrdiff_t>(i));
+    CHECK(at(p.saved_for_weights) - at(p.saved) == 50);
+    CHECK(at(p.saved) - at(x.heard[0].pass.saved) == 100 * static_cast<std::ptrdiff_t>(i));
   }
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("executor: weights are gathered and let go by their stage; what needs 
   add_other(call_kind::unshard, action_kind::unshard);
   add_other(call_kind::wait_unshard, action_kind::unshard);
   x.add_forward_passes();
-  for (auto const kind : {call_kind::loss, call_kind::release, call_kind::hand_over, call_kind::reduce,
+  for (auto const kind : {call_kind::loss, call_kind::release, call_kind::local_transfer, call_kind::reduce,
                           call_kind::wait_reduce, call_kind::start_reduce})
     add_other(kind, action_kind::forward);
   add_other(call_kind::other, action_kind::reduce_tie);

@@ -69,7 +69,7 @@ TEST_CASE("executor: nothing touches memory that another stream may still use, i
     auto const s = family_schedule(family, 4, 8);
     linear_chain const c(s, random);
     CAPTURE(name_of(family));
-    program_options const options{.lowering = random_lowering(random), .stashes = {{24, 40, 16}}};
+    program_options const options{.lowering = random_lowering(random), .saved_activations = {{24, 40, 16}}};
     step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
     race_log log;
     auto run = ranks_of(p, c, log);

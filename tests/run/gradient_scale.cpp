@@ -18,8 +18,8 @@ using namespace cleave::testing;
 
 namespace {
 
-transport chain(std::uint32_t stages) {
-  transport t{.stages = stages, .edges = {{the_caller, 0, stage_id{0}, 0}}};
+dataflow chain(std::uint32_t stages) {
+  dataflow t{.stages = stages, .edges = {{the_caller, 0, stage_id{0}, 0}}};
   for (std::uint32_t s = 1; s < stages; ++s) t.edges.push_back({stage_id{s - 1}, 0, stage_id{s}, 0});
   t.edges.push_back({stage_id{stages - 1}, 0, the_caller, 0});
   return t;
@@ -27,7 +27,7 @@ transport chain(std::uint32_t stages) {
 
 struct chain_run {
   schedule order;
-  transport t = chain(order.place.stages());
+  dataflow t = chain(order.place.stages());
   std::vector<std::int64_t> rows;
   std::vector<linear_stage> model;
   std::vector<std::vector<double>> numbers;

@@ -16,7 +16,7 @@
 #include "cleave/run/batch/split_batch.hpp"
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/list/list_schedule.hpp"
-#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
 #include "support/random_schedule.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"
@@ -53,24 +53,24 @@ std::optional<schedule> random_family(rng& random) {
 }
 
 /// Where stages are anywhere on up to four ranks, in an order that a list schedule finds for random times.
-schedule anywhere(rng& random, transport const& moves, std::uint32_t microbatches) {
-  placement place{static_cast<std::uint32_t>(1 + random.below(4)), {}, {}};
+schedule anywhere(rng& random, dataflow const& moves, std::uint32_t microbatches) {
+  stage_placement place{static_cast<std::uint32_t>(1 + random.below(4)), {}, {}};
   for (std::uint32_t s = 0; s < moves.stages; ++s)
     place.rank_of.push_back(rank_id{static_cast<std::uint32_t>(random.below(place.ranks))});
   for (auto const& m : stage_messages(moves)) place.edges.push_back(m.edge);
   return list_schedule(place, microbatches,
                        {.costs = random_costs(random, moves.stages),
-                        .hop = static_cast<double>(random.below(4)) / 8,
+                        .base_latency = static_cast<double>(random.below(4)) / 8,
                         .backward = random.one_in(2) ? backward_form::whole : backward_form::split});
 }
 
 /// Some stages let go what they keep, where ranks may keep little.
 schedule relieved(rng& random, schedule s) {
-  stash_limit limit{.most_bytes = {2 + random.below(4)}, .relief = {}};
+  saved_activation_limit limit{.memory_limit = {2 + random.below(4)}, .relief = {}};
   for (std::uint32_t i = 0; i < s.place.stages(); ++i)
-    limit.relief.push_back(random.one_in(2) ? stash_relief::offload : stash_relief::recompute);
-  if (find_stash_limit_fault(s, limit)) return s;
-  return limit_stashes(std::move(s), limit);
+    limit.relief.push_back(random.one_in(2) ? saved_relief::offload : saved_relief::recompute);
+  if (find_saved_limit_fault(s, limit)) return s;
+  return limit_saved_activations(std::move(s), limit);
 }
 
 lower_options random_lowering(rng& random) {
@@ -174,7 +174,7 @@ void soak(rng& random) {
     lowering.max_outstanding_sends.reset();
   }
   program_options const options{.lowering = lowering,
-                                .stashes = {{random.below(3) * 20, random.below(3) * 20, 0}}};
+                                .saved_activations = {{random.below(3) * 20, random.below(3) * 20, 0}}};
   toy_pipeline run(pipe, wiring, c.state, c.batches, order,
                    {.program = options,
                     .delays = random.one_in(2) ? random.next() | 1 : 0,

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/board/tcp_board.hpp"
+#include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -47,8 +47,8 @@ struct knowledge {
 class processes {
  public:
   /// `f` is what each does; what it returns is told here.
-  processes(std::uint32_t ranks, tcp_board_options const& options,
-            std::function<std::string(tcp_board&, processes&)> const& f) {
+  processes(std::uint32_t ranks, tcp_rendezvous_options const& options,
+            std::function<std::string(tcp_rendezvous&, processes&)> const& f) {
     REQUIRE(::pipe(told_.data()) == 0);
     REQUIRE(::pipe(ready_.data()) == 0);
     std::optional<tcp_listener> listener(std::in_place);
@@ -60,12 +60,12 @@ class processes {
         std::string text;
         try {
           if (r == 0) {
-            tcp_board b(std::move(*listener), ranks, options);
+            tcp_rendezvous b(std::move(*listener), ranks, options);
             text = f(b, *this);
             tell(r, text);
           } else {
             listener.reset();
-            tcp_board b(rank_id{r}, ranks, at, options);
+            tcp_rendezvous b(rank_id{r}, ranks, at, options);
             text = f(b, *this);
             tell(r, text);
           }
@@ -109,8 +109,8 @@ class processes {
   std::vector<pid_t> children_;
 };
 
-tcp_board_options usual(std::chrono::milliseconds join_within = 20s) {
-  tcp_board_options o{.key = "a key that all of them know"};
+tcp_rendezvous_options usual(std::chrono::milliseconds join_within = 20s) {
+  tcp_rendezvous_options o{.key = "a key that all of them know"};
   o.join_within = join_within;
   o.leave_within = 300ms;
   o.decide_within = 300ms;
@@ -120,7 +120,7 @@ tcp_board_options usual(std::chrono::milliseconds join_within = 20s) {
 auto in(std::chrono::milliseconds d) { return steady::now() + d; }
 
 /// A rank that is there, and then tells which failure it learns.
-std::string first_failure(tcp_board& b, processes& here) {
+std::string first_failure(tcp_rendezvous& b, processes& here) {
   b.barrier(in(20s));
   here.be_ready();
   if (!b.wait_until(in(20s))) return "nothing";
@@ -156,7 +156,7 @@ TEST_CASE("tcp board: a rank that is killed is known to all others within 100 ms
 }
 
 TEST_CASE("tcp board: a process that ends without a good-bye is lost, one that says it is not") {
-  processes lost(3, usual(), [](tcp_board& b, processes& here) {
+  processes lost(3, usual(), [](tcp_rendezvous& b, processes& here) {
     if (b.rank() == rank_id{1}) {
       b.barrier(in(20s));
       ::_exit(7);
@@ -164,7 +164,7 @@ TEST_CASE("tcp board: a process that ends without a good-bye is lost, one that s
     return first_failure(b, here);
   });
   for (auto const& [r, k] : lost.learnt(2)) CHECK(std::string(k.text.data()).ends_with("<1>"));
-  processes left(3, usual(), [](tcp_board& b, processes& here) -> std::string {
+  processes left(3, usual(), [](tcp_rendezvous& b, processes& here) -> std::string {
     if (b.rank() == rank_id{0}) return first_failure(b, here);
     b.barrier(in(20s));
     return "left";
@@ -177,7 +177,7 @@ TEST_CASE("tcp board: a process that ends without a good-bye is lost, one that s
 
 TEST_CASE("tcp board: a rank that is stopped is the culprit of who waits for it") {
   for (std::uint32_t const victim : {0u, 2u}) {
-    processes p(3, usual(), [](tcp_board& b, processes& here) {
+    processes p(3, usual(), [](tcp_rendezvous& b, processes& here) {
       struct : activity_source {
         rank_activity activity() const override {
           return {activity_kind::waiting, {rank_id{(r + 2) % 3}}, stage_call{}, "recv F0"};
@@ -214,7 +214,7 @@ TEST_CASE("tcp board: killed at any moment of joining and meeting, a rank holds 
     auto const ranks = 2 + static_cast<std::uint32_t>(random.below(5));
     auto const victim = static_cast<std::uint32_t>(random.below(ranks));
     auto const began = steady::now();
-    processes p(ranks, usual(300ms), [](tcp_board& b, processes&) {
+    processes p(ranks, usual(300ms), [](tcp_rendezvous& b, processes&) {
       for (int i = 0; i < 100'000; ++i) b.barrier(in(20s));
       return std::string("nothing");
     });

@@ -49,7 +49,7 @@ struct trapped {
 using trapped_engine = basic_linear_engine<trapped>;
 
 struct trapped_run {
-  transport t;
+  dataflow t;
   std::vector<double> numbers;
   std::vector<tensor_view> inputs;
   std::unique_ptr<thread_pipeline<trapped_engine>> run;
@@ -65,7 +65,7 @@ struct trapped_run {
     while (engines.size() < s.ranks.size())
       engines.emplace_back(std::vector<linear_stage>(t.stages), trapped{&sprung});
     run = std::make_unique<thread_pipeline<trapped_engine>>(p, std::move(engines),
-                                                            pipeline_options{.watch = {.limit = limit}});
+                                                            pipeline_options{.watchdog = {.limit = limit}});
   }
   step_values values() const { return {inputs, 1, {}}; }
 };
@@ -129,7 +129,7 @@ TEST_CASE("thread failures: a pass of a later replica that never ends is named b
   std::vector<trapped_engine> engines;
   for (int r = 0; r < 4; ++r) engines.emplace_back(std::vector<linear_stage>(2), trapped{r < 2 ? &none : &t});
   thread_pipeline<trapped_engine> run(p, std::move(engines),
-                                      {.watch = {.limit = std::chrono::milliseconds(300)}, .replicas = 2});
+                                      {.watchdog = {.limit = std::chrono::milliseconds(300)}, .replicas = 2});
   try {
     run.run_step(std::vector(2, shape.values()));
     FAIL("the step ended");
@@ -154,7 +154,8 @@ TEST_CASE("thread failures: a failure ends the call at once, also while passes o
   std::vector<trapped_engine> engines;
   engines.emplace_back(std::vector<linear_stage>(2), trapped{&throws});
   engines.emplace_back(std::vector<linear_stage>(2), trapped{&hangs});
-  thread_pipeline<trapped_engine> run(p, std::move(engines), {.watch = {.limit = std::chrono::seconds(20)}});
+  thread_pipeline<trapped_engine> run(p, std::move(engines),
+                                      {.watchdog = {.limit = std::chrono::seconds(20)}});
   auto const begin = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);
   CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);
@@ -228,7 +229,7 @@ TEST_CASE("thread failures: values that do not go with the program are refused b
 
 TEST_CASE("thread failures: stages for another number of ranks, or no replicas, are refused") {
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 4});
-  transport const t{.stages = 2, .edges = {{stage_id{0}, 0, stage_id{1}, 0}}};
+  dataflow const t{.stages = 2, .edges = {{stage_id{0}, 0, stage_id{1}, 0}}};
   step_plan const p(s, t, linear_layouts(t, {1, 1, 1, 1}));
   std::vector<linear_engine> one;
   one.emplace_back(std::vector<linear_stage>(2), nothing_to_prepare{});

@@ -110,14 +110,14 @@ simulate_options some_options(testing::rng& random, schedule const& s) {
   if (random.one_in(2))
     for (std::size_t n = 0; n < s.place.stages(); ++n)
       o.costs.push_back({part(), part(), part(), part(), part(), part(), part(), part(), part()});
-  o.hop = part();
+  o.base_latency = part();
   if (random.one_in(2)) o.links = {{part(), static_cast<double>(1 + random.below(3))}};
   if (random.one_in(2))
     for (std::size_t n = 0; n < s.place.edges.size(); ++n)
       o.bytes.push_back({random.below(4), random.below(4)});
   o.compounds = static_cast<compound_time>(random.below(3));
   o.messages = random.one_in(2) ? message_time::within : message_time::beside;
-  if (random.one_in(3)) o.jitter = 0.5;
+  if (random.one_in(3)) o.noise = 0.5;
   return o;
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("walks: a schedule ends, or waits where threads do, by every delivery"
     if (has_mixed_compounds(s)) continue;
     CAPTURE(static_cast<int>(rules.delivery));
     CAPTURE(rules.buffers);
-    auto const verdict = transport_verdict(s, rules);
+    auto const verdict = deadlock_verdict(s, rules);
     REQUIRE(verdict == testing::thread_run(s, rules).verdict());
     stuck += verdict != "finishes";
     ++tried;
@@ -193,17 +193,17 @@ TEST_CASE("walks: a schedule in which messages are there twice ends, or waits, a
     auto const s = tried_schedule(random, repeats::some);
     auto const d = static_cast<delivery>(random.below(4));
     CAPTURE(static_cast<int>(d));
-    bool const has_messages = schedule_needs(s).messages();
+    bool const has_messages = schedule_dependencies(s).messages();
     if (!has_messages || has_exchanges(s)) continue;
-    auto const verdict = transport_verdict(s, d);
+    auto const verdict = deadlock_verdict(s, d);
     REQUIRE(verdict == testing::queue_run(s, d).verdict());
     if (auto const found = find_deadlock(s, d); found && d != delivery::pair_stream) {
       // A rank may wait for more than what is told first, so that a circle may be shorter.
       auto const at = positions(s, found->waiting);
       auto const most = shortest_circle(s, at, found->waiting);
-      REQUIRE(is_circle(s, at, found->circle));
-      if (most > 0) REQUIRE(found->circle.size() <= most);
-      if (most > 0) REQUIRE_FALSE(found->circle.empty());
+      REQUIRE(is_circle(s, at, found->cycle));
+      if (most > 0) REQUIRE(found->cycle.size() <= most);
+      if (most > 0) REQUIRE_FALSE(found->cycle.empty());
       circles += most > 0;
     }
     stuck += verdict != "finishes";
@@ -230,10 +230,10 @@ TEST_CASE("walks: a simulated schedule takes the times of the plainest run, or w
       std::vector<std::pair<rank_id, std::size_t>> waits;
       for (auto const& w : found->waiting) waits.push_back({w.rank, w.position});
       REQUIRE(waits == plain.waits());
-      REQUIRE(is_circle(s, plain.positions(), found->circle));
-      REQUIRE(found->circle.size() == shortest_circle(s, plain.positions(), found->waiting));
+      REQUIRE(is_circle(s, plain.positions(), found->cycle));
+      REQUIRE(found->cycle.size() == shortest_circle(s, plain.positions(), found->waiting));
       ++stuck;
-      circles += !found->circle.empty();
+      circles += !found->cycle.empty();
     } else {
       testing::check_same_times(simulate(s, o), plain);
     }

@@ -11,8 +11,8 @@
 #include "cleave/partition/named/assign.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 #include "cleave/partition/slices/balance.hpp"
+#include "cleave/split/dataflow.hpp"
 #include "cleave/split/split.hpp"
-#include "cleave/split/transport.hpp"
 
 using namespace cleave;
 
@@ -37,7 +37,7 @@ TEST_CASE_TEMPLATE("archetypes: to assign, split and emit a graph takes nodes an
 
   auto const stages = split(g, p);
   CHECK(stages[stage_id{1}].inputs.size() == 1);
-  CHECK_FALSE(find_transport_fault(transport_of(stages.snapshot(), stages.plan())));
+  CHECK_FALSE(find_dataflow_fault(dataflow_of(stages.snapshot(), stages.plan())));
   for (stage_id const i : stages.plan().order) {
     archetype::builder<archetype::node, value_t<Graph>> b;
     emit(stages, i, b);

@@ -14,11 +14,11 @@
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/inline_stages.hpp"
 #include "cleave/split/modules/module_builder.hpp"
-#include "support/dense_builder.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_graph.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -104,8 +104,8 @@ struct joiner {
   position argument(std::uint32_t v, source) { return made.add(whole[s.value[v]]); }
   std::vector<position> clone(std::size_t piece, position n, auto lookup) {
     auto copy = pieces[piece][n];
-    for (auto& a : copy.args) a = with_nodes(std::move(a), lookup);
-    for (auto& k : copy.kwargs) k.value = with_nodes(std::move(k.value), lookup);
+    for (auto& a : copy.args) a = map_nodes(std::move(a), lookup);
+    for (auto& k : copy.kwargs) k.value = map_nodes(std::move(k.value), lookup);
     copy.target = whole[copy.from].target;
     copy.after.clear();
     return {made.add(std::move(copy))};
@@ -129,20 +129,20 @@ std::vector<integer_value> run_joined(module_graph const& g, staged_graph<module
 }  // namespace
 
 TEST_CASE("settle_boundary: a tuple that is projected stays at home, and its elements cross") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const pair = b.node(1, {b.input()});
   auto const first = b.node(1, {pair});
   auto const second = b.node(1, {pair});
   b.node(1, {first, second});
   auto const g = b.build();
   auto const p = parts_of({0, 1, 2, 2});
-  auto const settled = settle_boundary(
+  auto const settled = resolve_boundary(
       g, p, [&](std::size_t v) { return v == pair ? project : pass; },
       [](std::size_t n) { return n == 1 || n == 2; }, hold_all);
   CHECK(settled.parts == parts_of({0, 0, 0, 2}));
   CHECK(settled.projected == positions{1, 2});
   CHECK_THROWS_WITH_AS(
-      settle_boundary(
+      resolve_boundary(
           g, p, [&](std::size_t) { return project; }, [](std::size_t n) { return n == 1; }, hold_all),
       "value of #0 in part 0, which #2 in part 2 reads: elements of it may cross, but that node reads it "
       "whole",
@@ -152,7 +152,7 @@ TEST_CASE("settle_boundary: a tuple that is projected stays at home, and its ele
 TEST_CASE(
     "settle_boundary: what is recomputed is copied with all that it reads, or the node is named that is "
     "not") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input();
   auto const shape = b.node(3, {x});
   auto const half = b.node(2, {shape});
@@ -161,13 +161,13 @@ TEST_CASE(
   auto const g = b.build();
   auto const p = parts_of({0, 0, 0, 1});
   auto const recomputes = [&](std::size_t v) { return v == y ? pass : recompute; };
-  auto const settled = settle_boundary(g, p, recomputes, no_projection, hold_all);
+  auto const settled = resolve_boundary(g, p, recomputes, no_projection, hold_all);
   CHECK(settled.recomputed == positions{0, 1});
   auto const cut = make_plan(settled.s, settled.parts);
   CHECK(cut.stages[1].nodes == std::vector<std::uint32_t>{0, 1, 3});
   CHECK(cut.stages[1].inputs == std::vector<std::uint32_t>{x, y});
   CHECK_THROWS_WITH_AS(
-      settle_boundary(
+      resolve_boundary(
           g, p, [&](std::size_t v) { return v == half ? recompute : pass; }, no_projection, hold_all),
       "value of #0 in part 0, which copies of #1 reads: that node is to be recomputed elsewhere, but not "
       "what it "
@@ -177,13 +177,13 @@ TEST_CASE(
 
 TEST_CASE(
     "settle_boundary: a copy that reads what is sent is refused, although another part reads that first") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const sent = b.node(1, {b.input()});
   b.node(1, {sent});
   auto const copied = b.node(1, {sent});
   b.node(1, {copied});
   CHECK_THROWS_WITH_AS(
-      settle_boundary(
+      resolve_boundary(
           b.build(), parts_of({0, 1, 1, 2}), [&](std::size_t v) { return v == copied ? recompute : pass; },
           no_projection, hold_all),
       "value of #0 in part 0, which copies of #2 reads: that node is to be recomputed elsewhere, but not "
@@ -192,7 +192,7 @@ TEST_CASE(
 }
 
 TEST_CASE("settle_boundary: a value that may not cross is named with both ends; effects are not copied") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const v = b.node(1, {b.input()});
   b.name("a");
   b.node(1, {v});
@@ -200,7 +200,7 @@ TEST_CASE("settle_boundary: a value that may not cross is named with both ends; 
   b.name("b");
   auto const g = b.build();
   try {
-    settle_boundary(
+    resolve_boundary(
         g, parts_of({0, 1}), [](std::size_t) { return crossing_rule::refuse; }, no_projection, hold_all);
     FAIL("no error");
   } catch (boundary_error const& e) {
@@ -208,44 +208,44 @@ TEST_CASE("settle_boundary: a value that may not cross is named with both ends; 
     CHECK(std::string(e.what()) ==
           "value of a (#0) in part 0, which b (#1) in part 1 reads: it may not cross a boundary");
   }
-  auto const same = settle_boundary(
+  auto const same = resolve_boundary(
       g, parts_of({0, 0}), [](std::size_t) { return crossing_rule::refuse; }, no_projection, hold_all);
   CHECK(same.parts == parts_of({0, 0}));
   auto const w = b.node(1, {v + 1});
   b.node(1, {w});
-  CHECK_NOTHROW(settle_boundary(
+  CHECK_NOTHROW(resolve_boundary(
       b.build(), parts_of({0, 0, 0, 1}), [](std::size_t) { return pass; }, no_projection, hold_all));
-  CHECK_THROWS_AS(settle_boundary(
+  CHECK_THROWS_AS(resolve_boundary(
                       b.build(), parts_of({0, 1, 0, 1}), [](std::size_t) { return project; },
                       [](std::size_t) { return true; }, hold_all),
                   boundary_error);  // node 1 follows another: it stays where it is
-  CHECK_THROWS_AS(settle_boundary(
+  CHECK_THROWS_AS(resolve_boundary(
                       g, parts_of({0}), [](std::size_t) { return pass; }, no_projection, hold_all),
                   partition_error);
 }
 
 TEST_CASE("settle_boundary: a state is held, lifted into its only reader, or passed by the caller") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const one = b.state(), both = b.state();
   auto const v = b.node(1, {one, both});
   b.node(1, {v, both});
   auto g = b.build();
   auto const p = parts_of({0, 1});
-  auto const lifted = settle_boundary(
+  auto const lifted = resolve_boundary(
       g, p, [](std::size_t) { return pass; }, no_projection, [](std::size_t) { return holding_rule::lift; });
   CHECK(lifted.passed == positions{both});
   auto const cut = make_plan(lifted.s, p);
   CHECK(cut.stages[0].state == std::vector<std::uint32_t>{one});
   CHECK(cut.stages[0].inputs == std::vector<std::uint32_t>{both});
   CHECK(cut.stages[1].inputs == std::vector<std::uint32_t>{v, both});
-  CHECK(settle_boundary(g, p, [](std::size_t) { return pass; }, no_projection, hold_all).passed.empty());
-  CHECK(settle_boundary(
+  CHECK(resolve_boundary(g, p, [](std::size_t) { return pass; }, no_projection, hold_all).passed.empty());
+  CHECK(resolve_boundary(
             g, p, [](std::size_t) { return pass; }, no_projection,
             [](std::size_t) { return holding_rule::pass; })
             .passed == positions{one, both});
   g.slot[v] = g.slot[both];  // the first node writes the state
   g.latest[g.slot[both]] = v;
-  CHECK_THROWS_AS(settle_boundary(
+  CHECK_THROWS_AS(resolve_boundary(
                       g, p, [](std::size_t) { return pass; }, no_projection,
                       [](std::size_t) { return holding_rule::pass; }),
                   holding_error);
@@ -275,7 +275,7 @@ TEST_CASE(
           g, p, [&](position v) { return rule[v]; }, [&](position n) { return g[n].target == "getitem"; },
           [&](position v) { return holds[v]; });
       ++met;
-      auto const settled = settle_boundary(
+      auto const settled = resolve_boundary(
           snapshot_of(g), p, [&](std::size_t v) { return rule[snapshot_of(g).value[v]]; },
           [&](std::size_t n) { return g[g.nodes()[n]].target == "getitem"; },
           [&](std::size_t v) { return holds[snapshot_of(g).value[v]]; });

@@ -11,9 +11,9 @@
 
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/split/make_plan.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_plan.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -23,8 +23,8 @@ using kind = plan_fault::kind;
 namespace {
 
 /// x -> a -> b -> c, and w is read by a and c; b and c are returned. Stage 0 has a, b; stage 1 has c.
-dense small() {
-  testing::dense_builder b;
+snapshot_arrays small() {
+  testing::snapshot_builder b;
   auto const x = b.input();
   auto const w = b.state();
   auto const a = b.node(1, {x, w});
@@ -37,9 +37,11 @@ dense small() {
   return b.build();
 }
 
-plan planned(dense const& g) { return make_plan(g, partition{{part_id{0}, part_id{0}, part_id{1}}, 2}); }
+plan planned(snapshot_arrays const& g) {
+  return make_plan(g, partition{{part_id{0}, part_id{0}, part_id{1}}, 2});
+}
 
-kind fault_of(dense const& g, plan const& p) {
+kind fault_of(snapshot_arrays const& g, plan const& p) {
   auto const f = find_plan_fault(g, p);
   REQUIRE(f);
   CHECK(!plan_fault_text(g, *f).empty());
@@ -90,7 +92,7 @@ TEST_CASE("check_plan: each fault has its name, its place and a sentence") {
 }
 
 TEST_CASE("check_plan: groups, effects, copies and companions count") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input();
   auto const shape = b.node(0, {});
   b.replicable();
@@ -194,7 +196,7 @@ TEST_CASE("check_plan: all faults are told, the first of them first") {
 }
 
 TEST_CASE("check_plan: a value that is only passed on is a fault, unless that is allowed") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()});
   b.node(1, {});
   b.output(b.node(1, {a}));

@@ -99,7 +99,7 @@ tape random_tape(testing::rng& random, bool write_anything) {
 }
 
 /// A random cut whose parts ascend along values and effects, groups kept whole where that is possible.
-partition random_cut(testing::rng& random, dense const& s, std::uint32_t k) {
+partition random_cut(testing::rng& random, snapshot_arrays const& s, std::uint32_t k) {
   partition p{std::vector(s.nodes(), part_id{0}), k};
   std::vector<std::uint32_t> chosen(s.nodes(), none<std::uint32_t>);
   for (std::size_t n = 0; n < s.nodes(); ++n) {

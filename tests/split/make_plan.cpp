@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_plan.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -24,12 +24,12 @@ void add_once(list& to, std::uint32_t v) {
   if (std::ranges::find(to, v) == to.end()) to.push_back(v);
 }
 
-bool is_held(dense const& g, std::uint32_t v) {
+bool is_held(snapshot_arrays const& g, std::uint32_t v) {
   return g.from[v] == source::state || g.from[v] == source::constant;
 }
 
 /// Whether `v` comes to stage `i` from outside.
-bool comes_in(dense const& g, plan const& made, std::size_t i, std::uint32_t v) {
+bool comes_in(snapshot_arrays const& g, plan const& made, std::size_t i, std::uint32_t v) {
   return g.producer[v] == none<std::uint32_t> ||
          std::ranges::find(made.stages[i].nodes, g.producer[v]) == made.stages[i].nodes.end();
 }
@@ -90,7 +90,7 @@ TEST_CASE("make_plan: lists are in the order that was asked for, on random graph
 }
 
 TEST_CASE("make_plan: a constant is held like state by each stage that reads it, and sent by nobody") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.input(), w = b.state(), pi = b.constant();
   auto const y = b.node(1, {pi, x, w});
   b.node(1, {pi, y});
@@ -104,7 +104,7 @@ TEST_CASE("make_plan: a constant is held like state by each stage that reads it,
 }
 
 TEST_CASE("make_plan: a companion follows the value that it comes with, in the lists of both ends") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const size = b.node(1), x = b.node(1), y = b.node(1);
   b.node(1, {y, x});
   auto g = b.build();
@@ -117,17 +117,17 @@ TEST_CASE("make_plan: a companion follows the value that it comes with, in the l
 }
 
 TEST_CASE("make_plan: of no nodes, and the same with each width of index") {
-  CHECK(make_plan(dense(), {}).stages.empty());
-  auto const empty = make_plan(dense(), {{}, 2});
+  CHECK(make_plan(snapshot_arrays(), {}).stages.empty());
+  auto const empty = make_plan(snapshot_arrays(), {{}, 2});
   CHECK(empty.order == std::vector{stage_id{0}, stage_id{1}});
   CHECK(empty.stages[1] == stage_plan());
 
-  auto const size = []<class Index>(testing::basic_dense_builder<Index> b) {
+  auto const size = []<class Index>(testing::basic_snapshot_builder<Index> b) {
     b.node(1, {b.node(1, {b.input(), b.state()})});
     auto const made = make_plan(b.build(), {{part_id{0}, part_id{1}}, 2});
     return std::vector<std::size_t>{made.stages[0].inputs.at(0), made.stages[0].state.at(0),
                                     made.stages[1].inputs.at(0), made.transfers.size()};
   };
-  CHECK(size(testing::basic_dense_builder<std::uint8_t>()) ==
-        size(testing::basic_dense_builder<std::uint64_t>()));
+  CHECK(size(testing::basic_snapshot_builder<std::uint8_t>()) ==
+        size(testing::basic_snapshot_builder<std::uint64_t>()));
 }

@@ -10,10 +10,10 @@
 
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/split/check_plan.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_plan.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -22,8 +22,8 @@ using namespace cleave::detail;
 namespace {
 
 // A plan is not made of a snapshot that is gone when a node moves.
-static_assert(std::is_constructible_v<movable_plan<std::uint32_t>, dense const&, partition>);
-static_assert(!std::is_constructible_v<movable_plan<std::uint32_t>, dense, partition>);
+static_assert(std::is_constructible_v<incremental_plan<std::uint32_t>, snapshot_arrays const&, partition>);
+static_assert(!std::is_constructible_v<incremental_plan<std::uint32_t>, snapshot_arrays, partition>);
 
 partition parts_of(std::vector<std::uint32_t> const& of, std::uint32_t parts) {
   partition p{{}, parts};
@@ -32,7 +32,7 @@ partition parts_of(std::vector<std::uint32_t> const& of, std::uint32_t parts) {
 }
 
 /// Random companions, made before or after; and state that is written.
-void enrich(testing::rng& random, dense& g) {
+void enrich(testing::rng& random, snapshot_arrays& g) {
   for (std::uint32_t v = 0; v < g.values(); ++v) {
     if (random.one_in(4)) {
       auto const c = static_cast<std::uint32_t>(random.below(v + 1));  // made before it, so that no cycle is
@@ -55,9 +55,9 @@ void enrich(testing::rng& random, dense& g) {
 
 /// Moves nodes at random; after each move the plan is what make_plan makes, or the move is refused as
 /// make_plan refuses it.
-void check_moves(testing::rng& random, dense const& g, partition const& p, std::size_t& moved,
+void check_moves(testing::rng& random, snapshot_arrays const& g, partition const& p, std::size_t& moved,
                  std::size_t& refused) {
-  movable_plan<std::uint32_t> plan(g, p);
+  incremental_plan<std::uint32_t> plan(g, p);
   REQUIRE(plan.plan() == make_plan(g, plan.parts()));
   for (int step = 0; step < 12; ++step) {
     auto const n = random.below(g.nodes());
@@ -93,11 +93,11 @@ void check_moves(testing::rng& random, dense const& g, partition const& p, std::
 
 TEST_CASE(
     "movable_plan: a moved node takes its boundary along, and a move that makes a cycle changes nothing") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto v = b.input();
   for (int i = 0; i < 4; ++i) v = b.node(1, {v});
   auto const g = b.build();
-  movable_plan<std::uint32_t> plan(g, parts_of({0, 0, 1, 1}, 3));
+  incremental_plan<std::uint32_t> plan(g, parts_of({0, 0, 1, 1}, 3));
   CHECK(plan.move(1, part_id{1}) == std::vector{stage_id{0}, stage_id{1}});
   CHECK(plan.stage(stage_id{0}).outputs == std::vector<std::uint32_t>{1});
   CHECK(plan.stage(stage_id{1}).nodes == std::vector<std::uint32_t>{1, 2, 3});
@@ -106,7 +106,7 @@ TEST_CASE(
   CHECK(plan.plan() == make_plan(g, parts_of({0, 1, 1, 1}, 3)));
   plan.move(3, part_id{2});
   CHECK(plan.plan() == make_plan(g, parts_of({0, 1, 1, 2}, 3)));
-  CHECK_THROWS_AS(movable_plan<std::uint32_t>(g, parts_of({0, 1, 0, 1}, 2)), partition_error);
+  CHECK_THROWS_AS(incremental_plan<std::uint32_t>(g, parts_of({0, 1, 0, 1}, 2)), partition_error);
 }
 
 TEST_CASE("movable_plan: after each move what make_plan would make, or refused as make_plan would") {

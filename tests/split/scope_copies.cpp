@@ -208,7 +208,7 @@ TEST_CASE("scope_copies: forbidden scopes are kept whole by those who follow the
     module_call_graph const calls(g);
     auto s = snapshot_of(calls);
     auto const marked = module_scopes_of(s, scopes, marks);
-    s = with_scopes(std::move(s), marked);
+    s = add_scopes(std::move(s), marked);
     bool const whole = round % 2 == 0;
     std::map<std::string, std::size_t> part;
     for (std::size_t n = 0; n < s.nodes(); ++n) {
@@ -248,7 +248,7 @@ TEST_CASE("scope_copies: stages joined again keep what each enters and leaves") 
   std::vector<piece> pieces(2);
   for (std::uint32_t i = 0; i < 2; ++i)
     for (auto const n : stages[stage_id{i}].nodes) pieces[i].ops.push_back(g.ops[n]);
-  dense silent = stages.snapshot();  // the operations give nothing to the caller
+  snapshot_arrays silent = stages.snapshot();  // the operations give nothing to the caller
   silent.outputs.clear();
   auto plan = stages.plan();
   for (auto& stage : plan.stages) stage.outputs.clear();

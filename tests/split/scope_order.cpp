@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/partition/named/assign.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -21,8 +21,8 @@ using mark = scope_mark<std::uint32_t>;
 namespace {
 
 /// Whether no part in this order starts before a setting that an earlier part has made.
-bool keeps_early_nodes(dense const& s, partition const& p, basic_scopes<std::uint32_t> const& scopes,
-                       std::vector<std::uint32_t> const& order) {
+bool keeps_early_nodes(snapshot_arrays const& s, partition const& p,
+                       basic_scopes<std::uint32_t> const& scopes, std::vector<std::uint32_t> const& order) {
   std::vector<char> set(scopes.kinds.size());
   for (auto const i : order) {
     auto now = set;
@@ -43,7 +43,7 @@ bool keeps_early_nodes(dense const& s, partition const& p, basic_scopes<std::uin
 }  // namespace
 
 TEST_CASE("scope_order: parts that run before a setting come before those that set") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   for (int i = 0; i < 4; ++i) b.nodes(1, {}, {1});
   auto const s = b.build();
   auto const scopes = scopes_of(s, {{"mode"}}, [](std::size_t n) {
@@ -83,7 +83,7 @@ TEST_CASE("scope_order: an order is found whenever there is one") {
       if (marks[n])
         for (auto const v : s.operands[n]) reads_nodes |= s.producer[v] != none<std::uint32_t>;
     if (reads_nodes) continue;
-    auto const t = with_scopes(s, scopes);
+    auto const t = add_scopes(s, scopes);
     auto const parts = static_cast<std::uint32_t>(1 + random.below(4));
     auto const p = testing::random_partition(random, s.nodes(), parts);
     if (find_cycle_between_parts(t, p)) continue;
@@ -96,7 +96,7 @@ TEST_CASE("scope_order: an order is found whenever there is one") {
       for (std::size_t i = 0; i < parts; ++i) place[order[i]] = i;
       bool legal = true;
       for (std::size_t n = 0; n < t.nodes(); ++n)
-        each_needed_node(t, p, n,
+        each_predecessor(t, p, n,
                          [&](std::size_t m) { legal &= place[index(p.of[m])] <= place[index(p.of[n])]; });
       possible |= legal && keeps_early_nodes(t, p, scopes, order);
     } while (!possible && std::ranges::next_permutation(order).found);
@@ -121,7 +121,7 @@ TEST_CASE("scope_order: an order is found whenever there is one") {
 }
 
 TEST_CASE("scope_order: the first scope that is cut although it must not be is named") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   for (int i = 0; i < 4; ++i) b.nodes(1, {}, {1});
   auto const s = b.build();
   std::vector<std::optional<mark>> const marks = {{}, mark{}, {}, mark{scope_action::leave}};
@@ -134,7 +134,7 @@ TEST_CASE("scope_order: the first scope that is cut although it must not be is n
   CHECK_FALSE(find_cut_scope(s, part({1, 0, 0, 0}), scopes));
   CHECK(find_cut_scope(s, part({0, 0, 0, 1}), scopes)->second == 3);
   CHECK_THROWS_WITH_AS(
-      make_plan(with_scopes(s, scopes), part({0, 0, 1, 0}), scopes),
+      make_plan(add_scopes(s, scopes), part({0, 0, 1, 0}), scopes),
       "scope 'lock' must not be cut: node #1 is in part 0, node #2 in part 1; give both one part",
       scope_cut_error);
 }

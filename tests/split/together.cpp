@@ -129,9 +129,9 @@ TEST_CASE("together: a node that is not listed is an adapter's fault") {
   p.add({"assign", {"a"}, {}});
   grouped g(p);
   g.with[p.ops[1].get()] = {p.ops[0].get(), q.add({"stranger", {}, {}})};
-  CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::stays_with_none, 1});
+  CHECK(find_adapter_fault(g) == adapter_fault{adapter_violation::stays_with_none, 1});
   CHECK(testing::error_text([&] { snapshot_of(g); }) ==
-        "adapter: node assign (#1) " + std::string(describe(broken_promise::stays_with_none)));
+        "adapter: node assign (#1) " + std::string(describe(adapter_violation::stays_with_none)));
 }
 
 TEST_CASE("together: of all partitions of small graphs those are refused that part a pair") {
@@ -178,9 +178,9 @@ TEST_CASE("together: every cut keeps it, and is the one that the option of the s
     limited.limits.together = sets;
     REQUIRE(cut.of == partition_acyclic(plain, k, limited).of);
 
-    auto const best = balance_exactly(g, k);
+    auto const best = partition_exact(g, k);
     REQUIRE(keeps(s, sets, best));
-    REQUIRE(best.bottleneck == balance_exactly(plain, k, {.balance = limited.limits}).bottleneck);
+    REQUIRE(best.bottleneck == partition_exact(plain, k, {.balance = limited.limits}).bottleneck);
 
     REQUIRE(keeps(s, sets, repartition_stages(g, balanced, k)));
     REQUIRE(keeps(s, sets, fill_buckets(g, {.cap = 1 + r.below(3)})));

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 /// The poorest types that still model each concept: what compiles with them asks for no more than it says.
 /// They are for instantiation; a small instance also runs.

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
 namespace cleave::testing {
@@ -21,7 +21,7 @@ class small_graph {
   using set = std::uint32_t;
   static constexpr double impossible = std::numeric_limits<double>::infinity();
 
-  small_graph(dense const& g, balance_options const& o) : g_(g), o_(o) {
+  small_graph(snapshot_arrays const& g, balance_options const& o) : g_(g), o_(o) {
     for (std::size_t n = 0; n < g.nodes(); ++n)
       if (!g.replicable[n]) all |= set{1} << n;
     needed_before_.resize(g.nodes());
@@ -50,9 +50,8 @@ class small_graph {
   /// Of stage `i` if it has exactly the nodes `s`; impossible where it may not.
   double load(std::size_t i, set s) const {
     if (!o_.memory.empty() && memory_[s] > o_.memory[i]) return impossible;
-    for (std::size_t n = 0; n < o_.pinned.size(); ++n)
-      if (o_.pinned[n] != no_part && has(all, n) && has(s, n) != (index(o_.pinned[n]) == i))
-        return impossible;
+    for (std::size_t n = 0; n < o_.fixed.size(); ++n)
+      if (o_.fixed[n] != no_part && has(all, n) && has(s, n) != (index(o_.fixed[n]) == i)) return impossible;
     return weight_[s] / (o_.speed.empty() ? 1 : o_.speed[i]) +
            (o_.link.empty() ? 1 : o_.link[i]) * o_.cost_per_byte * transfer_[s];
   }
@@ -152,7 +151,7 @@ class small_graph {
     return sum;
   }
 
-  dense const& g_;
+  snapshot_arrays const& g_;
   balance_options const& o_;
   std::vector<set> needed_before_;      // of a node
   std::vector<std::uint64_t> held_by_;  // of a node: values

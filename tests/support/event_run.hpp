@@ -26,7 +26,7 @@ using namespace detail;
 class event_run {
  public:
   event_run(schedule const& s, simulate_options o)
-      : s_(s), o_(std::move(o)), jitter_(o_.jitter, o_.seed), at_(s.ranks.size()), free_(s.ranks.size()) {
+      : s_(s), o_(std::move(o)), noise_(o_.noise, o_.seed), at_(s.ranks.size()), free_(s.ranks.size()) {
     for (auto const& row : s.ranks) {
       spans.emplace_back(row.size());
       for (action const& a : row) has_messages_ |= is_message(a.kind);
@@ -74,7 +74,7 @@ class event_run {
     auto const cost = o_.costs.empty()       ? stage_cost{}
                       : o_.costs.size() == 1 ? o_.costs[0]
                                              : o_.costs[index(a.stage)];
-    return cost.of(a.kind) * jitter_.factor(a.kind, index(a.stage), a.microbatch);
+    return cost.of(a.kind) * noise_.factor(a.kind, index(a.stage), a.microbatch);
   }
   /// Whether a compound begins with all its parts at once.
   bool together(std::size_t r, std::size_t head) const {
@@ -268,7 +268,7 @@ class event_run {
   }
   double share(message const& m) const {
     auto const kind = std::get<3>(m) ? action_kind::send_gradient : action_kind::send_activation;
-    return jitter_.factor(kind, static_cast<std::uint32_t>(edge_of(m)), std::get<2>(m));
+    return noise_.factor(kind, static_cast<std::uint32_t>(edge_of(m)), std::get<2>(m));
   }
   double transfer(message const& m) const {
     auto const size = o_.bytes.empty()       ? edge_bytes{}
@@ -282,12 +282,12 @@ class event_run {
       auto& free = channel_[{home(std::get<0>(m)), home(std::get<1>(m))}];
       t = free = std::max(free, t) + transfer(m);
     }
-    return t + (o_.hop + link_of(m).latency) * share(m);
+    return t + (o_.base_latency + link_of(m).latency) * share(m);
   }
 
   schedule const& s_;
   simulate_options o_;
-  jitter jitter_;
+  noise noise_;
   bool has_messages_ = false;
   std::vector<std::size_t> at_;
   std::vector<double> free_;

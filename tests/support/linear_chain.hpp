@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/core/transport.hpp"
+#include "cleave/core/dataflow.hpp"
 #include "cleave/run/model/ports.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/program/step_values.hpp"
@@ -18,7 +18,7 @@ namespace cleave::testing {
 /// A model of linear stages and what its caller gives it, in random whole numbers. Views in a copy are of
 /// what it was copied from.
 struct linear_model {
-  transport t;
+  dataflow t;
   std::vector<linear_stage> stages;
   std::vector<std::int64_t> rows;            // by microbatch, and so are weights
   std::vector<std::vector<double>> numbers;  // of inputs
@@ -26,7 +26,7 @@ struct linear_model {
   std::uint32_t inputs_of_each;
   std::vector<double> weights;
 
-  linear_model(transport connected, std::vector<std::int64_t> counts, std::uint32_t inputs_each, rng& random)
+  linear_model(dataflow connected, std::vector<std::int64_t> counts, std::uint32_t inputs_each, rng& random)
       : t(std::move(connected)), rows(std::move(counts)), inputs_of_each(inputs_each) {
     while (stages.size() < t.stages)
       stages.push_back({1 + static_cast<double>(random.below(2)), static_cast<double>(random.below(3)) - 1});
@@ -44,8 +44,8 @@ struct linear_model {
 
 /// Stages as a schedule connects them; the caller feeds those that read no other, and reads those that no
 /// other does. The edges are in this order: what the caller gives, what stages do, what it gets.
-inline transport transport_of_chain(schedule const& s) {
-  transport t;
+inline dataflow dataflow_of_chain(schedule const& s) {
+  dataflow t;
   t.stages = s.place.stages();
   std::vector<char> fed(t.stages), read(t.stages);
   for (auto const& e : s.place.edges) read[index(e.from)] = fed[index(e.to)] = 1;
@@ -68,7 +68,7 @@ struct linear_chain : linear_model {
   std::uint32_t results = 0;
 
   linear_chain(schedule const& s, rng& random)
-      : linear_model(transport_of_chain(s), random_rows(s.microbatches, random), 1, random) {
+      : linear_model(dataflow_of_chain(s), random_rows(s.microbatches, random), 1, random) {
     for (auto& stage : stages) stage.w = 1;
     for (auto const& e : t.edges) results += e.to == the_caller;
   }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/core/transport.hpp"
+#include "cleave/core/dataflow.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/ports.hpp"
@@ -150,7 +150,7 @@ struct nothing_to_prepare {
 using linear_engine = basic_linear_engine<nothing_to_prepare>;
 
 /// Every value of `t` has `rows[m]` doubles in microbatch m.
-inline run_layouts linear_layouts(transport const& t, std::vector<std::int64_t> rows) {
+inline run_layouts linear_layouts(dataflow const& t, std::vector<std::int64_t> rows) {
   run_layouts l;
   std::int64_t most = 0;
   for (auto const n : rows) most = std::max(most, n);
@@ -165,8 +165,8 @@ inline run_layouts linear_layouts(transport const& t, std::vector<std::int64_t> 
 }
 
 /// Stages of a transport on these ranks, connected as its edges go.
-inline placement placement_of(transport const& t, std::uint32_t ranks, std::vector<rank_id> rank_of) {
-  placement p{ranks, std::move(rank_of), {}};
+inline stage_placement placement_of(dataflow const& t, std::uint32_t ranks, std::vector<rank_id> rank_of) {
+  stage_placement p{ranks, std::move(rank_of), {}};
   for (auto const& e : t.edges)
     if (e.from != the_caller && e.to != the_caller) p.edges.push_back({e.from, e.to});
   std::ranges::sort(p.edges);
@@ -180,7 +180,7 @@ class linear_twin {
   std::vector<std::map<std::uint32_t, std::vector<double>>> results;  ///< by microbatch, then number
   std::vector<linear_gradient> gradients;                             ///< by stage
 
-  linear_twin(transport const& t, std::vector<linear_stage> const& stages, step_values const& values,
+  linear_twin(dataflow const& t, std::vector<linear_stage> const& stages, step_values const& values,
               std::vector<std::int64_t> const& rows)
       : results(rows.size()), gradients(stages.size()), t_(t), stages_(stages), values_(values) {
     for (std::uint32_t m = 0; m < rows.size(); ++m) run(m, static_cast<std::size_t>(rows[m]));
@@ -192,7 +192,7 @@ class linear_twin {
   void run(std::uint32_t m, std::size_t rows) {
     std::vector<list> x(t_.stages), base(t_.stages);
     auto const order = stage_order();
-    auto const value = [&](transport::edge const& e) {
+    auto const value = [&](dataflow::edge const& e) {
       list v(rows);
       for (std::size_t i = 0; i < rows; ++i)
         v[i] = e.from == the_caller
@@ -255,7 +255,7 @@ class linear_twin {
     return order;
   }
 
-  transport const& t_;
+  dataflow const& t_;
   std::vector<linear_stage> const& stages_;
   step_values const& values_;
 };

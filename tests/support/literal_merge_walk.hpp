@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
 #include "cleave/partition/model/partition.hpp"
 
@@ -18,9 +18,9 @@ using namespace detail;
 /// what each group is known to reach, which the merges of others do not correct.
 class literal_merge_walk {
  public:
-  literal_merge_walk(dense const& s, std::vector<char> const& supported)
+  literal_merge_walk(snapshot_arrays const& s, std::vector<char> const& supported)
       : supported_(supported), users_(s.nodes()), below_(s.nodes()) {
-    each_need(s, [&](std::size_t m, std::size_t n) { users_[m].insert(n); });
+    each_dependency(s, [&](std::size_t m, std::size_t n) { users_[m].insert(n); });
     for (std::size_t n = s.nodes(); n-- > 0;)
       for (auto const user : users_[n]) {
         below_[n].insert(user);

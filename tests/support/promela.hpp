@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/detail/rank_channels.hpp"
 
@@ -25,11 +25,11 @@ using namespace detail;
 class promela_writer {
  public:
   promela_writer(schedule const& s, delivery_rules const& rules)
-      : schedule_(s), rules_(rules), needs_(s), lists_(s, rules), channels_(s.place) {
+      : schedule_(s), rules_(rules), dependencies_(s), lists_(s, rules), channels_(s.place) {
     for (std::uint32_t l = 0; l < lists_.count(); ++l)
       for (std::size_t i = 0; i < lists_[l].size(); i = lists_.end_of_group(l, i))
         has_groups_ |= ends_of(l, i).size() > 1;
-    demand_size();
+    require_size();
   }
 
   std::string text() {
@@ -49,7 +49,7 @@ class promela_writer {
   /// Whether messages go through channels of Promela. Those that begin together cannot.
   bool has_channels() const { return rules_.delivery != delivery::async && !has_groups_; }
 
-  void demand_size() const {
+  void require_size() const {
     auto most = lists_.count() + (has_streams() ? channels_.count() : 0);
     if (has_channels()) most = (std::max)({most, channels_.count(), capacity()});
     if (most > most_in_spin)
@@ -62,13 +62,14 @@ class promela_writer {
   std::vector<action> ends_of(std::uint32_t l, std::size_t i) const {
     std::vector<action> ends;
     for (auto const& a : lists_[l].subspan(i, lists_.end_of_group(l, i) - i))
-      if ((is_send(a.kind) || is_receive(a.kind)) && needs_.message_end(a) != schedule_needs::none)
+      if ((is_send(a.kind) || is_receive(a.kind)) &&
+          dependencies_.message_end(a) != schedule_dependencies::none)
         ends.push_back(a);
     return ends;
   }
 
   void declare() {
-    auto const events = std::to_string((std::max)(needs_.events(), 1u));
+    auto const events = std::to_string((std::max)(dependencies_.events(), 1u));
     text_ += "/* A schedule as a model for spin: it gets stuck where spin finds an invalid end state. */\n";
     for (auto const* what : {"made", "begun", "there", "ended"})
       text_ += std::string("bit ") + what + "[" + events + "];\n";
@@ -113,10 +114,10 @@ class promela_writer {
   }
 
   void write_pass(action const& a) {
-    if (!needs_.in_range(a)) return;
+    if (!dependencies_.in_range(a)) return;
     std::string guard = "(1", effects;
-    needs_.each_need(a, [&](std::uint32_t event) {
-      if (!needs_.is_end_of_message(event))
+    dependencies_.each_dependency(a, [&](std::uint32_t event) {
+      if (!dependencies_.is_end_of_message(event))
         guard += " && " + bit("made", event);
       else if (rules_.delivery == delivery::async)
         guard += " && " + bit("begun", event);
@@ -124,15 +125,15 @@ class promela_writer {
         guard += " && " + bit("ended", event);
       return true;
     });
-    needs_.each_effect(a, [&](std::uint32_t event) { effects += "; " + bit("made", event) + " = 1"; });
+    dependencies_.each_effect(a, [&](std::uint32_t event) { effects += "; " + bit("made", event) + " = 1"; });
     line("atomic { " + guard + ")" + effects + " }", a);
   }
 
   void write_wait(action const& a) {
-    auto const end = needs_.message_end(a);
-    if (end == schedule_needs::none || rules_.delivery <= delivery::rendezvous) return;
+    auto const end = dependencies_.message_end(a);
+    if (end == schedule_dependencies::none || rules_.delivery <= delivery::rendezvous) return;
     bool const async = rules_.delivery == delivery::async;
-    line("(" + (async ? bit("begun", schedule_needs::other_end(end)) : bit("ended", end)) + ")", a);
+    line("(" + (async ? bit("begun", schedule_dependencies::other_end(end)) : bit("ended", end)) + ")", a);
   }
 
   /// Messages that begin together, where the list does them.
@@ -140,13 +141,13 @@ class promela_writer {
     if (ends.empty()) return;
     if (rules_.delivery == delivery::async || has_streams()) {
       std::string statement = "atomic { skip";
-      for (auto const& a : ends) statement += "; " + bit("begun", needs_.message_end(a)) + " = 1";
+      for (auto const& a : ends) statement += "; " + bit("begun", dependencies_.message_end(a)) + " = 1";
       return line(statement + " }", ends);
     }
     if (lists_.is_queue(l)) {
       std::string guard = "(1";
       for (auto const& a : ends)
-        if (is_send(a.kind)) guard += " && " + bit("made", needs_.pass_of(a));
+        if (is_send(a.kind)) guard += " && " + bit("made", dependencies_.pass_of(a));
       line(guard + ")", ends);
     }
     write_meeting(ends);
@@ -155,16 +156,16 @@ class promela_writer {
   /// Both ends of each message meet, or a send leaves it behind.
   void write_meeting(std::vector<action> const& ends) {
     std::string ended;
-    for (auto const& a : ends) ended += "; " + bit("ended", needs_.message_end(a)) + " = 1";
+    for (auto const& a : ends) ended += "; " + bit("ended", dependencies_.message_end(a)) + " = 1";
     if (has_channels()) {
       action const& a = ends.front();
-      auto const number = std::to_string(needs_.message_end(a) / 2);
+      auto const number = std::to_string(dependencies_.message_end(a) / 2);
       char const* how = is_send(a.kind) ? "!" : capacity() > 0 ? "??" : "?";
       return line("atomic { to[" + std::to_string(channel_of(a)) + "]" + how + number + ended + " }", a);
     }
     std::string begin = "atomic { skip", guard = "(1";
     for (auto const& a : ends) {
-      auto const end = needs_.message_end(a), other = schedule_needs::other_end(end);
+      auto const end = dependencies_.message_end(a), other = schedule_dependencies::other_end(end);
       auto const way = "on_their_way[" + std::to_string(channel_of(a)) + "]";
       begin.append("; ").append(bit("there", end)).append(" = 1");
       if (has_limit()) {
@@ -190,7 +191,7 @@ class promela_writer {
       std::erase_if(ends,
                     [&](action const& a) { return index(schedule_.place.rank_of[index(a.peer)]) != peer; });
       if (ends.empty()) continue;
-      line("(" + bit("begun", needs_.message_end(ends.back())) + ")", ends);
+      line("(" + bit("begun", dependencies_.message_end(ends.back())) + ")", ends);
       write_meeting(ends);
     }
     in_stream_ = false;
@@ -200,11 +201,13 @@ class promela_writer {
              "  skip\n}\n";
   }
 
-  std::uint32_t channel_of(action const& a) const { return channels_.of(needs_.edge_of(a), flow_of(a)); }
+  std::uint32_t channel_of(action const& a) const {
+    return channels_.of(dependencies_.edge_of(a), flow_of(a));
+  }
 
   schedule const& schedule_;
   delivery_rules rules_;
-  schedule_needs needs_;
+  schedule_dependencies dependencies_;
   order_lists lists_;
   rank_channels channels_;
   bool has_groups_ = false, in_stream_ = false;
@@ -219,7 +222,8 @@ class promela_writer {
 ///
 /// Says the same as `find_deadlock` where each message has both its ends and each directed pair of ranks
 /// keeps its order. Holzmann: The SPIN model checker, 2003. O(actions).
-/// \throws placement_error, schedule_count_error where spin's limit of 255 processes or channels is passed
+/// \throws stage_placement_error, schedule_count_error where spin's limit of 255 processes or channels is
+/// passed
 inline std::string promela_text(schedule const& s, delivery_rules const& rules) {
   return promela_writer(s, rules).text();
 }

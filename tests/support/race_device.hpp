@@ -226,7 +226,7 @@ class race_stages {
     read(s, in, name);
     stages_.forward(s.inner, p, in, out);
     for (auto const& v : out) s.write(v.elements(), name);
-    s.write(p.stash, name);
+    s.write(p.saved, name);
   }
   void backward(race_device::stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
                 std::span<tensor_view const> in) {
@@ -240,24 +240,24 @@ class race_stages {
     before_backward(s, p, gradients, name_of("input pass", p));
     stages_.backward_input(s.inner, p, gradients, in);
     write(s, in, name_of("input pass", p));
-    s.write(p.weight_stash, name_of("input pass", p));
+    s.write(p.saved_for_weights, name_of("input pass", p));
   }
   void backward_weight(race_device::stream& s, stage_pass const& p) {
-    s.read(p.weight_stash, name_of("weight pass", p));
+    s.read(p.saved_for_weights, name_of("weight pass", p));
     stages_.backward_weight(s.inner, p);
     for (auto const& g : stages_.gradients(p.stage)) s.write(g, name_of("weight pass", p));
   }
   void recompute(race_device::stream& s, stage_pass const& p, std::span<tensor_view const> in) {
     read(s, in, name_of("recompute", p));
     stages_.recompute(s.inner, p, in);
-    s.write(p.stash, name_of("recompute", p));
+    s.write(p.saved, name_of("recompute", p));
   }
   void offload(race_device::stream& s, stage_pass const& p) {
-    s.read(p.stash, name_of("offload", p));
+    s.read(p.saved, name_of("offload", p));
     stages_.offload(s.inner, p);
   }
   void reload(race_device::stream& s, stage_pass const& p) {
-    s.write(p.stash, name_of("reload", p));
+    s.write(p.saved, name_of("reload", p));
     stages_.reload(s.inner, p);
   }
   std::span<region const> gradients(stage_id i) { return stages_.gradients(i); }
@@ -280,7 +280,7 @@ class race_stages {
                        std::string const& name) {
     read(s, gradients, name);
     read(s, inputs_[{p.stage, p.microbatch}], name);
-    s.read(p.stash, name);
+    s.read(p.saved, name);
   }
 
   Stages stages_;

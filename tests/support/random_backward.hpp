@@ -18,7 +18,7 @@ using namespace detail;
 
 /// A random backward pass, its nodes numbered in no order. Parameters are shared, may be inputs as well and
 /// may send gradients on; outputs may lead to each other; some edges lead nowhere.
-inline dense_backward random_backward(rng& r, std::size_t most_nodes, std::size_t most_edges = 3) {
+inline backward_arrays random_backward(rng& r, std::size_t most_nodes, std::size_t most_edges = 3) {
   auto const count = 2 + r.below(most_nodes - 1);
   std::vector<std::uint32_t> name(count);
   std::iota(name.begin(), name.end(), 0u);
@@ -34,7 +34,7 @@ inline dense_backward random_backward(rng& r, std::size_t most_nodes, std::size_
       rows[name[n]].push_back({r.one_in(8) ? none<std::uint32_t> : name[near], slot});
     }
   }
-  dense_backward g;
+  backward_arrays g;
   for (auto const& row : rows) {
     for (auto const& e : row) {
       g.next.add(e);
@@ -61,7 +61,7 @@ class linear_pass {
   using number = std::uint64_t;
   using gradients = std::vector<std::array<number, 2>>;
 
-  explicit linear_pass(dense_backward const& g) : g_(&g), seeds_(g.nodes()) {
+  explicit linear_pass(backward_arrays const& g) : g_(&g), seeds_(g.nodes()) {
     rng r(7);
     for (auto const n : g.outputs) seeds_[n] = {r.next(), r.next()};
   }
@@ -94,19 +94,19 @@ class linear_pass {
   /// What arrives in a unit, if nothing but its stash is kept of `input`.
   gradients run_unit(weight_unit<std::uint32_t> const& u, gradients const& input) const {
     gradients arrived(g_->nodes());
-    for (auto const n : u.stash) arrived[n] = input[n];
+    for (auto const n : u.saved) arrived[n] = input[n];
     for (auto const& step : u.steps) run(step, arrived);
     return arrived;
   }
 
  private:
-  dense_backward const* g_;
+  backward_arrays const* g_;
   gradients seeds_;
 };
 
 /// Whether both phases together give every gradient that the whole pass gives, each unit from its own stash,
 /// which is complete as soon as the unit is ready.
-inline bool phases_are_whole(dense_backward const& g, backward_phases const& p) {
+inline bool phases_are_whole(backward_arrays const& g, backward_phases const& p) {
   linear_pass const pass(g);
   auto const whole = pass.run_whole();
   auto const input = pass.run_input(p, p.input.size());

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
-#include "support/dense_builder.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace cleave::testing {
 
@@ -24,8 +24,8 @@ struct random_shape {
 };
 
 /// A random acyclic graph whose node order is a topological one.
-inline dense random_graph(rng& r, random_shape const& shape) {
-  dense_builder b;
+inline snapshot_arrays random_graph(rng& r, random_shape const& shape) {
+  snapshot_builder b;
   std::vector<std::uint32_t> made, everywhere, single;
   auto const chance = [&](std::size_t c) { return c != 0 && r.one_in(c); };
   auto const bytes = [&] { return r.below(shape.most_bytes + 1); };

@@ -17,7 +17,7 @@ using namespace detail;
 
 /// A random graph's units, and limits that anything meets.
 struct random_level {
-  dense graph;
+  snapshot_arrays graph;
   unit_graph<std::uint32_t> units;
   acyclic_level<std::uint32_t> level;
   acyclic_limits limits;
@@ -25,8 +25,8 @@ struct random_level {
   random_level(rng& r, random_shape const& shape, std::uint32_t parts)
       : graph(random_graph(r, shape)), units(units_of(graph)) {
     auto const costs = costs_of(graph, units, parts, {});
-    level.needs = units.needs;
-    level.needed_by = units.needed_by;
+    level.predecessors = units.predecessors;
+    level.successors = units.successors;
     level.touching = costs.touching;
     level.touched = costs.touched;
     level.price = {costs.transfer};
@@ -41,7 +41,7 @@ struct random_level {
   std::vector<std::uint32_t> order(rng& r) const {
     splitmix dice(r.next());
     auto const rank = shuffled_ranks<std::uint32_t>(level.units(), dice);
-    return ordered_units<std::uint32_t>(level.needs, level.needed_by, unit_order::random, rank);
+    return ordered_units<std::uint32_t>(level.predecessors, level.successors, unit_order::random, rank);
   }
   /// Slices of a random order at random places.
   std::vector<std::uint32_t> parts(rng& r) const {
@@ -63,7 +63,7 @@ struct random_level {
   /// Whether no edge leads to a part of smaller number.
   bool in_order(std::vector<std::uint32_t> const& of) const {
     for (std::size_t u = 0; u < of.size(); ++u)
-      for (auto const need : level.needs[u])
+      for (auto const need : level.predecessors[u])
         if (of[need] > of[u]) return false;
     return true;
   }

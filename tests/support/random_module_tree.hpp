@@ -34,7 +34,7 @@ class random_module_tree {
   }
 
  private:
-  struct open_level {
+  struct inline_module {
     module_graph g;
     std::string path;
     std::vector<position> values, tuples, effects;
@@ -45,7 +45,7 @@ class random_module_tree {
     return path.empty() ? target : path + "." + target;
   }
 
-  static module_node node(open_level& l, node_kind kind, std::string target) {
+  static module_node node(inline_module& l, node_kind kind, std::string target) {
     module_node n;
     n.kind = kind;
     n.name = "n" + std::to_string(l.made++);
@@ -53,13 +53,13 @@ class random_module_tree {
     return n;
   }
 
-  module_argument any(open_level const& l) {
+  module_argument any(inline_module const& l) {
     if (random_.one_in(8)) return {static_cast<std::int64_t>(random_.below(4))};
     return node_argument(l.values[random_.below(l.values.size())]);
   }
 
   module_graph level(std::string const& path, std::size_t depth) {
-    open_level l;
+    inline_module l;
     l.path = path;
     for (auto inputs = 1 + random_.below(3); inputs-- > 0;) {
       auto n = node(l, node_kind::placeholder, "in" + std::to_string(l.made));
@@ -78,12 +78,12 @@ class random_module_tree {
     return std::move(l.g);
   }
 
-  void add_parameter(open_level& l, std::string const& name) {
+  void add_parameter(inline_module& l, std::string const& name) {
     auto const storage = random_.one_in(3) ? "p" + std::to_string(random_.below(3)) : std::string();
     l.g.add_attribute({name, module_attribute::kind::parameter, storage, {}, joined(l.path, name), {}});
   }
 
-  void add_call(open_level& l, std::size_t depth) {
+  void add_call(inline_module& l, std::size_t depth) {
     if (random_.one_in(2)) return module_call(l, depth);
     if (!l.tuples.empty() && random_.one_in(2)) {
       auto n = node(l, node_kind::call_function, "getitem");
@@ -102,7 +102,7 @@ class random_module_tree {
     l.effects.push_back(at);
   }
 
-  void module_call(open_level& l, std::size_t depth) {
+  void module_call(inline_module& l, std::size_t depth) {
     static char const* const leaves[] = {"a", "b", "l.0", "l.1", "submod_0", "submod_1", "a_0"};
     static char const* const levels[] = {"x", "y", "x.z", "submod_2"};
     bool const inner = depth > 1 && random_.one_in(2);
@@ -126,7 +126,7 @@ class random_module_tree {
     l.effects.push_back(at);
   }
 
-  void add_arguments(module_node& n, open_level const& l, module_graph const& body) {
+  void add_arguments(module_node& n, inline_module const& l, module_graph const& body) {
     auto const inputs = body.inputs();
     auto const positional = 1 + random_.below(inputs.size());
     for (std::size_t i = 0; i < positional; ++i) n.args.push_back(any(l));
@@ -135,7 +135,7 @@ class random_module_tree {
         n.kwargs.push_back({body[inputs[i]].target, any(l)});
   }
 
-  module_argument result(open_level const& l) {
+  module_argument result(inline_module const& l) {
     auto const one = any(l), other = any(l);
     module_argument a = one;
     auto const form = random_.below(4);
@@ -148,7 +148,7 @@ class random_module_tree {
   }
 
   /// Takes what a module gave apart, in one way or another.
-  void add_result(open_level& l, position at, module_graph const& body) {
+  void add_result(inline_module& l, position at, module_graph const& body) {
     auto const& given = body[*body.output()].args.front().front();
     auto const* c = std::get_if<container>(&given);
     if (!c || random_.one_in(5)) {

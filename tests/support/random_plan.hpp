@@ -10,7 +10,7 @@ namespace cleave::testing {
 using namespace detail;
 
 /// A random partition that can be planned: whole groups, parts on a cycle merged.
-inline partition random_legal_partition(rng& r, dense const& g, std::uint32_t parts) {
+inline partition random_legal_partition(rng& r, snapshot_arrays const& g, std::uint32_t parts) {
   auto p = random_partition(r, g.nodes(), parts);
   bool const sliced = r.one_in(2);
   for (std::size_t n = 0; n < g.nodes(); ++n) {
@@ -21,7 +21,7 @@ inline partition random_legal_partition(rng& r, dense const& g, std::uint32_t pa
 }
 
 /// A random graph with a little of everything.
-inline dense random_rich_graph(rng& r, std::size_t nodes) {
+inline snapshot_arrays random_rich_graph(rng& r, std::size_t nodes) {
   auto g = random_graph(r, {.nodes = nodes,
                             .most_operands = 3,
                             .reach = r.below(10),

@@ -12,8 +12,8 @@ namespace cleave::testing {
 using namespace detail;
 
 /// Stages that feed later ones, a chain or not, anywhere on up to five ranks.
-inline placement random_placement(rng& random) {
-  placement p{static_cast<std::uint32_t>(1 + random.below(5)), {}, {}};
+inline stage_placement random_placement(rng& random) {
+  stage_placement p{static_cast<std::uint32_t>(1 + random.below(5)), {}, {}};
   auto const stages = static_cast<std::uint32_t>(1 + random.below(9));
   for (std::uint32_t s = 0; s < stages; ++s)
     p.rank_of.push_back(rank_id{static_cast<std::uint32_t>(random.below(p.ranks))});
@@ -39,7 +39,7 @@ inline schedule random_list_schedule(rng& random) {
   auto const place = random_placement(random);
   return list_schedule(place, static_cast<std::uint32_t>(1 + random.below(6)),
                        {.costs = random_costs(random, place.stages()),
-                        .hop = static_cast<double>(random.below(4)) / 8,
+                        .base_latency = static_cast<double>(random.below(4)) / 8,
                         .backward = random.one_in(2) ? backward_form::whole : backward_form::split});
 }
 

@@ -53,8 +53,8 @@ inline module_graph with_random_marks(rng& random, module_graph const& g, std::s
     }
     auto copy = g[n];
     auto const moved = [&](position m) { return at[m]; };
-    for (auto& a : copy.args) a = with_nodes(std::move(a), moved);
-    for (auto& k : copy.kwargs) k.value = with_nodes(std::move(k.value), moved);
+    for (auto& a : copy.args) a = map_nodes(std::move(a), moved);
+    for (auto& k : copy.kwargs) k.value = map_nodes(std::move(k.value), moved);
     if (module_graph::is_call(copy) && !open.empty() && random.one_in(8))
       copy.kwargs.push_back({"under", node_argument(open[random.below(open.size())])});
     at[n] = marked.add(std::move(copy));

@@ -11,10 +11,10 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/split/make_plan.hpp"
-#include "cleave/split/state/state_placement.hpp"
-#include "support/dense_builder.hpp"
+#include "cleave/split/state/state_assignment.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace cleave::testing {
 
@@ -23,7 +23,7 @@ using namespace detail;
 /// A random graph with the state of a model: tied names, modules in modules, constants, buffers, state that
 /// nobody reads; cut into slices of the program. What a stage reads and has is found by trying everything.
 struct state_model {
-  dense s;
+  snapshot_arrays s;
   partition parts;
   plan p;
   basic_model_state<std::uint32_t> m;
@@ -95,7 +95,7 @@ inline state_model random_state_model(rng& random, called_modules calls = called
                          storage < 3 ? (storage == 1 ? state_kind::constant : state_kind::parameter)
                                      : static_cast<state_kind>(random.below(4))});
   }
-  dense_builder b;
+  snapshot_builder b;
   std::vector<std::uint32_t> values = {b.input()};
   for (std::uint32_t t = 0; t < tensors; ++t)
     for (auto reads = 1 + random.below(2); reads-- > 0;) {

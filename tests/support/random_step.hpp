@@ -32,7 +32,7 @@ inline search_problem random_step(splitmix& rng, random_step_sizes const& sizes 
     p.bytes.stages.push_back({rng.below(6), rng.below(6), 0});
     p.resident.push_back(rng.below(4));
   }
-  p.hop = static_cast<double>(rng.below(3)) / 2;
+  p.base_latency = static_cast<double>(rng.below(3)) / 2;
   if (rng.below(2) == 0) {
     for (std::uint32_t s = 1; s < stages; ++s) p.bytes.edges.push_back({rng.below(5), rng.below(5)});
     for (std::uint32_t pair = 0; pair < p.ranks * p.ranks; ++pair)
@@ -42,7 +42,7 @@ inline search_problem random_step(splitmix& rng, random_step_sizes const& sizes 
 }
 
 /// A cap for all ranks at which some placement can run, from the least on.
-inline std::uint64_t random_cap(splitmix& rng, search_problem const& p) {
+inline std::uint64_t random_memory_limit(splitmix& rng, search_problem const& p) {
   std::uint64_t least = ~std::uint64_t{0}, all = 0;
   for (auto const& step : placed_steps(p)) {
     auto const needed = least_bytes(step, backward_choice::split);

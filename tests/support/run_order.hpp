@@ -30,7 +30,7 @@ struct order_run {
 /// Runs every list in order; a pass begins when its rank is free and what it needs is there. `hop` is how
 /// long a message takes between ranks. Of a compound, one part follows the other; other ranks get the results
 /// when the whole of it is done.
-inline order_run run_order(schedule const& s, stage_cost const& cost = {}, double hop = 0) {
+inline order_run run_order(schedule const& s, stage_cost const& cost = {}, double base_latency = 0) {
   struct item {
     action what;
     std::size_t parts_left;
@@ -57,7 +57,7 @@ inline order_run run_order(schedule const& s, stage_cost const& cost = {}, doubl
       auto const& from_there = local ? here : told;
       auto const end = from_there.find({from, a.microbatch});
       known = known && end != from_there.end();
-      if (known) start = std::max(start, end->second + (local ? 0 : hop));
+      if (known) start = std::max(start, end->second + (local ? 0 : base_latency));
     };
     bool const is_forward = a.kind == action_kind::forward;
     if (a.kind == action_kind::weight_gradient) {

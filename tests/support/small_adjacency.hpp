@@ -75,7 +75,7 @@ inline std::int64_t plain_cut(adjacency<std::uint32_t> const& g, std::vector<par
   std::int64_t both_ends = 0;
   for (std::size_t n = 0; n < of.size(); ++n)
     for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
-      both_ends += of[n] != of[g.targets[arc]] ? g.view().weight_of_arc(arc) : 0;
+      both_ends += of[n] != of[g.targets[arc]] ? g.view().weight_of_edge(arc) : 0;
   return both_ends / 2;
 }
 

@@ -24,7 +24,7 @@ inline schedule some_schedule(rng& random) {
     auto const family = static_cast<schedule_family>(random.below(schedule_names.size()));
     return make_schedule(family, {ranks, stages_per_rank_of(family).value_or(2), microbatches});
   }
-  placement place{ranks, {}, {}};
+  stage_placement place{ranks, {}, {}};
   auto const stages = static_cast<std::uint32_t>(2 + random.below(5));
   for (std::uint32_t s = 0; s < stages; ++s) {
     place.rank_of.push_back(rank_id{static_cast<std::uint32_t>(random.below(ranks))});

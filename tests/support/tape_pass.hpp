@@ -62,7 +62,7 @@ class phase_runner {
   /// What arrives in a unit, of whose parameters these are the gradients; nothing but its stash is read.
   arrived_gradients run_unit(weight_unit<std::uint32_t> const& u) const {
     arrived_gradients there(arrived_.size());
-    for (auto const n : u.stash) there[n] = arrived_[n];
+    for (auto const n : u.saved) there[n] = arrived_[n];
     run(u.steps, there);
     return there;
   }

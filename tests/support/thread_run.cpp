@@ -15,7 +15,7 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/text/listed_schedule.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
@@ -49,7 +49,7 @@ schedule of_rows(nlohmann::json const& texts, row_counts const& counts = {}) {
 void compare_everywhere(schedule const& s, std::string const& name) {
   for (auto const& rules : testing::all_deliveries) {
     auto const expected = testing::thread_run(s, rules).verdict();
-    if (auto const verdict = transport_verdict(s, rules); verdict != expected)
+    if (auto const verdict = deadlock_verdict(s, rules); verdict != expected)
       FAIL_CHECK(name << ", delivery " << static_cast<int>(rules.delivery) << ": " << verdict
                       << "; threads: " << expected);
   }
@@ -57,7 +57,7 @@ void compare_everywhere(schedule const& s, std::string const& name) {
 
 /// Whether something is in the lists that no thread can do, or twice: names would not tell which is meant.
 bool is_beyond_threads(schedule const& s) {
-  if (find_stray_action(s)) return true;
+  if (find_invalid_action(s)) return true;
   return std::ranges::any_of(schedule_faults(s), [](schedule_fault const& f) {
     return f.what == schedule_fault::kind::repeated || f.what == schedule_fault::kind::backward_and_halves;
   });
@@ -94,7 +94,7 @@ TEST_CASE("thread run: threads end exactly where the verifier finds nothing in r
     auto const s = of_rows(input["rows"], {input["ranks"], input["stages"], input["microbatches"]});
     if (is_beyond_threads(s)) continue;
     auto const verdict = testing::thread_run(s, {}).verdict();
-    CHECK_MESSAGE(verdict == transport_verdict(s, delivery_rules{}), c["name"]);
+    CHECK_MESSAGE(verdict == deadlock_verdict(s, delivery_rules{}), c["name"]);
     if (c["expect"]["executable"].get<bool>()) CHECK_MESSAGE(verdict == "finishes", c["name"]);
     if (verdict != "finishes") CHECK_MESSAGE(find_schedule_fault(s), c["name"]);
     stuck += verdict == "finishes" ? 0 : 1;

@@ -233,12 +233,12 @@ class thread_run {
       else if (!has_streams())
         put_or_want(a);
     }
-    if (has_streams()) hand_over(l, g);
+    if (has_streams()) local_transfer(l, g);
     monitor_.changed();
   }
 
   /// Gives each stream its part of a group.
-  void hand_over(list const& l, joint const& g) {
+  void local_transfer(list const& l, joint const& g) {
     std::map<std::uint32_t, joint> parts;
     for (auto const& a : g)
       if (is_end(a) && is_known(a)) parts[rank_of(a.peer)].push_back(a);

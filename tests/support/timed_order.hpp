@@ -39,7 +39,7 @@ inline std::vector<timed_order> timed_orders() {
        {schedule_family::gpipe, schedule_family::interleaved_1f1b, schedule_family::zbv,
         schedule_family::dual_pipe, schedule_family::dual_pipe_v, schedule_family::forward_only})
     list.emplace_back(make_schedule(family, {4, stages_per_rank_of(family).value_or(2), 8}),
-                      simulate_options{.hop = 0.25});
+                      simulate_options{.base_latency = 0.25});
   list.emplace_back(make_schedule(schedule_family::dual_pipe_v, {2, 2, 4}),
                     simulate_options{.compounds = compound_time::longest_part});
   list.emplace_back(make_schedule(schedule_family::one_f_one_b, {1, 1, 1}));

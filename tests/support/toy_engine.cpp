@@ -14,7 +14,7 @@
 
 #include "cleave/pipe/module_pipe.hpp"
 #include "cleave/run/host/host_device.hpp"
-#include "cleave/run/model/transport_layouts.hpp"
+#include "cleave/run/model/dataflow_layouts.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"
 #include "support/toy_batches.hpp"
@@ -112,7 +112,7 @@ double step_difference(program const& p, module_pipe const& pipe, std::vector<te
   auto const wiring = wiring_of(pipe, p.state, batches);
   REQUIRE_FALSE(
       find_edge_layout_fault(wiring.moves, wiring.layouts, static_cast<std::uint32_t>(parts.size())));
-  REQUIRE_FALSE(find_transport_fault(wiring.moves));
+  REQUIRE_FALSE(find_dataflow_fault(wiring.moves));
   host_ranks ranks(1);
   host_device device(ranks, rank_id{0});
   engine e(pipe, wiring, static_cast<std::uint32_t>(parts.size()), p.state);
@@ -206,8 +206,8 @@ TEST_CASE("toy engine: what no executor may do is noticed") {
   stage_pass pass{.stage = stage_id{0},
                   .microbatch = microbatch_id{0},
                   .last = true,
-                  .stash = {room.data(), 16, element_type::u8},
-                  .weight_stash = {weight_room.data(), 16, element_type::u8}};
+                  .saved = {room.data(), 16, element_type::u8},
+                  .saved_for_weights = {weight_room.data(), 16, element_type::u8}};
 
   CHECK_THROWS_WITH(e.backward(s, pass, out, nothing),
                     "stage 0, microbatch 0: nothing is kept of its forward pass");

@@ -109,14 +109,14 @@ class toy_engine {
   }
   void offload(stream& s, stage_pass const& p) {
     issue(s, [this, p] {
-      check_stash(p, p.stash);
+      check_saved_activations(p, p.saved);
       away_[number(p)] = std::move(known(p));
     });
   }
   void reload(stream& s, stage_pass const& p) {
     issue(s, [this, p] {
       known(p, away_).swap(passes_[number(p)]);
-      fill_stash(p, p.stash);
+      fill_saved(p, p.saved);
     });
   }
   std::span<region const> gradients(stage_id i) const { return parameters_[index(i)].regions; }
@@ -215,7 +215,7 @@ class toy_engine {
       if (dynamic_[index(p.stage)].contains(j)) out[j].shape = shape_of(made);
       write_elements(made, out[j]);
     }
-    fill_stash(p, p.stash);
+    fill_saved(p, p.saved);
     if (recomputed_[number(p)]) here.reset();
   }
 
@@ -223,7 +223,7 @@ class toy_engine {
     auto& here = passes_[number(p)];
     here = std::make_unique<toy_pass>();
     evaluate_stage(*here, p, in);
-    fill_stash(p, p.stash);
+    fill_saved(p, p.saved);
   }
 
   void evaluate_stage(toy_pass& here, stage_pass const& p, std::span<tensor_view const> in) {
@@ -266,7 +266,7 @@ class toy_engine {
     for (std::size_t j = 0; j < here.memory.size(); ++j)
       if (!(read_elements(here.memory[j]) == here.inputs[j].get()))
         throw toy_engine_error(p, "input #" + std::to_string(j) + " is overwritten before its backward pass");
-    check_stash(p, p.stash);
+    check_saved_activations(p, p.saved);
   }
 
   void run_backward(stage_pass const& p, std::span<tensor_view const> gradients,
@@ -307,13 +307,13 @@ class toy_engine {
       auto const& arrived = here.runner->arrived()[here.snapshot->node.find(node)];
       return arrived ? &*arrived : nullptr;
     });
-    fill_stash(p, p.weight_stash);
+    fill_saved(p, p.saved_for_weights);
   }
 
   void run_weight_half(stage_pass const& p) {
     auto& here = known(p);
     if (!here->runner) throw toy_engine_error(p, "its weight half runs before its input half");
-    check_stash(p, p.weight_stash);
+    check_saved_activations(p, p.saved_for_weights);
     for (auto const& unit : here->phases->weight) {
       auto const arrived = here->runner->run_unit(unit);
       arriving_gradients own;
@@ -359,11 +359,11 @@ class toy_engine {
   static std::byte mark(stage_pass const& p, std::size_t i) {
     return static_cast<std::byte>(index(p.stage) * 31 + index(p.microbatch) * 7 + i + 1);
   }
-  static void fill_stash(stage_pass const& p, region const& r) {
+  static void fill_saved(stage_pass const& p, region const& r) {
     auto* at = static_cast<std::byte*>(r.data);
     for (std::size_t i = 0; at && i < r.bytes(); ++i) at[i] = mark(p, i);
   }
-  static void check_stash(stage_pass const& p, region const& r) {
+  static void check_saved_activations(stage_pass const& p, region const& r) {
     auto const* at = static_cast<std::byte const*>(r.data);
     for (std::size_t i = 0; at && i < r.bytes(); ++i)
       if (at[i] != mark(p, i)) throw toy_engine_error(p, "its stash is overwritten");

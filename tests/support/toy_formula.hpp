@@ -82,7 +82,7 @@ class formula {
     auto v = atom();
     while (take('[')) {
       v = apply("getitem", {v, atom()});
-      demand(']');
+      require(']');
     }
     return v;
   }
@@ -90,7 +90,7 @@ class formula {
   tape_value atom() {
     if (take('(')) {
       auto v = sum();
-      demand(')');
+      require(')');
       return v;
     }
     auto const name = word();
@@ -103,7 +103,7 @@ class formula {
     tape_values operands;
     do operands.push_back(sum());
     while (take(','));
-    demand(')');
+    require(')');
     return apply(name, operands);
   }
 
@@ -132,7 +132,7 @@ class formula {
     at_ = before;
     return false;
   }
-  void demand(char c) {
+  void require(char c) {
     if (!take(c))
       throw formula_error("'" + std::string(text_) + "': '" + c + "' is missing at character " +
                           std::to_string(at_));

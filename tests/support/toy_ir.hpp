@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 /// A small IR as a user might have it: operations named by address, values by text, several results,
 /// constants, state.

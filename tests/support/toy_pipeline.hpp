@@ -116,7 +116,7 @@ class toy_pipeline {
     return all;
   }
   pipeline_options threads(state_values const& state, std::size_t replicas, std::size_t bucket_bytes) const {
-    return {.watch = {.limit = std::chrono::seconds(60)},
+    return {.watchdog = {.limit = std::chrono::seconds(60)},
             .replicas = static_cast<std::uint32_t>(replicas),
             .ties = ties_of(host_engine(pipe_, wiring_, microbatches_, state), wiring_.moves.stages),
             .bucket_bytes = bucket_bytes};
@@ -126,7 +126,7 @@ class toy_pipeline {
     auto& views = views_.emplace_back();
     for (auto const& m : batches.values)
       for (std::uint32_t k = 0; auto const& v : tensors_in(m)) {
-        auto const read = std::ranges::find_if(wiring_.moves.edges, [&](transport::edge const& e) {
+        auto const read = std::ranges::find_if(wiring_.moves.edges, [&](dataflow::edge const& e) {
           return e.from == the_caller && e.output == k;
         });
         auto const at = static_cast<std::size_t>(read - wiring_.moves.edges.begin());

@@ -167,8 +167,8 @@ inline module_graph without_gradient(module_graph const& root, module_graph::pos
   auto const moved = [&](module_graph::position v) { return v < lost ? v : v + 1; };
   for (module_graph::position n = 0; n < root.list().size(); ++n) {
     auto node = root[n];
-    for (auto& a : node.args) a = with_nodes(std::move(a), moved);
-    for (auto& k : node.kwargs) k.value = with_nodes(std::move(k.value), moved);
+    for (auto& a : node.args) a = map_nodes(std::move(a), moved);
+    for (auto& k : node.kwargs) k.value = map_nodes(std::move(k.value), moved);
     made.add(std::move(node));
     if (n != lost) continue;
     module_node nothing;

@@ -48,7 +48,7 @@ class turn {
   }
 
  private:
-  transport::edge const& edge(std::size_t e) const { return wiring_.moves.edges[e]; }
+  dataflow::edge const& edge(std::size_t e) const { return wiring_.moves.edges[e]; }
   bool returned(std::size_t e) const { return wiring_.layouts.edges[e].gradient == gradient_use::wanted; }
 
   template <class F>

@@ -10,7 +10,7 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/pipe/module_pipe.hpp"
-#include "cleave/pipe/pipe_transport.hpp"
+#include "cleave/pipe/pipe_dataflow.hpp"
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 #include "support/toy_autograd.hpp"
@@ -57,7 +57,7 @@ inline tape_values results_of_stage(module_graph const& stage, tape_values input
 }
 
 struct toy_wiring {
-  transport moves;                  ///< one tensor an edge
+  dataflow moves;                   ///< one tensor an edge
   run_layouts layouts;              ///< of these edges
   std::vector<tape_values> inputs;  ///< of each stage, in their form; the tensors in them mean nothing
   stage_id loss_stage = the_caller;
@@ -69,7 +69,7 @@ struct toy_wiring {
 class wiring_maker {
  public:
   wiring_maker(module_pipe const& pipe, state_values const& state)
-      : pipe_(pipe), state_(state), flat_(pipe_transport_of(pipe)), given_(flat_.stages + 1) {}
+      : pipe_(pipe), state_(state), flat_(pipe_dataflow_of(pipe)), given_(flat_.stages + 1) {}
 
   toy_wiring make(toy_batches const& batches) {
     for (auto const& m : batches.values) {
@@ -135,7 +135,7 @@ class wiring_maker {
   }
 
   /// As the metadata `dtype` of the node says.
-  element_type type_of(transport::edge const& e) const {
+  element_type type_of(dataflow::edge const& e) const {
     auto const& s = pipe_.program.s;
     for (auto const& [key, value] :
          pipe_.program.whole()[s.value[static_cast<std::uint32_t>(e.value)]].metadata)
@@ -184,7 +184,7 @@ class wiring_maker {
 
   module_pipe const& pipe_;
   state_values const& state_;
-  transport flat_;                                         // as the pipe has it
+  dataflow flat_;                                          // as the pipe has it
   std::vector<tape_values> given_;                         // to each stage, and last to the caller
   std::vector<tape_values> results_;                       // of each stage, and last the caller's inputs
   std::vector<std::vector<cleave::tensor_shape>> shapes_;  // of an edge, by microbatch

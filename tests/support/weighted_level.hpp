@@ -14,17 +14,18 @@ using namespace detail;
 
 /// A level of a k-way partition in arrays of its own.
 struct weighted_level {
-  std::vector<std::uint32_t> first{0}, head;
-  std::vector<std::int64_t> node_weight, arc_weight;
+  std::vector<std::uint32_t> offsets{0}, targets;
+  std::vector<std::int64_t> node_weight, edge_weight;
 
   weighted_view view() const {
-    return {static_cast<std::uint32_t>(node_weight.size()), first.data(), head.data(), node_weight.data(),
-            arc_weight.data()};
+    return {static_cast<std::uint32_t>(node_weight.size()), offsets.data(), targets.data(),
+            node_weight.data(), edge_weight.data()};
   }
   std::int64_t cut(std::vector<std::uint32_t> const& of) const {
     std::int64_t twice = 0;
     for (std::uint32_t n = 0; n < node_weight.size(); ++n)
-      for (auto a = first[n]; a < first[n + 1]; ++a) twice += of[n] != of[head[a]] ? arc_weight[a] : 0;
+      for (auto a = offsets[n]; a < offsets[n + 1]; ++a)
+        twice += of[n] != of[targets[a]] ? edge_weight[a] : 0;
     return twice / 2;
   }
 };
@@ -45,8 +46,8 @@ inline weighted_level random_strip(rng& r, std::size_t nodes, std::size_t rows, 
   }
   weighted_level g;
   for (auto const& list : row) {
-    for (auto const& [to, weight] : list) g.head.push_back(to), g.arc_weight.push_back(weight);
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    for (auto const& [to, weight] : list) g.targets.push_back(to), g.edge_weight.push_back(weight);
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     g.node_weight.push_back(static_cast<std::int64_t>(1 + r.below(most)));
   }
   return g;
@@ -59,10 +60,10 @@ inline weighted_level level_of(std::size_t nodes,
   for (auto const& [a, b] : edges) row[a].push_back(b), row[b].push_back(a);
   weighted_level g;
   for (auto const& list : row) {
-    g.head.insert(g.head.end(), list.begin(), list.end());
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.targets.insert(g.targets.end(), list.begin(), list.end());
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
-  g.node_weight.assign(nodes, 1), g.arc_weight.assign(g.head.size(), 1);
+  g.node_weight.assign(nodes, 1), g.edge_weight.assign(g.targets.size(), 1);
   return g;
 }
 
@@ -74,11 +75,11 @@ inline weighted_level shuffled(rng& r, weighted_level const& g) {
   for (std::uint32_t n = 0; n < node.size(); ++n) name[node[n]] = n;
   weighted_level s;
   for (auto const n : node) {
-    for (auto a = g.first[n]; a < g.first[n + 1]; ++a) {
-      s.head.push_back(name[g.head[a]]);
-      s.arc_weight.push_back(g.arc_weight[a]);
+    for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) {
+      s.targets.push_back(name[g.targets[a]]);
+      s.edge_weight.push_back(g.edge_weight[a]);
     }
-    s.first.push_back(static_cast<std::uint32_t>(s.head.size()));
+    s.offsets.push_back(static_cast<std::uint32_t>(s.targets.size()));
     s.node_weight.push_back(g.node_weight[n]);
   }
   return s;
@@ -89,23 +90,23 @@ inline weighted_level triangulated_squares(std::size_t side, std::size_t squares
   weighted_level g;
   for (std::size_t i = 0; i < squares * side * side; ++i) {
     auto const n = i % (side * side), x = n % side, y = n / side;
-    auto const to = [&](std::size_t other) { g.head.push_back(static_cast<std::uint32_t>(other)); };
+    auto const to = [&](std::size_t other) { g.targets.push_back(static_cast<std::uint32_t>(other)); };
     if (y > 0 && x > 0) to(i - side - 1);
     if (y > 0) to(i - side);
     if (x > 0) to(i - 1);
     if (x + 1 < side) to(i + 1);
     if (y + 1 < side) to(i + side);
     if (x + 1 < side && y + 1 < side) to(i + side + 1);
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     g.node_weight.push_back(1);
   }
-  g.arc_weight.assign(g.head.size(), 1);
+  g.edge_weight.assign(g.targets.size(), 1);
   return g;
 }
 
 /// Some part for each node; limits are at most 20 above what the parts weigh.
-inline level_parts random_parts(rng& r, weighted_level const& g, std::uint32_t k) {
-  level_parts p;
+inline partitioned_level random_parts(rng& r, weighted_level const& g, std::uint32_t k) {
+  partitioned_level p;
   p.weight.assign(k, 0);
   for (auto const weight : g.node_weight) {
     p.of.push_back(static_cast<std::uint32_t>(r.below(k)));
@@ -115,7 +116,7 @@ inline level_parts random_parts(rng& r, weighted_level const& g, std::uint32_t k
   return p;
 }
 
-inline std::vector<std::int64_t> weights_of(weighted_level const& g, level_parts const& p) {
+inline std::vector<std::int64_t> weights_of(weighted_level const& g, partitioned_level const& p) {
   std::vector<std::int64_t> sums(p.parts());
   for (std::size_t n = 0; n < p.of.size(); ++n) sums[p.of[n]] += g.node_weight[n];
   return sums;

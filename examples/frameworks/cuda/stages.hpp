@@ -64,11 +64,11 @@ class small_stages {
 /// 1F1B of two stages and four microbatches, whose messages go as those of NCCL do: on one stream.
 inline cleave::step_plan plan_of_two() {
   constexpr auto first = cleave::stage_id{0}, second = cleave::stage_id{1};
-  cleave::transport const edges{.stages = 2,
-                                .edges = {{cleave::the_caller, 0, first, 0},     // x
-                                          {first, 0, second, 0},                 // a x
-                                          {cleave::the_caller, 1, second, 1},    // y
-                                          {second, 0, cleave::the_caller, 0}}};  // the loss
+  cleave::dataflow const edges{.stages = 2,
+                               .edges = {{cleave::the_caller, 0, first, 0},     // x
+                                         {first, 0, second, 0},                 // a x
+                                         {cleave::the_caller, 1, second, 1},    // y
+                                         {second, 0, cleave::the_caller, 0}}};  // the loss
   cleave::edge_layout const number{.type = cleave::element_type::f64, .shape = {1}};
   cleave::program_options const options{.delivery = {.delivery = cleave::delivery::one_queue}};
   return {cleave::one_f_one_b(2, 4), edges, {.edges = {4, number}}, options};

@@ -92,11 +92,11 @@ class torch_stages {
 // [stages]
 
 cleave::step_plan plan_of_two() {
-  cleave::transport const edges{.stages = 2,
-                                .edges = {{cleave::the_caller, 0, first, 0},
-                                          {first, 0, second, 0},
-                                          {cleave::the_caller, 1, second, 1},
-                                          {second, 0, cleave::the_caller, 0}}};
+  cleave::dataflow const edges{.stages = 2,
+                               .edges = {{cleave::the_caller, 0, first, 0},
+                                         {first, 0, second, 0},
+                                         {cleave::the_caller, 1, second, 1},
+                                         {second, 0, cleave::the_caller, 0}}};
   auto const layout = [](std::int64_t a, std::int64_t b) {
     return cleave::edge_layout{.type = cleave::element_type::f64, .shape = {a, b}};
   };

@@ -2,8 +2,8 @@
 #pragma once
 #include <torch/torch.h>
 
+#include <cleave/core/dataflow.hpp>
 #include <cleave/core/ids.hpp>
-#include <cleave/core/transport.hpp>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -95,7 +95,7 @@ class gpt_stage : public pipe_module {
     to(torch::kFloat64);
   }
 
-  /// In the order of `gpt_transport`.
+  /// In the order of `gpt_dataflow`.
   tensors forward(tensors const& in) override {
     rotation const by(in[1], head_width_);
     auto x = first_ ? torch::embedding(table_, in[0]) : in[0];
@@ -116,16 +116,16 @@ class gpt_stage : public pipe_module {
 
 /// What moves for each microbatch. The caller gives characters, positions and the characters that follow; all
 /// stages read the positions, the last reads what the first has embedded, and gives the loss.
-inline cleave::transport gpt_transport(gpt_size const& size, std::uint32_t stages) {
+inline cleave::dataflow gpt_dataflow(gpt_size const& size, std::uint32_t stages) {
   using cleave::stage_id, cleave::the_caller;
   enum layout : std::uint32_t { characters, positions, hidden, loss };
   auto const elements = static_cast<std::uint64_t>(size.rows * size.context);
-  cleave::transport t{stages,
-                      {},
-                      {{"i64", {size.rows, size.context}},
-                       {"i64", {size.context}},
-                       {"f64", {size.rows, size.context, size.width}},
-                       {"f64", {}}}};
+  cleave::dataflow t{stages,
+                     {},
+                     {{"i64", {size.rows, size.context}},
+                      {"i64", {size.context}},
+                      {"f64", {size.rows, size.context, size.width}},
+                      {"f64", {}}}};
   stage_id const last{stages - 1};
   std::uint64_t const bytes = 8 * elements * static_cast<std::uint64_t>(size.width);
   t.edges.push_back({the_caller, 0, stage_id{0}, 0, 0, 8 * elements, characters});

@@ -6,8 +6,8 @@
 #include <cleave/core/ids.hpp>
 #include <cleave/core/random.hpp>
 #include <cleave/run/gradients/tied_gradients.hpp>
+#include <cleave/run/model/dataflow_layouts.hpp>
 #include <cleave/run/model/tensor_view.hpp>
-#include <cleave/run/model/transport_layouts.hpp>
 #include <cleave/run/program/make_rank_program.hpp>
 #include <cleave/run/program/step_plan.hpp>
 #include <cleave/run/program/step_values.hpp>
@@ -105,7 +105,7 @@ inline whole_training train_whole(gpt_size const& size) {
 
 /// A schedule for the stages of a GPT, and all that its ranks share.
 inline cleave::step_plan plan_for(gpt_size const& size, cleave::schedule const& s) {
-  auto const t = gpt_transport(size, s.place.stages());
+  auto const t = gpt_dataflow(size, s.place.stages());
   auto const no_symbols = [](std::string const&) { return std::optional<std::int64_t>(); };
   return {connect_stages(s, t), t, layouts_of(t, no_symbols), {}};
 }

@@ -4,10 +4,10 @@
 
 #include <cleave/adapt/onnx/split_onnx.hpp>
 #include <cleave/adapt/onnx/stages.hpp>
+#include <cleave/core/dataflow.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/ids.hpp>
 #include <cleave/core/random.hpp>
-#include <cleave/core/transport.hpp>
 #include <cleave/onnx.hpp>
 #include <cleave/run/model/edge_layout.hpp>
 #include <cleave/run/model/tensor_view.hpp>
@@ -16,7 +16,7 @@
 #include <cleave/run/program/step_values.hpp>
 #include <cleave/schedule/families/forward_only.hpp>
 #include <cleave/schedule/lower/connect_stages.hpp>
-#include <cleave/split/transport.hpp>
+#include <cleave/split/dataflow.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -34,7 +34,7 @@ class staged_model {
   staged_model(std::filesystem::path const& file, std::uint32_t stages)
       : whole_(cleave::onnx::parse(cleave::onnx::read_file(file))),
         cut_(cleave::onnx::split(checked(whole_), stages)),
-        edges_(cleave::transport_of(snapshot(), plan())),
+        edges_(cleave::dataflow_of(snapshot(), plan())),
         pieces_(cleave::onnx::stages(cut_.stages, cut_.types)) {
     if (pieces_.size() != stages || plan().stages.size() != stages)
       throw cleave::error("a stage would be empty; take fewer");
@@ -94,7 +94,7 @@ class staged_model {
 
   ::onnx::ModelProto whole_;
   cleave::onnx::split_result cut_;
-  cleave::transport edges_;
+  cleave::dataflow edges_;
   cleave::run_layouts layouts_;
   std::vector<::onnx::ModelProto> pieces_;
 };

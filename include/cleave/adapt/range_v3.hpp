@@ -59,7 +59,7 @@ auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partitio
       return to > n && p.of[to] != p.of[n];
     };
     auto const edge = [g, n](std::size_t arc) {
-      return detail::cut_edge<EdgeWeight>{n, static_cast<std::size_t>(g.targets[arc]), g.weight_of_arc(arc)};
+      return detail::cut_edge<EdgeWeight>{n, static_cast<std::size_t>(g.targets[arc]), g.weight_of_edge(arc)};
     };
     return ranges::views::iota(static_cast<std::size_t>(g.offsets[n]),
                                static_cast<std::size_t>(g.offsets[n + 1])) |

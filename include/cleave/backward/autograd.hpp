@@ -130,7 +130,7 @@ std::optional<gradient_fault::kind> find_mismatch(opened_value<Value> const& a, 
 
 /// `v` with each leaf replaced by `f(leaf)`. O(size), no recursion.
 template <class Value, autograd<Value> A, class F>
-Value with_leaves(A& a, Value const& v, F f) {
+Value map_leaves(A& a, Value const& v, F f) {
   struct level {
     Value like;
     std::vector<Value> elements, done;

@@ -15,10 +15,10 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/label.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/order.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 /// Backward passes as graphs. A node is one operation run backward: gradients arrive at it, one for each
 /// result that the operation had, and it sends one on for each of its operands.
@@ -53,7 +53,7 @@ struct basic_backward_graph {
   }
 };
 
-using dense_backward = basic_backward_graph<std::uint32_t>;
+using backward_arrays = basic_backward_graph<std::uint32_t>;
 
 }  // namespace cleave
 
@@ -99,13 +99,13 @@ std::vector<Index> gradient_order(basic_backward_graph<Index> const& g) {
 /// number. Precondition: there is one.
 template <std::unsigned_integral Index>
 std::vector<std::size_t> gradient_cycle(basic_backward_graph<Index> const& g) {
-  need_table t;
+  dependency_table t;
   for (std::size_t n = 0; n < g.nodes(); ++n) {
     for (auto const& e : g.next[n])
-      if (e.to != none<Index>) t.needs.add(e.to);
-    t.needs.close();
+      if (e.to != none<Index>) t.predecessors.add(e.to);
+    t.predecessors.close();
   }
-  t.needed_by = transposed(t.needs);
+  t.successors = transposed(t.predecessors);
   auto cycle = cycle_outside(t, ready_order(t));
   std::ranges::reverse(cycle);
   std::ranges::rotate(cycle, std::ranges::min_element(cycle));
@@ -212,7 +212,7 @@ csr<Index> gradient_senders(basic_backward_graph<Index> const& g) {
 
 /// Of a node: whether it is one of `ends`, or gradients that it gets from an output go on to one. O(V + E).
 template <std::unsigned_integral Index>
-std::vector<char> leading_to(csr<Index> const& senders, std::vector<Index> const& ends) {
+std::vector<char> backward_reachable(csr<Index> const& senders, std::vector<Index> const& ends) {
   std::vector<char> leads(senders.rows());
   std::vector<Index> rest;
   auto const meet = [&](Index n) {
@@ -286,7 +286,7 @@ namespace cleave {
 
 /// A backward pass as flat arrays, and the way back to the user's handles.
 template <class Pass>
-struct backward_snapshot : dense_backward {
+struct backward_snapshot : backward_arrays {
   numbering<backward_node_t<Pass>, std::uint32_t> node;  ///< number <-> handle
 };
 
@@ -353,7 +353,7 @@ backward_snapshot<Pass> backward_snapshot_of(Pass const& g) {
 ///
 /// \throws index_overflow where nodes, inputs and state together are too many
 template <std::unsigned_integral Index>
-basic_backward_graph<Index> backward_of(basic_dense<Index> const& g,
+basic_backward_graph<Index> backward_of(basic_snapshot_arrays<Index> const& g,
                                         std::vector<char> const& needs_gradient = {}) {
   basic_backward_graph<Index> b;
   std::vector<gradient_edge<Index>> made_by(g.values());  // of a value: where its gradient goes

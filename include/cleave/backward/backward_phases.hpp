@@ -12,7 +12,7 @@
 #include "cleave/backward/backward_graph.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/joined_sets.hpp"
+#include "cleave/graph/disjoint_sets.hpp"
 
 /// A backward pass in two phases that together are the whole: each edge of the graph runs in one of them, so
 /// that it does not matter where groups overlap, and no gradient is counted twice or lost.
@@ -33,8 +33,8 @@ template <std::unsigned_integral Index>
 std::vector<edge_phase> edge_phases_of(basic_backward_graph<Index> const& g) {
   check_backward_graph(g);
   auto const senders = gradient_senders(g);
-  auto const on_path = leading_to(senders, g.inputs);
-  auto const leads = leading_to(senders, g.parameters);
+  auto const on_path = backward_reachable(senders, g.inputs);
+  auto const leads = backward_reachable(senders, g.parameters);
   std::vector<edge_phase> phases(g.next.item.size());
   for (Index const n : reached_by_gradients(g))
     for (std::size_t i = g.next.first[n]; i < g.next.first[n + std::size_t{1}]; ++i)
@@ -86,7 +86,7 @@ struct arrivals {
   static constexpr bool has(std::uint8_t set, edge_phase p) { return (set >> static_cast<int>(p) & 1) != 0; }
 
   /// Whether the weight phase begins with what the input phase has left at `n`.
-  bool stashed(std::size_t n) const {
+  bool saved(std::size_t n) const {
     bool const needed = is_parameter[n] || has(out[n], edge_phase::weight) || has(out[n], edge_phase::both);
     return needed && (is_output[n] || has(in[n], edge_phase::input));
   }
@@ -167,15 +167,15 @@ struct weight_unit {
   std::vector<edge_step<Index>> steps;
   /// Nodes, ascending: what has arrived there when the input phase ends, the caller's gradients included, is
   /// what has arrived there when the unit begins.
-  std::vector<Index> stash;
+  std::vector<Index> saved;
   std::vector<Index> parameters;  ///< ascending; what has arrived there at the end is theirs
   std::size_t ready = 0;          ///< how many steps of the input phase it must wait for
-  std::size_t bytes = 0;          ///< of the stash; 0 if unknown
+  std::size_t bytes = 0;          ///< of the saved activations; 0 if unknown
 
   /// The smallest number that its lists have.
   Index first_node() const {
-    if (stash.empty() || parameters.empty()) return stash.empty() ? parameters.front() : stash.front();
-    return (std::min)(stash.front(), parameters.front());
+    if (saved.empty() || parameters.empty()) return saved.empty() ? parameters.front() : saved.front();
+    return (std::min)(saved.front(), parameters.front());
   }
   bool operator==(weight_unit const&) const = default;
 };
@@ -187,7 +187,7 @@ struct basic_backward_phases {
   std::vector<edge_step<Index>> input;
   std::vector<weight_unit<Index>> weight;  ///< the first that are ready come first
   std::vector<Index> unused;               ///< parameters that no output leads to: they have no gradient
-  std::size_t bytes = 0;                   ///< of all stashes
+  std::size_t bytes = 0;                   ///< of all saved activations
 };
 
 using backward_phases = basic_backward_phases<std::uint32_t>;
@@ -248,16 +248,16 @@ class backward_phase_maker {
     std::ranges::sort(result_.unused);
     result_.unused.erase(std::ranges::unique(result_.unused).begin(), result_.unused.end());
     for (std::size_t n = 0; n < g_.nodes(); ++n) {
-      bool const stashed = arrivals_.stashed(n);
-      if (!stashed && !arrivals_.is_parameter[n]) continue;
+      bool const saved = arrivals_.saved(n);
+      if (!saved && !arrivals_.is_parameter[n]) continue;
       if (auto& u = unit_of_[sets_[n]]; u == none<Index>) {
         u = static_cast<Index>(result_.weight.size());
         result_.weight.emplace_back();
       }
       auto& u = unit(n);
       if (arrivals_.is_parameter[n]) u.parameters.push_back(static_cast<Index>(n));
-      if (!stashed) continue;
-      u.stash.push_back(static_cast<Index>(n));
+      if (!saved) continue;
+      u.saved.push_back(static_cast<Index>(n));
       u.ready = (std::max)(u.ready, last_[n]);
       if (!g_.bytes.empty()) u.bytes += g_.bytes[n], result_.bytes += g_.bytes[n];
     }
@@ -266,7 +266,7 @@ class backward_phase_maker {
   basic_backward_graph<Index> const& g_;
   std::vector<edge_phase> const& phases_;
   arrivals<Index> arrivals_;
-  joined_sets<Index> sets_;        // of nodes that the weight phase connects
+  disjoint_sets<Index> sets_;      // of nodes that the weight phase connects
   std::vector<std::size_t> last_;  // of a node: steps of the input phase until all has arrived
   std::vector<Index> unit_of_;     // of a set
   basic_backward_phases<Index> result_;
@@ -277,7 +277,8 @@ class backward_phase_maker {
 namespace cleave {
 
 /// The steps of both phases, for phases of edges that were chosen. Without overlap in time the weight phase
-/// needs, beside the stash, all that the operations kept for their backward run. O((V + E) log V).
+/// needs, beside the saved activations, all that the operations kept for their backward run. O((V + E) log
+/// V).
 ///
 /// \throws backward_graph_error, edge_phase_error
 template <std::unsigned_integral Index>
@@ -288,7 +289,7 @@ basic_backward_phases<Index> backward_phases_of(basic_backward_graph<Index> cons
 }
 
 /// The steps of both phases, cut as `weight_cut_of` does. A stage whose inputs need no gradient has all in
-/// the weight phase, with its output gradients as stash.
+/// the weight phase, with its output gradients as saved activations.
 ///
 /// \throws backward_graph_error
 template <std::unsigned_integral Index>

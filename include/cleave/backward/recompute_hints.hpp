@@ -63,7 +63,7 @@ class recompute_finder {
   std::vector<hint> find() {
     std::vector<hint> found;
     for (std::size_t n = 0; n < g_.nodes(); ++n)
-      if (arrivals_.stashed(n) && can_repeat(n))
+      if (arrivals_.saved(n) && can_repeat(n))
         if (auto h = trace(static_cast<Index>(n)); h.bytes > 0 && h.worth >= options_.least_worth)
           found.push_back(std::move(h));
     std::ranges::sort(found, {}, [](hint const& h) { return std::pair(-h.worth, h.node); });
@@ -88,7 +88,7 @@ class recompute_finder {
         Index const m = sender_[e];
         if (std::exchange(seen_[m], n) == n) continue;
         bool const made = arrivals<Index>::has(arrivals_.in[m], edge_phase::both);
-        if (arrivals_.stashed(m)) {
+        if (arrivals_.saved(m)) {
           h.from.push_back(m);
         } else if (can_repeat(m)) {
           h.again.push_back(m);

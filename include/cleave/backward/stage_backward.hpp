@@ -126,7 +126,7 @@ std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradie
   if (!matcher.outputs.empty()) a.differentiate(matcher.outputs, matcher.gradients);
   std::vector<Value> made;
   for (auto const& input : inputs)
-    made.push_back(detail::with_leaves(a, input, [&](Value const& v) { return Value(a.take_gradient(v)); }));
+    made.push_back(detail::map_leaves(a, input, [&](Value const& v) { return Value(a.take_gradient(v)); }));
   return made;
 }
 

@@ -13,9 +13,9 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/modules/liveness.hpp"
 #include "cleave/split/plan.hpp"
 
@@ -242,7 +242,7 @@ namespace cleave {
 /// where that only passes it on. No user's graph is asked: `make_backward_plan` on it is the backward pass of
 /// stages in any IR. Expected O(values + size of the plan).
 template <std::unsigned_integral Index>
-basic_planned_root<Index> planned_root_of(basic_dense<Index> const& s, basic_plan<Index> const& p) {
+basic_planned_root<Index> planned_root_of(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   basic_planned_root<Index> made{{},
                                  {},
                                  std::vector<std::uint32_t>(p.stages.size()),

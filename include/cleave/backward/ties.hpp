@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/core/rank_grid.hpp"
 #include "cleave/core/tie.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
@@ -113,7 +113,7 @@ namespace cleave::detail {
 /// in its stage, and the runtime takes one.
 struct tie_rank_fault {
   static constexpr char subject[] = "ties: ";
-  enum class kind : std::uint8_t { no_such_stage, second_name };
+  enum class kind : std::uint8_t { no_such_stage, is_alias };
   kind what;
   std::string member;
   stage_id stage;
@@ -143,7 +143,7 @@ inline std::optional<tie_rank_fault> find_tie_rank_fault(rank_grid const& grid, 
     if (index(m.stage) >= held.size())
       return tie_rank_fault{tie_rank_fault::kind::no_such_stage, m.name, m.stage};
     if (std::exchange(held[index(m.stage)], 1) && names == names_in_stage::one)
-      return tie_rank_fault{tie_rank_fault::kind::second_name, m.name, m.stage};
+      return tie_rank_fault{tie_rank_fault::kind::is_alias, m.name, m.stage};
   }
   return std::nullopt;
 }

@@ -10,7 +10,7 @@
 #include "cleave/backward/backward_graph.hpp"
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/joined_sets.hpp"
+#include "cleave/graph/disjoint_sets.hpp"
 
 /// The cut of a backward pass between the gradients of a stage's inputs, which another stage waits for, and
 /// those of its parameters, which nobody does: they can fill the bubbles of a pipeline.
@@ -69,7 +69,7 @@ class weight_cut_maker {
  public:
   explicit weight_cut_maker(basic_backward_graph<Index> const& g)
       : g_(g), senders_(gradient_senders(g)), sets_(g.nodes()) {
-    cut_.on_input_path = leading_to(senders_, g_.inputs);
+    cut_.on_input_path = backward_reachable(senders_, g_.inputs);
   }
 
   basic_weight_cut<Index> make() && {
@@ -85,7 +85,7 @@ class weight_cut_maker {
 
   /// Marks what lies off the paths between an intermediate and a parameter.
   void find_weight_side() {
-    auto const leads = leading_to(senders_, g_.parameters);
+    auto const leads = backward_reachable(senders_, g_.parameters);
     std::vector<Index> rest;
     weight_side_.resize(g_.nodes());
     auto const enter = [&](Index n) {
@@ -175,7 +175,7 @@ class weight_cut_maker {
 
   basic_backward_graph<Index> const& g_;
   csr<Index> senders_;
-  joined_sets<Index> sets_;
+  disjoint_sets<Index> sets_;
   std::vector<char> weight_side_;  // of a node: between an intermediate and a parameter
   std::vector<char> is_intermediate_;
   std::vector<Index> group_of_;  // of a set

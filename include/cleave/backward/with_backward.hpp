@@ -233,8 +233,8 @@ inline module_graph with_backward(module_graph const& root, module_graph::positi
   std::vector<module_graph::position> at(root.list().size());
   auto const copy = [&](module_node n) {
     auto const moved = [&](auto v) { return at[v]; };
-    for (auto& a : n.args) a = detail::with_nodes(std::move(a), moved);
-    for (auto& k : n.kwargs) k.value = detail::with_nodes(std::move(k.value), moved);
+    for (auto& a : n.args) a = detail::map_nodes(std::move(a), moved);
+    for (auto& k : n.kwargs) k.value = detail::map_nodes(std::move(k.value), moved);
     for (auto& m : n.after) m = at[m];
     return n;
   };

@@ -119,9 +119,9 @@ class loss_joiner {
  private:
   static module_node moved(module_node n, std::vector<position> const& at) {
     auto const there = [&](position v) { return at[v]; };
-    for (auto& a : n.args) a = with_nodes(std::move(a), there);
-    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), there);
-    if (n.default_value) n.default_value = with_nodes(*std::move(n.default_value), there);
+    for (auto& a : n.args) a = map_nodes(std::move(a), there);
+    for (auto& k : n.kwargs) k.value = map_nodes(std::move(k.value), there);
+    if (n.default_value) n.default_value = map_nodes(*std::move(n.default_value), there);
     for (auto& m : n.after) m = at[m];
     return n;
   }

@@ -39,7 +39,7 @@ class checkpoint {
              std::vector<checkpoint_fault> const& newer = {})
       : serial_(file.serial), path_(folder + "/" + file.name), passed_over_(newer) {
     auto manifest = detail::read_manifest(folder, file);
-    demand_notes(manifest.label.notes, options.expected);
+    require_notes(manifest.label.notes, options.expected);
     parts_ = detail::open_parts(folder, manifest);
     label_ = std::move(manifest.label);
     names_ = detail::sorted_names(parts_);
@@ -130,7 +130,7 @@ class checkpoint {
     return place{found->part, found->tensor};
   }
 
-  void demand_notes(std::vector<checkpoint_note> const& here, std::vector<checkpoint_note> const& expected) {
+  void require_notes(std::vector<checkpoint_note> const& here, std::vector<checkpoint_note> const& expected) {
     for (auto const& [key, value] : expected) {
       auto const found = std::ranges::find(here, key, &checkpoint_note::key);
       if (found != here.end() && found->value == value) continue;

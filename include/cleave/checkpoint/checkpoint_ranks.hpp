@@ -20,9 +20,9 @@
 /// Checkpoints of ranks that are processes: what fails at one is an error at all.
 namespace cleave {
 
-/// A board that knows how many ranks there are, and which of them it belongs to.
+/// A rendezvous that knows how many ranks there are, and which of them it belongs to.
 template <class B>
-concept ranked_board = meeting_board<B> && requires(B const& b) {
+concept ranked_rendezvous = collective_rendezvous<B> && requires(B const& b) {
   { b.rank() } -> std::same_as<rank_id>;
   { b.size() } -> std::same_as<std::uint32_t>;
 };
@@ -32,8 +32,9 @@ concept ranked_board = meeting_board<B> && requires(B const& b) {
 namespace cleave::detail {
 
 /// What each rank says, by rank, to all. \throws run_error
-template <ranked_board Board, class Said>
-std::vector<Said> said_by_all(Board& b, Said const& mine, std::chrono::steady_clock::time_point until) {
+template <ranked_rendezvous Board, class Said>
+std::vector<Said> agreed_by_all_ranks(Board& b, Said const& mine,
+                                      std::chrono::steady_clock::time_point until) {
   std::vector<Said> all(b.size());
   all[index(b.rank())] = mine;
   for (std::uint32_t r = 0; r < b.size(); ++r)
@@ -58,7 +59,7 @@ namespace cleave {
 /// there. The serial number.
 /// \throws named_tensor_error, file_error at the rank that has failed, checkpoint_error that names it at the
 /// others, none of which then has a new checkpoint; run_error where a rank is lost or late
-template <ranked_board Board>
+template <ranked_rendezvous Board>
 std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_label const& label,
                                std::span<named_tensor const> state,
                                std::chrono::steady_clock::time_point until,
@@ -78,7 +79,7 @@ std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_l
   };
   checkpoint_part mine;
   attempt([&] { mine = write_checkpoint_part(folder, label.step, b.rank(), state); });
-  auto const parts = detail::said_by_all(b, mine, until);
+  auto const parts = detail::agreed_by_all_ranks(b, mine, until);
   if (failed) std::rethrow_exception(failed);
   if (auto const rank = detail::find_silent(parts)) refuse(*rank, " has not written its file of step ");
 
@@ -94,7 +95,7 @@ std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_l
 /// writes to a tensor before all have found all of theirs sound. The checkpoint, for its step and notes.
 /// \throws checkpoint_error, named_tensor_error, file_error at the rank that has failed, checkpoint_error
 /// that names it at the others; run_error where a rank is lost or late
-template <ranked_board Board>
+template <ranked_rendezvous Board>
 checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_tensor const> into,
                            std::chrono::steady_clock::time_point until,
                            read_checkpoint_options options = {}) {
@@ -117,7 +118,7 @@ checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_
     attempt([&] { found.emplace(read_checkpoint(folder, options)); });
   }
   if (found) attempt([&] { found->check(into); });
-  auto const sound = detail::said_by_all(b, std::uint64_t{found && !failed}, until);
+  auto const sound = detail::agreed_by_all_ranks(b, std::uint64_t{found && !failed}, until);
   if (failed) std::rethrow_exception(failed);
   if (auto const rank = detail::find_silent(sound))
     throw checkpoint_error({checkpoint_fault::kind::parts, folder,

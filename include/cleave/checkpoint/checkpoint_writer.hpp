@@ -120,7 +120,7 @@ class checkpoint_content {
     std::uint64_t text = 0;
     for (auto const* n : *from->notes())
       read.label.notes.push_back({text_from(*n->key(), text), text_from(*n->value(), text)});
-    demand_aligned(*from->parts());
+    require_aligned(*from->parts());
     for (auto const* p : *from->parts())
       read.parts.push_back(
           {from->step(), p->bytes(), p->index_bytes(), digest_from(p->index()), rank_id{p->rank()}});
@@ -153,7 +153,7 @@ class checkpoint_content {
 
   /// FlatBuffers' verifier asks where a list begins, but not whether numbers of 8 bytes may lie there.
   template <class T>
-  void demand_aligned(flatbuffers::Vector<T> const& list) const {
+  void require_aligned(flatbuffers::Vector<T> const& list) const {
     if (list.size() > 0 && reinterpret_cast<std::uintptr_t>(list.Data()) % sizeof(std::uint64_t) != 0)
       fail("a list does not lie where its numbers may");
   }
@@ -169,7 +169,7 @@ class checkpoint_content {
     if (type >= element_names.size()) fail("a tensor has elements of type " + std::to_string(type));
     read.type = static_cast<element_type>(type);
     if (from.shape()->size() > most_axes) fail("a tensor has too many axes");
-    demand_aligned(*from.shape());
+    require_aligned(*from.shape());
     read.shape.axes = from.shape()->size();
     for (std::uint32_t i = 0; i < read.shape.axes; ++i) read.shape.extents[i] = from.shape()->Get(i);
     read.elements = digest_from(*from.digest());
@@ -390,7 +390,7 @@ inline std::vector<part_file> open_parts(std::string const& folder, checkpoint_m
 
 /// The files of a checkpoint, its manifest too; nothing where these are not whole, by their lengths.
 /// \throws file_error where the system does not say
-inline std::optional<std::vector<std::string>> files_if_whole(std::string const& folder,
+inline std::optional<std::vector<std::string>> complete_files(std::string const& folder,
                                                               checkpoint_file const& file) {
   try {
     std::vector<std::string> names{file.name};
@@ -414,7 +414,7 @@ inline void remove_old_checkpoints(std::string const& folder, std::uint64_t step
   try {
     for (auto const& file : files) {
       if (file.what != checkpoint_file::kind::manifest || whole == kept) break;
-      auto const names = files_if_whole(folder, file);
+      auto const names = complete_files(folder, file);
       if (!names) continue;
       needed.insert(needed.end(), names->begin(), names->end());
       ++whole;
@@ -465,7 +465,7 @@ namespace cleave {
 inline checkpoint_part write_checkpoint_part(std::string const& folder, std::uint64_t step, rank_id rank,
                                              std::span<named_tensor const> state) {
   static_assert(std::endian::native == std::endian::little, "files have the bytes as they are in memory");
-  detail::demand_named_tensors(state);
+  detail::require_named_tensors(state);
   checkpoint_index about{step, rank, {}};
   for (auto const& [names, tensor] : state) about.tensors.push_back({names, tensor.type, tensor.shape, {}});
   if (detail::most_content_bytes(about) > 1_GiB)

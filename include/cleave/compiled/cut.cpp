@@ -5,11 +5,13 @@
 
 namespace cleave {
 
-template balanced_partition balance(basic_dense<std::uint32_t> const&, std::uint32_t, balance_options const&);
-template balanced_partition balance(basic_dense<std::uint64_t> const&, std::uint32_t, balance_options const&);
-template basic_plan<std::uint32_t> make_plan(basic_dense<std::uint32_t> const&, partition const&,
+template balanced_partition balance(basic_snapshot_arrays<std::uint32_t> const&, std::uint32_t,
+                                    balance_options const&);
+template balanced_partition balance(basic_snapshot_arrays<std::uint64_t> const&, std::uint32_t,
+                                    balance_options const&);
+template basic_plan<std::uint32_t> make_plan(basic_snapshot_arrays<std::uint32_t> const&, partition const&,
                                              plan_options const&);
-template basic_plan<std::uint64_t> make_plan(basic_dense<std::uint64_t> const&, partition const&,
+template basic_plan<std::uint64_t> make_plan(basic_snapshot_arrays<std::uint64_t> const&, partition const&,
                                              plan_options const&);
 
 }  // namespace cleave

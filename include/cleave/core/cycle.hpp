@@ -63,7 +63,7 @@ std::vector<Node> order_of_arcs(Node nodes, Follow const& follow) {
 
 /// Returns 1 for each of `nodes` nodes that is not in `order`, else 0.
 template <class Node>
-std::vector<char> left_out(std::size_t nodes, std::vector<Node> const& order) {
+std::vector<char> unordered_nodes(std::size_t nodes, std::vector<Node> const& order) {
   std::vector<char> left(nodes, 1);
   for (auto const n : order) left[n] = 0;
   return left;
@@ -71,7 +71,7 @@ std::vector<char> left_out(std::size_t nodes, std::vector<Node> const& order) {
 
 /// Returns the first node that is left out. Precondition: there is one.
 template <class Node>
-Node first_left_out(std::vector<char> const& left) {
+Node first_unordered(std::vector<char> const& left) {
   return static_cast<Node>(std::find(left.begin(), left.end(), 1) - left.begin());
 }
 
@@ -90,11 +90,11 @@ Node first_met_again(std::size_t nodes, Node at, Next const& next) {
 template <class Arcs>
 std::vector<std::uint32_t> some_cycle(std::uint32_t nodes, Arcs const& arcs,
                                       std::vector<std::uint32_t> const& order) {
-  auto const left = left_out(nodes, order);
+  auto const left = unordered_nodes(nodes, order);
   std::vector<std::uint32_t> before(nodes);  // of a node that is left: the last that it follows
   for (auto const& [from, to] : arcs)
     if (left[from]) before[to] = from;
-  auto at = first_left_out<std::uint32_t>(left);
+  auto at = first_unordered<std::uint32_t>(left);
   for (std::uint32_t step = 0; step < nodes; ++step) at = before[at];
   std::vector<std::uint32_t> cycle{at};
   for (auto n = before[at]; n != at; n = before[n]) cycle.push_back(n);

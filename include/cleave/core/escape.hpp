@@ -21,7 +21,7 @@ std::string escaped(std::string_view text, std::string_view backslash, Quote quo
     auto const c = utf8_at(text, at);
     auto const bytes = text.substr(at, c.bytes);
     at += c.bytes;
-    if (shows(c.code)) {
+    if (is_printable_character(c.code)) {
       std::string_view const instead = c.bytes == 1 ? quote(bytes[0]) : std::string_view{};
       out += instead.empty() ? bytes : instead;
       continue;

@@ -40,7 +40,7 @@ constexpr utf8_character utf8_at(std::string_view text, std::size_t at) {
 
 /// Whether a character shows as itself: neither malformed, nor a control, nor one that turns the writing
 /// direction or breaks the line, nor a noncharacter.
-constexpr bool shows(std::uint32_t code) {
+constexpr bool is_printable_character(std::uint32_t code) {
   if (code == malformed_utf8 || code < 0x20 || (code >= 0x7f && code <= 0x9f)) return false;
   if (code == 0x61c || code == 0xfeff || (code >= 0x200b && code <= 0x200f)) return false;
   if ((code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return false;
@@ -64,7 +64,9 @@ namespace cleave {
 /// wide. What does not show as itself becomes `\xNN` byte by byte; a long text keeps its two ends around a
 /// `…`. O(size) time, O(limit) memory.
 inline std::string printable(std::string_view text, std::size_t limit = 80) {
-  auto const width = [](detail::utf8_character c) { return detail::shows(c.code) ? 1 : 4 * c.bytes; };
+  auto const width = [](detail::utf8_character c) {
+    return detail::is_printable_character(c.code) ? 1 : 4 * c.bytes;
+  };
   std::size_t total = 0;
   for (std::size_t at = 0; at < text.size();) {
     auto const c = detail::utf8_at(text, at);
@@ -82,7 +84,7 @@ inline std::string printable(std::string_view text, std::size_t limit = 80) {
     auto const c = detail::utf8_at(text, at);
     std::size_t const end = column + width(c);
     if (whole || end <= head || column >= total - tail) {
-      if (detail::shows(c.code))
+      if (detail::is_printable_character(c.code))
         out += text.substr(at, c.bytes);
       else
         detail::append_hex(out, text.substr(at, c.bytes));

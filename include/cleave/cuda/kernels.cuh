@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
     accumulate_kernel(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles,
                       common_sum_t<From, To> factor, float const* device_factor, std::uint32_t* nonfinite) {
   if (device_factor) factor = gpu_lanes::product(factor, common_sum_t<From, To>{*device_factor});
-  bool const bad = accumulate_block<From, To, watched<Operation>, gpu_lanes>(
+  bool const bad = accumulate_block<From, To, nonfinite_checked<Operation>, gpu_lanes>(
       segments, count, tiles, factor, blockIdx.x, gridDim.x, threadIdx.x);
   if (nonfinite && __syncthreads_or(bad) && threadIdx.x == 0) atomicOr(nonfinite, 1u);
 }
@@ -104,8 +104,8 @@ void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const
         segments + run.first_segment, count, run.tiles, static_cast<common_sum_t<From, To>>(options.factor),
         options.device_factor, options.nonfinite);
   };
-  with_floating(run.from, [&](auto from) {
-    with_floating(run.to, [&](auto to) {
+  dispatch_floating_type(run.from, [&](auto from) {
+    dispatch_floating_type(run.to, [&](auto to) {
       if (options.target == accumulate_options::target::added_to)
         launch(from, to, adding{});
       else
@@ -128,7 +128,7 @@ void launch_reduction(cudaStream_t stream, std::span<region const> regions, redu
   }
   std::uint64_t const most_blocks = std::uint64_t{blocks_at_once} * processors;
   auto const blocks = static_cast<std::uint32_t>((std::min)(all.count / 1024 + 1, most_blocks));
-  with_element(regions[0].type, [&](auto zero) {
+  dispatch_element_type(regions[0].type, [&](auto zero) {
     using T = decltype(zero);
     if (op == reduce_op::sum)
       reduce_kernel<T, reduce_op::sum, Room><<<blocks, gpu_lanes::lanes, 0, stream>>>(all);
@@ -152,7 +152,7 @@ void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run co
                     std::uint32_t processors) {
   if (run.tiles == 0) return;
   std::uint32_t const blocks = (std::min)(run.tiles, square_blocks_at_once * processors);
-  with_floating(run.from, [&](auto zero) {
+  dispatch_floating_type(run.from, [&](auto zero) {
     squares_kernel<decltype(zero)><<<blocks, gpu_lanes::lanes, 0, stream>>>(
         segments + run.first_segment, static_cast<std::uint32_t>(run.segments), run.tiles, partials);
   });

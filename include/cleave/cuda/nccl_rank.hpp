@@ -185,7 +185,7 @@ class nccl_rank {
   rank_id here_;
   cuda::nccl_options options_;
   std::thread::id owner_ = std::this_thread::get_id();
-  mutable host_board first_{1};
+  mutable host_rendezvous first_{1};
   bool revoked_ = false;
   std::vector<std::vector<ncclComm_t>> places_;  // one each, which stays where it is
 };

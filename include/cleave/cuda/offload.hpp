@@ -22,19 +22,21 @@ namespace cleave::cuda {
 /// `offload` and `reload` of a stage call. Both copy in the order of the stream, without a wait of the host:
 /// what is issued next may use the memory on the GPU for something else, as the plan of the memory has it.
 /// All calls are with one stream.
-class pinned_stashes {
+class pinned_saved_activations {
  public:
-  /// For stashes of `bytes` at most. Memory for `at_once` of them is made now, for more when they come.
+  /// For saved activations of `bytes` at most. Memory for `at_once` of them is made now, for more when they
+  /// come.
   /// \throws cuda_error
-  pinned_stashes(cuda::device& d, std::size_t bytes, std::size_t at_once) : device_(&d), bytes_(bytes) {
+  pinned_saved_activations(cuda::device& d, std::size_t bytes, std::size_t at_once)
+      : device_(&d), bytes_(bytes) {
     for (std::size_t n = 0; n < at_once; ++n) free_.push_back(d.allocate_pinned(bytes));
   }
 
   /// How many are there now.
   std::size_t count() const { return kept_.size(); }
 
-  /// Moves a stash of this pass out of the GPU: `r`, which `number` tells from others of the pass.
-  /// Preconditions: it fits, and is not there yet. \throws cuda_error
+  /// Moves a saved activations of this pass out of the GPU: `r`, which `number` tells from others of the
+  /// pass. Preconditions: it fits, and is not there yet. \throws cuda_error
   void offload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
     expects(r.bytes() <= bytes_, "cuda::pinned_stashes: a stash that fits");
     expects(find(p, number) == kept_.end(), "cuda::pinned_stashes: one stash of a pass and number");

@@ -24,7 +24,6 @@
 #include "cleave/cuda/detail/nccl_check.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
-#include "cleave/run/board/process_start.hpp"
 #include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
@@ -32,6 +31,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
 #include "cleave/run/processes/process_pipeline.hpp"
+#include "cleave/run/rendezvous/process_start.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 
 namespace cleave::detail {
@@ -189,14 +189,15 @@ inline std::optional<nccl_version_fault> find_nccl_version_fault(std::span<nccl_
   return std::nullopt;
 }
 
-/// Every rank tells all others which NCCL it has; all find the same fault. Each of `ranks` ranks of the board
-/// calls it. \throws nccl_version_error, on all ranks; run_error
-template <meeting_board B>
-void agree_on_nccl(B& board, rank_id here, std::uint32_t ranks, std::chrono::steady_clock::time_point until) {
+/// Every rank tells all others which NCCL it has; all find the same fault. Each of `ranks` ranks of the
+/// rendezvous calls it. \throws nccl_version_error, on all ranks; run_error
+template <collective_rendezvous B>
+void agree_on_nccl(B& rendezvous, rank_id here, std::uint32_t ranks,
+                   std::chrono::steady_clock::time_point until) {
   std::vector<nccl_version> all(ranks);
   all[index(here)] = own_nccl_version(here);
   for (std::uint32_t r = 0; r < ranks; ++r)
-    board.broadcast(std::as_writable_bytes(std::span(&all[r], 1)), rank_id{r}, until);
+    rendezvous.broadcast(std::as_writable_bytes(std::span(&all[r], 1)), rank_id{r}, until);
   if (auto const fault = find_nccl_version_fault(all)) throw nccl_version_error(*fault);
 }
 
@@ -241,7 +242,7 @@ class nccl_communicator {
 
   /// All ranks of a run, who meet at `b`: `here` is one of `size`. Every rank calls it; `r` must outlive it.
   /// \throws nccl_version_error, on all ranks; run_error, also where that takes too long
-  template <meeting_board B>
+  template <collective_rendezvous B>
   nccl_communicator(nccl_rank& r, B& b, rank_id here, std::uint32_t size, use what = use::messages)
       : nccl_communicator(r, here, size) {
     auto const within = r.options().connect_within;
@@ -299,7 +300,7 @@ class nccl_communicator {
     auto const pair_with = [this](rank_id p) {
       return std::pair((std::min)(here_, p), (std::max)(here_, p));
     };
-    std::ranges::sort(peers, {}, pair_with);  // part of one order of all pairs: nobody waits in a circle
+    std::ranges::sort(peers, {}, pair_with);  // part of one order of all pairs: nobody waits in a cycle
     for (auto const p : peers)
       rank_->group(*place_, within, [&] {
         send_bytes({warmth_.data(), 1}, p, s);
@@ -357,7 +358,7 @@ class nccl_communicator {
   nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size)
       : rank_(&r), place_(r.make_place()), here_(here), size_(size) {}
 
-  template <meeting_board B>
+  template <collective_rendezvous B>
   ncclUniqueId make_id(B& b) const {
     ncclUniqueId id = {};
     if (here_ != rank_id{0}) return id;
@@ -427,7 +428,7 @@ struct pipeline_options {
   std::optional<int> gpu = {};
   cuda::options device = {};  ///< but for its number
   cuda::nccl_options messages = {};
-  tcp_board_options board = {};  ///< but for its key
+  tcp_rendezvous_options rendezvous = {};  ///< but for its key
 };
 
 }  // namespace cleave::cuda
@@ -477,23 +478,23 @@ std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
 namespace cleave::cuda {
 
 /// The device and the communicators of a process of a `cuda::pipeline`.
-class backend final : public rank_watch::waiter {
+class backend final : public watchdog::waiter {
  public:
   using device = cuda::device;
   using communicator = detail::nccl_communicator;
 
   /// Every rank makes its own; returns when all have joined. \throws error, gpu_error, run_error
   backend(process_start const& start, cuda::pipeline_options const& o)
-      : board_(detail::join_board(start, o.board)),
+      : rendezvous_(detail::join_rendezvous(start, o.rendezvous)),
         device_(make_device(start, o)),
-        nccl_(device_, board_.rank(), o.messages),
+        nccl_(device_, rendezvous_.rank(), o.messages),
         connecting_(device_.make_stream(0)) {}
 
-  tcp_board& board() { return board_; }
+  tcp_rendezvous& rendezvous() { return rendezvous_; }
   cuda::device& own_device() { return device_; }
 
   detail::nccl_communicator& connect_all() {
-    all_ = &communicators_.emplace(nccl_, board_, board_.rank(), board_.size());
+    all_ = &communicators_.emplace(nccl_, rendezvous_, rendezvous_.rank(), rendezvous_.size());
     return *all_;
   }
   detail::nccl_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
@@ -530,15 +531,15 @@ class backend final : public rank_watch::waiter {
   cuda::device make_device(process_start const& start, cuda::pipeline_options const& o) {
     try {
       auto chosen = o.device;
-      chosen.device = o.gpu ? *o.gpu : demand_gpu(start.local_rank);
+      chosen.device = o.gpu ? *o.gpu : require_gpu(start.local_rank);
       return device(chosen);
     } catch (error const& e) {
-      board_.publish({.code = failure_code::device, .detail = e.what(), .reporter = start.rank});
+      rendezvous_.publish({.code = failure_code::device, .detail = e.what(), .reporter = start.rank});
       throw;
     }
   }
   /// Where CUDA cannot say how many there are, the device says why.
-  static int demand_gpu(std::uint32_t local_rank) {
+  static int require_gpu(std::uint32_t local_rank) {
     int count = 0;
     bool const known = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
     auto const found = known ? detail::find_gpu(local_rank, count) : 0;
@@ -547,12 +548,12 @@ class backend final : public rank_watch::waiter {
   }
 
   [[noreturn]] void refuse(std::uint32_t together) {
-    auto const f = detail::too_many_messages(together, nccl_.options().largest_group, board_.rank());
-    board_.publish(f);
+    auto const f = detail::too_many_messages(together, nccl_.options().largest_group, rendezvous_.rank());
+    rendezvous_.publish(f);
     nccl_.fail(f);
   }
 
-  tcp_board board_;
+  tcp_rendezvous rendezvous_;
   cuda::device device_;
   detail::nccl_rank nccl_;
   detail::cuda_stream connecting_;
@@ -574,17 +575,17 @@ class pipeline : public process_pipeline<S, cuda::backend> {
   pipeline(planned_step auto const& p, F make_stages, cuda::pipeline_options const& o = {},
            process_start const& start = read_process_start())
       : process_pipeline<S, cuda::backend>(
-            demand_delivery(p), std::move(make_stages), o.run,
+            require_delivery(p), std::move(make_stages), o.run,
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
 
   /// As of `process_pipeline`. \throws plan_delivery_error too
   std::size_t add_plan(planned_step auto const& p) {
-    return process_pipeline<S, cuda::backend>::add_plan(demand_delivery(p));
+    return process_pipeline<S, cuda::backend>::add_plan(require_delivery(p));
   }
 
  private:
   template <planned_step P>
-  static P const& demand_delivery(P const& p) {
+  static P const& require_delivery(P const& p) {
     if (auto const d = detail::find_plan_delivery_fault(p))
       throw detail::plan_delivery_error(
           "the plan was verified for messages that do not wait for each other, but through NCCL those of a "

@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/draw/stage_graph.hpp"
 #include "cleave/formats/units.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/split/plan.hpp"
@@ -25,13 +25,13 @@ namespace cleave::detail {
 /// need each other or nodes have no part (those form one further stage at the end). Replicable nodes stay in
 /// their own part. O(V + E).
 template <std::unsigned_integral Index>
-basic_plan<Index> sketch_plan(basic_dense<Index> const& g, partition const& p) {
-  auto const home = [&](std::size_t n) { return (std::min)(index(p.of[n]), p.parts); };
+basic_plan<Index> sketch_plan(basic_snapshot_arrays<Index> const& g, partition const& p) {
+  auto const part_of = [&](std::size_t n) { return (std::min)(index(p.of[n]), p.parts); };
   basic_plan<Index> out;
   out.stages.resize(p.parts);
   for (std::size_t n = 0; n < g.nodes(); ++n) {
-    if (home(n) == out.stages.size()) out.stages.emplace_back();
-    out.stages[home(n)].nodes.push_back(static_cast<Index>(n));
+    if (part_of(n) == out.stages.size()) out.stages.emplace_back();
+    out.stages[part_of(n)].nodes.push_back(static_cast<Index>(n));
   }
   std::vector<char> leaves(g.values());
   for (Index const v : g.outputs) leaves[v] = 1;
@@ -47,16 +47,16 @@ basic_plan<Index> sketch_plan(basic_dense<Index> const& g, partition const& p) {
           out.stages[s].state.push_back(v);
         } else if (m == none<Index>) {
           out.stages[s].inputs.push_back(v);
-        } else if (home(m) != s && !is_replicable(g, m)) {
+        } else if (part_of(m) != s && !is_replicable(g, m)) {
           out.stages[s].inputs.push_back(v);
-          out.transfers.push_back({v, stage_id{home(m)}, stage_id{s}});
+          out.transfers.push_back({v, stage_id{part_of(m)}, stage_id{s}});
           leaves[v] = 1;
         }
       }
   }
   for (std::size_t n = 0; n < g.nodes(); ++n)
     for (Index const v : g.results[n])
-      if (leaves[v]) out.stages[home(n)].outputs.push_back(v);
+      if (leaves[v]) out.stages[part_of(n)].outputs.push_back(v);
   return out;
 }
 
@@ -79,14 +79,14 @@ template <std::unsigned_integral Index>
 class dot_writer {
  public:
   /// The stages from `clusters` on are drawn without a frame.
-  dot_writer(basic_dense<Index> const& g, basic_plan<Index> const& p, std::size_t clusters,
+  dot_writer(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p, std::size_t clusters,
              dot_options const& options)
       : g_(g), p_(p), clusters_(clusters), options_(options) {}
 
   std::string nodes_in_clusters() {
     begin();
     for (std::size_t s = 0; s < p_.stages.size(); ++s) cluster(s);
-    find_homes();
+    find_stages_of_nodes();
     arguments();
     receive_transfers();
     for (std::size_t s = 0; s < p_.stages.size(); ++s) edges_into(s);
@@ -165,10 +165,10 @@ class dot_writer {
     if (framed) text_ += "  }\n";
   }
 
-  void find_homes() {
-    home_.assign(g_.nodes(), p_.stages.size());
+  void find_stages_of_nodes() {
+    stage_of_.assign(g_.nodes(), p_.stages.size());
     for (std::size_t s = 0; s < p_.stages.size(); ++s)
-      for (Index const n : p_.stages[s].nodes) home_[n] = (std::min)(home_[n], s);
+      for (Index const n : p_.stages[s].nodes) stage_of_[n] = (std::min)(stage_of_[n], s);
   }
 
   void arguments() {
@@ -181,8 +181,8 @@ class dot_writer {
       Index const v = g_.outputs[i];
       auto const to = "out" + std::to_string(i);
       line(to, {{"label", "output " + std::to_string(i)}, {"shape", "ellipse"}, {"style", ""}});
-      if (Index const m = g_.producer[v]; m != none<Index> && home_[m] < p_.stages.size())
-        edge(id(home_[m], m), to, {});
+      if (Index const m = g_.producer[v]; m != none<Index> && stage_of_[m] < p_.stages.size())
+        edge(id(stage_of_[m], m), to, {});
       else if (g_.from[v] == source::input)
         edge("in" + std::to_string(v), to, {});
     }
@@ -204,7 +204,7 @@ class dot_writer {
       for (Index const v : g_.operands[n])
         if (std::exchange(last_reader_[v], n) != n) operand_edge(s, n, v);
       for (Index const m : g_.after[n])
-        if (auto const from = here_[m] == s ? s : home_[m]; from < p_.stages.size())
+        if (auto const from = here_[m] == s ? s : stage_of_[m]; from < p_.stages.size())
           edge(id(from, m), id(s, n), {{"style", "dashed"}});
     }
     // A replicated node is read again as a node of the next stage that has it.
@@ -221,17 +221,17 @@ class dot_writer {
     } else if (sender_[v].first == s) {
       edge(id(sender_[v].second, m), id(s, n),
            {{"label", size_label(v)}, {"color", "#b4540a"}, {"penwidth", "1.6"}});
-    } else if (home_[m] < p_.stages.size()) {
-      edge(id(home_[m], m), id(s, n), {{"label", "copied"}, {"style", "dashed"}});
+    } else if (stage_of_[m] < p_.stages.size()) {
+      edge(id(stage_of_[m], m), id(s, n), {{"label", "copied"}, {"style", "dashed"}});
     }
   }
 
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   basic_plan<Index> const& p_;
   std::size_t clusters_;
   dot_options options_;
   std::string text_;
-  std::vector<std::size_t> home_;  // of a node: the first stage that has it
+  std::vector<std::size_t> stage_of_;  // of a node: the first stage that has it
   std::vector<std::vector<std::pair<Index, std::size_t>>> received_;  // of a stage: value, sender
   std::vector<std::size_t> here_;                            // of a node: the last stage seen to have it
   std::vector<std::pair<std::size_t, std::size_t>> sender_;  // of a value: last receiver, its sender
@@ -246,7 +246,7 @@ namespace cleave {
 /// their edges; above `collapse_above` nodes one box a stage, with what it holds and sends. Names may be any
 /// bytes. O(V + E).
 template <std::unsigned_integral Index>
-std::string write_dot(basic_dense<Index> const& g, basic_plan<Index> const& p,
+std::string write_dot(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p,
                       dot_options const& options = {}) {
   detail::dot_writer<Index> writer(g, p, p.stages.size(), options);
   return g.nodes() > options.collapse_above ? writer.box_a_stage() : writer.nodes_in_clusters();
@@ -256,7 +256,8 @@ std::string write_dot(basic_dense<Index> const& g, basic_plan<Index> const& p,
 /// part stand outside the frames; a replicable node stands in its own part, with dashed edges to its readers
 /// elsewhere.
 template <std::unsigned_integral Index>
-std::string write_dot(basic_dense<Index> const& g, partition const& p, dot_options const& options = {}) {
+std::string write_dot(basic_snapshot_arrays<Index> const& g, partition const& p,
+                      dot_options const& options = {}) {
   auto const sketch = detail::sketch_plan(g, p);
   detail::dot_writer<Index> writer(g, sketch, p.parts, options);
   return g.nodes() > options.collapse_above ? writer.box_a_stage() : writer.nodes_in_clusters();
@@ -264,7 +265,7 @@ std::string write_dot(basic_dense<Index> const& g, partition const& p, dot_optio
 
 /// A graph that is not cut, node by node whatever its size.
 template <std::unsigned_integral Index>
-std::string write_dot(basic_dense<Index> const& g, dot_options const& options = {}) {
+std::string write_dot(basic_snapshot_arrays<Index> const& g, dot_options const& options = {}) {
   auto const whole = detail::sketch_plan(g, partition{std::vector(g.nodes(), no_part), 0});
   return detail::dot_writer<Index>(g, whole, 0, options).nodes_in_clusters();
 }

@@ -16,7 +16,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/draw/markup_writer.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 namespace cleave::detail {
@@ -44,7 +44,7 @@ inline constexpr std::string_view graph_style = R"(
 template <std::unsigned_integral Index>
 class graph_drawing {
  public:
-  graph_drawing(basic_dense<Index> const& g, partition const& p) : g_(g), p_(p) {
+  graph_drawing(basic_snapshot_arrays<Index> const& g, partition const& p) : g_(g), p_(p) {
     expects(p.of.size() == g.nodes(), "a part of each node");
     place_columns();
     place_rows();
@@ -150,7 +150,7 @@ class graph_drawing {
                    "stage " + std::to_string(part) + ": " + std::to_string(count) + " nodes");
   }
 
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   partition const& p_;
   std::vector<std::uint32_t> column_;  // of a node
   std::vector<double> y_;              // of a node
@@ -165,7 +165,7 @@ namespace cleave {
 /// Replicable nodes, which have no part, are left out. O(V log V + E).
 /// Precondition: `p` has an entry for each node of `g`.
 template <std::unsigned_integral Index>
-std::string write_graph_svg(basic_dense<Index> const& g, partition const& p,
+std::string write_graph_svg(basic_snapshot_arrays<Index> const& g, partition const& p,
                             std::string_view title = "A partitioned graph") {
   return detail::graph_drawing<Index>(g, p).svg(title);
 }

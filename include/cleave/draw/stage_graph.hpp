@@ -15,7 +15,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/draw/markup_writer.hpp"
 #include "cleave/formats/units.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
 
 namespace cleave {
@@ -68,13 +68,13 @@ struct quotient {
 };
 
 template <std::unsigned_integral Index>
-std::size_t bytes_of(basic_dense<Index> const& g, Index value) {
+std::size_t bytes_of(basic_snapshot_arrays<Index> const& g, Index value) {
   return g.bytes.empty() ? 0 : g.bytes[value];
 }
 
 /// The plan `p` of `g`, a box a stage. O(V + E + T log T) for T transfers.
 template <std::unsigned_integral Index>
-quotient quotient_of(basic_dense<Index> const& g, basic_plan<Index> const& p) {
+quotient quotient_of(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p) {
   quotient q;
   for (auto const& s : p.stages) {
     auto& box = q.stages.emplace_back();

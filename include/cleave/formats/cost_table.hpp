@@ -35,7 +35,7 @@ struct pair_link {
 struct cost_table {
   std::string unit = {};                ///< `ms`; empty where it is not said
   std::vector<stage_cost> stages = {};  ///< one for all, or one of each stage
-  double hop = 0;                       ///< of every message
+  double base_latency = 0;              ///< of every message
   rank_link link = {};                  ///< of every pair of ranks that has none of its own
   std::vector<pair_link> links = {};    ///< of those that have
   schedule_bytes bytes = {};            ///< of stages none where the file says of none
@@ -56,8 +56,9 @@ namespace cleave {
 
 /// The costs as they are given to `simulate`. O(stages + ranks² where pairs have links of their own).
 /// \throws pair_link_error
-inline simulate_options simulate_options_of(cost_table const& table, placement const& place) {
-  simulate_options options{.costs = table.stages, .hop = table.hop, .bytes = table.bytes.edges};
+inline simulate_options simulate_options_of(cost_table const& table, stage_placement const& place) {
+  simulate_options options{
+      .costs = table.stages, .base_latency = table.base_latency, .bytes = table.bytes.edges};
   if (!(table.link == rank_link{})) options.links = {table.link};
   if (table.links.empty()) return options;
   options.links.assign(std::size_t{place.ranks} * place.ranks, table.link);
@@ -105,8 +106,9 @@ struct stated_costs {
     return c;
   }
   pass_bytes kept() const {
-    return {
-        .stash = bytes[0].value_or(0), .weight_stash = bytes[1].value_or(0), .input = bytes[2].value_or(0)};
+    return {.saved = bytes[0].value_or(0),
+            .saved_for_weights = bytes[1].value_or(0),
+            .input = bytes[2].value_or(0)};
   }
 };
 
@@ -211,7 +213,7 @@ class cost_lines_reader {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       auto const column = columns_[i];
       if (column == 0)
-        demand_stage(i + 1, fields[i]);
+        require_stage(i + 1, fields[i]);
       else if (fields[i].empty())
         continue;
       else if (column <= stated.times.size())
@@ -223,7 +225,7 @@ class cost_lines_reader {
     stages_.add(stated);
   }
 
-  void demand_stage(std::size_t field, std::string_view text) const {
+  void require_stage(std::size_t field, std::string_view text) const {
     if (text != std::to_string(stages_.size()) && !(text == "*" && stages_.size() == 0))
       fail(field, quoted(text) + " stands where stage " + std::to_string(stages_.size()) +
                       " must be; give the stages in order, or '*' for all of them");
@@ -258,7 +260,7 @@ class cost_json_reader {
     all.allow({"unit", "hop", "link", "links", "edges", "stages"});
     cost_table table;
     if (auto const unit = all.find("unit")) table.unit = unit->text();
-    if (auto const hop = all.find("hop")) table.hop = time(*hop);
+    if (auto const base_latency = all.find("hop")) table.base_latency = time(*base_latency);
     if (auto const link = all.find("link")) {
       link->allow({"latency", "bandwidth"});
       table.link = link_of(*link);
@@ -341,12 +343,13 @@ namespace cleave {
 ///      "link": {"latency": 0.05, "bandwidth": 2.5e7},
 ///      "links": [{"from": 0, "to": 1, "latency": 0.2}],
 ///      "edges": {"activation": "8MiB", "gradient": "8MiB"},
-///      "stages": [{"F": 1.5, "B": 3, "stash": "96MiB"}, {"F": 1, "I": 1.25, "W": 0.75, "stash": "64MiB"}]}
+///      "stages": [{"F": 1.5, "B": 3, "saved activations": "96MiB"}, {"F": 1, "I": 1.25, "W": 0.75, "saved
+///      activations": "64MiB"}]}
 ///
 /// `stages` and `edges` are lists, or one object for all; bandwidths are bytes in a unit of time; everything
 /// but `stages` and F may be left out. Or lines, below a heading of the same names:
 ///
-///     stage,F,B,stash
+///     stage,F,B,saved activations
 ///     0,1.5,3,96MiB
 ///     1,1,2,64MiB
 ///

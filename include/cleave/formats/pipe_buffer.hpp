@@ -152,7 +152,7 @@ std::vector<std::byte> write_pipe_bytes(Pipe const& p, stage_bytes_limits const&
   expects(p.paths.size() == stages && p.plan.number.size() == stages, "a path and a number of each stage");
   detail::stage_writer graphs(p.outer);
   detail::pipe_writer const planned(p.plan, p.paths, graphs);
-  detail::demand_size(graphs.bytes() + planned.bytes(), limits);
+  detail::require_size(graphs.bytes() + planned.bytes(), limits);
   flatbuffers::FlatBufferBuilder builder(graphs.bytes() + planned.bytes());
   graphs.finish(builder, planned.write(builder));
   return detail::sealed_content(builder, detail::content_kind::pipe, limits);
@@ -165,7 +165,7 @@ stored_pipe read_pipe_bytes(std::span<std::byte const> bytes, registry<Entry> co
                             stage_bytes_limits const& limits = {}) {
   detail::checked_content const content(detail::stage_payload(bytes, limits), detail::content_kind::pipe,
                                         limits);
-  detail::demand_operators(content.operators(), operators);
+  detail::require_operators(content.operators(), operators);
   auto [cut, paths] = detail::read_pipe_plan(*content);
   return {std::move(cut), detail::stage_reader(*content).read(), std::move(paths)};
 }

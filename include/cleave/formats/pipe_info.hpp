@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/pipe/module_pipe.hpp"

@@ -23,7 +23,7 @@ namespace cleave {
 inline std::vector<std::byte> write_stage_bytes(module_graph const& stage,
                                                 stage_bytes_limits const& limits = {}) {
   detail::stage_writer const writer(stage);
-  detail::demand_size(writer.bytes(), limits);
+  detail::require_size(writer.bytes(), limits);
   flatbuffers::FlatBufferBuilder builder(writer.bytes());
   writer.finish(builder);
   return detail::sealed_content(builder, detail::content_kind::stage, limits);
@@ -43,7 +43,7 @@ template <class Entry>
 module_graph read_stage_bytes(std::span<std::byte const> bytes, registry<Entry> const& operators,
                               stage_bytes_limits const& limits = {}) {
   checked_content const content(stage_payload(bytes, limits), content_kind::stage, limits);
-  demand_operators(content.operators(), operators);
+  require_operators(content.operators(), operators);
   return stage_reader(*content).read();
 }
 

@@ -46,7 +46,7 @@ struct stage_map {
 };
 
 /// What `m` and a schedule's placement say differently, in words, or nothing. O(stages).
-inline std::optional<std::string> find_other_placement(stage_map const& m, placement const& p) {
+inline std::optional<std::string> find_other_placement(stage_map const& m, stage_placement const& p) {
   auto const count = [](std::size_t n, char const* what) {
     return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
   };

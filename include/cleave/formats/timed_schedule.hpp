@@ -114,7 +114,7 @@ inline std::uint64_t count_messages(schedule const& s) {
 }
 
 /// Of each stage: how many stages of its rank have lower numbers. O(stages).
-inline std::vector<std::uint32_t> local_numbers(placement const& place) {
+inline std::vector<std::uint32_t> local_numbers(stage_placement const& place) {
   std::vector<std::uint32_t> next(place.ranks), local;
   for (auto const r : place.rank_of) local.push_back(index(r) < next.size() ? next[index(r)]++ : 0);
   return local;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/detail/captures.hpp"
 #include "cleave/graph/memory.hpp"
@@ -19,7 +19,7 @@
 namespace cleave {
 
 /// A promise of an adapter that no concept can state.
-enum class broken_promise : std::uint8_t {
+enum class adapter_violation : std::uint8_t {
   node_twice,        ///< `nodes()` lists a node twice
   after_its_user,    ///< a node is listed after a user of its result
   two_producers,     ///< a node produces what another node produces, or the same value twice
@@ -37,7 +37,7 @@ enum class broken_promise : std::uint8_t {
 /// Which promise, and where: a position in `nodes()`; for `input_twice` and `input_and_state` in `inputs()`
 /// followed by `state()` and `constants()`, for `unmade_output` in `outputs()`.
 struct adapter_fault {
-  broken_promise what;
+  adapter_violation what;
   std::size_t at;
   std::size_t operand = 0;  ///< for `unlisted_operand`: its number, as in `unlisted_value`
 
@@ -45,31 +45,31 @@ struct adapter_fault {
 };
 
 /// The sentence that follows the label of the place.
-constexpr char const* describe(broken_promise what) {
+constexpr char const* describe(adapter_violation what) {
   switch (what) {
-    case broken_promise::node_twice:
+    case adapter_violation::node_twice:
       return "is listed twice";
-    case broken_promise::after_its_user:
+    case adapter_violation::after_its_user:
       return "is listed after a user of its result; list it in topological_order(g), each node after those "
              "it needs";
-    case broken_promise::two_producers:
+    case adapter_violation::two_producers:
       return "produces a value that is produced already; give each definition a value of its own, or list "
              "memory whose old contents count in overwrites(n)";
-    case broken_promise::makes_argument:
+    case adapter_violation::makes_argument:
       return "produces a value that inputs(), state() or constants() lists";
-    case broken_promise::follows_a_later:
+    case adapter_violation::follows_a_later:
       return "follows, by after(n), a node that is not listed before it; list both, in topological_order(g)";
-    case broken_promise::stays_with_none:
+    case adapter_violation::stays_with_none:
       return "must share its part, by together(n), with a node that is not listed";
-    case broken_promise::input_twice:
+    case adapter_violation::input_twice:
       return "is listed twice in inputs(), state() and constants()";
-    case broken_promise::input_and_state:
+    case adapter_violation::input_and_state:
       return "is in two of inputs(), state() and constants()";
-    case broken_promise::not_a_size:
+    case adapter_violation::not_a_size:
       return "reads or makes a value whose bytes(v) is negative or no number; give 0 where nobody knows";
-    case broken_promise::unlisted_operand:
+    case adapter_violation::unlisted_operand:
       return "is produced by no node, and none of inputs(), state() and constants() lists it";
-    case broken_promise::unmade_output:
+    case adapter_violation::unmade_output:
       return "is produced by no node, none reads it, and neither inputs() nor state() nor constants() lists "
              "it";
   }
@@ -135,20 +135,20 @@ namespace cleave {
 /// E).
 template <dataflow_graph Graph>
 std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
-  check_rungs<Graph>();
+  check_graph_concepts<Graph>();
   numbering<value_t<Graph>, std::size_t> arguments, made, used;
   std::size_t inputs = 0;
   if constexpr (function_graph<Graph>)
     for (auto v : g.inputs()) {
-      if (arguments.insert(v) != inputs) return adapter_fault{broken_promise::input_twice, inputs};
+      if (arguments.insert(v) != inputs) return adapter_fault{adapter_violation::input_twice, inputs};
       ++inputs;
     }
   std::size_t listed = inputs;
   auto const find_in = [&](auto&& list) -> std::optional<adapter_fault> {
     for (std::size_t const before = listed; auto v : list) {
       auto const known = arguments.insert(v);
-      if (known < before) return adapter_fault{broken_promise::input_and_state, listed};
-      if (known != listed) return adapter_fault{broken_promise::input_twice, listed};
+      if (known < before) return adapter_fault{adapter_violation::input_and_state, listed};
+      if (known != listed) return adapter_fault{adapter_violation::input_twice, listed};
       ++listed;
     }
     return std::nullopt;
@@ -161,7 +161,7 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
   numbering<node_t<Graph>, std::size_t> nodes;
   std::size_t at = 0;
   for (auto n : g.nodes()) {
-    if (nodes.insert(n) != at) return adapter_fault{broken_promise::node_twice, at};
+    if (nodes.insert(n) != at) return adapter_fault{adapter_violation::node_twice, at};
     detail::each_read(g, n, [&](value_t<Graph> const& v) { used.insert(v); });
     std::vector<value_t<Graph>> written;
     if constexpr (aliasing_graph<Graph>)
@@ -169,26 +169,26 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
     for (auto v : detail::results_of(g, n)) {
       if (std::find(written.begin(), written.end(), v) != written.end())
         continue;  // what it holds now, not another value
-      if (arguments.find(v) != none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
-      if (made.find(v) != none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
-      if (used.find(v) != none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};
+      if (arguments.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::makes_argument, at};
+      if (made.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::two_producers, at};
+      if (used.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::after_its_user, at};
       made.insert(v);
     }
     if constexpr (effectful_graph<Graph>)
       for (auto m : g.after(n))
         if (auto const first = nodes.find(m); first == none<std::size_t> || first == at)
-          return adapter_fault{broken_promise::follows_a_later, at};
+          return adapter_fault{adapter_violation::follows_a_later, at};
     ++at;
   }
   if constexpr (grouped_graph<Graph>)
     for (at = 0; auto n : g.nodes()) {
       for (auto m : g.together(n))
-        if (nodes.find(m) == none<std::size_t>) return adapter_fault{broken_promise::stays_with_none, at};
+        if (nodes.find(m) == none<std::size_t>) return adapter_fault{adapter_violation::stays_with_none, at};
       ++at;
     }
   if constexpr (closed_graph<Graph>)
     if (auto const unlisted = find_unlisted_values(g); !unlisted.empty())
-      return adapter_fault{broken_promise::unlisted_operand, unlisted[0].node, unlisted[0].operand};
+      return adapter_fault{adapter_violation::unlisted_operand, unlisted[0].node, unlisted[0].operand};
   if constexpr (function_graph<Graph>) {
     auto const is_known = [&](value_t<Graph> const& v) {
       for (auto const* list : {&arguments, &made, &used})
@@ -196,13 +196,13 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
       return detail::names_a_version(g, v);
     };
     for (std::size_t i = 0; auto v : g.outputs()) {
-      if (!is_known(v)) return adapter_fault{broken_promise::unmade_output, i};
+      if (!is_known(v)) return adapter_fault{adapter_violation::unmade_output, i};
       ++i;
     }
   }
   if constexpr (sized_graph<Graph>)
     if (auto const n = detail::find_node_without_size(g))
-      return adapter_fault{broken_promise::not_a_size, *n};
+      return adapter_fault{adapter_violation::not_a_size, *n};
   return std::nullopt;
 }
 

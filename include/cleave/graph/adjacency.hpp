@@ -44,13 +44,13 @@ struct adjacency_view {
   std::span<EdgeWeight const> edge_weight{};  ///< beside `targets`, alike at both ends; empty: all weigh 1
 
   std::size_t nodes() const { return offsets.empty() ? 0 : offsets.size() - 1; }
-  std::size_t arcs() const { return targets.size(); }  ///< ends of edges: twice the number of edges
+  std::size_t directed_edges() const { return targets.size(); }  ///< ends of edges: twice the number of edges
   std::span<Index const> neighbours(std::size_t n) const {
     auto const begin = static_cast<std::size_t>(offsets[n]);
     return targets.subspan(begin, static_cast<std::size_t>(offsets[n + 1]) - begin);
   }
   NodeWeight weight(std::size_t n) const { return node_weight.empty() ? NodeWeight{1} : node_weight[n]; }
-  EdgeWeight weight_of_arc(std::size_t arc) const {
+  EdgeWeight weight_of_edge(std::size_t arc) const {
     return edge_weight.empty() ? EdgeWeight{1} : edge_weight[arc];
   }
 };
@@ -81,20 +81,20 @@ struct adjacency {
   }
 };
 /// A promise of `adjacency_view` that arrays may break.
-enum class broken_adjacency : std::uint8_t {
-  wrong_length,      ///< an array of weights is neither empty nor as long as what it is of
-  rows_out_of_arcs,  ///< `offsets` does not rise from 0 to the number of arcs; `node`: the first such row
-  no_such_node,      ///< an arc leads to no node
-  bad_node_weight,   ///< negative, infinite or no number
-  bad_edge_weight,   ///< negative, infinite or no number
-  nodes_too_heavy,   ///< the weights of nodes add up to more than 2^63 - 1, or than a double can hold
-  edges_too_heavy,   ///< the weights of arcs do
-  one_sided_edge,    ///< the other end does not list the edge as often with this weight
+enum class adjacency_violation : std::uint8_t {
+  wrong_length,          ///< an array of weights is neither empty nor as long as what it is of
+  offsets_out_of_range,  ///< `offsets` does not rise from 0 to the number of arcs; `node`: the first such row
+  no_such_node,          ///< an arc leads to no node
+  bad_node_weight,       ///< negative, infinite or no number
+  bad_edge_weight,       ///< negative, infinite or no number
+  nodes_too_heavy,       ///< the weights of nodes add up to more than 2^63 - 1, or than a double can hold
+  edges_too_heavy,       ///< the weights of arcs do
+  one_sided_edge,        ///< the other end does not list the edge as often with this weight
 };
 
 /// Which promise, and where; `arc` is an index of `targets` where the fault is that of an arc.
 struct adjacency_fault {
-  broken_adjacency what;
+  adjacency_violation what;
   std::size_t node = 0, arc = 0;
 
   bool operator==(adjacency_fault const&) const = default;
@@ -139,7 +139,7 @@ class weight_sum {
 
 /// Sums of hashes that cancel where each arc has its counterpart: one arc without always shows, several do
 /// with all but certainty.
-class arc_balance {
+class edge_symmetry_hash {
  public:
   void add(std::size_t from, std::size_t to, std::uint64_t weight) {
     if (from == to) return;
@@ -149,7 +149,7 @@ class arc_balance {
     x ^= x >> 29;
     sum_ += from < to ? x : -x;
   }
-  void add(arc_balance const& other) { sum_ += other.sum_; }  ///< of other arcs
+  void add(edge_symmetry_hash const& other) { sum_ += other.sum_; }  ///< of other arcs
   bool even() const { return sum_ == 0; }
 
  private:
@@ -177,12 +177,12 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
   std::vector<std::size_t> first(n + 1);  // of arcs by the node they lead to
   for (Index const to : g.targets) ++first[static_cast<std::size_t>(to) + 1];
   for (std::size_t i = 0; i < n; ++i) first[i + 1] += first[i];
-  std::vector<entry> into(g.arcs());
+  std::vector<entry> into(g.directed_edges());
   auto next = first;
   std::size_t arc = 0;
   for (std::size_t from = 0; from < n; ++from)
     for (Index const to : g.neighbours(from)) {
-      into[next[static_cast<std::size_t>(to)]++] = {from, weight_bits(g.weight_of_arc(arc)), arc};
+      into[next[static_cast<std::size_t>(to)]++] = {from, weight_bits(g.weight_of_edge(arc)), arc};
       ++arc;
     }
   std::vector<entry> row, met;
@@ -200,7 +200,7 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
     for (Index const to : g.neighbours(at)) {
       auto const here = arc++;
       if (static_cast<std::size_t>(to) != at)
-        row.push_back({static_cast<std::size_t>(to), weight_bits(g.weight_of_arc(here)), here});
+        row.push_back({static_cast<std::size_t>(to), weight_bits(g.weight_of_edge(here)), here});
     }
     for (auto i = first[at]; i < first[at + 1]; ++i)
       if (into[i].other != at) met.push_back(into[i]);
@@ -210,8 +210,8 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
       bool const only_here =
           i >= met.size() ||
           (i < row.size() && std::pair(row[i].other, row[i].weight) < std::pair(met[i].other, met[i].weight));
-      return only_here ? adjacency_fault{broken_adjacency::one_sided_edge, at, row[i].arc}
-                       : adjacency_fault{broken_adjacency::one_sided_edge, met[i].other, met[i].arc};
+      return only_here ? adjacency_fault{adjacency_violation::one_sided_edge, at, row[i].arc}
+                       : adjacency_fault{adjacency_violation::one_sided_edge, met[i].other, met[i].arc};
     }
   }
   return std::nullopt;
@@ -225,18 +225,19 @@ namespace cleave {
 /// one-sided.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
-  using enum broken_adjacency;
+  using enum adjacency_violation;
   auto const n = g.nodes();
   auto const fits = [](std::size_t weights, std::size_t of) { return weights == 0 || weights == of; };
-  if (!fits(g.node_weight.size(), n) || !fits(g.edge_weight.size(), g.arcs()))
+  if (!fits(g.node_weight.size(), n) || !fits(g.edge_weight.size(), g.directed_edges()))
     return adjacency_fault{wrong_length};
   std::uint64_t end = 0;
   for (std::size_t i = 0; i <= n && !g.offsets.empty(); ++i) {
     auto const here = static_cast<std::uint64_t>(g.offsets[i]);  // a negative one is large
-    if (i == 0 ? here != 0 : here < end || here > g.arcs()) return adjacency_fault{rows_out_of_arcs, i, 0};
+    if (i == 0 ? here != 0 : here < end || here > g.directed_edges())
+      return adjacency_fault{offsets_out_of_range, i, 0};
     end = here;
   }
-  if (end != g.arcs()) return adjacency_fault{rows_out_of_arcs, n, 0};
+  if (end != g.directed_edges()) return adjacency_fault{offsets_out_of_range, n, 0};
 
   detail::weight_sum<NodeWeight> nodes;
   for (std::size_t i = 0; i < g.node_weight.size(); ++i) {
@@ -245,13 +246,13 @@ std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWe
     if (nodes.overflows()) return adjacency_fault{nodes_too_heavy, i, 0};
   }
   detail::weight_sum<EdgeWeight> edges;
-  detail::arc_balance balance;
+  detail::edge_symmetry_hash balance;
   for (std::size_t from = 0; from < n; ++from) {
     auto const last = static_cast<std::size_t>(g.offsets[from + 1]);
     for (auto arc = static_cast<std::size_t>(g.offsets[from]); arc < last; ++arc) {
       auto const to = static_cast<std::uint64_t>(g.targets[arc]);
       if (to >= n) return adjacency_fault{no_such_node, from, arc};
-      auto const w = g.weight_of_arc(arc);
+      auto const w = g.weight_of_edge(arc);
       if (!edges.is_weight(w)) return adjacency_fault{bad_edge_weight, from, arc};
       edges.add(w);
       balance.add(from, static_cast<std::size_t>(to), detail::weight_bits(w));
@@ -268,29 +269,30 @@ std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWe
   auto const node = "node #" + count(f.node);
   auto const edge = [&] { return "the edge from " + node + " to node #" + std::to_string(g.targets[f.arc]); };
   switch (f.what) {
-    case broken_adjacency::wrong_length:
+    case adjacency_violation::wrong_length:
       return "there are " + count(g.nodes()) + " nodes and " + count(g.node_weight.size()) +
-             " node weights, " + count(g.arcs()) + " arcs and " + count(g.edge_weight.size()) +
+             " node weights, " + count(g.directed_edges()) + " arcs and " + count(g.edge_weight.size()) +
              " edge weights: give one for each, or none";
-    case broken_adjacency::rows_out_of_arcs:
-      if (g.offsets.empty()) return "there are " + count(g.arcs()) + " arcs and no rows";
+    case adjacency_violation::offsets_out_of_range:
+      if (g.offsets.empty()) return "there are " + count(g.directed_edges()) + " arcs and no rows";
       return "offsets[" + count(f.node) + "] is " + std::to_string(g.offsets[f.node]) +
-             ": rows begin at 0, never before the row above, and end with the " + count(g.arcs()) + " arcs";
-    case broken_adjacency::no_such_node:
+             ": rows begin at 0, never before the row above, and end with the " + count(g.directed_edges()) +
+             " arcs";
+    case adjacency_violation::no_such_node:
       return node + " names the neighbour " + std::to_string(g.targets[f.arc]) + ", and there are " +
              count(g.nodes()) + " nodes";
-    case broken_adjacency::bad_node_weight:
+    case adjacency_violation::bad_node_weight:
       return node + " weighs " + std::to_string(g.node_weight[f.node]) + ": weights are finite, not negative";
-    case broken_adjacency::bad_edge_weight:
-      return edge() + " weighs " + std::to_string(g.weight_of_arc(f.arc)) +
+    case adjacency_violation::bad_edge_weight:
+      return edge() + " weighs " + std::to_string(g.weight_of_edge(f.arc)) +
              ": weights are finite, not negative";
-    case broken_adjacency::nodes_too_heavy:
+    case adjacency_violation::nodes_too_heavy:
       return "the weights of the nodes add up past 2^63 - 1 at " + node + ": take a larger unit";
-    case broken_adjacency::edges_too_heavy:
+    case adjacency_violation::edges_too_heavy:
       return "the weights of the edges, counted at both ends, add up past 2^63 - 1 at " + node +
              ": take a larger unit";
-    case broken_adjacency::one_sided_edge:
-      return edge() + ", of weight " + std::to_string(g.weight_of_arc(f.arc)) +
+    case adjacency_violation::one_sided_edge:
+      return edge() + ", of weight " + std::to_string(g.weight_of_edge(f.arc)) +
              ", is not listed as often at its other end with that weight: list each edge at both ends";
   }
   return "";

@@ -105,7 +105,7 @@ namespace cleave::detail {
 /// `a` with each node that it reads replaced by what `f` gives for the node's position: a position of another
 /// graph.
 template <class F>
-module_argument with_nodes(module_argument a, F f) {
+module_argument map_nodes(module_argument a, F f) {
   for (auto& t : a)
     if (auto* ref = std::get_if<node_ref>(&t)) ref->node = f(ref->node);
   return a;

@@ -11,25 +11,25 @@ namespace cleave::detail {
 
 /// Whether the rows of `needs` can be ordered so that each follows those it lists. O(rows + items).
 template <std::unsigned_integral Index>
-bool is_acyclic(csr<Index> const& needs) {
-  std::vector<Index> users(needs.rows()), ready;  // peeled from the users' end
-  for (Index const m : needs.item) ++users[m];
+bool is_acyclic(csr<Index> const& predecessors) {
+  std::vector<Index> users(predecessors.rows()), ready;  // peeled from the users' end
+  for (Index const m : predecessors.item) ++users[m];
   for (std::size_t n = 0; n < users.size(); ++n)
     if (users[n] == 0) ready.push_back(static_cast<Index>(n));
   for (std::size_t i = 0; i < ready.size(); ++i)
-    for (Index const m : needs[ready[i]])
+    for (Index const m : predecessors[ready[i]])
       if (--users[m] == 0) ready.push_back(m);
-  return ready.size() == needs.rows();
+  return ready.size() == predecessors.rows();
 }
 
 /// Of each row the number of its strongly connected component; empty if each would be its own. O(rows +
 /// items), without recursion. Tarjan, SIAM J. Comput. 1(2), 1972.
 template <std::unsigned_integral Index>
-std::vector<Index> components_of(csr<Index> const& needs) {
-  if (is_acyclic(needs)) return {};
-  auto const n = needs.rows();
+std::vector<Index> components_of(csr<Index> const& predecessors) {
+  if (is_acyclic(predecessors)) return {};
+  auto const n = predecessors.rows();
   std::vector<Index> met(n, none<Index>), low(n), component(n, none<Index>), open, path;
-  auto next = needs.first;  // of a row: the item to look at next
+  auto next = predecessors.first;  // of a row: the item to look at next
   Index count = 0, found = 0;
   auto const enter = [&](Index row) {
     met[row] = low[row] = count++;
@@ -41,8 +41,8 @@ std::vector<Index> components_of(csr<Index> const& needs) {
     enter(static_cast<Index>(root));
     while (!path.empty()) {
       Index const row = path.back();
-      if (next[row] < needs.first[row + std::size_t{1}]) {
-        Index const to = needs.item[next[row]++];
+      if (next[row] < predecessors.first[row + std::size_t{1}]) {
+        Index const to = predecessors.item[next[row]++];
         if (met[to] == none<Index>)
           enter(to);
         else if (component[to] == none<Index>)

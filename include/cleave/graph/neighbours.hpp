@@ -70,7 +70,7 @@ concept named_undirected_graph = undirected_graph<Graph> && requires(Graph const
 /// A rung missed by an inch (not const, wrong type) must not become an ability that is ignored in silence:
 /// whoever reads an undirected graph calls this first.
 template <undirected_graph Graph>
-consteval void check_undirected_rungs() {
+consteval void check_undirected_concepts() {
   using N = node_t<Graph>;
   static_assert(
       node_weighted_graph<Graph> || !requires(Graph& g, N n) { g.weight(n); },
@@ -126,7 +126,7 @@ struct neighbour_snapshot : adjacency<Index, node_weight_t<Graph>, edge_weight_t
 };
 
 /// A promise of an adapter of an undirected graph that no concept can state.
-enum class broken_neighbours : std::uint8_t {
+enum class neighbour_violation : std::uint8_t {
   node_twice,       ///< `nodes()` lists `node` twice
   unlisted,         ///< `node` has the neighbour `other`, which `nodes()` does not list
   uneven_weights,   ///< `edge_weights(node)` has not one weight for each of `neighbours(node)`
@@ -139,7 +139,7 @@ enum class broken_neighbours : std::uint8_t {
 /// Which promise, and where, in the user's handles; `other` is `node` where there is no second.
 template <class Node>
 struct neighbour_fault {
-  broken_neighbours what;
+  neighbour_violation what;
   Node node, other;
   std::size_t at;  ///< of `node`, in `nodes()`
 
@@ -169,7 +169,7 @@ class neighbour_reader {
     }
     std::size_t at = 0;
     for (auto const& n : g_.nodes()) {
-      if (s.node.insert(n) != at) return fault{broken_neighbours::node_twice, n, n, at};
+      if (s.node.insert(n) != at) return fault{neighbour_violation::node_twice, n, n, at};
       if constexpr (node_weighted_graph<Graph>) s.node_weight.push_back(node_weight_of(g_, n));
       ++at;
     }
@@ -189,15 +189,15 @@ class neighbour_reader {
     auto const last = std::ranges::end(weights);
     for (auto const& other : g_.neighbours(n)) {
       auto const to = s.node.find(other);
-      if (to == none<Index>) return fault{broken_neighbours::unlisted, n, other, at};
+      if (to == none<Index>) return fault{neighbour_violation::unlisted, n, other, at};
       if constexpr (edge_weighted_graph<Graph>) {
-        if (weight == last) return fault{broken_neighbours::uneven_weights, n, n, at};
+        if (weight == last) return fault{neighbour_violation::uneven_weights, n, n, at};
         if (to != at) s.edge_weight.push_back(static_cast<edge_weight_t<Graph>>(*weight));
         ++weight;
       }
       if (to != at) s.targets.push_back(to);
     }
-    if (!(weight == last)) return fault{broken_neighbours::uneven_weights, n, n, at};
+    if (!(weight == last)) return fault{neighbour_violation::uneven_weights, n, n, at};
     return std::nullopt;
   }
 
@@ -207,14 +207,14 @@ class neighbour_reader {
     auto const& n = s.node[static_cast<Index>(f->node)];
     auto const& other = f->arc < s.targets.size() ? s.node[s.targets[f->arc]] : n;
     switch (f->what) {
-      case broken_adjacency::bad_node_weight:
-        return fault{broken_neighbours::bad_node_weight, n, n, f->node};
-      case broken_adjacency::bad_edge_weight:
-        return fault{broken_neighbours::bad_edge_weight, n, other, f->node};
-      case broken_adjacency::one_sided_edge:
-        return fault{broken_neighbours::one_sided_edge, n, other, f->node};
+      case adjacency_violation::bad_node_weight:
+        return fault{neighbour_violation::bad_node_weight, n, n, f->node};
+      case adjacency_violation::bad_edge_weight:
+        return fault{neighbour_violation::bad_edge_weight, n, other, f->node};
+      case adjacency_violation::one_sided_edge:
+        return fault{neighbour_violation::one_sided_edge, n, other, f->node};
       default:
-        return fault{broken_neighbours::too_heavy, n, n, f->node};
+        return fault{neighbour_violation::too_heavy, n, n, f->node};
     }
   }
 
@@ -238,21 +238,21 @@ std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
   auto node = called(f.node, f.at);
   auto const other = [&] { return called(f.other, s.node.find(f.other)); };
   switch (f.what) {
-    case broken_neighbours::node_twice:
+    case neighbour_violation::node_twice:
       return node + " is listed twice: nodes() lists each once";
-    case broken_neighbours::unlisted:
+    case neighbour_violation::unlisted:
       return node + " has a neighbour that nodes() does not list";
-    case broken_neighbours::uneven_weights:
+    case neighbour_violation::uneven_weights:
       return node + " has more neighbours than edge weights, or fewer: edge_weights(n) has one for each";
-    case broken_neighbours::bad_node_weight:
+    case neighbour_violation::bad_node_weight:
       return node + " weighs " + std::to_string(detail::node_weight_of(g, f.node)) +
              ": weights are finite, not negative";
-    case broken_neighbours::bad_edge_weight:
+    case neighbour_violation::bad_edge_weight:
       return node + " has an edge to " + other() + " whose weight is negative or no number";
-    case broken_neighbours::one_sided_edge:
+    case neighbour_violation::one_sided_edge:
       return node + " has an edge to " + other() +
              ", which does not have it as often with the same weight: list each edge at both ends";
-    case broken_neighbours::too_heavy:
+    case neighbour_violation::too_heavy:
       return node + " makes the weights add up past 2^63 - 1: take a larger unit";
   }
   return node;
@@ -262,7 +262,7 @@ std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
 /// one. Expected O(n + m).
 template <undirected_graph Graph>
 std::optional<neighbour_fault<node_t<Graph>>> find_neighbour_fault(Graph const& g) {
-  detail::check_undirected_rungs<Graph>();
+  detail::check_undirected_concepts<Graph>();
   neighbour_snapshot<Graph, std::size_t> s;
   return detail::neighbour_reader<Graph, std::size_t>(g).read(s);
 }
@@ -272,7 +272,7 @@ std::optional<neighbour_fault<node_t<Graph>>> find_neighbour_fault(Graph const& 
 /// \throws neighbour_error where the adapter breaks a promise, `index_overflow` where `Index` is too narrow.
 template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
 neighbour_snapshot<Graph, Index> neighbours_of(Graph const& g) {
-  detail::check_undirected_rungs<Graph>();
+  detail::check_undirected_concepts<Graph>();
   neighbour_snapshot<Graph, Index> s;
   if (auto const fault = detail::neighbour_reader<Graph, Index>(g).read(s))
     throw detail::neighbour_error<node_t<Graph>>("adapter: " + describe(*fault, g, s), *fault);

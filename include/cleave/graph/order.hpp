@@ -9,7 +9,7 @@
 
 #include "cleave/core/cycle.hpp"
 #include "cleave/core/error.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/detail/captures.hpp"
@@ -33,12 +33,12 @@ class cycle_error : public witness_error<std::vector<Node>> {
 namespace cleave::detail {
 
 /// Which node needs which, by position in `nodes()`: through values, captures of bodies and `after(n)`.
-struct need_table {
-  csr<std::size_t> needs;      ///< of a node: the nodes it must follow
-  csr<std::size_t> needed_by;  ///< the same edges from their other end
+struct dependency_table {
+  csr<std::size_t> predecessors;  ///< of a node: the nodes it must follow
+  csr<std::size_t> successors;    ///< the same edges from their other end
 
   template <dataflow_graph Graph>
-  static need_table of(Graph const& g);
+  static dependency_table of(Graph const& g);
 };
 
 /// The same edges from their other end: row j lists, ascending, the rows in which j stood.
@@ -55,7 +55,7 @@ inline csr<std::size_t> transposed(csr<std::size_t> const& table) {
 }
 
 template <dataflow_graph Graph>
-need_table need_table::of(Graph const& g) {
+dependency_table dependency_table::of(Graph const& g) {
   numbering<node_t<Graph>, std::size_t> position;
   numbering<value_t<Graph>, std::size_t> values;
   std::vector<std::size_t> producer;
@@ -66,34 +66,34 @@ need_table need_table::of(Graph const& g) {
       if (number >= producer.size()) producer.push_back(at);
     }
   }
-  need_table t;
-  auto const need_value = [&](value_t<Graph> const& v) {
-    if (auto const made = values.find(v); made != none<std::size_t>) t.needs.add(producer[made]);
+  dependency_table t;
+  auto const depend_on_value = [&](value_t<Graph> const& v) {
+    if (auto const made = values.find(v); made != none<std::size_t>) t.predecessors.add(producer[made]);
   };
   for (auto n : g.nodes()) {
-    for (auto v : g.operands(n)) need_value(v);
+    for (auto v : g.operands(n)) depend_on_value(v);
     if constexpr (nested_graph<Graph>)
-      for (auto v : captures(g, n)) need_value(v);
+      for (auto v : captures(g, n)) depend_on_value(v);
     if constexpr (effectful_graph<Graph>)
       for (auto m : g.after(n))
-        if (auto const at = position.find(m); at != none<std::size_t>) t.needs.add(at);
-    t.needs.close();
+        if (auto const at = position.find(m); at != none<std::size_t>) t.predecessors.add(at);
+    t.predecessors.close();
   }
-  t.needed_by = transposed(t.needs);
+  t.successors = transposed(t.predecessors);
   return t;
 }
 
 /// Positions in an order in which each follows those it needs, the smallest that is ready first (Kahn, CACM
 /// 5(11), 1962); shorter than the table if there is a cycle. O((V + E) log V).
-inline std::vector<std::size_t> ready_order(need_table const& t) {
-  std::vector<std::size_t> missing(t.needs.rows()), order;
+inline std::vector<std::size_t> ready_order(dependency_table const& t) {
+  std::vector<std::size_t> missing(t.predecessors.rows()), order;
   std::vector<std::size_t> ready;  // a heap, the smallest on top
   auto const arrive = [&](std::size_t n) {
     ready.push_back(n);
     std::push_heap(ready.begin(), ready.end(), std::ranges::greater());
   };
   for (std::size_t n = 0; n < missing.size(); ++n) {
-    missing[n] = t.needs[n].size();
+    missing[n] = t.predecessors[n].size();
     if (missing[n] == 0) arrive(n);
   }
   while (!ready.empty()) {
@@ -101,7 +101,7 @@ inline std::vector<std::size_t> ready_order(need_table const& t) {
     auto const n = ready.back();
     ready.pop_back();
     order.push_back(n);
-    for (auto const user : t.needed_by[n])
+    for (auto const user : t.successors[n])
       if (--missing[user] == 0) arrive(user);
   }
   return order;
@@ -109,16 +109,17 @@ inline std::vector<std::size_t> ready_order(need_table const& t) {
 
 /// A cycle among the positions that `ready_order` left out, the shortest through the one where it is first
 /// met. O(V + E).
-inline std::vector<std::size_t> cycle_outside(need_table const& t, std::vector<std::size_t> const& order) {
-  auto const nodes = t.needs.rows();
-  auto const stuck = left_out(nodes, order);
+inline std::vector<std::size_t> cycle_outside(dependency_table const& t,
+                                              std::vector<std::size_t> const& order) {
+  auto const nodes = t.predecessors.rows();
+  auto const stuck = unordered_nodes(nodes, order);
   auto const is_stuck = [&](std::size_t n) { return stuck[n] != 0; };
-  auto const stuck_need = [&](std::size_t n) {
-    return *std::find_if(t.needs[n].begin(), t.needs[n].end(), is_stuck);
+  auto const stuck_predecessor = [&](std::size_t n) {
+    return *std::find_if(t.predecessors[n].begin(), t.predecessors[n].end(), is_stuck);
   };
-  auto const users = [&](std::size_t n) { return t.needed_by[n]; };
+  auto const users = [&](std::size_t n) { return t.successors[n]; };
   return cycle_search(nodes, users)
-      .through(first_met_again(nodes, first_left_out<std::size_t>(stuck), stuck_need), is_stuck);
+      .through(first_met_again(nodes, first_unordered<std::size_t>(stuck), stuck_predecessor), is_stuck);
 }
 
 }  // namespace cleave::detail
@@ -128,9 +129,9 @@ namespace cleave {
 /// A cycle of `g`, each node needed by the next and the last by the first, or nothing. O((V + E) log V).
 template <dataflow_graph Graph>
 std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
-  auto const t = detail::need_table::of(g);
+  auto const t = detail::dependency_table::of(g);
   auto const order = detail::ready_order(t);
-  if (order.size() == t.needs.rows()) return std::nullopt;
+  if (order.size() == t.predecessors.rows()) return std::nullopt;
   std::vector<node_t<Graph>> nodes, cycle;
   for (auto n : g.nodes()) nodes.push_back(n);
   for (auto const at : detail::cycle_outside(t, order)) cycle.push_back(nodes[at]);
@@ -141,7 +142,7 @@ std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
 /// \throws cycle_error with the cycle; the message leaves out the middle of a long one.
 template <dataflow_graph Graph>
 std::vector<node_t<Graph>> topological_order(Graph const& g) {
-  auto const t = detail::need_table::of(g);
+  auto const t = detail::dependency_table::of(g);
   auto const order = detail::ready_order(t);
   std::vector<node_t<Graph>> nodes, sorted;
   for (auto n : g.nodes()) nodes.push_back(n);

@@ -14,9 +14,9 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
-#include "cleave/graph/joined_sets.hpp"
+#include "cleave/graph/disjoint_sets.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 /// State around operations that no value shows: autocast, gradient mode, profiler ranges, device guards,
 /// locks. Nodes enter and leave it, or set it until the next one does.
@@ -161,7 +161,8 @@ class scope_reader {
 /// `scope_mark<Index>`.
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
-scope_reader<Index> read_scopes(basic_dense<Index> const& s, std::vector<scope_kind> kinds, F mark) {
+scope_reader<Index> read_scopes(basic_snapshot_arrays<Index> const& s, std::vector<scope_kind> kinds,
+                                F mark) {
   scope_reader<Index> reader(s.nodes(), std::move(kinds));
   for (std::size_t n = 0; n < s.nodes() && !reader.fault(); ++n)
     if (std::optional<scope_mark<Index>> const m = mark(n)) reader.read(n, *m);
@@ -170,8 +171,8 @@ scope_reader<Index> read_scopes(basic_dense<Index> const& s, std::vector<scope_k
 
 /// The first node that enters a scope which nobody leaves, or leaves what is not open. O(V).
 template <std::unsigned_integral Index, class F>
-std::optional<unpaired_scope> find_unpaired_scope(basic_dense<Index> const& s, std::vector<scope_kind> kinds,
-                                                  F mark) {
+std::optional<unpaired_scope> find_unpaired_scope(basic_snapshot_arrays<Index> const& s,
+                                                  std::vector<scope_kind> kinds, F mark) {
   auto reader = read_scopes(s, std::move(kinds), std::move(mark));
   reader.finish();
   return reader.fault();
@@ -181,7 +182,7 @@ std::optional<unpaired_scope> find_unpaired_scope(basic_dense<Index> const& s, s
 /// the state, as an optional `scope_mark<Index>`. Scopes may nest and cross. O(V).
 /// \throws unpaired_scope_error
 template <std::unsigned_integral Index, class F>
-basic_scopes<Index> scopes_of(basic_dense<Index> const& s, std::vector<scope_kind> kinds, F mark) {
+basic_scopes<Index> scopes_of(basic_snapshot_arrays<Index> const& s, std::vector<scope_kind> kinds, F mark) {
   auto const names = kinds;
   auto reader = read_scopes(s, std::move(kinds), std::move(mark));
   auto scopes = reader.finish();
@@ -202,7 +203,7 @@ basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope
     if (m->entered) here.entered = s.node.find(*m->entered);
     return here;
   };
-  return scopes_of(static_cast<basic_dense<Index> const&>(s), std::move(kinds), by_position);
+  return scopes_of(static_cast<basic_snapshot_arrays<Index> const&>(s), std::move(kinds), by_position);
 }
 
 /// A scope that each stage enters anew needs a value that only one stage makes. The witness: the node that
@@ -216,13 +217,13 @@ bool is_under(basic_scope<Index> const& x, std::size_t n) {
   return x.first <= n && (x.last == none<Index> || n < x.last || (n == x.last && !x.is_set));
 }
 
-/// Writes scopes into a snapshot; `with_scopes` is its one use.
+/// Writes scopes into a snapshot; `add_scopes` is its one use.
 template <class Snapshot>
-class scope_teller {
+class scope_describer {
  public:
   using Index = typename Snapshot::index_type;
 
-  scope_teller(Snapshot& s, basic_scopes<Index> const& scopes) : s_(s), scopes_(scopes) {}
+  scope_describer(Snapshot& s, basic_scopes<Index> const& scopes) : s_(s), scopes_(scopes) {}
 
   void run() {
     for (std::size_t n = 0; n < s_.nodes() && !s_.replicable.empty(); ++n)
@@ -288,7 +289,7 @@ class scope_teller {
   }
 
   void keep_forbidden_scopes_whole() {
-    joined_sets<Index> sets(s_.nodes());
+    disjoint_sets<Index> sets(s_.nodes());
     for (std::size_t n = 0; n < s_.group.size(); ++n) sets.join(n, s_.group[n]);
     std::size_t done = 0, leader = 0;  // nodes below `done` are joined; `leader` with the last of them
     bool any = false;
@@ -313,8 +314,8 @@ class scope_teller {
 /// Values, nodes and slots keep their numbers. O(V + E), times the kinds that extend.
 /// \throws scope_operand_error
 template <class Snapshot>
-Snapshot with_scopes(Snapshot s, basic_scopes<typename Snapshot::index_type> const& scopes) {
-  if (!scopes.list.empty()) scope_teller<Snapshot>(s, scopes).run();
+Snapshot add_scopes(Snapshot s, basic_scopes<typename Snapshot::index_type> const& scopes) {
+  if (!scopes.list.empty()) scope_describer<Snapshot>(s, scopes).run();
   return s;
 }
 

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "cleave/graph/adapter_fault.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/detail/captures.hpp"
-#include "cleave/graph/joined_sets.hpp"
+#include "cleave/graph/disjoint_sets.hpp"
 #include "cleave/graph/label.hpp"
 #include "cleave/graph/memory.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/order.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 namespace cleave::detail {
 
@@ -40,7 +40,7 @@ class snapshot_reader {
     if constexpr (accompanied_graph<Graph>) read_companions();
     s_.users = users_of(s_.operands, s_.values());
     if constexpr (!function_graph<Graph>) infer_arguments();
-    settle_replicable();
+    resolve_replicable();
     read_costs();
     if constexpr (tied_graph<Graph>) read_storage();
     read_groups();
@@ -50,7 +50,7 @@ class snapshot_reader {
  private:
   using Index = typename Snapshot::index_type;
   using value = value_t<Graph>;
-  using enum broken_promise;
+  using enum adapter_violation;
 
   /// What a second pass over an aliasing graph writes down beside each memory cell.
   struct cell_log {
@@ -62,7 +62,7 @@ class snapshot_reader {
     explicit no_memory(Graph const&) {}
   };
 
-  [[noreturn]] void fault(broken_promise what, std::size_t at, std::string const& place) {
+  [[noreturn]] void fault(adapter_violation what, std::size_t at, std::string const& place) {
     if (what == after_its_user || what == follows_a_later)
       topological_order(g_);  // throws if there is no order at all
     throw adapter_error({what, at}, place);
@@ -136,7 +136,7 @@ class snapshot_reader {
 
   void read_node(node_t<Graph> n) {
     Index const at = narrow<Index>(s_.nodes());
-    auto const broken = [&](broken_promise what) { fault(what, at, "node " + label(g_, n, at)); };
+    auto const broken = [&](adapter_violation what) { fault(what, at, "node " + label(g_, n, at)); };
     if (s_.node.insert(n) != at) broken(node_twice);
 
     for (auto v : g_.operands(n)) read(v, at);
@@ -181,7 +181,7 @@ class snapshot_reader {
   }
 
   /// Why no node can make what `slot` names: where its first value comes from.
-  broken_promise clash(Index slot) const {
+  adapter_violation clash(Index slot) const {
     auto const first =
         static_cast<std::size_t>(std::find(s_.slot.begin(), s_.slot.end(), slot) - s_.slot.begin());
     return s_.producer[first] != none<Index> ? two_producers
@@ -276,7 +276,7 @@ class snapshot_reader {
     }
   }
 
-  void settle_replicable() {
+  void resolve_replicable() {
     s_.replicable.assign(s_.nodes(), 0);
     if constexpr (replicating_graph<Graph>) {
       auto const everywhere = [&](Index v) {
@@ -322,7 +322,7 @@ class snapshot_reader {
   }
 
   void read_groups() {
-    joined_sets<Index> sets(s_.nodes());
+    disjoint_sets<Index> sets(s_.nodes());
     for (auto const& cell : logs_)
       for (Index const n : cell.touched) sets.join(n, cell.touched.front());
     for (std::size_t v = 0; v < s_.portable.size(); ++v)
@@ -356,7 +356,7 @@ namespace cleave {
 /// A graph as flat arrays, and the way back to the user's handles. Not constrained: clang then names the
 /// missing member of a graph, not this class.
 template <class Graph, std::unsigned_integral Index = std::uint32_t>
-struct snapshot : basic_dense<Index> {
+struct snapshot : basic_snapshot_arrays<Index> {
   numbering<node_t<Graph>, Index> node;     ///< position <-> handle
   std::vector<value_t<Graph>> value;        ///< of a value: the handle it was last made under
   numbering<value_t<Graph>, Index> handle;  ///< every value handle that the graph mentions …
@@ -384,7 +384,7 @@ struct snapshot : basic_dense<Index> {
 /// \throws index_overflow where `Index` is too narrow.
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 snapshot<Graph, Index> snapshot_of(Graph const& g) {
-  check_rungs<Graph>();
+  check_graph_concepts<Graph>();
   return detail::snapshot_reader<snapshot<Graph, Index>, Graph>(g).read();
 }
 

@@ -59,7 +59,7 @@ class device : public host_memory {
   struct stream {};
   using event = detail::mpi_event;
 
-  explicit device(mpi::patience const& p = {}) : run_(p) {}
+  explicit device(mpi::backoff const& p = {}) : run_(p) {}
   device(mpi::device const&) = delete;
   mpi::device& operator=(mpi::device const&) = delete;
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/mpi/board.hpp"
 #include "cleave/mpi/device.hpp"
 #include "cleave/mpi/link.hpp"
+#include "cleave/mpi/rendezvous.hpp"
 #include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
@@ -251,7 +251,7 @@ class mpi_ordered_reducer : public mpi_reducer {
 /// Ranks that are processes of MPI. Messages go on once they are issued, whenever this rank waits for
 /// something or asks; those of a pair of ranks match in order, and so do reductions, and nothing else is
 /// ordered. One thread calls it, and the device, except for `poll` and `abort`: these two may be called from
-/// any. `abort` releases this rank alone; who releases the others is the board.
+/// any. `abort` releases this rank alone; who releases the others is the rendezvous.
 class mpi_communicator {
  public:
   /// The ranks of `of`, which is used for nothing here but to make communicators of its own. Every rank of it
@@ -415,13 +415,13 @@ namespace cleave::mpi {
 /// Options of every pipeline, and of MPI.
 struct pipeline_options {
   cleave::pipeline_options run = {};
-  mpi::board_options board = {};
+  mpi::rendezvous_options rendezvous = {};
   mpi::options messages = {.reductions = mpi::reductions::ordered};
-  mpi::patience patience = {};
+  mpi::backoff backoff = {};
 };
 
 /// The device and the communicators of a process of an `mpi::pipeline`.
-class backend final : public rank_watch::waiter {
+class backend final : public watchdog::waiter {
  public:
   using device = mpi::device;
   using communicator = detail::mpi_communicator;
@@ -430,10 +430,10 @@ class backend final : public rank_watch::waiter {
   backend(MPI_Comm ranks, mpi::pipeline_options const& o)
       : ranks_(ranks),
         messages_(o.messages),
-        device_(o.patience),
-        board_(detail::make_mpi_board(ranks, o.board)) {}
+        device_(o.backoff),
+        rendezvous_(detail::make_mpi_rendezvous(ranks, o.rendezvous)) {}
 
-  tcp_board& board() { return board_; }
+  tcp_rendezvous& rendezvous() { return rendezvous_; }
   mpi::device& own_device() { return device_; }
 
   detail::mpi_communicator& connect_all() {
@@ -457,7 +457,7 @@ class backend final : public rank_watch::waiter {
   MPI_Comm ranks_;
   mpi::options messages_;
   mpi::device device_;
-  tcp_board board_;
+  tcp_rendezvous rendezvous_;
   detail::steady_list<detail::mpi_communicator> communicators_;
   detail::mpi_communicator* all_ = nullptr;
 };

@@ -17,7 +17,7 @@ namespace cleave::mpi {
 /// How a rank waits for others: it asks MPI `spins` times without a pause, then gives its processor up
 /// between `yields` questions, then sleeps, twice as long each time. Ranks that share processors want few
 /// spins.
-struct patience {
+struct backoff {
   std::uint32_t spins = 64;
   std::uint32_t yields = 1000;
   std::chrono::microseconds shortest_sleep{2};
@@ -42,7 +42,7 @@ class mpi_requester {
 /// progress in these calls only.
 class mpi_progress {
  public:
-  explicit mpi_progress(mpi::patience p = {}) : patience_(p) {}
+  explicit mpi_progress(mpi::backoff p = {}) : backoff_(p) {}
   mpi_progress(mpi_progress const&) = delete;
   mpi_progress& operator=(mpi_progress const&) = delete;
 
@@ -113,15 +113,15 @@ class mpi_progress {
   }
 
   void pause(std::uint64_t idle) const {
-    if (idle < patience_.spins) return;
-    if (idle < std::uint64_t{patience_.spins} + patience_.yields) return std::this_thread::yield();
-    auto const doublings = idle - patience_.spins - patience_.yields;
-    auto const sleep = doublings > 20 ? patience_.longest_sleep : patience_.shortest_sleep * (1 << doublings);
-    std::this_thread::sleep_for((std::min)(sleep, patience_.longest_sleep));
+    if (idle < backoff_.spins) return;
+    if (idle < std::uint64_t{backoff_.spins} + backoff_.yields) return std::this_thread::yield();
+    auto const doublings = idle - backoff_.spins - backoff_.yields;
+    auto const sleep = doublings > 20 ? backoff_.longest_sleep : backoff_.shortest_sleep * (1 << doublings);
+    std::this_thread::sleep_for((std::min)(sleep, backoff_.longest_sleep));
   }
 
-  mpi::patience patience_;
-  host_board first_{1};
+  mpi::backoff backoff_;
+  host_rendezvous first_{1};
   std::vector<MPI_Request> requests_;
   std::vector<owner> owners_;  // of each request
   std::vector<int> indices_;   // scratch of `advance`

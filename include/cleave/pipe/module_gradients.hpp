@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/partition/named/sink.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
+#include "cleave/partition/named/sink_to_users.hpp"
 #include "cleave/pipe/module_program.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
 
@@ -23,7 +23,7 @@ namespace cleave::detail {
 /// node makes if `starts(v)`, of a result of node n if `passes(n)` and it reads a value of which that holds.
 /// Both are asked by position, in order. O(V + E).
 template <std::unsigned_integral Index, class Starts, class Passes>
-std::vector<char> gradient_need(basic_dense<Index> const& s, Starts starts, Passes passes) {
+std::vector<char> gradient_need(basic_snapshot_arrays<Index> const& s, Starts starts, Passes passes) {
   std::vector<char> need(s.values());
   for (std::size_t v = 0; v < s.values(); ++v)
     if (s.producer[v] == none<Index>) need[v] = starts(v);
@@ -72,8 +72,8 @@ class module_gradient_reader {
 
   std::vector<char> read() const {
     return gradient_need(
-        static_cast<basic_dense<std::uint32_t> const&>(p_.s), [&](std::size_t v) { return starts(v); },
-        [&](std::size_t n) { return passes(n); });
+        static_cast<basic_snapshot_arrays<std::uint32_t> const&>(p_.s),
+        [&](std::size_t v) { return starts(v); }, [&](std::size_t n) { return passes(n); });
   }
 
  private:
@@ -135,17 +135,17 @@ inline std::vector<char> gradient_need_of(module_program const& p,
 
 /// An input of a stage: one that needs a gradient is detached from what made it, once for each stage, and its
 /// gradient is sent back; any other is passed as it is.
-struct border_value {
+struct boundary_value {
   std::uint32_t value;
   bool needs_gradient;
 
-  bool operator==(border_value const&) const = default;
+  bool operator==(boundary_value const&) const = default;
 };
 
 /// The inputs of each stage of `p`, in their order. O(their number).
-inline std::vector<std::vector<border_value>> border_values(pipe_plan const& p,
-                                                            std::vector<char> const& need) {
-  std::vector<std::vector<border_value>> stages;
+inline std::vector<std::vector<boundary_value>> boundary_values(pipe_plan const& p,
+                                                                std::vector<char> const& need) {
+  std::vector<std::vector<boundary_value>> stages;
   for (auto const& stage : p.plan.stages) {
     stages.emplace_back();
     for (auto const v : stage.inputs) stages.back().push_back({v, need[v] != 0});
@@ -158,12 +158,12 @@ inline std::vector<std::vector<border_value>> border_values(pipe_plan const& p,
 /// effect on the results of one node goes where that node is. As a rule fewer values are sent then; what is
 /// made of several values that others read too, which might mean more, stays. What writes in place stays, and
 /// so do modes.
-struct sink_without_gradient {
+struct sink_non_differentiable {
   module_gradient_options options = {};
 
   cut_partition operator()(module_program const& p, cut_partition parts) const {
     auto const need = gradient_need_of(p, options);
-    basic_dense<std::uint32_t> const& s = p.s;
+    basic_snapshot_arrays<std::uint32_t> const& s = p.s;
     std::vector<char> free(s.nodes());  // of a node: it can be run elsewhere
     std::vector<char> returned(s.values());
     for (auto const v : s.outputs) returned[v] = 1;
@@ -191,7 +191,7 @@ struct sink_without_gradient {
       }
       free[n] = !(many && shared) && (read ? !carries && maker == none<std::uint32_t> : !several);
     }
-    return sunk(s, std::move(parts), [&](std::size_t n) { return free[n] != 0; });
+    return sink_to_users(s, std::move(parts), [&](std::size_t n) { return free[n] != 0; });
   }
 };
 

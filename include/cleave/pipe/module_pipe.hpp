@@ -11,16 +11,16 @@
 #include <variant>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 #include "cleave/pipe/module_program.hpp"
@@ -31,8 +31,8 @@
 #include "cleave/split/modules/module_call_graph.hpp"
 #include "cleave/split/modules/outer_builder.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/state/place_state.hpp"
-#include "cleave/split/state/state_placement.hpp"
+#include "cleave/split/state/assign_state.hpp"
+#include "cleave/split/state/state_assignment.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
 namespace cleave {
@@ -84,7 +84,7 @@ class tensors_below {
   std::vector<std::pair<std::string_view, std::uint32_t>> sorted_;
 };
 
-/// The state of a program, as `place_state` asks for it: every attribute that is no module, and the modules
+/// The state of a program, as `assign_state` asks for it: every attribute that is no module, and the modules
 /// that nodes are inside. A node that calls a module reads what is registered below its path. Expected O(size
 /// of the program + names log names), and the state of a module for each of its calls.
 inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
@@ -172,8 +172,8 @@ Snapshot join_sent_reads(Snapshot s, basic_model_state<typename Snapshot::index_
 template <std::unsigned_integral Index>
 class state_sender {
  public:
-  state_sender(basic_dense<Index> const& s, basic_plan<Index> p, basic_model_state<Index> const& m,
-               state_placement const& placed)
+  state_sender(basic_snapshot_arrays<Index> const& s, basic_plan<Index> p, basic_model_state<Index> const& m,
+               state_assignment const& placed)
       : s_(s),
         p_(std::move(p)),
         owner_(s.values(), the_caller),
@@ -225,7 +225,7 @@ class state_sender {
     if (!std::exchange(sent_[v], 1)) p_.stages[index(owner_[v])].outputs.push_back(v);
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   basic_plan<Index> p_;
   std::vector<stage_id> owner_;           // of a value: who sends it, or the caller where nobody does …
   std::vector<char> sent_;                // … and whether it is among the outputs of that stage
@@ -237,8 +237,8 @@ class state_sender {
 /// graph returns it. Precondition: `join_sent_reads` has joined the reads of `s`. O(V + size of the plan +
 /// names).
 template <std::unsigned_integral Index>
-basic_plan<Index> send_state(basic_dense<Index> const& s, basic_plan<Index> p,
-                             basic_model_state<Index> const& m, state_placement const& placed) {
+basic_plan<Index> send_state(basic_snapshot_arrays<Index> const& s, basic_plan<Index> p,
+                             basic_model_state<Index> const& m, state_assignment const& placed) {
   if (placed.sent.empty()) return p;
   return state_sender<Index>(s, std::move(p), m, placed).send();
 }
@@ -289,7 +289,7 @@ struct module_pipe {
   module_graph outer;              ///< the stages are its attributes, as bodies
   std::vector<std::string> paths;  ///< of a stage, in the outer graph
   basic_model_state<std::uint32_t> model;
-  state_placement state;  ///< of the model, in the stages
+  state_assignment state;  ///< of the model, in the stages
 
   module_graph const& stage(stage_id i) const {
     expects(index(i) < paths.size(), "a stage of this pipe");
@@ -338,12 +338,12 @@ inline module_graph::position stand_in(module_program const& p, module_graph::po
 }
 
 /// The whole with what it returns named by what stands for it.
-inline module_graph with_merged_outputs(module_program const& p) {
+inline module_graph merge_outputs(module_program const& p) {
   module_graph const& g = p.whole();
   module_graph merged;
   for (auto n : g.list()) {
     for (auto& a : n.args)
-      if (n.kind == node_kind::output) a = with_nodes(std::move(a), [&](auto v) { return stand_in(p, v); });
+      if (n.kind == node_kind::output) a = map_nodes(std::move(a), [&](auto v) { return stand_in(p, v); });
     merged.add(std::move(n));
   }
   for (auto const& a : g.attributes()) merged.add_attribute(a);
@@ -371,13 +371,13 @@ inline std::vector<std::vector<std::uint32_t>> needed_stages(module_program cons
 }
 
 /// Places the state of the model, writes the stages of `cut` and the graph that calls them. Expected O(V + E
-/// + names), and what place_state says of ties.
+/// + names), and what assign_state says of ties.
 /// \throws state_error
 inline module_pipe write_pipe(module_program program, pipe_plan cut,
                               module_pipe_options const& options = {}) {
   auto const& s = program.s;
   auto model = model_state_of(program, options.writes);
-  auto state = place_state(s, cut.plan, model, options.state);
+  auto state = assign_state(s, cut.plan, model, options.state);
   if (!state.sent.empty()) {
     cut.plan = send_state(s, std::move(cut.plan), model, state);
     cut.edges = pipe_edges_of<std::uint32_t>(s, cut.plan);
@@ -413,7 +413,7 @@ inline module_pipe write_pipe(module_program program, pipe_plan cut,
     return outer_builder(whole, attribute_place::first_use, {.results = options.stages.results})
         .build(pieces, std::move(graphs), order);
   };
-  auto outer = repeats ? build(with_merged_outputs(program)) : build(g);
+  auto outer = repeats ? build(merge_outputs(program)) : build(g);
   return {std::move(program), std::move(cut),   std::move(outer),
           std::move(paths),   std::move(model), std::move(state)};
 }
@@ -435,7 +435,7 @@ namespace cleave {
 /// Cuts `g` into a pipe: at markers, at the modules of the options, and as `policy` says, all together.
 /// `policy(s)` is given the snapshot and returns a cut_list, or a partition that cuts once more what lies
 /// between the other cuts: `[](auto const& s) { return balance(s, 4); }`. `change(program, parts)` has the
-/// last word, for example `sink_without_gradient{}`. Nothing is written into `g`, which
+/// last word, for example `sink_non_differentiable{}`. Nothing is written into `g`, which
 /// must outlive the pipe. Expected O(V + E + parts log parts).
 /// \throws what program_of, cuts_at_markers, cuts_at_modules and make_pipe_plan throw; no_output_error where
 /// `g` has no output node; state_error.

@@ -65,14 +65,14 @@ struct module_program {
 
 namespace cleave::detail {
 
-/// \throws missing_target_error, cost_error, and what scopes_of and with_scopes throw.
+/// \throws missing_target_error, cost_error, and what scopes_of and add_scopes throw.
 inline module_program program_of(module_graph const& g, module_program_options options = {}) {
   module_program p{std::move(options), module_call_graph(g, tensor_holding::held), {}, {}};
   auto const marks = module_marks(g, p.options.scopes);
   auto s = snapshot_of(p.graph);
   if (s.companions.item.empty()) s.companions = {};
   p.scopes = module_scopes_of(s, p.options.scopes, marks);
-  p.s = with_scopes(std::move(s), p.scopes);
+  p.s = add_scopes(std::move(s), p.scopes);
   for (auto const v : p.s.value) p.s.bytes.push_back(cost_of(g, v).bytes);
   for (auto const n : p.s.node.handles()) p.s.weight.push_back(cost_of(g, n).cost.value_or(0));
   return p;
@@ -136,7 +136,7 @@ inline cut_list cuts_at_markers(module_program const& p) {
   for (auto const& [holder, body] : detail::bodies_of(p.whole()))
     for (auto const& n : body->list())
       if (marks(n)) throw detail::body_cut_error(p.whole(), holder, "marker " + quoted(n.name));
-  basic_dense<std::uint32_t> const& flat = p.s;
+  basic_snapshot_arrays<std::uint32_t> const& flat = p.s;
   return cuts_at_markers(
       flat, [&](std::size_t n) { return marks(p.whole()[p.s.node[static_cast<std::uint32_t>(n)]]); });
 }
@@ -186,7 +186,7 @@ inline cut_list cuts_at_modules(module_program const& p, std::vector<module_cut>
     }
     cuts[i].path = detail::called_path(g, cuts[i].path, called);
   }
-  basic_dense<std::uint32_t> const& flat = p.s;
+  basic_snapshot_arrays<std::uint32_t> const& flat = p.s;
   return cuts_at_modules(flat, cuts, [&](std::size_t n) -> auto const& { return calls[n]; }, known.handles());
 }
 

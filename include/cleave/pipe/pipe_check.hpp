@@ -14,15 +14,15 @@
 #include "cleave/backward/check_backward.hpp"
 #include "cleave/backward/make_backward_plan.hpp"
 #include "cleave/backward/stage_root.hpp"
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/scopes.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/state/check_state.hpp"
-#include "cleave/split/state/state_placement.hpp"
+#include "cleave/split/state/state_assignment.hpp"
 
 /// All that is wrong with a pipe, in one list.
 namespace cleave {
@@ -54,7 +54,8 @@ namespace cleave::detail {
 template <std::unsigned_integral Index>
 class structure_reporter {
  public:
-  structure_reporter(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p, pipe_marks<Index> const& m)
+  structure_reporter(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> const& p,
+                     pipe_marks<Index> const& m)
       : s_(s), p_(p), marks_(m) {}
 
   pipe_findings report() {
@@ -111,7 +112,7 @@ class structure_reporter {
   }
 
   void check_cycle() {
-    transport t{static_cast<std::uint32_t>(p_.plan.stages.size()), {}};
+    dataflow t{static_cast<std::uint32_t>(p_.plan.stages.size()), {}};
     for (auto const& x : p_.plan.transfers) t.edges.push_back({x.from, 0, x.to, 0});
     if (auto const cycle = find_stage_cycle(t)) {
       std::string text = "stages wait for each other:";
@@ -145,7 +146,7 @@ class structure_reporter {
       if (listed[i] == listed[i - 1]) tell(listed[i], "edge-repeated", "several edges bring");
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   basic_pipe_plan<Index> const& p_;
   pipe_marks<Index> const& marks_;
   pipe_findings found_;
@@ -160,7 +161,7 @@ namespace cleave {
 /// backward; stages that wait for each other, are empty or out of order; a marker in a stage. Where stages or
 /// values are numbered wrongly, what would follow from that is left out. O(V + E + T log T) for T transfers.
 template <std::unsigned_integral Index>
-pipe_findings findings_in_plan(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p,
+pipe_findings findings_in_plan(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> const& p,
                                pipe_marks<Index> const& marks = {}) {
   return detail::structure_reporter<Index>(s, p, marks).report();
 }
@@ -168,8 +169,8 @@ pipe_findings findings_in_plan(basic_dense<Index> const& s, basic_pipe_plan<Inde
 /// What is wrong with the state that the stages of `p` hold: of two stages without a tie, absent, lost, for
 /// nothing. Precondition: `findings_in_plan` has no `…-unknown` and no `stage-order`.
 template <std::unsigned_integral Index>
-pipe_findings findings_in_state(basic_dense<Index> const& s, basic_plan<Index> const& p,
-                                basic_model_state<Index> const& m, state_placement const& placed) {
+pipe_findings findings_in_state(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                                basic_model_state<Index> const& m, state_assignment const& placed) {
   if (placed.stages.size() != p.stages.size())
     return {{"state-stages", "state is placed in " + std::to_string(placed.stages.size()) + " stages of " +
                                  std::to_string(p.stages.size())}};
@@ -199,8 +200,8 @@ constexpr std::string_view code_of(backward_plan_fault::kind what) {
 /// or a gradient is lost, counted twice, or used before it is made. Without `planned` the pass that
 /// `make_backward_plan` makes. Precondition as of `findings_in_state`. O(V log V + E).
 template <std::unsigned_integral Index>
-pipe_findings findings_in_backward(basic_dense<Index> const& s, basic_plan<Index> const& p, std::size_t loss,
-                                   std::optional<backward_plan> const& planned = {}) {
+pipe_findings findings_in_backward(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                                   std::size_t loss, std::optional<backward_plan> const& planned = {}) {
   auto const made = planned_root_of(s, p);
   auto const at = loss < made.made_at.size() ? made.made_at[loss] : none<std::uint32_t>;
   if (at == none<std::uint32_t> || made.root.kind[at] == root_kind::input)
@@ -217,7 +218,7 @@ pipe_findings findings_in_backward(basic_dense<Index> const& s, basic_plan<Index
 
 /// Edges between stages whose layout nobody knows: whoever receives must know how much room a value takes.
 /// O(edges).
-inline pipe_findings findings_in_layouts(transport const& t) {
+inline pipe_findings findings_in_layouts(dataflow const& t) {
   pipe_findings found;
   for (auto const& e : t.edges)
     if (e.from != the_caller && e.to != the_caller && e.layout >= t.layouts.size())
@@ -248,7 +249,7 @@ namespace cleave {
 /// nothing is wrong. State that nobody uses is told, too (`state-unused`), which is no mistake of the cut.
 template <class Pipe>
 pipe_findings findings_in_pipe(Pipe const& p, std::optional<std::size_t> loss = {}) {
-  basic_dense<std::uint32_t> const& s = p.program.s;
+  basic_snapshot_arrays<std::uint32_t> const& s = p.program.s;
   auto found =
       findings_in_plan<std::uint32_t>(s, p.plan, {cuts_at_markers(p.program).markers, p.program.scopes});
   if (std::ranges::any_of(found, [](pipe_finding const& f) {

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/scopes.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"
@@ -85,7 +85,8 @@ class no_output_error : public error {
 /// it gives. A value that a stage passes on (`relayed`) has an edge from each that gives it; the caller is
 /// given it by the first. Expected O(values + size of the plan).
 template <std::unsigned_integral Index>
-std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_dense<Index> const& s, basic_plan<Index> const& p) {
+std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_snapshot_arrays<Index> const& s,
+                                                  basic_plan<Index> const& p) {
   std::vector<basic_pipe_edge<Index>> edges;
   std::vector<std::size_t> last(s.values(), none<std::size_t>);  // of a value: its last edge
   numbering<std::uint64_t, std::uint32_t> senders;               // of a stage and a value, in step with edges
@@ -128,7 +129,7 @@ std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_dense<Index> const& s, b
 template <std::unsigned_integral Index>
 class pipe_planner {
  public:
-  pipe_planner(basic_dense<Index> const& s, cut_partition const& p, basic_plan<Index> made)
+  pipe_planner(basic_snapshot_arrays<Index> const& s, cut_partition const& p, basic_plan<Index> made)
       : s_(s), p_(p), made_(std::move(made)) {}
 
   basic_pipe_plan<Index> plan() {
@@ -180,7 +181,7 @@ class pipe_planner {
     }
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   cut_partition const& p_;
   basic_plan<Index> made_;
   basic_pipe_plan<Index> pipe_;
@@ -194,17 +195,17 @@ namespace cleave {
 /// given by first use in it, what it gives by first use outside. O(V + E + parts log parts).
 /// \throws no_output_error, partition_error as make_plan does
 template <std::unsigned_integral Index>
-basic_pipe_plan<Index> make_pipe_plan(basic_dense<Index> const& s, cut_partition const& p) {
+basic_pipe_plan<Index> make_pipe_plan(basic_snapshot_arrays<Index> const& s, cut_partition const& p) {
   if (s.outputs.empty()) throw detail::no_output_error();
   auto made = make_plan(s, p, {.outputs = output_order::first_use});
   return detail::pipe_planner<Index>(s, p, std::move(made)).plan();
 }
 
-/// The same for a program with scopes (gradient mode, autocast), where `s` is what `with_scopes` gives: each
+/// The same for a program with scopes (gradient mode, autocast), where `s` is what `add_scopes` gives: each
 /// stage sets up the state of its nodes.
 /// \throws what make_plan throws for scopes, too
 template <std::unsigned_integral Index>
-basic_pipe_plan<Index> make_pipe_plan(basic_dense<Index> const& s, cut_partition const& p,
+basic_pipe_plan<Index> make_pipe_plan(basic_snapshot_arrays<Index> const& s, cut_partition const& p,
                                       basic_scopes<Index> const& scopes) {
   if (s.outputs.empty()) throw detail::no_output_error();
   auto made = make_plan(s, p, scopes, {.outputs = output_order::first_use});

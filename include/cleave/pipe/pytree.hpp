@@ -24,14 +24,14 @@
 namespace cleave {
 
 /// Whether what comes back is what was sent, or tuples for lists and dicts too, as with Slapo.
-enum class wire_form : std::uint8_t { exact, tuples };
+enum class pytree_form : std::uint8_t { exact, tuples };
 
 /// What is sent: the leaves in order, and the text that says where each belongs.
-struct wire_message {
+struct pytree_message {
   std::vector<token> leaves;
   std::string text;
 
-  bool operator==(wire_message const&) const = default;
+  bool operator==(pytree_message const&) const = default;
 };
 
 }  // namespace cleave
@@ -39,28 +39,28 @@ struct wire_message {
 namespace cleave::detail {
 
 /// What cannot be sent, or why a text cannot be read.
-struct wire_fault {
+struct pytree_fault {
   static constexpr char subject[] = "wire: ";
   std::string path;  ///< of the value or the entry; empty where it is none alone
   std::string what;
 
-  bool operator==(wire_fault const&) const = default;
+  bool operator==(pytree_fault const&) const = default;
 };
 
 /// `at 'a.b': a slice cannot be sent`.
-inline std::string describe(wire_fault const& f) {
+inline std::string describe(pytree_fault const& f) {
   return f.path.empty() ? f.what : "at " + quoted(f.path) + ": " + f.what;
 }
 
 /// What cannot be sent, or read. The witness: its path, and why.
-using wire_error = fault_error<wire_fault>;
+using pytree_error = fault_error<pytree_fault>;
 
 /// Writes values; `flatten` is its one use.
-class wire_writer {
+class pytree_writer {
  public:
-  explicit wire_writer(wire_form form) : exact_(form == wire_form::exact) {}
+  explicit pytree_writer(pytree_form form) : exact_(form == pytree_form::exact) {}
 
-  wire_message write(std::vector<module_argument> const& values) {
+  pytree_message write(std::vector<module_argument> const& values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       open_.push_back({"", 1, i, false});
       write(values[i]);
@@ -81,7 +81,7 @@ class wire_writer {
       while (open_.back().left == 0) open_.pop_back();
       auto& here = open_.back();
       if (here.dict && std::holds_alternative<container>(value[at++]))
-        throw wire_error({here.prefix, "a key that is neither text nor an integer cannot be sent"});
+        throw pytree_error({here.prefix, "a key that is neither text nor an integer cannot be sent"});
       auto const path = here.prefix + std::to_string(here.next++);
       --here.left;
       auto const* c = std::get_if<container>(&value[at]);
@@ -90,7 +90,7 @@ class wire_writer {
         message_.leaves.push_back(value[at]);
         continue;
       }
-      if (c->what == container::kind::slice) throw wire_error({path, "a slice cannot be sent"});
+      if (c->what == container::kind::slice) throw pytree_error({path, "a slice cannot be sent"});
       if (exact_) describe(value, at, *c, path);
       open_.push_back({path + ".", c->size, 0, c->what == container::kind::dict});
     }
@@ -117,14 +117,14 @@ class wire_writer {
         std::holds_alternative<double>(t))
       return "1";
     auto const* s = std::get_if<std::string>(&t);
-    throw wire_error({path, (s ? "text " + quoted(*s) : "a constant of the IR") +
-                                " cannot be sent; only tensors, numbers and nothing can"});
+    throw pytree_error({path, (s ? "text " + quoted(*s) : "a constant of the IR") +
+                                  " cannot be sent; only tensors, numbers and nothing can"});
   }
 
   static std::string key_text(token const& key, std::string const& path) {
     if (auto const* i = std::get_if<std::int64_t>(&key)) return std::to_string(*i);
     auto const* s = std::get_if<std::string>(&key);
-    if (!s) throw wire_error({path, "a key that is neither text nor an integer cannot be sent"});
+    if (!s) throw pytree_error({path, "a key that is neither text nor an integer cannot be sent"});
     std::string text = "'";
     static constexpr char digit[] = "0123456789abcdef";
     for (char const c : *s)
@@ -138,7 +138,7 @@ class wire_writer {
 
   bool exact_;
   std::vector<level> open_;
-  wire_message message_;
+  pytree_message message_;
 };
 
 }  // namespace cleave::detail
@@ -146,9 +146,10 @@ class wire_writer {
 namespace cleave {
 
 /// `values` as leaves and text. O(size, times depth for the paths).
-/// \throws wire_error for text, slices, constants of the IR, and keys that are neither text nor integers.
-inline wire_message flatten(std::vector<module_argument> const& values, wire_form form = wire_form::exact) {
-  return detail::wire_writer(form).write(values);
+/// \throws pytree_error for text, slices, constants of the IR, and keys that are neither text nor integers.
+inline pytree_message tree_flatten(std::vector<module_argument> const& values,
+                                   pytree_form form = pytree_form::exact) {
+  return detail::pytree_writer(form).write(values);
 }
 
 }  // namespace cleave
@@ -156,11 +157,11 @@ inline wire_message flatten(std::vector<module_argument> const& values, wire_for
 namespace cleave::detail {
 
 /// What of `values` cannot be sent, or nothing. O(size, times depth for the paths).
-inline std::optional<wire_fault> find_wire_fault(std::vector<module_argument> const& values,
-                                                 wire_form form = wire_form::exact) {
+inline std::optional<pytree_fault> find_pytree_fault(std::vector<module_argument> const& values,
+                                                     pytree_form form = pytree_form::exact) {
   try {
-    flatten(values, form);
-  } catch (wire_error const& e) {
+    tree_flatten(values, form);
+  } catch (pytree_error const& e) {
     return e.witness;
   }
   return std::nullopt;
@@ -195,9 +196,9 @@ inline std::vector<std::pair<std::string, module_argument>> itemised(module_argu
 }
 
 /// Reads a message; `unflatten` is its one use.
-class wire_reader {
+class pytree_reader {
  public:
-  wire_reader(wire_message const& message, wire_form form) : message_(message), form_(form) {}
+  pytree_reader(pytree_message const& message, pytree_form form) : message_(message), form_(form) {}
 
   module_argument read() {
     nodes_.push_back({kind::tuple, {}, {}, {}});
@@ -205,12 +206,12 @@ class wire_reader {
     while (!rest.empty()) {
       auto const bar = rest.find('|');
       read_entry(rest.substr(0, bar));
-      if (bar != rest.npos && bar + 1 == rest.size()) throw wire_error({"", "the text ends with '|'"});
+      if (bar != rest.npos && bar + 1 == rest.size()) throw pytree_error({"", "the text ends with '|'"});
       rest.remove_prefix(bar == rest.npos ? rest.size() : bar + 1);
     }
     if (used_ != message_.leaves.size())
-      throw wire_error({"", std::to_string(message_.leaves.size()) + " leaves came, and the text tells of " +
-                                std::to_string(used_)});
+      throw pytree_error({"", std::to_string(message_.leaves.size()) +
+                                  " leaves came, and the text tells of " + std::to_string(used_)});
     return write();
   }
 
@@ -227,27 +228,27 @@ class wire_reader {
   void read_entry(std::string_view entry) {
     auto const comma = entry.find(',');
     std::string const path(entry.substr(0, comma));
-    if (comma == entry.npos || comma + 1 == entry.size()) throw wire_error({path, "no type"});
+    if (comma == entry.npos || comma + 1 == entry.size()) throw pytree_error({path, "no type"});
     auto const at = find(path);
     auto& n = nodes_[at];
     char const type = entry[comma + 1];
     auto const keys = entry.substr(comma + 2);
-    if (n.what != kind::unknown || !n.children.empty()) throw wire_error({path, "told of twice"});
-    bool const container = form_ == wire_form::exact && type >= '3' && type <= '5';
+    if (n.what != kind::unknown || !n.children.empty()) throw pytree_error({path, "told of twice"});
+    bool const container = form_ == pytree_form::exact && type >= '3' && type <= '5';
     if ((!container && (type < '0' || type > '2')) || (type != '5' && !keys.empty()))
-      throw wire_error({path, "unknown type " + quoted(entry.substr(comma + 1))});
+      throw pytree_error({path, "unknown type " + quoted(entry.substr(comma + 1))});
     if (container) {
       n.what = type == '3' ? kind::list : type == '4' ? kind::tuple : kind::dict;
       if (type == '5') n.keys = read_keys(keys, path);
       return;
     }
-    if (used_ == message_.leaves.size()) throw wire_error({path, "no leaf came for it"});
+    if (used_ == message_.leaves.size()) throw pytree_error({path, "no leaf came for it"});
     n.what = kind::leaf;
     n.leaf = message_.leaves[used_++];
     bool const tensor = std::holds_alternative<node_ref>(n.leaf);
     bool const nothing = std::holds_alternative<std::monostate>(n.leaf);
     if (tensor != (type == '0') || nothing != (type == '2'))
-      throw wire_error({path, "the leaf that came is not of its type"});
+      throw pytree_error({path, "the leaf that came is not of its type"});
   }
 
   /// The node at `path`, made with those that it goes through.
@@ -258,10 +259,10 @@ class wire_reader {
       for (; i < path.size() && path[i] >= '0' && path[i] <= '9' && digits < 8; ++i, ++digits)
         number = number * 10 + static_cast<std::size_t>(path[i] - '0');
       last = i == path.size();
-      if (digits == 0 || (!last && path[i] != '.')) throw wire_error({path, "no path of positions"});
+      if (digits == 0 || (!last && path[i] != '.')) throw pytree_error({path, "no path of positions"});
       ++i;
-      if (nodes_[at].what == kind::leaf) throw wire_error({path, "it would lie inside a leaf"});
-      if (number >= most_nodes - nodes_.size()) throw wire_error({path, "the positions are too large"});
+      if (nodes_[at].what == kind::leaf) throw pytree_error({path, "it would lie inside a leaf"});
+      if (number >= most_nodes - nodes_.size()) throw pytree_error({path, "the positions are too large"});
       while (nodes_[at].children.size() <= number) {
         nodes_[at].children.push_back(nodes_.size());
         nodes_.emplace_back();
@@ -297,11 +298,11 @@ class wire_reader {
     bool const negative = key.starts_with('-');
     std::uint64_t number = 0;
     for (char const c : key.substr(negative ? 1 : 0)) {
-      if (c < '0' || c > '9' || number > (std::uint64_t{1} << 63) / 10) throw wire_error({path, "no key"});
+      if (c < '0' || c > '9' || number > (std::uint64_t{1} << 63) / 10) throw pytree_error({path, "no key"});
       number = number * 10 + static_cast<std::uint64_t>(c - '0');
     }
     if (key.size() == (negative ? 1u : 0u) || number > (std::uint64_t{1} << 63) - (negative ? 0 : 1))
-      throw wire_error({path, "no key"});
+      throw pytree_error({path, "no key"});
     return static_cast<std::int64_t>(negative ? 0 - number : number);
   }
 
@@ -325,35 +326,35 @@ class wire_reader {
 
   token begin_of(node const& n) const {
     if (n.what == kind::leaf) return n.leaf;
-    if (n.what == kind::unknown && n.children.empty() && form_ == wire_form::exact)
-      throw wire_error({"", "the text leaves out a position"});
+    if (n.what == kind::unknown && n.children.empty() && form_ == pytree_form::exact)
+      throw pytree_error({"", "the text leaves out a position"});
     if (n.what == kind::dict && n.keys.size() != n.children.size())
-      throw wire_error({"", "a dict has not as many values as keys"});
+      throw pytree_error({"", "a dict has not as many values as keys"});
     return container{n.what == kind::list   ? container::kind::list
                      : n.what == kind::dict ? container::kind::dict
                                             : container::kind::tuple,
                      static_cast<std::uint32_t>(n.children.size())};
   }
 
-  wire_message const& message_;
-  wire_form form_;
+  pytree_message const& message_;
+  pytree_form form_;
   std::vector<node> nodes_;
   std::size_t used_ = 0;
 };
 
 /// The values of a message as one tuple. The text may come from anywhere: what is no text of that form, or
 /// does not fit the leaves, is an error. O(size), a gap in the positions of the tuple form included.
-/// \throws wire_error
-inline module_argument unflatten(wire_message const& message, wire_form form = wire_form::exact) {
-  return wire_reader(message, form).read();
+/// \throws pytree_error
+inline module_argument tree_unflatten(pytree_message const& message, pytree_form form = pytree_form::exact) {
+  return pytree_reader(message, form).read();
 }
 
 /// Why `message` cannot be read, or nothing.
-inline std::optional<wire_fault> find_wire_fault(wire_message const& message,
-                                                 wire_form form = wire_form::exact) {
+inline std::optional<pytree_fault> find_pytree_fault(pytree_message const& message,
+                                                     pytree_form form = pytree_form::exact) {
   try {
-    unflatten(message, form);
-  } catch (wire_error const& e) {
+    tree_unflatten(message, form);
+  } catch (pytree_error const& e) {
     return e.witness;
   }
   return std::nullopt;

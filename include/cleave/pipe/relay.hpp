@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
 
 /// How a value gets to stages that are not next to the one that makes it.
@@ -58,7 +58,7 @@ namespace cleave {
 /// unknown size costs its messages only. O(size of the edges).
 /// \throws route_cost_error
 template <std::unsigned_integral Index>
-std::vector<route> routes_of(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p,
+std::vector<route> routes_of(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> const& p,
                              route_options const& options = {}) {
   if (auto const cost = detail::find_route_fault(options))
     throw detail::route_cost_error(
@@ -89,7 +89,7 @@ std::vector<route> routes_of(basic_dense<Index> const& s, basic_pipe_plan<Index>
 /// `p` with each edge whose route is a relay passed on from stage to stage: each stage between is given the
 /// value and gives it. `routes` are in step with the edges of `p`. O(size of the result).
 template <std::unsigned_integral Index>
-basic_pipe_plan<Index> relayed(basic_dense<Index> const& s, basic_pipe_plan<Index> p,
+basic_pipe_plan<Index> relayed(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> p,
                                std::vector<route> const& routes) {
   expects(routes.size() == p.edges.size(), "a route for each edge");
   auto& stages = p.plan.stages;

@@ -13,8 +13,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/split/make_plan.hpp"
@@ -49,7 +49,7 @@ namespace cleave {
 
 /// A snapshot and a partition in which the rules for the boundary are carried out: `make_plan` does the rest.
 template <class Snapshot>
-struct settled_boundary {
+struct resolved_boundary {
   Snapshot s;
   partition parts;
   std::vector<std::size_t> projected;   ///< nodes that went to their operand's producer, ascending
@@ -61,27 +61,27 @@ struct settled_boundary {
 
 namespace cleave::detail {
 
-/// Carries out the rules; `settle_boundary` is its one use.
+/// Carries out the rules; `resolve_boundary` is its one use.
 template <class Snapshot, class Crossing, class Projects, class Holding>
-class boundary_settler {
+class boundary_resolver {
  public:
   using Index = typename Snapshot::index_type;
 
-  boundary_settler(Snapshot const& s, partition const& p, Crossing& crossing, Projects& projects,
-                   Holding& holding)
+  boundary_resolver(Snapshot const& s, partition const& p, Crossing& crossing, Projects& projects,
+                    Holding& holding)
       : out_{s, p, {}, {}, {}},
         crossing_(crossing),
         projects_(projects),
         holding_(holding),
         rules_(s.values()) {}
 
-  settled_boundary<Snapshot> settle() {
+  resolved_boundary<Snapshot> settle() {
     for (std::size_t n = 0; n < s().nodes(); ++n)
       for (Index const v : s().results[n]) project(v);
     s().replicable.resize(s().nodes());
     for (std::size_t n = s().nodes(); n-- > 0;) recompute(n);
     std::reverse(out_.recomputed.begin(), out_.recomputed.end());
-    place_states();
+    assign_states();
     return std::move(out_);
   }
 
@@ -193,7 +193,7 @@ class boundary_settler {
     return count;
   }
 
-  void place_states() {
+  void assign_states() {
     auto const readers = count_reading_parts();
     for (Index v = 0; v < s().values(); ++v) {
       if (!is_held(s().from[v]) || readers[v] == 0) continue;
@@ -208,7 +208,7 @@ class boundary_settler {
     }
   }
 
-  settled_boundary<Snapshot> out_;
+  resolved_boundary<Snapshot> out_;
   Crossing& crossing_;
   Projects& projects_;
   Holding& holding_;
@@ -229,10 +229,10 @@ namespace cleave {
 ///
 /// \throws partition_error as check_assignment does, boundary_error, holding_error
 template <class Snapshot, class Crossing, class Projects, class Holding>
-settled_boundary<Snapshot> settle_boundary(Snapshot const& s, partition const& p, Crossing crossing,
-                                           Projects projects, Holding holding) {
+resolved_boundary<Snapshot> resolve_boundary(Snapshot const& s, partition const& p, Crossing crossing,
+                                             Projects projects, Holding holding) {
   detail::check_assignment(s, p);
-  return detail::boundary_settler<Snapshot, Crossing, Projects, Holding>(s, p, crossing, projects, holding)
+  return detail::boundary_resolver<Snapshot, Crossing, Projects, Holding>(s, p, crossing, projects, holding)
       .settle();
 }
 
@@ -246,7 +246,7 @@ staged_graph<Graph> split_with_boundary(Graph const& g, partition const& p, Cros
                                         Projects projects, Holding holding,
                                         plan_options const& options = {}) {
   auto const s = snapshot_of(g);
-  auto settled = settle_boundary(
+  auto settled = resolve_boundary(
       s, p, [&](std::size_t v) { return crossing(s.value[v]); },
       [&](std::size_t n) { return projects(s.node[static_cast<std::uint32_t>(n)]); },
       [&](std::size_t v) { return holding(s.value[v]); });

@@ -3,9 +3,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 namespace cleave::detail {
 

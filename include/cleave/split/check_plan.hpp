@@ -14,7 +14,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
 
 namespace cleave {
@@ -69,7 +69,7 @@ using plan_error = witness_error<plan_fault>;
 
 /// What messages call a value: its number, and the node that makes it: `value #7 of node conv1 (#4)`.
 template <std::unsigned_integral Index>
-std::string value_label(basic_dense<Index> const& s, std::size_t v) {
+std::string value_label(basic_snapshot_arrays<Index> const& s, std::size_t v) {
   auto number = "value #" + std::to_string(v);
   if (v >= s.values() || s.producer[v] == none<Index>) return number;
   return number + " of node " + s.label(s.producer[v]);
@@ -77,7 +77,7 @@ std::string value_label(basic_dense<Index> const& s, std::size_t v) {
 
 /// One sentence, in the names of the graph.
 template <std::unsigned_integral Index>
-std::string plan_fault_text(basic_dense<Index> const& s, plan_fault const& f) {
+std::string plan_fault_text(basic_snapshot_arrays<Index> const& s, plan_fault const& f) {
   using enum plan_fault::kind;
   auto const stage = [](stage_id i) { return "stage " + std::to_string(index(i)); };
   auto const node = [&] { return "node " + s.label(f.node); };
@@ -134,7 +134,8 @@ enum class passing : std::uint8_t { refused, allowed };
 template <std::unsigned_integral Index, class Copied>
 class plan_checker {
  public:
-  plan_checker(basic_dense<Index> const& s, basic_plan<Index> const& p, Copied copied, passing relays)
+  plan_checker(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p, Copied copied,
+               passing relays)
       : s_(s), p_(p), copied_(copied), relays_(relays == passing::allowed) {}
 
   std::vector<plan_fault> find() {
@@ -142,7 +143,7 @@ class plan_checker {
     if (faults_.empty()) check_order();
     if (!faults_.empty()) return std::move(faults_);  // the numbers of the rest mean nothing
     if (relays_) list_passed_on();
-    check_homes();
+    check_stages_of_nodes();
     list_senders();
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i) check_stage(stage_id{i});
     check_copies();
@@ -195,29 +196,29 @@ class plan_checker {
 
   bool repeats(std::size_t n) const { return is_replicable(s_, n) || copied_(n); }
 
-  void check_homes() {
-    home_.assign(s_.nodes(), nowhere);
+  void check_stages_of_nodes() {
+    stage_of_.assign(s_.nodes(), nowhere);
     copies_.assign(s_.nodes(), 0);
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
       for (Index const n : p_.stages[i].nodes) {
-        bool const again = home_[n] == stage_id{i};
-        if (home_[n] != nowhere && !copied_(n) && (again || !repeats(n)))
-          fault(kind::repeated_node, home_[n], n, none<std::size_t>, stage_id{i});
-        home_[n] = stage_id{i};
+        bool const again = stage_of_[n] == stage_id{i};
+        if (stage_of_[n] != nowhere && !copied_(n) && (again || !repeats(n)))
+          fault(kind::repeated_node, stage_of_[n], n, none<std::size_t>, stage_id{i});
+        stage_of_[n] = stage_id{i};
         ++copies_[n];
       }
     for (std::size_t n = 0; n < s_.nodes(); ++n) {
-      if (home_[n] == nowhere) {
+      if (stage_of_[n] == nowhere) {
         fault(kind::missing_node, nowhere, n);
         continue;
       }
       Index const first = s_.group.empty() ? static_cast<Index>(n) : s_.group[n];
-      if (!repeats(n) && home_[first] != nowhere && home_[n] != home_[first])
-        fault(kind::split_group, home_[n], n, none<std::size_t>, home_[first]);
+      if (!repeats(n) && stage_of_[first] != nowhere && stage_of_[n] != stage_of_[first])
+        fault(kind::split_group, stage_of_[n], n, none<std::size_t>, stage_of_[first]);
       for (Index const m : s_.after[n])
-        if (!repeats(n) && !repeats(m) && home_[m] != nowhere &&
-            place_[index(home_[m])] > place_[index(home_[n])])
-          fault(kind::early_node, home_[n], n);
+        if (!repeats(n) && !repeats(m) && stage_of_[m] != nowhere &&
+            place_[index(stage_of_[m])] > place_[index(stage_of_[n])])
+          fault(kind::early_node, stage_of_[n], n);
     }
   }
 
@@ -258,7 +259,7 @@ class plan_checker {
         Index const m = s_.producer[v];
         bool const sent = list == &stage.inputs && sender_[v] != nowhere && sender_[v] != i;
         bool const right = is_held(s_.from[v]) ? sent || list == &stage.state : list == &stage.inputs;
-        if (!right || (m != none<Index> && (repeats(m) || home_[m] == i)))
+        if (!right || (m != none<Index> && (repeats(m) || stage_of_[m] == i)))
           fault(kind::misplaced_value, i, none<std::size_t>, v), used_[v] = i;
         else if (given_[v] == i)
           fault(kind::repeated_value, i, none<std::size_t>, v);
@@ -270,7 +271,7 @@ class plan_checker {
         used_[v] = i;
       }
       for (Index const m : s_.after[n])
-        if (home_[m] == i && !repeats(n) && !repeats(m) && done_[m] != i) fault(kind::early_node, i, n);
+        if (stage_of_[m] == i && !repeats(n) && !repeats(m) && done_[m] != i) fault(kind::early_node, i, n);
       for (Index const v : s_.results[n]) has_[v] = i;
       done_[n] = i;
     }
@@ -302,7 +303,8 @@ class plan_checker {
       for (Index const n : stage.nodes)
         for (Index const v : s_.operands[n]) {
           read[v] = stage_id{i};
-          if (Index const m = s_.producer[v]; m == none<Index> || (!repeats(m) && home_[m] != stage_id{i}))
+          if (Index const m = s_.producer[v];
+              m == none<Index> || (!repeats(m) && stage_of_[m] != stage_id{i}))
             for (Index const c : s_.companions[v]) read[c] = stage_id{i};
         }
       for (Index const v : stage.outputs) read[v] = stage_id{i};
@@ -314,7 +316,9 @@ class plan_checker {
   }
 
   /// Who makes `v`, or has and gives it; `nowhere` where that was a fault.
-  stage_id giver(Index v) const { return s_.producer[v] == none<Index> ? sender_[v] : home_[s_.producer[v]]; }
+  stage_id giver(Index v) const {
+    return s_.producer[v] == none<Index> ? sender_[v] : stage_of_[s_.producer[v]];
+  }
 
   /// Each input from its giver, or from whom the plan says, if that stage passes it on.
   transfers expected_transfers() const {
@@ -394,7 +398,7 @@ class plan_checker {
         Index const m = s_.producer[v];
         bool const makes = m == none<Index> ? has(stage.state, v)
                            : repeats(m)     ? has(stage.nodes, m)
-                                            : home_[m] == stage_id{i};
+                                            : stage_of_[m] == stage_id{i};
         bool const passes = !makes && is_passed_on(stage_id{i}, v);
         bool const again = listed[v] == stage_id{i} || (gives[v] && !relays_);
         if (!makes && !passes)
@@ -411,14 +415,14 @@ class plan_checker {
       if (received[v] && !gives[v]) fault(kind::missing_output, nowhere, none<std::size_t>, v);
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   basic_plan<Index> const& p_;
   Copied copied_;
   bool relays_;
   std::vector<std::pair<stage_id, Index>> passed_on_;  // sorted
   std::vector<plan_fault> faults_;
   std::vector<std::size_t> place_;            // of a stage: in the order
-  std::vector<stage_id> home_;                // of a node: the last stage that has it
+  std::vector<stage_id> stage_of_;            // of a node: the last stage that has it
   std::vector<std::size_t> copies_;           // of a node: how many stages have it
   std::vector<stage_id> sender_;              // of a value that is state: the stage that gives it
   std::vector<stage_id> has_, given_, used_;  // of a value: the last stage that …
@@ -433,8 +437,8 @@ class plan_checker {
 /// With `passing::allowed` a stage may also be given what it only gives on. O(V + E + T log T) for T
 /// transfers, and O(nodes of a stage) for each output that is replicable.
 template <std::unsigned_integral Index, class Copied>
-std::vector<plan_fault> plan_faults(basic_dense<Index> const& s, basic_plan<Index> const& p, Copied copied,
-                                    passing relays = passing::refused) {
+std::vector<plan_fault> plan_faults(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                                    Copied copied, passing relays = passing::refused) {
   return plan_checker<Index, Copied>(s, p, copied, relays).find();
 }
 
@@ -444,13 +448,13 @@ namespace cleave {
 
 /// The first of `plan_faults`, or nothing.
 template <std::unsigned_integral Index, class Copied>
-std::optional<plan_fault> find_plan_fault(basic_dense<Index> const& s, basic_plan<Index> const& p,
+std::optional<plan_fault> find_plan_fault(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                           Copied copied) {
   auto const faults = detail::plan_faults(s, p, copied);
   return faults.empty() ? std::nullopt : std::optional(faults.front());
 }
 template <std::unsigned_integral Index>
-std::optional<plan_fault> find_plan_fault(basic_dense<Index> const& s, basic_plan<Index> const& p) {
+std::optional<plan_fault> find_plan_fault(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   return find_plan_fault(s, p, [](std::size_t) { return false; });
 }
 
@@ -460,7 +464,7 @@ namespace cleave::detail {
 
 /// \throws plan_error unless `p` is a plan of `s`, with the first fault.
 template <std::unsigned_integral Index>
-void check_plan(basic_dense<Index> const& s, basic_plan<Index> const& p) {
+void check_plan(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   if (auto const f = find_plan_fault(s, p))
     throw plan_error("no plan of this graph: " + plan_fault_text(s, *f), *f);
 }

@@ -13,8 +13,8 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
 
 namespace cleave::detail {
@@ -40,8 +40,8 @@ namespace cleave {
 /// Expected O(V + E). Precondition: a piece a stage.
 /// \throws piece_error if a piece is not what the plan says of its stage.
 template <std::unsigned_integral Index, function_graph Piece, class Builder>
-void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std::vector<Piece> const& pieces,
-                   Builder& b) {
+void inline_stages(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                   std::vector<Piece> const& pieces, Builder& b) {
   using made = std::remove_cvref_t<decltype(b.argument(Index{}, source::input))>;
   std::vector<std::optional<made>> whole(s.values());  // what the joined graph calls each value
   auto const argument = [&](Index v) {
@@ -51,7 +51,7 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
     for (Index const v : *list) argument(v);
 
   expects(pieces.size() == p.stages.size(), "a piece for each stage");
-  auto const demand = [](bool ok, stage_id i, char const* what) {
+  auto const require = [](bool ok, stage_id i, char const* what) {
     if (!ok)
       throw detail::piece_error(
           "inline_stages: stage " + std::to_string(index(i)) + " does not have the " + what + " of its plan",
@@ -69,7 +69,7 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
 
     auto const called = [&](value_t<Piece> const& v) -> made const& {
       auto const at = values.find(v);
-      demand(at != none<std::size_t>, i, "values");
+      require(at != none<std::size_t>, i, "values");
       return names[at];
     };
 
@@ -77,24 +77,24 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
     given.insert(given.end(), stage.state.begin(), stage.state.end());
     std::size_t taken = 0;
     auto const take = [&](value_t<Piece> const& v) {
-      demand(taken < given.size(), i, "arguments");
+      require(taken < given.size(), i, "arguments");
       argument(given[taken]);
       name(v, *whole[given[taken++]]);
     };
     for (auto v : piece.inputs()) take(v);
     if constexpr (stateful_graph<Piece>)
       for (auto v : piece.state()) take(v);
-    demand(taken == given.size(), i, "arguments");
+    require(taken == given.size(), i, "arguments");
 
     std::size_t done = 0;
     for (auto n : piece.nodes()) {
-      demand(done < stage.nodes.size(), i, "nodes");
+      require(done < stage.nodes.size(), i, "nodes");
       auto const original = stage.nodes[done++];
       auto const results = s.results[original];
       bool const again = detail::is_replicable(s, original) && !results.empty() && whole[results.front()];
       if (again) {
         for (std::size_t r = 0; auto v : detail::results_of(piece, n)) {
-          demand(r < results.size(), i, "results");
+          require(r < results.size(), i, "results");
           name(v, *whole[results[r++]]);
         }
         continue;
@@ -108,14 +108,14 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
         ++clone;
       }
     }
-    demand(done == stage.nodes.size(), i, "nodes");
+    require(done == stage.nodes.size(), i, "nodes");
 
     std::size_t returned = 0;
     for (auto v : piece.outputs()) {
-      demand(returned < stage.outputs.size(), i, "outputs");
+      require(returned < stage.outputs.size(), i, "outputs");
       whole[stage.outputs[returned++]] = called(v);
     }
-    demand(returned == stage.outputs.size(), i, "outputs");
+    require(returned == stage.outputs.size(), i, "outputs");
   }
   for (Index const v : s.outputs) {
     argument(v);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/split/plan.hpp"
@@ -20,7 +20,8 @@ namespace cleave::detail {
 template <std::unsigned_integral Index>
 class plan_maker {
  public:
-  plan_maker(basic_dense<Index> const& s, partition const& p) : s_(s), part_(p.of), leaves_(s.values()) {
+  plan_maker(basic_snapshot_arrays<Index> const& s, partition const& p)
+      : s_(s), part_(p.of), leaves_(s.values()) {
     plan_.stages.resize(p.parts);
   }
 
@@ -37,7 +38,7 @@ class plan_maker {
     for (Index const v : s_.outputs) leaves_[v] = 1;
     place_replicable();
     for (std::size_t n = 0; n < s_.nodes(); ++n)
-      for (part_id const home : homes(n)) stage(home).nodes.push_back(static_cast<Index>(n));
+      for (part_id const home : parts_of(n)) stage(home).nodes.push_back(static_cast<Index>(n));
     copy_marks(plan_.stages, plan_.order);
     std::vector<std::uint32_t> seen(s_.values(), index(no_part));
     auto followed = s_.companions.rows() > 0 ? seen : std::vector<std::uint32_t>();
@@ -50,7 +51,7 @@ class plan_maker {
   basic_stage<Index>& stage(part_id i) { return plan_.stages[index(i)]; }
 
   /// The parts that hold `n`.
-  std::span<part_id const> homes(std::size_t n) const {
+  std::span<part_id const> parts_of(std::size_t n) const {
     if (is_replicable(s_, n)) return copies_[n];
     return {&part_[n], 1};
   }
@@ -73,7 +74,7 @@ class plan_maker {
       bool given = false;
       for (Index const v : s_.results[n]) {
         given |= leaves_[v] != 0;
-        for (Index const user : s_.users[v]) c.insert(c.end(), homes(user).begin(), homes(user).end());
+        for (Index const user : s_.users[v]) c.insert(c.end(), parts_of(user).begin(), parts_of(user).end());
       }
       if (part_[n] == no_part && !c.empty()) part_[n] = *std::min_element(c.begin(), c.end());
       if (part_[n] == no_part) part_[n] = part_id{0};
@@ -152,7 +153,7 @@ class plan_maker {
     for (auto const& u : plan_.updates) give_once(u.value);
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   std::vector<part_id> part_;
   std::vector<char> leaves_;                  // of a value: others than its stage read it
   std::vector<std::vector<part_id>> copies_;  // of a replicable node
@@ -174,7 +175,7 @@ namespace cleave {
 /// \throws partition_error if a node has no part, a group is cut, or parts need each other in a cycle, with
 /// the witness.
 template <std::unsigned_integral Index>
-basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
+basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition const& p,
                             plan_options const& options = {}) {
   detail::check_assignment(s, p);
   auto order = detail::emission_order(detail::part_graph_of(s, p), options.stages, options.priority);
@@ -183,10 +184,10 @@ basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
 }
 
 #ifdef CLEAVE_COMPILED  // the library cleave::compiled has these
-extern template basic_plan<std::uint32_t> make_plan(basic_dense<std::uint32_t> const&, partition const&,
-                                                    plan_options const&);
-extern template basic_plan<std::uint64_t> make_plan(basic_dense<std::uint64_t> const&, partition const&,
-                                                    plan_options const&);
+extern template basic_plan<std::uint32_t> make_plan(basic_snapshot_arrays<std::uint32_t> const&,
+                                                    partition const&, plan_options const&);
+extern template basic_plan<std::uint64_t> make_plan(basic_snapshot_arrays<std::uint64_t> const&,
+                                                    partition const&, plan_options const&);
 #endif
 
 }  // namespace cleave

@@ -10,10 +10,10 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
-#include "cleave/split/detail/part_needs.hpp"
+#include "cleave/split/detail/part_dependencies.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"
 
@@ -23,11 +23,11 @@ namespace cleave {
 /// partition, at the cost of what changes. It refers to the snapshot, which must outlive it. Lists have
 /// `make_plan`'s default orders; scopes are not looked after.
 template <std::unsigned_integral Index>
-class movable_plan {
+class incremental_plan {
  public:
   /// Plans `p`. Replicable nodes without a part get the one that the plan gives them. O(V + E + parts log
   /// parts). \throws partition_error as check_partition does
-  movable_plan(basic_dense<Index> const& s, partition p)
+  incremental_plan(basic_snapshot_arrays<Index> const& s, partition p)
       : s_(s),
         p_(std::move(p)),
         taken_(s.values()),
@@ -37,7 +37,7 @@ class movable_plan {
         mark_(s.values() + s.nodes()) {
     check_partition(s_, p_);
     give_parts();
-    needs_ = detail::part_needs<Index>(s_, p_);
+    needs_ = detail::part_dependencies<Index>(s_, p_);
     stages_.resize(p_.parts), members_.resize(p_.parts), resident_.resize(p_.parts);
     for (Index const v : s_.outputs) given_[v] = 1;
     for (std::size_t n = 0; n < s_.nodes(); ++n)
@@ -47,8 +47,8 @@ class movable_plan {
     rebuild();
   }
 
-  movable_plan(basic_dense<Index> const&& /* is gone when a node moves: give it a name first */,
-               partition) = delete;
+  incremental_plan(basic_snapshot_arrays<Index> const&& /* is gone when a node moves: give it a name first */,
+                   partition) = delete;
 
   partition const& parts() const { return p_; }
   basic_stage<Index> const& stage(stage_id i) const { return stages_[index(i)]; }
@@ -246,9 +246,9 @@ class movable_plan {
     return outputs;
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   partition p_;
-  detail::part_needs<Index> needs_;
+  detail::part_dependencies<Index> needs_;
   std::vector<basic_stage<Index>> stages_;
   std::vector<std::vector<Index>> members_;   // of a part: its nodes that are not replicable, ascending
   std::vector<std::vector<Index>> resident_;  // of a part: its nodes that are

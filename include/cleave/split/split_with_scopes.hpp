@@ -14,9 +14,9 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/scopes.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/split/make_plan.hpp"
@@ -31,7 +31,7 @@ namespace cleave::detail {
 template <std::unsigned_integral Index>
 class scope_copier {
  public:
-  scope_copier(basic_dense<Index> const& s, basic_scopes<Index> const& scopes,
+  scope_copier(basic_snapshot_arrays<Index> const& s, basic_scopes<Index> const& scopes,
                std::vector<basic_stage<Index>>& stages)
       : s_(s),
         scopes_(scopes),
@@ -43,17 +43,17 @@ class scope_copier {
         set_(scopes.kinds.size(), none<Index>) {}
 
   void run() {
-    auto const homes = stages_by_node();
+    auto const stages_of_node = stages_by_node();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       state_[i].set = set_;
       stages_[i].nodes.clear();
     }
-    for (std::size_t n = 0; n < homes.rows(); ++n) {
-      for (auto const i : homes[n]) {
+    for (std::size_t n = 0; n < stages_of_node.rows(); ++n) {
+      for (auto const i : stages_of_node[n]) {
         if (!is_replicable(s_, n)) catch_up(i, n);
         stages_[i].nodes.push_back(static_cast<Index>(n));
       }
-      if (scopes_.is_mark(n)) pass(n, homes[n].front());
+      if (scopes_.is_mark(n)) pass(n, stages_of_node[n].front());
     }
     for (std::uint32_t i = 0; i < stages_.size(); ++i) {
       state_[i].ended = state_[i].entered;
@@ -88,15 +88,15 @@ class scope_copier {
       nodes.item.insert(nodes.item.end(), stage.nodes.begin(), stage.nodes.end());
       nodes.close();
     }
-    csr<std::uint32_t> homes;
-    homes.first.assign(s_.nodes() + 1, 0);
-    homes.item.resize(nodes.item.size());
-    for (Index const n : nodes.item) ++homes.first[n + std::size_t{1}];
-    for (std::size_t n = 0; n < s_.nodes(); ++n) homes.first[n + 1] += homes.first[n];
-    auto next = homes.first;
+    csr<std::uint32_t> stages_of_node;
+    stages_of_node.first.assign(s_.nodes() + 1, 0);
+    stages_of_node.item.resize(nodes.item.size());
+    for (Index const n : nodes.item) ++stages_of_node.first[n + std::size_t{1}];
+    for (std::size_t n = 0; n < s_.nodes(); ++n) stages_of_node.first[n + 1] += stages_of_node.first[n];
+    auto next = stages_of_node.first;
     for (std::uint32_t i = 0; i < stages_.size(); ++i)
-      for (Index const n : nodes[i]) homes.item[next[n]++] = i;
-    return homes;
+      for (Index const n : nodes[i]) stages_of_node.item[next[n]++] = i;
+    return stages_of_node;
   }
 
   void copy(Index n, std::uint32_t stage) { stages_[stage].nodes.push_back(n); }
@@ -147,20 +147,20 @@ class scope_copier {
   }
 
   /// Node n, a mark of stage `home`, changes the state of the graph.
-  void pass(std::size_t n, std::uint32_t home) {
+  void pass(std::size_t n, std::uint32_t stage) {
     Index const x = scopes_.at[n];
     auto const& scope = scopes_.list[x];
     if (!scopes_.is_copied(scope)) return;
     ++marks_;
     if (scope.first == n) {
-      hold(x, home);
+      hold(x, stage);
       if (scope.is_set) set_[scope.kind] = x;
       if (!scope.is_set) append(x);
-      state_[home].scopes = passed_ = static_cast<Index>(x + 1);
+      state_[stage].scopes = passed_ = static_cast<Index>(x + 1);
     } else {
       for (auto const i : holders_[x])
-        if (i != home) state_[i].ended.push_back(x);
-      std::erase(state_[home].entered, x);
+        if (i != stage) state_[i].ended.push_back(x);
+      std::erase(state_[stage].entered, x);
       remove(x);
     }
   }
@@ -175,7 +175,7 @@ class scope_copier {
     if (before_[x] != none<Index>) after_[before_[x]] = after_[x];
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   basic_scopes<Index> const& scopes_;
   std::vector<basic_stage<Index>>& stages_;
   std::vector<stage_state> state_;
@@ -195,7 +195,7 @@ struct cut_scope {
 
 /// The first forbidden scope whose nodes have different parts. O(V), and scopes that overlap once each.
 template <std::unsigned_integral Index>
-std::optional<cut_scope> find_cut_scope(basic_dense<Index> const& s, partition const& p,
+std::optional<cut_scope> find_cut_scope(basic_snapshot_arrays<Index> const& s, partition const& p,
                                         basic_scopes<Index> const& scopes) {
   std::size_t done = 0;  // nodes below are looked at together with the one before each
   for (std::size_t i = 0; i < scopes.list.size(); ++i) {
@@ -235,7 +235,7 @@ using scope_order_error = tagged_error<struct scope_order_tag, std::pair<std::si
 template <std::unsigned_integral Index>
 class state_order {
  public:
-  state_order(basic_dense<Index> const& s, partition const& p, basic_scopes<Index> const& scopes)
+  state_order(basic_snapshot_arrays<Index> const& s, partition const& p, basic_scopes<Index> const& scopes)
       : first_(p.parts, s.nodes()), last_(p.parts, s.nodes()), setting_(scopes.kinds.size(), s.nodes()) {
     for (std::size_t n = 0; n < s.nodes(); ++n) {
       if (is_replicable(s, n)) continue;
@@ -295,8 +295,9 @@ class state_order {
 /// O(V + E + parts log parts).
 /// \throws scope_order_error
 template <std::unsigned_integral Index>
-std::vector<stage_id> scoped_order(basic_dense<Index> const& s, partition const& p, part_graph const& parts,
-                                   basic_scopes<Index> const& scopes, plan_options const& options) {
+std::vector<stage_id> scoped_order(basic_snapshot_arrays<Index> const& s, partition const& p,
+                                   part_graph const& parts, basic_scopes<Index> const& scopes,
+                                   plan_options const& options) {
   auto order = emission_order(parts, options.stages, options.priority);
   if (options.settings == late_settings::accepted) return order;
   state_order<Index> const states(s, p, scopes);
@@ -319,13 +320,13 @@ std::vector<stage_id> scoped_order(basic_dense<Index> const& s, partition const&
 
 namespace cleave {
 
-/// `make_plan` for a graph with scopes, where `s` is what `with_scopes` gives: each node runs under its
+/// `make_plan` for a graph with scopes, where `s` is what `add_scopes` gives: each node runs under its
 /// state. What stages need for that is in their lists of nodes, as copies of nodes that enter, exit or set:
 /// where they are first needed, by kinds and then by program order; exits where the next node is not under
 /// them, the last entered first. A stage that runs last sets what the graph leaves behind.
 /// \throws scope_cut_error where a forbidden scope is cut, scope_order_error where no order keeps a state.
 template <std::unsigned_integral Index>
-basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
+basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
   if (auto const cut = detail::find_cut_scope(s, p, scopes))
     throw scope_cut_error("scope " + quoted(scopes.kinds[scopes.list[cut->scope].kind].name) +
@@ -349,7 +350,7 @@ basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
 
 /// `split` for a graph with scopes: `mark(node)` says what a node does to the state of one of the kinds, as
 /// an optional `scope_mark` of nodes. Each stage keeps the state of its nodes.
-/// \throws what scopes_of, with_scopes and make_plan throw besides.
+/// \throws what scopes_of, add_scopes and make_plan throw besides.
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
 staged_graph<Graph, Index> split_with_scopes(Graph const& g, partition const& p,
@@ -357,7 +358,7 @@ staged_graph<Graph, Index> split_with_scopes(Graph const& g, partition const& p,
                                              plan_options const& options = {}) {
   auto s = snapshot_of<Index>(g);
   auto const scopes = detail::scopes_of(s, std::move(kinds), std::move(mark));
-  s = detail::with_scopes(std::move(s), scopes);
+  s = detail::add_scopes(std::move(s), scopes);
   auto cut = make_plan(s, p, scopes, options);
   return {g, std::move(s), std::move(cut)};
 }

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/core/transport.hpp"
 
 /// What runtimes ask of the stages that they run, beyond taking and returning flat tuples.
 namespace cleave {

@@ -46,7 +46,7 @@ TEST_CASE("METIS file: isolated nodes, loops, repeated edges, ends of lines of a
   CHECK(read_metis_graph("2 1\r\n2\r\n1").targets == std::vector<std::uint32_t>{1, 0});
   for (std::string const m : {"1", "2"})
     CHECK(read_metis_graph("2 " + m + "\n1 2\n1\n").targets == std::vector<std::uint32_t>{0, 1, 0});
-  CHECK(read_metis_graph("2 2\n2 2\n1 1\n").view().arcs() == 4);
+  CHECK(read_metis_graph("2 2\n2 2\n1 1\n").view().directed_edges() == 4);
   CHECK(read_metis_graph<std::int16_t, double>("2 1 1\n2 0.5\n1 5e-1\n").edge_weight[0] == 0.5);
 }
 

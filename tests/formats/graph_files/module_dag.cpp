@@ -79,10 +79,10 @@ TEST_CASE("module dag: calls that only follow one another cost no transfer and k
                              1);
   CHECK(d.arcs.empty());
   CHECK(verify_partition(d, {{part_id{0}, part_id{1}}, 2}).bottleneck == 1);
-  auto circle = d;
-  circle.arcs.push_back({1, 0, 1});
-  CHECK_THROWS_AS(order_of(circle), dag_cycle_error);
-  CHECK(!verify_partition(circle, {{part_id{0}, part_id{1}}, 2}).sound());
+  auto cycle = d;
+  cycle.arcs.push_back({1, 0, 1});
+  CHECK_THROWS_AS(order_of(cycle), dag_cycle_error);
+  CHECK(!verify_partition(cycle, {{part_id{0}, part_id{1}}, 2}).sound());
 }
 
 TEST_CASE(

@@ -22,7 +22,7 @@ struct network {
   std::vector<arc> arcs;
 
   /// The least capacity that leaves a set with the source and without the sink, by trying all sets.
-  std::int64_t least_cut(std::uint32_t source, std::uint32_t sink) const {
+  std::int64_t min_k_cut(std::uint32_t source, std::uint32_t sink) const {
     auto least = 2 * cleave::detail::unreachable_load;
     for (std::size_t set = 0; set < std::size_t{1} << nodes; ++set) {
       auto const has = [&](std::uint32_t n) { return (set >> n & 1) != 0; };
@@ -59,7 +59,7 @@ TEST_CASE("local_flow: the most that flows is the least that cuts, as trying all
   for (int i = 0; i < 1000; ++i) {
     auto const x = random_network(r);
     auto const flow = x.flow().most(0, 1, 100'000);
-    REQUIRE(flow == x.least_cut(0, 1));
+    REQUIRE(flow == x.min_k_cut(0, 1));
     connected += flow != 0;
   }
   CHECK(connected > 300);
@@ -100,7 +100,7 @@ TEST_CASE("local_flow: with few steps the flow is no more than any cut, and grow
   cleave::testing::rng r(2);
   for (int i = 0; i < 100; ++i) {
     auto const x = random_network(r);
-    auto const cut = x.least_cut(0, 1);
+    auto const cut = x.min_k_cut(0, 1);
     std::int64_t before = 0;
     for (std::size_t steps = 0; steps < 60; ++steps) {
       auto const flow = x.flow().most(0, 1, steps);
@@ -132,5 +132,5 @@ TEST_CASE("local_flow: what took the shortest way is sent back to let more throu
   network const x{
       8, {{0, 2, 1}, {2, 3, 1}, {3, 1, 1}, {0, 4, 1}, {4, 5, 1}, {5, 3, 1}, {2, 6, 1}, {6, 7, 1}, {7, 1, 1}}};
   CHECK(x.flow().most(0, 1, 1000) == 2);
-  CHECK(x.least_cut(0, 1) == 2);
+  CHECK(x.min_k_cut(0, 1) == 2);
 }

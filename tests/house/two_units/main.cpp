@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cleave/cleave.hpp"
 
-std::size_t size_of_a_transport();
+std::size_t size_of_a_dataflow();
 
-int main() { return size_of_a_transport() == sizeof(cleave::transport) ? 0 : 1; }
+int main() { return size_of_a_dataflow() == sizeof(cleave::transport) ? 0 : 1; }

@@ -85,12 +85,12 @@ class process_training {
  private:
   static program_options options() {
     program_options o;
-    o.stashes = {{.stash = 24, .weight_stash = 40}};
+    o.saved_activations = {{.saved = 24, .saved_for_weights = 40}};
     return o;
   }
   cleave::mpi::pipeline_options pipeline(testing::state_values const& state) const {
     cleave::mpi::pipeline_options o;
-    o.run.watch.limit = std::chrono::seconds(60);
+    o.run.watchdog.limit = std::chrono::seconds(60);
     o.run.ties =
         testing::ties_of(testing::host_engine(pipe_, wiring_, microbatches_, state), wiring_.moves.stages);
     o.run.bucket_bytes = 64;

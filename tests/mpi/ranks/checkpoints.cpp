@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cleave/checkpoint/checkpoint_ranks.hpp"
-#include "cleave/mpi/board.hpp"
+#include "cleave/mpi/rendezvous.hpp"
 #include "rank_case.hpp"
 
 namespace cleave::testing {
@@ -20,7 +20,7 @@ using namespace detail;
 /// Arguments: a folder, and after how many microseconds rank 2 is killed. All write one checkpoint after the
 /// other, whose tensors are full of the number of the step.
 int save_until_killed(cleave::mpi::environment& mpi, rank_arguments arguments) {
-  auto board = make_mpi_board(MPI_COMM_WORLD, {});
+  auto rendezvous = make_mpi_rendezvous(MPI_COMM_WORLD, {});
   std::vector<double> weights(2000);
   named_tensor const weight{{"layer" + std::to_string(index(mpi.rank()))},
                             {weights.data(), element_type::f64, {2000}}};
@@ -31,7 +31,7 @@ int save_until_killed(cleave::mpi::environment& mpi, rank_arguments arguments) {
     }).detach();
   for (std::uint64_t step = 1;; ++step) {
     weights.assign(weights.size(), static_cast<double>(step));
-    write_checkpoint(board, arguments[0], {.step = step, .notes = {}}, std::span(&weight, 1),
+    write_checkpoint(rendezvous, arguments[0], {.step = step, .notes = {}}, std::span(&weight, 1),
                      std::chrono::steady_clock::now() + std::chrono::seconds(20));
     if (mpi.rank() == rank_id{0}) say("acknowledged " + std::to_string(step));
   }

@@ -68,7 +68,7 @@ void train(cleave::mpi::environment const& mpi, schedule_family family, std::uin
   cleave::mpi::pipeline_options how;
   how.run.replicas = replicas;
   how.messages = o;
-  how.run.watch.limit = std::chrono::seconds(30);
+  how.run.watchdog.limit = std::chrono::seconds(30);
   cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
   run.run_step(c.values());
   check_step(run, c, p, 1, replicas);
@@ -160,7 +160,8 @@ int suffer(cleave::mpi::environment& mpi, rank_arguments arguments) {
   program_options const options;
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
   cleave::mpi::pipeline_options how;
-  how.run.watch = {.limit = std::chrono::milliseconds(1000), .leave_within = std::chrono::milliseconds(1000)};
+  how.run.watchdog = {.limit = std::chrono::milliseconds(1000),
+                      .leave_within = std::chrono::milliseconds(1000)};
   say("process " + std::to_string(::getpid()) + " begins");
   misfortune const what{mpi.rank() == rank_id{2} ? arguments[0] : "nothing", std::stoul(arguments[1]),
                         arguments.size() > 2 ? static_cast<std::uint32_t>(std::stoul(arguments[2])) : 0};

@@ -12,10 +12,10 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "support/brute_force.hpp"
-#include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -25,13 +25,13 @@ using cleave::cut_measure;
 using cleave::no_part;
 using cleave::part_id;
 using cleave::partition_acyclic;
-using cleave::testing::dense_builder;
 using cleave::testing::error_text;
 using cleave::testing::random_graph;
 using cleave::testing::small_graph;
+using cleave::testing::snapshot_builder;
 
 /// Keeps every promise that does not depend on the goal.
-void check_promises(cleave::dense const& g, std::uint32_t k, acyclic_options const& o,
+void check_promises(cleave::snapshot_arrays const& g, std::uint32_t k, acyclic_options const& o,
                     cleave::ordered_partition const& p) {
   REQUIRE(!cleave::detail::find_unassigned_node(g, p));
   REQUIRE(!cleave::detail::find_split_group(g, p));
@@ -44,8 +44,8 @@ void check_promises(cleave::dense const& g, std::uint32_t k, acyclic_options con
   for (auto const& set : o.limits.together)
     for (auto const n : set)
       if (!g.replicable[n] && !g.replicable[set.front()]) REQUIRE(p.of[n] == p.of[set.front()]);
-  for (std::size_t n = 0; n < o.limits.pinned.size(); ++n)
-    if (o.limits.pinned[n] != no_part && !g.replicable[n]) REQUIRE(p.of[n] == o.limits.pinned[n]);
+  for (std::size_t n = 0; n < o.limits.fixed.size(); ++n)
+    if (o.limits.fixed[n] != no_part && !g.replicable[n]) REQUIRE(p.of[n] == o.limits.fixed[n]);
   auto const bytes = cleave::part_memory(g, p, o.limits.node_memory);
   for (std::uint32_t s = 0; s < p.parts; ++s) {
     REQUIRE(p.device[s] < k);
@@ -57,7 +57,7 @@ void check_promises(cleave::dense const& g, std::uint32_t k, acyclic_options con
   REQUIRE(p.bound <= p.bottleneck);
 }
 
-acyclic_options random_options(cleave::testing::rng& r, cleave::dense const& g, std::uint32_t k) {
+acyclic_options random_options(cleave::testing::rng& r, cleave::snapshot_arrays const& g, std::uint32_t k) {
   acyclic_options o;
   if (r.one_in(3)) o.limits.empty = cleave::empty_parts::allowed;
   std::vector<double> speed, link;
@@ -77,14 +77,14 @@ acyclic_options random_options(cleave::testing::rng& r, cleave::dense const& g, 
     if (!set.empty()) o.limits.together.push_back(set);
   }
   if (r.one_in(4)) {
-    o.limits.pinned.assign(g.nodes(), no_part);
-    o.limits.pinned[r.below(g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(k))};
+    o.limits.fixed.assign(g.nodes(), no_part);
+    o.limits.fixed[r.below(g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(k))};
   }
   return o;
 }
 
 /// What units cost a cut, straight from the definition.
-double cut_of(cleave::dense const& g, std::vector<std::uint32_t> const& of, cut_measure counted) {
+double cut_of(cleave::snapshot_arrays const& g, std::vector<std::uint32_t> const& of, cut_measure counted) {
   double sum = 0;
   for (std::uint32_t v = 0; v < g.values(); ++v) {
     auto const producer = g.producer[v];
@@ -106,7 +106,7 @@ double cut_of(cleave::dense const& g, std::vector<std::uint32_t> const& of, cut_
 
 /// The least cut of all partitions into `k` parts in order, none empty, none heavier than `most`; infinite if
 /// there is none.
-double least_cut(cleave::dense const& g, std::uint32_t k, double most, cut_measure counted) {
+double min_k_cut(cleave::snapshot_arrays const& g, std::uint32_t k, double most, cut_measure counted) {
   auto const n = g.nodes();
   std::vector<std::uint32_t> of(n);
   double least = std::numeric_limits<double>::infinity();
@@ -178,7 +178,7 @@ TEST_CASE("acyclic: a cut is never below that of all partitions in order and bal
     std::vector<std::uint32_t> of;
     for (auto const part : p.of) of.push_back(index(part));
     REQUIRE(p.cut == cut_of(g, of, o.counted));
-    auto const best = least_cut(g, k, most, o.counted);
+    auto const best = min_k_cut(g, k, most, o.counted);
     if (p.balanced) {
       for (double const time : p.times) REQUIRE(time <= most);
       REQUIRE(p.cut >= best);
@@ -191,7 +191,7 @@ TEST_CASE("acyclic: a cut is never below that of all partitions in order and bal
 }
 
 TEST_CASE("acyclic: what cannot be balanced is cut as evenly as slices can, and says so") {
-  dense_builder b;
+  snapshot_builder b;
   std::uint32_t v = b.input();
   for (int i = 0; i < 5; ++i) v = b.node(i == 2 ? 100 : 1, {v}, 8);
   auto const p = partition_acyclic(b.build(), 3, {.goal = acyclic_goal::cut});
@@ -203,7 +203,7 @@ TEST_CASE("acyclic: what cannot be balanced is cut as evenly as slices can, and 
 }
 
 TEST_CASE("acyclic: a cut goes where a chain is thin") {
-  dense_builder b;
+  snapshot_builder b;
   std::uint32_t v = b.input();
   for (int i = 0; i < 100; ++i) v = b.node(1, {v}, i == 48 ? 1 : 10);
   CHECK(partition_acyclic(b.build(), 2, {.goal = acyclic_goal::cut}).cut == 1);
@@ -214,7 +214,7 @@ TEST_CASE("acyclic: a cut goes where a chain is thin") {
 
 TEST_CASE("acyclic: devices stand where they serve best") {
   // The first nodes hardly compute and send a lot: they belong on the host, which pays no transfers.
-  dense_builder b;
+  snapshot_builder b;
   auto x = b.input();
   auto const a = b.node(1, {x}, 50), c = b.node(1, {a}, 1), d = b.node(10, {c}, 1);
   b.node(10, {d}, 1);
@@ -239,7 +239,7 @@ TEST_CASE("acyclic: any order of devices is never worse than the one given") {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8)});
     auto const k = static_cast<std::uint32_t>(2 + r.below(3));
     auto o = random_options(r, g, k);
-    o.limits.pinned.clear();
+    o.limits.fixed.clear();
     double given = std::numeric_limits<double>::infinity();
     try {
       given = partition_acyclic(g, k, o).bottleneck;
@@ -314,8 +314,8 @@ TEST_CASE(
 }
 
 TEST_CASE("acyclic: no node, one node, more parts than nodes") {
-  CHECK(partition_acyclic(dense_builder().build(), 3).parts == 0);
-  dense_builder b;
+  CHECK(partition_acyclic(snapshot_builder().build(), 3).parts == 0);
+  snapshot_builder b;
   b.node(2);
   auto const one = b.build();
   for (auto const goal : {acyclic_goal::cut, acyclic_goal::bottleneck}) {
@@ -327,7 +327,7 @@ TEST_CASE("acyclic: no node, one node, more parts than nodes") {
 }
 
 TEST_CASE("acyclic: options that make no sense are named") {
-  dense_builder b;
+  snapshot_builder b;
   b.node(2);
   auto const g = b.build();
   auto const text = [&](acyclic_options const& o, std::uint32_t k = 2) {
@@ -340,9 +340,9 @@ TEST_CASE("acyclic: options that make no sense are named") {
   CHECK(has(text({.epsilon = -0.1}), "epsilon is -0.1"));
   CHECK(has(text({.epsilon = std::nan("")}), "epsilon is"));
   CHECK(has(text({.effort = -1}), "effort is -1"));
-  acyclic_options pinned{.devices = cleave::device_order::any};
-  pinned.limits.pinned = {part_id{0}};
-  CHECK(has(text(pinned), "devices may stand in any order"));
+  acyclic_options fixed{.devices = cleave::device_order::any};
+  fixed.limits.fixed = {part_id{0}};
+  CHECK(has(text(fixed), "devices may stand in any order"));
   acyclic_options small;
   small.limits.memory = 1;
   small.limits.node_memory = {2};

@@ -26,7 +26,7 @@ TEST_CASE("coarsen: clusters need each other in no cycle, keep to their part and
     std::vector<std::uint32_t> part = of;
     for (std::size_t l = 0; l < h.levels.size(); ++l, ++levels) {
       auto const& level = h.levels[l];
-      REQUIRE(cleave::detail::is_acyclic(level.needs));
+      REQUIRE(cleave::detail::is_acyclic(level.predecessors));
       REQUIRE(level.units() < h.cluster[l].size());
       auto const& weight = level.weight[0];
       REQUIRE(std::accumulate(weight.begin(), weight.end(), std::int64_t{}) == sum);

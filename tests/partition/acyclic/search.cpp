@@ -64,10 +64,10 @@ TEST_CASE("refine cut: a value is cut where a chain is thin, and for the worse f
   level.weight.emplace_back(n, 1);
   level.price.emplace_back();
   for (std::uint32_t u = 0; u < n; ++u) {
-    if (u > 0) level.needs.add(u - 1);
-    level.needs.close();
-    if (u + 1 < n) level.needed_by.add(u + 1);
-    level.needed_by.close();
+    if (u > 0) level.predecessors.add(u - 1);
+    level.predecessors.close();
+    if (u + 1 < n) level.successors.add(u + 1);
+    level.successors.close();
     if (u + 1 == n) break;
     level.touching.add(u);
     level.touching.add(u + 1);

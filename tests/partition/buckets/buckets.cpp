@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "support/archetype.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -39,7 +39,7 @@ counts random_counts(rng& random, std::size_t nodes) {
 }
 
 /// The walk as it is told, with a set of nodes that is searched anew each time.
-std::vector<bucket> told(dense const& s, counts const& c, bucket_options const& o) {
+std::vector<bucket> told(snapshot_arrays const& s, counts const& c, bucket_options const& o) {
   std::vector<bucket> buckets(1);
   auto const may_close = [&](bucket const& b) {
     std::set<std::size_t> const inside(b.nodes.begin(), b.nodes.end());
@@ -88,7 +88,7 @@ testing::random_shape shape_of(rng& random) {
           .tied = random.below(2) * 6};
 }
 
-dense with_outputs(rng& random, dense s) {
+snapshot_arrays with_outputs(rng& random, snapshot_arrays s) {
   for (std::size_t v = 0; v < s.values(); ++v)
     if (s.producer[v] != none<std::uint32_t> && random.one_in(5))
       s.outputs.push_back(static_cast<std::uint32_t>(v));
@@ -96,8 +96,8 @@ dense with_outputs(rng& random, dense s) {
 }
 
 /// A chain whose nodes each hold one parameter of these bytes; the caller gets the last value.
-dense chain(std::vector<std::size_t> const& bytes) {
-  testing::dense_builder b;
+snapshot_arrays chain(std::vector<std::size_t> const& bytes) {
+  testing::snapshot_builder b;
   auto v = b.input();
   for (auto const size : bytes) v = b.node(1, {v, b.state(size)});
   b.output(v);
@@ -179,14 +179,14 @@ TEST_CASE("buckets: a small cap is the tail's cap too, where none is given") {
 }
 
 TEST_CASE("buckets: an empty graph is one empty bucket") {
-  dense const s;
+  snapshot_arrays const s;
   auto const p = fill_buckets(s, state_counts(s));
   CHECK(p.parts == 1);
   CHECK(p.buckets == std::vector<bucket>(1));
 }
 
 TEST_CASE("buckets: state counts once, at the first node that reads it; shared memory no more than it has") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const weight = b.state(100), view = b.state(60), other = b.state(100), own = b.state(5);
   auto const x = b.node(1, {weight, view});
   auto const y = b.node(1, {x, other, own, weight});
@@ -203,7 +203,7 @@ TEST_CASE("buckets: state counts once, at the first node that reads it; shared m
 }
 
 TEST_CASE("buckets: views of one buffer count their own bytes until the buffer is spent") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const buffer = b.state(100), first = b.state(30), second = b.state(30);
   b.output(b.node(1, {b.node(1, {first, second}), buffer}));
   auto s = b.build();

@@ -16,9 +16,9 @@
 #include "cleave/partition/classic/chain_rules.hpp"
 #include "cleave/partition/model/chain_bounds.hpp"
 #include "cleave/partition/slices/balance.hpp"
-#include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -145,7 +145,7 @@ TEST_CASE("rules for chains: none is better than balance, and some are worse") {
   for (int i = 0; i < 200; ++i) {
     auto const weights = random_weights(r, 2 + r.below(12));
     auto const k = static_cast<std::uint32_t>(1 + r.below(weights.size()));
-    testing::dense_builder chain;
+    testing::snapshot_builder chain;
     for (std::uint32_t made = chain.input(); auto const weight : weights) made = chain.node(weight, {made});
     auto const best =
         balance(chain.build(), k, {.cost_per_byte = 0, .empty = empty_parts::allowed}).bottleneck;

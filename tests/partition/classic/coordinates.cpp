@@ -38,7 +38,7 @@ std::vector<std::int64_t> weights_of(partition const& p, std::vector<std::int64_
 
 TEST_CASE("bisect_coordinates: a square falls into its quarters") {
   auto const points = square(8);
-  auto const found = bisect_coordinates<2>(points, 4);
+  auto const found = partition_by_coordinates<2>(points, 4);
   for (std::size_t n = 0; n < 64; ++n)
     CHECK(index(found.of[n]) == (n % 8 >= 4 ? 2u : 0u) + (n / 8 >= 4 ? 1u : 0u));
 }
@@ -52,8 +52,8 @@ TEST_CASE("bisect_coordinates, cut_curve: parts have their shares up to a node, 
     for (auto& p : points)
       for (auto& x : p) x = r.one_in(3) ? 1 : r.unit();
     std::vector<std::int64_t> const ones(n, 1);
-    for (auto const& found : {bisect_coordinates<3>(points, k), cut_curve<3>(points, k),
-                              cut_curve<3>(points, k, space_curve::morton)}) {
+    for (auto const& found : {partition_by_coordinates<3>(points, k), partition_by_curve<3>(points, k),
+                              partition_by_curve<3>(points, k, space_curve::morton)}) {
       auto const weights = weights_of(found, ones);
       CHECK(std::ranges::min(weights) > 0);
       CHECK(std::ranges::max(weights) <= static_cast<std::int64_t>((n + k - 1) / k) + 1);
@@ -63,7 +63,7 @@ TEST_CASE("bisect_coordinates, cut_curve: parts have their shares up to a node, 
     std::int64_t total = 0;
     for (auto const w : some) total += w;
     auto const weights =
-        weights_of(cut_curve<3>(points, k, space_curve::hilbert, {.node_weight = some}), some);
+        weights_of(partition_by_curve<3>(points, k, space_curve::hilbert, {.node_weight = some}), some);
     if (k <= n / 4) CHECK(std::ranges::max(weights) <= total / k + 7);
   }
 }
@@ -99,32 +99,32 @@ TEST_CASE("bisect_coordinates, cut_curve: shares, points that coincide, far poin
   for (int i = 0; i < 40; ++i) line.push_back({static_cast<double>(i)});
   std::vector<std::int64_t> const ones(40, 1);
   point_options const o{.weights = {.share = {1, 2, 1}}};
-  CHECK(weights_of(bisect_coordinates<1>(line, 3, o), ones) == std::vector<std::int64_t>{10, 20, 10});
-  CHECK(weights_of(cut_curve<1>(line, 3, space_curve::hilbert, o), ones) ==
+  CHECK(weights_of(partition_by_coordinates<1>(line, 3, o), ones) == std::vector<std::int64_t>{10, 20, 10});
+  CHECK(weights_of(partition_by_curve<1>(line, 3, space_curve::hilbert, o), ones) ==
         std::vector<std::int64_t>{10, 20, 10});
   std::vector<point<2>> const same(9, {1, 1});
-  CHECK(weights_of(bisect_coordinates<2>(same, 3), ones) == std::vector<std::int64_t>{3, 3, 3});
-  CHECK(weights_of(cut_curve<2>(same, 3), ones) == std::vector<std::int64_t>{3, 3, 3});
+  CHECK(weights_of(partition_by_coordinates<2>(same, 3), ones) == std::vector<std::int64_t>{3, 3, 3});
+  CHECK(weights_of(partition_by_curve<2>(same, 3), ones) == std::vector<std::int64_t>{3, 3, 3});
   auto const huge = std::numeric_limits<double>::max();
   std::vector<point<2>> const far{{-huge, 0}, {huge, 0}, {0, huge}};
-  CHECK(weights_of(cut_curve<2>(far, 3), ones) == std::vector<std::int64_t>{1, 1, 1});
-  CHECK(weights_of(bisect_coordinates<2>(far, 3), ones) == std::vector<std::int64_t>{1, 1, 1});
-  CHECK(cut_curve<2>({}, 2).of.empty());
-  CHECK(bisect_coordinates<2>({}, 2) == partition{{}, 2});
-  CHECK(bisect_coordinates<2>(same, 12).parts == 12);
+  CHECK(weights_of(partition_by_curve<2>(far, 3), ones) == std::vector<std::int64_t>{1, 1, 1});
+  CHECK(weights_of(partition_by_coordinates<2>(far, 3), ones) == std::vector<std::int64_t>{1, 1, 1});
+  CHECK(partition_by_curve<2>({}, 2).of.empty());
+  CHECK(partition_by_coordinates<2>({}, 2) == partition{{}, 2});
+  CHECK(partition_by_coordinates<2>(same, 12).parts == 12);
 }
 
 TEST_CASE("bisect_coordinates, cut_curve: bad input is named") {
   auto const none = std::numeric_limits<double>::quiet_NaN();
   std::vector<point<2>> const points{{0, 0}, {1, none}};
   CHECK(find_point_fault<2>(points) == point_fault{1});
-  CHECK_THROWS_AS(bisect_coordinates<2>(points, 2), point_error);
-  CHECK_THROWS_AS(cut_curve<2>(points, 2), point_error);
+  CHECK_THROWS_AS(partition_by_coordinates<2>(points, 2), point_error);
+  CHECK_THROWS_AS(partition_by_curve<2>(points, 2), point_error);
   auto const good = square(2);
-  CHECK_THROWS_AS(cut_curve<2>(good, 0), error);
+  CHECK_THROWS_AS(partition_by_curve<2>(good, 0), error);
   std::vector<std::int64_t> const few{1, 2}, negative{1, 2, -1, 1}, large(4, std::int64_t{1} << 62);
   for (auto const& weights : {few, negative, large}) {
-    CHECK_THROWS_AS(bisect_coordinates<2>(good, 2, {.node_weight = weights}), error);
-    CHECK_THROWS_AS(cut_curve<2>(good, 2, space_curve::hilbert, {.node_weight = weights}), error);
+    CHECK_THROWS_AS(partition_by_coordinates<2>(good, 2, {.node_weight = weights}), error);
+    CHECK_THROWS_AS(partition_by_curve<2>(good, 2, space_curve::hilbert, {.node_weight = weights}), error);
   }
 }

@@ -23,7 +23,7 @@ TEST_CASE("grow_parts: no part is empty and none but the last too heavy, whateve
     auto const g = testing::random_adjacency(r, n, r.below(3 * n), 3);
     auto const k = static_cast<std::uint32_t>(1 + r.below(n));
     auto const rule = r.one_in(2) ? growing_rule::greedy : growing_rule::breadth_first;
-    auto const found = grow_parts(g.view(), k, {.rule = rule, .seed = r.next()});
+    auto const found = partition_by_growing(g.view(), k, {.rule = rule, .seed = r.next()});
     auto const weights = testing::plain_weights(g, found);
     std::int64_t total = 0;
     for (auto const w : weights) total += w;
@@ -42,7 +42,7 @@ TEST_CASE("grow_parts: of equal nodes each part gets its share") {
     auto const n = 1 + r.below(60);
     auto g = testing::random_adjacency(r, n, 2 * n, 1);
     auto const k = static_cast<std::uint32_t>(1 + r.below(n));
-    CHECK(std::ranges::max(testing::plain_weights(g, grow_parts(g.view(), k))) ==
+    CHECK(std::ranges::max(testing::plain_weights(g, partition_by_growing(g.view(), k))) ==
           static_cast<std::int64_t>((n + k - 1) / k));
   }
 }
@@ -50,24 +50,25 @@ TEST_CASE("grow_parts: of equal nodes each part gets its share") {
 TEST_CASE("grow_parts: a path is cut once for each part, and cliques not at all") {
   auto const path = testing::grid_adjacency(100, 1);
   for (std::uint32_t const k : {1u, 2u, 7u}) {
-    CHECK(grow_parts(path.view(), k).cut == k - 1);
-    CHECK(grow_parts(path.view(), k, {.rule = growing_rule::breadth_first}).cut == k - 1);
+    CHECK(partition_by_growing(path.view(), k).cut == k - 1);
+    CHECK(partition_by_growing(path.view(), k, {.rule = growing_rule::breadth_first}).cut == k - 1);
   }
-  CHECK(grow_parts(testing::clique_ring(4, 8).view(), 4).cut == 4);
-  CHECK(grow_parts(path.view(), 2, {.weights = {.share = {3, 1}}}).part_weights ==
+  CHECK(partition_by_growing(testing::clique_ring(4, 8).view(), 4).cut == 4);
+  CHECK(partition_by_growing(path.view(), 2, {.weights = {.share = {3, 1}}}).part_weights ==
         std::vector<double>{75, 25});
 }
 
 TEST_CASE("grow_parts: equal for a seed, and odd sizes have an answer") {
   testing::rng r(33);
   auto const g = testing::random_adjacency(r, 50, 120, 4);
-  CHECK(grow_parts(g.view(), 5, {.seed = 9}).of == grow_parts(g.view(), 5, {.seed = 9}).of);
-  auto const few = grow_parts(testing::grid_adjacency(3, 1).view(), 8);
+  CHECK(partition_by_growing(g.view(), 5, {.seed = 9}).of ==
+        partition_by_growing(g.view(), 5, {.seed = 9}).of);
+  auto const few = partition_by_growing(testing::grid_adjacency(3, 1).view(), 8);
   CHECK(std::ranges::count(few.part_weights, 0.0) == 5);
   CHECK(std::ranges::max(few.part_weights) == 1);
-  CHECK(grow_parts(adjacency_view<int>{}, 3).part_weights == std::vector<double>{0, 0, 0});
-  CHECK_THROWS_AS(grow_parts(g.view(), 0), error);
+  CHECK(partition_by_growing(adjacency_view<int>{}, 3).part_weights == std::vector<double>{0, 0, 0});
+  CHECK_THROWS_AS(partition_by_growing(g.view(), 0), error);
   auto weightless = g;
   std::ranges::fill(weightless.node_weight, 0);
-  CHECK(grow_parts(weightless.view(), 4).of.size() == 50);
+  CHECK(partition_by_growing(weightless.view(), 4).of.size() == 50);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/exact/backbone.hpp"
+#include "cleave/partition/exact/dominator_chain.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,8 +21,8 @@ using task = cleave::detail::exact_task<index_type>;
 /// Asks what all parts between any two places pay, then tries every way to put parts one after the other.
 std::int64_t bound_by_all_parts(task const& t, std::int64_t below, std::size_t places) {
   auto const& weight = t.costs.weight[t.costs.fastest];
-  auto const b = cleave::detail::backbone_of<index_type>(t.edges, weight, t.order, places);
-  cleave::detail::backbone_cuts<index_type> cuts(t.costs, weight, b);
+  auto const b = cleave::detail::dominator_chain_of<index_type>(t.edges, weight, t.order, places);
+  cleave::detail::dominator_chain_cuts<index_type> cuts(t.costs, weight, b);
   auto const end = static_cast<std::size_t>(b.size) + 3;
   std::vector<std::vector<std::int64_t>> load(end, std::vector<std::int64_t>(end)), transfers = load;
   for (std::size_t i = 0; i < end; ++i)
@@ -71,8 +71,8 @@ TEST_CASE("backbone_bound: the same as if all parts were asked what they pay") {
     for (std::size_t const places : {2u, 5u, 100u}) {
       auto const expected = bound_by_all_parts(t, below, places);
       auto const found = [&](std::int64_t low, std::size_t most_steps) {
-        return cleave::detail::backbone_bound<index_type>(t.edges, t.costs, t.order, low, below,
-                                                          {.places = places, .most_steps = most_steps})
+        return cleave::detail::dominator_chain_bound<index_type>(t.edges, t.costs, t.order, low, below,
+                                                                 {.places = places, .most_steps = most_steps})
             .bound;
       };
       CHECK(found(0, 1'000'000'000) == expected);

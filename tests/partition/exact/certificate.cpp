@@ -12,24 +12,24 @@
 
 #include "cleave/partition/slices/balance.hpp"
 #include "support/brute_force.hpp"
-#include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
 using cleave::balance_options;
 using cleave::bound_proof;
 using cleave::certify;
-using cleave::testing::dense_builder;
 using cleave::testing::error_text;
 using cleave::testing::rng;
 using cleave::testing::small_graph;
+using cleave::testing::snapshot_builder;
 
 /// Blocks of a wide value that several nodes read, and a narrow one between blocks.
-cleave::dense blocks(int count, std::size_t wide) {
-  dense_builder b;
+cleave::snapshot_arrays blocks(int count, std::size_t wide) {
+  snapshot_builder b;
   std::vector<std::uint32_t> last;
   for (int i = 0; i < count; ++i) {
     auto const opened = b.node(1, last, wide);
@@ -43,7 +43,7 @@ cleave::dense blocks(int count, std::size_t wide) {
 
 TEST_CASE("certificate: no bound is above the best of all parts of small graphs") {
   rng r(1);
-  std::size_t met = 0, by_backbone = 0;
+  std::size_t met = 0, by_dominator_chain = 0;
   for (int i = 0; i < 1500; ++i) {
     CAPTURE(i);
     auto const g = cleave::testing::random_graph(r, {.nodes = 1 + r.below(9),
@@ -77,10 +77,10 @@ TEST_CASE("certificate: no bound is above the best of all parts of small graphs"
     REQUIRE(told.bound <= best * (1 + 1e-9));
     REQUIRE(told.gap(best) >= -1e-9);
     met += best < small_graph::impossible && told.bound >= best * (1 - 1e-9);
-    by_backbone += told.by == bound_proof::backbone;
+    by_dominator_chain += told.by == bound_proof::dominator_chain;
   }
   REQUIRE(met > 500);
-  REQUIRE(by_backbone > 20);
+  REQUIRE(by_dominator_chain > 20);
 }
 
 TEST_CASE("certificate: knows that wide values are not cut, and is then the bottleneck itself") {
@@ -90,7 +90,7 @@ TEST_CASE("certificate: knows that wide values are not cut, and is then the bott
   REQUIRE(p.bound == 30);
   auto const c = certify(g, 3, {}, p.bottleneck);
   REQUIRE(c.bound > p.bound);
-  REQUIRE(c.by == bound_proof::backbone);
+  REQUIRE(c.by == bound_proof::dominator_chain);
   auto const four = cleave::balance(g, 4);  // the blocks are not to be spread evenly over four parts
   REQUIRE(four.bottleneck == 31);
   REQUIRE(four.bound < 0.75 * four.bottleneck);
@@ -98,7 +98,7 @@ TEST_CASE("certificate: knows that wide values are not cut, and is then the bott
 }
 
 TEST_CASE("certificate: a graph without nodes has the bound 0, and a gap says how far a result may be off") {
-  REQUIRE(certify(cleave::dense{}, 2).bound == 0);
+  REQUIRE(certify(cleave::snapshot_arrays{}, 2).bound == 0);
   cleave::certificate const c{10, bound_proof::even_share};
   REQUIRE(c.gap(12) == doctest::Approx(0.2));
   REQUIRE(c.gap(10) == 0);
@@ -106,7 +106,7 @@ TEST_CASE("certificate: a graph without nodes has the bound 0, and a gap says ho
 }
 
 TEST_CASE("certificate: weights that make no sense are refused") {
-  dense_builder b;
+  snapshot_builder b;
   b.node(-1, {}, 1);
   REQUIRE(error_text([&] { certify(b.build(), 2); }) ==
           "certify: the weight of node #0 is -1.000000: weights are finite, not negative");

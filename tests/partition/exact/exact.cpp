@@ -13,27 +13,27 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "support/brute_force.hpp"
-#include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
-using cleave::balance_exactly;
 using cleave::balance_options;
 using cleave::exact_balance_options;
 using cleave::no_part;
 using cleave::part_id;
-using cleave::testing::dense_builder;
+using cleave::partition_exact;
 using cleave::testing::error_text;
 using cleave::testing::rng;
 using cleave::testing::small_graph;
+using cleave::testing::snapshot_builder;
 
 constexpr double impossible = small_graph::impossible;
 
 /// What an exact partition says of itself is so.
-void check_consistent(cleave::dense const& g, std::uint32_t k, exact_balance_options const& o,
+void check_consistent(cleave::snapshot_arrays const& g, std::uint32_t k, exact_balance_options const& o,
                       cleave::exact_partition const& p) {
   REQUIRE(!cleave::detail::find_unassigned_node(g, p));
   REQUIRE(!cleave::detail::find_split_group(g, p));
@@ -61,7 +61,7 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, exact_balance_opt
 
 /// The least largest load over all assignments of nodes to the stages of pipelines whose stages are devices
 /// in any order, spare ones among them.
-double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_balance_options const& o) {
+double best_of_orders(cleave::snapshot_arrays const& g, std::uint32_t k, exact_balance_options const& o) {
   auto const& b = o.balance;
   auto const units = cleave::detail::units_of(g, {.together = b.together, .backward = b.backward});
   auto const devices = k + o.spare.size();
@@ -73,7 +73,7 @@ double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_balance_opt
     bool ascending = true;
     for (std::uint32_t u = 0; u < units.size(); ++u) {
       for (auto const n : units.members[u]) p.of[n] = part_id{static_cast<std::uint32_t>(stage_of[u])};
-      for (auto const need : units.needs[u]) ascending = ascending && stage_of[need] <= stage_of[u];
+      for (auto const need : units.predecessors[u]) ascending = ascending && stage_of[need] <= stage_of[u];
     }
     if (ascending) {
       auto const weights = cleave::part_weights(g, p);
@@ -109,7 +109,7 @@ double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_balance_opt
 }
 
 struct question {
-  cleave::dense g;
+  cleave::snapshot_arrays g;
   std::uint32_t k;
   exact_balance_options o;
 };
@@ -136,16 +136,16 @@ question random_question(rng& r, std::size_t nodes) {
   return q;
 }
 
-cleave::dense chain(std::vector<double> const& weights, std::size_t bytes) {
-  dense_builder b;
+cleave::snapshot_arrays chain(std::vector<double> const& weights, std::size_t bytes) {
+  snapshot_builder b;
   std::vector<std::uint32_t> last;
   for (double const w : weights) last = {b.node(w, last, bytes)};
   return b.build();
 }
 
 /// Two chains side by side: slices of the order in which they are given must cut both.
-cleave::dense two_chains() {
-  dense_builder b;
+cleave::snapshot_arrays two_chains() {
+  snapshot_builder b;
   std::vector<std::uint32_t> left, right;
   for (int i = 0; i < 4; ++i) {
     left = {b.node(1, left, 10)};
@@ -175,14 +175,14 @@ TEST_CASE(
       for (std::size_t n = 0; n < q.g.nodes(); ++n) b.node_memory.push_back(r.below(6));
     }
     if (r.one_in(4)) {
-      b.pinned.assign(q.g.nodes(), no_part);
-      b.pinned[r.below(q.g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(q.k))};
+      b.fixed.assign(q.g.nodes(), no_part);
+      b.fixed[r.below(q.g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(q.k))};
     }
     auto const units = cleave::detail::units_of(q.g, {.together = b.together, .backward = b.backward}).size();
     auto const stages = b.empty == cleave::empty_parts::allowed ? q.k : std::min<std::size_t>(q.k, units);
     double const best = small_graph(q.g, b).best_ascending(stages);
     try {
-      auto const p = balance_exactly(q.g, q.k, q.o);
+      auto const p = partition_exact(q.g, q.k, q.o);
       check_consistent(q.g, q.k, q.o, p);
       REQUIRE(p.proved);
       if (units > 0) REQUIRE(p.bottleneck == doctest::Approx(best).epsilon(1e-9));
@@ -217,7 +217,7 @@ TEST_CASE("exact: devices in any order, and spare ones, are used as well as they
     if (cleave::detail::units_of(q.g, {.together = b.together, .backward = b.backward}).size() == 0) continue;
     double const best = best_of_orders(q.g, q.k, q.o);
     try {
-      auto const p = balance_exactly(q.g, q.k, q.o);
+      auto const p = partition_exact(q.g, q.k, q.o);
       if (q.o.spare.empty()) check_consistent(q.g, q.k, q.o, p);
       REQUIRE(p.proved);
       CAPTURE(q.k);
@@ -257,7 +257,7 @@ TEST_CASE("exact: a search that is cut short says so, and its bound still holds"
                                       q.k, cleave::detail::units_of(q.g, {.together = q.o.balance.together,
                                                                           .backward = q.o.balance.backward})
                                                .size()));
-    auto const p = balance_exactly(q.g, q.k, q.o);
+    auto const p = partition_exact(q.g, q.k, q.o);
     check_consistent(q.g, q.k, q.o, p);
     if (best == impossible) continue;
     REQUIRE(p.bound <= best * (1 + 1e-9));
@@ -286,12 +286,12 @@ TEST_CASE(
     auto const units = cleave::detail::units_of(q.g, {.together = b.together, .backward = b.backward}).size();
     auto const stages = b.empty == cleave::empty_parts::allowed ? q.k : std::min<std::size_t>(q.k, units);
     if (r.one_in(4)) {
-      b.pinned.assign(q.g.nodes(), no_part);
-      if (stages > 0) b.pinned[r.below(q.g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(stages))};
+      b.fixed.assign(q.g.nodes(), no_part);
+      if (stages > 0) b.fixed[r.below(q.g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(stages))};
     }
     double const best = small_graph(q.g, b).best_ascending(stages);
     try {
-      auto const p = balance_exactly(q.g, q.k, q.o);
+      auto const p = partition_exact(q.g, q.k, q.o);
       check_consistent(q.g, q.k, q.o, p);
       REQUIRE(p.proved);
       if (units > 0) REQUIRE(p.bottleneck == doctest::Approx(best).epsilon(1e-9));
@@ -309,9 +309,9 @@ TEST_CASE("exact: a mirrored order leaves less to choose from") {
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
     auto q = random_question(r, 8);
-    auto const free = balance_exactly(q.g, q.k, q.o);
-    q.o.loose = cleave::loose_nodes::mirrored;
-    auto const mirrored = balance_exactly(q.g, q.k, q.o);
+    auto const free = partition_exact(q.g, q.k, q.o);
+    q.o.loose = cleave::unrestricted_nodes::mirrored;
+    auto const mirrored = partition_exact(q.g, q.k, q.o);
     REQUIRE(free.proved);
     REQUIRE(free.bottleneck <= mirrored.bottleneck * (1 + 1e-9));
     if (q.o.balance.backward.empty()) REQUIRE(free.bottleneck == mirrored.bottleneck);
@@ -323,29 +323,29 @@ TEST_CASE("exact: is better than slices of a bad order, and says what the bound 
   exact_balance_options o{.balance = {.orders = {cleave::unit_order::given}, .random_orders = 0}};
   auto const slices = cleave::balance(g, 2, o.balance);
   REQUIRE(slices.bottleneck == 17);
-  auto const p = balance_exactly(g, 2, o);
+  auto const p = partition_exact(g, 2, o);
   REQUIRE(p.bottleneck == 4);
   REQUIRE(p.proved);
   REQUIRE(p.bound_by == cleave::bound_proof::ideals);
   REQUIRE(p.device == std::vector<std::uint32_t>{0, 1});
-  auto const even = balance_exactly(chain({1, 1, 1, 1}, 0), 2);
+  auto const even = partition_exact(chain({1, 1, 1, 1}, 0), 2);
   REQUIRE(even.proved);
   REQUIRE(even.bound_by == cleave::bound_proof::even_share);
   REQUIRE(even.ideals == 0);
 }
 
 TEST_CASE("exact: graphs without nodes, or with replicable ones alone, need no search") {
-  REQUIRE(balance_exactly(cleave::dense{}, 3).proved);
-  dense_builder b;
+  REQUIRE(partition_exact(cleave::snapshot_arrays{}, 3).proved);
+  snapshot_builder b;
   b.node(1, {}, 1);
   b.replicable();
-  auto const p = balance_exactly(b.build(), 2);
+  auto const p = partition_exact(b.build(), 2);
   REQUIRE(p.proved);
   REQUIRE(p.parts == 1);
 }
 
 TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or says that there are none") {
-  dense_builder b;  // two sources of one byte more than half a part each, among small ones
+  snapshot_builder b;  // two sources of one byte more than half a part each, among small ones
   auto const x = b.node(1, {}, 1), y = b.node(1, {}, 1);
   b.node(1, {x}, 1);
   b.node(1, {y}, 1);
@@ -355,26 +355,26 @@ TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or sa
                                       .orders = {cleave::unit_order::given},
                                       .random_orders = 0}};
   REQUIRE_THROWS_AS(cleave::balance(g, 2, o.balance), cleave::infeasible_error);
-  auto const p = balance_exactly(g, 2, o);
+  auto const p = partition_exact(g, 2, o);
   REQUIRE(p.proved);
   REQUIRE(p.of[0] == p.of[2]);
   o.balance.memory = 5;
   REQUIRE(error_text([&] {
-            balance_exactly(g, 2, o);
+            partition_exact(g, 2, o);
           }).starts_with("no parts meet the limits, whatever the order: "));
   o.balance.memory = 6;
   o.most_ideals = 1;
   o.most_steps = 9;
-  REQUIRE(error_text([&] { balance_exactly(g, 2, o); }).find("of other parts nothing is known") !=
+  REQUIRE(error_text([&] { partition_exact(g, 2, o); }).find("of other parts nothing is known") !=
           std::string::npos);
 }
 
 TEST_CASE("exact: options that make no sense are refused") {
   auto const g = chain({1, 2, 3}, 1);
   auto const text = [&](exact_balance_options const& o) {
-    return error_text([&] { balance_exactly(g, 2, o); });
+    return error_text([&] { partition_exact(g, 2, o); });
   };
-  REQUIRE(error_text([&] { balance_exactly(g, 0); }) ==
+  REQUIRE(error_text([&] { partition_exact(g, 0); }) ==
           "balance_exactly: 0 parts are asked for: at least one is needed");
   REQUIRE(text({.balance = {.link = {1, 0}}}) ==
           "balance_exactly: the links of parts 0 and 1 differ, and the search takes one for all: name a host "
@@ -390,10 +390,10 @@ TEST_CASE("exact: options that make no sense are refused") {
   double const huge = std::numeric_limits<double>::max();
   REQUIRE(text({.spare = {{{huge, huge, huge}}}, .devices = any}) ==
           "the weights on a spare device summed up to node #1 are no finite number");
-  REQUIRE(text({.balance = {.pinned = {part_id{0}, no_part, no_part}}, .devices = any}) ==
+  REQUIRE(text({.balance = {.fixed = {part_id{0}, no_part, no_part}}, .devices = any}) ==
           "balance_exactly: node #0 is pinned to part 0, but devices may be in any order: number them");
-  REQUIRE(
-      text({.balance = {.pinned = {part_id{0}, no_part, no_part}}, .loose = cleave::loose_nodes::mirrored}) ==
-      "balance_exactly: node #0 is pinned to part 0, but loose nodes are mirrored: let them be anywhere");
+  REQUIRE(text({.balance = {.fixed = {part_id{0}, no_part, no_part}},
+                .loose = cleave::unrestricted_nodes::mirrored}) ==
+          "balance_exactly: node #0 is pinned to part 0, but loose nodes are mirrored: let them be anywhere");
   REQUIRE(text({.seconds = -1}) == "balance_exactly: seconds is -1.000000: it must not be negative");
 }

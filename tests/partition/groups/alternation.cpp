@@ -11,9 +11,9 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "support/archetype.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -31,7 +31,7 @@ numbers parts_of(partition const& p) {
 
 /// A chain whose nodes the accelerator supports where `sides` has an A.
 alternating_partition cut_chain(std::string const& sides, alternation_options const& o = {}) {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto v = b.input();
   std::vector<char> supported;
   for (char const side : sides) {
@@ -43,16 +43,16 @@ alternating_partition cut_chain(std::string const& sides, alternation_options co
 }
 
 /// The reference's way: lists of what is ready, all of one side taken, then all of the other.
-numbers cut_by_ready_lists(dense const& s, std::vector<char> const& supported) {
-  std::vector<std::vector<std::size_t>> needs(s.nodes());
-  each_need(s, [&](std::size_t m, std::size_t n) { needs[n].push_back(m); });
+numbers cut_by_ready_lists(snapshot_arrays const& s, std::vector<char> const& supported) {
+  std::vector<std::vector<std::size_t>> predecessors(s.nodes());
+  each_dependency(s, [&](std::size_t m, std::size_t n) { predecessors[n].push_back(m); });
   numbers part(s.nodes(), none<std::uint32_t>);
   auto const ready = [&](std::size_t n) {
     return part[n] == none<std::uint32_t> &&
-           std::ranges::all_of(needs[n], [&](auto m) { return part[m] != none<std::uint32_t>; });
+           std::ranges::all_of(predecessors[n], [&](auto m) { return part[m] != none<std::uint32_t>; });
   };
   bool host = false;
-  for (std::size_t n = 0; n < s.nodes(); ++n) host |= !supported[n] && needs[n].empty();
+  for (std::size_t n = 0; n < s.nodes(); ++n) host |= !supported[n] && predecessors[n].empty();
   std::size_t left = s.nodes();
   for (std::uint32_t turn = 0; left > 0; ++turn, host = !host)
     for (bool taken = true; taken;) {
@@ -81,12 +81,12 @@ TEST_CASE("alternation: the reference's examples") {
   CHECK(parts_of(three) == numbers{0, 0, 0, 0, 0, 0});
   CHECK(three.label == labels{"host 0"});
 
-  testing::dense_builder b;  // sin(a), cos(a), their sum on the host
+  testing::snapshot_builder b;  // sin(a), cos(a), their sum on the host
   auto const in = b.input();
   b.output(b.node(1, {b.node(1, {in}), b.node(1, {in})}));
   CHECK(parts_of(alternation(b.build(), {1, 1, 0})) == numbers{0, 0, 1});
 
-  testing::dense_builder fork;  // a, its users c on the host and b, then d
+  testing::snapshot_builder fork;  // a, its users c on the host and b, then d
   auto const a = fork.node(1, {fork.input()});
   auto const c = fork.node(1, {a}), other = fork.node(1, {a});
   fork.output(fork.node(1, {c, other}));
@@ -135,7 +135,7 @@ TEST_CASE(
 }
 
 TEST_CASE("alternation: a node without operands starts like any other, on either side") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const ones = b.node(1);  // on the host
   b.output(b.node(1, {ones}));
   CHECK(parts_of(alternation(b.build(), {0, 1})) == numbers{0, 1});
@@ -143,7 +143,7 @@ TEST_CASE("alternation: a node without operands starts like any other, on either
 }
 
 TEST_CASE("alternation: what must be together is on the host unless all of it is supported") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()});
   b.output(b.node(1, {b.node(1, {first})}));
   auto const s = b.build();
@@ -164,7 +164,7 @@ TEST_CASE("alternation: more parts than allowed are an error that says how many;
 }
 
 TEST_CASE("alternation: an empty graph has no part; a user's graph needs only the first rung") {
-  CHECK(alternation(testing::dense_builder().build(), {}).parts == 0);
+  CHECK(alternation(testing::snapshot_builder().build(), {}).parts == 0);
   archetype::graph const g;
   auto const p = alternation(g, [](archetype::node) { return true; });
   CHECK(p.parts == 1);

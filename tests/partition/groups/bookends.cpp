@@ -8,9 +8,9 @@
 
 #include "cleave/partition/groups/capability.hpp"
 #include "cleave/partition/model/validity.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -20,8 +20,8 @@ using nodes = std::vector<std::size_t>;
 namespace {
 
 /// view, permute, add, permute, add, permute, permute in a chain.
-dense chain_with_views() {
-  testing::dense_builder b;
+snapshot_arrays chain_with_views() {
+  testing::snapshot_builder b;
   auto v = b.input();
   for (int i = 0; i < 7; ++i) v = b.node(1, {v});
   b.output(v);
@@ -30,7 +30,8 @@ dense chain_with_views() {
 std::vector<char> const views{1, 1, 0, 1, 0, 1, 1};
 
 /// Whether node `n` goes, by a search along its group for work before it, then for work behind it.
-bool is_bookend(dense const& s, nodes const& group, std::vector<char> const& trivial, std::size_t n) {
+bool is_trivial_end(snapshot_arrays const& s, nodes const& group, std::vector<char> const& trivial,
+                    std::size_t n) {
   if (!trivial[n]) return false;
   bool found[2] = {};
   for (int const side : {0, 1}) {
@@ -52,14 +53,14 @@ bool is_bookend(dense const& s, nodes const& group, std::vector<char> const& tri
 
 TEST_CASE("bookends: views at both ends go, those between work stay") {
   auto const s = chain_with_views();
-  auto const trimmed = without_bookends<std::uint32_t>(s, {{4, {0, 1, 2, 3, 4, 5, 6}}}, views);
+  auto const trimmed = trim_trivial_ends<std::uint32_t>(s, {{4, {0, 1, 2, 3, 4, 5, 6}}}, views);
   CHECK(trimmed == std::vector<fusion_group>{{4, {2, 3, 4}}});
 }
 
 TEST_CASE(
     "bookends: a group of nothing but views is left empty, what is in another group is no work of this one") {
   auto const s = chain_with_views();
-  auto const trimmed = without_bookends<std::uint32_t>(s, {{0, {0, 1}}, {1, {2}}, {2, {3}}}, views);
+  auto const trimmed = trim_trivial_ends<std::uint32_t>(s, {{0, {0, 1}}, {1, {2}}, {2, {3}}}, views);
   CHECK(trimmed == std::vector<fusion_group>{{0, {}}, {1, {2}}, {2, {}}});
 }
 
@@ -71,11 +72,11 @@ TEST_CASE("bookends: exactly what sees no work on one side goes, and no cycle cl
     for (auto& x : supported) x = !random.one_in(4);
     for (auto& x : trivial) x = random.one_in(2);
     auto const groups = capability_groups(s, supported);
-    auto const trimmed = without_bookends<std::uint32_t>(s, groups, trivial);
+    auto const trimmed = trim_trivial_ends<std::uint32_t>(s, groups, trivial);
     CHECK(!find_cycle_between_parts(s, partition_of(trimmed, s.nodes())));
     for (std::size_t i = 0; i < groups.size(); ++i)
       for (auto const n : groups[i].nodes)
         CHECK((std::ranges::find(trimmed[i].nodes, n) == trimmed[i].nodes.end()) ==
-              is_bookend(s, groups[i].nodes, trivial, n));
+              is_trivial_end(s, groups[i].nodes, trivial, n));
   }
 }

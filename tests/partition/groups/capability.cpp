@@ -15,9 +15,9 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "support/archetype.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -33,7 +33,7 @@ std::vector<nodes> nodes_of(groups const& list) {
   return all;
 }
 
-bool is_legal(dense const& s, groups const& list) {
+bool is_legal(snapshot_arrays const& s, groups const& list) {
   return !find_cycle_between_parts(s, partition_of(list, s.nodes()));
 }
 
@@ -44,7 +44,7 @@ std::vector<char> random_support(testing::rng& random, std::size_t count) {
   return supported;
 }
 
-dense random_dag(testing::rng& random, std::size_t most) {
+snapshot_arrays random_dag(testing::rng& random, std::size_t most) {
   std::size_t const count = 1 + random.below(most);
   return testing::random_graph(random, {.nodes = count,
                                         .most_operands = 1 + random.below(4),
@@ -68,17 +68,17 @@ groups merged(groups list, std::size_t a, std::size_t b) {
   return list;
 }
 
-bool has_value_between(dense const& s, fusion_group const& a, fusion_group const& b) {
+bool has_value_between(snapshot_arrays const& s, fusion_group const& a, fusion_group const& b) {
   std::set<std::size_t> const in_a(a.nodes.begin(), a.nodes.end()), in_b(b.nodes.begin(), b.nodes.end());
   bool found = false;
-  each_need(s, [&](std::size_t m, std::size_t n) {
+  each_dependency(s, [&](std::size_t m, std::size_t n) {
     found |= (in_a.contains(m) && in_b.contains(n)) || (in_b.contains(m) && in_a.contains(n));
   });
   return found;
 }
 
 /// The fewest groups over all ways to put the supported nodes into sets.
-std::size_t fewest_by_search(dense const& s, std::vector<char> const& supported) {
+std::size_t fewest_by_search(snapshot_arrays const& s, std::vector<char> const& supported) {
   nodes list;
   for (std::size_t n = 0; n < s.nodes(); ++n)
     if (supported[n]) list.push_back(n);
@@ -99,8 +99,8 @@ std::size_t fewest_by_search(dense const& s, std::vector<char> const& supported)
 }
 
 /// a -> relu -> b, c beside them: nodes 0 to 3, all but 1 supported.
-dense parted_chain() {
-  testing::dense_builder b;
+snapshot_arrays parted_chain() {
+  testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()});
   auto const relu = b.node(1, {a});
   b.output(b.node(1, {relu}));
@@ -195,7 +195,7 @@ TEST_CASE("capability: sizes of many nodes do not overflow") {
 
 TEST_CASE("capability: a veto drops a group, and what it stood between is merged") {
   // x -> a -> u -> b -> w -> c and a -> v -> c, with a, b, c supported: b needs a, c needs b.
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()});
   auto const middle = b.node(1, {b.node(1, {a})});
   auto const beside = b.node(1, {b.input()});       // 3
@@ -265,7 +265,7 @@ TEST_CASE("capability: what must be together is in one group or in none") {
 }
 
 TEST_CASE("capability: what takes a tuple apart goes where the tuple is made, supported or not") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()});  // 0, not supported
   auto const item = b.node(1, {first});       // 1, a projection of it
   auto const second = b.node(1, {item});      // 2, supported
@@ -350,7 +350,7 @@ TEST_CASE(
 }
 
 TEST_CASE("capability: wide indices give the same") {
-  testing::basic_dense_builder<std::uint64_t> b;
+  testing::basic_snapshot_builder<std::uint64_t> b;
   auto const a = b.node(1, {b.input()});
   b.output(b.node(1, {b.node(1, {a})}));
   auto const s = b.build();
@@ -361,7 +361,7 @@ TEST_CASE("capability: wide indices give the same") {
 
 TEST_CASE("capability: a node with a hundred thousand readers, half of them supported, or as many operands") {
   std::uint32_t const many = 100'000;
-  testing::dense_builder star, sink;
+  testing::snapshot_builder star, sink;
   auto const made = star.node(1, {star.input()});
   std::vector<std::uint32_t> read;
   for (std::uint32_t i = 0; i < many; ++i) {
@@ -379,7 +379,7 @@ TEST_CASE("capability: a node with a hundred thousand readers, half of them supp
 }
 
 TEST_CASE("capability: nothing, nothing supported and everything supported") {
-  CHECK(capability_groups(testing::dense_builder().build(), {}).empty());
+  CHECK(capability_groups(testing::snapshot_builder().build(), {}).empty());
   auto const s = parted_chain();
   for (auto const by : {grouping::fewest, grouping::merge_walk}) {
     CHECK(capability_groups(s, {0, 0, 0, 0}, {.by = by}).empty());

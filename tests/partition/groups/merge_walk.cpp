@@ -7,10 +7,10 @@
 
 #include "cleave/partition/groups/capability.hpp"
 #include "cleave/partition/model/validity.hpp"
-#include "support/dense_builder.hpp"
 #include "support/literal_merge_walk.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -41,7 +41,7 @@ TEST_CASE("merge walk: the recorded walk word for word wherever that closes no c
 }
 
 TEST_CASE("merge walk: what a group reaches is known by what it is merged into, so that no cycle closes") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()}), second = b.node(1, {first});  // 0, 1
   auto const third = b.node(1, {b.input()}),
              outside = b.node(1, {third});  // 2, and 3, which is not supported
@@ -57,7 +57,7 @@ TEST_CASE("merge walk: what a group reaches is known by what it is merged into, 
 }
 
 TEST_CASE("merge walk: numbers count from the end of the graph, and a union keeps the larger's") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()});
   auto const parted = b.node(1, {b.node(1, {first})});
   b.output(b.node(1, {parted}));

@@ -15,14 +15,14 @@
 
 namespace {
 
-using cleave::detail::free_node;
-using cleave::detail::lazy_walk;
+using cleave::detail::lazy_random_walk;
+using cleave::detail::no_block;
 using cleave::testing::weighted_level;
 
 std::vector<std::uint32_t> smoothed(weighted_level const& g, std::vector<std::uint32_t> of,
                                     std::vector<std::int64_t> const& limit, std::uint32_t rounds,
                                     std::uint32_t steps) {
-  lazy_walk const walk(g.view());
+  lazy_random_walk const walk(g.view());
   cleave::detail::border_smoothing(g.view(), walk, limit).smooth(of, rounds, steps);
   return of;
 }
@@ -31,18 +31,17 @@ std::vector<std::uint32_t> smoothed(weighted_level const& g, std::vector<std::ui
 std::vector<std::vector<std::uint64_t>> spread_apart(weighted_level const& g,
                                                      std::vector<std::uint32_t> const& of,
                                                      std::uint32_t parts, std::uint32_t steps) {
-  lazy_walk const walk(g.view());
+  lazy_random_walk const walk(g.view());
   std::vector<std::vector<std::uint64_t>> has(parts, std::vector<std::uint64_t>(of.size()));
   for (std::uint32_t part = 0; part < parts; ++part) {
     auto& now = has[part];
-    for (std::size_t n = 0; n < of.size(); ++n) now[n] = of[n] == part ? lazy_walk::one : 0;
+    for (std::size_t n = 0; n < of.size(); ++n) now[n] = of[n] == part ? lazy_random_walk::one : 0;
     for (std::uint32_t step = 0; step < steps; ++step) {
       std::vector<std::uint64_t> next(of.size());
       for (std::uint32_t n = 0; n < of.size(); ++n) {
-        next[n] = lazy_walk::kept * now[n];
-        for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-          next[n] += walk.share(arc) * now[g.head[arc]];
-        next[n] /= lazy_walk::one;
+        next[n] = lazy_random_walk::kept * now[n];
+        for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) next[n] += walk.share(e) * now[g.targets[e]];
+        next[n] /= lazy_random_walk::one;
       }
       now = next;
     }
@@ -57,21 +56,22 @@ TEST_CASE(
   cleave::testing::rng r(1);
   for (int i = 0; i < 100; ++i) {
     auto const g = cleave::testing::random_strip(r, 1 + r.below(100), 1 + r.below(9), 1 + r.below(1u << 30));
-    lazy_walk const walk(g.view());
+    lazy_random_walk const walk(g.view());
     for (std::uint32_t n = 0; n < g.node_weight.size(); ++n) {
-      std::uint64_t sum = lazy_walk::kept;
+      std::uint64_t sum = lazy_random_walk::kept;
       double weight = 0;
-      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
-        sum += walk.share(arc);
-        weight += static_cast<double>(g.arc_weight[arc]);
+      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) {
+        sum += walk.share(e);
+        weight += static_cast<double>(g.edge_weight[e]);
       }
-      REQUIRE(sum <= lazy_walk::one);
-      REQUIRE((g.first[n] == g.first[n + 1] || sum + g.first[n + 1] - g.first[n] >= lazy_walk::one));
-      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
+      REQUIRE(sum <= lazy_random_walk::one);
+      REQUIRE((g.offsets[n] == g.offsets[n + 1] ||
+               sum + g.offsets[n + 1] - g.offsets[n] >= lazy_random_walk::one));
+      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) {
         auto const exact =
-            (lazy_walk::one - lazy_walk::kept) * static_cast<double>(g.arc_weight[arc]) / weight;
-        REQUIRE(walk.share(arc) <= exact + 1e-3);
-        REQUIRE(walk.share(arc) >= exact - 1 - 1e-3);
+            (lazy_random_walk::one - lazy_random_walk::kept) * static_cast<double>(g.edge_weight[e]) / weight;
+        REQUIRE(walk.share(e) <= exact + 1e-3);
+        REQUIRE(walk.share(e) >= exact - 1 - 1e-3);
       }
     }
   }
@@ -118,10 +118,10 @@ TEST_CASE("border smoothing: jagged borders become straight, and parts of like w
 
 TEST_CASE("border smoothing: nodes without a part remain so") {
   auto const g = cleave::testing::triangulated_squares(20, 2);
-  std::vector<std::uint32_t> of(800, free_node);
+  std::vector<std::uint32_t> of(800, no_block);
   for (std::uint32_t n = 0; n < 400; ++n) of[n] = n % 4;
   auto const after = smoothed(g, of, std::vector<std::int64_t>(4, 100), 5, 4);
-  for (std::size_t n = 0; n < 800; ++n) CHECK((after[n] == free_node) == (n >= 400));
+  for (std::size_t n = 0; n < 800; ++n) CHECK((after[n] == no_block) == (n >= 400));
 }
 
 TEST_CASE("border smoothing: tells how many times its share the heaviest part weighs") {
@@ -131,7 +131,7 @@ TEST_CASE("border smoothing: tells how many times its share the heaviest part we
     auto const parts = static_cast<std::uint32_t>(1 + r.below(12));
     auto p = cleave::testing::random_parts(r, g, parts);
     std::vector<std::int64_t> const limit(parts, 1);
-    lazy_walk const walk(g.view());
+    lazy_random_walk const walk(g.view());
     cleave::detail::border_smoothing smoothing(g.view(), walk, limit);
     for (auto const steps : {6u, 2u}) {
       auto const told = smoothing.smooth(p.of, 1 + i % 4, steps);
@@ -148,7 +148,7 @@ TEST_CASE("border smoothing: starts anew each time") {
   auto const g = cleave::testing::random_strip(r, 400, 20, 50);
   auto const grown = cleave::testing::random_parts(r, g, 8).of;
   std::vector<std::int64_t> const limit(8, 1);
-  lazy_walk const walk(g.view());
+  lazy_random_walk const walk(g.view());
   cleave::detail::border_smoothing smoothing(g.view(), walk, limit);
   auto once = grown;
   smoothing.smooth(once, 5, 8);

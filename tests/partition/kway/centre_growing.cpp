@@ -15,13 +15,13 @@
 
 namespace {
 
-using cleave::detail::free_node;
+using cleave::detail::no_block;
 using cleave::testing::weighted_level;
 
 std::vector<std::uint32_t> grown_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
                                        std::uint32_t rounds, std::uint64_t seed) {
   cleave::splitmix random(seed);
-  cleave::detail::lazy_walk const walk(g.view());
+  cleave::detail::lazy_random_walk const walk(g.view());
   return cleave::detail::centre_growing(g.view(), walk, limit).parts(rounds, random);
 }
 
@@ -37,8 +37,8 @@ std::size_t pieces(weighted_level const& g, std::vector<std::uint32_t> const& of
     while (!open.empty()) {
       auto const at = open.back();
       open.pop_back();
-      for (auto arc = g.first[at]; arc < g.first[at + 1]; ++arc)
-        if (auto const other = g.head[arc]; of[other] == part && !seen[other])
+      for (auto e = g.offsets[at]; e < g.offsets[at + 1]; ++e)
+        if (auto const other = g.targets[e]; of[other] == part && !seen[other])
           seen[other] = true, open.push_back(other);
     }
   }
@@ -49,7 +49,7 @@ std::vector<std::int64_t> part_weights(weighted_level const& g, std::vector<std:
                                        std::size_t parts) {
   std::vector<std::int64_t> sums(parts);
   for (std::size_t n = 0; n < of.size(); ++n)
-    if (of[n] != free_node) sums[of[n]] += g.node_weight[n];
+    if (of[n] != no_block) sums[of[n]] += g.node_weight[n];
   return sums;
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("centre growing: parts weigh about as their limits tell") {
 
 TEST_CASE("centre growing: each node is in a part, but for few that nothing leads to") {
   auto g = cleave::testing::triangulated_squares(40);
-  for (int alone = 0; alone < 5; ++alone) g.first.push_back(g.first.back()), g.node_weight.push_back(1);
+  for (int alone = 0; alone < 5; ++alone) g.offsets.push_back(g.offsets.back()), g.node_weight.push_back(1);
   std::vector<std::int64_t> const limit(16, 110);
   auto const of = grown_parts(g, limit, 10, 1);
   for (std::size_t n = 0; n < of.size(); ++n) CHECK((of[n] < limit.size()) == (n < 40 * 40));
@@ -102,7 +102,7 @@ TEST_CASE("centre growing: random graphs of any weights have parts that are whol
     if (of.empty()) continue;
     ++whole;
     REQUIRE(of.size() == g.node_weight.size());
-    for (auto const part : of) REQUIRE((part < limit.size() || part == free_node));
+    for (auto const part : of) REQUIRE((part < limit.size() || part == no_block));
     for (std::uint32_t part = 0; part < limit.size(); ++part) REQUIRE(pieces(g, of, part) <= 1);
   }
   CHECK(whole > 50);

@@ -21,14 +21,14 @@ using cleave::testing::rng;
 namespace {
 
 struct level_arrays {
-  std::vector<std::uint32_t> first{0}, head;
-  std::vector<std::int64_t> node_weight, arc_weight;
+  std::vector<std::uint32_t> offsets{0}, targets;
+  std::vector<std::int64_t> node_weight, edge_weight;
 
-  std::uint32_t nodes() const { return static_cast<std::uint32_t>(first.size() - 1); }
+  std::uint32_t nodes() const { return static_cast<std::uint32_t>(offsets.size() - 1); }
   weighted_view weighted() const {
-    return {nodes(), first.data(), head.data(), node_weight.data(), arc_weight.data()};
+    return {nodes(), offsets.data(), targets.data(), node_weight.data(), edge_weight.data()};
   }
-  weighted_view unit() const { return {nodes(), first.data(), head.data(), nullptr, nullptr}; }
+  weighted_view unit() const { return {nodes(), offsets.data(), targets.data(), nullptr, nullptr}; }
 };
 
 /// Near neighbours by id, and some far ones; some nodes have none.
@@ -46,10 +46,10 @@ level_arrays random_level(std::uint32_t nodes, rng& random) {
   level_arrays g;
   for (auto const& row : rows) {
     for (auto const& [to, w] : row) {
-      g.head.push_back(to);
-      g.arc_weight.push_back(w);
+      g.targets.push_back(to);
+      g.edge_weight.push_back(w);
     }
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     g.node_weight.push_back(static_cast<std::int64_t>(1 + random.below(4)));
   }
   return g;
@@ -57,7 +57,7 @@ level_arrays random_level(std::uint32_t nodes, rng& random) {
 
 void check_clusters(weighted_view const& g, clustering const& c, std::int64_t heaviest, std::uint32_t grain) {
   std::vector<std::int64_t> weight(c.clusters, 0);
-  std::vector<std::uint32_t> lowest(c.clusters, free_node), highest(c.clusters, 0);
+  std::vector<std::uint32_t> lowest(c.clusters, no_block), highest(c.clusters, 0);
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
     CHECK((c.of[n] == no_cluster) == (g.degree(n) == 0));
     if (c.of[n] == no_cluster) continue;
@@ -80,26 +80,27 @@ void check_contraction(weighted_view const& g, clustering const& c, level_graph 
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
     if (c.of[n] == no_cluster) continue;
     weight[c.of[n]] += g.weight(n);
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      if (auto const to = c.of[g.head[arc]]; to != c.of[n]) between[{c.of[n], to}] += g.arc_weight(arc);
+    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+      if (auto const to = c.of[g.targets[e]]; to != c.of[n]) between[{c.of[n], to}] += g.edge_weight(e);
   }
   auto const view = coarse.view();
   for (std::uint32_t n = 0; n < view.nodes; ++n) {
     CHECK(view.weight(n) == weight[n]);
-    for (auto arc = view.first[n]; arc < view.first[n + 1]; ++arc)
-      CHECK(found.emplace(std::pair(n, view.head[arc]), view.arc_weight(arc)).second);
+    for (auto e = view.offsets[n]; e < view.offsets[n + 1]; ++e)
+      CHECK(found.emplace(std::pair(n, view.targets[e]), view.edge_weight(e)).second);
   }
   CHECK(found == between);
 }
 
 bool alike(level_graph const& a, level_graph const& b) {
-  if (a.nodes != b.nodes || !std::equal(a.first.begin(), a.first.begin() + a.nodes + 1, b.first.begin()))
+  if (a.nodes != b.nodes ||
+      !std::equal(a.offsets.begin(), a.offsets.begin() + a.nodes + 1, b.offsets.begin()))
     return false;
   auto const x = a.view(), y = b.view();
   for (std::uint32_t n = 0; n < x.nodes; ++n)
     if (x.weight(n) != y.weight(n)) return false;
-  for (std::uint32_t arc = 0; arc < x.arcs(); ++arc)
-    if (x.head[arc] != y.head[arc] || x.arc_weight(arc) != y.arc_weight(arc)) return false;
+  for (std::uint32_t e = 0; e < x.directed_edges(); ++e)
+    if (x.targets[e] != y.targets[e] || x.edge_weight(e) != y.edge_weight(e)) return false;
   return true;
 }
 
@@ -152,12 +153,12 @@ TEST_CASE("contract: sums beyond 32 bits are kept in 64") {
   CHECK(g.width() == weight_width::wide);
   clustering c;
   c.clusters = 2;
-  for (auto* const array : {&c.of, &c.begin, &c.member}) *array = raw_array<std::uint32_t>(4);
+  for (auto* const array : {&c.of, &c.begin, &c.member}) *array = uninitialized_array<std::uint32_t>(4);
   for (std::uint32_t n = 0; n < 4; ++n) c.of[n] = n / 2, c.member[n] = n;
   for (std::uint32_t i = 0; i < 3; ++i) c.begin[i] = 2 * i;
   auto const coarse = contraction(g, c).graph(thread_team(1));
   CHECK(coarse.view().weight(1) == 2 * w);
-  CHECK(coarse.view().arc_weight(0) == w);
+  CHECK(coarse.view().edge_weight(0) == w);
   CHECK(coarse.view().width() == weight_width::wide);
 }
 
@@ -165,7 +166,7 @@ TEST_CASE("contract: no cluster holds nodes that are bound to different parts") 
   rng random(7);
   for (int i = 0; i < 20; ++i) {
     auto const g = random_level(400, random);
-    std::vector<std::uint32_t> fixed(g.unit().nodes, cleave::detail::free_node);
+    std::vector<std::uint32_t> fixed(g.unit().nodes, cleave::detail::no_block);
     for (auto& part : fixed)
       if (random.one_in(4)) part = static_cast<std::uint32_t>(random.below(3));
     cluster_rules const rules{.heaviest = 30, .fixed = &fixed};
@@ -173,10 +174,10 @@ TEST_CASE("contract: no cluster holds nodes that are bound to different parts") 
     for (int kind = 0; kind < 2; ++kind) {
       auto const c = kind == 0 ? label_clustering<std::int64_t>(g.unit(), rules).clusters(3, team)
                                : heavy_edge_matching(g.unit(), rules).clusters(2, team);
-      std::vector<std::uint32_t> bound(c.clusters, cleave::detail::free_node);
+      std::vector<std::uint32_t> bound(c.clusters, cleave::detail::no_block);
       for (std::uint32_t n = 0; n < fixed.size(); ++n) {
-        if (fixed[n] == cleave::detail::free_node || c.of[n] == cleave::detail::no_cluster) continue;
-        REQUIRE((bound[c.of[n]] == cleave::detail::free_node || bound[c.of[n]] == fixed[n]));
+        if (fixed[n] == cleave::detail::no_block || c.of[n] == cleave::detail::no_cluster) continue;
+        REQUIRE((bound[c.of[n]] == cleave::detail::no_block || bound[c.of[n]] == fixed[n]));
         bound[c.of[n]] = fixed[n];
       }
     }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
@@ -32,14 +32,15 @@ weighted_level thick_circle(testing::rng& r, std::uint32_t nodes) {
   return testing::level_of(nodes, edges);
 }
 
-level_parts first_parts(weighted_level const& g, std::size_t parts, first_method first, std::uint64_t seed) {
+partitioned_level first_parts(weighted_level const& g, std::size_t parts, first_method first,
+                              std::uint64_t seed) {
   auto const each = static_cast<std::int64_t>(g.node_weight.size() / parts);
   std::vector<std::int64_t> const limit(parts, each + each / 20);
-  level_effort effort;
-  effort.first = first;
-  effort.bisection.restarts = effort.bisection.least_restarts = 4;
+  kway_config config;
+  config.first = first;
+  config.bisection.restarts = config.bisection.least_restarts = 4;
   splitmix random(seed);
-  return first_cut(limit, effort, thread_team{}).parts(g.view(), {}, random);
+  return first_cut(limit, config, thread_team{}).parts(g.view(), {}, random);
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ using namespace cleave::testing;
 namespace {
 
 /// The nodes with neighbours in other parts, and a few more, in any order.
-cleave::detail::active_nodes some_active(rng& r, cleave::detail::weighted_view const& g,
-                                         cleave::detail::level_parts const& p) {
+cleave::detail::boundary_nodes some_active(rng& r, cleave::detail::weighted_view const& g,
+                                           cleave::detail::partitioned_level const& p) {
   auto active = cleave::detail::boundary_of(g, p.of, cleave::detail::thread_team(1));
   for (std::uint32_t n = 0; n < g.nodes; ++n)
     if (r.one_in(20)) active.add(n);
@@ -38,7 +38,7 @@ TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixe
     auto p = random_parts(r, g, static_cast<std::uint32_t>(2 + r.below(4)));
     std::vector<std::uint32_t> fixed;
     if (r.one_in(2))
-      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::free_node);
+      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::no_block);
     auto const before = g.cut(p.of);
     auto const view = g.view();
     auto active = some_active(r, view, p);
@@ -51,7 +51,7 @@ TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixe
     for (auto const n : cleave::detail::boundary_of(view, p.of, cleave::detail::thread_team(1)).list)
       REQUIRE(active.is[n]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::no_block || p.of[n] == fixed[n]));
     better += gain > 0;
   }
   CHECK(better > 100);
@@ -65,7 +65,7 @@ TEST_CASE(
     auto const g = random_strip(r, 4 + r.below(8), 2, 4);
     auto p = random_parts(r, g, 2);
     for (auto& limit : p.limit) limit = 1000;
-    std::vector<std::uint32_t> fixed(p.of.size(), cleave::detail::free_node);
+    std::vector<std::uint32_t> fixed(p.of.size(), cleave::detail::no_block);
     fixed[0] = p.of[0] = 0, fixed[1] = p.of[1] = 1;
     p.weight = weights_of(g, p);
     auto least = g.cut(p.of);

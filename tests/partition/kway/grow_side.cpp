@@ -41,10 +41,10 @@ std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t li
   std::vector<std::uint8_t> side(nodes, 1), best;
   auto const bucket = [&](std::size_t n) {
     double gain = 0;
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      gain += static_cast<double>(side[g.head[arc]] == 0 ? g.arc_weight[arc] : -g.arc_weight[arc]);
+    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+      gain += static_cast<double>(side[g.targets[e]] == 0 ? g.edge_weight[e] : -g.edge_weight[e]);
     auto const means = static_cast<double>(std::max<std::int64_t>(1, g.node_weight[n])) / mean;
-    return cleave::detail::move_buckets::bucket_of(static_cast<std::int64_t>(gain / means));
+    return cleave::detail::gain_buckets::bucket_of(static_cast<std::int64_t>(gain / means));
   };
   std::vector<std::size_t> waiting(nodes);  // in the order in which they came into their buckets
   std::iota(waiting.begin(), waiting.end(), std::size_t{0});
@@ -62,8 +62,8 @@ std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t li
       continue;
     }
     side[n] = 0, weight += g.node_weight[n];
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
-      auto const other = g.head[arc];
+    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) {
+      auto const other = g.targets[e];
       if (side[other] == 0 || bucket(other) == in[other]) continue;
       in[other] = bucket(other);
       std::erase(waiting, other), waiting.push_back(other);
@@ -71,8 +71,8 @@ std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t li
     if (weight < total - limit) continue;
     std::int64_t cut = 0;
     for (std::size_t a = 0; a < nodes; ++a)
-      for (auto arc = g.first[a]; arc < g.first[a + 1]; ++arc)
-        if (side[a] == 0 && side[g.head[arc]] == 1) cut += g.arc_weight[arc];
+      for (auto e = g.offsets[a]; e < g.offsets[a + 1]; ++e)
+        if (side[a] == 0 && side[g.targets[e]] == 1) cut += g.edge_weight[e];
     auto const distance = std::abs(weight - limit / 2);
     if (best.empty() || cut < best_cut || (cut == best_cut && distance < best_distance))
       best = side, best_cut = cut, best_distance = distance;
@@ -101,7 +101,7 @@ TEST_CASE("grow side: weights, cut and fixed nodes are right, and the side is no
     auto g = cleave::testing::random_strip(r, 2 + r.below(200), 1 + r.below(12), most);
     if (i % 5 == 0) g.node_weight.assign(g.node_weight.size(), 0);
     std::int64_t total = 0, fixed_weight = 0;
-    std::vector<std::uint32_t> fixed(i % 2 == 0 ? 0 : g.node_weight.size(), cleave::detail::free_node);
+    std::vector<std::uint32_t> fixed(i % 2 == 0 ? 0 : g.node_weight.size(), cleave::detail::no_block);
     for (std::size_t n = 0; n < g.node_weight.size(); ++n) total += g.node_weight[n];
     for (std::size_t n = 0; n < fixed.size(); ++n) {
       if (!r.one_in(10)) continue;
@@ -118,7 +118,7 @@ TEST_CASE("grow side: weights, cut and fixed nodes are right, and the side is no
     REQUIRE(s.weight == again.weight);
     REQUIRE(s.weight[0] <= limit);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::detail::free_node || s.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::no_block || s.of[n] == fixed[n]));
   }
 }
 

@@ -13,9 +13,9 @@
 
 namespace {
 
-cleave::detail::active_nodes border_of(cleave::testing::weighted_level const& g,
-                                       cleave::detail::level_parts const& p) {
-  cleave::detail::active_nodes active;
+cleave::detail::boundary_nodes border_of(cleave::testing::weighted_level const& g,
+                                         cleave::detail::partitioned_level const& p) {
+  cleave::detail::boundary_nodes active;
   active.is.assign(p.of.size(), 0);
   auto const view = g.view();
   for (std::uint32_t n = 0; n < view.nodes; ++n)
@@ -34,7 +34,7 @@ TEST_CASE(
     auto p = cleave::testing::random_parts(r, g, static_cast<std::uint32_t>(2 + r.below(4)));
     std::vector<std::uint32_t> fixed;
     if (r.one_in(2))
-      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::free_node);
+      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::no_block);
     auto const before = g.cut(p.of);
     auto active = border_of(g, p);
     auto const view = g.view();
@@ -44,7 +44,7 @@ TEST_CASE(
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < p.parts(); ++part) REQUIRE(p.weight[part] <= p.limit[part]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::no_block || p.of[n] == fixed[n]));
     for (auto const n : border_of(g, p).list) REQUIRE(active.is[n]);
     better += gain > 0;
   }
@@ -55,7 +55,7 @@ TEST_CASE("jet: brings parts within limits that they broke, where nodes are ligh
   cleave::testing::rng r(2);
   for (int i = 0; i < 50; ++i) {
     auto const g = cleave::testing::random_strip(r, 100, 5, 1);
-    cleave::detail::level_parts p;
+    cleave::detail::partitioned_level p;
     p.of.assign(100, 0);
     for (std::size_t n = 70; n < 100; ++n) p.of[n] = 1;
     p.weight = {70, 30};

@@ -107,8 +107,8 @@ std::int64_t cut_of(weighted_graph_arrays const& g, std::vector<part_id> const& 
   auto const v = g.view();
   std::int64_t cut = 0;
   for (std::size_t n = 0; n < v.nodes(); ++n)
-    for (std::size_t arc = v.offsets[n]; arc < v.offsets[n + 1]; ++arc)
-      if (of[n] != of[v.targets[arc]]) cut += v.weight_of_arc(arc);
+    for (std::size_t e = v.offsets[n]; e < v.offsets[n + 1]; ++e)
+      if (of[n] != of[v.targets[e]]) cut += v.weight_of_edge(e);
   return cut / 2;
 }
 
@@ -145,7 +145,7 @@ void check_parts(weighted_graph_arrays const& g, Result const& p, double epsilon
 kway_preset const presets[] = {kway_preset::fast, kway_preset::standard, kway_preset::quality};
 
 /// The least cut of all partitions within the limit, with no part empty; -1 if there is none.
-std::int64_t least_cut(weighted_graph_arrays const& g, std::uint32_t k, std::int64_t limit) {
+std::int64_t min_k_cut(weighted_graph_arrays const& g, std::uint32_t k, std::int64_t limit) {
   auto const n = g.view().nodes();
   std::vector<part_id> of(n, part_id{0});
   std::int64_t best = -1;
@@ -296,7 +296,7 @@ TEST_CASE("kway: the cut of a small graph is never below the least, and seldom f
       auto const p = partition_kway(g.view(), k, {.preset = preset, .imbalance = 0.2, .seed = random.next()});
       check_parts(g, p, 0.2);
       auto const limit = *std::max_element(p.part_weights.begin(), p.part_weights.end());
-      auto const best = least_cut(g, k, limit);
+      auto const best = min_k_cut(g, k, limit);
       REQUIRE(best >= 0);
       CHECK(p.cut >= best);
       reached += p.cut;
@@ -407,7 +407,7 @@ TEST_CASE("kway: an edge at one end only, weights and options that cannot be are
     }
     return kway_option_fault{};
   };
-  using enum broken_kway_option;
+  using enum invalid_kway_option;
   CHECK(fault({}, 0) == kway_option_fault{parts, 0});
   CHECK(fault({.imbalance = -0.1}, 2) == kway_option_fault{imbalance, 0});
   CHECK(fault({.imbalance = {0.1, 0.1, 0.1}}, 2) == kway_option_fault{imbalance, 3});

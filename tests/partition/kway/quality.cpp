@@ -26,23 +26,24 @@ std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k, doubl
 }
 
 /// With levels above even small graphs.
-cleave::detail::quality_effort effort_for(weighted_level const& g, std::uint32_t k) {
-  auto effort = cleave::detail::quality_effort_of(g.view(), k);
-  effort.standard.least_nodes = 60, effort.standard.nodes_a_part = 5;
-  for (auto& trial : effort.trials) trial.least_nodes = 40, trial.nodes_a_part = 5;
-  return effort;
+cleave::detail::quality_config config_for(weighted_level const& g, std::uint32_t k) {
+  auto config = cleave::detail::choose_quality_config(g.view(), k);
+  config.standard.least_nodes = 60, config.standard.nodes_a_part = 5;
+  for (auto& trial : config.trials) trial.least_nodes = 40, trial.nodes_a_part = 5;
+  return config;
 }
 
-cleave::detail::level_parts quality_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
-                                          cleave::detail::quality_effort const& effort,
-                                          std::vector<std::uint32_t> const& fixed, std::uint64_t seed,
-                                          std::uint32_t threads) {
+cleave::detail::partitioned_level quality_parts(weighted_level const& g,
+                                                std::vector<std::int64_t> const& limit,
+                                                cleave::detail::quality_config const& config,
+                                                std::vector<std::uint32_t> const& fixed, std::uint64_t seed,
+                                                std::uint32_t threads) {
   cleave::detail::thread_team const team(threads);
-  return cleave::detail::quality_kway(limit, effort, seed, team, nullptr).parts(g.view(), fixed);
+  return cleave::detail::quality_kway(limit, config, seed, team, nullptr).parts(g.view(), fixed);
 }
 
 std::vector<std::uint32_t> some_fixed(cleave::testing::rng& r, weighted_level const& g, std::uint32_t k) {
-  std::vector<std::uint32_t> fixed(g.node_weight.size(), cleave::detail::free_node);
+  std::vector<std::uint32_t> fixed(g.node_weight.size(), cleave::detail::no_block);
   for (std::uint32_t part = 0; part < k; ++part) fixed[r.below(fixed.size())] = part;
   return fixed;
 }
@@ -57,11 +58,11 @@ weighted_level stars(cleave::testing::rng& r, std::size_t nodes, std::size_t hub
     }
   weighted_level g;
   for (auto const& list : row) {
-    g.head.insert(g.head.end(), list.begin(), list.end());
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.targets.insert(g.targets.end(), list.begin(), list.end());
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     g.node_weight.push_back(1);
   }
-  g.arc_weight.assign(g.head.size(), 1);
+  g.edge_weight.assign(g.targets.size(), 1);
   return g;
 }
 
@@ -73,11 +74,11 @@ TEST_CASE("quality: parts keep their limits and what is fixed") {
     auto const g = cleave::testing::random_strip(r, 100 + r.below(500), 1 + r.below(20), 1 + r.below(2));
     auto const k = static_cast<std::uint32_t>(2 + r.below(5));
     auto const fixed = i % 2 != 0 ? some_fixed(r, g, k) : std::vector<std::uint32_t>{};
-    auto const p = quality_parts(g, limits(g, k, 1.1), effort_for(g, k), fixed, 1, 1);
+    auto const p = quality_parts(g, limits(g, k, 1.1), config_for(g, k), fixed, 1, 1);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < k; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::no_block || p.of[n] == fixed[n]));
   }
 }
 
@@ -90,13 +91,13 @@ TEST_CASE("quality: never worse than its first trial, whatever the degrees") {
     auto const k = static_cast<std::uint32_t>(2 + r.below(8));
     auto const fixed = i % 3 == 0 ? some_fixed(r, g, k) : std::vector<std::uint32_t>{};
     auto const limit = limits(g, k, 1.03);
-    auto const effort = effort_for(g, k);
+    auto const config = config_for(g, k);
     auto const seed = r.below(1000);
     cleave::detail::thread_team const team(1);
     auto const first =
-        cleave::detail::multilevel_kway(limit, effort.standard, seed, team, nullptr).parts(g.view(), fixed);
-    auto const p = quality_parts(g, limit, effort, fixed, seed, 1);
-    auto const rank = [&](cleave::detail::level_parts const& of) {
+        cleave::detail::multilevel_kway(limit, config.standard, seed, team, nullptr).parts(g.view(), fixed);
+    auto const p = quality_parts(g, limit, config, fixed, seed, 1);
+    auto const rank = [&](cleave::detail::partitioned_level const& of) {
       return std::pair(excess_weight(of), g.cut(of.of));
     };
     REQUIRE(rank(p) <= rank(first));
@@ -112,7 +113,7 @@ TEST_CASE("quality: improving any parts never makes the cut larger") {
     auto p = cleave::testing::random_parts(r, g, 3);
     auto const before = g.cut(p.of);
     cleave::detail::thread_team const team(1);
-    cleave::detail::quality_kway(p.limit, effort_for(g, 3), 1, team, nullptr).improve(g.view(), {}, p);
+    cleave::detail::quality_kway(p.limit, config_for(g, 3), 1, team, nullptr).improve(g.view(), {}, p);
     REQUIRE(g.cut(p.of) <= before);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < 3; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
@@ -123,7 +124,7 @@ TEST_CASE("quality: the same for any number of threads") {
   cleave::testing::rng r(3);
   for (auto const& g : {cleave::testing::random_strip(r, 2000, 40, 2), stars(r, 1500, 30, 0)}) {
     auto const of = [&](std::uint32_t threads) {
-      return quality_parts(g, limits(g, 7, 1.03), effort_for(g, 7), {}, 1, threads).of;
+      return quality_parts(g, limits(g, 7, 1.03), config_for(g, 7), {}, 1, threads).of;
     };
     auto const one = of(1);
     for (std::uint32_t const threads : {2u, 3u, 8u}) REQUIRE(of(threads) == one);
@@ -134,18 +135,18 @@ TEST_CASE("quality: eight parts of a square cut less than a chess board of them 
   std::size_t const side = 60;
   weighted_level g;
   for (std::size_t n = 0; n < side * side; ++n) {
-    auto const to = [&](std::size_t other) { g.head.push_back(static_cast<std::uint32_t>(other)); };
+    auto const to = [&](std::size_t other) { g.targets.push_back(static_cast<std::uint32_t>(other)); };
     if (n >= side) to(n - side);
     if (n % side != 0) to(n - 1);
     if ((n + 1) % side != 0) to(n + 1);
     if (n + side < side * side) to(n + side);
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
   g.node_weight.assign(side * side, 1);
-  g.arc_weight.assign(g.head.size(), 1);
+  g.edge_weight.assign(g.targets.size(), 1);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    auto const effort = cleave::detail::quality_effort_of(g.view(), 8);
-    auto const p = quality_parts(g, limits(g, 8, 1.03), effort, {}, seed, 1);
+    auto const config = cleave::detail::choose_quality_config(g.view(), 8);
+    auto const p = quality_parts(g, limits(g, 8, 1.03), config, {}, seed, 1);
     CHECK(g.cut(p.of) < 4 * 60);  // 2 by 4; columns of 3, 2 and 3 cut about 225
   }
 }

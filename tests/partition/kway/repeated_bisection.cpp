@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
 using namespace cleave::testing;
 using cleave::splitmix;
-using cleave::detail::bisection_effort;
-using cleave::detail::free_node;
+using cleave::detail::bisection_config;
+using cleave::detail::no_block;
 using cleave::detail::repeated_bisection;
 
 namespace {
@@ -39,10 +39,10 @@ std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k) {
 }
 
 std::vector<std::uint32_t> bisected(weighted_level const& g, std::vector<std::uint32_t> const& fixed,
-                                    std::vector<std::int64_t> const& limit, bisection_effort const& effort,
+                                    std::vector<std::int64_t> const& limit, bisection_config const& config,
                                     std::uint32_t threads = 1) {
   splitmix random(7);
-  return repeated_bisection(g.view(), fixed, limit, effort, cleave::detail::thread_team(threads))
+  return repeated_bisection(g.view(), fixed, limit, config, cleave::detail::thread_team(threads))
       .parts(random);
 }
 
@@ -51,8 +51,8 @@ std::vector<std::uint32_t> bisected(weighted_level const& g, std::vector<std::ui
 class literal_bisection {
  public:
   literal_bisection(weighted_level const& g, std::vector<std::uint32_t> const& fixed, std::int64_t limit,
-                    bisection_effort const& effort)
-      : g_(g), fixed_(fixed), limit_(limit), effort_(effort), of_(g.node_weight.size()) {}
+                    bisection_config const& config)
+      : g_(g), fixed_(fixed), limit_(limit), config_(config), of_(g.node_weight.size()) {}
 
   std::vector<std::uint32_t> parts(std::uint32_t k) {
     std::vector<std::uint32_t> all(of_.size());
@@ -71,7 +71,7 @@ class literal_bisection {
     auto const left = (parts + 1) / 2;
     std::vector<std::uint32_t> side;
     for (auto const n : nodes)
-      side.push_back(fixed_[n] == free_node ? free_node : fixed_[n] >= first_part + left);
+      side.push_back(fixed_[n] == no_block ? no_block : fixed_[n] >= first_part + left);
     auto const piece = induced(nodes);
     std::int64_t total = 0;
     for (auto const weight : piece.node_weight) total += weight;
@@ -79,10 +79,10 @@ class literal_bisection {
         static_cast<std::int64_t>(static_cast<double>(total) * static_cast<double>(left * limit_) /
                                   static_cast<double>(parts * limit_));
     cleave::detail::two_sides best;
-    for (std::uint32_t i = 0; i < std::max(effort_.least_restarts, effort_.restarts >> depth); ++i) {
+    for (std::uint32_t i = 0; i < std::max(config_.least_restarts, config_.restarts >> depth); ++i) {
       auto const view = piece.view();
       cleave::detail::multilevel_bisection const bisection(
-          view, side, {left * limit_, (parts - left) * limit_}, aim, effort_);
+          view, side, {left * limit_, (parts - left) * limit_}, aim, config_);
       auto const tried = bisection.sides(random_.next(), i);
       if (i == 0 || tried.better_than(best)) best = tried;
     }
@@ -95,13 +95,13 @@ class literal_bisection {
   weighted_level induced(std::vector<std::uint32_t> const& nodes) const {
     weighted_level piece;
     for (auto const n : nodes) {
-      for (auto a = g_.first[n]; a < g_.first[n + 1]; ++a) {
-        auto const at = std::lower_bound(nodes.begin(), nodes.end(), g_.head[a]);
-        if (at == nodes.end() || *at != g_.head[a]) continue;
-        piece.head.push_back(static_cast<std::uint32_t>(at - nodes.begin()));
-        piece.arc_weight.push_back(g_.arc_weight[a]);
+      for (auto a = g_.offsets[n]; a < g_.offsets[n + 1]; ++a) {
+        auto const at = std::lower_bound(nodes.begin(), nodes.end(), g_.targets[a]);
+        if (at == nodes.end() || *at != g_.targets[a]) continue;
+        piece.targets.push_back(static_cast<std::uint32_t>(at - nodes.begin()));
+        piece.edge_weight.push_back(g_.edge_weight[a]);
       }
-      piece.first.push_back(static_cast<std::uint32_t>(piece.head.size()));
+      piece.offsets.push_back(static_cast<std::uint32_t>(piece.targets.size()));
       piece.node_weight.push_back(g_.node_weight[n]);
     }
     return piece;
@@ -110,7 +110,7 @@ class literal_bisection {
   weighted_level const& g_;
   std::vector<std::uint32_t> const& fixed_;
   std::int64_t limit_;
-  bisection_effort effort_;
+  bisection_config config_;
   splitmix random_{7};
   std::vector<std::uint32_t> of_;
 };
@@ -133,14 +133,14 @@ TEST_CASE("repeated bisection: the same as with a graph of its own for each piec
   for (int i = 0; i < 60; ++i) {
     auto const g = random_strip(r, 50 + r.below(250), 1 + r.below(6), 1 + r.below(5));
     auto const k = static_cast<std::uint32_t>(2 + r.below(9));
-    std::vector<std::uint32_t> fixed(g.node_weight.size(), free_node);
+    std::vector<std::uint32_t> fixed(g.node_weight.size(), no_block);
     if (r.one_in(2))
       for (std::size_t n = 0; n < fixed.size(); ++n)
         if (r.one_in(10)) fixed[n] = static_cast<std::uint32_t>(n % k);
     auto const limit = limits(g, 1)[0];
-    bisection_effort const effort{.restarts = 4, .least_restarts = 2};
-    REQUIRE(bisected(g, fixed, std::vector<std::int64_t>(k, limit), effort) ==
-            literal_bisection(g, fixed, limit, effort).parts(k));
+    bisection_config const config{.restarts = 4, .least_restarts = 2};
+    REQUIRE(bisected(g, fixed, std::vector<std::int64_t>(k, limit), config) ==
+            literal_bisection(g, fixed, limit, config).parts(k));
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("repeated bisection: limits hold, fixed nodes are where they must be, 
     std::vector<std::uint32_t> fixed;
     if (r.one_in(2))
       for (std::size_t n = 0; n < g.node_weight.size(); ++n)
-        fixed.push_back(r.one_in(10) ? static_cast<std::uint32_t>(n % k) : free_node);
+        fixed.push_back(r.one_in(10) ? static_cast<std::uint32_t>(n % k) : no_block);
     auto const of = bisected(g, fixed, limit, {.restarts = 4});
     std::vector<std::int64_t> weight(k);
     for (auto const part : of) {
@@ -174,7 +174,7 @@ TEST_CASE("repeated bisection: limits hold, fixed nodes are where they must be, 
       ++weight[part];
     }
     for (std::uint32_t part = 0; part < k; ++part) REQUIRE(weight[part] <= limit[part]);
-    for (std::size_t n = 0; n < fixed.size(); ++n) REQUIRE((fixed[n] == free_node || fixed[n] == of[n]));
+    for (std::size_t n = 0; n < fixed.size(); ++n) REQUIRE((fixed[n] == no_block || fixed[n] == of[n]));
     REQUIRE(bisected(g, fixed, limit, {.restarts = 4}, 3) == of);
   }
 }
@@ -183,7 +183,7 @@ TEST_CASE("repeated bisection: a graph with many arcs is not tried as often") {
   rng r(3);
   auto const g = random_strip(r, 400, 8, 4);
   auto const limit = limits(g, 6);
-  auto const arcs = g.view().arcs();
+  auto const arcs = g.view().directed_edges();
   auto const thrice = bisected(g, {}, limit, {.restarts = 3, .least_restarts = 3});
   CHECK(bisected(g, {}, limit, {.restarts = 12, .least_restarts = 12, .arcs = 3 * arcs}) == thrice);
   CHECK(bisected(g, {}, limit, {.restarts = 12, .least_restarts = 12}) != thrice);

@@ -20,7 +20,7 @@ TEST_CASE("swaps: the cut decreases by what they say, limits hold, fixed nodes s
     for (std::uint32_t part = 0; part + 1 < p.parts(); ++part) p.limit[part] = p.weight[part];
     std::vector<std::uint32_t> fixed;
     if (r.one_in(2))
-      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::free_node);
+      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::no_block);
     auto const before = g.cut(p.of);
     auto const view = g.view();
     auto const gain = cleave::detail::refine_by_swaps(view, p, fixed, 5);
@@ -29,7 +29,7 @@ TEST_CASE("swaps: the cut decreases by what they say, limits hold, fixed nodes s
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < p.parts(); ++part) REQUIRE(p.weight[part] <= p.limit[part]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::no_block || p.of[n] == fixed[n]));
     better += gain > 0;
   }
   CHECK(better > 50);
@@ -38,11 +38,11 @@ TEST_CASE("swaps: the cut decreases by what they say, limits hold, fixed nodes s
 TEST_CASE("swaps: two nodes change places where no move fits") {
   // 0-1-2 and 3-4-5 with 2 and 3 in the wrong parts; one part is full, the other has room for none.
   cleave::testing::weighted_level g;
-  g.first = {0, 2, 4, 6, 8, 10, 12};
-  g.head = {1, 2, 0, 2, 0, 1, 4, 5, 3, 5, 3, 4};
+  g.offsets = {0, 2, 4, 6, 8, 10, 12};
+  g.targets = {1, 2, 0, 2, 0, 1, 4, 5, 3, 5, 3, 4};
   g.node_weight.assign(6, 1);
-  g.arc_weight.assign(12, 1);
-  cleave::detail::level_parts p{.of = {0, 0, 1, 0, 1, 1}, .weight = {3, 3}, .limit = {3, 4}};
+  g.edge_weight.assign(12, 1);
+  cleave::detail::partitioned_level p{.of = {0, 0, 1, 0, 1, 1}, .weight = {3, 3}, .limit = {3, 4}};
   auto const view = g.view();
   CHECK(cleave::detail::refine_by_swaps(view, p, {}, 3) == 4);
   CHECK(p.of == std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1});

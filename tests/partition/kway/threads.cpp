@@ -24,7 +24,7 @@ using edge_list = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 arrays rows_of(std::uint32_t nodes, edge_list const& edges) {
   auto g = testing::level_of(nodes, edges);
-  return {std::move(g.first), std::move(g.head), {}, {}};
+  return {std::move(g.offsets), std::move(g.targets), {}, {}};
 }
 
 /// A grid with diagonals, rows one after another: what a node is next to is near it in memory.
@@ -48,8 +48,8 @@ arrays shuffled_mesh(std::uint32_t side, rng& random) {
   random.shuffle(name);
   edge_list edges;
   for (std::uint32_t n = 0; n < name.size(); ++n)
-    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
-      if (g.targets[arc] > n) edges.emplace_back(name[n], name[g.targets[arc]]);
+    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+      if (g.targets[e] > n) edges.emplace_back(name[n], name[g.targets[e]]);
   return rows_of(side * side, edges);
 }
 
@@ -73,8 +73,8 @@ arrays weighted(arrays g, rng& random) {
     g.node_weight.push_back(static_cast<std::int64_t>(random.below(6)));
   auto const salt = random.next();
   for (std::uint32_t n = 0; n < nodes; ++n)
-    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
-      g.edge_weight.push_back(static_cast<std::int64_t>(((n ^ g.targets[arc]) * 2654435761u ^ salt) % 7));
+    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+      g.edge_weight.push_back(static_cast<std::int64_t>(((n ^ g.targets[e]) * 2654435761u ^ salt) % 7));
   return g;
 }
 

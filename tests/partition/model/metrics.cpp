@@ -8,22 +8,22 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "support/brute_force.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
 using cleave::no_part;
 using cleave::part_id;
-using cleave::testing::dense_builder;
+using cleave::testing::snapshot_builder;
 
 constexpr part_id p0{0}, p1{1}, p2{2};
 
 }  // namespace
 
 TEST_CASE("metrics: a value leaves its part once and enters each part that reads it once") {
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(5, {b.input(1000)}, 10);
   auto const y = b.node(3, {x, x}, 7);
   b.node(2, {x});
@@ -42,7 +42,7 @@ TEST_CASE("metrics: a value leaves its part once and enters each part that reads
 }
 
 TEST_CASE("metrics: what nobody knows the size of is counted, not charged") {
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(1, {}, 0);
   b.node(1, {x});
   auto g = b.build();
@@ -55,7 +55,7 @@ TEST_CASE("metrics: what nobody knows the size of is counted, not charged") {
 }
 
 TEST_CASE("metrics: replicable nodes and nodes without a part cost nothing") {
-  dense_builder b;
+  snapshot_builder b;
   auto const c = b.node(100, {}, 50);
   b.replicable();
   auto const x = b.node(1, {c}, 9);
@@ -91,7 +91,7 @@ TEST_CASE("metrics: agree with counting by definition on random graphs") {
 }
 
 TEST_CASE("metrics: bytes that overflow are an error that names the node") {
-  dense_builder b;
+  snapshot_builder b;
   auto const huge = std::numeric_limits<std::size_t>::max();
   auto const x = b.node(1, {}, huge);
   b.node(1, {x}, 1);
@@ -103,7 +103,7 @@ TEST_CASE("metrics: bytes that overflow are an error that names the node") {
 }
 
 TEST_CASE("metrics: of nothing are nothing") {
-  auto const g = dense_builder{}.build();
+  auto const g = snapshot_builder{}.build();
   CHECK(cleave::bottleneck(g, {}) == 0);
   CHECK(cleave::imbalance(g, {}) == 0);
   CHECK(cleave::detail::cut_bytes(g, {}) == 0);

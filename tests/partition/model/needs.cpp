@@ -9,18 +9,18 @@
 #include <utility>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
 using index_type = std::uint32_t;
 using list = std::vector<index_type>;
 
-list needed(cleave::dense const& g, std::size_t n, bool crosses) {
+list needed(cleave::snapshot_arrays const& g, std::size_t n, bool crosses) {
   list nodes;
-  cleave::detail::each_needed_node(
+  cleave::detail::each_predecessor(
       g, n, [&](index_type) { return crosses; }, [&](index_type m) { nodes.push_back(m); });
   return nodes;
 }
@@ -28,7 +28,7 @@ list needed(cleave::dense const& g, std::size_t n, bool crosses) {
 }  // namespace
 
 TEST_CASE("needs: producers, companions of what crosses, and what must come before, in this order") {
-  cleave::testing::dense_builder b;
+  cleave::testing::snapshot_builder b;
   auto const size = b.node(1), x = b.node(1), y = b.node(1, {x, x});
   b.node(1, {y});
   b.after(1);
@@ -50,7 +50,7 @@ TEST_CASE("needs: agree with the definition on random graphs, companions and rep
       if (r.one_in(3)) g.companions.add(static_cast<index_type>(r.below(g.values())));
 
     std::vector<std::pair<index_type, index_type>> pairs, twin;
-    cleave::detail::each_need(g, [&](index_type m, index_type n) { pairs.emplace_back(m, n); });
+    cleave::detail::each_dependency(g, [&](index_type m, index_type n) { pairs.emplace_back(m, n); });
     auto const makes = [&](index_type m, index_type v) {
       return std::ranges::find(g.results[m], v) != g.results[m].end();
     };
@@ -77,7 +77,7 @@ TEST_CASE("needs: agree with the definition on random graphs, companions and rep
 TEST_CASE(
     "needs: whether companions come along is asked with the producer, or with none for what is from "
     "outside") {
-  cleave::testing::dense_builder b;
+  cleave::testing::snapshot_builder b;
   auto const in = b.input(), copied = b.node(1);
   b.replicable();
   auto const x = b.node(1);
@@ -87,6 +87,6 @@ TEST_CASE(
     asked.push_back(m);
     return true;
   };
-  cleave::detail::each_needed_node(b.build(), 2, ask, [](index_type) {});
+  cleave::detail::each_predecessor(b.build(), 2, ask, [](index_type) {});
   CHECK(asked == list{cleave::none<index_type>, 1});
 }

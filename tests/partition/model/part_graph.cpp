@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -37,7 +37,7 @@ TEST_CASE("part_graph: dependents by where they first need the part, as asking e
       std::size_t n = 0;
       for (bool met = false; n < g.nodes(); ++n) {
         if (p.of[n] != to || g.replicable[n]) continue;
-        cleave::detail::each_needed_node(g, p, n, [&](std::size_t m) { met |= p.of[m] == from; });
+        cleave::detail::each_predecessor(g, p, n, [&](std::size_t m) { met |= p.of[m] == from; });
         if (met) break;
       }
       return n;
@@ -58,7 +58,7 @@ TEST_CASE("part_graph: dependents by where they first need the part, as asking e
 }
 
 TEST_CASE("part_graph: companions come along only where the value crosses") {
-  cleave::testing::dense_builder b;
+  cleave::testing::snapshot_builder b;
   auto const size = b.node(1), x = b.node(1);
   b.node(1, {x});
   auto g = b.build();
@@ -72,10 +72,10 @@ TEST_CASE("part_graph: companions come along only where the value crosses") {
 }
 
 TEST_CASE("part_graph: an empty part has no first node, and no parts make no graph") {
-  cleave::testing::dense_builder b;
+  cleave::testing::snapshot_builder b;
   b.node(1);
   auto const made = cleave::detail::part_graph_of(b.build(), {{p1}, 3});
   CHECK(made.first_node == std::vector<std::size_t>{1, 0, 1});
   CHECK(made.dependents.item.empty());
-  CHECK(cleave::detail::part_graph_of(cleave::dense(), {}).dependents.rows() == 0);
+  CHECK(cleave::detail::part_graph_of(cleave::snapshot_arrays(), {}).dependents.rows() == 0);
 }

@@ -12,20 +12,20 @@
 #include <string>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
 using cleave::no_part;
 using cleave::part_id;
-using cleave::testing::dense_builder;
+using cleave::testing::snapshot_builder;
 
 constexpr part_id p0{0}, p1{1};
 
 /// Whether node `n` reads `v`, itself or by way of replicable nodes.
-bool reads(cleave::dense const& g, std::size_t n, std::size_t v) {
+bool reads(cleave::snapshot_arrays const& g, std::size_t n, std::size_t v) {
   for (auto const u : g.operands[n]) {
     if (u == v) return true;
     auto const m = g.producer[u];
@@ -37,7 +37,7 @@ bool reads(cleave::dense const& g, std::size_t n, std::size_t v) {
 }  // namespace
 
 TEST_CASE("part_memory: state is held once a part, also where a replicable node reads it") {
-  dense_builder b;
+  snapshot_builder b;
   auto const w = b.state(100), unused = b.state(7);
   auto const transposed = b.node(0, {w}, 100);
   b.replicable();
@@ -90,7 +90,7 @@ TEST_CASE(
 
 TEST_CASE("part_memory: bytes that overflow are an error that names the node, and the largest sum is none") {
   auto const most = std::numeric_limits<std::size_t>::max();
-  dense_builder b;
+  snapshot_builder b;
   auto const w = b.state(most - 1);
   b.node(1, {w});
   b.node(1);
@@ -111,7 +111,7 @@ TEST_CASE("part_memory: bytes that overflow are an error that names the node, an
 }
 
 TEST_CASE("part_memory: a graph without sizes holds nothing but what its nodes are said to") {
-  dense_builder b;
+  snapshot_builder b;
   b.node(1, {b.state(100)});
   auto g = b.build();
   g.bytes.clear();

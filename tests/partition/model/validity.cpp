@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"
 #include "support/small_stack.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -26,8 +26,8 @@ partition parts(std::vector<std::uint32_t> const& of, std::uint32_t k) {
 }
 
 /// A chain of n nodes, each reading the one before.
-dense chain(int n) {
-  testing::basic_dense_builder<> b;
+snapshot_arrays chain(int n) {
+  testing::basic_snapshot_builder<> b;
   auto v = b.input();
   for (int i = 0; i < n; ++i) v = b.node(1, {v});
   b.output(v);
@@ -35,7 +35,7 @@ dense chain(int n) {
 }
 
 /// Whether part i can reach itself over needs between different parts, by closure.
-bool cyclic(dense const& s, partition const& p) {
+bool cyclic(snapshot_arrays const& s, partition const& p) {
   std::vector<std::vector<char>> reach(p.parts, std::vector<char>(p.parts));
   for (std::size_t n = 0; n < s.nodes(); ++n)
     for (auto const v : s.operands[n])
@@ -67,7 +67,7 @@ TEST_CASE("validity: a part without nodes, and an edge into an earlier part") {
 }
 
 TEST_CASE("validity: nodes that must share a part and do not") {
-  testing::basic_dense_builder<> b;
+  testing::basic_snapshot_builder<> b;
   auto const x = b.input();
   b.node(1, {x});
   b.node(1, {x});
@@ -81,7 +81,7 @@ TEST_CASE("validity: nodes that must share a part and do not") {
 TEST_CASE(
     "validity: parts each convex alone can need each other, and the witness is a cycle of edges between "
     "them") {
-  testing::basic_dense_builder<> b;  // u -> v in parts 0 and 1, u2 -> v2 in parts 1 and 0
+  testing::basic_snapshot_builder<> b;  // u -> v in parts 0 and 1, u2 -> v2 in parts 1 and 0
   auto const x = b.input();
   auto const u = b.node(1, {x});
   b.node(1, {u});
@@ -96,7 +96,7 @@ TEST_CASE("validity: a cycle between parts is found exactly where there is one, 
   testing::rng random(11);
   int cycles = 0;
   for (int round = 0; round < 3000; ++round) {
-    testing::basic_dense_builder<> b;
+    testing::basic_snapshot_builder<> b;
     std::vector<std::uint32_t> values{b.input()}, of;
     auto const k = static_cast<std::uint32_t>(2 + random.below(4));
     for (auto n = 2 + random.below(8); n-- > 0;) {
@@ -130,7 +130,7 @@ TEST_CASE("validity: a cycle between parts is found exactly where there is one, 
 }
 
 TEST_CASE("validity: check says what is wrong in the names of the nodes") {
-  testing::basic_dense_builder<> b;
+  testing::basic_snapshot_builder<> b;
   auto v = b.input();
   for (char const* name : {"conv", "relu", "pool"}) {
     v = b.node(1, {v});
@@ -149,7 +149,7 @@ TEST_CASE("validity: check says what is wrong in the names of the nodes") {
 }
 
 TEST_CASE("validity: a replicable node needs no part, and an array that is too short lacks one") {
-  testing::basic_dense_builder<> b;
+  testing::basic_snapshot_builder<> b;
   b.node(1);
   b.replicable();
   b.node(1);
@@ -159,7 +159,7 @@ TEST_CASE("validity: a replicable node needs no part, and an array that is too s
 }
 
 TEST_CASE("validity: the first part over its memory is found, with how much it holds") {
-  testing::basic_dense_builder<> b;
+  testing::basic_snapshot_builder<> b;
   auto const w = b.state(10);
   b.node(1, {w});
   b.node(1, {w, b.state(5)});

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "support/dense_builder.hpp"
+#include "support/snapshot_builder.hpp"
 #include "support/toy_ir.hpp"
 
 namespace {
@@ -94,7 +94,7 @@ TEST_CASE("assign: a marker opens a part and belongs to it") {
 }
 
 TEST_CASE("assign: takes a snapshot by position") {
-  cleave::testing::dense_builder b;
+  cleave::testing::snapshot_builder b;
   for (int i = 0; i < 4; ++i) b.node(1);
   CHECK(assign(b.build(), [](std::size_t n) { return n / 2; }).of == parts({0, 0, 1, 1}));
 }

@@ -12,9 +12,9 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/slices/balance.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -24,8 +24,8 @@ using cleave::idle_reason;
 using cleave::detail::find_cycle_between_parts;
 using cleave::detail::find_empty_part;
 
-cleave::dense chain(std::size_t nodes) {
-  cleave::testing::dense_builder b;
+cleave::snapshot_arrays chain(std::size_t nodes) {
+  cleave::testing::snapshot_builder b;
   auto v = b.input();
   for (std::size_t n = 0; n < nodes; ++n) v = b.node(1, {v});
   return b.build();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "support/archetype.hpp"
-#include "support/dense_builder.hpp"
+#include "support/snapshot_builder.hpp"
 #include "support/toy_ir.hpp"
 
 namespace {
@@ -56,7 +56,7 @@ TEST_CASE("markers: one that reads, or that is read, is refused with its name") 
   p.ops[4]->in = {"b", "t"};
   toy::graph const is_read(p);
   auto const again = cleave::snapshot_of(is_read);
-  cleave::dense const& flat = again;
+  cleave::snapshot_arrays const& flat = again;
   CHECK(find_marker_fault(flat, [](std::size_t n) { return n == 1; }) ==
         marker_fault{marker_fault::kind::is_read, 1});
   CHECK_THROWS_AS(cuts_at_markers(is_read, again, is_cut), marker_error);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -21,8 +21,8 @@ using cleave::detail::module_of_call;
 
 using calls = std::vector<std::vector<std::string>>;
 
-cleave::dense chain(std::size_t nodes) {
-  cleave::testing::dense_builder b;
+cleave::snapshot_arrays chain(std::size_t nodes) {
+  cleave::testing::snapshot_builder b;
   auto v = b.input();
   for (std::size_t n = 0; n < nodes; ++n) v = b.node(1, {v});
   return b.build();

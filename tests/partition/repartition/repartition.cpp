@@ -79,7 +79,7 @@ verdict judge(graph const& g, partition const& old, partition const& p, repartit
     total += g.view().weight(n);
     for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
       if (p.of[g.targets[arc]] != p.of[n])
-        v.objective += 0.5 * static_cast<double>(g.view().weight_of_arc(arc));
+        v.objective += 0.5 * static_cast<double>(g.view().weight_of_edge(arc));
     if (old.of[n] != no_part && old.of[n] != p.of[n])
       v.objective += o.cost_per_byte * static_cast<double>(o.bytes.empty() ? 1 : o.bytes[n]);
   }

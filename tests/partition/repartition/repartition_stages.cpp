@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cleave/partition/model/validity.hpp"
-#include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -23,8 +23,8 @@ using namespace cleave::detail;
 namespace {
 
 /// A chain of nodes with these weights, whose values have no bytes.
-dense chain(std::vector<double> const& weights) {
-  cleave::testing::dense_builder b;
+snapshot_arrays chain(std::vector<double> const& weights) {
+  cleave::testing::snapshot_builder b;
   auto value = b.input(0);
   for (double const w : weights) value = b.node(w, {value}, 0);
   return b.build();
@@ -110,7 +110,7 @@ TEST_CASE("repartition_stages: limits, pins, speeds and links hold, and legal ol
     for (auto& w : changed.weight) w = static_cast<double>(dice.below(9));
     for (std::size_t n = 0; n < g.nodes(); ++n) {
       o.balance.node_memory.push_back(dice.below(5));
-      o.balance.pinned.push_back(dice.one_in(15) ? old.of[n] : no_part);
+      o.balance.fixed.push_back(dice.one_in(15) ? old.of[n] : no_part);
     }
     if (dice.one_in(2)) o.balance.memory = 4 + 2 * g.nodes() / k + dice.below(8);
     auto const cost = [&](partition p) {
@@ -130,7 +130,7 @@ TEST_CASE("repartition_stages: limits, pins, speeds and links hold, and legal ol
       CHECK_FALSE(find_split_group(changed, found));
       CHECK_FALSE(find_overfull_part(changed, found, o.balance.memory, o.balance.node_memory));
       for (std::size_t n = 0; n < g.nodes(); ++n)
-        if (o.balance.pinned[n] != no_part) CHECK(found.of[n] == o.balance.pinned[n]);
+        if (o.balance.fixed[n] != no_part) CHECK(found.of[n] == o.balance.fixed[n]);
       partition all = old;
       all.parts = k;
       if (find_overfull_part(changed, all, o.balance.memory, o.balance.node_memory)) continue;

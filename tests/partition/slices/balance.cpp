@@ -12,11 +12,11 @@
 #include "cleave/partition/exact/slice_weights.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "support/brute_force.hpp"
-#include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
 #include "support/small_stack.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -24,9 +24,9 @@ using cleave::balance;
 using cleave::balance_options;
 using cleave::no_part;
 using cleave::part_id;
-using cleave::testing::dense_builder;
 using cleave::testing::error_text;
 using cleave::testing::small_graph;
+using cleave::testing::snapshot_builder;
 
 std::vector<small_graph::set> unit_sets(cleave::unit_graph<std::uint32_t> const& u) {
   std::vector<small_graph::set> sets(u.size());
@@ -36,27 +36,29 @@ std::vector<small_graph::set> unit_sets(cleave::unit_graph<std::uint32_t> const&
 }
 
 /// The orders that `balance` tries, as sets of nodes; those with pins it makes otherwise.
-std::vector<std::vector<small_graph::set>> orders_of(cleave::dense const& g, balance_options const& o) {
+std::vector<std::vector<small_graph::set>> orders_of(cleave::snapshot_arrays const& g,
+                                                     balance_options const& o) {
   auto const u = cleave::detail::units_of(g, {.together = o.together, .backward = o.backward});
-  auto const edges = cleave::detail::mirrored_edges<std::uint32_t>(g, u, o.backward);
+  auto const edges = cleave::detail::mirrored_backward_edges<std::uint32_t>(g, u, o.backward);
   auto const units = unit_sets(u);
   std::vector<std::uint32_t> rank(u.size());
   for (std::uint32_t i = 0; i < rank.size(); ++i) rank[i] = i;
   std::vector<std::vector<small_graph::set>> orders;
-  auto const list = [&](auto const& needs, auto const& needed_by) {
+  auto const list = [&](auto const& predecessors, auto const& successors) {
     for (auto const how : o.orders) {
       auto& sets = orders.emplace_back();
-      for (auto const unit : cleave::detail::ordered_units<std::uint32_t>(needs, needed_by, how, rank))
+      for (auto const unit :
+           cleave::detail::ordered_units<std::uint32_t>(predecessors, successors, how, rank))
         sets.push_back(units[unit]);
     }
   };
-  list(u.needs, u.needed_by);
-  if (!o.backward.empty()) list(edges.needs, edges.needed_by);
+  list(u.predecessors, u.successors);
+  if (!o.backward.empty()) list(edges.predecessors, edges.successors);
   return orders;
 }
 
 /// The partition is what it says of itself.
-void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options const& o,
+void check_consistent(cleave::snapshot_arrays const& g, std::uint32_t k, balance_options const& o,
                       cleave::balanced_partition const& p) {
   auto const units = cleave::detail::units_of(g, {.together = o.together, .backward = o.backward}).size();
   if (o.empty == cleave::empty_parts::forbidden) {
@@ -68,8 +70,8 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options c
   REQUIRE(!cleave::find_overfull_part(g, p, p.parts == k ? o.memory : cleave::per_part<std::size_t>{},
                                       o.node_memory));
   if (o.backward.empty()) REQUIRE(!cleave::detail::find_backward_edge(g, p));
-  for (std::size_t n = 0; n < o.pinned.size(); ++n)
-    if (o.pinned[n] != no_part && !g.replicable[n]) REQUIRE(p.of[n] == o.pinned[n]);
+  for (std::size_t n = 0; n < o.fixed.size(); ++n)
+    if (o.fixed[n] != no_part && !g.replicable[n]) REQUIRE(p.of[n] == o.fixed[n]);
   std::vector<double> speed, link;
   for (std::uint32_t i = 0; i < p.parts; ++i) {
     speed.push_back(o.speed.empty() ? 1 : o.speed[i]);
@@ -85,7 +87,7 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options c
 
 /// bound <= every assignment of units <= those without backward edges <= slices, and the slices are the best
 /// of each order tried.
-void check_against_brute_force(cleave::dense const& g, std::uint32_t k, balance_options o,
+void check_against_brute_force(cleave::snapshot_arrays const& g, std::uint32_t k, balance_options o,
                                bool exact_orders = true) {
   if (exact_orders) o.random_orders = 0;
   small_graph const all(g, o);
@@ -110,9 +112,10 @@ void check_against_brute_force(cleave::dense const& g, std::uint32_t k, balance_
   }
 }
 
-cleave::dense graph_of_bits(std::size_t nodes, std::uint32_t bits, std::vector<double> const& weight,
-                            std::vector<std::size_t> const& bytes) {
-  dense_builder b;
+cleave::snapshot_arrays graph_of_bits(std::size_t nodes, std::uint32_t bits,
+                                      std::vector<double> const& weight,
+                                      std::vector<std::size_t> const& bytes) {
+  snapshot_builder b;
   std::vector<std::uint32_t> made;
   for (std::size_t n = 0; n < nodes; ++n) {
     std::vector<std::uint32_t> operands;
@@ -123,8 +126,8 @@ cleave::dense graph_of_bits(std::size_t nodes, std::uint32_t bits, std::vector<d
   return b.build();
 }
 
-cleave::dense chain(std::size_t nodes, double weight, std::size_t bytes) {
-  dense_builder b;
+cleave::snapshot_arrays chain(std::size_t nodes, double weight, std::size_t bytes) {
+  snapshot_builder b;
   std::vector<std::uint32_t> last;
   for (std::size_t n = 0; n < nodes; ++n) last = {b.node(weight, last, bytes)};
   return b.build();
@@ -225,8 +228,8 @@ TEST_CASE("balance: pinned nodes are in their parts, and no order's best slices 
     auto const k = static_cast<std::uint32_t>(1 + r.below(4));
     balance_options o;
     o.empty = r.one_in(2) ? cleave::empty_parts::allowed : cleave::empty_parts::forbidden;
-    o.pinned.assign(g.nodes(), no_part);
-    for (auto& pin : o.pinned)
+    o.fixed.assign(g.nodes(), no_part);
+    for (auto& pin : o.fixed)
       if (r.one_in(4)) pin = part_id{static_cast<std::uint32_t>(r.below(k))};
     check_against_brute_force(g, k, o, false);
     met += error_text([&] { balance(g, k, o); }) == "accepted";
@@ -235,14 +238,14 @@ TEST_CASE("balance: pinned nodes are in their parts, and no order's best slices 
 }
 
 TEST_CASE("balance: a node that a pin would close out waits for the parts before it") {
-  dense_builder b;
+  snapshot_builder b;
   for (int i = 0; i < 3; ++i) b.node(1);
   balance_options o;
-  o.pinned = {part_id{2}, part_id{0}, part_id{1}};
+  o.fixed = {part_id{2}, part_id{0}, part_id{1}};
   for (auto const how : {cleave::unit_order::given, cleave::unit_order::breadth_first,
                          cleave::unit_order::depth_first, cleave::unit_order::on_demand}) {
     o.orders = {how};
-    CHECK(balance(b.build(), 3, o).of == o.pinned);
+    CHECK(balance(b.build(), 3, o).of == o.fixed);
   }
 }
 
@@ -299,7 +302,7 @@ TEST_CASE("balance: equal nodes of a chain spread evenly") {
 TEST_CASE("balance: a chain without transfers is cut as its weights are") {
   cleave::testing::rng r(27);
   for (int i = 0; i < 100; ++i) {
-    dense_builder b;
+    snapshot_builder b;
     std::vector<double> weights;
     std::vector<std::uint32_t> last;
     for (std::size_t n = 0, count = 1 + r.below(200); n < count; ++n) {
@@ -313,7 +316,7 @@ TEST_CASE("balance: a chain without transfers is cut as its weights are") {
 }
 
 TEST_CASE("balance: a value that two later stages read costs its own stage once and each of them once") {
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(10, {}, 3);
   auto const y = b.node(10, {x}, 1);
   b.node(10, {x, y});
@@ -334,7 +337,7 @@ TEST_CASE("balance: up to k parts where fewer are cheaper") {
 }
 
 TEST_CASE("balance: the certificate knows that a node's stage pays its transfers or its neighbours") {
-  dense_builder b;  // a light node between two heavy ones, bound to them by large values
+  snapshot_builder b;  // a light node between two heavy ones, bound to them by large values
   auto const x = b.node(50, {}, 1000);
   auto const y = b.node(1, {x}, 1000);
   b.node(50, {y});
@@ -346,7 +349,7 @@ TEST_CASE("balance: the certificate knows that a node's stage pays its transfers
 }
 
 TEST_CASE("balance: nothing to divide") {
-  auto const empty = balance(dense_builder{}.build(), 3);
+  auto const empty = balance(snapshot_builder{}.build(), 3);
   CHECK(empty.parts == 0);
   CHECK(empty.bottleneck == 0);
   CHECK(empty.gap() == 0);
@@ -356,14 +359,14 @@ TEST_CASE("balance: nothing to divide") {
   auto const weightless = balance(chain(5, 0, 0), 3);
   CHECK(weightless.parts == 3);
   CHECK(weightless.bottleneck == 0);
-  dense_builder copied;
+  snapshot_builder copied;
   copied.node(1);
   copied.replicable();
   CHECK(balance(copied.build(), 2).parts == 1);
 }
 
 TEST_CASE("balance: what lies on a cycle through nodes that stay together is one unit") {
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(1, {}, 1);
   auto const y = b.node(1, {x}, 1);
   auto const z = b.node(1, {y}, 1);
@@ -375,7 +378,7 @@ TEST_CASE("balance: what lies on a cycle through nodes that stay together is one
 }
 
 TEST_CASE("balance: refuses numbers that make no sense and names the node") {
-  dense_builder b;
+  snapshot_builder b;
   b.node(1);
   b.name("conv1");
   auto g = b.build();
@@ -406,10 +409,10 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
         std::string::npos);
   CHECK(error_text([&] { balance(pair, 2, {.cost_per_byte = -1}); }).find("cost_per_byte") !=
         std::string::npos);
-  CHECK(error_text([&] { balance(pair, 2, {.pinned = {part_id{2}, no_part}}); }).find("pinned to part 2") !=
+  CHECK(error_text([&] { balance(pair, 2, {.fixed = {part_id{2}, no_part}}); }).find("pinned to part 2") !=
         std::string::npos);
   CHECK(error_text([&] { balance(pair, 2, {.together = {{0, 2}}}); }).find("#2") != std::string::npos);
-  balance_options far{.pinned = {part_id{70'000}, no_part}, .empty = cleave::empty_parts::allowed};
+  balance_options far{.fixed = {part_id{70'000}, no_part}, .empty = cleave::empty_parts::allowed};
   CHECK(balance(pair, 70'001, {}).parts == 2);
   CHECK(error_text([&] { balance(pair, 70'001, far); }) ==
         "balance: 70001 parts are asked for, and the graph has 2 nodes: ask for fewer");
@@ -444,7 +447,7 @@ TEST_CASE("balance: parts do not wait for each other's companions") {
 }
 
 TEST_CASE("balance: backward nodes come before what they read where nothing else fits") {
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(1, {b.state(10)});
   b.node(1, {x});
   auto const g = b.build();
@@ -457,7 +460,7 @@ TEST_CASE("balance: one random order is tried at least where no other is") {
 }
 
 TEST_CASE("balance: says which node does not fit, and into what") {
-  dense_builder b;
+  snapshot_builder b;
   auto const w = b.state(300);
   auto const x = b.node(1, {b.state(100)});
   auto const y = b.node(1, {x, b.state(100)});
@@ -475,20 +478,20 @@ TEST_CASE("balance: says which node does not fit, and into what") {
   CHECK(refusal(1, {.memory = 450}) ==
         "part 0 cannot hold node head (#2) beside what stands before it: its limit is 450 bytes, and all "
         "nodes together need 500 bytes");
-  CHECK(refusal(2, {.memory = {300, 200}, .pinned = {no_part, no_part, part_id{1}}})
+  CHECK(refusal(2, {.memory = {300, 200}, .fixed = {no_part, no_part, part_id{1}}})
             .find("part 1, to which it is pinned, has 200 bytes") != std::string::npos);
-  CHECK(refusal(2, {.pinned = {part_id{1}, part_id{0}, no_part}})
+  CHECK(refusal(2, {.fixed = {part_id{1}, part_id{0}, no_part}})
             .find("node #1 is pinned to part 0 and needs node #0, which is pinned to part 1") !=
         std::string::npos);
-  CHECK(refusal(2, {.together = {{0, 1}}, .pinned = {part_id{1}, part_id{0}, no_part}})
+  CHECK(refusal(2, {.together = {{0, 1}}, .fixed = {part_id{1}, part_id{0}, no_part}})
             .find("must share the part of node #0") != std::string::npos);
-  CHECK(refusal(4, {.together = {{0, 1}}, .pinned = {no_part, no_part, part_id{3}}})
+  CHECK(refusal(4, {.together = {{0, 1}}, .fixed = {no_part, no_part, part_id{3}}})
             .find("makes only 2 parts") != std::string::npos);
   CHECK(balance(g, 2, {.memory = {200, 300}}).of == std::vector{part_id{0}, part_id{0}, part_id{1}});
 }
 
 TEST_CASE("balance: costs beyond 2^60 and below 1 keep their order") {
-  dense_builder b;
+  snapshot_builder b;
   std::vector<std::uint32_t> last;
   for (double const w : {3e200, 1e200, 1e200, 1e200}) last = {b.node(w, last, 1)};
   CHECK(balance(b.build(), 2).loads == std::vector<double>{3e200, 1e200 * 3});
@@ -509,7 +512,7 @@ TEST_CASE("balance: one order rules another out only if it is no better") {
 }
 
 TEST_CASE("balance: a million nodes in a chain, in groups, need no deep stack") {
-  dense_builder b;
+  snapshot_builder b;
   std::vector<std::uint32_t> last;
   double sum = 0;
   for (int n = 0; n < 1'000'000; ++n) {
@@ -530,7 +533,7 @@ TEST_CASE("balance: a million nodes in a chain, in groups, need no deep stack") 
 }
 
 TEST_CASE("balance: a value read by 200,000 nodes does not make it quadratic") {
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(1, {}, 3);
   std::vector<std::uint32_t> all;
   for (int n = 0; n < 200'000; ++n) all.push_back(b.node(1, {x}, 0));
@@ -554,8 +557,8 @@ TEST_CASE("balance: the same graph gives the same answer, and a width of 64 bits
     CHECK(p.bottleneck == q.bottleneck);
     CHECK(p.order == q.order);
   }
-  cleave::testing::basic_dense_builder<std::uint64_t> wide;
-  dense_builder narrow;
+  cleave::testing::basic_snapshot_builder<std::uint64_t> wide;
+  snapshot_builder narrow;
   std::vector<std::uint64_t> last_wide;
   std::vector<std::uint32_t> last_narrow;
   for (int n = 0; n < 50; ++n) {
@@ -608,7 +611,7 @@ TEST_CASE("balance: random orders make it no worse, and a seed repeats") {
 }
 
 TEST_CASE("balance: a rank decides which of two free nodes is first") {
-  dense_builder b;
+  snapshot_builder b;
   b.node(1);
   b.node(2);
   balance_options o{.rank = {1, 0}, .orders = {cleave::unit_order::given}, .random_orders = 0};

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -99,7 +99,7 @@ TEST_CASE("lower bound: what a part pays with a unit is the least over all sets 
 
 TEST_CASE("lower bound: an even share of equal parts is rounded up") {
   auto const of = [](std::vector<double> const& weights, std::uint32_t parts) {
-    cleave::testing::dense_builder b;
+    cleave::testing::snapshot_builder b;
     for (double const w : weights) b.node(w);
     auto const g = b.build();
     auto const c = cleave::costs_of(g, cleave::detail::units_of(g), parts, {});

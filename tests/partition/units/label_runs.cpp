@@ -16,7 +16,7 @@ using namespace cleave::detail;
 namespace {
 
 struct labelled_table {
-  csr<std::uint32_t> needs;
+  csr<std::uint32_t> predecessors;
   std::vector<std::uint32_t> label;
 };
 
@@ -25,15 +25,16 @@ labelled_table random_table(testing::rng& random, std::size_t rows, std::uint32_
   std::vector<std::uint32_t> place(rows);
   for (std::uint32_t i = 0; i < rows; ++i) place[i] = i;
   random.shuffle(place);
-  std::vector<std::vector<std::uint32_t>> needs(rows);
+  std::vector<std::vector<std::uint32_t>> predecessors(rows);
   for (std::size_t i = 1; i < rows; ++i)
-    for (auto count = random.below(most + 1); count-- > 0;) needs[place[i]].push_back(place[random.below(i)]);
+    for (auto count = random.below(most + 1); count-- > 0;)
+      predecessors[place[i]].push_back(place[random.below(i)]);
   labelled_table t;
-  for (auto& list : needs) {
+  for (auto& list : predecessors) {
     std::ranges::sort(list);
     list.erase(std::unique(list.begin(), list.end()), list.end());
-    for (auto const m : list) t.needs.add(m);
-    t.needs.close();
+    for (auto const m : list) t.predecessors.add(m);
+    t.predecessors.close();
     t.label.push_back(static_cast<std::uint32_t>(random.below(labels)));
   }
   return t;
@@ -52,7 +53,7 @@ std::size_t brute_force(labelled_table const& t, std::uint32_t labels) {
       if (done + 1 == least.size()) best = std::min(best, runs);
       for (std::size_t n = 0; n < rows; ++n) {
         bool ready = (done >> n & 1) == 0;
-        for (auto const m : t.needs[n]) ready = ready && (done >> m & 1) != 0;
+        for (auto const m : t.predecessors[n]) ready = ready && (done >> m & 1) != 0;
         auto& to = least[done | std::size_t{1} << n][t.label[n]];
         if (ready) to = std::min(to, runs + (done == 0 || t.label[n] != last ? 1 : 0));
       }
@@ -67,7 +68,7 @@ void check_order(labelled_table const& t, label_runs<std::uint32_t> const& r) {
   REQUIRE(r.rows.rows() == r.label.size());
   for (std::size_t n = 0; n < place.size(); ++n) {
     REQUIRE(place[n] < place.size());
-    for (auto const m : t.needs[n]) REQUIRE(place[m] < place[n]);
+    for (auto const m : t.predecessors[n]) REQUIRE(place[m] < place[n]);
   }
   for (std::size_t i = 0; i < r.label.size(); ++i) {
     REQUIRE(!r.rows[i].empty());
@@ -84,7 +85,7 @@ TEST_CASE("fewest_label_runs: as few as the brute force over all orders finds, a
   for (int round = 0; round < 3000; ++round) {
     auto const labels = static_cast<std::uint32_t>(1 + random.below(4));
     auto const t = random_table(random, random.below(11), labels, 1 + random.below(3));
-    auto const r = fewest_label_runs(t.needs, t.label, labels);
+    auto const r = fewest_label_runs(t.predecessors, t.label, labels);
     check_order(t, r);
     CHECK(r.label.size() == brute_force(t, labels));
     CHECK(r.least == r.label.size());
@@ -98,7 +99,7 @@ TEST_CASE("fewest_label_runs: without a search never below the fewest, and the b
   for (int round = 0; round < rounds; ++round) {
     auto const labels = static_cast<std::uint32_t>(2 + random.below(3));
     auto const t = random_table(random, 10, labels, 1 + random.below(3));
-    auto const r = fewest_label_runs(t.needs, t.label, labels, {.steps = 0});
+    auto const r = fewest_label_runs(t.predecessors, t.label, labels, {.steps = 0});
     check_order(t, r);
     auto const best = brute_force(t, labels);
     CHECK(r.label.size() >= best);
@@ -114,16 +115,16 @@ TEST_CASE("fewest_label_runs: orders of a long table are legal, a chain has its 
   testing::rng random(23);
   for (int round = 0; round < 20; ++round) {
     auto const t = random_table(random, 300, 5, 2);
-    check_order(t, fewest_label_runs(t.needs, t.label, std::uint32_t{5}));
+    check_order(t, fewest_label_runs(t.predecessors, t.label, std::uint32_t{5}));
   }
   labelled_table chain;
   std::size_t const rows = 100'000;
   for (std::uint32_t n = 0; n < rows; ++n) {
-    if (n > 0) chain.needs.add(n - 1);
-    chain.needs.close();
+    if (n > 0) chain.predecessors.add(n - 1);
+    chain.predecessors.close();
     chain.label.push_back(n / 3 % 7);
   }
-  auto const r = fewest_label_runs(chain.needs, chain.label, std::uint32_t{7});
+  auto const r = fewest_label_runs(chain.predecessors, chain.label, std::uint32_t{7});
   check_order(chain, r);
   CHECK(r.label.size() == (rows + 2) / 3);
   CHECK(r.least == r.label.size());

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "support/archetype.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 using namespace cleave;
 
@@ -25,15 +25,15 @@ partition parts_of(std::vector<std::uint32_t> const& of) {
 }
 
 /// n nodes, each reads the one before.
-dense chain(std::size_t n) {
-  testing::dense_builder b;
+snapshot_arrays chain(std::size_t n) {
+  testing::snapshot_builder b;
   auto v = b.input();
   while (n-- > 0) v = b.node(1, {v});
   return b.build();
 }
 
 /// A partition that is valid but for cycles: groups are whole.
-partition whole_groups(testing::rng& random, dense const& g, std::uint32_t parts) {
+partition whole_groups(testing::rng& random, snapshot_arrays const& g, std::uint32_t parts) {
   auto p = testing::random_partition(random, g.nodes(), parts);
   for (std::size_t n = 0; n < g.nodes(); ++n) p.of[n] = p.of[g.group[n]];
   return p;
@@ -97,7 +97,7 @@ TEST_CASE("acyclic_parts: a part that is entered again is cut where it is left, 
 
 TEST_CASE(
     "acyclic_parts: a part between nodes that must share another can only be merged, or its nodes moved") {
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto const x = b.node(1, {b.input()});
   auto const first = b.last();
   auto const y = b.node(1, {x});

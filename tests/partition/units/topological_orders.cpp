@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/partition/units/units.hpp"
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -19,7 +19,7 @@ using index_type = std::uint32_t;
 using cleave::no_part;
 using cleave::part_id;
 using cleave::unit_order;
-using cleave::testing::dense_builder;
+using cleave::testing::snapshot_builder;
 using order_list = std::vector<index_type>;
 
 constexpr unit_order all_orders[] = {unit_order::given,          unit_order::breadth_first,
@@ -33,23 +33,23 @@ order_list ranks(std::size_t n) {
 }
 
 order_list order_of(cleave::unit_graph<index_type> const& u, unit_order how) {
-  return cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()));
+  return cleave::detail::ordered_units<index_type>(u.predecessors, u.successors, how, ranks(u.size()));
 }
 
-bool is_topological(cleave::detail::csr<index_type> const& needs, order_list const& order) {
-  std::vector<std::size_t> place(needs.rows(), needs.rows());
+bool is_topological(cleave::detail::csr<index_type> const& predecessors, order_list const& order) {
+  std::vector<std::size_t> place(predecessors.rows(), predecessors.rows());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  for (std::size_t n = 0; n < needs.rows(); ++n) {
-    if (place[n] == needs.rows()) return false;
-    for (auto const m : needs[n])
+  for (std::size_t n = 0; n < predecessors.rows(); ++n) {
+    if (place[n] == predecessors.rows()) return false;
+    for (auto const m : predecessors[n])
       if (place[m] >= place[n]) return false;
   }
-  return order.size() == needs.rows();
+  return order.size() == predecessors.rows();
 }
 
 /// 0 and 1 are free; 2 reads 1 and 3 reads 0; 4 reads 2 and 3.
-cleave::dense crossed() {
-  dense_builder b;
+cleave::snapshot_arrays crossed() {
+  snapshot_builder b;
   auto const x = b.node(1), y = b.node(1), u = b.node(1, {y}), v = b.node(1, {x});
   b.node(1, {u, v});
   return b.build();
@@ -62,7 +62,7 @@ TEST_CASE("orders: each puts a unit behind those it needs, and has each once") {
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = r.below(40), .replicable = 6, .tied = 5, .ordered = 4});
     auto const u = cleave::detail::units_of(g);
-    for (auto const how : all_orders) REQUIRE(is_topological(u.needs, order_of(u, how)));
+    for (auto const how : all_orders) REQUIRE(is_topological(u.predecessors, order_of(u, how)));
   }
 }
 
@@ -83,9 +83,9 @@ TEST_CASE("orders: only one is told where all permutations have one that is topo
     auto const u = cleave::detail::units_of(g);
     auto order = ranks(u.size());
     std::size_t topological = 0;
-    do topological += is_topological(u.needs, order) ? 1u : 0u;
+    do topological += is_topological(u.predecessors, order) ? 1u : 0u;
     while (std::ranges::next_permutation(order).found);
-    CHECK(cleave::detail::is_only_order<index_type>(u.needs, order_of(u, unit_order::random)) ==
+    CHECK(cleave::detail::is_only_order<index_type>(u.predecessors, order_of(u, unit_order::random)) ==
           (topological == 1));
     single += topological == 1 ? 1u : 0u;
   }
@@ -94,7 +94,7 @@ TEST_CASE("orders: only one is told where all permutations have one that is topo
 
 TEST_CASE("orders: ranks stand in for the program's order") {
   auto const u = cleave::detail::units_of(crossed());
-  CHECK(cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, unit_order::given,
+  CHECK(cleave::detail::ordered_units<index_type>(u.predecessors, u.successors, unit_order::given,
                                                   order_list{4, 3, 2, 1, 0}) == order_list{1, 2, 0, 3, 4});
 }
 
@@ -105,40 +105,40 @@ TEST_CASE("orders: pinned units come in the order of their parts, whatever is tr
     auto const g = random_graph(r, {.nodes = 1 + r.below(20), .most_operands = 2, .reach = 8});
     auto const u = cleave::detail::units_of(g);
     auto const parts = static_cast<std::uint32_t>(1 + r.below(4));
-    std::vector<part_id> pinned(u.size(), no_part);
-    for (auto& pin : pinned)
+    std::vector<part_id> fixed(u.size(), no_part);
+    for (auto& pin : fixed)
       if (r.one_in(4)) pin = part_id{static_cast<std::uint32_t>(r.below(parts))};
     auto const any = order_of(u, unit_order::breadth_first);
-    auto const reach = cleave::detail::reach_of_pins<index_type>(u.needs, any, pinned, parts);
+    auto const reach = cleave::detail::reach_of_fixed<index_type>(u.predecessors, any, fixed, parts);
 
     // a conflict is a pinned unit before one that is pinned to an earlier part
     std::vector<std::vector<char>> before(u.size(), std::vector<char>(u.size()));
     for (auto const n : any)
-      for (auto const m : u.needs[n]) {
+      for (auto const m : u.predecessors[n]) {
         before[m][n] = 1;
         for (index_type k = 0; k < u.size(); ++k) before[k][n] |= before[k][m];
       }
     bool conflict = false;
     for (index_type m = 0; m < u.size(); ++m)
       for (index_type n = 0; n < u.size(); ++n)
-        conflict |= before[m][n] && pinned[m] != no_part && pinned[n] != no_part && pinned[m] > pinned[n];
+        conflict |= before[m][n] && fixed[m] != no_part && fixed[n] != no_part && fixed[m] > fixed[n];
     REQUIRE(reach.conflict.has_value() == conflict);
     if (conflict) {
       auto const [m, n] = *reach.conflict;
       REQUIRE(before[m][n]);
-      REQUIRE(pinned[m] > pinned[n]);
+      REQUIRE(fixed[m] > fixed[n]);
       continue;
     }
     ++possible;
     for (auto const how : all_orders) {
-      auto const order = cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()),
-                                                                   reach.window, parts);
-      REQUIRE(is_topological(u.needs, order));
+      auto const order = cleave::detail::ordered_units<index_type>(u.predecessors, u.successors, how,
+                                                                   ranks(u.size()), reach.window, parts);
+      REQUIRE(is_topological(u.predecessors, order));
       part_id last{0};
       for (auto const n : order) {
-        if (pinned[n] == no_part) continue;
-        REQUIRE(pinned[n] >= last);
-        last = pinned[n];
+        if (fixed[n] == no_part) continue;
+        REQUIRE(fixed[n] >= last);
+        last = fixed[n];
       }
     }
   }

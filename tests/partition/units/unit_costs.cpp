@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
 using index_type = std::uint32_t;
-using cleave::testing::dense_builder;
+using cleave::testing::snapshot_builder;
 
-cleave::unit_costs<index_type> costs(cleave::dense const& g, cleave::load_model const& model = {},
+cleave::unit_costs<index_type> costs(cleave::snapshot_arrays const& g, cleave::load_model const& model = {},
                                      std::uint32_t parts = 2) {
   return cleave::costs_of(g, cleave::detail::units_of(g), parts, model);
 }
@@ -106,8 +106,8 @@ TEST_CASE("unit_costs: any costs are exact to 2^-60 of their sum, transfers at b
 }
 
 TEST_CASE("unit_costs: nothing to weigh, and nothing to pay for transfers") {
-  CHECK(costs(cleave::dense()).units() == 0);
-  dense_builder b;
+  CHECK(costs(cleave::snapshot_arrays()).units() == 0);
+  snapshot_builder b;
   b.node(4, {b.node(0, {}, 100)});
   CHECK(costs(b.build()).transfer.size() == 1);
   auto const c = costs(b.build(), {.cost_per_byte = 0});
@@ -119,11 +119,11 @@ TEST_CASE("unit_costs: nothing to weigh, and nothing to pay for transfers") {
 
 TEST_CASE("unit_costs: a weight that is negative, infinite or no number is found, the first of them") {
   using limits = std::numeric_limits<double>;
-  dense_builder b;
+  snapshot_builder b;
   for (double const w : {0.0, -0.0, 1.0, limits::max(), limits::denorm_min()}) b.node(w);
   auto g = b.build();
   CHECK(!cleave::detail::find_bad_weight(g));
-  CHECK(!cleave::detail::find_bad_weight(cleave::dense()));
+  CHECK(!cleave::detail::find_bad_weight(cleave::snapshot_arrays()));
   g.weight[4] = -1;
   for (double const w :
        {-limits::denorm_min(), -limits::infinity(), limits::infinity(), limits::quiet_NaN()}) {
@@ -134,7 +134,7 @@ TEST_CASE("unit_costs: a weight that is negative, infinite or no number is found
 
 TEST_CASE("unit_costs: sums that are no finite number are an error that names the node") {
   double const most = std::numeric_limits<double>::max();
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(most, {}, 3);
   b.node(0, {x});
   CHECK(costs(b.build()).units() == 2);

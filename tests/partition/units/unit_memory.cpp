@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -22,7 +22,7 @@ using index_type = std::uint32_t;
 using memory = cleave::detail::unit_memory<index_type>;
 
 struct sample {
-  cleave::dense g;
+  cleave::snapshot_arrays g;
   cleave::unit_graph<index_type> u;
   std::vector<std::size_t> node_memory;
   memory m;
@@ -53,7 +53,8 @@ TEST_CASE("unit_memory: of any set of units, own and shared bytes sum up to what
   for (int i = 0; i < 100; ++i) {
     sample const x(r);
     shared += x.m.shared.size();
-    for (index_type s = 0; s < x.m.shared.size(); ++s) REQUIRE(std::ranges::count(x.m.needs.item, s) > 1);
+    for (index_type s = 0; s < x.m.shared.size(); ++s)
+      REQUIRE(std::ranges::count(x.m.predecessors.item, s) > 1);
     for (std::size_t set = 0; set < std::size_t{1} << x.u.size(); ++set) {
       std::vector<index_type> units;
       std::set<index_type> needed;
@@ -62,7 +63,7 @@ TEST_CASE("unit_memory: of any set of units, own and shared bytes sum up to what
         if ((set >> unit & 1) != 0) {
           units.push_back(unit);
           bytes += x.m.own[unit];
-          for (auto const s : x.m.needs[unit])
+          for (auto const s : x.m.predecessors[unit])
             if (needed.insert(s).second) bytes += x.m.shared[s];
         }
       REQUIRE(bytes == x.held(units));
@@ -99,7 +100,7 @@ TEST_CASE("unit_memory: the first begin that fits, as trying all begins finds it
 
 TEST_CASE(
     "unit_memory: of nothing is nothing, and bytes that overflow together are an error that names the node") {
-  cleave::testing::dense_builder b;
+  cleave::testing::snapshot_builder b;
   CHECK(cleave::detail::memory_of(b.build(), cleave::detail::units_of(b.build())).total() == 0);
   auto const most = std::numeric_limits<std::size_t>::max();
   b.node(1, {b.state(most - 5)});

@@ -9,20 +9,20 @@
 #include <utility>
 #include <vector>
 
-#include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
 using index_type = std::uint32_t;
-using cleave::testing::dense_builder;
+using cleave::testing::snapshot_builder;
 using order_list = std::vector<index_type>;
 
 }  // namespace
 
 TEST_CASE("units: groups, sets and cycles through them are one; replicable nodes are none") {
-  dense_builder b;
+  snapshot_builder b;
   auto const c = b.node(1);
   b.replicable();
   auto const x = b.node(1, {c}), y = b.node(1, {x}), z = b.node(1, {y});
@@ -34,20 +34,20 @@ TEST_CASE("units: groups, sets and cycles through them are one; replicable nodes
   auto const u = cleave::detail::units_of(g, {.together = together});
   CHECK(u.of == order_list{cleave::none<index_type>, 0, 0, 0, 1, 1});
   CHECK(u.size() == 2);
-  CHECK(u.needs.item == order_list{0});
-  CHECK(u.needed_by[0].front() == 1);
+  CHECK(u.predecessors.item == order_list{0});
+  CHECK(u.successors[0].front() == 1);
 }
 
 TEST_CASE("units: backward edges tie nothing and order nothing") {
-  dense_builder b;
+  snapshot_builder b;
   auto const x = b.node(1), y = b.node(1, {x}), gy = b.node(1, {y});
   b.node(1, {gy, x});
   std::vector<std::vector<std::size_t>> const together{{0, 3}, {1, 2}};
   std::vector<char> const backward{0, 0, 1, 1};
   auto const u = cleave::detail::units_of(b.build(), {.together = together, .backward = backward});
   CHECK(u.of == order_list{0, 1, 1, 0});
-  CHECK(u.needs[1].size() == 1);
-  CHECK(u.needs[0].empty());
+  CHECK(u.predecessors[1].size() == 1);
+  CHECK(u.predecessors[0].empty());
   CHECK(cleave::detail::units_of(b.build(), {.together = together}).size() == 1);
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
     // along edges forward, in groups and sets both ways
     std::vector<std::vector<char>> edge(n, std::vector<char>(n)), reach = edge;
     auto const is_backward = [&](std::size_t a) { return !backward.empty() && backward[a]; };
-    cleave::detail::each_need(
+    cleave::detail::each_dependency(
         g, [&](index_type a, index_type b) { edge[a][b] = !is_backward(a) && !is_backward(b); });
     for (std::size_t a = 0; a < n; ++a)
       for (std::size_t b = 0; b < n; ++b) reach[a][b] = edge[a][b] || a == b || g.group[a] == g.group[b];
@@ -88,24 +88,24 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
         if (!g.replicable[b]) REQUIRE((u.of[a] == u.of[b]) == (reach[a][b] && reach[b][a]));
     }
     REQUIRE(u.size() == units);
-    REQUIRE(cleave::detail::is_acyclic(u.needs));
-    std::set<std::pair<index_type, index_type>> needs, listed;
+    REQUIRE(cleave::detail::is_acyclic(u.predecessors));
+    std::set<std::pair<index_type, index_type>> predecessors, listed;
     for (std::size_t a = 0; a < n; ++a)
       for (std::size_t b = 0; b < n; ++b)
-        if (edge[a][b] && u.of[a] != u.of[b]) needs.emplace(u.of[b], u.of[a]);
+        if (edge[a][b] && u.of[a] != u.of[b]) predecessors.emplace(u.of[b], u.of[a]);
     for (index_type unit = 0; unit < units; ++unit)
-      for (auto const need : u.needs[unit]) {
+      for (auto const need : u.predecessors[unit]) {
         REQUIRE(listed.emplace(unit, need).second);
-        REQUIRE(std::ranges::count(u.needed_by[need], unit) == 1);
+        REQUIRE(std::ranges::count(u.successors[need], unit) == 1);
       }
-    REQUIRE(listed == needs);
-    REQUIRE(u.needed_by.item.size() == needs.size());
+    REQUIRE(listed == predecessors);
+    REQUIRE(u.successors.item.size() == predecessors.size());
   }
 }
 
 TEST_CASE("units: of a graph without nodes, or of replicable ones alone, there are none") {
-  CHECK(cleave::detail::units_of(cleave::dense()).size() == 0);
-  dense_builder b;
+  CHECK(cleave::detail::units_of(cleave::snapshot_arrays()).size() == 0);
+  snapshot_builder b;
   b.node(1);
   b.replicable();
   auto const u = cleave::detail::units_of(b.build());

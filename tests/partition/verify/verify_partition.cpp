@@ -170,19 +170,19 @@ TEST_CASE("verify partition: parts in a circle are found, and only those") {
       for (std::size_t a = 0; a < k; ++a)
         for (std::size_t b = 0; b < k; ++b)
           if (reach[a][m] && reach[m][b]) reach[a][b] = true;
-    bool circle = false;
-    for (std::size_t a = 0; a < k; ++a) circle = circle || reach[a][a];
+    bool cycle = false;
+    for (std::size_t a = 0; a < k; ++a) cycle = cycle || reach[a][a];
     auto const v = verify_dag_partition<arc>(std::vector<double>(n, 1), arcs, p);
-    CHECK(v.sound() == !circle);
-    for (std::size_t i = 0; i < v.circle.size(); ++i)
-      CHECK(direct[index(v.circle[i])][index(v.circle[(i + 1) % v.circle.size()])]);
-    circles += circle ? 1 : 0;
+    CHECK(v.sound() == !cycle);
+    for (std::size_t i = 0; i < v.cycle.size(); ++i)
+      CHECK(direct[index(v.cycle[i])][index(v.cycle[(i + 1) % v.cycle.size()])]);
+    circles += cycle ? 1 : 0;
   }
   CHECK(circles > 20);
   std::vector<arc> const back{{0, 1, 1}, {1, 2, 1}};
   std::vector<char> const gradient{0, 0, 1};
   auto const there_and_back = parts_of({0, 1, 0}, 2);
   CHECK(faults_of(verify_dag_partition<arc>(std::vector<double>(3, 1), back, there_and_back)) ==
-        std::vector{partition_fault::circle_of_parts});
+        std::vector{partition_fault::part_cycle});
   CHECK(verify_dag_partition<arc>(std::vector<double>(3, 1), back, there_and_back, gradient).sound());
 }

@@ -64,7 +64,7 @@ TEST_CASE("nested: a value that leaves a dict leaves its key") {
 
 TEST_CASE("nested: other leaves keep the nesting") {
   auto const x = numbers::list({1, numbers::dict({{"a", 2}})});
-  auto const texts = x.with_leaves(std::vector<std::string>{"one", "two"});
+  auto const texts = x.map_leaves(std::vector<std::string>{"one", "two"});
   CHECK(texts.shape() == x.shape());
   CHECK(texts.leaves()[1] == "two");
 }

@@ -66,7 +66,7 @@ struct sieve {
 };
 
 /// 0 feeds 1, which feeds 2 and 3; 2 feeds 3 too.
-transport sieve_transport() {
+dataflow sieve_transport() {
   return {.stages = 4,
           .edges = {{the_caller, 0, stage_id{0}, 0},
                     {stage_id{0}, 0, stage_id{1}, 0},
@@ -76,7 +76,7 @@ transport sieve_transport() {
                     {stage_id{3}, 0, the_caller, 0}}};
 }
 
-run_layouts sieve_layouts(transport const& t) {
+run_layouts sieve_layouts(dataflow const& t) {
   run_layouts l;
   for (auto const& e : t.edges)
     l.edges.push_back(
@@ -88,7 +88,7 @@ run_layouts sieve_layouts(transport const& t) {
 }
 
 struct sieve_run {
-  transport t = sieve_transport();
+  dataflow t = sieve_transport();
   std::vector<std::vector<double>> numbers{
       {1, -1, 2, -2, 3, -3}, {-1, -1, -1, -1, -1, -1}, {1, 2, 3, 4, 5, 6}};
   std::vector<tensor_view> inputs;
@@ -98,7 +98,7 @@ struct sieve_run {
       : plan(list_of(t, std::move(rank_of)), t, sieve_layouts(t)) {
     for (auto& x : numbers) inputs.push_back({x.data(), element_type::f64, {6}});
   }
-  static schedule list_of(transport const& t, std::vector<rank_id> rank_of) {
+  static schedule list_of(dataflow const& t, std::vector<rank_id> rank_of) {
     schedule s{placement_of(t, 2, std::move(rank_of)), 3, {{}, {}}};
     for (std::uint32_t m = 0; m < 3; ++m)
       for (std::uint32_t i = 0; i < 4; ++i)

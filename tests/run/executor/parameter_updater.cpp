@@ -30,7 +30,7 @@ namespace {
 /// Four stages in a line on two ranks, with the w of stages 0, 1 and 3 tied.
 struct tied_line {
   schedule s = make_schedule(schedule_family::interleaved_1f1b, {2, 2, 4});
-  transport t = transport_of_chain(s);
+  dataflow t = dataflow_of_chain(s);
   std::vector<linear_stage> stages{{2, 1}, {3, 0}, {1, -1}, {-1, 2}};
   std::vector<double> numbers{1, -2, 3, 1};
   std::vector<tensor_view> inputs;

@@ -9,7 +9,7 @@ using namespace cleave::detail;
 
 namespace {
 
-void check_change(placement const& other, placement_change const& wanted, char const* sentence) {
+void check_change(stage_placement const& other, placement_change const& wanted, char const* sentence) {
   auto const c = find_placement_change(wave_placement(2), other);
   REQUIRE(c);
   CHECK(*c == wanted);

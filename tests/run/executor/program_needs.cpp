@@ -55,8 +55,8 @@ template <class S>
 void check_refused(call_kind kind, action_kind of, char const* sentence) {
   auto const p = program_of(kind, of);
   CHECK(find_lacking_ability<S, host_device>(p) == p.instructions[1].call);
-  CHECK_THROWS_WITH_AS((demand_abilities<S, host_device>(p)), sentence, program_need_error);
-  CHECK_NOTHROW((demand_abilities<able_stages, host_device>(p)));
+  CHECK_THROWS_WITH_AS((require_abilities<S, host_device>(p)), sentence, program_need_error);
+  CHECK_NOTHROW((require_abilities<able_stages, host_device>(p)));
 }
 
 }  // namespace
@@ -92,8 +92,8 @@ TEST_CASE("program needs: each kind of call that stages lack is named with the m
 
 TEST_CASE("program needs: messages, waits, losses and reductions ask nothing of stages") {
   using enum call_kind;
-  for (auto const kind : {loss, release, hand_over, send, receive, wait_send, wait_receive, exchange, reduce,
-                          start_reduce, wait_reduce, wait_unshard})
+  for (auto const kind : {loss, release, local_transfer, send, receive, wait_send, wait_receive, exchange,
+                          reduce, start_reduce, wait_reduce, wait_unshard})
     CHECK(can<forward_only_stages>(kind, action_kind::forward));
   CHECK(can<forward_only_stages>(other, action_kind::reduce_tie));
   CHECK(can<forward_only_stages>(other, action_kind::wait_reduce_tie));

@@ -11,7 +11,7 @@
 #include "cleave/run/threads/thread_pipeline.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
 #include "support/linear_engine.hpp"
 
 using namespace cleave;
@@ -23,12 +23,12 @@ namespace {
 
 /// Four stages in a line, which compute 1 + 2 x, and plans for them.
 struct line {
-  transport t{.stages = 4,
-              .edges = {{the_caller, 0, stage_id{0}, 0},
-                        {stage_id{0}, 0, stage_id{1}, 0},
-                        {stage_id{1}, 0, stage_id{2}, 0},
-                        {stage_id{2}, 0, stage_id{3}, 0},
-                        {stage_id{3}, 0, the_caller, 0}}};
+  dataflow t{.stages = 4,
+             .edges = {{the_caller, 0, stage_id{0}, 0},
+                       {stage_id{0}, 0, stage_id{1}, 0},
+                       {stage_id{1}, 0, stage_id{2}, 0},
+                       {stage_id{2}, 0, stage_id{3}, 0},
+                       {stage_id{3}, 0, the_caller, 0}}};
   std::vector<linear_stage> stages{4, {2, 1}};
   std::vector<double> numbers{1, -2, 3, 1};
   std::vector<tensor_view> inputs;
@@ -95,8 +95,8 @@ TEST_CASE("rank runtime: a plan that the stages of one rank cannot do is forgott
   auto const training = make_schedule(schedule_family::interleaved_1f1b, {2, 2, 4});
   keeping_stages const stages{{model.stages, nothing_to_prepare{}}};
   thread_pipeline<keeping_stages> run(model.plan_of(training), {stages, stages});
-  auto const again = model.plan_of(
-      limit_stashes(lower(training), {.most_bytes = {8, 2}, .relief = {stash_relief::recompute}}));
+  auto const again = model.plan_of(limit_saved_activations(
+      lower(training), {.memory_limit = {8, 2}, .relief = {saved_relief::recompute}}));
   CHECK_FALSE(find_lacking_ability<keeping_stages, host_device>(make_rank_program(again, rank_id{0})));
   for (int attempt = 0; attempt < 2; ++attempt) {
     CHECK_THROWS_AS(run.add_plan(again), program_need_error);

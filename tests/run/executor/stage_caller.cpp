@@ -78,8 +78,8 @@ rank_program small_program() {
   p.passes.resize(3);
   p.passes[0].in = {{{place_kind::arena, 0}, 0, {}}};
   p.passes[0].out = {{{place_kind::arena, 64}, 1, {}}};
-  p.passes[0].stash_at = 128;
-  p.passes[0].stash_bytes = 24;
+  p.passes[0].saved_at = 128;
+  p.passes[0].saved_bytes = 24;
   p.passes[2].in = {{{place_kind::arena, 192}, 0, {}}};
   p.passes[2].out = {{{}, 0, {}}};
   auto const add = [&](call_kind kind, action_kind of, std::uint32_t pass) {
@@ -133,7 +133,7 @@ TEST_CASE("stage caller: stages get the views of the pass, and what computes it 
     CHECK(heard[i].pass.weight == 4);
     CHECK(heard[i].pass.trains);
     CHECK(heard[i].pass.last);
-    CHECK(heard[i].pass.stash.bytes() == (i == 1 ? 24 : 0));
+    CHECK(heard[i].pass.saved.bytes() == (i == 1 ? 24 : 0));
   }
 }
 

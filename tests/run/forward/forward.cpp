@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "support/comes_true.hpp"
-#include "support/random_transport.hpp"
+#include "support/random_dataflow.hpp"
 
 using namespace cleave;
 
@@ -38,7 +38,7 @@ struct mixing_stage {
   }
 };
 
-std::vector<mixing_stage> mixing_stages(transport const& t) {
+std::vector<mixing_stage> mixing_stages(dataflow const& t) {
   std::vector<mixing_stage> stages;
   auto const of_stage = ports(t);
   for (std::uint32_t s = 0; s < t.stages; ++s) stages.push_back({s, of_stage[s].outputs});
@@ -53,16 +53,16 @@ std::vector<numbers> inputs(testing::rng& random, std::uint32_t microbatches) {
 }
 
 /// Stage i feeds i + 1; the caller feeds the first and reads from the last.
-transport chain(std::uint32_t stages) {
-  transport t{.stages = stages, .edges = {{the_caller, 0, s0, 0}}};
+dataflow chain(std::uint32_t stages) {
+  dataflow t{.stages = stages, .edges = {{the_caller, 0, s0, 0}}};
   for (std::uint32_t s = 1; s < stages; ++s) t.edges.push_back({stage_id{s - 1}, 0, stage_id{s}, 0});
   t.edges.push_back({stage_id{stages - 1}, 0, the_caller, 0});
   return t;
 }
 
 /// Stages that do not wait for each other.
-transport side_by_side(std::uint32_t stages) {
-  transport t{.stages = stages, .edges = {}};
+dataflow side_by_side(std::uint32_t stages) {
+  dataflow t{.stages = stages, .edges = {}};
   for (std::uint32_t s = 0; s < stages; ++s) {
     t.edges.push_back({the_caller, 0, stage_id{s}, 0});
     t.edges.push_back({stage_id{s}, 0, the_caller, s});
@@ -110,7 +110,7 @@ std::vector<std::int64_t> forward_bars(std::vector<interval> const& timeline, st
 TEST_CASE("forward: equal to one stage after the other, on random transports with skips and any capacity") {
   testing::rng random(11);
   for (int round = 0; round < 300; ++round) {
-    auto const t = testing::random_transport(random, static_cast<std::uint32_t>(1 + random.below(8)));
+    auto const t = testing::random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(8)));
     auto const microbatches = static_cast<std::uint32_t>(random.below(9));
     auto const given = inputs(random, microbatches);
     auto stages = mixing_stages(t);
@@ -167,7 +167,7 @@ TEST_CASE("forward: what does not fit together is refused before anything runs")
   };
   auto none = told_stages(0, note), two = told_stages(2, note), three = told_stages(3, note);
   auto const t = chain(3);
-  CHECK_THROWS_WITH_AS(run_forward(none, transport{}, counted(1)),
+  CHECK_THROWS_WITH_AS(run_forward(none, dataflow{}, counted(1)),
                        "forward run: there are no stages; give at least one", error);
   CHECK_THROWS_WITH_AS(run_forward(two, t, counted(1)),
                        "forward run: 2 stages are given, but the transport has 3", error);
@@ -177,7 +177,7 @@ TEST_CASE("forward: what does not fit together is refused before anything runs")
                        "forward run: microbatch 1 has 0 values, but the transport takes 1", error);
   auto cyclic = t;
   cyclic.edges.push_back({s2, 0, s1, 1});
-  CHECK_THROWS_AS(run_forward(three, cyclic, counted(1)), transport_error);
+  CHECK_THROWS_AS(run_forward(three, cyclic, counted(1)), dataflow_error);
   CHECK_FALSE(ran);
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("forward: a stage runs ahead of its reader by the capacity of the edge
 TEST_CASE("forward: a failure of any stage at any microbatch names both and nests the original") {
   testing::rng random(3);
   for (int round = 0; round < 8; ++round) {
-    auto const t = testing::random_transport(random, 5);
+    auto const t = testing::random_dataflow(random, 5);
     for (std::uint32_t s = 0; s < t.stages; ++s)
       for (std::uint32_t m = 0; m < 6; ++m) {
         auto stages = mixing_stages(t);

@@ -92,10 +92,10 @@ struct doubling {
 static_assert(stage_value<archetype::cargo> && !std::copyable<archetype::cargo>);
 static_assert(clocked_device<archetype::ticking>);
 static_assert(value_communicator<archetype::shelf, archetype::ticking, archetype::cargo>);
-static_assert(board<archetype::slate>);
+static_assert(rendezvous<archetype::slate>);
 static_assert(value_stage<archetype::doubling, archetype::ticking, archetype::cargo>);
 
-static_assert(!clocked_device<int> && !board<archetype::shelf> && !stage_value<int const>);
+static_assert(!clocked_device<int> && !rendezvous<archetype::shelf> && !stage_value<int const>);
 static_assert(!value_stage<archetype::slate, archetype::ticking, archetype::cargo>);
 
 TEST_CASE("forward concepts: the forward loop asks no more of a backend than they say") {

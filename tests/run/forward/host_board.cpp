@@ -21,7 +21,7 @@ auto soon() { return std::chrono::steady_clock::now() + 5ms; }
 }  // namespace
 
 TEST_CASE("host board: the first failure wins") {
-  host_board b(3);
+  host_rendezvous b(3);
   CHECK_FALSE(b.poll());
   CHECK_FALSE(b.wait_until(soon()));
   b.publish(by(2));
@@ -32,7 +32,7 @@ TEST_CASE("host board: the first failure wins") {
 }
 
 TEST_CASE("host board: of many at once one wins, and everybody reads the same") {
-  host_board b(8);
+  host_rendezvous b(8);
   std::vector<std::string> read(8);
   std::vector<std::thread> ranks;
   for (std::uint32_t i = 0; i < 8; ++i)
@@ -48,7 +48,7 @@ TEST_CASE("host board: of many at once one wins, and everybody reads the same") 
 }
 
 TEST_CASE("host board: the run is over once every rank has left, and cannot fail any more") {
-  host_board b(2);
+  host_rendezvous b(2);
   b.leave();
   CHECK_FALSE(b.wait_until(soon()));
   std::thread last([&] { b.leave(); });

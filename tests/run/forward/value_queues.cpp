@@ -16,7 +16,7 @@ namespace {
 constexpr stage_id s0{0}, s1{1};
 constexpr microbatch_id m0{0}, m1{1};
 constexpr std::uint32_t given_to_0 = 0, between = 1, taken_from_1 = 2, passed_by = 3;
-transport const chain{
+dataflow const chain{
     .stages = 2,
     .edges = {
         {the_caller, 0, s0, 0}, {s0, 0, s1, 0}, {s1, 0, the_caller, 1}, {the_caller, 1, the_caller, 0}}};
@@ -44,7 +44,7 @@ TEST_CASE("value queues: values go from the caller through stages to the caller"
 }
 
 TEST_CASE("value queues: an input of the caller is copied where others read it too") {
-  transport t = chain;
+  dataflow t = chain;
   t.edges[passed_by].output = 0;
   value_queues<std::string> c(t, words(), 1);
   host_clock::stream s;

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/board/process_start.hpp"
+#include "cleave/run/rendezvous/process_start.hpp"
 
 using namespace cleave;
 
@@ -64,19 +64,19 @@ TEST_CASE("gradient agreement: a tie of gradients that differ is told by both it
 }
 
 TEST_CASE("gradient agreement: processes tell each other, however many gradients they have") {
-  auto const secret = random_board_key();
+  auto const secret = random_rendezvous_key();
   auto const port = tcp_listener().address().port;
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::vector<std::string> thrown(3);
   std::vector<std::thread> processes;
   for (std::uint32_t r = 0; r < 3; ++r)
     processes.emplace_back([&, r] {
-      auto board = join_board({rank_id{r}, 3, r, {"127.0.0.1", port}, secret});
+      auto rendezvous = join_rendezvous({rank_id{r}, 3, r, {"127.0.0.1", port}, secret});
       std::vector<std::size_t> counts(10'000, 7);
-      agree_on_gradients(board, claims(first, counts), rank_id{r}, 3, {}, until);
+      agree_on_gradients(rendezvous, claims(first, counts), rank_id{r}, 3, {}, until);
       if (r == 2) counts.back() = 8;
       try {
-        agree_on_gradients(board, claims(first, counts), rank_id{r}, 3, {}, until);
+        agree_on_gradients(rendezvous, claims(first, counts), rank_id{r}, 3, {}, until);
       } catch (disagreement_error const& e) {
         thrown[r] = e.witness.what;
       }

@@ -137,7 +137,7 @@ TEST_CASE("queued communicator: whatever is late, all schedules give what they g
     options.delivery.delivery = ends;
     step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
     linear_engine const engine(c.stages, {});
-    thread_pipeline<linear_engine> twin(p, {engine, engine}, {.watch = {.limit = 20s}});
+    thread_pipeline<linear_engine> twin(p, {engine, engine}, {.watchdog = {.limit = 20s}});
     auto run = ranks_of(p, issued(engine, 2), ends,
                         {.ahead = 1 + random.below(100), .longest_delay = 40us, .seed = random.next()},
                         {.executor = {.run_ahead = 1 + random.below(6)}});
@@ -174,7 +174,7 @@ TEST_CASE(
     linear_engine const engine(c.stages, {});
     thread_pipeline<linear_engine> twin(
         p, {engine, engine, engine, engine},
-        {.watch = {.limit = 20s}, .replicas = 2, .ties = ties, .bucket_bytes = 16});
+        {.watchdog = {.limit = 20s}, .replicas = 2, .ties = ties, .bucket_bytes = 16});
     auto run = ranks_of(p, issued(engine, 4), ends, {.longest_delay = 40us, .seed = random.next()},
                         {.replicas = 2, .ties = ties, .bucket_bytes = 16});
     std::vector<step_values> const values(2, c.values());

@@ -21,7 +21,7 @@ namespace {
 std::string fault_of(std::vector<named_tensor> const& state) {
   auto const found = find_named_tensor_fault(state);
   try {
-    demand_named_tensors(state);
+    require_named_tensors(state);
   } catch (named_tensor_error const& e) {
     REQUIRE(found);
     CHECK(e.witness == *found);

@@ -11,12 +11,12 @@ using namespace cleave::detail;
 
 namespace {
 constexpr stage_id s0{0}, s1{1};
-transport const wired{.stages = 2,
-                      .edges = {{s0, 1, s1, 1},
-                                {the_caller, 0, s0, 0},
-                                {s0, 0, the_caller, 0},
-                                {s0, 1, the_caller, 1},
-                                {the_caller, 0, s1, 0}}};
+dataflow const wired{.stages = 2,
+                     .edges = {{s0, 1, s1, 1},
+                               {the_caller, 0, s0, 0},
+                               {s0, 0, the_caller, 0},
+                               {s0, 1, the_caller, 1},
+                               {the_caller, 0, s1, 0}}};
 }  // namespace
 
 TEST_CASE("ports: a stage receives by input and sends by result") {
@@ -29,7 +29,7 @@ TEST_CASE("ports: a stage receives by input and sends by result") {
 TEST_CASE("ports: edges that carry one value are shared, and the first of them is found") {
   CHECK(shared_edges(wired) == std::vector<char>{1, 1, 0, 1, 1});
   CHECK(find_shared_edge(wired) == 0);
-  transport const plain{.stages = 1, .edges = {{the_caller, 0, s0, 0}, {s0, 0, the_caller, 0}}};
+  dataflow const plain{.stages = 1, .edges = {{the_caller, 0, s0, 0}, {s0, 0, the_caller, 0}}};
   CHECK_FALSE(find_shared_edge(plain));
   CHECK_FALSE(find_shared_edge({}));
 }

@@ -34,32 +34,32 @@ rank_activity receiving() {
 
 /// Runs `f` with rank 1's teller, and says what both ranks then know to have failed.
 std::pair<std::optional<failure>, std::optional<failure>> told_by_rank_1(
-    rank_activity const& doing, std::function<void(failure_teller&)> const& f) {
-  tcp_board_options options{.key = "a key that both of them know"};
+    rank_activity const& doing, std::function<void(failure_reporter&)> const& f) {
+  tcp_rendezvous_options options{.key = "a key that both of them know"};
   options.join_within = std::chrono::seconds(20);
   options.leave_within = std::chrono::seconds(5);
   tcp_listener listener;
   auto const at = listener.address();
   std::pair<std::optional<failure>, std::optional<failure>> known;
   std::thread other([&] {
-    tcp_board b(std::move(listener), 2, options);
+    tcp_rendezvous b(std::move(listener), 2, options);
     b.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(20));
     known.first = b.poll();
   });
   {
-    tcp_board b(rank_id{1}, 2, at, options);
+    tcp_rendezvous b(rank_id{1}, 2, at, options);
     said_activity source;
     source.what = doing;
-    failure_teller teller(b, source);
-    f(teller);
-    known.second = teller.poll();
+    failure_reporter reporter(b, source);
+    f(reporter);
+    known.second = reporter.poll();
   }
   other.join();
   return known;
 }
 
 template <class E>
-void publish_thrown(failure_teller& t, E const& thrown) {
+void publish_thrown(failure_reporter& t, E const& thrown) {
   try {
     throw thrown;
   } catch (...) {
@@ -70,7 +70,7 @@ void publish_thrown(failure_teller& t, E const& thrown) {
 }  // namespace
 
 TEST_CASE("failure teller: who fails at a stage is to blame, and all are told what it was doing") {
-  auto const [first, second] = told_by_rank_1(receiving(), [](failure_teller& t) {
+  auto const [first, second] = told_by_rank_1(receiving(), [](failure_reporter& t) {
     t.publish({.code = failure_code::stage, .at = here, .detail = "out of memory"});
   });
   REQUIRE(first);
@@ -81,7 +81,7 @@ TEST_CASE("failure teller: who fails at a stage is to blame, and all are told wh
 }
 
 TEST_CASE("failure teller: what another rank reported, with what that one did, stays as it is") {
-  auto const [first, second] = told_by_rank_1(receiving(), [](failure_teller& t) {
+  auto const [first, second] = told_by_rank_1(receiving(), [](failure_reporter& t) {
     t.publish({.code = failure_code::peer_lost,
                .at = stage_call{stage_id{0}, microbatch_id{0}},
                .detail = "gone",
@@ -96,25 +96,25 @@ TEST_CASE("failure teller: what another rank reported, with what that one did, s
 
 TEST_CASE("failure teller: a rank that does nothing fails between steps") {
   auto const [first, second] = told_by_rank_1(
-      {}, [](failure_teller& t) { t.publish({.code = failure_code::cancelled, .detail = "enough"}); });
+      {}, [](failure_reporter& t) { t.publish({.code = failure_code::cancelled, .detail = "enough"}); });
   REQUIRE(first);
   CHECK(describe(*first) == "rank 1, between steps: enough");
 }
 
 TEST_CASE("failure teller: the first failure stays, and none tells nothing") {
-  auto const [first, second] = told_by_rank_1({}, [](failure_teller& t) {
+  auto const [first, second] = told_by_rank_1({}, [](failure_reporter& t) {
     CHECK_FALSE(t.poll());
     t.publish({.code = failure_code::cancelled, .detail = "the first"});
     t.publish({.code = failure_code::cancelled, .detail = "the second"});
   });
   REQUIRE(first);
   CHECK(first->detail == "the first");
-  CHECK_FALSE(told_by_rank_1({}, [](failure_teller&) {}).second);
+  CHECK_FALSE(told_by_rank_1({}, [](failure_reporter&) {}).second);
 }
 
 TEST_CASE("failure teller: any exception that is being handled is told") {
   auto const told = [](auto const& thrown) {
-    auto const known = told_by_rank_1({}, [&](failure_teller& t) { publish_thrown(t, thrown); });
+    auto const known = told_by_rank_1({}, [&](failure_reporter& t) { publish_thrown(t, thrown); });
     REQUIRE(known.first);
     return describe(*known.first);
   };

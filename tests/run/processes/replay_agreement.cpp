@@ -27,8 +27,8 @@ std::vector<obstacle> heard_by(std::vector<obstacle> const& own) {
   auto const ranks = static_cast<std::uint32_t>(own.size());
   for (int round = 0; round < 2; ++round)
     for (std::uint32_t r = 0; r < ranks; ++r) {
-      kept_broadcasts board{&kept, rank_id{r}};
-      auto first = find_first_obstacle(board, own[r], rank_id{r}, ranks, {});
+      kept_broadcasts rendezvous{&kept, rank_id{r}};
+      auto first = find_first_obstacle(rendezvous, own[r], rank_id{r}, ranks, {});
       if (round == 1) heard.push_back(std::move(first));
     }
   return heard;

@@ -26,7 +26,7 @@ constexpr stage_id s0{0};
 
 /// Two inputs of each microbatch, of which the first stage reads both, and the first of them twice.
 linear_model two_inputs(schedule const& s, rng& random) {
-  auto t = transport_of_chain(s);
+  auto t = dataflow_of_chain(s);
   t.edges.insert(t.edges.begin() + 1, {{the_caller, 1, s0, 1}, {the_caller, 0, s0, 2}});
   return {t, random_rows(s.microbatches, random), 2, random};
 }

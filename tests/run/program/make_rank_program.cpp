@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "cleave/schedule/list/list_schedule.hpp"
-#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
+#include "support/random_dataflow.hpp"
 #include "support/random_schedule.hpp"
-#include "support/random_transport.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -27,7 +27,7 @@ using namespace cleave::testing;
 
 namespace {
 
-enum class sort_of_bytes : std::uint8_t { value, shape, gradient, stash, weight_stash };
+enum class sort_of_bytes : std::uint8_t { value, shape, gradient, saved, saved_for_weights };
 
 /// Messages go on beside passes: as soon as they may, or as late as somebody waits for them.
 enum class moving : std::uint8_t { early, late };
@@ -110,7 +110,7 @@ class byte_owners {
     auto const from = std::uint64_t{index(e.from)} << 16 | e.output;
     return key(sort, sort == sort_of_bytes::gradient ? edge : from, m);
   }
-  owner stash_of(action const& a, sort_of_bytes sort) const {
+  owner saved_of(action const& a, sort_of_bytes sort) const {
     return key(sort, index(a.stage), a.microbatch);
   }
   owner key(sort_of_bytes sort, std::uint64_t what, microbatch_id m) const {
@@ -169,28 +169,28 @@ class byte_owners {
   void pass(rank_instruction const& x) {
     auto const& p = program_.passes[x.pass];
     auto const& a = x.call.of;
-    auto* const stash = arena_.data() + p.stash_at;
-    auto* const weight_stash = arena_.data() + p.weight_stash_at;
-    auto const kept = stash_of(a, sort_of_bytes::stash),
-               kept_for_w = stash_of(a, sort_of_bytes::weight_stash);
+    auto* const saved = arena_.data() + p.saved_at;
+    auto* const saved_for_weights = arena_.data() + p.saved_for_weights_at;
+    auto const kept = saved_of(a, sort_of_bytes::saved),
+               kept_for_w = saved_of(a, sort_of_bytes::saved_for_weights);
     bool const makes =
         a.kind == action_kind::forward || a.kind == action_kind::reload || a.kind == action_kind::recompute;
     bool const offloads = a.kind == action_kind::offload;
     if (makes)
-      put(stash, p.stash_bytes, kept);
+      put(saved, p.saved_bytes, kept);
     else if (a.kind != action_kind::weight_gradient)
-      expect(stash, p.stash_bytes, kept, "stash");
-    if (a.kind == action_kind::input_gradient) put(weight_stash, p.weight_stash_bytes, kept_for_w);
+      expect(saved, p.saved_bytes, kept, "stash");
+    if (a.kind == action_kind::input_gradient) put(saved_for_weights, p.saved_for_weights_bytes, kept_for_w);
     if (a.kind == action_kind::weight_gradient)
-      expect(weight_stash, p.weight_stash_bytes, kept_for_w, "weight stash");
+      expect(saved_for_weights, p.saved_for_weights_bytes, kept_for_w, "weight stash");
     if (a.kind == action_kind::forward) forward(p, a);
     if (a.kind == action_kind::backward || a.kind == action_kind::input_gradient) backward(p, a);
-    if (!makes && !offloads) check_stash_is_there(p, a);
+    if (!makes && !offloads) check_saved_is_there(p, a);
   }
-  void check_stash_is_there(program_pass const& p, action const& a) {
-    auto const& sizes = plan_.options().stashes[0];
-    if (a.kind != action_kind::weight_gradient) CHECK(p.stash_bytes == sizes.stash);
-    if (a.kind != action_kind::backward) CHECK(p.weight_stash_bytes == sizes.weight_stash);
+  void check_saved_is_there(program_pass const& p, action const& a) {
+    auto const& sizes = plan_.options().saved_activations[0];
+    if (a.kind != action_kind::weight_gradient) CHECK(p.saved_bytes == sizes.saved);
+    if (a.kind != action_kind::backward) CHECK(p.saved_for_weights_bytes == sizes.saved_for_weights);
   }
 
   void read_inputs(program_pass const& p, microbatch_id m) {
@@ -321,7 +321,7 @@ lower_options lowering_at_random(rng& random) {
 }
 
 /// Of linear layouts, some shapes are not known before, and some gradients are not wanted.
-run_layouts varied_layouts(rng& random, transport const& t, std::vector<std::int64_t> rows) {
+run_layouts varied_layouts(rng& random, dataflow const& t, std::vector<std::int64_t> rows) {
   auto l = linear_layouts(t, std::move(rows));
   std::map<std::pair<stage_id, std::uint32_t>, shape_kind> kinds;
   for (std::size_t e = 0; e < t.edges.size(); ++e) {
@@ -339,7 +339,7 @@ TEST_CASE("rank program: whatever is read was put there by the right pass or mes
   rng random(71);
   for (int i = 0; i < 500; ++i) {
     CAPTURE(i);
-    auto const t = random_transport(random, static_cast<std::uint32_t>(1 + random.below(7)));
+    auto const t = random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(7)));
     auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));
     std::vector<rank_id> rank_of;
     for (std::uint32_t s = 0; s < t.stages; ++s)
@@ -348,7 +348,7 @@ TEST_CASE("rank program: whatever is read was put there by the right pass or mes
         list_schedule(placement_of(t, ranks, rank_of), static_cast<std::uint32_t>(1 + random.below(5)),
                       {.backward = random.one_in(2) ? backward_form::split : backward_form::whole});
     auto const l = varied_layouts(random, t, std::vector<std::int64_t>(s.microbatches, 3));
-    step_plan const p(s, t, l, {.lowering = lowering_at_random(random), .stashes = {{24, 40, 0}}});
+    step_plan const p(s, t, l, {.lowering = lowering_at_random(random), .saved_activations = {{24, 40, 0}}});
     check_programs(p);
   }
 }
@@ -361,7 +361,7 @@ TEST_CASE("rank program: so it is in every family of schedules") {
     auto const s = family_schedule(family, 4, 8);
     linear_chain const c(s, random);
     check_programs(step_plan(s, c.t, linear_layouts(c.t, c.rows),
-                             {.lowering = lowering_at_random(random), .stashes = {{24, 40, 0}}}));
+                             {.lowering = lowering_at_random(random), .saved_activations = {{24, 40, 0}}}));
   }
 }
 
@@ -372,8 +372,9 @@ TEST_CASE("rank program: so it is where messages of a group begin and end togeth
     linear_chain const c(s, random);
     lower_options const grouped{.grouping = message_grouping::adjacent};
     for (auto const rules : {delivery::async, delivery::pair_stream}) {
-      step_plan const p(s, c.t, linear_layouts(c.t, c.rows),
-                        {.lowering = grouped, .delivery = {.delivery = rules}, .stashes = {{24, 40, 0}}});
+      step_plan const p(
+          s, c.t, linear_layouts(c.t, c.rows),
+          {.lowering = grouped, .delivery = {.delivery = rules}, .saved_activations = {{24, 40, 0}}});
       check_programs(p);
       std::size_t together = 0;
       for (auto const& r : make_rank_programs(p))
@@ -385,12 +386,13 @@ TEST_CASE("rank program: so it is where messages of a group begin and end togeth
 
 TEST_CASE("rank program: so it is where stashes go away and come back") {
   rng random(74);
-  for (auto const relief : {stash_relief::offload, stash_relief::recompute})
+  for (auto const relief : {saved_relief::offload, saved_relief::recompute})
     for (auto const family : {schedule_family::gpipe, schedule_family::one_f_one_b}) {
       auto const s = family_schedule(family, 3, 6);
       linear_chain const c(s, random);
-      auto const limited = limit_stashes(lower(s), {.most_bytes = {2}, .relief = {relief}});
+      auto const limited = limit_saved_activations(lower(s), {.memory_limit = {2}, .relief = {relief}});
       CHECK(count_actions(limited) > count_actions(lower(s)));
-      check_programs(step_plan(limited, c.t, linear_layouts(c.t, c.rows), {.stashes = {{24, 40, 0}}}));
+      check_programs(
+          step_plan(limited, c.t, linear_layouts(c.t, c.rows), {.saved_activations = {{24, 40, 0}}}));
     }
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "support/linear_engine.hpp"
-#include "support/random_transport.hpp"
+#include "support/random_dataflow.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -21,7 +21,7 @@ namespace {
 
 constexpr stage_id s0{0}, s1{1};
 
-run_layouts random_layouts(rng& random, transport const& t) {
+run_layouts random_layouts(rng& random, dataflow const& t) {
   run_layouts l;
   for (auto const& e : t.edges) {
     edge_layout x{.type = static_cast<element_type>(random.below(10)),
@@ -55,7 +55,7 @@ void check_block(message_block const& b, run_layouts const& l, bool with_shapes)
 }  // namespace
 
 TEST_CASE("message block: values lie one behind the other, with their shapes where these travel") {
-  transport const t{.stages = 2, .edges = {{s0, 0, s1, 0}, {s0, 1, s1, 1}, {s0, 2, s1, 2}}};
+  dataflow const t{.stages = 2, .edges = {{s0, 0, s1, 0}, {s0, 1, s1, 1}, {s0, 2, s1, 2}}};
   run_layouts const l{{{.type = element_type::f32, .shape = {5}},
                        {.type = element_type::f64, .shape = {2, 3}, .extents = shape_kind::dynamic},
                        {.type = element_type::u8, .shape = {3}, .gradient = gradient_use::none}}};
@@ -68,8 +68,8 @@ TEST_CASE("message block: values lie one behind the other, with their shapes whe
 }
 
 TEST_CASE("message block: an edge of a placement that carries nothing has empty messages") {
-  transport const t{.stages = 2, .edges = {{the_caller, 0, s0, 0}, {s1, 0, the_caller, 0}}};
-  placement const p{2, {rank_id{0}, rank_id{1}}, {{s0, s1}}};
+  dataflow const t{.stages = 2, .edges = {{the_caller, 0, s0, 0}, {s1, 0, the_caller, 0}}};
+  stage_placement const p{2, {rank_id{0}, rank_id{1}}, {{s0, s1}}};
   run_layouts const l{{{.shape = {1}}, {.shape = {1}}}};
   CHECK(blocks_of(p, t, l) == std::vector<edge_blocks>(1));
 }
@@ -78,7 +78,7 @@ TEST_CASE("message block: in any transport each value between stages is in one b
   rng random(11);
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
-    auto const t = random_transport(random, static_cast<std::uint32_t>(1 + random.below(7)));
+    auto const t = random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(7)));
     auto const p = placement_of(t, 1, std::vector<rank_id>(t.stages, rank_id{0}));
     auto const l = random_layouts(random, t);
     auto const blocks = blocks_of(p, t, l);

@@ -39,7 +39,7 @@ rank_activity activity_in(rank_instruction const& i) { return activity_of(progra
 
 TEST_CASE("program activity: whoever passes, computes, at a stage and a microbatch") {
   for (auto const kind : {call_kind::forward, call_kind::backward, call_kind::backward_input,
-                          call_kind::backward_weight, call_kind::loss, call_kind::hand_over}) {
+                          call_kind::backward_weight, call_kind::loss, call_kind::local_transfer}) {
     auto const a = activity_in(instruction(kind, {action_kind::forward, 0, s1, m3}));
     CHECK(a.kind == activity_kind::computing);
     CHECK(a.at == stage_call{s1, m3});

@@ -24,7 +24,7 @@ namespace {
 /// Stages in a line, one a rank; each rank may have been given something else.
 struct given {
   schedule s = make_schedule(schedule_family::one_f_one_b, {3, 1, 4});
-  transport t = transport_of_chain(s);
+  dataflow t = dataflow_of_chain(s);
   run_layouts l = linear_layouts(t, {2, 2, 2, 2});
 
   step_plan plan() const { return step_plan(s, t, l); }
@@ -36,10 +36,10 @@ std::vector<std::string> outcomes(std::vector<given> const& ranks) {
   std::vector<std::string> told;
   for (int round = 0; round < 2; ++round)
     for (std::uint32_t r = 0; r < ranks.size(); ++r) {
-      kept_broadcasts board{&kept, rank_id{r}};
+      kept_broadcasts rendezvous{&kept, rank_id{r}};
       std::string words;
       try {
-        agree_on_program(board, ranks[r].plan(), rank_id{r}, rank_id{r},
+        agree_on_program(rendezvous, ranks[r].plan(), rank_id{r}, rank_id{r},
                          static_cast<std::uint32_t>(ranks.size()), {});
       } catch (disagreement_error const& e) {
         words = e.what();

@@ -22,7 +22,7 @@ struct digested {
              {{{action_kind::forward, 0, s0, microbatch_id{0}},
                {action_kind::send_activation, 0, s0, microbatch_id{0}, s1}},
               {{action_kind::receive_activation, 0, s1, microbatch_id{0}, s0}}}};
-  transport t{.stages = 2, .edges = {{s0, 0, s1, 0}, {s1, 0, the_caller, 0}}};
+  dataflow t{.stages = 2, .edges = {{s0, 0, s1, 0}, {s1, 0, the_caller, 0}}};
   run_layouts l{{{.shape = {4, 2}, .batch_axis = 0}, {.shape = {4}}}, {4, 4, 3}};
 
   call_options o;
@@ -39,7 +39,7 @@ std::string parts_changed_by(F change) {
   auto const after = x.digest();
   std::string parts;
   if (before.schedule != after.schedule) parts += "s";
-  if (before.transport != after.transport) parts += "t";
+  if (before.dataflow != after.dataflow) parts += "t";
   if (before.layouts != after.layouts) parts += "l";
   if (before.calls != after.calls) parts += "o";
   return parts;

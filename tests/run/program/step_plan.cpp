@@ -19,18 +19,18 @@ namespace {
 constexpr stage_id s0{0}, s1{1};
 constexpr microbatch_id m0{0};
 
-transport line_of_two() {
+dataflow line_of_two() {
   return {.stages = 2, .edges = {{the_caller, 0, s0, 0}, {s0, 0, s1, 0}, {s1, 0, the_caller, 0}}};
 }
 schedule gpipe_on_two(std::uint32_t microbatches = 2) {
   return make_schedule(schedule_family::gpipe, {2, 1, microbatches});
 }
-run_layouts ones(transport const& t) { return linear_layouts(t, {1, 1}); }
+run_layouts ones(dataflow const& t) { return linear_layouts(t, {1, 1}); }
 
 /// Each rank first receives what the other sends only after its own receive.
 schedule crossed() {
   using enum action_kind;
-  placement const place{
+  stage_placement const place{
       2, {rank_id{0}, rank_id{1}, rank_id{1}, rank_id{0}}, {{s0, s1}, {stage_id{2}, stage_id{3}}}};
   auto const stage = [](std::uint32_t s) { return stage_id{s}; };
   return {place,
@@ -46,7 +46,7 @@ schedule crossed() {
             {wait_send_activation, 0, stage(2), m0, stage(3)},
             {forward, 0, s1, m0}}}};
 }
-transport crossed_transport() {
+dataflow crossed_transport() {
   return {.stages = 4,
           .edges = {{s0, 0, s1, 0},
                     {stage_id{2}, 0, stage_id{3}, 0},
@@ -80,19 +80,19 @@ TEST_CASE("step plan: one rank alone needs no messages") {
 
 TEST_CASE("step plan: what it is made of can be read, and its digest is that") {
   auto const t = line_of_two();
-  step_plan const p(gpipe_on_two(), t, ones(t), {.stashes = {{8, 0, 0}}});
+  step_plan const p(gpipe_on_two(), t, ones(t), {.saved_activations = {{8, 0, 0}}});
   CHECK(p.edges() == t);
   CHECK(p.layouts() == ones(t));
-  CHECK(p.options().stashes == std::vector<pass_bytes>{{8, 0, 0}});
+  CHECK(p.options().saved_activations == std::vector<pass_bytes>{{8, 0, 0}});
   CHECK(p.blocks() == blocks_of(p.order().place, t, ones(t)));
   CHECK(p.ports_of(s1) == ports(t)[1]);
   CHECK(p.digest() == digest_of(p.order(), t, ones(t), {}));
   CHECK(p.rank_of(s1) == rank_id{1});
   CHECK_FALSE(p.same_rank(t.edges[1]));
   CHECK_FALSE(find_slot_fault(p.slots()));
-  std::uint64_t stashes = 0;
-  for (auto const& v : p.slots().ranks[1].values) stashes += v.use == slot_use::stash ? v.bytes : 0;
-  CHECK(stashes == 2 * 8);
+  std::uint64_t saved_activations = 0;
+  for (auto const& v : p.slots().ranks[1].values) saved_activations += v.use == slot_use::saved ? v.bytes : 0;
+  CHECK(saved_activations == 2 * 8);
 }
 
 TEST_CASE("step plan: a schedule for other stages is refused") {
@@ -120,13 +120,13 @@ TEST_CASE("step plan: what moves where the schedule has no edge is refused") {
 TEST_CASE("step plan: transports, layouts and schedules with faults are refused") {
   auto t = line_of_two();
   t.edges.push_back({s1, 0, s0, 1});
-  CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t)), transport_error);
+  CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t)), dataflow_error);
   t = line_of_two();
   CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, linear_layouts(t, {1})), edge_layout_error);
   auto s = gpipe_on_two();
   s.ranks[0].pop_back();
   CHECK_THROWS_AS(step_plan(s, t, ones(t)), schedule_error);
-  CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t), {.most_bytes = {1}}), slot_error);
+  CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t), {.memory_limit = {1}}), slot_error);
 }
 
 TEST_CASE("step plan: a schedule that would get stuck is refused, as messages go where it runs") {

@@ -50,14 +50,14 @@ TEST_CASE("step values: only what this rank reads must be there") {
   reading_program x;
   CHECK_FALSE(x.find());
   CHECK_FALSE(x.find({0.5, 2}));
-  CHECK_NOTHROW(demand_step_values(x.p, {x.inputs, 2, {}}));
+  CHECK_NOTHROW(require_step_values(x.p, {x.inputs, 2, {}}));
 }
 
 TEST_CASE("step values: there are inputs for each microbatch, as many as are read") {
   reading_program x;
   x.inputs.pop_back();
   CHECK(x.find() == fault{fault::kind::input_count, 3, 4});
-  CHECK_THROWS_WITH_AS(demand_step_values(x.p, {x.inputs, 2, {}}),
+  CHECK_THROWS_WITH_AS(require_step_values(x.p, {x.inputs, 2, {}}),
                        "step: 3 inputs are given, but the microbatches read 4", step_value_error);
   x.inputs.pop_back();
   CHECK(find_step_value_fault(x.p, {x.inputs, 1, {}}) == fault{fault::kind::input_count, 2, 4});

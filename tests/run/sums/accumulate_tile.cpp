@@ -174,7 +174,7 @@ TEST_CASE("accumulate tile: blocks and lanes share the tiles of a run, whatever 
     bool const spoilt = numbers.one_in(2);
     if (spoilt) from[at][numbers.below(from[at].size())] = INFINITY;
     for (auto const w : work)
-      bad |= accumulate_block<float, float, watched<adding>, many_lanes>(
+      bad |= accumulate_block<float, float, nonfinite_checked<adding>, many_lanes>(
           segments.data(), static_cast<std::uint32_t>(segments.size()), tiles, 1, w / many_lanes::lanes,
           blocks, w % many_lanes::lanes);
     CHECK(bad == spoilt);

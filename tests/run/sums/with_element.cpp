@@ -18,7 +18,7 @@ constexpr element_type type_number(std::size_t t) { return static_cast<element_t
 template <class T>
 bool holds(element_type t) {
   bool same = false;
-  with_element(t, [&](auto zero) { same = std::is_same_v<decltype(zero), T>; });
+  dispatch_element_type(t, [&](auto zero) { same = std::is_same_v<decltype(zero), T>; });
   return same;
 }
 
@@ -37,7 +37,8 @@ TEST_CASE("with element: each type is called with what holds it, once") {
   CHECK(holds<std::uint8_t>(element_type::boolean));
   for (std::size_t t = 0; t < element_names.size(); ++t) {
     int calls = 0;
-    with_element(type_number(t), [&](auto zero) { calls += sizeof zero == size_of(type_number(t)) ? 1 : 2; });
+    dispatch_element_type(type_number(t),
+                          [&](auto zero) { calls += sizeof zero == size_of(type_number(t)) ? 1 : 2; });
     CHECK(calls == 1);
   }
 }
@@ -45,10 +46,11 @@ TEST_CASE("with element: each type is called with what holds it, once") {
 TEST_CASE("with element: floating-point types are called as they are among all, and no others compiled") {
   for (std::size_t t = 0; is_floating(type_number(t)); ++t) {
     int calls = 0;
-    with_floating(type_number(t), [&](auto zero) {
+    dispatch_floating_type(type_number(t), [&](auto zero) {
       static_assert(!std::is_integral_v<decltype(zero)>);
-      with_element(type_number(t),
-                   [&](auto other) { calls += std::is_same_v<decltype(zero), decltype(other)> ? 1 : 2; });
+      dispatch_element_type(type_number(t), [&](auto other) {
+        calls += std::is_same_v<decltype(zero), decltype(other)> ? 1 : 2;
+      });
     });
     CHECK(calls == 1);
   }

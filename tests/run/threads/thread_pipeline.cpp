@@ -12,12 +12,12 @@
 
 #include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/lower/reduce_ties.hpp"
-#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
+#include "support/random_dataflow.hpp"
 #include "support/random_schedule.hpp"
-#include "support/random_transport.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -28,7 +28,7 @@ using namespace cleave::testing;
 namespace {
 
 linear_model random_linear_model(rng& random) {
-  auto t = random_transport(random, static_cast<std::uint32_t>(1 + random.below(6)));
+  auto t = random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(6)));
   return {std::move(t), random_rows(1 + random.below(4), random), 3, random};
 }
 
@@ -79,7 +79,8 @@ TEST_CASE("thread pipeline: every family of schedules trains, however it is lowe
       CAPTURE(name_of(family));
       program_options const options{.lowering = lowering};
       step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
-      thread_pipeline<linear_engine> run(p, engines_of(c, 4), {.watch = {.limit = std::chrono::seconds(20)}});
+      thread_pipeline<linear_engine> run(p, engines_of(c, 4),
+                                         {.watchdog = {.limit = std::chrono::seconds(20)}});
       run.run_step(c.values());
       check_step(c, p, run, passes_of(s) == expected_passes::forward_alone ? 0 : 1);
     }
@@ -167,10 +168,10 @@ TEST_CASE("thread pipeline: each replica has values and results of its own, and 
 
 TEST_CASE("thread pipeline: forward passes that are offloaded or done again change nothing") {
   rng random(4);
-  for (auto const relief : {stash_relief::offload, stash_relief::recompute}) {
+  for (auto const relief : {saved_relief::offload, saved_relief::recompute}) {
     auto const s = family_schedule(schedule_family::gpipe, 3, 6);
     linear_chain const c(s, random);
-    auto const limited = limit_stashes(lower(s), {.most_bytes = {2}, .relief = {relief}});
+    auto const limited = limit_saved_activations(lower(s), {.memory_limit = {2}, .relief = {relief}});
     step_plan const p(limited, c.t, linear_layouts(c.t, c.rows));
     CHECK(count_actions(limited) > count_actions(lower(s)));
     thread_pipeline<linear_engine> run(p, engines_of(c, 3));

@@ -19,7 +19,7 @@ using texts = std::vector<std::string>;
 
 /// The messages of one rank of a loop of four stages on four ranks.
 struct fixture {
-  placement place = loop_placement(4);
+  stage_placement place = loop_placement(4);
   std::vector<rank_call> calls;
   message_calls messages;
 

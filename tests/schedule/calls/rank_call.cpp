@@ -50,8 +50,8 @@ TEST_CASE("rank call: messages say from which stage to which, and so does what i
   CHECK(text({.kind = call_kind::wait_send, .of = sent}) == "wait send F3 stage 1->2");
   CHECK(text({.kind = call_kind::receive, .of = received}) == "recv B3 stage 1<-2");
   CHECK(text({.kind = call_kind::wait_receive, .of = received}) == "wait recv B3 stage 1<-2");
-  CHECK(text({.kind = call_kind::hand_over, .of = sent}) == "local F3 1=>2");
-  CHECK(text({.kind = call_kind::hand_over, .of = about(action_kind::send_gradient, 2, 1)}) ==
+  CHECK(text({.kind = call_kind::local_transfer, .of = sent}) == "local F3 1=>2");
+  CHECK(text({.kind = call_kind::local_transfer, .of = about(action_kind::send_gradient, 2, 1)}) ==
         "local B3 2=>1");
 }
 

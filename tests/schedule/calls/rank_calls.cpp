@@ -227,7 +227,7 @@ TEST_CASE(
   auto const s =
       of_rows({"0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0", "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0"});
   call_options const options{.custom = {action_kind::forward, action_kind::backward},
-                             .needs = custom_needs::called};
+                             .needs = custom_inputs::called};
   CHECK(lines_of(s, 1, options) == texts{"recv F0 stage 1<-0", "wait recv F0 stage 1<-0", "custom 1F0",
                                          "custom 1B0", "send B0 stage 1->0", "wait send B0 stage 1->0"});
   auto const calls = rank_calls(s, rank_id{1}, options);
@@ -237,7 +237,7 @@ TEST_CASE(
   CHECK(fault_of({"0UNSHARD,0F0,0RESHARD,0B0"}, 0,
                  {.weights = weight_storage::sharded,
                   .custom = {action_kind::backward},
-                  .needs = custom_needs::called}) == call_fault::kind::not_unsharded);
+                  .needs = custom_inputs::called}) == call_fault::kind::not_unsharded);
   CHECK(fault_of({"(0F0;0SEND_F0)OVERLAP_F_B,0WAIT_SEND_F0", "1RECV_F0,1F0"}, 0,
                  {.custom = {action_kind::overlap}}) == call_fault::kind::not_replaceable);
 }
@@ -260,9 +260,9 @@ TEST_CASE("rank calls: a list that cannot be called is refused with its place") 
   CHECK_THROWS_AS((void)rank_calls(of_rows({"0F0,0SEND_F0", "1F0"}), rank_id{0}), send_wait_error);
   auto s = of_rows({"0F0", "1F0"});
   s.place.edges[0].to = stage_id{7};
-  CHECK_THROWS_AS((void)rank_calls(s, rank_id{0}), placement_error);
+  CHECK_THROWS_AS((void)rank_calls(s, rank_id{0}), stage_placement_error);
   s.ranks.pop_back();
-  CHECK_THROWS_AS((void)rank_calls(s, rank_id{0}), stray_action_error);
+  CHECK_THROWS_AS((void)rank_calls(s, rank_id{0}), invalid_action_error);
 }
 
 TEST_CASE("rank calls: those of lowered schedules are what the rules say, and whatever begins ends") {

@@ -126,7 +126,7 @@ TEST_CASE(
   int made = 0, refused = 0;
   for (int round = 0; round < 300; ++round) {
     auto problem = testing::random_step(rng);
-    problem.most_bytes = {testing::random_cap(rng, problem)};
+    problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     for (auto const& step : placed_steps(problem)) {
       auto const rule = random_rule(rng);
       auto const lists = list_passes(step, rule);

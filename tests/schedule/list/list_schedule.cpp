@@ -34,10 +34,10 @@ std::uint64_t most_kept(schedule const& s, std::vector<std::uint64_t> const& kep
 }
 
 /// Stages of a chain on random ranks, each with one at least.
-placement random_placement(splitmix& rng) {
+stage_placement random_placement(splitmix& rng) {
   auto const ranks = static_cast<std::uint32_t>(1 + rng.below(5));
   auto const stages = ranks + static_cast<std::uint32_t>(rng.below(8));
-  placement p{ranks, {}, chain_edges(stages)};
+  stage_placement p{ranks, {}, chain_edges(stages)};
   for (std::uint32_t s = 0; s < stages; ++s)
     p.rank_of.push_back(rank_id{s < ranks ? s : static_cast<std::uint32_t>(rng.below(ranks))});
   rng.shuffle(p.rank_of);
@@ -50,7 +50,7 @@ TEST_CASE("list schedule: any chain on any ranks, any costs and the tightest cap
   splitmix rng(3);
   for (int round = 0; round < 400; ++round) {
     auto const place = random_placement(rng);
-    list_options options{.hop = static_cast<double>(rng.below(4)) / 2,
+    list_options options{.base_latency = static_cast<double>(rng.below(4)) / 2,
                          .backward = rng.below(2) == 0 ? backward_form::whole : backward_form::split};
     std::vector<std::uint64_t> needed(place.ranks);
     for (std::uint32_t s = 0; s < place.stages(); ++s) {

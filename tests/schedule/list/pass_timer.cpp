@@ -48,7 +48,7 @@ TEST_CASE(
   splitmix rng(6);
   for (int round = 0; round < 200; ++round) {
     auto problem = testing::random_step(rng);
-    problem.hop = 0;
+    problem.base_latency = 0;
     problem.links.clear();
     for (auto const& step : placed_steps(problem)) {
       auto const lists = list_passes(step, random_rule(rng));

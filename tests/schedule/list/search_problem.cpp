@@ -23,7 +23,7 @@ search_problem sound() {
 
 std::string fault_in(search_problem const& p) {
   try {
-    demand_problem(p);
+    require_problem(p);
   } catch (search_error const& e) {
     CHECK(find_search_fault(p) == e.witness);
     return e.what();
@@ -49,7 +49,7 @@ TEST_CASE("search problem: each thing that is wrong is told, and how to mend it"
   p.costs[2].forward = -1;
   CHECK(fault_in(p) == "search: each cost of stage 2 must be a time from 0 to 1e100");
   p = sound();
-  p.hop = std::numeric_limits<double>::quiet_NaN();
+  p.base_latency = std::numeric_limits<double>::quiet_NaN();
   CHECK(fault_in(p) == "search: a hop must take a time from 0 to 1e100");
   p = sound();
   p.links.resize(3);
@@ -67,7 +67,7 @@ TEST_CASE("search problem: each thing that is wrong is told, and how to mend it"
   p.resident = {1, ~std::uint64_t{0}, 1, 1};
   CHECK(fault_in(p) == "search: the resident bytes up to stage 1 are too many to be added up");
   p = sound();
-  p.most_bytes = {1, 2, 3};
+  p.memory_limit = {1, 2, 3};
   CHECK(fault_in(p) == "search: 3 caps are given; give each rank one, all together one, or none");
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("search problem: a placement must be one, and be of these ranks and st
 TEST_CASE("search problem: counts that no memory holds are refused before anything is made") {
   auto p = sound();
   p.microbatches = 4'000'000'000;
-  CHECK_THROWS_AS(demand_problem(p), schedule_count_error);
+  CHECK_THROWS_AS(require_problem(p), schedule_count_error);
 }
 
 TEST_CASE("placed step: chains go round the ranks, to and fro, and twice in opposite directions") {
@@ -111,10 +111,10 @@ TEST_CASE("placed step: chains go round the ranks, to and fro, and twice in oppo
 
 TEST_CASE("placed step: a message takes its hop, its link's latency and the time of its bytes") {
   auto p = sound();
-  p.hop = 0.5;
+  p.base_latency = 0.5;
   p.links = {{}, {1, 4}, {2, 8}, {}};
   p.bytes.edges = {{8, 16}, {4, 4}, {0, 0}};
-  p.most_bytes = {10};
+  p.memory_limit = {10};
   p.resident = {1, 2, 3, 4};
   auto const step = placed_steps(p)[0];
   CHECK(step.forward[0].delay == 0.5 + 1 + 8.0 / 4);    // from rank 0 to 1

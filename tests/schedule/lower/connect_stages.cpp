@@ -19,7 +19,7 @@
 #include "cleave/schedule/verify/verify.hpp"
 #include "support/every_delivery.hpp"
 #include "support/message_census.hpp"
-#include "support/random_transport.hpp"
+#include "support/random_dataflow.hpp"
 #include "support/run_order.hpp"
 
 using namespace cleave;
@@ -28,13 +28,13 @@ using namespace cleave::detail;
 
 namespace {
 
-transport::edge edge(std::uint32_t from, std::uint32_t output, std::uint32_t to, std::uint32_t input,
-                     std::uint64_t bytes = 0) {
+dataflow::edge edge(std::uint32_t from, std::uint32_t output, std::uint32_t to, std::uint32_t input,
+                    std::uint64_t bytes = 0) {
   return {stage_id{from}, output, stage_id{to}, input, 0, bytes};
 }
 
 /// Stages 0 to 3 in a chain; what stage 0 makes is read by all of them.
-transport with_skips() {
+dataflow with_skips() {
   return {.stages = 4,
           .edges = {{the_caller, 0, stage_id{0}, 0},
                     edge(0, 0, 1, 0, 10),
@@ -48,7 +48,7 @@ transport with_skips() {
 /// Carries out a lowered schedule with numbers: a message holds what `stage_messages` says and nothing else.
 class number_run {
  public:
-  number_run(schedule const& s, transport const& t) : s_(s), t_(t), at_(s.ranks.size()) {
+  number_run(schedule const& s, dataflow const& t) : s_(s), t_(t), at_(s.ranks.size()) {
     for (auto& m : stage_messages(t)) messages_[{m.edge.from, m.edge.to}] = std::move(m.values);
     for (auto const& e : t.edges)
       if (e.from != the_caller) outputs_[e.from] = std::max(outputs_[e.from], e.output + 1);
@@ -154,14 +154,14 @@ class number_run {
   }
 
   /// The edge by which a message knows the value.
-  std::size_t first_value(transport::edge const& e) const {
+  std::size_t first_value(dataflow::edge const& e) const {
     for (auto const i : messages_.at({e.from, e.to}))
       if (t_.edges[i].output == e.output) return i;
     return t_.edges.size();
   }
 
   schedule const& s_;
-  transport const& t_;
+  dataflow const& t_;
   std::vector<std::size_t> at_;
   std::map<std::pair<stage_id, stage_id>, std::vector<std::size_t>> messages_;
   std::map<stage_id, std::uint32_t> outputs_;
@@ -171,12 +171,12 @@ class number_run {
 };
 
 /// A transport whose stages get something from the caller or from stages before them.
-transport random_stages(testing::rng& random) {
-  return testing::random_transport(random, static_cast<std::uint32_t>(1 + random.below(8)));
+dataflow random_stages(testing::rng& random) {
+  return testing::random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(8)));
 }
 
-placement on_ranks(testing::rng& random, transport const& t, std::uint32_t ranks) {
-  placement p{ranks, {}, {}};
+stage_placement on_ranks(testing::rng& random, dataflow const& t, std::uint32_t ranks) {
+  stage_placement p{ranks, {}, {}};
   for (std::uint32_t s = 0; s < t.stages; ++s)
     p.rank_of.push_back(rank_id{static_cast<std::uint32_t>(random.below(ranks))});
   for (auto const& m : stage_messages(t)) p.edges.push_back(m.edge);
@@ -193,12 +193,12 @@ TEST_CASE("connect stages: a value with several readers is in a message to each"
 }
 
 TEST_CASE("connect stages: what one stage reads from another is one message, each value once") {
-  transport const t{.stages = 2, .edges = {edge(0, 1, 1, 0, 5), edge(0, 0, 1, 1, 7), edge(0, 1, 1, 2, 5)}};
+  dataflow const t{.stages = 2, .edges = {edge(0, 1, 1, 0, 5), edge(0, 0, 1, 1, 7), edge(0, 1, 1, 2, 5)}};
   CHECK(stage_messages(t) == std::vector<stage_message>{{{stage_id{0}, stage_id{1}}, {1, 0}, 12}});
 }
 
 TEST_CASE("connect stages: bytes that no number holds are the largest number") {
-  transport const t{.stages = 2, .edges = {edge(0, 0, 1, 0, ~std::uint64_t{0}), edge(0, 1, 1, 1, 1)}};
+  dataflow const t{.stages = 2, .edges = {edge(0, 0, 1, 0, ~std::uint64_t{0}), edge(0, 1, 1, 1, 1)}};
   CHECK(stage_messages(t)[0].bytes == ~std::uint64_t{0});
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("connect stages: orders of a chain allow skips, in every family that i
     auto const s = make_schedule(family, {4, stages_per_rank_of(family).value_or(2), 8});
     auto const stages = s.place.stages();
     if (s.place.edges != chain_edges(stages)) continue;
-    transport t{.stages = stages, .edges = {}};
+    dataflow t{.stages = stages, .edges = {}};
     std::vector<std::uint32_t> inputs(stages);
     for (std::uint32_t from = 0; from < stages; ++from)
       for (auto const distance : {1u, 2u, 3u})
@@ -250,5 +250,5 @@ TEST_CASE("connect stages: a transport that is none, or of other stages, is refu
   auto t = with_skips();
   CHECK_THROWS_AS(connect_stages(one_f_one_b(3, 4), t), stage_count_error);
   t.edges[1].to = stage_id{4};
-  CHECK_THROWS_AS(connect_stages(one_f_one_b(4, 4), t), transport_error);
+  CHECK_THROWS_AS(connect_stages(one_f_one_b(4, 4), t), dataflow_error);
 }

@@ -58,8 +58,8 @@ TEST_CASE(
       auto const deferred = defer_receives(s);
       CHECK(sorted_rows(deferred) == sorted_rows(s));
       CHECK(!find_channel_mismatch(deferred));
-      CHECK(transport_verdict(deferred, delivery::buffered) == "finishes");
-      CHECK(transport_verdict(deferred, delivery::async) == "finishes");
+      CHECK(deadlock_verdict(deferred, delivery::buffered) == "finishes");
+      CHECK(deadlock_verdict(deferred, delivery::async) == "finishes");
       for (auto const& row : deferred.ranks)
         for (std::size_t i = 0; i + 1 < row.size(); ++i)
           if (is_receive(row[i].kind)) CHECK(row[i + 1].kind != action_kind::weight_gradient);
@@ -77,5 +77,5 @@ TEST_CASE(
     "defer receives: what is received in vain is an error, what is received twice at once is received once") {
   CHECK_THROWS_AS(defer_receives(two_ranks("0F0,0RECV_B0", "")), unused_receive_error);
   CHECK(row_text(defer_receives(two_ranks("0RECV_B0,0RECV_B0,0B0", "")).ranks[0]) == "0RECV_B0,0B0");
-  CHECK_THROWS_AS(defer_receives(two_ranks("1RECV_F0", "")), stray_action_error);
+  CHECK_THROWS_AS(defer_receives(two_ranks("1RECV_F0", "")), invalid_action_error);
 }

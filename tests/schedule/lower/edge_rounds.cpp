@@ -34,8 +34,8 @@ std::vector<edge_round> plain_matchings(std::vector<rank_edge> left) {
   return rounds;
 }
 
-placement random_placement(testing::rng& random, std::uint32_t ranks, std::uint32_t stages) {
-  placement p{ranks, {}, {}};
+stage_placement random_placement(testing::rng& random, std::uint32_t ranks, std::uint32_t stages) {
+  stage_placement p{ranks, {}, {}};
   for (std::uint32_t s = 0; s < stages; ++s)
     p.rank_of.push_back(rank_id{static_cast<std::uint32_t>(random.below(ranks))});
   for (std::uint32_t from = 0; from < stages; ++from)
@@ -74,14 +74,14 @@ TEST_CASE("edge rounds: greedy, whatever feeds what") {
 }
 
 TEST_CASE("edge rounds: beyond 64 rounds") {
-  placement star{100, {}, {}};
+  stage_placement star{100, {}, {}};
   for (std::uint32_t r = 0; r < 100; ++r) star.rank_of.push_back(rank_id{r});
   for (std::uint32_t r = 1; r < 100; ++r) star.edges.push_back({stage_id{0}, stage_id{r}});
   CHECK(edge_matchings(star).size() == 99);
 }
 
 TEST_CASE("edge rounds: a stage on a rank that there is not is refused") {
-  placement p = loop_placement(2);
+  stage_placement p = loop_placement(2);
   p.ranks = 1;
-  CHECK_THROWS_AS(edge_matchings(p), placement_error);
+  CHECK_THROWS_AS(edge_matchings(p), stage_placement_error);
 }

@@ -137,7 +137,7 @@ TEST_CASE("group messages: of any lowered schedule, every message is where it wa
     CHECK(flattened(grouped) == lowered);
     for (auto const& row : grouped.ranks) CHECK(grouping_defect(row) == "");
     CHECK(!find_schedule_fault(grouped, {.passes = passes_of(s)}));
-    CHECK(transport_verdict(grouped, delivery::async) == "finishes");
+    CHECK(deadlock_verdict(grouped, delivery::async) == "finishes");
     if (options.receives == receive_time::deferred) continue;
     CHECK(testing::stuck_with(grouped) == "");
   }

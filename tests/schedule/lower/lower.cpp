@@ -50,8 +50,8 @@ TEST_CASE("lower: every family finishes where its sends may go, whatever the opt
                                          .max_outstanding_sends = 8,
                                          .grouping = message_grouping::adjacent});
           CHECK(testing::message_defect(lowered) == "");
-          CHECK(transport_verdict(lowered, delivery::buffered) == "finishes");
-          CHECK(transport_verdict(lowered, delivery::async) == "finishes");
+          CHECK(deadlock_verdict(lowered, delivery::buffered) == "finishes");
+          CHECK(deadlock_verdict(lowered, delivery::async) == "finishes");
           if (receives == receive_time::deferred && sends == send_manner::posted) continue;
           CHECK(testing::stuck_with(lowered) == "");
         }
@@ -75,7 +75,7 @@ TEST_CASE(
 TEST_CASE("lower: what is wrong with options or lists is told before anything is done") {
   auto s = gpipe(2, 2);
   CHECK_THROWS_AS(lower(s, {.max_active_stages = 0}), lower_option_error);
-  CHECK_THROWS_AS(lower(s, {.times = {.hop = -1}}), nominal_time_error);
+  CHECK_THROWS_AS(lower(s, {.times = {.base_latency = -1}}), nominal_time_error);
   s.microbatches = 1;
   CHECK_THROWS_AS(lower(s), schedule_error);
   CHECK_THROWS_AS(lower(make_schedule(schedule_family::dual_pipe_v, {2, 2, 4}), {.max_active_stages = 1}),

@@ -59,10 +59,10 @@ TEST_CASE("message graph: answers as a search through everything does, while wai
       auto const early = rng.below(sends.size()), late = rng.below(sends.size());
       auto const receive = graph.receive_of(static_cast<message_graph::node>(sends[early].first));
       auto const later = static_cast<message_graph::node>(sends[late].first);
-      bool const circle = twin.reaches(later, receive);
-      CHECK(graph.may_follow(later, receive) == !circle);
+      bool const cycle = twin.reaches(later, receive);
+      CHECK(graph.may_follow(later, receive) == !cycle);
       CHECK(graph.comes_before(receive, later) == twin.reaches(receive, later));
-      if (circle || sends[early].second != sends[late].second || early >= late) continue;
+      if (cycle || sends[early].second != sends[late].second || early >= late) continue;
       graph.let_follow(later, receive);
       twin.next[receive].push_back(later);
     }

@@ -16,7 +16,7 @@ namespace {
 
 std::string refusal(nominal_times const& t) {
   try {
-    demand_nominal_times(t, 3);
+    require_nominal_times(t, 3);
   } catch (nominal_time_error const& e) {
     CHECK(e.witness == find_nominal_time_fault(t, 3));
     return e.what();
@@ -28,7 +28,7 @@ std::string refusal(nominal_times const& t) {
 
 TEST_CASE("nominal times: none, one for all, or one for each stage") {
   CHECK(refusal({}) == "none");
-  CHECK(refusal({.costs = {{}}, .hop = 0}) == "none");
+  CHECK(refusal({.costs = {{}}, .base_latency = 0}) == "none");
   CHECK(refusal({.costs = {{}, {}, {}}}) == "none");
   CHECK(refusal({.costs = {{}, {}}}) ==
         "times: 2 costs for 3 stages; give each stage one, all together one, or none");
@@ -37,6 +37,6 @@ TEST_CASE("nominal times: none, one for all, or one for each stage") {
 TEST_CASE("nominal times: what is no time is refused") {
   CHECK(refusal({.costs = {{}, {.backward = -1}, {}}}) ==
         "times: each cost of stage 1 must be a time from 0 to 1e100");
-  for (auto const hop : {-0.5, 1e101, std::numeric_limits<double>::quiet_NaN()})
-    CHECK(refusal({.hop = hop}) == "times: a hop must take a time from 0 to 1e100");
+  for (auto const base_latency : {-0.5, 1e101, std::numeric_limits<double>::quiet_NaN()})
+    CHECK(refusal({.base_latency = base_latency}) == "times: a hop must take a time from 0 to 1e100");
 }

@@ -62,9 +62,9 @@ TEST_CASE("reduce ties: the sum of an embedding goes into the first bubble of bo
 TEST_CASE("reduce ties: where all ranks of a tie wait for messages, the sum begins between their passes") {
   auto const s = testing::schedule_of_rows({"0F0,2F0,2B0,0B0", "1F0,3F0,3B0,1B0"});
   std::vector<tied_stages> const ties{{{stage_id{2}, stage_id{3}}, 1}};
-  auto const early = tie_reductions(s, ties, {.hop = 1});
+  auto const early = tie_reductions(s, ties, {.base_latency = 1});
   CHECK(early[0].begin == early[0].ready);
-  auto const reduced = reduce_ties(s, ties, {.hop = 1});
+  auto const reduced = reduce_ties(s, ties, {.base_latency = 1});
   CHECK(row_text(reduced.ranks[0]) == "0F0,2F0,2B0,2REDUCE_TIE@3,0B0,2WAIT_REDUCE_TIE@3");
   CHECK(row_text(reduced.ranks[1]) == "1F0,3F0,3B0,3REDUCE_TIE@2,1B0,3WAIT_REDUCE_TIE@2");
   // Without time for messages one of both is always busy.
@@ -79,7 +79,7 @@ TEST_CASE("reduce ties: each begins as soon as all its ranks are idle, which try
     auto const compute = testing::some_schedule(random);
     if (passes_of(compute) == expected_passes::forward_alone) continue;
     auto const s = random.one_in(2) ? lower(compute) : compute;
-    simulate_options const options{.hop = static_cast<double>(random.below(3)) / 2};
+    simulate_options const options{.base_latency = static_cast<double>(random.below(3)) / 2};
     auto const ties = some_ties(random, s.place.stages());
     auto const times = simulate(s, options);
     auto placed = tie_reductions(s, ties, options);

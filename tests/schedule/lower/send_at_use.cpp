@@ -53,7 +53,7 @@ void check_messages(schedule const& before, schedule const& sent) {
     if (before.place.rank_of[index(e.from)] != before.place.rank_of[index(e.to)]) ++crossing;
   CHECK(sends == 2 * crossing * before.microbatches);
   CHECK(receives == sends);
-  for (auto const d : {delivery::buffered, delivery::async}) CHECK(transport_verdict(sent, d) == "finishes");
+  for (auto const d : {delivery::buffered, delivery::async}) CHECK(deadlock_verdict(sent, d) == "finishes");
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ TEST_CASE("send at use: GPipe apart and 1F1B paired send everything once and fin
   for (std::uint32_t p = 1; p < 6; ++p)
     for (std::uint32_t m = p; m < 2 * p + 3; ++m) {
       check_messages(gpipe(p, m), send_at_use(gpipe(p, m)));
-      CHECK(transport_verdict(send_at_use(gpipe(p, m)), delivery::rendezvous) == "finishes");
+      CHECK(deadlock_verdict(send_at_use(gpipe(p, m)), delivery::rendezvous) == "finishes");
       check_messages(one_f_one_b(p, m), send_at_use(one_f_one_b(p, m), send_pairing::with_next_receive));
     }
 }
@@ -118,8 +118,8 @@ TEST_CASE("send at use: lists and placements that are none are refused") {
   auto s = of_rows({"0F0", "1F0"});
   auto bad = s;
   bad.place.edges[0].to = stage_id{7};
-  CHECK_THROWS_AS((void)send_at_use(bad), placement_error);
+  CHECK_THROWS_AS((void)send_at_use(bad), stage_placement_error);
   bad = s;
   bad.ranks[0][0].stage = stage_id{1};
-  CHECK_THROWS_AS((void)send_at_use(bad), stray_action_error);
+  CHECK_THROWS_AS((void)send_at_use(bad), invalid_action_error);
 }

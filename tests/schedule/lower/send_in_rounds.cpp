@@ -44,7 +44,7 @@ void check_sent(schedule const& s) {
   CHECK(without_messages(lowered) == without_messages(s));
   CHECK(!find_channel_mismatch(lowered));
   for (auto const d : {delivery::buffered, delivery::rendezvous, delivery::async, delivery::pair_stream})
-    CHECK(transport_verdict(lowered, d) == "finishes");
+    CHECK(deadlock_verdict(lowered, d) == "finishes");
 }
 
 }  // namespace
@@ -103,5 +103,5 @@ TEST_CASE("send in rounds: W before its I, B before its F, and what nobody makes
 TEST_CASE("send in rounds: an action out of place is refused") {
   auto s = gpipe(2, 2);
   s.ranks[0].push_back(s.ranks[1].back());
-  CHECK_THROWS_AS(send_in_rounds(s), stray_action_error);
+  CHECK_THROWS_AS(send_in_rounds(s), invalid_action_error);
 }

@@ -58,7 +58,7 @@ TEST_CASE("send waits: every family pairs them once they are added, and not befo
     auto const family = static_cast<schedule_family>(f);
     auto const s = send_in_rounds(make_schedule(family, {4, stages_per_rank_of(family).value_or(2), 8}));
     CHECK(find_send_wait_fault(s));
-    CHECK_THROWS_AS(demand_send_waits(s), send_wait_error);
+    CHECK_THROWS_AS(require_send_waits(s), send_wait_error);
     CHECK(!find_send_wait_fault(add_send_waits(s)));
   }
 }

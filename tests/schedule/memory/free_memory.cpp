@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/slot_plan.hpp"
+#include "cleave/schedule/memory/memory_plan.hpp"
 
 #include <doctest/doctest.h>
 

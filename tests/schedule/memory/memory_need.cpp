@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/slot_plan.hpp"
+#include "cleave/schedule/memory/memory_plan.hpp"
 
 #include <doctest/doctest.h>
 
@@ -19,19 +19,19 @@ TEST_CASE("memory need: sizes are rounded up to the alignment") {
 }
 
 TEST_CASE("memory need: each fault is found and named") {
-  using enum memory_need_fault::kind;
-  auto const fault = [](std::vector<memory_need> const& needs, std::uint64_t alignment = 8) {
-    CHECK_THROWS_AS(place_in_memory(needs, alignment), memory_need_error);
-    return *find_memory_need_fault(needs, alignment);
+  using enum memory_request_fault::kind;
+  auto const fault = [](std::vector<memory_request> const& needs, std::uint64_t alignment = 8) {
+    CHECK_THROWS_AS(place_in_memory(needs, alignment), memory_request_error);
+    return *find_memory_request_fault(needs, alignment);
   };
-  CHECK(fault({}, 0) == memory_need_fault{odd_alignment, 0, 0});
-  CHECK(fault({}, 24) == memory_need_fault{odd_alignment, 0, 24});
-  CHECK(fault({{{0, 1}, 8}, {{0, 1}, 0}}) == memory_need_fault{no_bytes, 1});
-  CHECK(fault({{{1, 0}, 8}}) == memory_need_fault{backward, 0});
+  CHECK(fault({}, 0) == memory_request_fault{odd_alignment, 0, 0});
+  CHECK(fault({}, 24) == memory_request_fault{odd_alignment, 0, 24});
+  CHECK(fault({{{0, 1}, 8}, {{0, 1}, 0}}) == memory_request_fault{no_bytes, 1});
+  CHECK(fault({{{1, 0}, 8}}) == memory_request_fault{backward, 0});
   auto const most = std::uint64_t{1} << 62;
-  CHECK(fault({{{0, 0}, 1}, {{1, 1}, most}}) == memory_need_fault{too_large, 1, most});
+  CHECK(fault({{{0, 0}, 1}, {{1, 1}, most}}) == memory_request_fault{too_large, 1, most});
   CHECK(fault({{{0, 0}, ~std::uint64_t{0}}}).what == too_large);
-  CHECK(!find_memory_need_fault(std::vector<memory_need>{{{0, 0}, most}}, 1));
-  CHECK(std::string(memory_need_error({no_bytes, 1}).what()) ==
+  CHECK(!find_memory_request_fault(std::vector<memory_request>{{{0, 0}, most}}, 1));
+  CHECK(std::string(memory_request_error({no_bytes, 1}).what()) ==
         "memory: need #1 is of 0 bytes; say how many, or leave it out");
 }

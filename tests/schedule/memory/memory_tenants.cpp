@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/slot_plan.hpp"
+#include "cleave/schedule/memory/memory_plan.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ using namespace cleave::detail;
 namespace {
 
 struct some_memory {
-  std::vector<memory_need> needs;
+  std::vector<memory_request> needs;
   std::vector<std::uint64_t> offsets;
 };
 
@@ -75,7 +75,7 @@ TEST_CASE("memory tenants: the last cell of what had any of the bytes before") {
   for (int i = 0; i < 3000; ++i) {
     auto const m = random_memory(random);
     if (any_overlap(m)) continue;
-    auto const before = last_tenants(m.needs, m.offsets);
+    auto const before = last_allocations(m.needs, m.offsets);
     for (std::size_t a = 0; a < m.needs.size(); ++a) {
       std::optional<std::uint32_t> last;
       for (std::size_t b = 0; b < m.needs.size(); ++b)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/slot_plan.hpp"
+#include "cleave/schedule/memory/memory_plan.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,9 +17,9 @@ using namespace cleave::detail;
 
 namespace {
 
-std::vector<memory_need> some_needs(testing::rng& random, std::size_t count, std::size_t cells,
-                                    std::size_t sizes) {
-  std::vector<memory_need> needs(count);
+std::vector<memory_request> some_needs(testing::rng& random, std::size_t count, std::size_t cells,
+                                       std::size_t sizes) {
+  std::vector<memory_request> needs(count);
   for (auto& n : needs) {
     n.alive.first = static_cast<std::uint32_t>(random.below(cells));
     n.alive.last = n.alive.first + static_cast<std::uint32_t>(random.below(cells - n.alive.first));
@@ -28,7 +28,7 @@ std::vector<memory_need> some_needs(testing::rng& random, std::size_t count, std
   return needs;
 }
 
-bool overlap(std::vector<memory_need> const& needs, memory_layout const& l) {
+bool overlap(std::vector<memory_request> const& needs, memory_layout const& l) {
   for (std::size_t a = 0; a < needs.size(); ++a)
     for (std::size_t b = 0; b < a; ++b)
       if (needs[a].alive.first <= needs[b].alive.last && needs[b].alive.first <= needs[a].alive.last &&
@@ -37,7 +37,7 @@ bool overlap(std::vector<memory_need> const& needs, memory_layout const& l) {
   return false;
 }
 
-std::uint64_t most_in_a_cell(std::vector<memory_need> const& needs, std::uint64_t alignment,
+std::uint64_t most_in_a_cell(std::vector<memory_request> const& needs, std::uint64_t alignment,
                              std::uint32_t cells) {
   std::uint64_t most = 0;
   for (std::uint32_t cell = 0; cell < cells; ++cell) {
@@ -78,9 +78,9 @@ TEST_CASE("place in memory: where all needs are of one size, no layout is smalle
 }
 
 TEST_CASE("place in memory: what is given back is taken again, next to it too") {
-  CHECK(place_in_memory(std::vector<memory_need>{{{0, 1}, 6}, {{2, 2}, 4}, {{2, 2}, 2}}).bytes == 6);
-  CHECK(place_in_memory(std::vector<memory_need>{{{0, 1}, 4}, {{0, 1}, 2}, {{2, 2}, 6}}).bytes == 6);
-  CHECK(place_in_memory(std::vector<memory_need>{{{0, 0}, 2}, {{0, 3}, 2}, {{1, 3}, 3}}).bytes == 5);
+  CHECK(place_in_memory(std::vector<memory_request>{{{0, 1}, 6}, {{2, 2}, 4}, {{2, 2}, 2}}).bytes == 6);
+  CHECK(place_in_memory(std::vector<memory_request>{{{0, 1}, 4}, {{0, 1}, 2}, {{2, 2}, 6}}).bytes == 6);
+  CHECK(place_in_memory(std::vector<memory_request>{{{0, 0}, 2}, {{0, 3}, 2}, {{1, 3}, 3}}).bytes == 5);
   CHECK(place_in_memory({}).bytes == 0);
 }
 

@@ -15,7 +15,7 @@
 #include "cleave/schedule/families/interleaved_1f1b.hpp"
 #include "cleave/schedule/families/one_f_one_b.hpp"
 #include "cleave/schedule/lower/send_in_time.hpp"
-#include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/memory/plan_memory.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/verify.hpp"
@@ -79,7 +79,7 @@ TEST_CASE("send into slots: no rank ever has more than its slots, and all finish
     }
     REQUIRE(!find_schedule_fault(sent, {.passes = passes_of(s)}));
     for (auto const d : {delivery::buffered, delivery::rendezvous, delivery::async, delivery::pair_stream})
-      REQUIRE(transport_verdict(sent, d) == "finishes");
+      REQUIRE(deadlock_verdict(sent, d) == "finishes");
   }
 }
 
@@ -91,11 +91,12 @@ TEST_CASE("send into slots: passes keep their order, and with room for all nothi
     bool const compounds = std::ranges::any_of(s.ranks, [](auto const& row) {
       return std::ranges::any_of(row, [](auto const& a) { return a.parts > 0; });
     });
-    double const hop = static_cast<double>(random.below(5)) / 4;
-    auto const sent = send_into_slots(s, {.times = {.hop = hop}});
+    double const base_latency = static_cast<double>(random.below(5)) / 4;
+    auto const sent = send_into_slots(s, {.times = {.base_latency = base_latency}});
     if (compounds) continue;  // they are begun later, or split
     REQUIRE(without_messages(sent) == s);
-    REQUIRE(simulate(sent, {.hop = hop}).makespan == simulate(s, {.hop = hop}).makespan);
+    REQUIRE(simulate(sent, {.base_latency = base_latency}).makespan ==
+            simulate(s, {.base_latency = base_latency}).makespan);
   }
 }
 
@@ -109,7 +110,7 @@ TEST_CASE(
     for (auto const& row : s.ranks)
       for (auto const& a : row) compounds |= a.parts > 0;
     if (compounds) continue;  // parts of them begin one by one there
-    nominal_times const times{.hop = static_cast<double>(random.below(5)) / 4};
+    nominal_times const times{.base_latency = static_cast<double>(random.below(5)) / 4};
     REQUIRE(send_into_slots(s, {.times = times}) == send_in_time(s, times));
     ++compared;
   }
@@ -122,11 +123,12 @@ TEST_CASE(
   // A transfer takes a tenth of F, B twice as long as F; one queue for all messages makes 61.0 of 59.8.
   auto const s = one_f_one_b(4, 16);
   auto const makespan = [&](std::vector<std::uint32_t> slots) {
-    return simulate(send_into_slots(s, {.slots = {.activations = std::move(slots)}, .times = {.hop = 0.1}}),
-                    {.hop = 0.1})
+    return simulate(send_into_slots(
+                        s, {.slots = {.activations = std::move(slots)}, .times = {.base_latency = 0.1}}),
+                    {.base_latency = 0.1})
         .makespan;
   };
-  auto const all = simulate(s, {.hop = 0.1}).makespan;
+  auto const all = simulate(s, {.base_latency = 0.1}).makespan;
   CHECK(makespan({}) == all);
   CHECK(makespan({5, 4, 3, 2}) == all);
   CHECK(makespan({4, 3, 2, 1}) > all);
@@ -137,7 +139,7 @@ TEST_CASE(
 TEST_CASE("send into slots: the plan of such a schedule has as many slots for what is received") {
   auto const s = interleaved_1f1b(4, 2, 8);
   auto const slots = fewest_receive_slots(s);
-  auto const plan = plan_slots(send_into_slots(s, {.slots = slots}), {.edges = {{8, 8}}});
+  auto const plan = plan_memory(send_into_slots(s, {.slots = slots}), {.edges = {{8, 8}}});
   for (std::uint32_t r = 0; r < 4; ++r) {
     CHECK(plan.ranks[r].counts[static_cast<std::size_t>(slot_use::received_activation)] <=
           slots.activations[r]);
@@ -149,7 +151,7 @@ TEST_CASE("send into slots: too few slots and costs that make no sense are refus
   auto const s = one_f_one_b(3, 4);
   CHECK_THROWS_AS(send_into_slots(s, {.slots = {.activations = {1}}}), slot_shortage_error);
   CHECK_THROWS_AS(send_into_slots(s, {.slots = {.gradients = {0}}}), slot_shortage_error);
-  CHECK_THROWS_AS(send_into_slots(s, {.times = {.hop = -1}}), nominal_time_error);
+  CHECK_THROWS_AS(send_into_slots(s, {.times = {.base_latency = -1}}), nominal_time_error);
   CHECK_THROWS_AS(send_into_slots(s, {.times = {.costs = {{.forward = -1}}}}), nominal_time_error);
   CHECK_THROWS_AS(send_into_slots(testing::schedule_of_rows({"1F0,0F0,1B0,0B0"})), schedule_error);
 }

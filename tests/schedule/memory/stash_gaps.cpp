@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 struct problem {
   std::vector<std::uint64_t> kept;
-  std::vector<stash_gap> gaps;
+  std::vector<saved_gap> gaps;
   std::uint64_t most = 0;
 };
 
@@ -84,11 +84,11 @@ TEST_CASE("stash gaps: of one size, no smaller choice is enough") {
 }
 
 TEST_CASE("stash gaps: the gap that lasts longest is used, of several the largest, of several the first") {
-  auto const chosen = [](std::vector<std::uint64_t> const& kept, std::vector<stash_gap> const& gaps,
+  auto const chosen = [](std::vector<std::uint64_t> const& kept, std::vector<saved_gap> const& gaps,
                          std::uint64_t most) { return choose_gaps(kept, gaps, most).gaps; };
   CHECK(chosen({2, 2}, {{{0, 0}, 1}, {{0, 1}, 1}}, 1) == std::vector<std::uint32_t>{1});
   CHECK(chosen({5}, {{{0, 0}, 1}, {{0, 0}, 2}, {{0, 0}, 2}}, 3) == std::vector<std::uint32_t>{1});
   CHECK(chosen({5, 5}, {{{0, 1}, 5}}, 5).empty());
-  CHECK(choose_gaps(std::vector<std::uint64_t>{1, 4}, std::vector<stash_gap>{{{0, 0}, 1}}, 3).shortage ==
-        stash_shortage{1, 4});
+  CHECK(choose_gaps(std::vector<std::uint64_t>{1, 4}, std::vector<saved_gap>{{{0, 0}, 1}}, 3).shortage ==
+        saved_shortage{1, 4});
 }

@@ -35,8 +35,8 @@ TEST_CASE("action: a message is exactly one of send, receive and wait") {
   CHECK(has_microbatch(action_kind::offload));
   CHECK(has_microbatch(action_kind::recompute));
   CHECK_FALSE(has_microbatch(action_kind::wait_reduce_tie));
-  CHECK(is_about_tie(action_kind::reduce_tie));
-  CHECK_FALSE(is_about_tie(action_kind::recompute));
+  CHECK(is_tied_reduction(action_kind::reduce_tie));
+  CHECK_FALSE(is_tied_reduction(action_kind::recompute));
 }
 
 TEST_CASE("action: a compound is one cell and as many actions as it has parts") {

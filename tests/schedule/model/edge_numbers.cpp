@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,9 +12,10 @@ using namespace cleave;
 using namespace cleave::detail;
 
 TEST_CASE("edge numbers: edges are found by their ends") {
-  placement const p{2,
-                    {rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}},
-                    {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{3}}, {stage_id{2}, stage_id{3}}}};
+  stage_placement const p{
+      2,
+      {rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}},
+      {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{3}}, {stage_id{2}, stage_id{3}}}};
   edge_numbers const edges(p);
   CHECK(edges.find(0, 3) == 1);
   CHECK(edges.find(2, 3) == 2);
@@ -29,19 +30,19 @@ TEST_CASE("edge numbers: edges are found by their ends") {
 }
 
 TEST_CASE("edge numbers: a placement is refused at the stage or edge that is wrong") {
-  using enum placement_fault::kind;
+  using enum stage_placement_fault::kind;
   auto const p = loop_placement(2, 2);
-  CHECK(!find_placement_fault(p));
+  CHECK(!find_stage_placement_fault(p));
   auto wrong = p;
   wrong.rank_of[3] = rank_id{2};
-  CHECK(find_placement_fault(wrong) == placement_fault{unknown_rank, 3});
+  CHECK(find_stage_placement_fault(wrong) == stage_placement_fault{unknown_rank, 3});
   wrong = p;
   wrong.edges[1].to = stage_id{4};
-  CHECK(find_placement_fault(wrong) == placement_fault{unknown_stage, 1});
+  CHECK(find_stage_placement_fault(wrong) == stage_placement_fault{unknown_stage, 1});
   wrong = p;
   wrong.edges[2] = wrong.edges[1];
-  CHECK(find_placement_fault(wrong) == placement_fault{edge_order, 2});
+  CHECK(find_stage_placement_fault(wrong) == stage_placement_fault{edge_order, 2});
   CHECK_THROWS_WITH_AS(edge_numbers{wrong},
                        "placement: edge #2 is not greater than the one before it; sort the edges, each once",
-                       placement_error);
+                       stage_placement_error);
 }

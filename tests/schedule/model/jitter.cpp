@@ -9,7 +9,7 @@
 using namespace cleave;
 
 TEST_CASE("jitter: factors lie around one, all over their range") {
-  jitter const some(0.5, 3);
+  noise const some(0.5, 3);
   double sum = 0, least = 2, most = 0;
   for (std::uint32_t m = 0; m < 10'000; ++m) {
     auto const f = some.factor(action_kind::forward, 1, microbatch_id{m});
@@ -23,16 +23,16 @@ TEST_CASE("jitter: factors lie around one, all over their range") {
 }
 
 TEST_CASE("jitter: each action has its own factor, the same whenever it is asked") {
-  jitter const some(1, 3);
+  noise const some(1, 3);
   std::set<double> different;
   for (std::uint32_t s = 0; s < 20; ++s)
     for (std::uint32_t m = 0; m < 20; ++m)
       for (auto const kind : {action_kind::forward, action_kind::backward})
         different.insert(some.factor(kind, s, microbatch_id{m}));
   CHECK(different.size() == 800);
-  CHECK(jitter(1, 3).factor(action_kind::forward, 4, microbatch_id{5}) ==
+  CHECK(noise(1, 3).factor(action_kind::forward, 4, microbatch_id{5}) ==
         some.factor(action_kind::forward, 4, microbatch_id{5}));
-  CHECK(jitter(1, 4).factor(action_kind::forward, 4, microbatch_id{5}) !=
+  CHECK(noise(1, 4).factor(action_kind::forward, 4, microbatch_id{5}) !=
         some.factor(action_kind::forward, 4, microbatch_id{5}));
-  CHECK(jitter(0, 3).factor(action_kind::forward, 4, microbatch_id{5}) == 1);
+  CHECK(noise(0, 3).factor(action_kind::forward, 4, microbatch_id{5}) == 1);
 }

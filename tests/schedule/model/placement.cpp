@@ -12,7 +12,7 @@ using namespace cleave::detail;
 
 namespace {
 
-std::vector<std::uint32_t> ranks_of(placement const& p) {
+std::vector<std::uint32_t> ranks_of(stage_placement const& p) {
   std::vector<std::uint32_t> ranks;
   for (auto const r : p.rank_of) ranks.push_back(index(r));
   return ranks;
@@ -43,7 +43,7 @@ TEST_CASE("placement: counts of zero and absurd ones are refused before anything
   CHECK_THROWS_WITH_AS(wave_placement(2, 0), "schedule: the number of stages per rank must be 1 or more",
                        schedule_count_error);
   CHECK_THROWS_AS(loop_placement(0xffffffff, 0xffffffff), schedule_count_error);
-  CHECK_THROWS_AS(demand_counts(1, 1, 0), schedule_count_error);
-  CHECK_THROWS_AS(demand_counts(std::uint64_t{1} << 32, std::uint64_t{1} << 32, 1), schedule_count_error);
-  CHECK_NOTHROW(demand_counts(64, 4, 1024));
+  CHECK_THROWS_AS(require_counts(1, 1, 0), schedule_count_error);
+  CHECK_THROWS_AS(require_counts(std::uint64_t{1} << 32, std::uint64_t{1} << 32, 1), schedule_count_error);
+  CHECK_NOTHROW(require_counts(64, 4, 1024));
 }

@@ -17,20 +17,20 @@ TEST_CASE("simulate options: each that makes no sense is found, with its place")
   double const nan = std::numeric_limits<double>::quiet_NaN(),
                infinity = std::numeric_limits<double>::infinity();
   CHECK(!fault({}));
-  CHECK(!fault({.costs = {{}}, .hop = 1, .links = {{}}, .bytes = {{1, 1}}, .jitter = 1}));
+  CHECK(!fault({.costs = {{}}, .base_latency = 1, .links = {{}}, .bytes = {{1, 1}}, .noise = 1}));
   CHECK(fault({.costs = {{}, {}}}) == simulate_option_fault{cost_count, 2, 3});
   CHECK(fault({.links = {{}, {}}}) == simulate_option_fault{link_count, 2, 9});
   CHECK(fault({.bytes = {{}, {}, {}}}) == simulate_option_fault{byte_count, 3, 2});
   CHECK(fault({.costs = {{}, {.reload = nan}, {}}}) == simulate_option_fault{cost, 1});
-  CHECK(fault({.hop = -1}) == simulate_option_fault{hop});
-  CHECK(fault({.hop = infinity}) == simulate_option_fault{hop});
+  CHECK(fault({.base_latency = -1}) == simulate_option_fault{base_latency});
+  CHECK(fault({.base_latency = infinity}) == simulate_option_fault{base_latency});
   CHECK(fault({.links = {{.latency = nan}}}) == simulate_option_fault{latency, 0});
   CHECK(fault({.links = {{.bandwidth = 0}}}) == simulate_option_fault{bandwidth, 0});
   CHECK(fault({.links = {{.bandwidth = nan}}}) == simulate_option_fault{bandwidth, 0});
   CHECK(fault({.links = {{.bandwidth = 1e-90}}, .bytes = {{0, 1'000'000'000'000}}}) ==
         simulate_option_fault{too_long, 0});
-  CHECK(fault({.jitter = nan}) == simulate_option_fault{jitter});
-  CHECK(fault({.jitter = 1.25}) == simulate_option_fault{jitter});
+  CHECK(fault({.noise = nan}) == simulate_option_fault{noise});
+  CHECK(fault({.noise = 1.25}) == simulate_option_fault{noise});
 }
 
 TEST_CASE("simulate options: an error says what to give instead") {
@@ -38,6 +38,6 @@ TEST_CASE("simulate options: an error says what to give instead") {
   CHECK(std::string(simulate_option_error({link_count, 2, 9}).what()) ==
         "simulate: 2 links for 9 pairs of ranks; give each pair one, all together one, or none");
   for (auto const what :
-       {cost_count, link_count, byte_count, cost, hop, latency, bandwidth, too_long, jitter})
+       {cost_count, link_count, byte_count, cost, base_latency, latency, bandwidth, too_long, noise})
     CHECK(!describe({what, 1, 2}).empty());
 }

@@ -26,7 +26,7 @@ std::string refusal(std::vector<stage_on_rank> const& map, std::uint32_t ranks) 
 
 TEST_CASE("stage map: stages in any order, as a chain") {
   CHECK(place_stages(std::vector<stage_on_rank>{{1, 1}, {0, 0}, {3, 0}, {2, 1}}, 2) == wave_placement(2));
-  CHECK(place_stages({}, 2) == placement{2, {}, {}});
+  CHECK(place_stages({}, 2) == stage_placement{2, {}, {}});
 }
 
 TEST_CASE("stage map: what has no place is told, and where") {

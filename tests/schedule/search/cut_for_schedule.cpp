@@ -25,7 +25,7 @@ unit_row random_row(splitmix& rng, std::size_t units) {
         {sum.forward + time, sum.backward + 2 * time, sum.input_gradient + time, sum.weight_gradient + time});
     auto const kept = row.bytes.back();
     auto const by = rng.below(5);
-    row.bytes.push_back({kept.stash + by, kept.weight_stash + by, 0});
+    row.bytes.push_back({kept.saved + by, kept.saved_for_weights + by, 0});
     row.resident.push_back(row.resident.back() + rng.below(6));
     row.crossing.push_back({rng.below(8), rng.below(8)});
   }
@@ -60,7 +60,7 @@ TEST_CASE("cut for schedule: of few cuts none gives a shorter step, and walking 
     auto const row = random_row(rng, 5 + rng.below(4));
     cut_step step{.ranks = static_cast<std::uint32_t>(2 + rng.below(2)), .microbatches = 4};
     step.links = {{.latency = 0.25, .bandwidth = 8}};
-    if (rng.below(2) == 0) step.most_bytes = {row.resident.back() / 2 + row.bytes.back().stash + 4};
+    if (rng.below(2) == 0) step.memory_limit = {row.resident.back() / 2 + row.bytes.back().saved + 4};
     auto const best = best_of_all(row, step, {0}, step.ranks);
     if (best == no_end) {
       CHECK_THROWS_AS(cut_for_schedule(row, step, {.search = {.effort = 0}}), byte_cap_error);
@@ -106,13 +106,14 @@ TEST_CASE("cut for schedule: where the bottleneck's cut has no room, another is 
     row.cost.push_back({sum, 2 * sum, sum, sum});
     row.resident.push_back(row.resident.back() + (i == 0 ? 10 : 2));
   }
-  cut_step const step{.ranks = 2, .microbatches = 4, .most_bytes = {13}};
+  cut_step const step{.ranks = 2, .microbatches = 4, .memory_limit = {13}};
   auto const plan = cut_for_schedule(row, step, {.search = {.effort = 10'000}});
   CHECK(bottleneck_cut(row, 2) == row_cut{0, 3, 6});
   CHECK_FALSE(plan.bottleneck);
   CHECK(plan.best.cut == row_cut{0, 2, 6});
   CHECK(plan.gain() == 0);
-  CHECK_THROWS_AS(cut_for_schedule(row, {.ranks = 2, .microbatches = 4, .most_bytes = {9}}), byte_cap_error);
+  CHECK_THROWS_AS(cut_for_schedule(row, {.ranks = 2, .microbatches = 4, .memory_limit = {9}}),
+                  byte_cap_error);
 }
 
 TEST_CASE("cut for schedule: several stages a rank are tried, and too many are refused") {

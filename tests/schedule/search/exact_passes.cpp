@@ -87,7 +87,7 @@ TEST_CASE("exact passes: no order of microbatches and passes under the cap is be
     auto problem = testing::random_step(rng, {2, split ? 1u : 2u, split ? 2u : 3u});
     auto const passes = problem.costs.size() / problem.ranks * problem.microbatches * (split ? 3 : 2);
     if (passes > 6) continue;
-    problem.most_bytes = {testing::random_cap(rng, problem)};
+    problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     for (auto const& step : placed_steps(problem)) {
       auto const best = all_orders(problem, step, split).best();
       auto const found =
@@ -108,7 +108,7 @@ TEST_CASE("exact passes: choosing B, or I and W, pass by pass is at least as goo
   splitmix rng(15);
   for (int round = 0; round < 60; ++round) {
     auto problem = testing::random_step(rng, {2, 1, 3});
-    problem.most_bytes = {testing::random_cap(rng, problem)};
+    problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     for (auto const& step : placed_steps(problem)) {
       auto const best = [&](backward_choice form) {
         auto const found = exact_passes(step, no_end, {.form = form});

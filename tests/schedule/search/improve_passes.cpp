@@ -18,7 +18,7 @@ TEST_CASE("improve: lists become faster, never slower, keep to the caps and to t
   int faster = 0;
   for (int round = 0; round < 60; ++round) {
     auto problem = testing::random_step(rng);
-    problem.most_bytes = {testing::random_cap(rng, problem)};
+    problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     for (auto const& step : placed_steps(problem)) {
       if (find_byte_shortage(step, backward_choice::whole)) continue;
       auto const lists = one_at_a_time(step);

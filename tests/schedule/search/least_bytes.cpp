@@ -34,12 +34,13 @@ TEST_CASE(
         auto const lists = one_at_a_time(step, form);
         for (std::size_t r = 0; r < least.size(); ++r) {
           CHECK(most_kept(step, lists[r]) == least[r]);
-          step.cap[r] = step.resident[r] + least[r];
+          step.memory_limit[r] = step.resident[r] + least[r];
         }
         CHECK_FALSE(find_byte_shortage(step, form));
         if (least[0] + step.resident[0] == 0) continue;
-        --step.cap[0];
-        CHECK(find_byte_shortage(step, form) == byte_shortage{rank_id{0}, step.cap[0] + 1, step.cap[0]});
+        --step.memory_limit[0];
+        CHECK(find_byte_shortage(step, form) ==
+              byte_shortage{rank_id{0}, step.memory_limit[0] + 1, step.memory_limit[0]});
       }
   }
 }

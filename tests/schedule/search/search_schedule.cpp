@@ -47,7 +47,7 @@ double best_generated(search_problem const& problem) {
     auto peaks = peak_bytes(memory_over_time(made, times, {.stages = problem.bytes.stages, .edges = {}}));
     bool fits = true;
     for (std::size_t r = 0; r < p; ++r)
-      fits = fits && (problem.most_bytes.empty() || peaks[r] + step.resident[r] <= problem.most_bytes[0]);
+      fits = fits && (problem.memory_limit.empty() || peaks[r] + step.resident[r] <= problem.memory_limit[0]);
     if (fits) best = std::min(best, times.makespan);
   }
   return best;
@@ -60,7 +60,7 @@ TEST_CASE("search: whatever is found runs, keeps to the caps and is no slower th
   int families = 0, better = 0;
   for (int round = 0; round < 150; ++round) {
     auto problem = testing::random_step(rng, {4, 3, 9});
-    if (rng.below(3) > 0) problem.most_bytes = {testing::random_cap(rng, problem)};
+    if (rng.below(3) > 0) problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     auto const form = rng.below(2) == 0 ? backward_choice::either : backward_choice::whole;
     found_schedule found;
     try {
@@ -74,8 +74,8 @@ TEST_CASE("search: whatever is found runs, keeps to the caps and is no slower th
     CHECK_FALSE(find_schedule_fault(found.order));
     CHECK(told.bound <= told.makespan + 1e-9);
     CHECK(told.makespan <= told.began_at + 1e-9);
-    for (auto const bytes : told.most_bytes)
-      CHECK((problem.most_bytes.empty() || bytes <= problem.most_bytes[0]));
+    for (auto const bytes : told.peak_bytes)
+      CHECK((problem.memory_limit.empty() || bytes <= problem.memory_limit[0]));
     if (form != backward_choice::either) continue;
     auto const best = best_generated(problem);
     CHECK(told.makespan <= best + 1e-9);
@@ -92,7 +92,7 @@ TEST_CASE("search: small steps are scheduled as well as by an exact search, or n
   for (int round = 0; round < 60; ++round) {
     auto problem = testing::random_step(rng, {3, 2, 4});
     if (problem.costs.size() * problem.microbatches > 12) continue;
-    if (rng.below(2) == 0) problem.most_bytes = {testing::random_cap(rng, problem)};
+    if (rng.below(2) == 0) problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     auto const form = rng.below(2) == 0 ? backward_choice::whole : backward_choice::split;
     auto const best = [&]() -> std::optional<found_schedule> {
       try {
@@ -142,16 +142,16 @@ TEST_CASE("search: a cap below what any schedule needs is refused with what the 
   problem.costs.resize(4);
   problem.bytes.stages = {{5, 5, 0}, {7, 7, 0}, {1, 1, 0}, {2, 2, 0}};
   problem.resident = {10, 10, 10, 10};
-  problem.most_bytes = {28};  // loop: 26 and 29; to and fro: 27 and 28
+  problem.memory_limit = {28};  // loop: 26 and 29; to and fro: 27 and 28
   CHECK(search_schedule(problem, quick).order.place == wave_placement(2));
-  problem.most_bytes = {27};
+  problem.memory_limit = {27};
   CHECK_THROWS_WITH_AS(
       search_schedule(problem),
       "schedule: rank 1 needs 28 bytes at least, but may have 27; raise its cap, give it less, "
       "or cut the microbatches smaller",
       byte_cap_error);
-  problem.most_bytes = {27, 28};
-  CHECK(search_schedule(problem, quick).certificate.most_bytes == std::vector<std::uint64_t>{27, 28});
+  problem.memory_limit = {27, 28};
+  CHECK(search_schedule(problem, quick).certificate.peak_bytes == std::vector<std::uint64_t>{27, 28});
 }
 
 TEST_CASE("search: with two copies of the model, chains in opposite directions are among what is tried") {
@@ -167,9 +167,9 @@ TEST_CASE("search: stages stay where they are placed, and may skip each other") 
   search_problem problem{.ranks = 2, .microbatches = 3};
   problem.costs.resize(3);
   problem.place =
-      placement{2,
-                {rank_id{1}, rank_id{0}, rank_id{1}},
-                {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{2}}, {stage_id{1}, stage_id{2}}}};
+      stage_placement{2,
+                      {rank_id{1}, rank_id{0}, rank_id{1}},
+                      {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{2}}, {stage_id{1}, stage_id{2}}}};
   auto const found = search_schedule(problem, quick);
   CHECK(found.order.place == *problem.place);
   CHECK(testing::order_defect(found.order) == "");

@@ -23,7 +23,7 @@ TEST_CASE("step bounds: the best of all orders is no better, whatever the cap an
   for (int round = 0; round < 150; ++round) {
     auto problem = testing::random_step(rng, {3, 2, 3});
     if (problem.costs.size() * problem.microbatches > 9) continue;
-    problem.most_bytes = {testing::random_cap(rng, problem)};
+    problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     for (auto const& step : placed_steps(problem))
       for (auto const form : {backward_choice::either, backward_choice::whole, backward_choice::split}) {
         auto const found = exact_passes(step, no_end, {.form = form});
@@ -59,7 +59,7 @@ TEST_CASE("step bounds: of equal stages they are what 1F1B reaches, 3 m + 3 (p -
 TEST_CASE("step bounds: with room for one microbatch, each makes the whole way alone") {
   search_problem problem{.ranks = 4, .microbatches = 5};
   problem.costs.resize(4);
-  problem.most_bytes = {1};
+  problem.memory_limit = {1};
   auto const bounds = bounds_of(place_step(problem, loop_placement(4), 5), backward_choice::whole);
   CHECK(bounds.memory == 5 * 3 * 4);
   CHECK(bounds.reason() == "memory");

@@ -41,7 +41,7 @@ TEST_CASE("unit row: each thing that is wrong is told, and how to mend it") {
   CHECK(fault_in(row) == "row: the sums before the first unit must be 0");
   row.bytes[0] = {0, 0, 0};
   CHECK(fault_in(row) == "");
-  row.bytes[2].weight_stash = 0;
+  row.bytes[2].saved_for_weights = 0;
   CHECK(fault_in(row) == "row: the bytes of the units before place 2 must not be less than those before it");
   row = three_units();
   row.resident = {0, 5, 4, 6};

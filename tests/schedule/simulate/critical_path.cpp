@@ -67,7 +67,7 @@ TEST_CASE("critical path: leads from the begin to the makespan, and slowing any 
   for (int i = 0; i < 60; ++i) {
     auto s = make_schedule(families[random.below(4)], {.ranks = 3, .stages_per_rank = 2, .microbatches = 6});
     if (random.one_in(2)) s = lower(s);
-    simulate_options o{.hop = static_cast<double>(random.below(3))};
+    simulate_options o{.base_latency = static_cast<double>(random.below(3))};
     for (std::uint32_t n = 0; n < 6; ++n)
       o.costs.push_back({static_cast<double>(1 + random.below(4)), static_cast<double>(1 + random.below(8)),
                          static_cast<double>(1 + random.below(4)), static_cast<double>(1 + random.below(4))});
@@ -84,7 +84,7 @@ TEST_CASE("critical path: leads from the begin to the makespan, and slowing any 
       if (n > 0 && path[n].rank == path[n - 1].rank && !waits)
         CHECK(path[n].when.begin == path[n - 1].when.end);
     }
-    if (o.hop == 0) CHECK(spent == times.makespan);
+    if (o.base_latency == 0) CHECK(spent == times.makespan);
     auto const& slow = path[random.below(path.size())].what;
     if (!is_compute(slow.kind)) continue;
     auto& cost = o.costs[index(slow.stage)];

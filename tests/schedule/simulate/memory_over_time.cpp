@@ -42,17 +42,17 @@ constexpr schedule_family families[] = {schedule_family::looped_bfs, schedule_fa
 }  // namespace
 
 TEST_CASE("memory over time: a stash from the begin of F to the end of I, then a smaller one until W ends") {
-  CHECK(of_rank(of_rows({"0F0,0I0,0W0"}), 0, {.stages = {{.stash = 10, .weight_stash = 4}}}) ==
+  CHECK(of_rank(of_rows({"0F0,0I0,0W0"}), 0, {.stages = {{.saved = 10, .saved_for_weights = 4}}}) ==
         steps{{0, 0}, {0, 10}, {2, 4}, {3, 0}});
-  CHECK(of_rank(of_rows({"0F0,0B0"}), 0, {.stages = {{.stash = 10}}}) == steps{{0, 0}, {0, 10}, {3, 0}});
+  CHECK(of_rank(of_rows({"0F0,0B0"}), 0, {.stages = {{.saved = 10}}}) == steps{{0, 0}, {0, 10}, {3, 0}});
 }
 
 TEST_CASE("memory over time: what is received is kept until the pass that reads it ends") {
   schedule_bytes const bytes{.stages = {{0, 0, 0}}, .edges = {{.activation = 5, .gradient = 7}}};
   // Nothing says when it is received: when it is sent.
   auto const alone = of_rows({"0F0,0B0", "1F0,1B0"});
-  CHECK(of_rank(alone, 1, bytes, {.hop = 2}) == steps{{0, 0}, {1, 5}, {4, 0}});
-  CHECK(of_rank(alone, 0, bytes, {.hop = 2}) == steps{{0, 0}, {6, 7}, {10, 0}});
+  CHECK(of_rank(alone, 1, bytes, {.base_latency = 2}) == steps{{0, 0}, {1, 5}, {4, 0}});
+  CHECK(of_rank(alone, 0, bytes, {.base_latency = 2}) == steps{{0, 0}, {6, 7}, {10, 0}});
   auto const sent =
       of_rows({"0F0,0SEND_F0,0RECV_B0,0B0", "1RECV_F0,1F0,1B0,1SEND_B0"}, row_contents::with_communication);
   CHECK(of_rank(sent, 1, bytes) == steps{{0, 0}, {0, 5}, {2, 0}});
@@ -62,13 +62,13 @@ TEST_CASE("memory over time: what is received is kept until the pass that reads 
 TEST_CASE(
     "memory over time: an offloaded stash is there until the copy ends, and again when the next begins") {
   CHECK(of_rank(of_rows({"0F0,0OFFLOAD0,0F1,0B1,0RELOAD0,0B0"}, row_contents::with_communication), 0,
-                {.stages = {{.stash = 10}}}, {.costs = {{.offload = 2, .reload = 1}}}) ==
+                {.stages = {{.saved = 10}}}, {.costs = {{.offload = 2, .reload = 1}}}) ==
         steps{{0, 0}, {0, 10}, {1, 20}, {3, 10}, {4, 0}, {4, 10}, {7, 0}});
 }
 
 TEST_CASE("memory over time: of a pass that is run again only its input is kept until then") {
   CHECK(of_rank(of_rows({"0F0,0RECOMPUTE0,0B0"}, row_contents::with_communication), 0,
-                {.stages = {{.stash = 10, .input = 3}}}) == steps{{0, 0}, {0, 10}, {1, 3}, {1, 10}, {4, 0}});
+                {.stages = {{.saved = 10, .input = 3}}}) == steps{{0, 0}, {0, 10}, {1, 3}, {1, 10}, {4, 0}});
 }
 
 TEST_CASE("memory over time: without sizes, passes are counted as the simulation counts them") {
@@ -113,14 +113,14 @@ TEST_CASE("memory over time: at any moment it is what is between its begin and i
         make_schedule(families[random.below(5)], {.ranks = 3, .stages_per_rank = 2, .microbatches = 6});
     schedule_bytes bytes;
     for (int n = 0; n < 6; ++n) bytes.stages.push_back({random.below(9), random.below(9), 0});
-    auto const times = simulate(s, {.hop = 0.25, .jitter = 0.5, .seed = random.next()});
+    auto const times = simulate(s, {.base_latency = 0.25, .noise = 0.5, .seed = random.next()});
     auto const found = memory_over_time(s, times, bytes);
     for (std::size_t r = 0; r < 3; ++r) {
       using pass = std::tuple<action_kind, stage_id, microbatch_id>;
       std::map<pass, time_span> when;
       for (std::size_t n = 0; n < s.ranks[r].size(); ++n)
         when[{s.ranks[r][n].kind, s.ranks[r][n].stage, s.ranks[r][n].microbatch}] = times.spans[r][n];
-      double const moment = random.unit() * times.makespan;
+      double const time_point = random.unit() * times.makespan;
       std::uint64_t expected = 0;
       for (auto const& [key, t] : when) {
         auto const [kind, stage, m] = key;
@@ -128,14 +128,14 @@ TEST_CASE("memory over time: at any moment it is what is between its begin and i
         auto const b = when.find({action_kind::backward, stage, m}),
                    h = when.find({action_kind::input_gradient, stage, m});
         auto const& size = bytes.stages[index(stage)];
-        auto const within = [&](double begin, double end) { return begin <= moment && moment < end; };
-        if (within(t.begin, (b == when.end() ? h : b)->second.end)) expected += size.stash;
+        auto const within = [&](double begin, double end) { return begin <= time_point && time_point < end; };
+        if (within(t.begin, (b == when.end() ? h : b)->second.end)) expected += size.saved;
         if (h != when.end() && within(h->second.end, when.at({action_kind::weight_gradient, stage, m}).end))
-          expected += size.weight_stash;
+          expected += size.saved_for_weights;
       }
       std::uint64_t got = 0;
       for (auto const& step : found[r])
-        if (step.time <= moment) got = step.bytes;
+        if (step.time <= time_point) got = step.bytes;
       REQUIRE(got == expected);
     }
   }
@@ -144,5 +144,5 @@ TEST_CASE("memory over time: at any moment it is what is between its begin and i
 TEST_CASE("memory over time: sizes that do not go with the schedule are refused") {
   auto const s = of_rows({"0F0,0B0", "1F0,1B0"});
   CHECK_THROWS_AS((void)of_rank(s, 0, {.stages = {{}, {}, {}}}), schedule_bytes_error);
-  CHECK_THROWS_AS((void)of_rank(s, 0, {.stages = {{.stash = ~std::uint64_t{0}}}}), schedule_bytes_error);
+  CHECK_THROWS_AS((void)of_rank(s, 0, {.stages = {{.saved = ~std::uint64_t{0}}}}), schedule_bytes_error);
 }

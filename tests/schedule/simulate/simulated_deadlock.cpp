@@ -23,7 +23,7 @@ std::string waits(std::vector<std::string> const& rows, simulate_options const& 
   std::string text;
   for (auto const& w : found->waiting) text += action_text(w.at) + ">" + action_text(w.for_what) + " ";
   text += "circle";
-  for (auto const& w : found->circle) text += " " + std::to_string(index(w.rank));
+  for (auto const& w : found->cycle) text += " " + std::to_string(index(w.rank));
   return text;
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("steps: who waits for what never comes is told, and what is there twic
 TEST_CASE("steps: strays are refused before anything is counted") {
   auto s = of_rows({"0F0", "1F0"});
   s.ranks[0][0].stage = stage_id{9};
-  CHECK_THROWS_AS((void)simulate_steps(s), stray_action_error);
+  CHECK_THROWS_AS((void)simulate_steps(s), invalid_action_error);
 }
 
 TEST_CASE("steps: as many as asking every rank twice a step gives, for good orders and bad ones") {

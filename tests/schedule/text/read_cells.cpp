@@ -35,7 +35,7 @@ action random_action(splitmix& rng) {
   a.peer = chain_peer(a.kind, a.stage);
   if (is_message(a.kind) && (a.peer == no_stage || rng.below(3) == 0))
     a.peer = stage_id{numbers[rng.below(6)]};
-  if (is_about_tie(a.kind) && rng.below(3) > 0) a.peer = stage_id{numbers[rng.below(6)]};
+  if (is_tied_reduction(a.kind) && rng.below(3) > 0) a.peer = stage_id{numbers[rng.below(6)]};
   return a;
 }
 

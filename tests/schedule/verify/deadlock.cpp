@@ -95,20 +95,20 @@ bool waits_follow_sends(schedule const& s) {
 TEST_CASE("deadlock: receives in the order of the sends finish however messages are delivered") {
   auto const s =
       of_rows({"0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0", "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0"});
-  for (auto const d : deliveries) CHECK(transport_verdict(s, d) == "finishes");
+  for (auto const d : deliveries) CHECK(deadlock_verdict(s, d) == "finishes");
 }
 
 TEST_CASE("deadlock: two that send to each other first finish only where sends do not block") {
   auto const both_send = of_rows({"0F0,0SEND_F0,2RECV_F0,2F0", "1RECV_F0,1F0,1SEND_F0"});
-  CHECK(transport_verdict(both_send, delivery::rendezvous) == "finishes");
+  CHECK(deadlock_verdict(both_send, delivery::rendezvous) == "finishes");
   auto const crossed = of_rows(
       {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1", "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"});
-  CHECK(transport_verdict(crossed, delivery::buffered) == "finishes");
-  CHECK(transport_verdict(crossed, delivery::async) == "finishes");
-  CHECK(transport_verdict(crossed, delivery::rendezvous) ==
+  CHECK(deadlock_verdict(crossed, delivery::buffered) == "finishes");
+  CHECK(deadlock_verdict(crossed, delivery::async) == "finishes");
+  CHECK(deadlock_verdict(crossed, delivery::rendezvous) ==
         "deadlock: rank 0 at 0SEND_F1, rank 1 at 1SEND_F0");
-  CHECK(transport_verdict(crossed, delivery::pair_stream) == "deadlock: rank 0 at 2F0, rank 1 at 1F1");
-  CHECK(text_of(find_deadlock(crossed, delivery::rendezvous)->circle) ==
+  CHECK(deadlock_verdict(crossed, delivery::pair_stream) == "deadlock: rank 0 at 2F0, rank 1 at 1F1");
+  CHECK(text_of(find_deadlock(crossed, delivery::rendezvous)->cycle) ==
         "0:0SEND_F1>1:1RECV_F1 1:1SEND_F0>0:2RECV_F0 ");
 }
 
@@ -117,24 +117,23 @@ TEST_CASE("deadlock: the shortest circle is named, and what waits for it is not 
   auto const found = find_deadlock(s);
   REQUIRE(found);
   CHECK(describe(*found) == "rank 0 at 0B0, rank 1 at 1F1");
-  CHECK(text_of(found->circle) == "0:0B0>1:1B0 1:1F1>0:0F1 ");
+  CHECK(text_of(found->cycle) == "0:0B0>1:1B0 1:1F1>0:0F1 ");
   auto const itself = find_deadlock(of_rows({"0F0,0B0", "1B0,1F0"}));
   REQUIRE(itself);
-  CHECK(text_of(itself->circle) == "1:1B0>1:1F0 ");
+  CHECK(text_of(itself->cycle) == "1:1B0>1:1F0 ");
   CHECK(itself->waiting.size() == 2);
 }
 
 TEST_CASE("deadlock: nobody is in a circle who waits for what is never done") {
   auto const found = find_deadlock(of_rows({"0F0", "1F0,1F1"}));
   REQUIRE(found);
-  CHECK(found->circle.empty());
+  CHECK(found->cycle.empty());
   CHECK(text_of(found->waiting) == "1:1F1>0:0F1 ");
 }
 
 TEST_CASE("deadlock: a compound is its parts one after the other") {
   CHECK(!find_deadlock(of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1"})));
-  CHECK(transport_verdict(of_rows({"(0B0;0F0)OVERLAP_F_B"}), delivery::buffered) ==
-        "deadlock: rank 0 at 0B0");
+  CHECK(deadlock_verdict(of_rows({"(0B0;0F0)OVERLAP_F_B"}), delivery::buffered) == "deadlock: rank 0 at 0B0");
 }
 
 TEST_CASE("deadlock: counts that the actions are far too few for are refused") {
@@ -143,7 +142,7 @@ TEST_CASE("deadlock: counts that the actions are far too few for are refused") {
   CHECK_THROWS_AS((void)find_deadlock(s), schedule_count_error);
   s.microbatches = 1;
   s.place.rank_of[1] = rank_id{7};
-  CHECK_THROWS_AS((void)find_deadlock(s), placement_error);
+  CHECK_THROWS_AS((void)find_deadlock(s), stage_placement_error);
 }
 
 TEST_CASE("deadlock: verdicts are those of real queues, on good orders and bad ones") {
@@ -153,10 +152,10 @@ TEST_CASE("deadlock: verdicts are those of real queues, on good orders and bad o
     auto s = random_lowered(random);
     if (i % 4 != 0) shuffle_some(random, s);
     for (auto const d : {delivery::buffered, delivery::rendezvous, delivery::async, delivery::pair_stream}) {
-      auto const verdict = transport_verdict(s, d);
+      auto const verdict = deadlock_verdict(s, d);
       REQUIRE(verdict == testing::queue_run(s, d).verdict());
       ++(verdict == "finishes" ? finished : stuck);
-      if (auto const found = find_deadlock(s, d)) REQUIRE(is_circle(s, found->circle));
+      if (auto const found = find_deadlock(s, d)) REQUIRE(is_circle(s, found->cycle));
     }
   }
   CHECK(stuck > 300);
@@ -181,46 +180,46 @@ TEST_CASE("deadlock: of what computes only, verdicts are those of the plainest r
 TEST_CASE("deadlock: buffers for as many messages as get ahead of their receives are enough") {
   auto const crossed = of_rows(
       {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1", "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"});
-  CHECK(transport_verdict(crossed, {.buffers = 0}) == transport_verdict(crossed, delivery::rendezvous));
-  CHECK(transport_verdict(crossed, {.buffers = 1}) == "finishes");
+  CHECK(deadlock_verdict(crossed, {.buffers = 0}) == deadlock_verdict(crossed, delivery::rendezvous));
+  CHECK(deadlock_verdict(crossed, {.buffers = 1}) == "finishes");
   auto const ahead = of_rows({"0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0F3,0SEND_F3,0RECV_B0,0RECV_B1",
                               "1RECV_F0,1RECV_F1,1F0,1F1,1B0,1B1,1SEND_B0,1SEND_B1,1RECV_F2,1RECV_F3"});
-  CHECK(transport_verdict(ahead, {.buffers = 0}) == "deadlock: rank 0 at 0SEND_F2, rank 1 at 1SEND_B0");
-  CHECK(transport_verdict(ahead, {.buffers = 2}) == "finishes");
+  CHECK(deadlock_verdict(ahead, {.buffers = 0}) == "deadlock: rank 0 at 0SEND_F2, rank 1 at 1SEND_B0");
+  CHECK(deadlock_verdict(ahead, {.buffers = 2}) == "finishes");
   auto const found = find_deadlock(ahead, {.buffers = 1});
   REQUIRE(found);
-  CHECK(text_of(found->circle) == "0:0SEND_F3>1:1RECV_F2 1:1SEND_B1>0:0RECV_B0 ");
+  CHECK(text_of(found->cycle) == "0:0SEND_F3>1:1RECV_F2 1:1SEND_B1>0:0RECV_B0 ");
 }
 
 TEST_CASE("deadlock: messages that begin together wait for no order among them") {
   std::vector<std::string> const rows = {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1",
                                          "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"};
   auto const s = of_rows(rows);
-  CHECK(transport_verdict(s, serial_device) == "finishes");
-  CHECK(transport_verdict(s, {.delivery = delivery::pair_stream, .groups = message_groups::adjacent}) ==
+  CHECK(deadlock_verdict(s, serial_device) == "finishes");
+  CHECK(deadlock_verdict(s, {.delivery = delivery::pair_stream, .groups = message_groups::adjacent}) ==
         "finishes");
   // As a compound, they begin together wherever messages are delivered.
   auto marked = s;
   marked.ranks[0].insert(marked.ranks[0].begin() + 3, action{.kind = action_kind::exchange, .parts = 2});
   marked.ranks[1].insert(marked.ranks[1].begin() + 2, action{.kind = action_kind::exchange, .parts = 2});
-  CHECK(transport_verdict(marked, delivery::rendezvous) == "finishes");
-  CHECK(transport_verdict(marked, delivery::one_queue) == "finishes");
+  CHECK(deadlock_verdict(marked, delivery::rendezvous) == "finishes");
+  CHECK(deadlock_verdict(marked, delivery::one_queue) == "finishes");
   // But the rank goes on when all have ended.
   auto const needed =
       of_rows({"0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0", "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0"});
-  CHECK(transport_verdict(needed, {.delivery = delivery::two_queues}) == "finishes");
-  CHECK(transport_verdict(needed, {.delivery = delivery::two_queues, .groups = message_groups::adjacent}) ==
+  CHECK(deadlock_verdict(needed, {.delivery = delivery::two_queues}) == "finishes");
+  CHECK(deadlock_verdict(needed, {.delivery = delivery::two_queues, .groups = message_groups::adjacent}) ==
         "finishes");
-  CHECK(transport_verdict(needed, serial_device) == "deadlock: rank 0 at 0RECV_B0, rank 1 at 1RECV_F1");
+  CHECK(deadlock_verdict(needed, serial_device) == "deadlock: rank 0 at 0RECV_B0, rank 1 at 1RECV_F1");
 }
 
 TEST_CASE("deadlock: one queue for all messages gets stuck where two do not, and names the queues' actions") {
   auto const s = testing::with_plain_messages(
       make_schedule(schedule_family::one_f_one_b, {.ranks = 2, .microbatches = 3}));
-  CHECK(transport_verdict(s, delivery::two_queues) == "finishes");
+  CHECK(deadlock_verdict(s, delivery::two_queues) == "finishes");
   auto const found = find_deadlock(s, delivery::one_queue);
   REQUIRE(found);
-  CHECK(text_of(found->circle) == "0:0SEND_F1>1:1RECV_F1 1:1SEND_B0>0:0RECV_B0 ");
+  CHECK(text_of(found->cycle) == "0:0SEND_F1>1:1RECV_F1 1:1SEND_B0>0:0RECV_B0 ");
 }
 
 TEST_CASE("deadlock: a wait before its send is passed except where one stream has both") {
@@ -254,12 +253,12 @@ TEST_CASE("deadlock: verdicts are the outcomes of threads with blocking queues, 
     if (i % 4 != 0) shuffle_some(random, s);
     if (i % 3 == 0) testing::mark_some_groups(random, s);
     for (auto const& rules : testing::all_deliveries) {
-      auto const verdict = transport_verdict(s, rules);
+      auto const verdict = deadlock_verdict(s, rules);
       CAPTURE(static_cast<int>(rules.delivery));
       CAPTURE(rules.buffers);
       REQUIRE(verdict == testing::thread_run(s, rules).verdict());
       ++(verdict == "finishes" ? finished : stuck);
-      if (auto const found = find_deadlock(s, rules)) REQUIRE(is_circle(s, found->circle));
+      if (auto const found = find_deadlock(s, rules)) REQUIRE(is_circle(s, found->cycle));
     }
   }
   CHECK(stuck > 100);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/text/listed_schedule.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/plain_lowering.hpp"
@@ -65,7 +65,7 @@ TEST_CASE("verify: nothing is wrong with what can run") {
     CHECK(codes_of(good, {.delivery = d}) == "");
   CHECK(codes_of(rows{"0F0,0B0", ",1F0,1B0"}) == "");
   CHECK(codes_of(rows{"0F0", ""}, forward_alone) == "");
-  CHECK_NOTHROW(demand_schedule(of_rows(good)));
+  CHECK_NOTHROW(require_schedule(of_rows(good)));
 }
 
 TEST_CASE("verify: passes that are not done once, each with its code alone") {
@@ -160,7 +160,7 @@ TEST_CASE("verify: everything is reported, up to the number that is asked for") 
   CHECK(schedule_faults(s).size() > 4);
   CHECK(schedule_faults(s, {.most_faults = 2}).size() == 2);
   CHECK(find_schedule_fault(s) == schedule_faults(s).front());
-  CHECK_THROWS_WITH_AS(demand_schedule(of_rows({"0B0,0F0"})),
+  CHECK_THROWS_WITH_AS(require_schedule(of_rows({"0B0,0F0"})),
                        "schedule: rank 0, action #0: '0B0' comes before '0F0', which it needs",
                        schedule_error);
 }
@@ -250,11 +250,11 @@ TEST_CASE("verify: each code has a mutant that only it reports, and what threads
     CHECK(codes_of(m.altered, m.options) == m.code);
     told.insert(m.code);
     // Lists that threads can run at all: they end unless one waits for what comes too late or never.
-    if (find_placement_fault(m.altered.place) || !schedule_needs::fits(m.altered) ||
-        find_stray_action(m.altered))
+    if (find_stage_placement_fault(m.altered.place) || !schedule_dependencies::fits(m.altered) ||
+        find_invalid_action(m.altered))
       continue;
     auto const verdict = testing::thread_run(m.altered, {}).verdict();
-    CHECK(verdict == transport_verdict(m.altered, delivery_rules{}));
+    CHECK(verdict == deadlock_verdict(m.altered, delivery_rules{}));
     if (std::string(m.code) == "deadlock" || std::string(m.code) == "send-missing")
       CHECK(verdict != "finishes");
   }

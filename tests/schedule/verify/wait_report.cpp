@@ -26,13 +26,13 @@ TEST_CASE("wait_report: of each list the first wait is told, and any may be part
   std::vector<list_wait> const waits{wait_of(0, no_list), wait_of(0, 1, 1), wait_of(1, 0), wait_of(2, 0)};
   auto const d = report_waits(waits, lists);
   CHECK(d.waiting == std::vector{waits[0].wait, waits[2].wait, waits[3].wait});
-  CHECK(d.circle == std::vector{waits[1].wait, waits[2].wait});
+  CHECK(d.cycle == std::vector{waits[1].wait, waits[2].wait});
 }
 
 TEST_CASE("wait_report: what waits for a finished list, or for none, is in no circle") {
   list_runner lists({1, 1}, 0);
   lists.pass(1);
   std::vector<list_wait> const waits{wait_of(0, 1), wait_of(1, 0)};
-  CHECK(report_waits(waits, lists).circle.empty());
+  CHECK(report_waits(waits, lists).cycle.empty());
   CHECK(report_waits({}, lists) == deadlock{});
 }

@@ -34,7 +34,7 @@ module_graph bracket() {
 template <class F>
 module_parts ask(module_graph const& g, F part_of, asking how = asking::once) {
   auto const marks = module_marks(g, torch_scopes());
-  return part_asker<F>(g, part_of, marks).ask(attribute_rule::passed, how);
+  return callback_assigner<F>(g, part_of, marks).ask(attribute_rule::passed, how);
 }
 
 }  // namespace

@@ -202,7 +202,7 @@ TEST_CASE("compile pieces: congruent pieces are compiled once, and each runs wit
       return run(bound, args);
     };
   };
-  auto all = compile_on_first_call<integer_value>(split, compile, congruent_pieces(split, by_class()));
+  auto all = compile_on_first_call<integer_value>(split, compile, isomorphic_pieces(split, by_class()));
   CHECK(all(inputs_of(m.g), meaning) == evaluate(m.g, inputs_of(m.g), meaning));
   CHECK(compiled == 1);
   CHECK(all.asked() == std::vector<std::uint32_t>{0});
@@ -213,8 +213,8 @@ TEST_CASE("compile pieces: what is not told what it holds stands only for pieces
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
   std::vector<std::string> asked;
-  auto all =
-      compile_on_first_call<integer_value>(split, fake_compiler{&asked}, congruent_pieces(split, by_class()));
+  auto all = compile_on_first_call<integer_value>(split, fake_compiler{&asked},
+                                                  isomorphic_pieces(split, by_class()));
   CHECK(all(inputs_of(m.g), meaning) == evaluate(m.g, inputs_of(m.g), meaning));
   CHECK(asked.size() == 4);
 
@@ -227,7 +227,7 @@ TEST_CASE("compile pieces: what is not told what it holds stands only for pieces
   auto const shared = split_module(once.g, [&](module_node const&) { return std::to_string(next++); });
   asked.clear();
   auto both =
-      compile_pieces(shared, inputs_of(once.g), meaning, fake_compiler{&asked}, congruent_pieces(shared));
+      compile_pieces(shared, inputs_of(once.g), meaning, fake_compiler{&asked}, isomorphic_pieces(shared));
   CHECK(both(inputs_of(once.g), meaning) == evaluate(once.g, inputs_of(once.g), meaning));
   CHECK(asked.size() == 1);
 }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/split/modules/split_buckets.hpp"
-#include "support/dense_builder.hpp"
 #include "support/model.hpp"
 #include "support/rng.hpp"
+#include "support/snapshot_builder.hpp"
 
 namespace {
 
@@ -63,7 +63,7 @@ bool same(module_graph const& a, module_graph const& b) {
 TEST_CASE("congruence: equal layers are one class, whatever their weights are called") {
   auto const m = layers(5, 10);
   auto const pieces = layer_pieces(m, 10);
-  auto const found = congruent_pieces(pieces, by_class());
+  auto const found = isomorphic_pieces(pieces, by_class());
   CHECK(found.like == ids{0, 0, 0, 0, 0});
   CHECK(found.classes == 1);
   CHECK(found.holds[3] == std::vector<std::string>{"layers.3"});
@@ -71,14 +71,14 @@ TEST_CASE("congruence: equal layers are one class, whatever their weights are ca
 
 TEST_CASE("congruence: a module without a graph inside is like nothing but itself, unless its key says so") {
   auto const m = layers(3, 10);
-  CHECK(congruent_pieces(layer_pieces(m, 10)).classes == 3);
+  CHECK(isomorphic_pieces(layer_pieces(m, 10)).classes == 3);
   testing::model twice;
   twice.module("lin", {});
   auto const x = twice.placeholder("x");
   auto const a = twice.call("lin", {x}), b = twice.call("lin", {a});
   twice.give({b});
   auto const pieces = pieces_of(twice.g, {{twice.g[a].name, "0"}, {twice.g[b].name, "1"}});
-  CHECK(congruent_pieces(pieces).like == ids{0, 0});
+  CHECK(isomorphic_pieces(pieces).like == ids{0, 0});
 }
 
 TEST_CASE("congruence: bodies are compared, also bodies in bodies") {
@@ -110,7 +110,7 @@ TEST_CASE("congruence: bodies are compared, also bodies in bodies") {
   n.name = n.target = "output";
   n.args = {node_argument(v)};
   g.add(n);
-  CHECK(congruent_pieces(pieces_of(g, part)).like == ids{0, 0, 2});
+  CHECK(isomorphic_pieces(pieces_of(g, part)).like == ids{0, 0, 2});
 }
 
 TEST_CASE("congruence: shapes, operands, keywords, constants and results count") {
@@ -131,7 +131,7 @@ TEST_CASE("congruence: shapes, operands, keywords, constants and results count")
       given.push_back(m.g.add(f));
     }
     m.give(given);
-    return congruent_pieces(pieces_of(m.g, part)).like;
+    return isomorphic_pieces(pieces_of(m.g, part)).like;
   };
   CHECK(like_of([](module_node&) {}) == ids{0, 0});
   CHECK(like_of([](module_node& n) { std::swap(n.args[0], n.args[1]); }) == ids{0, 0});  // of other values
@@ -168,7 +168,7 @@ TEST_CASE("congruence: pieces are alike exactly if they are equal node by node")
     m.give({values.back()});
     auto const& g = m.g;
     auto const pieces = pieces_of(g, part);
-    auto const found = congruent_pieces(pieces);
+    auto const found = isomorphic_pieces(pieces);
     for (std::uint32_t i = 0; i < pieces.pieces.size(); ++i) {
       std::uint32_t first = 0;
       while (!same(pieces.graph(pieces.pieces[first]), pieces.graph(pieces.pieces[i]))) ++first;
@@ -181,7 +181,7 @@ TEST_CASE("congruence: pieces are alike exactly if they are equal node by node")
 
 TEST_CASE("congruence: stages of any graph are alike if a renumbering makes them one") {
   // three stages x -> a -> b, the last of which reads its input twice
-  testing::dense_builder b;
+  testing::snapshot_builder b;
   auto v = b.input(4);
   for (int i = 0; i < 3; ++i) {
     auto const w = b.state(8);
@@ -195,12 +195,12 @@ TEST_CASE("congruence: stages of any graph are alike if a renumbering makes them
   auto const plan = make_plan(s, p);
   auto const by_weight = [&](std::uint32_t n) { return s.weight[n]; };
   auto const by_bytes = [&](std::uint32_t value) { return s.bytes[value]; };
-  auto const found = congruent_stages(s, plan, by_weight, by_bytes);
+  auto const found = isomorphic_stages(s, plan, by_weight, by_bytes);
   CHECK(found.like == ids{0, 0, 2});
   CHECK(found.classes == 2);
-  auto const all_differ = congruent_stages(s, plan, [](std::uint32_t n) { return n; }, by_bytes);
+  auto const all_differ = isomorphic_stages(s, plan, [](std::uint32_t n) { return n; }, by_bytes);
   CHECK(all_differ.classes == 3);
-  auto const by_value = congruent_stages(s, plan, by_weight, [](std::uint32_t value) { return value; });
+  auto const by_value = isomorphic_stages(s, plan, by_weight, [](std::uint32_t value) { return value; });
   CHECK(by_value.classes == 3);
 }
 

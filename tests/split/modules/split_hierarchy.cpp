@@ -45,7 +45,7 @@ integer_value piped(module_graph const& outer, std::vector<integer_value> const&
                            std::vector<module_argument> list;
                            std::vector<integer_value> tensors, received;
                            for (auto const& v : *sent.items) list.push_back(testing::sent_value(v, tensors));
-                           auto const back = unflatten(flatten(list));
+                           auto const back = tree_unflatten(tree_flatten(list));
                            for (std::size_t at = 1; at < back.size();)
                              received.push_back(testing::received_value(back, at, tensors));
                            return received;

@@ -87,8 +87,8 @@ struct joiner {
   position argument(std::uint32_t v, source) { return made.add(whole[s.value[v]]); }
   std::vector<position> clone(std::size_t piece, position n, auto lookup) {
     auto copy = pieces[piece][n];
-    for (auto& a : copy.args) a = with_nodes(std::move(a), lookup);
-    for (auto& k : copy.kwargs) k.value = with_nodes(std::move(k.value), lookup);
+    for (auto& a : copy.args) a = map_nodes(std::move(a), lookup);
+    for (auto& k : copy.kwargs) k.value = map_nodes(std::move(k.value), lookup);
     copy.target = whole[copy.from].target;  // called modules were renamed
     copy.after.clear();
     return {made.add(std::move(copy))};
@@ -323,8 +323,8 @@ TEST_CASE("split_module: pieces joined again give what the original gives, with 
     auto output = g[*g.output()];
     std::size_t taken = 0;
     for (auto& a : output.args)
-      a = with_nodes(std::move(a),
-                     [&](position) { return std::get<node_ref>(join.results[taken++].front()).node; });
+      a = map_nodes(std::move(a),
+                    [&](position) { return std::get<node_ref>(join.results[taken++].front()).node; });
     join.made.add(output);
     for (auto const& a : g.attributes()) join.made.add_attribute(a);
     CHECK(taken == join.results.size());

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cleave/pipe/module_pipe.hpp"
-#include "cleave/split/state/place_state.hpp"
+#include "cleave/split/state/assign_state.hpp"
 #include "support/random_state.hpp"
 #include "support/rng.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 
 using kind = state_fault::kind;
 
-std::vector<kind> kinds(state_model const& model, state_placement const& placed) {
+std::vector<kind> kinds(state_model const& model, state_assignment const& placed) {
   std::vector<kind> found;
   for (auto const& f : state_faults<std::uint32_t>(model.s, model.p, model.m, placed))
     if (f.what != kind::unused) found.push_back(f.what);
@@ -39,7 +39,7 @@ TEST_CASE("check_state: what place_state makes has no fault but state that nobod
   rng random(3301);
   for (int round = 0; round < 300; ++round) {
     auto model = random_state_model(random);
-    auto const placed = place_state(model.s, model.p, model.m);
+    auto const placed = assign_state(model.s, model.p, model.m);
     CHECK(kinds(model, placed).empty());
     auto const faults = state_faults<std::uint32_t>(model.s, model.p, model.m, placed);
     CHECK(faults.size() == placed.unused.size());
@@ -47,7 +47,7 @@ TEST_CASE("check_state: what place_state makes has no fault but state that nobod
     state_options const options{.shared = shared_state::transmit};
     model.s = join_sent_reads(model.s, model.m, options);
     model.p = make_plan(model.s, model.parts);
-    auto const sent = place_state(model.s, model.p, model.m, options);
+    auto const sent = assign_state(model.s, model.p, model.m, options);
     CHECK(kinds(model, sent).empty());
     model.p = send_state(model.s, model.p, model.m, sent);
     CHECK(kinds(model, sent).empty());
@@ -59,7 +59,7 @@ TEST_CASE("check_state: each alteration of a placement is found") {
   std::set<kind> seen;
   for (int round = 0; round < 300; ++round) {
     auto const model = random_state_model(random, called_modules::some);
-    auto const placed = place_state(model.s, model.p, model.m);
+    auto const placed = assign_state(model.s, model.p, model.m);
     auto const stage = random.below(placed.stages.size());
     auto altered = placed;
     auto& held = altered.stages[stage];

@@ -180,7 +180,7 @@ ncclResult_t split(runtime& r, host_thread& t, communicator& c, split_call how, 
 }
 
 /// The library waits until no graph can launch messages of the communicator any more.
-void demand_no_graph(runtime& r, communicator const& c, std::string const& function) {
+void require_no_graph(runtime& r, communicator const& c, std::string const& function) {
   for (auto const& [handle, e] : r.graph_execs)
     if (std::ranges::find(e->what->communicators, &c, &std::shared_ptr<communicator>::get) !=
         e->what->communicators.end())
@@ -308,7 +308,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   if (!handle) return ncclSuccess;
   return nccl_call("ncclCommDestroy", handle, nccl_when::settled,
                    [&](runtime& r, host_thread&, communicator& c, runtime_lock&) {
-                     demand_no_graph(r, c, "ncclCommDestroy");
+                     require_no_graph(r, c, "ncclCommDestroy");
                      if (c.error != ncclSuccess)
                        r.report("ncclCommDestroy of " + c.text() + ", which has failed: only abort ends it");
                      if (c.outstanding > 0 && !c.is_revoked)
@@ -323,7 +323,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   if (!handle) return ncclSuccess;
   return nccl_call("ncclCommAbort", handle, nccl_when::always,
                    [&](runtime& r, host_thread&, communicator& c, runtime_lock& lock) {
-                     demand_no_graph(r, c, "ncclCommAbort");
+                     require_no_graph(r, c, "ncclCommAbort");
                      c.is_aborted = true;
                      r.changed.notify_all();
                      bool const is_to_hang =

@@ -165,10 +165,11 @@ void runtime::settle(runtime_lock& lock) {
   auto const all_idle = [&] {
     return std::ranges::all_of(streams, [](auto const& s) { return s.second->is_idle(); });
   };
-  auto const patience = std::chrono::milliseconds(300);
+  auto const max_fruitless_moves = std::chrono::milliseconds(300);
   while (!all_idle()) {
     auto const before = finished();
-    if (!changed.wait_for(lock, patience, [&] { return finished() > before || all_idle(); })) return;
+    if (!changed.wait_for(lock, max_fruitless_moves, [&] { return finished() > before || all_idle(); }))
+      return;
   }
 }
 

@@ -46,7 +46,8 @@ template <class T>
 constexpr element_type type_of = [] {
   for (std::size_t i = 0; i < element_names.size(); ++i) {
     bool same = false;
-    with_element(static_cast<element_type>(i), [&](auto zero) { same = std::is_same_v<decltype(zero), T>; });
+    dispatch_element_type(static_cast<element_type>(i),
+                          [&](auto zero) { same = std::is_same_v<decltype(zero), T>; });
     if (same) return static_cast<element_type>(i);
   }
   return element_type::boolean;
@@ -95,7 +96,7 @@ void run_accumulate(dim3 grid, void* const* p) {
   if (auto const* const device_factor = parameter<float const*>(p, 4)) factor *= sum{*device_factor};
   bool bad = false;
   run_lanes(grid.x, [&](std::uint32_t block, std::uint32_t lane) {
-    bad |= accumulate_block<From, To, watched<Operation>, strict_lanes>(
+    bad |= accumulate_block<From, To, nonfinite_checked<Operation>, strict_lanes>(
         parameter<sum_segment const*>(p, 0), parameter<std::uint32_t>(p, 1), parameter<std::uint32_t>(p, 2),
         factor, block, grid.x, lane);
   });
@@ -183,7 +184,7 @@ void bind_partials() {
 
 bool bind_all() {
   for (auto const from : {element_type::f32, element_type::f64, element_type::f16, element_type::bf16})
-    with_floating(from, [](auto x) {
+    dispatch_floating_type(from, [](auto x) {
       using From = decltype(x);
       bind_squares<From>();
       auto const bind_to = []<class To>(To) {
@@ -195,7 +196,7 @@ bool bind_all() {
   for (auto const type :
        {element_type::f32, element_type::f64, element_type::f16, element_type::bf16, element_type::i64,
         element_type::i32, element_type::i16, element_type::i8, element_type::u8})
-    with_element(type, [](auto x) {
+    dispatch_element_type(type, [](auto x) {
       using T = decltype(x);
       bind_reduce<T, reduce_op::sum, 2>();
       bind_reduce<T, reduce_op::max, 2>();

@@ -36,8 +36,8 @@ void const* stub(Kernel* kernel) {
 
 void const* accumulate_stub(element_type from, element_type to, sum_target how) {
   void const* found = nullptr;
-  with_floating(from, [&](auto x) {
-    with_floating(to, [&](auto y) {
+  dispatch_floating_type(from, [&](auto x) {
+    dispatch_floating_type(to, [&](auto y) {
       using From = decltype(x);
       using To = decltype(y);
       found = how == sum_target::added_to ? stub(&accumulate_kernel<From, To, adding>)
@@ -49,7 +49,7 @@ void const* accumulate_stub(element_type from, element_type to, sum_target how) 
 
 void const* reduce_stub(element_type type, reduce_op op, std::size_t room) {
   void const* found = nullptr;
-  with_element(type, [&](auto zero) {
+  dispatch_element_type(type, [&](auto zero) {
     using T = decltype(zero);
     if (room == 2)
       found = op == reduce_op::sum ? stub(&reduce_kernel<T, reduce_op::sum, 2>)
@@ -63,7 +63,7 @@ void const* reduce_stub(element_type type, reduce_op op, std::size_t room) {
 
 void const* squares_stub(element_type type) {
   void const* found = nullptr;
-  with_floating(type, [&](auto zero) { found = stub(&squares_kernel<decltype(zero)>); });
+  dispatch_floating_type(type, [&](auto zero) { found = stub(&squares_kernel<decltype(zero)>); });
   return found;
 }
 

@@ -50,7 +50,7 @@ class linear_bodies {
     auto const count = !in.empty() ? in[0].elements().count : out.empty() ? 0 : out[0].elements().count;
     auto& x = keep(x_, s, p, count);
     launch_linear_forward(s, {lists(in), lists(out), parameters_of(p), x.data, count, 0});
-    demand_launch();
+    require_launch();
     if (!p.trains) let_go(x_, s, p);
   }
   void backward(cudaStream_t s, stage_pass const& p, std::span<tensor_view const> gradients,
@@ -65,20 +65,20 @@ class linear_bodies {
     auto& g = keep(g_, s, p, count);
     launch_linear_backward(
         s, {lists(gradients), lists(in), parameters_of(p), g.data, count, p.from_loss ? p.weight : 0});
-    demand_launch();
+    require_launch();
   }
   void backward_weight(cudaStream_t s, stage_pass const& p) {
     if (prepare_) prepare_(p);
     auto const &x = x_.at({p.stage, p.microbatch}), &g = g_.at({p.stage, p.microbatch});
     launch_linear_weights(s, x.data, g.data, x.count, numbers(gradients_, index(p.stage)));
-    demand_launch();
+    require_launch();
     let_go(x_, s, p);
     let_go(g_, s, p);
   }
   void recompute(cudaStream_t s, stage_pass const& p, std::span<tensor_view const> in) {
     auto const& x = x_.at({p.stage, p.microbatch});
     launch_linear_recompute(s, {lists(in), {}, nullptr, x.data, x.count, 0});
-    demand_launch();
+    require_launch();
   }
   void offload(cudaStream_t s, stage_pass const& p) {
     auto const x = x_.at({p.stage, p.microbatch});
@@ -92,7 +92,7 @@ class linear_bodies {
   }
   void update(cudaStream_t s, stage_id i, double factor) {
     launch_linear_update(s, numbers(parameters_, index(i)), numbers(gradients_, index(i)), factor);
-    demand_launch();
+    require_launch();
   }
 
   std::span<region const> gradients(stage_id s) { return own_[index(s)]; }
@@ -138,7 +138,7 @@ class linear_bodies {
                         "cudaMemcpy");
     return {two[0], two[1]};
   }
-  static void demand_launch() { cleave::cuda::check(cudaGetLastError(), "launch of a linear pass"); }
+  static void require_launch() { cleave::cuda::check(cudaGetLastError(), "launch of a linear pass"); }
   double const* parameters_of(stage_pass const& p) const { return numbers(parameters_, index(p.stage)); }
 
   kept& keep(kept_of_passes& all, cudaStream_t s, stage_pass const& p, std::size_t count) {
@@ -155,7 +155,7 @@ class linear_bodies {
 
   cleave::cuda::step_memory memory_;
   cleave::cuda::buffer parameters_, gradients_;
-  cleave::cuda::pinned_stashes away_;
+  cleave::cuda::pinned_saved_activations away_;
   std::function<void(stage_pass const&)> prepare_;
   kept_of_passes x_, g_;
   std::map<key, std::size_t> gone_;

@@ -61,7 +61,7 @@ struct linear_outcome {
   bool operator==(linear_outcome const&) const = default;
 };
 
-inline std::uint32_t results_of(transport const& t) {
+inline std::uint32_t results_of(dataflow const& t) {
   std::uint32_t n = 0;
   for (auto const& e : t.edges)
     if (e.to == the_caller) n = std::max(n, e.input + 1);

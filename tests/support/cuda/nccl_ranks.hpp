@@ -12,9 +12,9 @@
 
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
-#include "cleave/run/board/process_start.hpp"
-#include "cleave/run/board/tcp_board.hpp"
-#include "cleave/run/board/tcp_socket.hpp"
+#include "cleave/run/rendezvous/process_start.hpp"
+#include "cleave/run/rendezvous/tcp_rendezvous.hpp"
+#include "cleave/run/rendezvous/tcp_socket.hpp"
 #include "support/cuda/fake_cuda.hpp"
 
 namespace cleave::testing {
@@ -33,7 +33,7 @@ inline fake_cuda_options fake_gpus(std::uint32_t count, std::uint64_t seed = 1) 
 
 /// How ranks that are threads of this process begin, as processes do: at a port that is free.
 inline std::vector<process_start> starts_of(std::uint32_t ranks) {
-  auto const key = random_board_key();
+  auto const key = random_rendezvous_key();
   auto const port = tcp_listener().address().port;
   std::vector<process_start> all;
   for (std::uint32_t r = 0; r < ranks; ++r) all.push_back({rank_id{r}, ranks, r, {"127.0.0.1", port}, key});
@@ -59,13 +59,13 @@ std::vector<std::string> on_ranks(std::uint32_t ranks, F f) {
 
 /// What a rank has before it communicates: rank r has GPU r.
 struct nccl_place {
-  tcp_board board;
+  tcp_rendezvous rendezvous;
   cleave::cuda::device device;
   nccl_rank rank;
   cuda_stream stream;
 
   nccl_place(process_start const& s, cleave::cuda::nccl_options const& o, int gpu)
-      : board(join_board(s)),
+      : rendezvous(join_rendezvous(s)),
         device({.device = gpu}),
         rank(device, s.rank, o),
         stream(device.make_stream(0)) {

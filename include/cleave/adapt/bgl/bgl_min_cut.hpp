@@ -48,7 +48,8 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 fixed_point edge_unit(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   double total = 0;
   if constexpr (std::floating_point<EdgeWeight>)
-    for (std::size_t arc = 0; arc < g.arcs(); ++arc) total += static_cast<double>(g.weight_of_arc(arc));
+    for (std::size_t arc = 0; arc < g.directed_edges(); ++arc)
+      total += static_cast<double>(g.weight_of_edge(arc));
   return std::floating_point<EdgeWeight> ? fixed_point::for_total(total) : fixed_point{};
 }
 
@@ -75,7 +76,7 @@ class bgl_flow_network {
       for (auto arc = static_cast<std::size_t>(g.offsets[n]);
            arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc)
         if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > n) {
-          auto const w = whole_weight(g.weight_of_arc(arc), unit_);
+          auto const w = whole_weight(g.weight_of_edge(arc), unit_);
           all += w;
           if (method == max_flow_method::boykov_kolmogorov) {
             net_.edge(n, to, w, w);
@@ -205,7 +206,7 @@ two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset
     for (auto arc = static_cast<std::size_t>(g.offsets[from]);
          arc < static_cast<std::size_t>(g.offsets[from + 1]); ++arc)
       if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > from)
-        add_edge(from, to, detail::whole_weight(g.weight_of_arc(arc), unit), net);
+        add_edge(from, to, detail::whole_weight(g.weight_of_edge(arc), unit), net);
   std::vector<char> side(n, 0);
   auto const sides = boost::make_iterator_property_map(side.begin(), get(boost::vertex_index, net));
   two_part_cut result;

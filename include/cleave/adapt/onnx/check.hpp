@@ -212,15 +212,15 @@ inline std::optional<onnx::fault> find_onnx_call_fault(::onnx::ModelProto const&
                          "function " + quoted(f.name()) + " is there twice; remove one",
                          {f.name()}};
   }
-  need_table calls;
+  dependency_table calls;
   for (auto const& f : model.functions()) {
     each_nested_onnx_node(f.node(), [&](::onnx::NodeProto const& n) {
       auto const callee = number.find(onnx_function_key(n.domain(), n.op_type()));
-      if (callee != number.end()) calls.needs.add(callee->second);
+      if (callee != number.end()) calls.predecessors.add(callee->second);
     });
-    calls.needs.close();
+    calls.predecessors.close();
   }
-  calls.needed_by = transposed(calls.needs);
+  calls.successors = transposed(calls.predecessors);
   if (auto const order = ready_order(calls); order.size() < number.size()) {
     auto const cycle = cycle_outside(calls, order);
     onnx::fault f{onnx::fault_kind::function, "functions call each other for ever: ", {}};

@@ -21,7 +21,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/language.hpp"
 #include "cleave/core/name_digest.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/builder.hpp"
 #include "cleave/split/split.hpp"
 

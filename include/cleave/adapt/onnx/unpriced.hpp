@@ -133,8 +133,8 @@ inline std::vector<std::int64_t> onnx_stand_ins(std::span<onnx::open_size const>
 }
 
 /// `given` and `size` for all that is open of each of `sizes`.
-inline onnx::type_options with_sizes(onnx::type_options given, std::span<onnx::open_size const> sizes,
-                                     std::int64_t size) {
+inline onnx::type_options add_sizes(onnx::type_options given, std::span<onnx::open_size const> sizes,
+                                    std::int64_t size) {
   for (auto const& open : sizes)
     if (open.what == onnx::open_size::kind::dimension) {
       given.dims[open.name] = size;
@@ -155,7 +155,7 @@ inline unpriced unpriced_with(onnx::graph const& g, onnx::types const& types, on
                               std::span<onnx::open_size const> sizes) {
   std::optional<unpriced> least;
   for (auto const size : detail::onnx_stand_ins(sizes)) try {
-      auto const told = types.with(g.model(), detail::with_sizes(given, sizes, size));
+      auto const told = types.with(g.model(), detail::add_sizes(given, sizes, size));
       auto const left = find_unpriced(g, told, costs_of(told));
       if (!least || std::pair(left.nodes, left.values) < std::pair(least->nodes, least->values)) least = left;
       if (!least->any()) break;

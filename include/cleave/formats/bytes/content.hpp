@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/core/utf8.hpp"
 #include "cleave/formats/bytes/envelope.hpp"
 #include "cleave/formats/bytes/fault.hpp"
@@ -93,11 +93,11 @@ class stage_checker {
       attributes += g->attributes()->size();
       tokens += g->tokens()->size();
     }
-    here_.demand_count(graphs_->size(), limits_.graphs, "graphs");
-    here_.demand_count(nodes, limits_.nodes, "nodes");
-    here_.demand_count(attributes, limits_.attributes, "attributes");
-    here_.demand_count(tokens, limits_.tokens, "tokens");
-    here_.demand_count(texts_->size(), limits_.texts, "texts");
+    here_.require_count(graphs_->size(), limits_.graphs, "graphs");
+    here_.require_count(nodes, limits_.nodes, "nodes");
+    here_.require_count(attributes, limits_.attributes, "attributes");
+    here_.require_count(tokens, limits_.tokens, "tokens");
+    here_.require_count(texts_->size(), limits_.texts, "texts");
   }
 
   void check_texts() const {
@@ -107,7 +107,7 @@ class stage_checker {
       auto const refuse = [&](char const* said) {
         fail(fault::text, text.data(), "text " + std::to_string(i) + " " + quoted(text) + said);
       };
-      here_.demand_count(text.size(), limits_.longest_text, "bytes of a text");
+      here_.require_count(text.size(), limits_.longest_text, "bytes of a text");
       total += text.size();
       if (total > here_.payload.size()) refuse(" shares its bytes with others");
       if (!is_utf8(text)) refuse(" is no UTF-8; names and texts are");
@@ -262,7 +262,8 @@ class stage_checker {
       fail(fault::reference, at,
            "it names text " + std::to_string(i) + " of " + std::to_string(texts_->size()));
     spent_ += text(i).size();
-    if (spent_ > limits_.text_bytes) here_.demand_count(spent_, limits_.text_bytes, "bytes of text, as read");
+    if (spent_ > limits_.text_bytes)
+      here_.require_count(spent_, limits_.text_bytes, "bytes of text, as read");
   }
 
   void note_paths(std::span<stage_format::Attribute const> attributes) {
@@ -351,8 +352,8 @@ class pipe_checker {
     check_order();
     for (auto const& t : records(pipe_.transfers())) {
       check_ends(t);
-      demand_value(outputs_, t.from(), t, "is sent by a stage that does not give it");
-      demand_value(inputs_, t.to(), t, "is sent to a stage that does not take it");
+      require_value(outputs_, t.from(), t, "is sent by a stage that does not give it");
+      require_value(inputs_, t.to(), t, "is sent to a stage that does not take it");
     }
     for (auto const& t : records(pipe_.updates())) check_ends(t);
     check_edges();
@@ -376,7 +377,7 @@ class pipe_checker {
                             pipe_.edges()->size() + pipe_.idle()->size();
     for (auto const* s : *pipe_.stages())
       positions += s->nodes()->size() + s->inputs()->size() + s->state()->size() + s->outputs()->size();
-    here_.demand_count(positions, limits_.positions, "positions in the plan");
+    here_.require_count(positions, limits_.positions, "positions in the plan");
   }
 
   void check_stage(stage_format::StagePlan const& s) {
@@ -440,8 +441,8 @@ class pipe_checker {
                      " to " + std::to_string(t.to()) + " of " + std::to_string(stages()));
   }
 
-  void demand_value(values const& of, std::uint32_t stage, stage_format::Transfer const& t,
-                    char const* said) const {
+  void require_value(values const& of, std::uint32_t stage, stage_format::Transfer const& t,
+                     char const* said) const {
     if (of.find(key(stage, t.value())) == none<std::uint32_t>)
       here_.fail(fault::reference, &t, "value " + std::to_string(t.value()) + " " + said);
   }
@@ -462,8 +463,8 @@ class pipe_checker {
         if (end >= stages() && end != caller)
           here_.fail(fault::reference, &e,
                      "an edge names stage " + std::to_string(end) + ", which there is not");
-      if (e.from() != caller) demand_value(outputs_, e.from(), e, "leaves a stage that does not give it");
-      if (e.to() != caller) demand_value(inputs_, e.to(), e, "reaches a stage that does not take it");
+      if (e.from() != caller) require_value(outputs_, e.from(), e, "leaves a stage that does not give it");
+      if (e.to() != caller) require_value(inputs_, e.to(), e, "reaches a stage that does not take it");
     }
   }
 
@@ -528,7 +529,7 @@ inline std::span<std::byte const> stage_payload(std::span<std::byte const> bytes
 
 /// \throws stage_bytes_error where calls name what is not registered
 template <class Entry>
-void demand_operators(std::vector<operator_use> const& uses, registry<Entry> const& operators) {
+void require_operators(std::vector<operator_use> const& uses, registry<Entry> const& operators) {
   for (auto const& use : uses) {
     auto const kind = std::string(node_kind_names[static_cast<std::size_t>(use.kind)]);
     auto const target = std::string(use.target);
@@ -549,7 +550,7 @@ std::optional<stage_bytes_fault> find_content_fault(std::span<std::byte const> b
                                                     stage_bytes_limits const& limits) {
   try {
     checked_content const content(stage_payload(bytes, limits), expected, limits);
-    demand_operators(content.operators(), operators);
+    require_operators(content.operators(), operators);
   } catch (stage_bytes_error const& e) {
     return e.witness;
   }
@@ -558,7 +559,7 @@ std::optional<stage_bytes_fault> find_content_fault(std::span<std::byte const> b
 
 /// \throws stage_bytes_error where content that takes `most` bytes is above the limit, or above 2 GiB, which
 /// is all that FlatBuffers can
-inline void demand_size(std::size_t most, stage_bytes_limits const& limits) {
+inline void require_size(std::size_t most, stage_bytes_limits const& limits) {
   if (most > limits.bytes || most >= std::size_t{1} << 31)
     throw stage_bytes_error(
         {stage_bytes_fault::kind::above_limit, 0, "what is to be written",

@@ -71,7 +71,7 @@ struct stage_place {
   }
 
   /// \throws stage_bytes_error where `count` is above `limit`
-  void demand_count(std::size_t count, std::size_t limit, char const* what) const {
+  void require_count(std::size_t count, std::size_t limit, char const* what) const {
     if (count > limit)
       fail(stage_bytes_fault::kind::above_limit, payload.data(),
            std::to_string(count) + " " + what + " are above the limit of " + std::to_string(limit) +

@@ -16,8 +16,8 @@
 #include "cleave/core/error.hpp"
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/order.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
@@ -53,7 +53,7 @@ struct cost_dag {
   bool operator==(cost_dag const&) const = default;
 };
 
-/// Operations that need each other in a circle. The witness: nodes, each needed by the next, the last by the
+/// Operations that need each other in a cycle. The witness: nodes, each needed by the next, the last by the
 /// first.
 using dag_cycle_error = cycle_error<std::uint32_t>;
 
@@ -103,7 +103,7 @@ adjacency<Index, double> undirected(cost_dag const& d) {
 
 /// The same for the algorithms that cut directed graphs.
 struct dag_snapshot {
-  dense graph;                        ///< its nodes in order
+  snapshot_arrays graph;              ///< its nodes in order
   balance_options options;            ///< what they must respect, and the cost of a byte
   std::vector<std::size_t> position;  ///< of a node of the file: in `graph`
 };
@@ -171,7 +171,7 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
 }
 
 /// What a partition of the nodes of `d` is, counted from both alone.
-inline dag_verdict verify_partition(cost_dag const& d, partition const& p) {
+inline dag_partition_report verify_partition(cost_dag const& d, partition const& p) {
   return detail::verify_dag_partition<cost_dag::arc>(d.work, d.arcs, p, d.backward, d.after, d.arc_price());
 }
 }  // namespace cleave

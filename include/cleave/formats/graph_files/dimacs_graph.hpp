@@ -66,7 +66,8 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   auto const edges = edges_of(g);
   bool const weighted = !edges.weight.empty();
-  detail::demand_no_node_weights(weighted && !g.node_weight.empty(), "DIMACS' format for edges with weights");
+  detail::require_no_node_weights(weighted && !g.node_weight.empty(),
+                                  "DIMACS' format for edges with weights");
   auto text = (weighted ? "p sp " : "p edge ") + std::to_string(g.nodes()) + " " +
               std::to_string(edges.size() * (weighted ? 2 : 1)) + "\n";
   for (std::size_t n = 0; n < g.node_weight.size(); ++n)

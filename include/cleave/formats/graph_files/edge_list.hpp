@@ -81,7 +81,7 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                             edge_list_options const& options = {}) {
-  detail::demand_no_node_weights(!g.node_weight.empty(), "A list of edges");
+  detail::require_no_node_weights(!g.node_weight.empty(), "A list of edges");
   auto const edges = edges_of(g);
   auto text = "# nodes " + std::to_string(g.nodes()) + " edges " + std::to_string(edges.size()) + "\n";
   for (std::size_t e = 0; e < edges.size(); ++e) {

@@ -100,7 +100,7 @@ adjacency<Index, Weight> read_matrix_market(std::string_view text,
 /// of two nodes are added up. O(its size). \throws error if nodes have weights
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_matrix_market(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
-  demand_no_node_weights(!g.node_weight.empty(), "Matrix Market's format");
+  require_no_node_weights(!g.node_weight.empty(), "Matrix Market's format");
   auto const edges = edges_of(g);
   bool const weighted = !edges.weight.empty();
   std::string text = "%%MatrixMarket matrix coordinate ";

@@ -79,7 +79,7 @@ void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
   auto const fault = find_adjacency_fault(g);
   if (!fault) return;
   auto const [what, node, arc] = *fault;
-  if (what != broken_adjacency::one_sided_edge)
+  if (what != adjacency_violation::one_sided_edge)
     throw graph_file_error(metis_place(text, (std::min)(node, g.nodes() - 1), 0), describe(*fault, g));
   auto const other = static_cast<std::size_t>(g.targets[arc]);
   auto const row = metis_place(text, other, 0).line;
@@ -149,7 +149,7 @@ std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offs
     loops += static_cast<std::size_t>(std::ranges::count(g.neighbours(n), static_cast<Index>(n)));
   detail::append_number(text, g.nodes());
   text += ' ';
-  detail::append_number(text, (g.arcs() - loops) / 2 + loops);
+  detail::append_number(text, (g.directed_edges() - loops) / 2 + loops);
   if (nodes || edges) text += nodes ? edges ? " 011" : " 010" : " 001";
   text += '\n';
   for (std::size_t n = 0, arc = 0; n < g.nodes(); ++n) {

@@ -189,7 +189,7 @@ void check_stated_edges(text_cursor const& c, char const* at, std::uint64_t edge
 }
 
 /// A format has no place for the weights of nodes.
-inline void demand_no_node_weights(bool has_them, char const* format) {
+inline void require_no_node_weights(bool has_them, char const* format) {
   if (has_them)
     throw error(std::string(format) + " has no place for the weights of nodes; write METIS' format (.graph)");
 }
@@ -210,7 +210,7 @@ class fractional_weight_error : public graph_file_error {
 namespace cleave::detail {
 
 /// Refuses a word that is a number and not a whole one. \throws fractional_weight_error
-inline void demand_no_fraction(text_cursor const& c, char const* what) {
+inline void require_no_fraction(text_cursor const& c, char const* what) {
   auto here = c;
   auto const text = here.word();
   auto const digits = text.find_first_not_of("0123456789");
@@ -231,7 +231,7 @@ Weight read_weight(text_cursor& c, char const* what) {
   if constexpr (std::floating_point<Weight>) {
     return static_cast<Weight>(c.real(what));
   } else {
-    if (!c.at_digits()) demand_no_fraction(c, what);
+    if (!c.at_digits()) require_no_fraction(c, what);
     return static_cast<Weight>(
         c.whole(what, 0, static_cast<std::uint64_t>((std::numeric_limits<Weight>::max)())));
   }

@@ -339,11 +339,11 @@ class json_value {
   [[noreturn]] void fail(std::string const& what) const { d_->fail_at(n_, what); }
 
   bool boolean() const {
-    demand(json_kind::boolean, "true or false");
+    require(json_kind::boolean, "true or false");
     return source().front() == 't';
   }
   std::string text() const {
-    demand(json_kind::text, "a text");
+    require(json_kind::text, "a text");
     return d_->characters(n_);
   }
   /// Whether it is a number that is written as an integer.
@@ -365,7 +365,7 @@ class json_value {
     return i;
   }
   double real() const {
-    demand(json_kind::number, "a number");
+    require(json_kind::number, "a number");
     double x = 0;
     auto const s = source();
     if (std::from_chars(s.data(), s.data() + s.size(), x).ec != std::errc() || !is_finite(x))
@@ -376,26 +376,26 @@ class json_value {
   /// Calls `f` with each element of a list.
   template <class F>
   void each_element(F f) const {
-    demand(json_kind::array, "a list");
+    require(json_kind::array, "a list");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n)) f(json_value(*d_, n));
   }
   /// Calls `f` with key and value of each member of an object.
   template <class F>
   void each_member(F f) const {
-    demand(json_kind::object, "an object");
+    require(json_kind::object, "an object");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) f(d_->characters(n), json_value(*d_, n + 1));
   }
   std::size_t size() const {
     std::size_t count = 0;
     bool const object = what() == json_kind::object;
-    if (!object) demand(json_kind::array, "a list");
+    if (!object) require(json_kind::array, "a list");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(object ? n + 1 : n)) ++count;
     return count;
   }
 
   /// The member of that name, or nothing. O(members).
   std::optional<json_value> find(std::string_view key) const {
-    demand(json_kind::object, "an object");
+    require(json_kind::object, "an object");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1))
       if (d_->is_text(n, key)) return json_value(*d_, n + 1);
     return std::nullopt;
@@ -408,7 +408,7 @@ class json_value {
   }
   /// \throws json::error at the first member that has none of these names.
   void allow(std::initializer_list<std::string_view> keys) const {
-    demand(json_kind::object, "an object");
+    require(json_kind::object, "an object");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) {
       bool known = false;
       for (auto const key : keys) known = known || d_->is_text(n, key);
@@ -418,7 +418,7 @@ class json_value {
 
  private:
   std::string_view source() const { return d_->source(n_); }
-  void demand(json_kind kind, char const* name) const {
+  void require(json_kind kind, char const* name) const {
     if (what() != kind) fail("expected " + std::string(name) + ", got " + printable(source(), 40));
   }
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/acyclic/acyclic_options.hpp"
 #include "cleave/partition/acyclic/detail/partitioner.hpp"
 #include "cleave/partition/model/partition.hpp"
@@ -95,7 +95,7 @@ inline device_orders device_orders_near(std::vector<std::uint32_t> const& given,
 template <std::unsigned_integral Index>
 class device_order_search {
  public:
-  device_order_search(basic_dense<Index> const& g, std::uint32_t k, acyclic_options const& o,
+  device_order_search(basic_snapshot_arrays<Index> const& g, std::uint32_t k, acyclic_options const& o,
                       unit_graph<Index> const& units)
       : g_(g), k_(k), o_(o), units_(units) {}
 
@@ -158,7 +158,7 @@ class device_order_search {
     }
   }
 
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   std::uint32_t k_;
   acyclic_options const& o_;
   unit_graph<Index> const& units_;
@@ -187,7 +187,7 @@ namespace cleave {
 /// \throws error            where weights, options or sums make no sense, naming the node,
 /// \throws infeasible_error where memory or pins cannot be met, as `balance` does.
 template <std::unsigned_integral Index>
-ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k,
+ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                                     acyclic_options const& options = {}) {
   if (auto const fault = detail::find_option_fault(options, g, k))
     throw error("partition_acyclic: " + *fault);
@@ -206,8 +206,8 @@ ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k
 /// \throws error as above, and where a step takes no time that is a number.
 template <std::unsigned_integral Index, class StepTime>
   requires std::is_invocable_r_v<double, StepTime&, partition const&>
-ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k, acyclic_options options,
-                                    StepTime step_time) {
+ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
+                                    acyclic_options options, StepTime step_time) {
   options.devices = device_order::given;
   std::vector<ordered_partition> starts{partition_acyclic(g, k, options)};
   options.goal = acyclic_goal::cut;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/core/real.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
@@ -64,14 +64,14 @@ namespace cleave::detail {
 
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::string> find_option_fault(acyclic_options const& o, basic_dense<Index> const& g,
+std::optional<std::string> find_option_fault(acyclic_options const& o, basic_snapshot_arrays<Index> const& g,
                                              std::uint32_t k) {
   if (auto fault = find_option_fault(o.limits, g, k)) return fault;
   if (!(o.epsilon >= 0) || !is_finite(o.epsilon))
     return "epsilon is " + std::to_string(o.epsilon) + ": it must be finite, not negative";
   if (!(o.effort >= 0) || !is_finite(o.effort))
     return "effort is " + std::to_string(o.effort) + ": it must be finite, not negative";
-  if (o.devices == device_order::any && !o.limits.pinned.empty())
+  if (o.devices == device_order::any && !o.limits.fixed.empty())
     return "nodes are pinned to parts, and devices may stand in any order: give the order of devices";
   return std::nullopt;
 }

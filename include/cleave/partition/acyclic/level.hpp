@@ -15,7 +15,7 @@ namespace cleave::detail {
 /// cycle.
 template <std::unsigned_integral Index>
 struct acyclic_level {
-  csr<Index> needs, needed_by;                    ///< of a unit: units before and behind it, each once
+  csr<Index> predecessors, successors;            ///< of a unit: units before and behind it, each once
   csr<Index> touching;                            ///< of a value: the units that make or read it, two or more
   csr<Index> touched;                             ///< the same from the unit's side
   std::vector<std::vector<std::int64_t>> price;   ///< for each different link: of a value
@@ -23,7 +23,7 @@ struct acyclic_level {
   unit_memory<Index> memory;                      ///< empty where it has no limits
   part_window window;                             ///< where pins let units be
 
-  std::size_t units() const { return needs.rows(); }
+  std::size_t units() const { return predecessors.rows(); }
   std::size_t values() const { return touching.rows(); }
 };
 

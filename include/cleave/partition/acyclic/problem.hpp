@@ -13,7 +13,7 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/acyclic/acyclic_options.hpp"
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/slices/slicing.hpp"
@@ -151,21 +151,21 @@ std::optional<slices<Index>> best_cut_slices(slicing_task<Index> const& task, st
 /// The values that units of several parts may touch, and what each costs a cut for each part but one. O(V +
 /// E).
 template <std::unsigned_integral Index>
-std::vector<double> list_cut_values(basic_dense<Index> const& g, unit_graph<Index> const& u,
+std::vector<double> list_cut_values(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                                     cut_measure counted, csr<Index>& touching) {
   std::vector<double> prices;
   std::vector<Index> readers;
   for (Index v = 0; v < g.values(); ++v) {
     Index const producer = g.producer[v];
     if (producer == none<Index> || is_replicable(g, producer)) continue;
-    Index const home = u.of[producer];
+    Index const owner = u.of[producer];
     double const bytes = counted == cut_measure::received_values ? 1
                          : g.bytes.empty()                       ? 0
                                                                  : static_cast<double>(g.bytes[v]);
     if (bytes == 0) continue;
     readers.clear();
     for (Index const user : g.users[v])
-      if (Index const unit = u.of[user]; unit != none<Index> && unit != home) readers.push_back(unit);
+      if (Index const unit = u.of[user]; unit != none<Index> && unit != owner) readers.push_back(unit);
     std::ranges::sort(readers);
     auto const close = [&](double price) {
       touching.close();
@@ -174,7 +174,7 @@ std::vector<double> list_cut_values(basic_dense<Index> const& g, unit_graph<Inde
     if (counted == cut_measure::edge_bytes) {
       for (std::size_t i = 0, j = 0; i < readers.size(); i = j) {
         for (; j < readers.size() && readers[j] == readers[i];) ++j;
-        touching.add(home);
+        touching.add(owner);
         touching.add(readers[i]);
         close(bytes * static_cast<double>(j - i));
       }
@@ -182,7 +182,7 @@ std::vector<double> list_cut_values(basic_dense<Index> const& g, unit_graph<Inde
     }
     readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
     if (readers.empty()) continue;
-    touching.add(home);
+    touching.add(owner);
     for (Index const unit : readers) touching.add(unit);
     close(bytes);
   }

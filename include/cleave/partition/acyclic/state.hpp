@@ -123,11 +123,11 @@ class acyclic_state {
     std::uint32_t first = level_.window.earliest.empty() ? 0 : level_.window.earliest[u];
     std::uint32_t last = level_.window.latest.empty() ? limits_.parts() - 1 : level_.window.latest[u];
     auto const here = of_[u];
-    for (Index const need : level_.needs[u]) {
+    for (Index const need : level_.predecessors[u]) {
       first = (std::max)(first, of_[need]);
       if (first == here) break;
     }
-    for (Index const user : level_.needed_by[u]) {
+    for (Index const user : level_.successors[u]) {
       last = (std::min)(last, of_[user]);
       if (last == here) break;
     }
@@ -139,7 +139,7 @@ class acyclic_state {
     if (time_[to] + weight(u, to) > limits_.most[to]) return false;
     if (limits_.memory.empty()) return true;
     auto bytes = memory_[to] + level_.memory.own[u];
-    for (Index const s : level_.memory.needs[u])
+    for (Index const s : level_.memory.predecessors[u])
       bytes += held_[place(s, to)] == 0 ? level_.memory.shared[s] : 0;
     return bytes <= limits_.memory[to];
   }
@@ -193,12 +193,12 @@ class acyclic_state {
   }
   void hold(std::size_t u, std::uint32_t p) {
     memory_[p] += level_.memory.own[u];
-    for (Index const s : level_.memory.needs[u])
+    for (Index const s : level_.memory.predecessors[u])
       if (held_[place(s, p)]++ == 0) memory_[p] += level_.memory.shared[s];
   }
   void move_memory(std::size_t u, std::uint32_t from, std::uint32_t to) {
     memory_[from] -= level_.memory.own[u];
-    for (Index const s : level_.memory.needs[u])
+    for (Index const s : level_.memory.predecessors[u])
       if (--held_[place(s, from)] == 0) memory_[from] -= level_.memory.shared[s];
     hold(u, to);
   }

@@ -15,8 +15,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 
@@ -91,7 +91,8 @@ struct bucket_closing {
   std::vector<char> divides;             ///< of a node: a cut before it divides a group
 
   /// O(V + E).
-  explicit bucket_closing(basic_dense<Index> const& s) : last_reader(s.nodes()), divides(s.nodes() + 1) {
+  explicit bucket_closing(basic_snapshot_arrays<Index> const& s)
+      : last_reader(s.nodes()), divides(s.nodes() + 1) {
     auto const read = [&](Index v, std::size_t by) {
       if (Index const m = s.producer[v]; m != none<Index> && !is_replicable(s, m))
         last_reader[m] = (std::max)(last_reader[m], by);
@@ -113,8 +114,8 @@ struct bucket_closing {
 /// Adds node `n`, which comes before those in `b`.
 /// \throws partition_error where the bytes overflow.
 template <std::unsigned_integral Index>
-void add_to_bucket(basic_dense<Index> const& s, basic_bucket_counts<Index> const& counts, std::size_t n,
-                   basic_bucket<Index>& b) {
+void add_to_bucket(basic_snapshot_arrays<Index> const& s, basic_bucket_counts<Index> const& counts,
+                   std::size_t n, basic_bucket<Index>& b) {
   for (Index const e : counts.entries[n]) {
     if (counts.bytes[e] > static_cast<std::size_t>(-1) - b.bytes)
       throw partition_error("buckets: the bytes of the parameters do not fit 64 bits at node " + s.label(n),
@@ -131,7 +132,8 @@ namespace cleave {
 
 /// The partition that is these buckets, which are given from the tail to the front of the graph.
 template <std::unsigned_integral Index>
-basic_bucket_partition<Index> partition_of(basic_dense<Index> const& s, basic_bucket_counts<Index> counts,
+basic_bucket_partition<Index> partition_of(basic_snapshot_arrays<Index> const& s,
+                                           basic_bucket_counts<Index> counts,
                                            std::vector<basic_bucket<Index>> from_tail) {
   basic_bucket_partition<Index> p;
   p.buckets = std::move(from_tail);
@@ -152,7 +154,8 @@ basic_bucket_partition<Index> partition_of(basic_dense<Index> const& s, basic_bu
 ///
 /// \throws error where the caps make no sense; partition_error where a bucket's bytes overflow.
 template <std::unsigned_integral Index>
-basic_bucket_partition<Index> fill_buckets(basic_dense<Index> const& s, basic_bucket_counts<Index> counts,
+basic_bucket_partition<Index> fill_buckets(basic_snapshot_arrays<Index> const& s,
+                                           basic_bucket_counts<Index> counts,
                                            bucket_options const& options = {}) {
   expects(counts.entries.rows() == s.nodes(), "entries for each node");
   if (auto const fault = detail::find_option_fault(options)) throw error("buckets: " + *fault);
@@ -187,7 +190,7 @@ basic_bucket_partition<Index> fill_buckets(basic_dense<Index> const& s, basic_bu
 /// complete when that node's is, and once. Of memory that several share no more counts than the largest of
 /// them has. O(V + E).
 template <std::unsigned_integral Index>
-basic_bucket_counts<Index> state_counts(basic_dense<Index> const& s) {
+basic_bucket_counts<Index> state_counts(basic_snapshot_arrays<Index> const& s) {
   auto const bytes = [&](Index v) { return s.bytes.empty() ? 0 : s.bytes[v]; };
   auto const memory = [&](Index v) { return s.storage.empty() ? v : s.storage[v]; };
   std::vector<std::size_t> left;  // of memory: bytes that have not been counted
@@ -221,7 +224,7 @@ basic_bucket_counts<Index> state_counts(basic_dense<Index> const& s) {
 template <stateful_graph Graph>
   requires sized_graph<Graph>
 basic_bucket_partition<std::uint32_t> fill_buckets(Graph const& g, bucket_options const& options = {}) {
-  basic_dense<std::uint32_t> const s = snapshot_of<std::uint32_t>(g);
+  basic_snapshot_arrays<std::uint32_t> const s = snapshot_of<std::uint32_t>(g);
   return fill_buckets(s, state_counts(s), options);
 }
 

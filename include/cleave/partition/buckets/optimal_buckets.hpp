@@ -15,7 +15,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/buckets/bucket_times.hpp"
 #include "cleave/partition/buckets/buckets.hpp"
 #include "cleave/partition/model/validity.hpp"
@@ -180,7 +180,7 @@ inline optimal_cut optimal_cut_of(std::span<backward_step const> steps, link_spe
 
 /// What the backward pass of `s` does, from the last node to the first; `times` are of the nodes. O(V + E).
 template <std::unsigned_integral Index>
-std::vector<backward_step> backward_steps(basic_dense<Index> const& s,
+std::vector<backward_step> backward_steps(basic_snapshot_arrays<Index> const& s,
                                           basic_bucket_counts<Index> const& counts,
                                           std::span<double const> times) {
   bucket_closing<Index> const closing(s);
@@ -213,7 +213,7 @@ namespace cleave {
 /// obey the rules of `fill_buckets`; there are no caps. O(V log V + E).
 /// \throws error where times are missing; what optimal_cut_of throws.
 template <std::unsigned_integral Index>
-basic_bucket_partition<Index> fill_optimal_buckets(basic_dense<Index> const& s,
+basic_bucket_partition<Index> fill_optimal_buckets(basic_snapshot_arrays<Index> const& s,
                                                    basic_bucket_counts<Index> counts,
                                                    std::vector<double> const& times, link_speed const& link) {
   expects(counts.entries.rows() == s.nodes(), "entries for each node");

@@ -95,7 +95,7 @@ inline detail::chain_bounds deepspeed_balanced(std::span<double const> weights, 
   return detail::deepspeed_table(weights, k).bounds();
 }
 
-/// The rule comes to no answer: it goes round in circles, or its parts overlap.
+/// The rule comes to no answer: it goes round in cycles, or its parts overlap.
 class torchgpipe_error : public error {
  public:
   using error::error;
@@ -251,10 +251,10 @@ inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint3
   auto const room = detail::accelerate_room(total, largest_from[0], k);
   std::uint32_t device = 0;
   std::int64_t used = 0;
-  std::size_t watched = 0;  // the largest layer is looked for anew once the last of its size is reached
+  std::size_t touched = 0;  // the largest layer is looked for anew once the last of its size is reached
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i >= last_of[watched]) watched = i + 1;
-    if (device == 0 && used + bytes[i] > room - largest_from[watched]) ++device, used = 0;
+    if (i >= last_of[touched]) touched = i + 1;
+    if (device == 0 && used + bytes[i] > room - largest_from[touched]) ++device, used = 0;
     for (; device > 0 && device < k && used + bytes[i] > room; used = 0) ++device;
     if (device == k) break;
     p.of[i] = part_id{device};

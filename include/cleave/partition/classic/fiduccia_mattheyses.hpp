@@ -13,7 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/detail/gain_lists.hpp"
+#include "cleave/partition/classic/detail/gain_bucket_lists.hpp"
 #include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
@@ -35,7 +35,7 @@ class fm_walk {
       g.each_neighbour(n, [&](std::uint32_t, std::int64_t w) { sum += w; });
       largest = (std::max)(largest, sum);
     }
-    lists_ = {gain_lists(g.nodes(), largest), gain_lists(g.nodes(), largest)};
+    lists_ = {gain_bucket_lists(g.nodes(), largest), gain_bucket_lists(g.nodes(), largest)};
   }
 
   /// Passes as long as they help, at most `passes`.
@@ -130,8 +130,8 @@ class fm_walk {
   std::span<std::uint8_t const> fixed_;
   node_sides side_;
   std::vector<std::int64_t> gain_;
-  std::array<gain_lists, 2> lists_{gain_lists(0, 0),
-                                   gain_lists(0, 0)};  // of the nodes not moved in this pass
+  std::array<gain_bucket_lists, 2> lists_{gain_bucket_lists(0, 0),
+                                          gain_bucket_lists(0, 0)};  // of the nodes not moved in this pass
 };
 
 }  // namespace cleave::detail

@@ -9,7 +9,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/detail/gain_lists.hpp"
+#include "cleave/partition/classic/detail/gain_bucket_lists.hpp"
 #include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
@@ -158,8 +158,8 @@ struct growing_options {
 /// the last is heavier than it may be, unless one node is, and none is empty if there are k nodes.
 /// O(n + m) memory, O((n + m) log n) time. \throws error where options make no sense, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
-measured_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
-                              growing_options const& o = {}) {
+measured_partition partition_by_growing(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                        std::uint32_t k, growing_options const& o = {}) {
   auto const copy = detail::integral_graph_of(g);
   auto const targets = detail::targets_of(copy.total(), k, o.weights);
   return measured(g, partition_of(detail::part_growing(copy, targets, o.rule).run(o.seed), k));

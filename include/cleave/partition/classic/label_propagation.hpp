@@ -12,7 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/detail/gain_lists.hpp"
+#include "cleave/partition/classic/detail/gain_bucket_lists.hpp"
 #include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
@@ -20,7 +20,7 @@
 namespace cleave::detail {
 
 /// Which of the labels goes that most edges lead to, alike.
-enum class label_tie : std::uint8_t {
+enum class label_tie_breaking : std::uint8_t {
   any,     ///< one by chance
   lighter  ///< another one only if with the node it is lighter than the node's own
 };
@@ -30,7 +30,7 @@ enum class label_tie : std::uint8_t {
 class label_walk {
  public:
   label_walk(integral_graph const& g, std::vector<std::uint32_t> label, std::vector<std::int64_t> most,
-             label_tie tie, std::uint64_t seed)
+             label_tie_breaking tie, std::uint64_t seed)
       : g_(g),
         label_(std::move(label)),
         most_(std::move(most)),
@@ -80,7 +80,8 @@ class label_walk {
     for (auto const l : near_) {
       if (l == own || weight_[l] + w > most_[l] || edges_[l] < best_edges) continue;
       alike = edges_[l] > best_edges ? 1 : alike + 1;
-      if (alike > 1 && (tie_ == label_tie::any ? !is_chosen(alike) : weight_[l] + w >= weight_[best]))
+      if (alike > 1 &&
+          (tie_ == label_tie_breaking::any ? !is_chosen(alike) : weight_[l] + w >= weight_[best]))
         continue;
       best = l;
       best_edges = edges_[l];
@@ -112,7 +113,7 @@ class label_walk {
   integral_graph const& g_;
   std::vector<std::uint32_t> label_, order_, near_;
   std::vector<std::int64_t> most_;
-  label_tie tie_;
+  label_tie_breaking tie_;
   std::vector<std::int64_t> weight_;
   std::vector<std::uint32_t> nodes_;
   std::vector<std::int64_t> edges_;  // of the node at hand to each label
@@ -146,8 +147,9 @@ measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight, 
   std::iota(alone.begin(), alone.end(), 0u);
   std::vector<std::int64_t> limits(alone.size());
   for (std::size_t n = 0; n < limits.size(); ++n) limits[n] = (std::max)(most, copy.node_weight[n]);
-  auto label = detail::label_walk(copy, std::move(alone), std::move(limits), detail::label_tie::any, o.seed)
-                   .run(o.rounds, 0);
+  auto label =
+      detail::label_walk(copy, std::move(alone), std::move(limits), detail::label_tie_breaking::any, o.seed)
+          .run(o.rounds, 0);
   std::vector<std::uint32_t> number(label.size(), detail::no_node);
   std::uint32_t clusters = 0;
   for (auto& l : label) l = number[l] = number[l] == detail::no_node ? clusters++ : number[l];
@@ -174,7 +176,7 @@ measured_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight
   std::vector<std::uint32_t> of;
   for (auto const p : start.of) of.push_back(index(p));
   return measured(g, partition_of(detail::label_walk(copy, std::move(of), std::move(targets.most),
-                                                     detail::label_tie::lighter, o.seed)
+                                                     detail::label_tie_breaking::lighter, o.seed)
                                       .run(o.rounds, 1),
                                   start.parts));
 }

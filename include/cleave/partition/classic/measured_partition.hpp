@@ -32,7 +32,7 @@ measured_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight, Offset
     total += static_cast<double>(g.weight(n));
     for (auto const to : g.neighbours(n)) {
       if (auto const other = static_cast<std::size_t>(to); other > n && m.of[other] != m.of[n])
-        m.cut += static_cast<double>(g.weight_of_arc(arc));
+        m.cut += static_cast<double>(g.weight_of_edge(arc));
       ++arc;
     }
   }

@@ -10,13 +10,13 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/bisect_recursively.hpp"
 #include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/growing.hpp"
 #include "cleave/partition/classic/kernighan_lin.hpp"
 #include "cleave/partition/classic/label_propagation.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
+#include "cleave/partition/classic/partition_by_bisection.hpp"
 #include "cleave/partition/classic/spectral.hpp"
 
 namespace cleave {
@@ -53,15 +53,16 @@ measured_partition classic_partition(std::string_view name,
                                      adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
                                      bisection_options const& o = {}) {
   if (name == "growing")
-    return grow_parts(g, k, {.rule = growing_rule::breadth_first, .weights = o.weights, .seed = o.seed});
-  if (name == "greedy-growing") return grow_parts(g, k, {.weights = o.weights, .seed = o.seed});
+    return partition_by_growing(g, k,
+                                {.rule = growing_rule::breadth_first, .weights = o.weights, .seed = o.seed});
+  if (name == "greedy-growing") return partition_by_growing(g, k, {.weights = o.weights, .seed = o.seed});
   if (name == "labels")
-    return refine_by_labels(g, grow_parts(g, k, {.weights = o.weights, .seed = o.seed}),
+    return refine_by_labels(g, partition_by_growing(g, k, {.weights = o.weights, .seed = o.seed}),
                             {.weights = o.weights, .seed = o.seed});
-  if (name == "kl") return bisect_recursively(g, k, grow_and_swap{}, o);
-  if (name == "fm") return bisect_recursively(g, k, grow_and_move{}, o);
-  if (name == "spectral") return partition_spectrally(g, k, {}, o);
-  if (name == "spectral-fm") return partition_spectrally(g, k, {.passes = 10}, o);
+  if (name == "kl") return partition_by_bisection(g, k, grow_and_swap{}, o);
+  if (name == "fm") return partition_by_bisection(g, k, grow_and_move{}, o);
+  if (name == "spectral") return partition_spectral(g, k, {}, o);
+  if (name == "spectral-fm") return partition_spectral(g, k, {.passes = 10}, o);
   std::string known;
   for (auto const& m : classic_methods) known += (known.empty() ? "" : ", ") + std::string(m.name);
   throw error(quoted(name) + " is no classic method; there are: " + known);

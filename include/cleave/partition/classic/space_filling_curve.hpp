@@ -75,8 +75,8 @@ struct point_options {
 /// is heavier than its share by at most half a node for each cut. Edges play no role. O(n log n log k).
 /// \throws error where options make no sense, point_error.
 template <std::size_t Dimensions>
-partition bisect_coordinates(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
-                             point_options const& o = {}) {
+partition partition_by_coordinates(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
+                                   point_options const& o = {}) {
   if (auto const f = detail::find_point_fault(points)) throw detail::point_error(*f);
   auto const weight = detail::point_weights(o.node_weight, points.size());
   auto const targets =
@@ -188,8 +188,8 @@ namespace cleave {
 /// Distributed Systems 7, 1996. A part is heavier than its share by at most a node. Edges play no role.
 /// O(n log n). \throws error where options make no sense, point_error.
 template <std::size_t Dimensions>
-partition cut_curve(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
-                    space_curve curve = space_curve::hilbert, point_options const& o = {}) {
+partition partition_by_curve(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
+                             space_curve curve = space_curve::hilbert, point_options const& o = {}) {
   auto const weight = detail::point_weights(o.node_weight, points.size());
   auto const targets =
       detail::targets_of(std::accumulate(weight.begin(), weight.end(), std::int64_t{}), k, o.weights);

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/bisect_recursively.hpp"
-#include "cleave/partition/classic/detail/gain_lists.hpp"
+#include "cleave/partition/classic/detail/gain_bucket_lists.hpp"
 #include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
 #include "cleave/partition/classic/fiedler_vector.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
+#include "cleave/partition/classic/partition_by_bisection.hpp"
 
 namespace cleave::detail {
 
@@ -101,10 +101,10 @@ struct spectral_bisection {
 /// their limits only as far as whole nodes at the median allow, unless there are passes.
 /// O(log k) times what `fiedler_vector` takes. \throws error where options make no sense, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
-measured_partition partition_spectrally(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
-                                        std::uint32_t k, spectral_bisection const& how = {},
-                                        bisection_options const& o = {}) {
-  return bisect_recursively(g, k, how, o);
+measured_partition partition_spectral(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                      std::uint32_t k, spectral_bisection const& how = {},
+                                      bisection_options const& o = {}) {
+  return partition_by_bisection(g, k, how, o);
 }
 
 }  // namespace cleave

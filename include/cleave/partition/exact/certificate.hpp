@@ -9,13 +9,13 @@
 #include <string>
 
 #include "cleave/core/error.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/exact/backbone.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/exact/detail/exact_task.hpp"
 #include "cleave/partition/exact/detail/ideal_search.hpp"
+#include "cleave/partition/exact/dominator_chain.hpp"
 #include "cleave/partition/exact/exact_options.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
@@ -84,10 +84,10 @@ proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& sta
   auto best = device_bound_of(t, states, all_pay);
   std::size_t spent = 0;
   for (std::size_t const places : {16u, 64u, 256u}) {
-    backbone_options const options{.places = places};
+    dominator_chain_options const options{.places = places};
     if (best.bound >= below || !all_pay || spent > options.most_steps / 2) break;
-    auto const found = backbone_bound<Index>(t.edges, t.costs, t.order, best.bound, below, options);
-    best.raise(found.bound, bound_proof::backbone);
+    auto const found = dominator_chain_bound<Index>(t.edges, t.costs, t.order, best.bound, below, options);
+    best.raise(found.bound, bound_proof::dominator_chain);
     spent =
         found.steps;  // the next has several times as many flows, and with too few of them it is of no use
   }
@@ -102,7 +102,8 @@ namespace cleave {
 /// `reached`, a bottleneck that is known to be possible.
 /// \throws error where weights, options or sums make no sense, naming the node.
 template <std::unsigned_integral Index>
-certificate certify(basic_dense<Index> const& g, std::uint32_t k, balance_options const& options = {},
+certificate certify(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
+                    balance_options const& options = {},
                     double reached = std::numeric_limits<double>::infinity()) {
   if (auto const fault = detail::find_option_fault(options, g, k)) throw error("certify: " + *fault);
   auto const t = detail::exact_task_of(g, k, {.balance = options});

@@ -12,10 +12,10 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/exact/certificate.hpp"
 #include "cleave/partition/exact/detail/exact_task.hpp"
 #include "cleave/partition/exact/detail/ideal_search.hpp"
@@ -89,7 +89,7 @@ class part_branching {
     std::vector<std::uint32_t> missing(t_.units());
     std::vector<std::uint32_t> ready;
     for (std::uint32_t u = 0; u < t_.units(); ++u) {
-      missing[u] = static_cast<std::uint32_t>(t_.needs[u].size());
+      missing[u] = static_cast<std::uint32_t>(t_.predecessors[u].size());
       if (missing[u] == 0) ready.push_back(u);
     }
     while (!ready.empty()) {
@@ -98,7 +98,7 @@ class part_branching {
       auto const u = *next;
       ready.erase(next);
       order_.push_back(u);
-      for (auto const user : t_.needed_by[u])
+      for (auto const user : t_.successors[u])
         if (--missing[user] == 0) ready.push_back(user);
     }
   }
@@ -154,7 +154,7 @@ class part_branching {
     auto const u = order_[depth];
     std::uint32_t first = t_.earliest.empty() ? 0 : t_.earliest[u];
     auto const last = t_.latest.empty() ? static_cast<std::uint32_t>(parts_) - 1 : t_.latest[u];
-    for (auto const need : t_.needs[u]) first = (std::max)(first, part_[need]);
+    for (auto const need : t_.predecessors[u]) first = (std::max)(first, part_[need]);
     bool const must_open = t_.units() - depth <= empty_;  // each unit left is needed by an empty part
     for (auto p = first; p <= last; ++p)
       if (!must_open || count_[p] == 0) made.parts.push_back(p);
@@ -195,11 +195,11 @@ struct exact_partition : balanced_partition {
 
 namespace cleave::detail {
 
-/// Searches one graph; `balance_exactly` is its one use.
+/// Searches one graph; `partition_exact` is its one use.
 template <std::unsigned_integral Index>
 class exact_balancer {
  public:
-  exact_balancer(basic_dense<Index> const& g, std::uint32_t k, exact_balance_options const& o)
+  exact_balancer(basic_snapshot_arrays<Index> const& g, std::uint32_t k, exact_balance_options const& o)
       : g_(g), k_(k), o_(o), steps_(o.most_steps, o.seconds) {}
 
   exact_partition run() {
@@ -365,7 +365,7 @@ class exact_balancer {
     r.unsized = unsized_cut_values(g_, r);
   }
 
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   std::uint32_t k_, parts_ = 0;
   exact_balance_options const& o_;
   step_limit steps_;
@@ -393,7 +393,7 @@ namespace cleave {
 /// \throws error            where weights, options or sums make no sense, naming the node,
 /// \throws infeasible_error where memory or pins cannot be met, or nothing that meets them was found.
 template <std::unsigned_integral Index>
-exact_partition balance_exactly(basic_dense<Index> const& g, std::uint32_t k,
+exact_partition partition_exact(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                                 exact_balance_options const& options = {}) {
   if (auto const fault = detail::find_exact_option_fault(options, g, k))
     throw error("balance_exactly: " + *fault);
@@ -402,12 +402,12 @@ exact_partition balance_exactly(basic_dense<Index> const& g, std::uint32_t k,
 
 template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
-exact_partition balance_exactly(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
-  return balance_exactly(snapshot_of<Index>(g), k, options);
+exact_partition partition_exact(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
+  return partition_exact(snapshot_of<Index>(g), k, options);
 }
 
 template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
-detail::refused balance_exactly(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
+detail::refused partition_exact(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
   detail::refuse_costs<Graph>();
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/core/real.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
@@ -22,17 +22,17 @@ struct spare_device {
 };
 
 /// Where nodes may be that nothing restricts because they and all that must share their part are backward.
-enum class loose_nodes : std::uint8_t {
+enum class unrestricted_nodes : std::uint8_t {
   anywhere,
   mirrored,  ///< in the order of the nodes whose gradients they compute, as far as edges tell
 };
 
-/// What `balance_exactly` must respect and when it gives up.
+/// What `partition_exact` must respect and when it gives up.
 struct exact_balance_options {
   balance_options balance{};          ///< the question, and how the first answer is found
   std::vector<spare_device> spare{};  ///< only where devices may be in any order
   device_order devices = device_order::given;
-  loose_nodes loose = loose_nodes::anywhere;
+  unrestricted_nodes loose = unrestricted_nodes::anywhere;
   std::size_t most_ideals = 4'000'000;      ///< kept at a time: some 100 bytes each
   std::size_t most_steps = 10'000'000'000;  ///< some 100 million a second; the same everywhere
   double seconds = std::numeric_limits<double>::infinity();  ///< of the search; not the same everywhere
@@ -40,12 +40,12 @@ struct exact_balance_options {
 
 /// What says that no partition is better than a bound.
 enum class bound_proof : std::uint8_t {
-  even_share,  ///< of all time
-  pigeonhole,  ///< of the heaviest units, some share a part
-  least_with,  ///< what a part pays that has one certain unit, whatever else it has: a minimum cut
-  backbone,    ///< what parts pay at least between any two places of a chain of units
-  ideals,      ///< all boundaries were looked at that could be better
-  branches,    ///< all parts of all units were looked at that could be better
+  even_share,       ///< of all time
+  pigeonhole,       ///< of the heaviest units, some share a part
+  least_with,       ///< what a part pays that has one certain unit, whatever else it has: a minimum cut
+  dominator_chain,  ///< what parts pay at least between any two places of a chain of units
+  ideals,           ///< all boundaries were looked at that could be better
+  branches,         ///< all parts of all units were looked at that could be better
 };
 
 }  // namespace cleave
@@ -55,7 +55,7 @@ namespace cleave::detail {
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_exact_option_fault(exact_balance_options const& o,
-                                                   basic_dense<Index> const& g, std::uint32_t k) {
+                                                   basic_snapshot_arrays<Index> const& g, std::uint32_t k) {
   if (auto fault = find_option_fault(o.balance, g, k)) return fault;
   for (std::size_t s = 1; s < o.balance.link.size(); ++s)
     if (o.balance.link[s] != o.balance.link[0])
@@ -63,12 +63,12 @@ std::optional<std::string> find_exact_option_fault(exact_balance_options const& 
              " differ, and the search takes one for all: name a host that pays no transfers as spare device";
   if (!o.spare.empty() && o.devices == device_order::given)
     return "spare devices have no number in the pipeline: let devices be in any order";
-  for (std::size_t n = 0; n < o.balance.pinned.size(); ++n) {
-    if (o.balance.pinned[n] == no_part) continue;
-    auto const who =
-        "node " + g.label(n) + " is pinned to part " + std::to_string(index(o.balance.pinned[n]));
+  for (std::size_t n = 0; n < o.balance.fixed.size(); ++n) {
+    if (o.balance.fixed[n] == no_part) continue;
+    auto const who = "node " + g.label(n) + " is pinned to part " + std::to_string(index(o.balance.fixed[n]));
     if (o.devices == device_order::any) return who + ", but devices may be in any order: number them";
-    if (o.loose == loose_nodes::mirrored) return who + ", but loose nodes are mirrored: let them be anywhere";
+    if (o.loose == unrestricted_nodes::mirrored)
+      return who + ", but loose nodes are mirrored: let them be anywhere";
   }
   for (std::size_t i = 0; i < o.spare.size(); ++i) {
     auto const& weight = o.spare[i].weight;

@@ -12,10 +12,10 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/groups/capability_options.hpp"
 #include "cleave/partition/groups/detail/capability_units.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
@@ -44,7 +44,7 @@ namespace cleave::detail {
 template <std::unsigned_integral Index>
 bool host_begins(capability_units<Index> const& u) {
   for (std::size_t i = 0; i < u.size(); ++i)
-    if (u.needs[i].empty() && !u.supported[i]) return true;
+    if (u.predecessors[i].empty() && !u.supported[i]) return true;
   return false;
 }
 
@@ -55,7 +55,7 @@ std::vector<std::uint32_t> turns_of(capability_units<Index> const& u, bool host_
   std::vector<std::uint32_t> turn(u.size());
   for (std::size_t i = 0; i < u.size(); ++i) {
     turn[i] = (u.supported[i] != 0) == host_begins ? 1 : 0;
-    for (Index const need : u.needs[i])
+    for (Index const need : u.predecessors[i])
       turn[i] = (std::max)(turn[i], turn[need] + (u.supported[i] != u.supported[need] ? 1 : 0));
   }
   return turn;
@@ -74,7 +74,7 @@ namespace cleave {
 /// \throws infeasible_error where the accelerator has more parts than `most`; error where a set of `together`
 /// names a node that is none.
 template <std::unsigned_integral Index>
-alternating_partition alternation(basic_dense<Index> const& s, std::vector<char> const& supported,
+alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::vector<char> const& supported,
                                   alternation_options const& o = {}) {
   expects(supported.size() == s.nodes(), "an entry of `supported` for each node");
   if (auto const fault = detail::find_option_fault({.together = o.together}, s))
@@ -137,8 +137,8 @@ namespace cleave::detail {
 ///
 /// Preconditions: an entry of `trivial` a node; groups share no node.
 template <std::unsigned_integral Index>
-std::vector<fusion_group> without_bookends(basic_dense<Index> const& s, std::vector<fusion_group> groups,
-                                           std::span<char const> trivial) {
+std::vector<fusion_group> trim_trivial_ends(basic_snapshot_arrays<Index> const& s,
+                                            std::vector<fusion_group> groups, std::span<char const> trivial) {
   expects(trivial.size() == s.nodes(), "an entry of `trivial` for each node");
   std::vector<std::size_t> group_of(s.nodes(), groups.size());
   for (std::size_t i = 0; i < groups.size(); ++i)

@@ -10,12 +10,12 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
-#include "cleave/graph/joined_sets.hpp"
+#include "cleave/graph/disjoint_sets.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/groups/capability_options.hpp"
 #include "cleave/partition/groups/detail/capability_units.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
@@ -61,7 +61,7 @@ class group_contraction {
 
   void link(Index n) {
     ++stamp_;
-    for (Index const user : u_.needed_by[n]) {
+    for (Index const user : u_.successors[n]) {
       Index const to = sets_[user];
       if (std::exchange(seen_[to], stamp_) == stamp_) continue;
       below_[n].push_back(to);
@@ -172,7 +172,7 @@ class group_contraction {
 
   capability_units<Index> const& u_;
   std::size_t effort_;
-  joined_sets<Index> sets_;
+  disjoint_sets<Index> sets_;
   std::vector<std::size_t> height_;
   std::vector<std::vector<Index>> below_, above_;  // of a group: units of the groups next to it
   std::vector<std::size_t> seen_;
@@ -204,7 +204,7 @@ namespace cleave::detail {
 /// Calls `f(m, n)` for each node `m` that projections alone read, not the caller, and each `n` of these. O(V
 /// + E).
 template <std::unsigned_integral Index, class F>
-void for_each_projection(basic_dense<Index> const& s, std::span<char const> projection, F f) {
+void for_each_projection(basic_snapshot_arrays<Index> const& s, std::span<char const> projection, F f) {
   if (projection.empty()) return;
   std::vector<char> given(s.values());
   for (Index const v : s.outputs) given[v] = 1;
@@ -220,7 +220,7 @@ void for_each_projection(basic_dense<Index> const& s, std::span<char const> proj
 
 /// Makes each projection supported as what it takes apart is, and adds both to `together`. O(V + E).
 template <std::unsigned_integral Index>
-void tie_projections(basic_dense<Index> const& s, std::span<char const> projection,
+void tie_projections(basic_snapshot_arrays<Index> const& s, std::span<char const> projection,
                      std::vector<char>& supported, std::vector<std::vector<std::size_t>>& together) {
   for_each_projection(s, projection, [&](std::size_t m, std::size_t n) {
     supported[n] = supported[m];
@@ -231,7 +231,7 @@ void tie_projections(basic_dense<Index> const& s, std::span<char const> projecti
 /// Moves each projection to the group, or to none, where what it takes apart is; it then stands at the end.
 /// Groups that are left empty stay. O((V + E) depth of projections of projections).
 template <std::unsigned_integral Index>
-void move_projections(basic_dense<Index> const& s, std::span<char const> projection,
+void move_projections(basic_snapshot_arrays<Index> const& s, std::span<char const> projection,
                       std::vector<fusion_group>& groups) {
   auto const nowhere = groups.size();
   std::vector<std::size_t> group_of(s.nodes(), nowhere);
@@ -265,7 +265,7 @@ capability_units<Index> fewest_groups(capability_units<Index> const& u) {
   std::vector<Index> runs(u.size()), first, group(u.size());  // `first`: of a group, a unit of it
   for (std::size_t i = 0; i < u.size(); ++i) {
     Index most = u.supported[i] ? 1 : 0;
-    for (Index const need : u.needs[i]) {
+    for (Index const need : u.predecessors[i]) {
       bool const begins = u.supported[i] && !u.supported[need];
       most = (std::max)(most, static_cast<Index>(runs[need] + (begins ? 1 : 0)));
     }
@@ -290,7 +290,7 @@ struct no_veto {
 template <std::unsigned_integral Index, class Veto>
 class capability_grouper {
  public:
-  capability_grouper(basic_dense<Index> const& s, capability_options const& o, Veto& veto)
+  capability_grouper(basic_snapshot_arrays<Index> const& s, capability_options const& o, Veto& veto)
       : s_(s), o_(o), veto_(veto) {}
 
   /// Groups; those that are dropped may have stood between others, so what is kept is merged once more.
@@ -307,7 +307,7 @@ class capability_grouper {
 
   std::vector<fusion_group> by_merge_walk(std::vector<char> const& supported) {
     auto const units = capability_units_of<Index>(s_, supported, o_.together);
-    auto groups = merge_walk<Index>(units.needed_by, units.supported).run(o_.along);
+    auto groups = merge_walk<Index>(units.successors, units.supported).run(o_.along);
     for (auto& g : groups) {
       std::vector<std::size_t> nodes;
       for (auto const unit : g.nodes)
@@ -382,7 +382,7 @@ class capability_grouper {
     return numbered(std::move(list));
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   capability_options const& o_;
   Veto& veto_;
 };
@@ -403,7 +403,8 @@ namespace cleave {
 /// Preconditions: an entry of `supported` a node; `s` is not changed by `veto`.
 /// \throws error where options make no sense for `s`.
 template <std::unsigned_integral Index, class Veto = detail::no_veto>
-std::vector<fusion_group> capability_groups(basic_dense<Index> const& s, std::vector<char> const& supported,
+std::vector<fusion_group> capability_groups(basic_snapshot_arrays<Index> const& s,
+                                            std::vector<char> const& supported,
                                             capability_options const& o = {}, Veto veto = {}) {
   expects(supported.size() == s.nodes(), "an entry of `supported` for each node");
   if (auto const fault = detail::find_option_fault(o, s)) throw error("capability_groups: " + *fault);

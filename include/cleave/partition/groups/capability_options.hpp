@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
 
 namespace cleave {
@@ -37,7 +37,8 @@ namespace cleave::detail {
 
 /// The first thing in options that makes no sense for `s`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::string> find_option_fault(capability_options const& o, basic_dense<Index> const& s) {
+std::optional<std::string> find_option_fault(capability_options const& o,
+                                             basic_snapshot_arrays<Index> const& s) {
   auto const count = [](std::size_t n) { return std::to_string(n); };
   for (auto const& [what, entries] : {std::pair("projection", o.projection.size()), {"size", o.size.size()}})
     if (entries != 0 && entries != s.nodes())

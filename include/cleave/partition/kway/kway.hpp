@@ -56,10 +56,10 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
     for (std::size_t n = ranges.begin(r); n < ranges.end(r); ++n) {
       auto const own = result.of[n];
       s.weight[index(own)] += static_cast<weight_total<NodeWeight>>(g.weight(n));
-      for (auto arc = static_cast<std::size_t>(g.offsets[n]);
-           arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc)
-        if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > n && result.of[to] != own)
-          s.cut += static_cast<weight_total<EdgeWeight>>(g.weight_of_arc(arc));
+      for (auto e = static_cast<std::size_t>(g.offsets[n]); e < static_cast<std::size_t>(g.offsets[n + 1]);
+           ++e)
+        if (auto const to = static_cast<std::size_t>(g.targets[e]); to > n && result.of[to] != own)
+          s.cut += static_cast<weight_total<EdgeWeight>>(g.weight_of_edge(e));
     }
     piece[r] = std::move(s);
   });
@@ -82,14 +82,14 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
 
 /// Parts for a graph that has been checked, better ones than `start` if that is not empty.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
-kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
-                                                 std::uint32_t k, std::vector<std::uint32_t> start,
-                                                 kway_options const& options, std::size_t loops) {
+kway_partition<NodeWeight, EdgeWeight> partition_or_refine(
+    adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
+    std::vector<std::uint32_t> start, kway_options const& options, std::size_t loops) {
   auto const flat = make_flat(g, loops);
-  kway_task task{flat, {}, {}, std::move(start), options};
+  kway_problem task{flat, {}, {}, std::move(start), options};
   auto const fair = fair_weights(flat.node_total, k, options);
   task.limit = weight_limits(flat, fair, options);
-  for (auto const part : options.fixed) task.fixed.push_back(part == no_part ? free_node : index(part));
+  for (auto const part : options.fixed) task.fixed.push_back(part == no_part ? no_block : index(part));
   partition p{.of = {}, .parts = k};
   bool within = true;
   if (k == 1 || flat.nodes == 0) {
@@ -122,7 +122,7 @@ kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, Node
                                                       std::uint32_t k, kway_options const& options = {}) {
   detail::check_options(options, g.nodes(), k);
   auto const loops = detail::check_arrays(g, detail::thread_team(options.threads));
-  return detail::kway_from(g, k, {}, options, loops);
+  return detail::partition_or_refine(g, k, {}, options, loops);
 }
 
 /// Moves nodes of a given partition, from wherever it comes, so that it is within its limits and the cut is
@@ -146,7 +146,7 @@ kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWei
                                          " no part below " + std::to_string(start.parts),
                                      n);
   }
-  return detail::kway_from(g, start.parts, std::move(of), options, loops);
+  return detail::partition_or_refine(g, start.parts, std::move(of), options, loops);
 }
 
 }  // namespace cleave

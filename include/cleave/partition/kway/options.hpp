@@ -52,10 +52,10 @@ struct kway_options {
 namespace cleave::detail {
 
 /// What is wrong with options for a graph.
-enum class broken_kway_option : std::uint8_t { parts, imbalance, share, fixed_length, fixed_part };
+enum class invalid_kway_option : std::uint8_t { parts, imbalance, share, fixed_length, fixed_part };
 
 struct kway_option_fault {
-  broken_kway_option what;
+  invalid_kway_option what;
   std::size_t where = 0;  ///< a part, or the node that is bound
 
   bool operator==(kway_option_fault const&) const = default;
@@ -66,24 +66,25 @@ using kway_option_error = witness_error<kway_option_fault>;
 inline std::optional<kway_option_fault> find_option_fault(kway_options const& o, std::size_t nodes,
                                                           std::uint32_t parts) {
   if (parts == 0 || parts > nodes + 65'536)  // tables of that size would be made for nothing
-    return kway_option_fault{broken_kway_option::parts};
-  if (!o.imbalance.covers(parts)) return kway_option_fault{broken_kway_option::imbalance, o.imbalance.size()};
+    return kway_option_fault{invalid_kway_option::parts};
+  if (!o.imbalance.covers(parts))
+    return kway_option_fault{invalid_kway_option::imbalance, o.imbalance.size()};
   for (std::size_t i = 0; i < o.imbalance.size(); ++i)
     if (!(o.imbalance[i] >= 0) || !is_finite(o.imbalance[i]))
-      return kway_option_fault{broken_kway_option::imbalance, i};
-  if (!o.share.covers(parts)) return kway_option_fault{broken_kway_option::share, o.share.size()};
+      return kway_option_fault{invalid_kway_option::imbalance, i};
+  if (!o.share.covers(parts)) return kway_option_fault{invalid_kway_option::share, o.share.size()};
   double shares = 0;
   for (std::size_t i = 0; i < o.share.size(); ++i) {
-    if (!(o.share[i] >= 0) || !is_finite(o.share[i])) return kway_option_fault{broken_kway_option::share, i};
+    if (!(o.share[i] >= 0) || !is_finite(o.share[i])) return kway_option_fault{invalid_kway_option::share, i};
     shares += o.share[i];
   }
   if (!o.share.empty() && !(shares > 0 && is_finite(shares)))
-    return kway_option_fault{broken_kway_option::share, 0};
+    return kway_option_fault{invalid_kway_option::share, 0};
   if (!o.fixed.empty() && o.fixed.size() != nodes)
-    return kway_option_fault{broken_kway_option::fixed_length, o.fixed.size()};
+    return kway_option_fault{invalid_kway_option::fixed_length, o.fixed.size()};
   for (std::size_t n = 0; n < o.fixed.size(); ++n)
     if (o.fixed[n] != no_part && index(o.fixed[n]) >= parts)
-      return kway_option_fault{broken_kway_option::fixed_part, n};
+      return kway_option_fault{invalid_kway_option::fixed_part, n};
   return std::nullopt;
 }
 
@@ -95,19 +96,19 @@ inline void check_options(kway_options const& o, std::size_t nodes, std::uint32_
   auto const where = count(fault->where);
   auto const sentence = [&]() -> std::string {
     switch (fault->what) {
-      case broken_kway_option::parts:
+      case invalid_kway_option::parts:
         return count(parts) + " parts are asked for, and the graph has " + count(nodes) +
                " nodes: ask for one at least, and for fewer than 65,537 more than there are nodes";
-      case broken_kway_option::imbalance:
+      case invalid_kway_option::imbalance:
         return o.imbalance.covers(parts)
                    ? "imbalance " + where + " is not a finite number from 0 up"
                    : "there are " + where + " imbalances for " + count(parts) + " parts";
-      case broken_kway_option::share:
+      case invalid_kway_option::share:
         return o.share.covers(parts) ? "share " + where + " is not a finite number from 0 up, or all are 0"
                                      : "there are " + where + " shares for " + count(parts) + " parts";
-      case broken_kway_option::fixed_length:
+      case invalid_kway_option::fixed_length:
         return "parts are fixed for " + where + " nodes of " + count(nodes) + ": give one for each, or none";
-      case broken_kway_option::fixed_part:
+      case invalid_kway_option::fixed_part:
         return "node #" + where + " is fixed to part " + count(index(o.fixed[fault->where])) + " of " +
                count(parts);
     }

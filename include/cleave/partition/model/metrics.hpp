@@ -8,7 +8,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 
@@ -34,7 +34,7 @@ namespace cleave::detail {
 /// Calls `f(v, from, readers)` for each value that is read outside the part of its producer; `readers` are
 /// those other parts, each once, by first use. O(V + E).
 template <std::unsigned_integral Index, class F>
-void each_crossing(basic_dense<Index> const& g, partition const& p, F f) {
+void each_crossing(basic_snapshot_arrays<Index> const& g, partition const& p, F f) {
   expects(p.of.size() == g.nodes(), "a partition of this graph");
   std::vector<std::size_t> seen(p.parts, g.values());
   std::vector<part_id> readers;
@@ -59,7 +59,7 @@ namespace cleave {
 
 /// The weights of each part's nodes.
 template <std::unsigned_integral Index>
-std::vector<double> part_weights(basic_dense<Index> const& g, partition const& p) {
+std::vector<double> part_weights(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::vector<double> weight(p.parts);
   for (std::size_t n = 0; n < g.weight.size(); ++n)
     if (p.of[n] != no_part && !detail::is_replicable(g, n)) weight[index(p.of[n])] += g.weight[n];
@@ -72,7 +72,7 @@ namespace cleave::detail {
 
 /// The bytes that enter or leave each part. \throws error if a sum overflows.
 template <std::unsigned_integral Index>
-std::vector<std::size_t> part_transfers(basic_dense<Index> const& g, partition const& p) {
+std::vector<std::size_t> part_transfers(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::vector<std::size_t> bytes(p.parts);
   if (g.bytes.empty()) return bytes;
   each_crossing(g, p, [&](Index v, part_id from, std::span<part_id const> readers) {
@@ -88,7 +88,7 @@ namespace cleave {
 
 /// What each part pays.
 template <std::unsigned_integral Index>
-std::vector<double> part_loads(basic_dense<Index> const& g, partition const& p,
+std::vector<double> part_loads(basic_snapshot_arrays<Index> const& g, partition const& p,
                                load_model const& model = {}) {
   expects(model.speed.covers(p.parts), "one speed, or one for each part");
   expects(model.link.covers(p.parts), "one link, or one for each part");
@@ -102,7 +102,7 @@ std::vector<double> part_loads(basic_dense<Index> const& g, partition const& p,
 
 /// What the part that pays most pays: the time between two microbatches of a full pipeline.
 template <std::unsigned_integral Index>
-double bottleneck(basic_dense<Index> const& g, partition const& p, load_model const& model = {}) {
+double bottleneck(basic_snapshot_arrays<Index> const& g, partition const& p, load_model const& model = {}) {
   double most = 0;
   for (double const load : part_loads(g, p, model)) most = (std::max)(most, load);
   return most;
@@ -110,7 +110,7 @@ double bottleneck(basic_dense<Index> const& g, partition const& p, load_model co
 
 /// The heaviest part's weight above the mean, as a share of the mean: 0 where all weigh the same, or nothing.
 template <std::unsigned_integral Index>
-double imbalance(basic_dense<Index> const& g, partition const& p) {
+double imbalance(basic_snapshot_arrays<Index> const& g, partition const& p) {
   double most = 0, sum = 0;
   for (double const w : part_weights(g, p)) most = (std::max)(most, w), sum += w;
   return sum > 0 ? most * p.parts / sum - 1 : 0;
@@ -122,7 +122,7 @@ namespace cleave::detail {
 
 /// The bytes received by all parts: a value counts once for each part that reads it elsewhere.
 template <std::unsigned_integral Index>
-std::size_t cut_bytes(basic_dense<Index> const& g, partition const& p) {
+std::size_t cut_bytes(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::size_t sum = 0;
   if (!g.bytes.empty())
     each_crossing(g, p, [&](Index v, part_id, std::span<part_id const> readers) {
@@ -133,7 +133,7 @@ std::size_t cut_bytes(basic_dense<Index> const& g, partition const& p) {
 
 /// The values that are read outside the part that makes them.
 template <std::unsigned_integral Index>
-std::size_t cut_values(basic_dense<Index> const& g, partition const& p) {
+std::size_t cut_values(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::size_t count = 0;
   each_crossing(g, p, [&](Index, part_id, std::span<part_id const>) { ++count; });
   return count;
@@ -141,7 +141,7 @@ std::size_t cut_values(basic_dense<Index> const& g, partition const& p) {
 
 /// Those of them whose bytes nobody knows: what they cost is in no other number here.
 template <std::unsigned_integral Index>
-std::size_t unsized_cut_values(basic_dense<Index> const& g, partition const& p) {
+std::size_t unsized_cut_values(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::size_t count = 0;
   each_crossing(
       g, p, [&](Index v, part_id, std::span<part_id const>) { count += g.bytes.empty() || g.bytes[v] == 0; });

@@ -11,7 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/language.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 namespace cleave {
 
@@ -65,7 +65,7 @@ namespace cleave::detail {
 /// operands for whose producer (`none` for those from outside the graph) `crosses` holds, and what it must
 /// follow. Repeats included; replicable nodes are needed by nobody.
 template <std::unsigned_integral Index, class Crosses, class F>
-void each_needed_node(basic_dense<Index> const& g, std::size_t n, Crosses crosses, F f) {
+void each_predecessor(basic_snapshot_arrays<Index> const& g, std::size_t n, Crosses crosses, F f) {
   auto const need = [&](Index m) {
     if (m != none<Index> && !is_replicable(g, m)) f(m);
   };
@@ -82,10 +82,10 @@ void each_needed_node(basic_dense<Index> const& g, std::size_t n, Crosses crosse
 /// Calls `f(m, n)` for each node `m` that node `n` needs wherever the parts may lie; neither is replicable.
 /// O(V + E).
 template <std::unsigned_integral Index, class F>
-void each_need(basic_dense<Index> const& g, F f) {
+void each_dependency(basic_snapshot_arrays<Index> const& g, F f) {
   auto const may_cross = [](Index) { return true; };
   for (Index n = 0; n < g.nodes(); ++n)
-    if (!is_replicable(g, n)) each_needed_node(g, n, may_cross, [&](Index m) { f(m, n); });
+    if (!is_replicable(g, n)) each_predecessor(g, n, may_cross, [&](Index m) { f(m, n); });
 }
 
 }  // namespace cleave::detail

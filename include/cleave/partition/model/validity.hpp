@@ -15,17 +15,17 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 namespace cleave::detail {
 
-/// `each_needed_node` under a partition: companions come along only with operands from outside `n`'s part.
+/// `each_predecessor` under a partition: companions come along only with operands from outside `n`'s part.
 template <std::unsigned_integral Index, class F>
-void each_needed_node(basic_dense<Index> const& s, partition const& p, std::size_t n, F f) {
+void each_predecessor(basic_snapshot_arrays<Index> const& s, partition const& p, std::size_t n, F f) {
   auto const crosses = [&](Index m) { return m == none<Index> || p.of[m] != p.of[n]; };
-  each_needed_node(s, n, crosses, f);
+  each_predecessor(s, n, crosses, f);
 }
 
 /// Which parts need values or effects of which.
@@ -37,7 +37,7 @@ struct part_graph {
 /// O(V + E + parts log parts). Replicable nodes and nodes without a part need nothing and are needed by
 /// nobody.
 template <std::unsigned_integral Index>
-part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
+part_graph part_graph_of(basic_snapshot_arrays<Index> const& s, partition const& p) {
   part_graph parts;
   parts.first_node.assign(p.parts, s.nodes());
   std::vector<std::uint32_t> needed, needing;                     // pairs of parts, by where they are met
@@ -48,7 +48,7 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
     auto const to = index(p.of[n]);
     parts.first_node[to] = (std::min)(parts.first_node[to], n);
     if (is_replicable(s, n)) continue;
-    each_needed_node(s, p, n, [&](std::size_t m) {
+    each_predecessor(s, p, n, [&](std::size_t m) {
       auto const from = index(p.of[m]);
       if (p.of[m] == p.of[n] || p.of[m] == no_part || std::exchange(last[to], from) == from) return;
       if (met.insert(std::uint64_t{from} << 32 | to) != needed.size()) return;
@@ -72,7 +72,7 @@ using overflow_error = tagged_error<struct overflow_tag, std::size_t>;
 
 /// Adds bytes. \throws overflow_error that names `n` if they exceed what std::size_t holds.
 template <std::unsigned_integral Index>
-void add_bytes(std::size_t& sum, std::size_t bytes, basic_dense<Index> const& g, std::size_t n) {
+void add_bytes(std::size_t& sum, std::size_t bytes, basic_snapshot_arrays<Index> const& g, std::size_t n) {
   if (bytes > static_cast<std::size_t>(-1) - sum)
     throw overflow_error("the bytes summed up to node " + g.label(n) + " exceed " +
                              std::to_string(static_cast<std::size_t>(-1)),
@@ -85,7 +85,7 @@ void add_bytes(std::size_t& sum, std::size_t bytes, basic_dense<Index> const& g,
 /// replicable node that does; a node may be listed twice. O(V + E) and the replicable nodes that each value
 /// reaches.
 template <std::unsigned_integral Index, class F>
-void each_held(basic_dense<Index> const& g, F f) {
+void each_held(basic_snapshot_arrays<Index> const& g, F f) {
   std::vector<std::size_t> met(g.nodes(), g.values());
   std::vector<Index> copies, holders;
   for (std::size_t v = 0; v < g.values() && !g.bytes.empty(); ++v) {
@@ -113,7 +113,7 @@ namespace cleave {
 /// The bytes that each part must hold: of state and constants, each once a part, and `node_memory[n]` for
 /// each of its nodes where that is given. \throws overflow_error.
 template <std::unsigned_integral Index>
-std::vector<std::size_t> part_memory(basic_dense<Index> const& g, partition const& p,
+std::vector<std::size_t> part_memory(basic_snapshot_arrays<Index> const& g, partition const& p,
                                      std::span<std::size_t const> node_memory = {}) {
   expects(p.of.size() == g.nodes(), "a partition of this graph");
   expects(node_memory.empty() || node_memory.size() == g.nodes(),
@@ -163,7 +163,7 @@ namespace cleave::detail {
 /// The first node that belongs to no part, or to one that the partition does not have; replicable nodes need
 /// none where there is a part at all. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::size_t> find_unassigned_node(basic_dense<Index> const& s, partition const& p) {
+std::optional<std::size_t> find_unassigned_node(basic_snapshot_arrays<Index> const& s, partition const& p) {
   for (std::size_t n = 0; n < s.nodes(); ++n)
     if (bool const free = is_replicable(s, n) && p.parts > 0;
         n >= p.of.size() || (!(free && p.of[n] == no_part) && index(p.of[n]) >= p.parts))
@@ -183,14 +183,14 @@ inline std::optional<part_id> find_empty_part(partition const& p) {
 
 /// The first edge into an earlier part: for whoever runs parts in ascending order. O(V + E).
 template <std::unsigned_integral Index>
-std::optional<dependency> find_backward_edge(basic_dense<Index> const& s, partition const& p) {
+std::optional<dependency> find_backward_edge(basic_snapshot_arrays<Index> const& s, partition const& p) {
   std::optional<dependency> found;
   for (std::size_t n = 0; n < s.nodes() && !found; ++n) {
     if (is_replicable(s, n)) continue;
     auto const look = [&](std::size_t m) {
       if (!found && p.of[m] > p.of[n]) found = dependency{m, n};
     };
-    each_needed_node(s, p, n, look);
+    each_predecessor(s, p, n, look);
   }
   return found;
 }
@@ -198,7 +198,7 @@ std::optional<dependency> find_backward_edge(basic_dense<Index> const& s, partit
 /// The first reader of a value that cannot cross a boundary, in another part than the value's producer. O(V +
 /// E).
 template <std::unsigned_integral Index>
-std::optional<dependency> find_sent_value(basic_dense<Index> const& s, partition const& p) {
+std::optional<dependency> find_sent_value(basic_snapshot_arrays<Index> const& s, partition const& p) {
   for (std::size_t n = 0; n < s.nodes() && !s.portable.empty(); ++n)
     for (Index const v : s.operands[n])
       if (Index const m = s.producer[v];
@@ -209,7 +209,7 @@ std::optional<dependency> find_sent_value(basic_dense<Index> const& s, partition
 
 /// Two nodes that must share a part and do not. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_dense<Index> const& s,
+std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_snapshot_arrays<Index> const& s,
                                                                     partition const& p) {
   for (std::size_t n = 0; n < s.nodes(); ++n)
     if (!s.group.empty() && !is_replicable(s, n) && p.of[n] != p.of[s.group[n]])
@@ -221,20 +221,20 @@ std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_dense<
 /// The shortest cycle is found where that takes less than some million steps, else a short one. O(V + E)
 /// where there is none.
 template <std::unsigned_integral Index>
-std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Index> const& s,
+std::optional<std::vector<dependency>> find_cycle_between_parts(basic_snapshot_arrays<Index> const& s,
                                                                 partition const& p) {
   auto const parts = part_graph_of(s, p);
   auto const dependents = [&](std::uint32_t part) { return parts.dependents[part]; };
   auto const order = order_of_arcs(p.parts, dependents);
   if (order.size() == p.parts) return std::nullopt;
 
-  auto const stuck = left_out(p.parts, order);
+  auto const stuck = unordered_nodes(p.parts, order);
   auto const is_stuck = [&](std::uint32_t part) { return stuck[part] != 0; };
   std::vector<std::uint32_t> need(p.parts);  // of a part that is stuck: one of the stuck parts it needs
   for (std::uint32_t from = 0; from < p.parts; ++from)
     for (auto const to : parts.dependents[from])
       if (stuck[from]) need[to] = from;
-  auto const on_cycle = first_met_again(p.parts, first_left_out<std::uint32_t>(stuck),
+  auto const on_cycle = first_met_again(p.parts, first_unordered<std::uint32_t>(stuck),
                                         [&](std::uint32_t part) { return need[part]; });
 
   cycle_search search(p.parts, dependents);
@@ -258,7 +258,7 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
     auto const look = [&](std::size_t m) {
       if (edges[before].consumer == s.nodes() && index(p.of[m]) == shortest[before]) edges[before] = {m, n};
     };
-    each_needed_node(s, p, n, look);
+    each_predecessor(s, p, n, look);
   }
   return edges;
 }
@@ -278,7 +278,7 @@ struct overfull_part {
 /// The first part that holds more than its limit, as `part_memory` counts. A limit for each part, or one for
 /// all.
 template <std::unsigned_integral Index>
-std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, partition const& p,
+std::optional<overfull_part> find_overfull_part(basic_snapshot_arrays<Index> const& s, partition const& p,
                                                 per_part<std::size_t> const& limit,
                                                 std::span<std::size_t const> node_memory = {}) {
   if (limit.empty()) return std::nullopt;
@@ -295,13 +295,13 @@ namespace cleave::detail {
 
 /// What messages call a node that has a part: its label and the part.
 template <std::unsigned_integral Index>
-std::string part_label(basic_dense<Index> const& s, partition const& p, std::size_t n) {
+std::string part_label(basic_snapshot_arrays<Index> const& s, partition const& p, std::size_t n) {
   return s.label(n) + " in part " + std::to_string(index(p.of[n]));
 }
 
 /// \throws partition_error unless each node has a part and groups are whole. O(V + E).
 template <std::unsigned_integral Index>
-void check_assignment(basic_dense<Index> const& s, partition const& p) {
+void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p) {
   auto const part_of = [&](std::size_t n) { return part_label(s, p, n); };
   if (p.of.size() != s.nodes())
     throw partition_error("the partition is of " + std::to_string(p.of.size()) + " nodes, the graph has " +
@@ -334,7 +334,7 @@ namespace cleave {
 /// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
 /// cycle; of a long cycle the message names the two ends. O(V + E).
 template <std::unsigned_integral Index>
-void check_partition(basic_dense<Index> const& s, partition const& p) {
+void check_partition(basic_snapshot_arrays<Index> const& s, partition const& p) {
   detail::check_assignment(s, p);
   if (auto const cycle = detail::find_cycle_between_parts(s, p)) {
     std::string text = "parts need each other in a cycle: ";

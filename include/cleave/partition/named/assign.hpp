@@ -15,12 +15,12 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/label.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
@@ -98,7 +98,7 @@ detail::refused assign(Graph const&, Labels const&) {
 /// The same by position, on a snapshot.
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
-auto assign(basic_dense<Index> const& g, F f) {
+auto assign(basic_snapshot_arrays<Index> const& g, F f) {
   return detail::assign_each(std::views::iota(std::size_t{}, g.nodes()), f);
 }
 

@@ -16,10 +16,10 @@
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/label.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 /// A program cut between its nodes: at markers, at modules, where a policy says so, or all of these together.
@@ -80,7 +80,7 @@ struct cut_partition : partition {
 /// Where a policy says so: `cuts_before(n)` is asked once for each position, in order. O(V).
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
-cut_list cuts_by_policy(basic_dense<Index> const& s, F cuts_before) {
+cut_list cuts_by_policy(basic_snapshot_arrays<Index> const& s, F cuts_before) {
   cut_list list;
   for (std::size_t n = 0; n < s.nodes(); ++n)
     if (cuts_before(n)) list.points.push_back({cut_kind::policy, n, n});
@@ -95,7 +95,7 @@ namespace cleave::detail {
 template <std::unsigned_integral Index>
 class program_cutter {
  public:
-  program_cutter(basic_dense<Index> const& s, cut_list list) : s_(s), list_(std::move(list)) {
+  program_cutter(basic_snapshot_arrays<Index> const& s, cut_list list) : s_(s), list_(std::move(list)) {
     std::vector<std::pair<std::size_t, std::size_t>> order;  // of cuts at one place the first listed
     for (auto const& c : list_.points) order.emplace_back(c.before, order.size());
     std::sort(order.begin(), order.end());
@@ -147,7 +147,7 @@ class program_cutter {
     p_.markers = std::move(list_.markers);
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   cut_list list_;
   cut_partition p_;
   std::size_t passed_ = 0;    // cuts before the node at hand
@@ -162,7 +162,7 @@ namespace cleave {
 /// Cuts `s` at all places of `list`. A part holds nodes that are neither markers nor replicable, or is none.
 /// O(V + cuts log cuts).
 template <std::unsigned_integral Index>
-cut_partition cut_at(basic_dense<Index> const& s, cut_list list) {
+cut_partition cut_at(basic_snapshot_arrays<Index> const& s, cut_list list) {
   for (auto const& c : list.points) expects(c.before <= s.nodes(), "cuts of this program");
   return detail::program_cutter<Index>(s, std::move(list)).cut();
 }
@@ -238,7 +238,7 @@ inline std::string marker_text(marker_fault::kind what, std::string const& label
 /// The first node that is a marker, as `is_marker(n)` says of positions, and cannot be one. O(V).
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
-std::optional<marker_fault> find_marker_fault(basic_dense<Index> const& s, F is_marker) {
+std::optional<marker_fault> find_marker_fault(basic_snapshot_arrays<Index> const& s, F is_marker) {
   std::vector<char> given(s.values());
   for (Index const v : s.outputs) given[v] = 1;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
@@ -276,7 +276,7 @@ namespace cleave {
 /// \throws marker_error
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
-cut_list cuts_at_markers(basic_dense<Index> const& s, F is_marker) {
+cut_list cuts_at_markers(basic_snapshot_arrays<Index> const& s, F is_marker) {
   std::vector<char> marks(s.nodes());
   for (std::size_t n = 0; n < s.nodes(); ++n) marks[n] = is_marker(n);
   if (auto const f = detail::find_marker_fault(s, [&](std::size_t n) { return marks[n] != 0; }))
@@ -301,7 +301,7 @@ cut_list cuts_at_markers(Graph const& g, snapshot<Graph, Index> const& s, F is_m
       for (auto n : g.nodes())
         if (at-- == 0) throw detail::marker_error(detail::marker_text(f->what, label(g, n, f->node)), *f);
     }
-  basic_dense<Index> const& flat = s;
+  basic_snapshot_arrays<Index> const& flat = s;
   return cuts_at_markers(flat, [&](std::size_t n) { return is_marker(s.node[static_cast<Index>(n)]); });
 }
 
@@ -403,8 +403,8 @@ namespace cleave {
 /// idle cut. O(V depth + cuts).
 /// \throws unknown_module_error where there is no such module, with the nearest paths; nothing is cut then.
 template <std::unsigned_integral Index, class F>
-cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> const& cuts, F calls_of,
-                         std::vector<std::string> modules = {}) {
+cut_list cuts_at_modules(basic_snapshot_arrays<Index> const& s, std::vector<module_cut> const& cuts,
+                         F calls_of, std::vector<std::string> modules = {}) {
   detail::call_spans const calls(s.nodes(), calls_of);
   auto const spans = calls.list();
   if (modules.empty())
@@ -440,7 +440,7 @@ cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> co
 template <hierarchical_graph Graph, std::unsigned_integral Index>
 cut_list cuts_at_modules(Graph const& g, snapshot<Graph, Index> const& s,
                          std::vector<module_cut> const& cuts) {
-  basic_dense<Index> const& flat = s;
+  basic_snapshot_arrays<Index> const& flat = s;
   return cuts_at_modules(flat, cuts, [&](std::size_t n) {
     std::string_view const path = g.path(s.node[static_cast<Index>(n)]);
     std::vector<std::string> calls;

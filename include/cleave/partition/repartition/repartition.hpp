@@ -65,7 +65,7 @@ inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t con
 }
 
 /// Where nodes are, and what moves with them.
-struct home_table {
+struct previous_assignment {
   std::vector<part_id> of;           ///< of a node; `no_part` for one that is new
   std::vector<std::uint64_t> bytes;  ///< of a node
   double cost_per_byte;              ///< in the unit of edge weights
@@ -78,7 +78,7 @@ struct home_table {
 /// leaving: its cut is that of the graph and the cost of what moved, if the added nodes are fixed to their
 /// parts. Catalyurek et al., IPDPS 2007 (repartitioning with fixed vertices).
 template <weight_number NodeWeight>
-struct graph_with_homes {
+struct migration_graph {
   adjacency<std::uint32_t, NodeWeight, std::int64_t> graph;
   std::vector<part_id> fixed;
 };
@@ -86,29 +86,31 @@ struct graph_with_homes {
 /// What edge weights and costs are multiplied by to become integers: 1 where they all are, 1024 for costs
 /// that are not, and for floating edge weights as much as keeps their sum below 2^40.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
-double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, home_table const& home) {
+double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                     previous_assignment const& previous) {
   if constexpr (std::floating_point<EdgeWeight>) {
     double total = 0;
-    for (std::size_t arc = 0; arc < g.arcs(); ++arc) total += static_cast<double>(g.weight_of_arc(arc));
-    for (std::size_t n = 0; n < g.nodes(); ++n) total += home.cost(n);
+    for (std::size_t arc = 0; arc < g.directed_edges(); ++arc)
+      total += static_cast<double>(g.weight_of_edge(arc));
+    for (std::size_t n = 0; n < g.nodes(); ++n) total += previous.cost(n);
     return total > 0 ? power_of_two((std::min)(39 - binary_exponent(total), 1022)) : 1;
   } else {
     auto const whole = [](double cost) {
       return cost < 0x1p53 && cost == static_cast<double>(static_cast<std::int64_t>(cost));
     };
     bool all = true;
-    for (std::size_t n = 0; n < g.nodes(); ++n) all &= whole(home.cost(n));
+    for (std::size_t n = 0; n < g.nodes(); ++n) all &= whole(previous.cost(n));
     return all ? 1 : 1024;
   }
 }
 
 /// Adds the nodes of `k` parts to `g`; `fixed` are its own. O(n + m + k).
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
-graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
-                                       std::uint32_t k, home_table const& home,
-                                       std::span<part_id const> fixed) {
-  graph_with_homes<NodeWeight> made;
-  auto const scale = integer_scale(g, home);
+migration_graph<NodeWeight> add_migration_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                                std::uint32_t k, previous_assignment const& previous,
+                                                std::span<part_id const> fixed) {
+  migration_graph<NodeWeight> made;
+  auto const scale = integer_scale(g, previous);
   auto const scaled = [&](double cost) { return rounded((std::min)(cost * scale, 0x1p61)); };
   auto const n = g.nodes();
   auto const anchor = [&](part_id part) { return static_cast<std::uint32_t>(n + index(part)); };
@@ -116,20 +118,20 @@ graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWei
   auto& a = made.graph;
   auto const close = [&] { a.offsets.push_back(narrow<std::uint32_t>(a.targets.size())); };
   auto const tie_of = [&](std::size_t node) -> std::int64_t {
-    auto const part = home.of[node];
-    return part == no_part || index(part) >= k ? 0 : scaled(home.cost(node));
+    auto const part = previous.of[node];
+    return part == no_part || index(part) >= k ? 0 : scaled(previous.cost(node));
   };
   for (std::size_t node = 0; node < n; ++node) {
     a.node_weight.push_back(g.weight(node));
     auto const last = static_cast<std::size_t>(g.offsets[node + 1]);
     for (auto arc = static_cast<std::size_t>(g.offsets[node]); arc < last; ++arc) {
       a.targets.push_back(static_cast<std::uint32_t>(g.targets[arc]));
-      a.edge_weight.push_back(scaled(static_cast<double>(g.weight_of_arc(arc))));
+      a.edge_weight.push_back(scaled(static_cast<double>(g.weight_of_edge(arc))));
     }
     if (auto const tie = tie_of(node); tie > 0) {
-      a.targets.push_back(anchor(home.of[node]));
+      a.targets.push_back(anchor(previous.of[node]));
       a.edge_weight.push_back(tie);
-      ++residents[index(home.of[node])];
+      ++residents[index(previous.of[node])];
     }
     close();
   }
@@ -142,7 +144,7 @@ graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWei
   std::vector<std::size_t> next(a.offsets.begin() + static_cast<std::ptrdiff_t>(n), a.offsets.end());
   for (std::size_t node = 0; node < n; ++node)
     if (auto const tie = tie_of(node); tie > 0) {
-      auto& at = next[index(home.of[node])];
+      auto& at = next[index(previous.of[node])];
       a.targets[at] = static_cast<std::uint32_t>(node);
       a.edge_weight[at++] = tie;
     }
@@ -155,16 +157,16 @@ graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWei
 /// The same parts under other numbers, so that the fewest bytes move. Only parts for which `alike(a, b)` says
 /// so change numbers. O(n + k^3); above 1,024 parts numbers stay.
 template <class Alike>
-partition renumbered_to_stay(partition p, home_table const& home, Alike alike) {
+partition renumbered_to_minimize_migration(partition p, previous_assignment const& previous, Alike alike) {
   auto const k = p.parts;
   if (k > 1024) return p;
   std::vector<double> staying(std::size_t{k} * k, 0);
   double total = 0;
   for (std::size_t n = 0; n < p.of.size(); ++n) {
-    auto const old = home.of[n];
+    auto const old = previous.of[n];
     if (old == no_part || index(old) >= k) continue;
-    staying[std::size_t{index(p.of[n])} * k + index(old)] += static_cast<double>(home.bytes[n]);
-    total += static_cast<double>(home.bytes[n]);
+    staying[std::size_t{index(p.of[n])} * k + index(old)] += static_cast<double>(previous.bytes[n]);
+    total += static_cast<double>(previous.bytes[n]);
   }
   auto const scale = total >= 0x1p40 ? 0x1p40 / total : 1;  // bytes are exact below a terabyte
   std::int64_t const forbidden = -(std::int64_t{1} << 50);
@@ -273,10 +275,10 @@ namespace cleave {
 
 /// How a repartition came about.
 enum class repartition_way : std::uint8_t {
-  kept,        ///< as it was
-  refined,     ///< nodes moved away from where they were
-  remapped,    ///< made anew, parts given the numbers for which least moves, then refined
-  with_homes,  ///< made anew, where each node is drawn to where it was
+  kept,                  ///< as it was
+  refined,               ///< nodes moved away from where they were
+  remapped,              ///< made anew, parts given the numbers for which least moves, then refined
+  with_migration_edges,  ///< made anew, where each node is drawn to where it was
 };
 
 /// New parts, what they reach and what they cost to get to.
@@ -300,10 +302,10 @@ class repartitioner {
 
   repartitioner(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& old,
                 std::uint32_t k, repartition_options const& o)
-      : g_(g), k_(k), options_(o.kway), home_{old.of, o.bytes, o.cost_per_byte} {
-    for (auto& part : home_.of)
+      : g_(g), k_(k), options_(o.kway), previous_{old.of, o.bytes, o.cost_per_byte} {
+    for (auto& part : previous_.of)
       if (index(part) >= old.parts) part = no_part;
-    if (home_.bytes.empty()) home_.bytes.assign(g.nodes(), 1);
+    if (previous_.bytes.empty()) previous_.bytes.assign(g.nodes(), 1);
     for (std::size_t n = 0; n < o.stays.size(); ++n)
       if (o.stays[n]) {
         options_.fixed.resize(g.nodes(), no_part);
@@ -319,24 +321,26 @@ class repartitioner {
 
   result best() {
     keep();
-    auto const homes = add_homes(g_, k_, home_, options_.fixed);
+    auto const migration = add_migration_edges(g_, k_, previous_, options_.fixed);
     auto tied = options_;
-    tied.fixed = homes.fixed;
+    tied.fixed = migration.fixed;
     auto const refined = [&](partition const& from) {
       partition start = from;
       start.parts = k_;
       for (std::uint32_t part = 0; part < k_; ++part) start.of.push_back(part_id{part});
-      return without_homes(refine_kway(homes.graph.view(), start, tied));
+      return without_part_nodes(refine_kway(migration.graph.view(), start, tied));
     };
-    partition start{home_.of, k_};
-    settle_homeless(start);
+    partition start{previous_.of, k_};
+    assign_unplaced(start);
     consider(refined(start), repartition_way::refined);
 
     auto const fresh = partition_kway(g_, k_, options_);
-    auto const remapped = renumbered_to_stay(fresh, home_, [&](auto a, auto b) { return alike(a, b); });
+    auto const remapped =
+        renumbered_to_minimize_migration(fresh, previous_, [&](auto a, auto b) { return alike(a, b); });
     consider(remapped, repartition_way::remapped);
     consider(refined(remapped), repartition_way::remapped);
-    consider(without_homes(partition_kway(homes.graph.view(), k_, tied)), repartition_way::with_homes);
+    consider(without_part_nodes(partition_kway(migration.graph.view(), k_, tied)),
+             repartition_way::with_migration_edges);
     consider(refined(*best_), repartition_way{best_->way});
     return std::move(*best_);
   }
@@ -354,33 +358,33 @@ class repartitioner {
 
   void keep() {
     for (std::size_t n = 0; n < g_.nodes(); ++n) {
-      if (index(home_.of[n]) >= k_) return;
-      if (auto const part = fixed_part(n); part != no_part && part != home_.of[n]) return;
+      if (index(previous_.of[n]) >= k_) return;
+      if (auto const part = fixed_part(n); part != no_part && part != previous_.of[n]) return;
     }
-    consider(partition{home_.of, k_}, repartition_way::kept);
+    consider(partition{previous_.of, k_}, repartition_way::kept);
   }
 
-  partition without_homes(partition p) const {
+  partition without_part_nodes(partition p) const {
     p.of.resize(g_.nodes());
     return p;
   }
 
   /// A part for nodes that have none: the fixed one, or the lightest, the heaviest node first.
-  void settle_homeless(partition& p) const {
+  void assign_unplaced(partition& p) const {
     std::vector<std::int64_t> weight(k_, 0);
-    std::vector<std::pair<std::int64_t, std::size_t>> homeless;
+    std::vector<std::pair<std::int64_t, std::size_t>> unplaced;
     for (std::size_t n = 0; n < p.of.size(); ++n) {
       if (auto const part = fixed_part(n); part != no_part) p.of[n] = part;
       if (index(p.of[n]) < k_)
         weight[index(p.of[n])] += weight_[n];
       else
-        homeless.emplace_back(-weight_[n], n);
+        unplaced.emplace_back(-weight_[n], n);
     }
-    std::sort(homeless.begin(), homeless.end());
+    std::sort(unplaced.begin(), unplaced.end());
     std::vector<std::pair<std::int64_t, std::uint32_t>> room;
     for (std::uint32_t part = 0; part < k_; ++part) room.emplace_back(limit_[part] - weight[part], ~part);
     std::make_heap(room.begin(), room.end());
-    for (auto const& [minus, n] : homeless) {
+    for (auto const& [minus, n] : unplaced) {
       std::pop_heap(room.begin(), room.end());
       p.of[n] = part_id{~room.back().second};
       room.back().first += minus;
@@ -415,11 +419,11 @@ class repartitioner {
         weighed_parts(g_, partition{p.of, k_}, options_);
     r.way = way;
     for (std::size_t n = 0; n < p.of.size(); ++n)
-      if (home_.has_moved(n, p.of[n])) {
-        r.moved_bytes += home_.bytes[n];
+      if (previous_.has_moved(n, p.of[n])) {
+        r.moved_bytes += previous_.bytes[n];
         ++r.moved_nodes;
       }
-    r.objective = static_cast<double>(r.cut) + home_.cost_per_byte * static_cast<double>(r.moved_bytes);
+    r.objective = static_cast<double>(r.cut) + previous_.cost_per_byte * static_cast<double>(r.moved_bytes);
     auto const s = shortfall_of(p);
     r.within_limits = s.excess == 0;
     auto const moves = std::pair(r.moved_bytes, r.moved_nodes);
@@ -435,7 +439,7 @@ class repartitioner {
   adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g_;
   std::uint32_t k_;
   kway_options options_;
-  home_table home_;
+  previous_assignment previous_;
   std::vector<std::int64_t> limit_, weight_;
   std::vector<char> has_fixed_;  // of a part: whether a node is fixed to it
   std::optional<result> best_;

@@ -15,10 +15,10 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/real.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/acyclic/state.hpp"
 #include "cleave/partition/model/metrics.hpp"
@@ -36,11 +36,11 @@ struct stage_problem {
   acyclic_level<Index> level;
   acyclic_limits limits;  ///< parts may be empty and overfull on the way
   fixed_point scale;
-  std::vector<Index> order;         ///< units, each behind those it needs
-  std::vector<std::uint32_t> home;  ///< of a unit: where it was, none if it is new
-  csr<Index> members;               ///< of a unit: its nodes
-  std::vector<part_id> old;         ///< of a node
-  std::vector<std::size_t> bytes;   ///< of a node: that move with it
+  std::vector<Index> order;             ///< units, each behind those it needs
+  std::vector<std::uint32_t> previous;  ///< of a unit: where it was, none if it is new
+  csr<Index> members;                   ///< of a unit: its nodes
+  std::vector<part_id> old;             ///< of a node
+  std::vector<std::size_t> bytes;       ///< of a node: that move with it
   double cost_per_moved_byte = 1;
   bool none_empty = false;  ///< whether all parts must have units
 };
@@ -89,7 +89,7 @@ class stage_moves {
   /// Moves that make the score better, until there is none or no trial is left.
   void improve() {
     for (bool more = true; more && trials_ > 0;) {
-      more = go_home();
+      more = return_to_previous();
       while (relieve()) more = true;
     }
   }
@@ -170,15 +170,15 @@ class stage_moves {
   }
 
   /// Units that were in another part return there, alone or all that were in the same one.
-  bool go_home() {
+  bool return_to_previous() {
     bool better = false;
     std::vector<Index> out;
     for (Index const u : p_.order)
-      if (p_.home[u] < p_.limits.parts() && p_.home[u] != state_.of()[u]) out.push_back(u);
-    for (Index const u : out) better |= attempt(u, p_.home[u]);
-    for (std::size_t i = out.size(); i-- > 0;) better |= attempt(out[i], p_.home[out[i]]);
-    std::erase_if(out, [&](Index u) { return p_.home[u] == state_.of()[u]; });
-    auto const way = [&](Index u) { return std::pair(state_.of()[u], p_.home[u]); };
+      if (p_.previous[u] < p_.limits.parts() && p_.previous[u] != state_.of()[u]) out.push_back(u);
+    for (Index const u : out) better |= attempt(u, p_.previous[u]);
+    for (std::size_t i = out.size(); i-- > 0;) better |= attempt(out[i], p_.previous[out[i]]);
+    std::erase_if(out, [&](Index u) { return p_.previous[u] == state_.of()[u]; });
+    auto const way = [&](Index u) { return std::pair(state_.of()[u], p_.previous[u]); };
     std::vector<std::pair<std::pair<std::uint32_t, std::uint32_t>, std::size_t>> by_way;
     for (std::size_t i = 0; i < out.size(); ++i)
       by_way.emplace_back(way(out[i]), way(out[i]).first < way(out[i]).second ? out.size() - i : i);
@@ -245,8 +245,9 @@ namespace cleave::detail {
 
 /// The first thing in options that makes no sense, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::string> find_option_fault(stage_repartition_options const& o, basic_dense<Index> const& g,
-                                             partition const& old, std::uint32_t k) {
+std::optional<std::string> find_option_fault(stage_repartition_options const& o,
+                                             basic_snapshot_arrays<Index> const& g, partition const& old,
+                                             std::uint32_t k) {
   if (auto fault = find_option_fault(o.balance, g, k)) return fault;
   auto const count = [](std::size_t n) { return std::to_string(n); };
   auto const all = count(g.nodes()) + " nodes";
@@ -268,15 +269,15 @@ std::optional<std::string> find_option_fault(stage_repartition_options const& o,
 template <std::unsigned_integral Index>
 class stage_repartitioner {
  public:
-  stage_repartitioner(basic_dense<Index> const& g, partition const& old, std::uint32_t k,
+  stage_repartitioner(basic_snapshot_arrays<Index> const& g, partition const& old, std::uint32_t k,
                       stage_repartition_options const& o)
       : g_(g), old_(old), k_(k), o_(o), limits_(o.balance), moving_(o.moving) {
     if (moving_.empty()) moving_ = limits_.node_memory;
     if (moving_.empty()) moving_.assign(g.nodes(), 1);
     for (std::size_t n = 0; n < o.stays.size(); ++n)
       if (o.stays[n] && !is_replicable(g, n)) {
-        limits_.pinned.resize(g.nodes(), no_part);
-        limits_.pinned[n] = old.of[n];
+        limits_.fixed.resize(g.nodes(), no_part);
+        limits_.fixed[n] = old.of[n];
       }
     units_ = units_of(g, {.together = limits_.together, .backward = limits_.backward});
     state_problem();
@@ -314,8 +315,8 @@ class stage_repartitioner {
     p_.none_empty = limits_.empty == empty_parts::forbidden;
     p_.cost_per_moved_byte = o_.cost_per_moved_byte;
 
-    p_.level.needs = units_.needs;
-    p_.level.needed_by = units_.needed_by;
+    p_.level.predecessors = units_.predecessors;
+    p_.level.successors = units_.successors;
     p_.level.weight = costs.weight;
     p_.level.touching = costs.touching;
     p_.level.touched = costs.touched;
@@ -327,17 +328,17 @@ class stage_repartitioner {
     p_.bytes = moving_;
     std::vector<Index> rank(units_.size());
     std::iota(rank.begin(), rank.end(), Index{});
-    p_.order = ordered_units<Index>(units_.needs, units_.needed_by, unit_order::given, rank);
+    p_.order = ordered_units<Index>(units_.predecessors, units_.successors, unit_order::given, rank);
     for (Index u = 0; u < units_.size(); ++u) {
-      p_.home.push_back(index(old_.of[units_.members[u].front()]));
+      p_.previous.push_back(index(old_.of[units_.members[u].front()]));
       pin_.push_back(pin_of(u));
     }
     if (std::ranges::any_of(pin_, [](part_id p) { return p != no_part; }))
-      p_.level.window = reach_of_pins<Index>(units_.needs, p_.order, pin_, k_).window;
+      p_.level.window = reach_of_fixed<Index>(units_.predecessors, p_.order, pin_, k_).window;
   }
   part_id pin_of(std::size_t unit) const {
     for (Index const n : units_.members[unit])
-      if (!limits_.pinned.empty() && limits_.pinned[n] != no_part) return limits_.pinned[n];
+      if (!limits_.fixed.empty() && limits_.fixed[n] != no_part) return limits_.fixed[n];
     return no_part;
   }
 
@@ -350,7 +351,7 @@ class stage_repartitioner {
       for (Index const n : units_.members[u])
         if (index(p.of[n]) != of[u]) return std::nullopt;
       std::uint32_t least = 0;
-      for (Index const need : units_.needs[u]) least = (std::max)(least, of[need]);
+      for (Index const need : units_.predecessors[u]) least = (std::max)(least, of[need]);
       if (of[u] == index(no_part)) of[u] = pin_[u] != no_part ? index(pin_[u]) : least;
       if (of[u] < least || of[u] >= k_ || (pin_[u] != no_part && index(pin_[u]) != of[u]))
         return std::nullopt;
@@ -396,7 +397,7 @@ class stage_repartitioner {
     return r;
   }
 
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   partition const& old_;
   std::uint32_t k_;
   stage_repartition_options const& o_;
@@ -423,8 +424,8 @@ namespace cleave {
 /// what its unit touches and O(k).
 /// \throws error, infeasible_error as `balance` does.
 template <std::unsigned_integral Index>
-repartitioned_stages repartition_stages(basic_dense<Index> const& g, partition const& old, std::uint32_t k,
-                                        stage_repartition_options const& options = {}) {
+repartitioned_stages repartition_stages(basic_snapshot_arrays<Index> const& g, partition const& old,
+                                        std::uint32_t k, stage_repartition_options const& options = {}) {
   if (auto const fault = detail::find_option_fault(options, g, old, k)) throw error("repartition: " + *fault);
   return detail::stage_repartitioner<Index>(g, old, k, options).run();
 }

@@ -19,16 +19,16 @@
 #include "cleave/core/language.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/core/real.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/flow/local_flow.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/metrics.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/slicing.hpp"
-#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/mirrored_backward_order.hpp"
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
@@ -48,8 +48,8 @@ struct balance_options {
   per_part<double> speed{};        ///< weight that a part does in a unit of time
   per_part<double> link{};         ///< times what transfers cost a part: 0 for a host that pays none
   std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
-  std::vector<char> backward{};   ///< of a node: its edges cost transfers but do not restrict the order
-  std::vector<part_id> pinned{};  ///< of a node: its part, or no_part
+  std::vector<char> backward{};  ///< of a node: its edges cost transfers but do not restrict the order
+  std::vector<part_id> fixed{};  ///< of a node: its part, or no_part
   std::vector<std::size_t> node_memory{};  ///< of a node: bytes that its part holds besides its state
   std::vector<std::size_t> rank{};         ///< of a node: `unit_order::given` takes the smallest first
   std::vector<unit_order> orders{unit_order::given, unit_order::breadth_first, unit_order::depth_first,
@@ -83,12 +83,12 @@ namespace cleave::detail {
 /// are of no use.
 inline bool may_leave_gaps(balance_options const& o) {
   return o.empty == empty_parts::allowed &&
-         !(o.speed.same() && o.memory.same() && o.link.same() && o.pinned.empty());
+         !(o.speed.same() && o.memory.same() && o.link.same() && o.fixed.empty());
 }
 
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::string> find_option_fault(balance_options const& o, basic_dense<Index> const& g,
+std::optional<std::string> find_option_fault(balance_options const& o, basic_snapshot_arrays<Index> const& g,
                                              std::uint32_t k) {
   auto const count = [](std::size_t n) { return std::to_string(n); };
   if (k == 0) return "0 parts are asked for: at least one is needed";
@@ -121,12 +121,12 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_den
     return std::string(what) + " has " + count(size) + " entries, the graph " + count(g.nodes()) + " nodes";
   };
   if (wrong_size(o.backward.size())) return size_fault("backward", o.backward.size());
-  if (wrong_size(o.pinned.size())) return size_fault("pinned", o.pinned.size());
+  if (wrong_size(o.fixed.size())) return size_fault("pinned", o.fixed.size());
   if (wrong_size(o.node_memory.size())) return size_fault("node_memory", o.node_memory.size());
   if (wrong_size(o.rank.size())) return size_fault("rank", o.rank.size());
-  for (std::size_t n = 0; n < o.pinned.size(); ++n)
-    if (o.pinned[n] != no_part && index(o.pinned[n]) >= k)
-      return "node " + g.label(n) + " is pinned to part " + count(index(o.pinned[n])) + ", and there are " +
+  for (std::size_t n = 0; n < o.fixed.size(); ++n)
+    if (o.fixed[n] != no_part && index(o.fixed[n]) >= k)
+      return "node " + g.label(n) + " is pinned to part " + count(index(o.fixed[n])) + ", and there are " +
              count(k) + " parts";
   for (auto const& set : o.together)
     for (auto const n : set)
@@ -229,7 +229,7 @@ std::int64_t load_bound(unit_costs<Index> const& c) {
 template <std::unsigned_integral Index>
 class balancer {
  public:
-  balancer(basic_dense<Index> const& g, std::uint32_t k, balance_options const& o)
+  balancer(basic_snapshot_arrays<Index> const& g, std::uint32_t k, balance_options const& o)
       : g_(g), o_(o), units_(units_of(g, {.together = o.together, .backward = o.backward})) {
     auto const most = may_leave_gaps(o) ? k : std::min<std::size_t>(k, units_.size());
     parts_ = static_cast<std::uint32_t>(units_.size() == 0 ? 0 : most);
@@ -246,21 +246,21 @@ class balancer {
     costs_ = costs_of(g_, units_, parts_, {o_.cost_per_byte, o_.speed, o_.link});
     if (!o_.memory.empty()) memory_ = memory_of<Index>(g_, units_, o_.node_memory);
     rank_units();
-    place_pins();
+    place_fixed_nodes();
 
     auto const bound = load_bound(costs_);
     slices<Index> best;
     std::vector<Index> best_order;
     std::vector<std::vector<Index>> tried;
-    unit_edges<Index> const rules{units_.needs, units_.needed_by};
+    unit_edges<Index> const rules{units_.predecessors, units_.successors};
     bool const mirrored = window_.earliest.empty() && !o_.backward.empty();
-    edges_ = mirrored ? mirrored_edges<Index>(g_, units_, o_.backward) : rules;
+    edges_ = mirrored ? mirrored_backward_edges<Index>(g_, units_, o_.backward) : rules;
     bool only = false;  // order there is
     auto const done = [&] { return only || best.load <= bound; };
     auto const attempt = [&](unit_order how, std::span<Index const> rank) {
       if (done()) return;
-      auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, parts_);
-      only = is_only_order<Index>(edges_.needs, order);
+      auto order = ordered_units<Index>(edges_.predecessors, edges_.successors, how, rank, window_, parts_);
+      only = is_only_order<Index>(edges_.predecessors, order);
       if (std::find(tried.begin(), tried.end(), order) != tried.end()) return;
       if (auto better = best_slices(task_for(order), bound, best.load)) {
         best = std::move(*better);
@@ -305,31 +305,32 @@ class balancer {
     for (Index i = 0; i < by_rank.size(); ++i) rank_[by_rank[i]] = i;
   }
 
-  void place_pins() {
-    pinned_.assign(units_.size(), no_part);
+  void place_fixed_nodes() {
+    fixed_.assign(units_.size(), no_part);
     bool any = false;
-    for (std::size_t n = 0; n < o_.pinned.size(); ++n) {
-      if (o_.pinned[n] == no_part || units_.of[n] == none<Index>) continue;
+    for (std::size_t n = 0; n < o_.fixed.size(); ++n) {
+      if (o_.fixed[n] == no_part || units_.of[n] == none<Index>) continue;
       any = true;
-      auto& pin = pinned_[units_.of[n]];
-      if (pin != no_part && pin != o_.pinned[n])
-        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
+      auto& pin = fixed_[units_.of[n]];
+      if (pin != no_part && pin != o_.fixed[n])
+        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.fixed[n]) +
                                ", but must share the part of node " + g_.label(node_of(units_.of[n])) +
                                ", where a node is pinned to " + text(pin));
-      if (index(o_.pinned[n]) >= parts_)
-        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
+      if (index(o_.fixed[n]) >= parts_)
+        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.fixed[n]) +
                                ", but what cannot be parted makes only " + std::to_string(parts_) +
                                " parts: allow empty parts or ask for fewer");
-      pin = o_.pinned[n];
+      pin = o_.fixed[n];
     }
     if (!any) return;
-    auto const order = ordered_units<Index>(units_.needs, units_.needed_by, unit_order::breadth_first, rank_);
-    auto reach = reach_of_pins<Index>(units_.needs, order, pinned_, parts_);
+    auto const order =
+        ordered_units<Index>(units_.predecessors, units_.successors, unit_order::breadth_first, rank_);
+    auto reach = reach_of_fixed<Index>(units_.predecessors, order, fixed_, parts_);
     if (reach.conflict)
       throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is pinned to " +
-                             text(pinned_[reach.conflict->second]) + " and needs node " +
+                             text(fixed_[reach.conflict->second]) + " and needs node " +
                              g_.label(node_of(reach.conflict->first)) + ", which is pinned to " +
-                             text(pinned_[reach.conflict->first]));
+                             text(fixed_[reach.conflict->first]));
     window_ = std::move(reach.window);
   }
 
@@ -367,7 +368,7 @@ class balancer {
     t.high.front() = 0;
     t.low.back() = n;
     for (Index i = 0; i < n; ++i)
-      if (auto const pin = pinned_[order[i]]; pin != no_part) {
+      if (auto const pin = fixed_[order[i]]; pin != no_part) {
         t.high[index(pin)] = (std::min)(t.high[index(pin)], i);
         t.low[index(pin) + 1] = (std::max)(t.low[index(pin) + 1], static_cast<Index>(i + 1));
       }
@@ -384,7 +385,7 @@ class balancer {
     for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) most = (std::max)(most, o_.memory[s]);
     for (Index u = 0; u < units_.size() && !o_.memory.empty(); ++u) {
       auto const need = memory_.alone(u);
-      auto const pin = pinned_[u];
+      auto const pin = fixed_[u];
       auto const who = "node " + g_.label(node_of(u)) +
                        (units_.members[u].size() > 1 ? " and what must share its part need " : " needs ") +
                        bytes(need);
@@ -430,14 +431,14 @@ class balancer {
     r.unsized = unsized_cut_values(g_, r);
   }
 
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   balance_options const& o_;
   unit_graph<Index> units_;
   std::uint32_t parts_;
   unit_costs<Index> costs_;
   unit_memory<Index> memory_;
   std::vector<Index> rank_;  // of a unit
-  std::vector<part_id> pinned_;
+  std::vector<part_id> fixed_;
   part_window window_;
   unit_edges<Index> edges_;
 };
@@ -462,16 +463,16 @@ namespace cleave {
 /// \throws infeasible_error where memory or pins cannot be met, naming the first node or part that does not
 /// fit.
 template <std::unsigned_integral Index>
-balanced_partition balance(basic_dense<Index> const& g, std::uint32_t k,
+balanced_partition balance(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                            balance_options const& options = {}) {
   if (auto const fault = detail::find_option_fault(options, g, k)) throw error("balance: " + *fault);
   return detail::balancer<Index>(g, k, options).run();
 }
 
 #ifdef CLEAVE_COMPILED  // the library cleave::compiled has these
-extern template balanced_partition balance(basic_dense<std::uint32_t> const&, std::uint32_t,
+extern template balanced_partition balance(basic_snapshot_arrays<std::uint32_t> const&, std::uint32_t,
                                            balance_options const&);
-extern template balanced_partition balance(basic_dense<std::uint64_t> const&, std::uint32_t,
+extern template balanced_partition balance(basic_snapshot_arrays<std::uint64_t> const&, std::uint32_t,
                                            balance_options const&);
 #endif
 

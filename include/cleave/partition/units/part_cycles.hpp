@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/units/units.hpp"
@@ -42,8 +42,11 @@ struct label_run_options {
 template <std::unsigned_integral Index>
 class label_run_finder {
  public:
-  label_run_finder(csr<Index> const& needs, std::vector<Index> const& label, Index labels)
-      : needs_(needs), label_(label), labels_(labels), needed_by_(users_of(needs, needs.rows())) {
+  label_run_finder(csr<Index> const& predecessors, std::vector<Index> const& label, Index labels)
+      : predecessors_(predecessors),
+        label_(label),
+        labels_(labels),
+        successors_(users_of(predecessors, predecessors.rows())) {
     sort_rows();
     find_tails();
   }
@@ -51,7 +54,8 @@ class label_run_finder {
   label_runs<Index> find(label_run_options const& options) {
     auto best = greedy();
     std::size_t proven = least_runs();
-    auto const step = std::max<std::size_t>(1, best.size() * labels_ * (label_.size() + needs_.item.size()));
+    auto const step =
+        std::max<std::size_t>(1, best.size() * labels_ * (label_.size() + predecessors_.item.size()));
     auto const width = std::min<std::size_t>(options.steps / step, 200);
     if (best.size() > proven && width > 1) {
       bool complete = true;
@@ -74,14 +78,14 @@ class label_run_finder {
   };
 
   void sort_rows() {
-    sorted_ = order_of_arcs(static_cast<Index>(label_.size()), [&](Index n) { return needed_by_[n]; });
+    sorted_ = order_of_arcs(static_cast<Index>(label_.size()), [&](Index n) { return successors_[n]; });
   }
 
   /// The most runs on any path that begins at a row.
   void find_tails() {
     tail_.assign(label_.size(), 1);
     for (auto n = sorted_.rbegin(); n != sorted_.rend(); ++n)
-      for (Index const user : needed_by_[*n])
+      for (Index const user : successors_[*n])
         tail_[*n] = (std::max)(tail_[*n], tail_[user] + (label_[user] != label_[*n] ? 1 : 0));
   }
 
@@ -90,13 +94,13 @@ class label_run_finder {
   std::size_t least_runs() const {
     std::size_t path = 0, sum = 0;
     for (auto const t : tail_) path = std::max<std::size_t>(path, t);
-    if (labels_ > 50'000'000 / (1 + label_.size() + needs_.item.size())) return path;
+    if (labels_ > 50'000'000 / (1 + label_.size() + predecessors_.item.size())) return path;
     std::vector<Index> runs;
     for (Index label = 0; label < labels_; ++label) {
       Index most = 0;
       runs.assign(label_.size(), 0);
       for (Index const n : sorted_) {  // how many runs of `label` a path to n has
-        for (Index const m : needs_[n])
+        for (Index const m : predecessors_[n])
           runs[n] =
               (std::max)(runs[n], runs[m] + (label_[n] == label && label_[m] != label ? Index{1} : Index{0}));
         if (label_[n] == label) runs[n] = (std::max)(runs[n], Index{1});
@@ -121,7 +125,8 @@ class label_run_finder {
       std::push_heap(heap.begin(), heap.end());
     };
     for (std::size_t n = 0; n < label_.size(); ++n)
-      if (missing.emplace_back(static_cast<Index>(needs_[n].size())) == 0) arrive(static_cast<Index>(n));
+      if (missing.emplace_back(static_cast<Index>(predecessors_[n].size())) == 0)
+        arrive(static_cast<Index>(n));
     label_list runs;
     while (!heap.empty()) {
       std::pop_heap(heap.begin(), heap.end());
@@ -131,7 +136,7 @@ class label_run_finder {
       if (longest[l] != tail) continue;
       longest[l] = static_cast<Index>(label_.size());  // nothing that joins the run asks for another
       for (std::size_t i = 0; i < ready[l].size(); ++i)
-        for (Index const user : needed_by_[ready[l][i]])
+        for (Index const user : successors_[ready[l][i]])
           if (--missing[user] == 0) arrive(user);
       ready[l].clear();
       longest[l] = 0;
@@ -145,7 +150,8 @@ class label_run_finder {
   label_list search(std::size_t known, std::size_t width, bool& complete) const {
     state start{{}, std::vector<char>(labels_)};
     for (std::size_t n = 0; n < label_.size(); ++n)
-      if (start.missing.emplace_back(static_cast<Index>(needs_[n].size())) == 0) start.ready[label_[n]] = 1;
+      if (start.missing.emplace_back(static_cast<Index>(predecessors_[n].size())) == 0)
+        start.ready[label_[n]] = 1;
     std::vector<state> layer{start}, next;
     for (std::size_t used = 1; used < known && !layer.empty(); ++used) {
       next.clear();
@@ -168,7 +174,7 @@ class label_run_finder {
       if (label_[n] == l && s.missing[n] == 0) queue.push_back(static_cast<Index>(n));
     for (std::size_t i = 0; i < queue.size(); ++i) {
       s.missing[queue[i]] = none<Index>;
-      for (Index const user : needed_by_[queue[i]])
+      for (Index const user : successors_[queue[i]])
         if (--s.missing[user] == 0)
           label_[user] == l ? queue.push_back(user) : void(s.ready[label_[user]] = 1);
     }
@@ -211,12 +217,12 @@ class label_run_finder {
     std::vector<Index> missing;
     std::vector<label_list> ready(labels_);
     for (std::size_t n = 0; n < label_.size(); ++n)
-      if (missing.emplace_back(static_cast<Index>(needs_[n].size())) == 0)
+      if (missing.emplace_back(static_cast<Index>(predecessors_[n].size())) == 0)
         ready[label_[n]].push_back(static_cast<Index>(n));
     for (Index const l : runs) {
       for (std::size_t i = 0; i < ready[l].size(); ++i) {
         out.rows.add(ready[l][i]);
-        for (Index const user : needed_by_[ready[l][i]])
+        for (Index const user : successors_[ready[l][i]])
           if (--missing[user] == 0) ready[label_[user]].push_back(user);
       }
       ready[l].clear();
@@ -225,10 +231,10 @@ class label_run_finder {
     return out;
   }
 
-  csr<Index> const& needs_;
+  csr<Index> const& predecessors_;
   std::vector<Index> const& label_;
   Index labels_;
-  csr<Index> needed_by_;
+  csr<Index> successors_;
   std::vector<Index> sorted_, tail_;
 };
 
@@ -237,9 +243,9 @@ class label_run_finder {
 /// 25(2), 1978): the result is the fewest where `least` is the number of runs, which small tables reach,
 /// and a greedy order's or better where it is not. O((rows + items) log rows) and what `options` allows.
 template <std::unsigned_integral Index>
-label_runs<Index> fewest_label_runs(csr<Index> const& needs, std::vector<Index> const& label, Index labels,
-                                    label_run_options const& options = {}) {
-  return label_run_finder<Index>(needs, label, labels).find(options);
+label_runs<Index> fewest_label_runs(csr<Index> const& predecessors, std::vector<Index> const& label,
+                                    Index labels, label_run_options const& options = {}) {
+  return label_run_finder<Index>(predecessors, label, labels).find(options);
 }
 
 /// Gives rows of an acyclic table other labels, so that the labels can be ordered; `fewest_moved_rows` is its
@@ -247,14 +253,14 @@ label_runs<Index> fewest_label_runs(csr<Index> const& needs, std::vector<Index> 
 template <std::unsigned_integral Index>
 class row_mover {
  public:
-  row_mover(csr<Index> const& needs, std::vector<Index> const& label, Index labels,
+  row_mover(csr<Index> const& predecessors, std::vector<Index> const& label, Index labels,
             std::span<std::size_t const> weight)
-      : needs_(needs),
-        needed_by_(users_of(needs, needs.rows())),
+      : predecessors_(predecessors),
+        successors_(users_of(predecessors, predecessors.rows())),
         label_(label),
         weight_(weight),
         labels_(labels),
-        runs_(fewest_label_runs(needs, label, labels)) {}
+        runs_(fewest_label_runs(predecessors, label, labels)) {}
 
   std::vector<Index> find() {
     auto best = slices();
@@ -347,7 +353,7 @@ class row_mover {
     for (std::size_t i = 0; i < sorted.size(); ++i) {
       Index const n = forward ? sorted[i] : sorted[sorted.size() - 1 - i];
       w.rank[n] = own[label_[n]];
-      for (Index const m : forward ? needs_[n] : needed_by_[n])
+      for (Index const m : forward ? predecessors_[n] : successors_[n])
         w.rank[n] = forward ? (std::max)(w.rank[n], w.rank[m]) : (std::min)(w.rank[n], w.rank[m]);
     }
     return settled(std::move(w));
@@ -364,21 +370,21 @@ class row_mover {
     auto const own = ranks(w.at);
     std::vector<Index> queue = runs_.rows.item;
     for (std::size_t i = 0; i < queue.size(); ++i) {
-      Index const n = queue[i], home = own[label_[n]];
-      if (w.rank[n] == home) continue;
-      bool const fits = std::ranges::all_of(needs_[n], [&](Index m) { return w.rank[m] <= home; }) &&
-                        std::ranges::all_of(needed_by_[n], [&](Index m) { return w.rank[m] >= home; });
+      Index const n = queue[i], owner = own[label_[n]];
+      if (w.rank[n] == owner) continue;
+      bool const fits = std::ranges::all_of(predecessors_[n], [&](Index m) { return w.rank[m] <= owner; }) &&
+                        std::ranges::all_of(successors_[n], [&](Index m) { return w.rank[m] >= owner; });
       if (!fits) continue;
-      w.rank[n] = home;
-      for (auto const* table : {&needs_, &needed_by_})
+      w.rank[n] = owner;
+      for (auto const* table : {&predecessors_, &successors_})
         for (Index const m : (*table)[n])
           if (w.rank[m] != own[label_[m]]) queue.push_back(m);
     }
     return w;
   }
 
-  csr<Index> const& needs_;
-  csr<Index> needed_by_;
+  csr<Index> const& predecessors_;
+  csr<Index> successors_;
   std::vector<Index> const& label_;
   std::span<std::size_t const> weight_;
   Index labels_;
@@ -389,9 +395,9 @@ class row_mover {
 /// row of its own: the best of a few ways, in which no row could have its old label back alone. Each label
 /// has a row. O((rows + items) log rows) and the search of `fewest_label_runs`.
 template <std::unsigned_integral Index>
-std::vector<Index> fewest_moved_rows(csr<Index> const& needs, std::vector<Index> const& label, Index labels,
-                                     std::span<std::size_t const> weight) {
-  return row_mover<Index>(needs, label, labels, weight).find();
+std::vector<Index> fewest_moved_rows(csr<Index> const& predecessors, std::vector<Index> const& label,
+                                     Index labels, std::span<std::size_t const> weight) {
+  return row_mover<Index>(predecessors, label, labels, weight).find();
 }
 
 }  // namespace cleave::detail
@@ -434,13 +440,13 @@ namespace cleave::detail {
 template <std::unsigned_integral Index>
 class part_cycle_breaker {
  public:
-  part_cycle_breaker(basic_dense<Index> const& s, partition const& p) : s_(s), units_(units_of(s)) {
+  part_cycle_breaker(basic_snapshot_arrays<Index> const& s, partition const& p) : s_(s), units_(units_of(s)) {
     result_.parts = p;
   }
 
   acyclic_partition merge() && {
-    auto const needs = part_graph_of(s_, parts()).dependents;
-    auto const component = components_of(needs);
+    auto const predecessors = part_graph_of(s_, parts()).dependents;
+    auto const component = components_of(predecessors);
     std::vector<std::uint32_t> number(parts().parts, index(no_part)), of(parts().parts);
     std::uint32_t count = 0;
     for (std::uint32_t i = 0; i < parts().parts; ++i) {
@@ -465,7 +471,7 @@ class part_cycle_breaker {
       for (Index const u : t.unit)
         for (Index const n : units_.members[u])
           if (index(parts().of[n]) != label_[u]) refuse_cut(n, units_.members[u].front());
-      auto const runs = fewest_label_runs(t.needs, t.label, narrow<Index>(t.part.size()));
+      auto const runs = fewest_label_runs(t.predecessors, t.label, narrow<Index>(t.part.size()));
       result_.least_cuts += runs.least - t.part.size();
       std::vector<char> met(t.part.size());
       for (std::size_t i = 0; i < runs.label.size(); ++i) {
@@ -494,7 +500,7 @@ class part_cycle_breaker {
     each_tangle([&](tangle const& t) {
       std::vector<std::size_t> nodes;
       for (Index const u : t.unit) nodes.push_back(units_.members[u].size());
-      auto const to = fewest_moved_rows(t.needs, t.label, narrow<Index>(t.part.size()), nodes);
+      auto const to = fewest_moved_rows(t.predecessors, t.label, narrow<Index>(t.part.size()), nodes);
       for (std::size_t row = 0; row < to.size(); ++row)
         for (Index const n : units_.members[t.unit[row]]) parts().of[n] = part_id{t.part[to[row]]};
     });
@@ -514,7 +520,7 @@ class part_cycle_breaker {
   struct tangle {
     std::vector<std::uint32_t> part;  ///< of a label
     std::vector<Index> unit, label;   ///< of a row
-    csr<Index> needs;
+    csr<Index> predecessors;
   };
 
   partition& parts() { return result_.parts; }
@@ -544,7 +550,7 @@ class part_cycle_breaker {
   void each_tangle(F f) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
     for (Index u = 0; u < units_.size(); ++u)
-      for (Index const m : units_.needs[u])
+      for (Index const m : units_.predecessors[u])
         if (label_[m] != label_[u]) edges.emplace_back(label_[u], label_[m]);
     auto const component = components_of(rows_of(parts().parts, edges));
     if (component.empty()) return;
@@ -564,9 +570,9 @@ class part_cycle_breaker {
         t.label.push_back(static_cast<Index>(label[label_[u]]));
       }
       for (Index const u : t.unit) {
-        for (Index const m : units_.needs[u])
-          if (component[label_[m]] == c) t.needs.add(row[m]);
-        t.needs.close();
+        for (Index const m : units_.predecessors[u])
+          if (component[label_[m]] == c) t.predecessors.add(row[m]);
+        t.predecessors.close();
       }
       f(t);
     }
@@ -576,7 +582,7 @@ class part_cycle_breaker {
     for (std::uint32_t i = 0; i < count; ++i) result_.made_of.add(i), result_.made_of.close();
   }
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   unit_graph<Index> units_;
   std::vector<std::uint32_t> label_;  // of a unit
   acyclic_partition result_;
@@ -594,7 +600,8 @@ namespace cleave {
 /// \throws partition_error as check_partition does, of cycles only under `refuse`; under `cut` also where a
 /// part lies between nodes that must share another.
 template <std::unsigned_integral Index>
-acyclic_partition acyclic_parts(basic_dense<Index> const& s, partition const& p, cycle_policy policy) {
+acyclic_partition acyclic_parts(basic_snapshot_arrays<Index> const& s, partition const& p,
+                                cycle_policy policy) {
   policy == cycle_policy::refuse ? check_partition(s, p) : detail::check_assignment(s, p);
   detail::part_cycle_breaker<Index> breaker(s, p);
   if (policy == cycle_policy::refuse || !detail::find_cycle_between_parts(s, p))

@@ -145,20 +145,21 @@ class ready_units {
 
 /// Units as they are asked for, depth first from those that nobody needs. O(units + edges).
 template <std::unsigned_integral Index>
-std::vector<Index> demand_order(csr<Index> const& needs, csr<Index> const& needed_by, unit_order how) {
+std::vector<Index> require_order(csr<Index> const& predecessors, csr<Index> const& successors,
+                                 unit_order how) {
   auto const turned = [&](std::size_t i, std::size_t size) {
     return how == unit_order::on_demand ? i : size - 1 - i;
   };
   std::vector<Index> order, path;
-  std::vector<Index> asked(needs.rows());  // of a unit: how many of its needs
-  std::vector<char> met(needs.rows());
-  for (std::size_t i = 0; i < needs.rows(); ++i) {
-    auto const root = static_cast<Index>(turned(i, needs.rows()));
-    if (!needed_by[root].empty()) continue;
+  std::vector<Index> asked(predecessors.rows());  // of a unit: how many of its needs
+  std::vector<char> met(predecessors.rows());
+  for (std::size_t i = 0; i < predecessors.rows(); ++i) {
+    auto const root = static_cast<Index>(turned(i, predecessors.rows()));
+    if (!successors[root].empty()) continue;
     path.push_back(root);
     while (!path.empty()) {
       Index const unit = path.back();
-      auto const wanted = needs[unit];
+      auto const wanted = predecessors[unit];
       if (asked[unit] == wanted.size()) {
         order.push_back(unit);
         path.pop_back();
@@ -185,14 +186,14 @@ std::vector<Index> shuffled_ranks(std::size_t units, splitmix& dice) {
 /// numbers the units; `given` and `random` alone read it. O(units + edges), with a small factor log(units)
 /// for those.
 template <std::unsigned_integral Index>
-std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& needed_by, unit_order how,
+std::vector<Index> ordered_units(csr<Index> const& predecessors, csr<Index> const& successors, unit_order how,
                                  std::span<Index const> rank, part_window const& window = {},
                                  std::uint32_t parts = 0) {
   std::vector<Index> by_demand;
   if (how == unit_order::random) how = unit_order::given;
   if (how == unit_order::on_demand || how == unit_order::on_demand_last) {
-    by_demand = demand_order(needs, needed_by, how);
-    if (window.earliest.empty() || by_demand.size() < needs.rows()) return by_demand;
+    by_demand = require_order(predecessors, successors, how);
+    if (window.earliest.empty() || by_demand.size() < predecessors.rows()) return by_demand;
     std::vector<Index> place(by_demand.size());
     for (std::size_t i = 0; i < place.size(); ++i) place[by_demand[i]] = static_cast<Index>(i);
     by_demand = std::move(place);
@@ -200,16 +201,16 @@ std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& need
     rank = by_demand;
   }
   ready_units<Index> ready(how, rank, window, parts);
-  std::vector<Index> missing(needs.rows()), order;
+  std::vector<Index> missing(predecessors.rows()), order;
   for (std::size_t i = 0; i < missing.size(); ++i) {
     auto const unit =
         how == unit_order::depth_first ? missing.size() - 1 - i : i;  // so that the first is on top
-    missing[unit] = static_cast<Index>(needs[unit].size());
+    missing[unit] = static_cast<Index>(predecessors[unit].size());
     if (missing[unit] == 0) ready.add(static_cast<Index>(unit));
   }
   while (!ready.empty()) {
     Index const unit = order.emplace_back(ready.take());
-    auto const users = needed_by[unit];
+    auto const users = successors[unit];
     for (std::size_t i = 0; i < users.size(); ++i) {
       Index const user = users[how == unit_order::depth_first ? users.size() - 1 - i : i];
       if (--missing[user] == 0) ready.add(user);
@@ -220,16 +221,17 @@ std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& need
 
 /// Whether a topological order is the only one: each unit needs the one before it. O(units + edges).
 template <std::unsigned_integral Index>
-bool is_only_order(csr<Index> const& needs, std::span<Index const> order) {
+bool is_only_order(csr<Index> const& predecessors, std::span<Index const> order) {
   for (std::size_t i = 1; i < order.size(); ++i)
-    if (auto const need = needs[order[i]]; std::find(need.begin(), need.end(), order[i - 1]) == need.end())
+    if (auto const need = predecessors[order[i]];
+        std::find(need.begin(), need.end(), order[i - 1]) == need.end())
       return false;
   return true;
 }
 
 /// Where units may be, given where some must be.
 template <std::unsigned_integral Index>
-struct pin_reach {
+struct fixed_reach {
   part_window window;
   /// A pinned unit, and one behind it that is pinned to an earlier part.
   std::optional<std::pair<Index, Index>> conflict;
@@ -238,29 +240,30 @@ struct pin_reach {
 /// Of each unit the parts that those pinned before and behind it leave; `pinned` is `no_part` for a unit that
 /// may be anywhere. `order` is any topological order. Stops at the first conflict. O(units + edges).
 template <std::unsigned_integral Index>
-pin_reach<Index> reach_of_pins(csr<Index> const& needs, std::span<Index const> order,
-                               std::span<part_id const> pinned, std::uint32_t parts) {
-  pin_reach<Index> reach;
+fixed_reach<Index> reach_of_fixed(csr<Index> const& predecessors, std::span<Index const> order,
+                                  std::span<part_id const> fixed, std::uint32_t parts) {
+  fixed_reach<Index> reach;
   auto& [earliest, latest] = reach.window;
-  std::vector<Index> cause(needs.rows(), none<Index>);  // of a unit: the pin that sets its earliest part
-  earliest.assign(needs.rows(), 0);
-  latest.assign(needs.rows(), parts - 1);
+  std::vector<Index> cause(predecessors.rows(),
+                           none<Index>);  // of a unit: the pin that sets its earliest part
+  earliest.assign(predecessors.rows(), 0);
+  latest.assign(predecessors.rows(), parts - 1);
   for (Index const unit : order) {
-    for (Index const need : needs[unit])
+    for (Index const need : predecessors[unit])
       if (earliest[need] > earliest[unit]) {
         earliest[unit] = earliest[need];
         cause[unit] = cause[need];
       }
-    if (pinned[unit] == no_part) continue;
-    if (index(pinned[unit]) < earliest[unit]) {
+    if (fixed[unit] == no_part) continue;
+    if (index(fixed[unit]) < earliest[unit]) {
       reach.conflict.emplace(cause[unit], unit);
       return reach;
     }
     cause[unit] = unit;
-    earliest[unit] = latest[unit] = index(pinned[unit]);
+    earliest[unit] = latest[unit] = index(fixed[unit]);
   }
   for (std::size_t i = order.size(); i-- > 0;)
-    for (Index const need : needs[order[i]]) latest[need] = (std::min)(latest[need], latest[order[i]]);
+    for (Index const need : predecessors[order[i]]) latest[need] = (std::min)(latest[need], latest[order[i]]);
   return reach;
 }
 

@@ -17,8 +17,8 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
-#include "cleave/graph/joined_sets.hpp"
+#include "cleave/graph/disjoint_sets.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/metrics.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
@@ -29,10 +29,10 @@ namespace cleave {
 /// none.
 template <std::unsigned_integral Index>
 struct unit_graph {
-  std::vector<Index> of;         ///< of a node: its unit, or none
-  detail::csr<Index> members;    ///< of a unit: its nodes, ascending
-  detail::csr<Index> needs;      ///< of a unit: units that come before it, each once
-  detail::csr<Index> needed_by;  ///< the same edges from their other end, ascending
+  std::vector<Index> of;            ///< of a node: its unit, or none
+  detail::csr<Index> members;       ///< of a unit: its nodes, ascending
+  detail::csr<Index> predecessors;  ///< of a unit: units that come before it, each once
+  detail::csr<Index> successors;    ///< the same edges from their other end, ascending
 
   std::size_t size() const { return members.rows(); }
 };
@@ -63,7 +63,7 @@ csr<Index> rows_of(std::size_t rows, std::vector<std::pair<Index, Index>> const&
 
 /// Numbers the sets of nodes that are not replicable by their first node and links them.
 template <std::unsigned_integral Index>
-unit_graph<Index> linked_units(basic_dense<Index> const& g, joined_sets<Index>& sets,
+unit_graph<Index> linked_units(basic_snapshot_arrays<Index> const& g, disjoint_sets<Index>& sets,
                                std::span<char const> backward) {
   unit_graph<Index> u;
   u.of.assign(g.nodes(), none<Index>);
@@ -80,19 +80,19 @@ unit_graph<Index> linked_units(basic_dense<Index> const& g, joined_sets<Index>& 
 
   std::vector<std::pair<Index, Index>> pairs;
   auto const is_backward = [&](Index n) { return n < backward.size() && backward[n] != 0; };
-  each_need(g, [&](Index m, Index n) {
+  each_dependency(g, [&](Index m, Index n) {
     if (u.of[m] != u.of[n] && !is_backward(m) && !is_backward(n)) pairs.emplace_back(u.of[n], u.of[m]);
   });
-  u.needs = rows_of(count, pairs);
-  u.needed_by = users_of(u.needs, count);
+  u.predecessors = rows_of(count, pairs);
+  u.successors = users_of(u.predecessors, count);
   return u;
 }
 
 /// Contracts what must share a part: the graph's groups, the sets of `rules.together`, and then whatever lies
 /// on a cycle of units, since no order could part it. O(V + E).
 template <std::unsigned_integral Index>
-unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules = {}) {
-  joined_sets<Index> sets(g.nodes());
+unit_graph<Index> units_of(basic_snapshot_arrays<Index> const& g, unit_rules const& rules = {}) {
+  disjoint_sets<Index> sets(g.nodes());
   for (std::size_t n = 0; n < g.group.size(); ++n) sets.join(n, g.group[n]);
   for (auto const& set : rules.together) {
     auto const live = [&](std::size_t n) { return !is_replicable(g, n); };
@@ -104,7 +104,7 @@ unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules 
     }
   }
   auto u = linked_units(g, sets, rules.backward);
-  auto const component = components_of(u.needs);
+  auto const component = components_of(u.predecessors);
   if (component.empty()) return u;
   std::vector<Index> first(u.size(), none<Index>);  // of a component: a node of it
   for (std::size_t n = 0; n < g.nodes(); ++n) {
@@ -118,7 +118,7 @@ unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules 
 
 /// The first node whose weight is negative, infinite or no number. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::size_t> find_bad_weight(basic_dense<Index> const& g) {
+std::optional<std::size_t> find_bad_weight(basic_snapshot_arrays<Index> const& g) {
   for (std::size_t n = 0; n < g.weight.size(); ++n)
     if (!(g.weight[n] >= 0) || !is_finite(g.weight[n])) return n;
   return std::nullopt;
@@ -157,7 +157,7 @@ namespace cleave::detail {
 
 /// The values that several units touch and whose transfer costs something, with the cost of each. O(V + E).
 template <std::unsigned_integral Index>
-std::vector<double> list_transfers(basic_dense<Index> const& g, unit_graph<Index> const& u,
+std::vector<double> list_transfers(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                                    double cost_per_byte, csr<Index>& touching) {
   std::vector<double> cost;
   std::vector<Index> seen(u.size(), none<Index>);
@@ -189,8 +189,8 @@ namespace cleave {
 /// Weighs units and transfers on one scale. O(V + E), and the units once more for each different speed.
 /// \throws overflow_error where a sum of costs is not a finite number.
 template <std::unsigned_integral Index>
-unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const& u, std::uint32_t parts,
-                           load_model const& model) {
+unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
+                           std::uint32_t parts, load_model const& model) {
   unit_costs<Index> c;
   std::vector<double> speeds;
   for (std::uint32_t s = 0; s < parts; ++s) {
@@ -216,20 +216,20 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   auto const prices = detail::list_transfers(g, u, model.cost_per_byte, c.touching);
   std::vector<double> sum(u.size());
   double total = 0;
-  auto const demand = [&](double reached, std::size_t n, char const* what) {
+  auto const require = [&](double reached, std::size_t n, char const* what) {
     if (!is_finite(reached))
       throw detail::overflow_error(
           std::string(what) + " summed up to node " + g.label(n) + " are no finite number", n);
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)
     if (u.of[n] != none<Index>) {
-      demand(sum[u.of[n]] += g.weight[n], n, "the weights");
-      demand(total += g.weight[n] / slowest, n, "the weights");
+      require(sum[u.of[n]] += g.weight[n], n, "the weights");
+      require(total += g.weight[n] / slowest, n, "the weights");
     }
   for (std::size_t v = 0; v < prices.size(); ++v)
-    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] *
-                    *std::max_element(links.begin(), links.end()),
-           u.members[c.touching[v].front()].front(), "the transfers' costs");
+    require(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] *
+                     *std::max_element(links.begin(), links.end()),
+            u.members[c.touching[v].front()].front(), "the transfers' costs");
 
   c.scale = detail::fixed_point::for_total(total);
   std::uint64_t bits = 0;  // what all costs are multiples of needs not be searched in finer steps
@@ -270,12 +270,12 @@ template <std::unsigned_integral Index>
 struct unit_memory {
   std::vector<std::size_t> own;     ///< of a unit: bytes that it alone needs
   std::vector<std::size_t> shared;  ///< bytes of what several units need
-  csr<Index> needs;                 ///< of a unit: which of those it needs, each once
+  csr<Index> predecessors;          ///< of a unit: which of those it needs, each once
 
   /// Of a part that has this unit alone.
   std::size_t alone(std::size_t unit) const {
     std::size_t bytes = own[unit];
-    for (Index const s : needs[unit]) bytes += shared[s];
+    for (Index const s : predecessors[unit]) bytes += shared[s];
     return bytes;
   }
   /// Of a part that has all units.
@@ -288,7 +288,7 @@ struct unit_memory {
 /// Counts as `part_memory` does. O(V + E), and what `each_held` takes.
 /// \throws overflow_error if all bytes together overflow.
 template <std::unsigned_integral Index>
-unit_memory<Index> memory_of(basic_dense<Index> const& g, unit_graph<Index> const& u,
+unit_memory<Index> memory_of(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                              std::span<std::size_t const> node_memory = {}) {
   unit_memory<Index> m;
   m.own.resize(u.size());
@@ -313,7 +313,7 @@ unit_memory<Index> memory_of(basic_dense<Index> const& g, unit_graph<Index> cons
       sharers.close();
     }
   });
-  m.needs = users_of(sharers, u.size());
+  m.predecessors = users_of(sharers, u.size());
   return m;
 }
 
@@ -326,11 +326,11 @@ std::vector<Index> first_fitting(unit_memory<Index> const& m, std::span<Index co
   std::size_t bytes = 0, begin = 0;
   for (std::size_t j = 0; j < order.size(); ++j) {
     bytes += m.own[order[j]];
-    for (Index const s : m.needs[order[j]])
+    for (Index const s : m.predecessors[order[j]])
       if (count[s]++ == 0) bytes += m.shared[s];
     for (; bytes > limit; ++begin) {
       bytes -= m.own[order[begin]];
-      for (Index const s : m.needs[order[begin]])
+      for (Index const s : m.predecessors[order[begin]])
         if (--count[s] == 0) bytes -= m.shared[s];
     }
     first.push_back(static_cast<Index>(begin));

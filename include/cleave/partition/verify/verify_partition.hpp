@@ -28,7 +28,7 @@ enum class partition_fault : std::uint8_t {
   empty_part,       ///< part `part` has no node although there are enough
   one_sided_graph,  ///< arcs between parts weigh `amount` one way, `limit` the other: no such graph
   sums_overflow,    ///< weights add up past 2^63 - 1
-  circle_of_parts,  ///< part `part` needs itself, by way of the parts after it in the witness
+  part_cycle,       ///< part `part` needs itself, by way of the parts after it in the witness
 };
 
 struct partition_finding {
@@ -61,21 +61,21 @@ inline std::string describe(partition_finding const& f) {
              number(f.limit) + " from the higher: the graph lists an edge at one end only";
     case partition_fault::sums_overflow:
       return "weights add up past 2^63 - 1";
-    case partition_fault::circle_of_parts:
+    case partition_fault::part_cycle:
       return part + " needs what it makes itself, by way of other parts";
   }
   return "";
 }
 
 /// What is asked of a partition.
-struct partition_demand {
+struct partition_requirements {
   double imbalance = 0.03;      ///< a part may weigh (1 + imbalance) times its share, rounded up, and no more
   std::vector<double> share{};  ///< of a part, of the whole; empty: all alike
 };
 
 /// What a partition is, and what is wrong with it.
 template <class NodeSum, class EdgeSum>
-struct partition_verdict {
+struct partition_report {
   EdgeSum cut = 0;                          ///< the weight of the edges between parts
   std::size_t cut_edges = 0;                ///< how many there are; parallel ones count
   NodeSum total = 0;                        ///< of all nodes that have a part
@@ -120,10 +120,10 @@ namespace cleave {
 /// Measures and judges; never throws for what the parts say. Precondition: the rows of the graph lie within
 /// its arrays (`find_adjacency_fault`), weights are not negative. O(n + m + parts).
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
-partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_partition(
+partition_report<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_partition(
     adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& p,
-    partition_demand const& demand = {}) {
-  partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> v;
+    partition_requirements const& requirements = {}) {
+  partition_report<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> v;
   auto const find = [&](partition_finding f) { v.findings.push_back(f); };
   auto const n = g.nodes();
   if (p.of.size() != n) {
@@ -149,7 +149,7 @@ partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_par
   for (std::size_t i = 0, arc = 0; i < n; ++i)
     for (Index const to : g.neighbours(i)) {
       auto const here = index(p.of[i]), there = index(p.of[static_cast<std::size_t>(to)]);
-      auto const w = g.weight_of_arc(arc++);
+      auto const w = g.weight_of_edge(arc++);
       if (here < there) up.add(w), ++v.cut_edges;
       if (here > there) down.add(w);
     }
@@ -165,19 +165,20 @@ partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_par
   for (std::uint32_t part = 0; part < p.parts; ++part) {
     v.part_weight.push_back(weight[part].value);
     double const heavy = static_cast<double>(weight[part].value);
-    double share =
-        static_cast<double>(v.total) * (demand.share.size() == p.parts ? demand.share[part] : 1.0 / p.parts);
+    double share = static_cast<double>(v.total) *
+                   (requirements.share.size() == p.parts ? requirements.share[part] : 1.0 / p.parts);
     if constexpr (std::integral<NodeWeight>) {  // rounded up, exactly where parts are alike
-      auto const whole = demand.share.size() == p.parts ? static_cast<std::int64_t>(share)
-                                                        : v.total / static_cast<std::int64_t>(p.parts);
-      bool const more = demand.share.size() == p.parts ? static_cast<double>(whole) < share
-                                                       : whole * static_cast<std::int64_t>(p.parts) < v.total;
+      auto const whole = requirements.share.size() == p.parts ? static_cast<std::int64_t>(share)
+                                                              : v.total / static_cast<std::int64_t>(p.parts);
+      bool const more = requirements.share.size() == p.parts
+                            ? static_cast<double>(whole) < share
+                            : whole * static_cast<std::int64_t>(p.parts) < v.total;
       share = static_cast<double>(whole + (more ? 1 : 0));
     }
     auto const over = share > 0 ? heavy / share - 1 : heavy > 0 ? std::numeric_limits<double>::infinity() : 0;
     v.imbalance = part == 0 ? over : (std::max)(v.imbalance, over);
-    if (heavy > share * (1 + demand.imbalance) * (1 + 1e-12))
-      find({partition_fault::overweight, 0, part, heavy, share * (1 + demand.imbalance)});
+    if (heavy > share * (1 + requirements.imbalance) * (1 + 1e-12))
+      find({partition_fault::overweight, 0, part, heavy, share * (1 + requirements.imbalance)});
     if (v.part_size[part] == 0) {
       ++v.empty;
       if (n >= p.parts) find({partition_fault::empty_part, 0, part});
@@ -188,12 +189,12 @@ partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_par
 
 /// What a partition of operations is, whose transfers cost: of each part its work and all that enters or
 /// leaves it.
-struct dag_verdict {
+struct dag_partition_report {
   std::vector<double> loads = {};
   double bottleneck = 0;
-  double cut = 0;                    ///< the cost of the arcs between parts
-  double traffic = 0;                ///< what each transfer costs, once
-  std::vector<part_id> circle = {};  ///< parts, each needed by the next, the last by the first
+  double cut = 0;                   ///< the cost of the arcs between parts
+  double traffic = 0;               ///< what each transfer costs, once
+  std::vector<part_id> cycle = {};  ///< parts, each needed by the next, the last by the first
   std::vector<partition_finding> findings = {};
 
   bool sound() const { return findings.empty(); }
@@ -209,11 +210,11 @@ namespace cleave::detail {
 /// pairs in `after`, the second of which follows the first, restrict it and cost nothing. `arc_price` is what
 /// loads have for each unit of an arc's cost. O(n + m log m + parts).
 template <class Arc>
-dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc const> arcs, partition const& p,
-                                 std::span<char const> free = {},
-                                 std::span<std::pair<std::uint32_t, std::uint32_t> const> after = {},
-                                 double arc_price = 1) {
-  dag_verdict v;
+dag_partition_report verify_dag_partition(std::span<double const> work, std::span<Arc const> arcs,
+                                          partition const& p, std::span<char const> free = {},
+                                          std::span<std::pair<std::uint32_t, std::uint32_t> const> after = {},
+                                          double arc_price = 1) {
+  dag_partition_report v;
   if (p.of.size() != work.size()) {
     v.findings.push_back({partition_fault::wrong_length, 0, 0, static_cast<double>(p.of.size()),
                           static_cast<double>(work.size())});
@@ -270,16 +271,16 @@ dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc con
     for (auto i = first[ready[next]]; i < first[ready[next] + 1]; ++i)
       if (auto const to = static_cast<std::uint32_t>(pairs[i]); --missing[to] == 0) ready.push_back(to);
   if (ready.size() == p.parts) return v;
-  std::vector<std::uint32_t> needs(p.parts);
+  std::vector<std::uint32_t> predecessors(p.parts);
   for (auto const pair : pairs)
-    if (missing[pair >> 32] != 0) needs[pair & 0xffffffffu] = static_cast<std::uint32_t>(pair >> 32);
+    if (missing[pair >> 32] != 0) predecessors[pair & 0xffffffffu] = static_cast<std::uint32_t>(pair >> 32);
   auto at = static_cast<std::uint32_t>(
       std::find_if(missing.begin(), missing.end(), [](auto m) { return m != 0; }) - missing.begin());
-  for (std::size_t step = 0; step < p.parts; ++step) at = needs[at];
-  for (auto const begin = at; v.circle.empty() || at != begin; at = needs[at])
-    v.circle.push_back(part_id{at});
-  std::reverse(v.circle.begin(), v.circle.end());
-  v.findings.push_back({partition_fault::circle_of_parts, 0, index(v.circle.front())});
+  for (std::size_t step = 0; step < p.parts; ++step) at = predecessors[at];
+  for (auto const begin = at; v.cycle.empty() || at != begin; at = predecessors[at])
+    v.cycle.push_back(part_id{at});
+  std::reverse(v.cycle.begin(), v.cycle.end());
+  v.findings.push_back({partition_fault::part_cycle, 0, index(v.cycle.front())});
   return v;
 }
 

@@ -59,7 +59,7 @@ class microbatch_merger {
   nested<Leaf> merge() const {
     std::vector<Leaf> leaves;
     for (std::size_t n = 0; n < ways_.size(); ++n) leaves.push_back(merged(leaves_at(n), ways_[n]));
-    return parts_[0].with_leaves(std::move(leaves));
+    return parts_[0].map_leaves(std::move(leaves));
   }
 
  private:

@@ -69,7 +69,7 @@ class nested {
 
   /// The same nesting of other leaves. Precondition: as many.
   template <class To>
-  nested<To> with_leaves(std::vector<To> leaves) const {
+  nested<To> map_leaves(std::vector<To> leaves) const {
     expects(leaves.size() == leaves_.size(), "nested: a leaf for each leaf");
     return nested<To>(shape_, std::move(leaves));
   }

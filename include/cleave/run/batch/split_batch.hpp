@@ -363,7 +363,7 @@ class batch_divider {
           auto const& d = t.divisions[n];
           leaves.push_back(d.axis ? cut(x, *d.axis, microbatch_rows(d.rows, k, i)) : x);
         }
-        return t.values->with_leaves(std::move(leaves));
+        return t.values->map_leaves(std::move(leaves));
       };
       made.values.push_back({part(trees_[0]), part(trees_[1]), std::nullopt});
       if (trees_[2].values) made.values.back().target = part(trees_[2]);
@@ -441,7 +441,7 @@ class batch_divider {
         rules.push_back(rule_along{static_cast<std::int64_t>(*d.axis)});
       else
         rules.push_back(rule_replicate{});
-    return t.values->with_leaves(std::move(rules));
+    return t.values->map_leaves(std::move(rules));
   }
 
   Access const& access_;

@@ -12,7 +12,7 @@
 namespace cleave {
 
 /// How long a run waits for its ranks.
-struct watch_options {
+struct watchdog_options {
   /// How long an operation of all ranks, such as a step, may take. Then the run fails and names the rank that
   /// the others waited for.
   std::chrono::milliseconds limit = std::chrono::minutes(10);
@@ -23,7 +23,7 @@ struct watch_options {
 
 /// Options of every pipeline. Those of MPI and CUDA hold them as `run`.
 struct pipeline_options {
-  watch_options watch = {};
+  watchdog_options watchdog = {};
   /// How many replicas of all stages run, each on samples of its own. Their gradients are summed.
   std::uint32_t replicas = 1;
   /// Of processes: the order of the axes of the rank grid; neighbours are on the last one. Threads have this

@@ -68,7 +68,8 @@ namespace cleave::detail {
 
 /// What keeps a plan placed as `other` from running where one placed as `first` does, or nothing; edges may
 /// differ. O(stages).
-inline std::optional<placement_change> find_placement_change(placement const& first, placement const& other) {
+inline std::optional<placement_change> find_placement_change(stage_placement const& first,
+                                                             stage_placement const& other) {
   using enum placement_change::kind;
   if (other.ranks != first.ranks) return placement_change{rank_count, other.ranks, first.ranks};
   if (other.stages() != first.stages()) return placement_change{stage_count, other.stages(), first.stages()};
@@ -233,13 +234,13 @@ namespace cleave {
 template <class P>
 concept planned_step = requires(P const& p, rank_id r) {
   { make_rank_program(p, r) } -> std::same_as<rank_program>;
-  { p.order().place } -> std::convertible_to<placement const&>;
+  { p.order().place } -> std::convertible_to<stage_placement const&>;
 };
 
 /// With whom a rank works together. What is pointed to must outlive whoever is given it.
 template <class C>
 struct rank_communicators {
-  rank_id here = detail::no_rank;  ///< who it is on the board; none: as in the pipe
+  rank_id here = detail::no_rank;  ///< who it is on the rendezvous; none: as in the pipe
   C* pipe = nullptr;               ///< all ranks that together have every stage once
   C* replicas = nullptr;           ///< those that run the same stages on other samples; null: there are none
   std::vector<C*> ties = {};  ///< for each set of ties the ranks that hold it; null: this one has none or all
@@ -247,17 +248,17 @@ struct rank_communicators {
 
 /// All that one rank does: steps by one or several plans on the same stages, such as training and evaluation,
 /// and what comes between them. Everything is called on one thread, in the same order on all ranks.
-template <measuring_device D, communicator<D> C, board B, stage<D> S>
+template <measuring_device D, communicator<D> C, rendezvous B, stage<D> S>
 class rank_runtime {
  public:
   /// `rank` among those of `with.pipe`. What is referred to must outlive it.
   /// \throws error where there are replicas or ties, and the stages have no gradients
-  rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, placement const& place, rank_id rank,
+  rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, stage_placement const& place, rank_id rank,
                std::vector<detail::tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20,
                step_mode steps = step_mode::issued)
       : device_(d),
         with_(std::move(with)),
-        board_(b),
+        rendezvous_(b),
         stages_(stages),
         place_(place),
         rank_(rank),
@@ -279,7 +280,7 @@ class rank_runtime {
     if (auto const c = detail::find_placement_change(place_, p.order().place))
       throw placement_change_error(*c);
     executors_.keep_first(number);
-    executors_.emplace(device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
+    executors_.emplace(device_, *with_.pipe, rendezvous_, stages_, make_rank_program(p, rank_),
                        detail::executor_options{.reporter = with_.here, .steps = steps_},
                        reducer_ ? &*reducer_ : nullptr);
   }
@@ -348,9 +349,9 @@ class rank_runtime {
 
   D& device_;
   rank_communicators<C> with_;
-  B& board_;
+  B& rendezvous_;
   S& stages_;
-  placement place_;
+  stage_placement place_;
   rank_id rank_;
   step_mode steps_;
   std::vector<stage_id> here_;

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/failure.hpp"
 #include "cleave/run/model/ports.hpp"
@@ -167,7 +167,8 @@ void append_intervals(D& d, call_log<D> const& log, stage_id i, typename D::even
 /// call < send). A stage does its own in this order. A receive waits for a send of the same microbatch by an
 /// earlier stage; a send waits for room, so for the receive of an earlier microbatch. All waiting is for
 /// smaller numbers: the smallest unfinished one can go on.
-template <class Value, clocked_device D, value_communicator<D, Value> C, board B, value_stage<D, Value> S>
+template <class Value, clocked_device D, value_communicator<D, Value> C, rendezvous B,
+          value_stage<D, Value> S>
 void forward_stage(D& d, C& c, B& b, S& st, stage_id i, stage_ports const& ports, std::uint32_t microbatches,
                    call_log<D>& log) {
   stage_call at{i, {}};
@@ -216,11 +217,11 @@ void forward_stage(D& d, C& c, B& b, S& st, stage_id i, stage_ports const& ports
   }
 }
 
-/// The board of ranks that are threads of one process. The run is over once a failure is published or every
-/// rank has left.
-class host_board {
+/// The rendezvous of ranks that are threads of one process. The run is over once a failure is published or
+/// every rank has left.
+class host_rendezvous {
  public:
-  explicit host_board(std::uint32_t ranks) : present_(ranks) {}
+  explicit host_rendezvous(std::uint32_t ranks) : present_(ranks) {}
 
   /// Without effect once the run is over.
   void publish(failure const& f) noexcept {
@@ -271,7 +272,7 @@ class host_board {
   std::uint32_t present_;
 };
 
-static_assert(board<host_board>);
+static_assert(rendezvous<host_rendezvous>);
 
 /// The processor where nothing goes on by itself: what was issued to a stream has run when the call returns.
 class host_clock {
@@ -357,7 +358,7 @@ class value_queues {
   /// `microbatches[m]` are the caller's inputs for microbatch m; those with one reader are moved from.
   /// Precondition: the transport has no fault, every microbatch has the inputs that it names, capacity > 0;
   /// where `Value` cannot be copied, no shared edge.
-  value_queues(transport t, std::vector<std::vector<Value>> microbatches, std::size_t capacity)
+  value_queues(dataflow t, std::vector<std::vector<Value>> microbatches, std::size_t capacity)
       : t_(std::move(t)), shared_(shared_edges(t_)), given_(std::move(microbatches)), made_(given_.size()) {
     std::size_t results = 0;
     for (auto const& e : t_.edges) {
@@ -429,7 +430,7 @@ class value_queues {
     Value value = {};
   };
 
-  transport::edge const& edge(envelope const& which) const {
+  dataflow::edge const& edge(envelope const& which) const {
     expects(which.edge < t_.edges.size() && index(which.microbatch) < given_.size(),
             "value_queues: an edge and a microbatch of this run");
     return t_.edges[which.edge];
@@ -451,7 +452,7 @@ class value_queues {
     return *reason_;
   }
 
-  transport t_;
+  dataflow t_;
   std::vector<char> shared_;
   std::vector<std::vector<Value>> given_, made_;
   std::vector<std::unique_ptr<bounded_queue<item>>> queues_;  // by edge; none on the caller's
@@ -489,8 +490,7 @@ class forward_run {
  public:
   /// Begins the run; each thread has a copy of `stages`. Precondition: as for `value_queues`.
   template <value_stage<host_clock, Value> S>
-  forward_run(transport const& t, std::vector<std::vector<Value>> microbatches, std::size_t capacity,
-              S stages)
+  forward_run(dataflow const& t, std::vector<std::vector<Value>> microbatches, std::size_t capacity, S stages)
       : state_(std::make_unique<state>(t, std::move(microbatches), capacity)) {
     state_->start(std::move(stages));
   }
@@ -499,18 +499,18 @@ class forward_run {
   /// Precondition: it has not returned before.
   forward_report<Value> wait() {
     expects(state_ && !state_->reported, "forward_run: wait() returns once");
-    state_->board.wait();
-    if (auto const f = state_->board.poll()) raise(*f);
+    state_->rendezvous.wait();
+    if (auto const f = state_->rendezvous.poll()) raise(*f);
     return state_->report();
   }
 
   /// Waits until the run is over, for `limit` at most; whether it is over.
   bool wait_for(std::chrono::milliseconds limit) const {
-    return state_->board.wait_until(std::chrono::steady_clock::now() + limit);
+    return state_->rendezvous.wait_until(std::chrono::steady_clock::now() + limit);
   }
 
   /// The first failure, or nothing; never waits.
-  std::optional<failure> poll() const { return state_->board.poll(); }
+  std::optional<failure> poll() const { return state_->rendezvous.poll(); }
 
   forward_progress progress() const {
     forward_progress p{
@@ -524,10 +524,10 @@ class forward_run {
 
  private:
   struct state {
-    state(transport const& t, std::vector<std::vector<Value>> inputs, std::size_t capacity)
+    state(dataflow const& t, std::vector<std::vector<Value>> inputs, std::size_t capacity)
         : of_stage(ports(t)),
           microbatches(static_cast<std::uint32_t>(inputs.size())),
-          board(t.stages),
+          rendezvous(t.stages),
           communicator(t, std::move(inputs), capacity),
           logs(t.stages) {}
     ~state() {
@@ -542,14 +542,14 @@ class forward_run {
       threads.reserve(logs.size());
       for (std::uint32_t i = 0; i < logs.size(); ++i)
         threads.emplace_back([this, i, stages]() mutable {
-          forward_stage<Value>(device, communicator, board, stages, stage_id{i}, of_stage[i], microbatches,
-                               logs[i]);
-          board.leave();
+          forward_stage<Value>(device, communicator, rendezvous, stages, stage_id{i}, of_stage[i],
+                               microbatches, logs[i]);
+          rendezvous.leave();
         });
     }
     void stop() noexcept {
       failure const f{failure_code::cancelled, {}, "stopped by the caller"};
-      board.publish(f);
+      rendezvous.publish(f);
       communicator.abort(f);
     }
     void join() {
@@ -569,7 +569,7 @@ class forward_run {
     std::uint32_t microbatches;
     host_clock device;
     host_clock::event origin;
-    host_board board;
+    host_rendezvous rendezvous;
     value_queues<Value> communicator;
     std::vector<call_log<host_clock>> logs;
     std::vector<std::thread> threads;
@@ -620,7 +620,7 @@ class function_stages {
 };
 
 /// How many inputs of the caller a transport names. O(edges).
-inline std::uint64_t caller_inputs(transport const& t) {
+inline std::uint64_t caller_inputs(dataflow const& t) {
   std::uint64_t n = 0;
   for (auto const& e : t.edges)
     if (e.from == the_caller) n = (std::max)(n, std::uint64_t{e.output} + 1);
@@ -629,7 +629,7 @@ inline std::uint64_t caller_inputs(transport const& t) {
 
 /// The first microbatch without all inputs that the transport names, or nothing. O(edges + microbatches).
 template <class Value>
-std::optional<microbatch_id> find_short_microbatch(transport const& t,
+std::optional<microbatch_id> find_short_microbatch(dataflow const& t,
                                                    std::vector<std::vector<Value>> const& microbatches) {
   auto const needed = caller_inputs(t);
   for (std::size_t m = 0; m < microbatches.size(); ++m)
@@ -641,13 +641,13 @@ std::optional<microbatch_id> find_short_microbatch(transport const& t,
 /// order that the transport numbers them; more are ignored. A value with several readers is copied for all
 /// but one, and a copy may be read while others are written: where copies share memory, stages write to new
 /// memory.
-/// \throws transport_error, error where the counts do not fit together.
+/// \throws dataflow_error, error where the counts do not fit together.
 template <stage_value Value, forward_function<Value> F>
-forward_run<Value> start_forward(std::vector<F>& stages, transport const& t,
+forward_run<Value> start_forward(std::vector<F>& stages, dataflow const& t,
                                  std::vector<std::vector<Value>> microbatches,
                                  forward_options const& options = {}) {
   expects(microbatches.size() < index(the_caller), "start_forward: microbatches that an id can number");
-  if (auto const f = find_transport_fault(t)) throw transport_error(*f);
+  if (auto const f = find_dataflow_fault(t)) throw dataflow_error(*f);
   auto const number = [](auto n) { return std::to_string(n); };
   if (stages.empty()) throw error("forward run: there are no stages; give at least one");
   if (stages.size() != t.stages)
@@ -680,7 +680,7 @@ namespace cleave {
 /// stage calls that go on have ended. \throws as start_forward and forward_run::wait.
 template <stage_value Value, forward_function<Value> F,
           std::invocable<forward_progress const&> Observe = detail::no_observer>
-forward_report<Value> run_forward(std::vector<F>& stages, transport const& t,
+forward_report<Value> run_forward(std::vector<F>& stages, dataflow const& t,
                                   std::vector<std::vector<Value>> microbatches,
                                   forward_options const& options = {}, Observe observe = {}) {
   auto run = detail::start_forward(stages, t, std::move(microbatches), options);

@@ -342,7 +342,7 @@ inline std::vector<gradient_claim> claims_of(stage_id s, std::span<region const>
 
 /// What rank `r` says of all of its stages: nothing where they have no gradients. O(stages + gradients).
 template <class S>
-std::vector<gradient_claim> claims_of_rank(placement const& on, rank_id r, S& stages) {
+std::vector<gradient_claim> claims_of_rank(stage_placement const& on, rank_id r, S& stages) {
   std::vector<gradient_claim> made;
   if constexpr (parameter_stage<S>)
     for (std::uint32_t s = 0; s < on.stages(); ++s) {
@@ -387,20 +387,20 @@ inline std::optional<std::string> find_gradient_disagreement(
 }
 
 /// Every rank tells all others which gradients it has; all find the same difference. Each of `ranks` ranks of
-/// the board calls it. \throws disagreement_error, on all ranks; run_error
-template <meeting_board B>
-void agree_on_gradients(B& board, std::vector<gradient_claim> own, rank_id here, std::uint32_t ranks,
+/// the rendezvous calls it. \throws disagreement_error, on all ranks; run_error
+template <collective_rendezvous B>
+void agree_on_gradients(B& rendezvous, std::vector<gradient_claim> own, rank_id here, std::uint32_t ranks,
                         std::span<tie_set const> sets, std::chrono::steady_clock::time_point until) {
-  constexpr std::size_t at_once = 4096;  // fewer bytes than a board carries
+  constexpr std::size_t at_once = 4096;  // fewer bytes than a rendezvous carries
   std::vector<std::vector<gradient_claim>> all(ranks);
   all[index(here)] = std::move(own);
   for (std::uint32_t r = 0; r < ranks; ++r) {
     std::uint64_t count = all[r].size();
-    board.broadcast(std::as_writable_bytes(std::span(&count, 1)), rank_id{r}, until);
+    rendezvous.broadcast(std::as_writable_bytes(std::span(&count, 1)), rank_id{r}, until);
     all[r].resize(static_cast<std::size_t>(count));
     for (std::size_t first = 0; first < all[r].size(); first += at_once) {
       auto const some = std::span(all[r]).subspan(first, (std::min)(at_once, all[r].size() - first));
-      board.broadcast(std::as_writable_bytes(some), rank_id{r}, until);
+      rendezvous.broadcast(std::as_writable_bytes(some), rank_id{r}, until);
     }
   }
   if (auto what = find_gradient_disagreement(all, sets)) throw disagreement_error({*std::move(what)});

@@ -131,8 +131,8 @@ class host_memory {
   /// Pair after pair. Product and sum are rounded, each; what goes into 16 bits, once more.
   static void run_sums(sums const& table, accumulate_options const& o) {
     for (auto const& run : table.runs)
-      detail::with_floating(run.from, [&](auto from) {
-        detail::with_floating(run.to, [&](auto to) {
+      detail::dispatch_floating_type(run.from, [&](auto from) {
+        detail::dispatch_floating_type(run.to, [&](auto to) {
           using From = decltype(from);
           using To = decltype(to);
           if (o.target == accumulate_options::target::added_to)
@@ -159,7 +159,7 @@ class host_memory {
     auto const segments = std::span(table.segments).subspan(run.first_segment, run.segments);
     if (!o.nonfinite)
       run_tiles<From, To, Operation>(segments, factor);
-    else if (run_tiles<From, To, detail::watched<Operation>>(segments, factor))
+    else if (run_tiles<From, To, detail::nonfinite_checked<Operation>>(segments, factor))
       std::atomic_ref(*o.nonfinite).store(1, std::memory_order_relaxed);  // by several streams, maybe
   }
 

@@ -15,7 +15,7 @@
 namespace cleave {
 
 /// Ranks that are threads of one process: what each of them waits at, and the first failure of the run. The
-/// board of such a run. May be used from any thread.
+/// rendezvous of such a run. May be used from any thread.
 class host_ranks {
  public:
   explicit host_ranks(std::uint32_t count) : bells_(count) {}
@@ -79,5 +79,5 @@ class host_ranks {
   std::vector<bell> bells_;
 };
 
-static_assert(board<host_ranks>);
+static_assert(rendezvous<host_ranks>);
 }  // namespace cleave

@@ -126,8 +126,8 @@ enum class reduce_op : std::uint8_t { sum, max };
 /// - `c.poll()`           from any thread: the first failure of the run as far as it is known here, then
 ///                        always the same; never waits.
 /// - `c.abort(f)`         from any thread: nothing of this rank waits any more, neither calls nor streams,
-///                        now and later. Other ranks hear of it by the board. Memory of messages stays until
-///                        no rank takes part in the run.
+///                        now and later. Other ranks hear of it by the rendezvous. Memory of messages stays
+///                        until no rank takes part in the run.
 template <class C, class D>
 concept communicator =
     device<D> && requires(C& c, C const& here, typename D::stream& s, typename D::event& e, region r,
@@ -147,18 +147,18 @@ concept communicator =
 /// - `b.publish(f)`  from any thread; noexcept.
 /// - `b.poll()`      the first failure, or nothing; never waits.
 template <class B>
-concept board = requires(B& b, failure const& f) {
+concept rendezvous = requires(B& b, failure const& f) {
   { b.publish(f) } noexcept;
   { b.poll() } -> std::same_as<std::optional<failure>>;
 };
 
-/// A board that also brings ranks together, before and between steps.
+/// A rendezvous that also brings ranks together, before and between steps.
 /// - `b.broadcast(bytes, root, until)`  the bytes of rank `root` to all, as many at each.
 /// - `b.barrier(until)`                 until all ranks are there.
 /// Both throw `run_error` where a rank is lost, or not there in time.
 template <class B>
-concept meeting_board = board<B> && requires(B& b, std::span<std::byte> bytes, rank_id root,
-                                             std::chrono::steady_clock::time_point until) {
+concept collective_rendezvous = rendezvous<B> && requires(B& b, std::span<std::byte> bytes, rank_id root,
+                                                          std::chrono::steady_clock::time_point until) {
   { b.broadcast(bytes, root, until) };
   { b.barrier(until) };
 };
@@ -170,11 +170,11 @@ struct stage_pass {
   /// By how much the loss of this microbatch counts: what a stage multiplies its gradient by where a backward
   /// pass begins. As the values of the step say, or `call_options::scale`.
   double weight = 1;
-  bool from_loss = false;    ///< of a backward pass: no gradient arrives, for nobody reads the stage
-  bool last = false;         ///< of a backward pass: the last of the stage in this step
-  bool trains = true;        ///< whether a backward pass will follow, so that anything need be kept for it
-  region stash = {};         ///< room for what F keeps for B, where the plan of the memory has some
-  region weight_stash = {};  ///< and for what I keeps for W
+  bool from_loss = false;  ///< of a backward pass: no gradient arrives, for nobody reads the stage
+  bool last = false;       ///< of a backward pass: the last of the stage in this step
+  bool trains = true;      ///< whether a backward pass will follow, so that anything need be kept for it
+  region saved = {};       ///< room for what F keeps for B, where the plan of the memory has some
+  region saved_for_weights = {};  ///< and for what I keeps for W
 };
 
 /// The user's code for all stages that one rank runs. It only issues to `s`.

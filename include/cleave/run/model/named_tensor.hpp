@@ -115,7 +115,7 @@ inline std::optional<named_tensor_fault> find_named_tensor_fault(std::span<named
 }
 
 /// \throws named_tensor_error
-inline void demand_named_tensors(std::span<named_tensor const> state) {
+inline void require_named_tensors(std::span<named_tensor const> state) {
   if (auto const fault = find_named_tensor_fault(state)) throw named_tensor_error(*fault);
 }
 

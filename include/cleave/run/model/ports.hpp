@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
 
 namespace cleave::detail {
 
@@ -28,7 +28,7 @@ struct stage_ports {
 };
 
 /// The ports of each stage. Precondition: the transport has no fault. O(stages + edges log edges).
-inline std::vector<stage_ports> ports(transport const& t) {
+inline std::vector<stage_ports> ports(dataflow const& t) {
   std::vector<stage_ports> all(t.stages);
   for (std::uint32_t i = 0; i < t.edges.size(); ++i) {
     auto const& e = t.edges[i];
@@ -48,7 +48,7 @@ inline std::vector<stage_ports> ports(transport const& t) {
 }
 
 /// Whether other edges carry the same value, for each edge. O(edges log edges).
-inline std::vector<char> shared_edges(transport const& t) {
+inline std::vector<char> shared_edges(dataflow const& t) {
   std::vector<std::size_t> order(t.edges.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   auto const source = [&](std::size_t i) { return std::pair{t.edges[i].from, t.edges[i].output}; };
@@ -61,7 +61,7 @@ inline std::vector<char> shared_edges(transport const& t) {
 
 /// The first edge whose value other edges carry too, or nothing: what a value that cannot be copied must not
 /// meet. O(edges log edges).
-inline std::optional<std::size_t> find_shared_edge(transport const& t) {
+inline std::optional<std::size_t> find_shared_edge(dataflow const& t) {
   auto const shared = shared_edges(t);
   auto const first = std::ranges::find(shared, char{true});
   return first == shared.end() ? std::nullopt

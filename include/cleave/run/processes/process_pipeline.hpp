@@ -17,8 +17,6 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/rank_grid.hpp"
-#include "cleave/run/board/activity_source.hpp"
-#include "cleave/run/board/tcp_board.hpp"
 #include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/executor/rank_runtime.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
@@ -27,30 +25,32 @@
 #include "cleave/run/model/device_scope.hpp"
 #include "cleave/run/model/failure.hpp"
 #include "cleave/run/model/recording.hpp"
-#include "cleave/run/processes/rank_watch.hpp"
+#include "cleave/run/processes/watchdog.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/program/program_agreement.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
+#include "cleave/run/rendezvous/activity_source.hpp"
+#include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 
 namespace cleave {
 
 /// What a rank that is a process computes and sends with.
 /// - `B::device`, `B::communicator`
-/// - `b.board()`, `b.own_device()`  those of this rank
+/// - `b.rendezvous()`, `b.own_device()`  those of this rank
 /// - `b.connect_all()`           a communicator of all ranks, for messages and sums
 /// - `b.connect(colour, key)`    one of those that say the same colour, in the order of their keys; null
 ///                               where this rank says none. Every rank calls it, in the same order.
 /// - `b.connect_sums(colour, key)`  the same, for sums alone
 /// - `b.prepare(c, program)`     makes ready what a program of this rank sends; every rank of `c` calls it
-/// - `b.release(f)`              of `rank_watch::waiter`
+/// - `b.release(f)`              of `watchdog::waiter`
 /// - `b.end()`                   after a failure: then nothing uses memory of this rank any more; noexcept
 template <class B>
 concept process_backend =
-    communicator<typename B::communicator, typename B::device> && std::derived_from<B, rank_watch::waiter> &&
+    communicator<typename B::communicator, typename B::device> && std::derived_from<B, watchdog::waiter> &&
     requires(B& b, std::optional<std::uint32_t> colour, std::uint32_t key, typename B::communicator& c,
              rank_program const& program) {
-      { b.board() } -> std::same_as<tcp_board&>;
+      { b.rendezvous() } -> std::same_as<tcp_rendezvous&>;
       { b.own_device() } -> std::same_as<typename B::device&>;
       { b.connect_all() } -> std::same_as<typename B::communicator&>;
       { b.connect(colour, key) } -> std::same_as<typename B::communicator*>;
@@ -70,45 +70,45 @@ struct started_processes {
 };
 
 /// What keeps the first of all ranks from replaying steps, with its number: where one cannot, none may.
-/// Nothing where all can. Every rank tells all others its own obstacle; each of `ranks` ranks of the board
-/// calls it. \throws run_error
-template <meeting_board B>
-std::optional<std::string> find_first_obstacle(B& board, std::optional<std::string> const& own, rank_id here,
-                                               std::uint32_t ranks,
+/// Nothing where all can. Every rank tells all others its own obstacle; each of `ranks` ranks of the
+/// rendezvous calls it. \throws run_error
+template <collective_rendezvous B>
+std::optional<std::string> find_first_obstacle(B& rendezvous, std::optional<std::string> const& own,
+                                               rank_id here, std::uint32_t ranks,
                                                std::chrono::steady_clock::time_point until) {
   std::optional<std::string> first;
   for (std::uint32_t r = 0; r < ranks; ++r) {
     std::string why;
     if (rank_id{r} == here) why = own.value_or("");
     std::uint64_t size = why.size();
-    board.broadcast(std::as_writable_bytes(std::span(&size, 1)), rank_id{r}, until);
+    rendezvous.broadcast(std::as_writable_bytes(std::span(&size, 1)), rank_id{r}, until);
     why.resize(static_cast<std::size_t>(size));
-    board.broadcast(std::as_writable_bytes(std::span(why)), rank_id{r}, until);
+    rendezvous.broadcast(std::as_writable_bytes(std::span(why)), rank_id{r}, until);
     if (!first && !why.empty()) first = "rank " + std::to_string(r) + ": " + why;
   }
   return first;
 }
 
-/// The board of a rank that is a process, as what runs there sees it: what it publishes says which rank
+/// The rendezvous of a rank that is a process, as what runs there sees it: what it publishes says which rank
 /// failed and what that was doing, and is decided on when it returns.
-class failure_teller {
+class failure_reporter {
  public:
   /// Both must outlive it; `source` says what the rank does.
-  failure_teller(tcp_board& b, activity_source const& source) : board_(b), source_(source) {}
+  failure_reporter(tcp_rendezvous& b, activity_source const& source) : rendezvous_(b), source_(source) {}
 
   void publish(failure const& f) noexcept {
-    if (board_.poll()) return;
+    if (rendezvous_.poll()) return;
     try {
       auto mine = f;
-      if (f.reporter == no_rank || f.code == failure_code::stage) mine.reporter = board_.rank();
-      if (f.code == failure_code::stage) mine.culprit = board_.rank();
-      board_.publish(placed(std::move(mine)));
+      if (f.reporter == no_rank || f.code == failure_code::stage) mine.reporter = rendezvous_.rank();
+      if (f.code == failure_code::stage) mine.culprit = rendezvous_.rank();
+      rendezvous_.publish(placed(std::move(mine)));
     } catch (...) {  // no memory for the words
-      board_.publish({f.code, f.at, {}, f.cause, board_.rank()});
+      rendezvous_.publish({f.code, f.at, {}, f.cause, rendezvous_.rank()});
     }
-    board_.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(2));
+    rendezvous_.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(2));
   }
-  std::optional<failure> poll() const { return board_.poll(); }
+  std::optional<failure> poll() const { return rendezvous_.poll(); }
 
   /// The exception that is being handled. Call it in a `catch` clause.
   void publish_current() noexcept {
@@ -117,9 +117,9 @@ class failure_teller {
     } catch (run_error const& e) {
       publish(e.info);
     } catch (std::exception const& e) {
-      publish({.code = failure_code::cancelled, .detail = e.what(), .reporter = board_.rank()});
+      publish({.code = failure_code::cancelled, .detail = e.what(), .reporter = rendezvous_.rank()});
     } catch (...) {
-      publish({.code = failure_code::cancelled, .reporter = board_.rank()});
+      publish({.code = failure_code::cancelled, .reporter = rendezvous_.rank()});
     }
   }
 
@@ -127,8 +127,8 @@ class failure_teller {
   failure placed(failure f) const noexcept {
     try {
       auto const a = source_.activity();
-      if (f.at && (!f.operation.empty() || f.reporter != board_.rank())) return f;
-      f.reporter = board_.rank();
+      if (f.at && (!f.operation.empty() || f.reporter != rendezvous_.rank())) return f;
+      f.reporter = rendezvous_.rank();
       if (!f.at) f.at = a.at;
       f.operation = a.operation.empty() ? "between steps" : a.operation;
     } catch (...) {
@@ -138,11 +138,11 @@ class failure_teller {
   }
 
  private:
-  tcp_board& board_;
+  tcp_rendezvous& rendezvous_;
   activity_source const& source_;
 };
 
-static_assert(board<failure_teller>);
+static_assert(rendezvous<failure_reporter>);
 
 }  // namespace cleave::detail
 
@@ -168,19 +168,19 @@ class process_pipeline : activity_source {
   template <std::invocable<device&> F, class... With>
   process_pipeline(planned_step auto const& p, F make_stages, pipeline_options const& o,
                    detail::started_processes const& started, With&&... with)
-      : grid_(demand_ranks(p, o, started)),
+      : grid_(require_ranks(p, o, started)),
         sets_(detail::tie_sets_of(o.ties)),
         backend_(std::forward<With>(with)...),
-        here_(backend_.board().rank()),
-        teller_(backend_.board(), *this),
+        here_(backend_.rendezvous().rank()),
+        reporter_(backend_.rendezvous(), *this),
         steps_(o.steps),
-        watch_(backend_.board(), backend_, *this, o.watch) {
-    rank_watch::turn const together(watch_);
+        watchdog_(backend_.rendezvous(), backend_, *this, o.watchdog) {
+    watchdog::turn const together(watchdog_);
     try {
       stages_.make(backend_.own_device(), make_stages);
       auto const here = detail::scope_of(backend_.own_device());
       connect(p.order().place);
-      runtime_.emplace(backend_.own_device(), with_, teller_, *stages_, p.order().place,
+      runtime_.emplace(backend_.own_device(), with_, reporter_, *stages_, p.order().place,
                        rank_id{place().pipe}, sets_, o.bucket_bytes, steps_);
       agree_about_gradients(p.order().place);
       add_plan_together(p);
@@ -191,13 +191,13 @@ class process_pipeline : activity_source {
   }
   process_pipeline(process_pipeline&&) = delete;
   ~process_pipeline() {
-    bool const failed = board().poll().has_value();
+    bool const failed = rendezvous().poll().has_value();
     if (!failed && std::uncaught_exceptions() == exceptions_) return;
     if (!failed)
-      board().publish({.code = failure_code::cancelled,
-                       .detail = "rank " + std::to_string(index(rank())) + " ends before the run does",
-                       .reporter = rank(),
-                       .culprit = rank()});
+      rendezvous().publish({.code = failure_code::cancelled,
+                            .detail = "rank " + std::to_string(index(rank())) + " ends before the run does",
+                            .reporter = rank(),
+                            .culprit = rank()});
     end_backend();
   }
 
@@ -206,12 +206,12 @@ class process_pipeline : activity_source {
   rank_coordinates place() const { return grid_[rank()]; }
   S& stages() { return *stages_; }
   device& own_device() { return backend_.own_device(); }
-  tcp_board& board() { return backend_.board(); }
+  tcp_rendezvous& rendezvous() { return backend_.rendezvous(); }
 
   /// One more plan, for the same stages on the same ranks; its number. All ranks call it.
   /// \throws run_error where theirs differ; placement_change_error, program_need_error
   std::size_t add_plan(planned_step auto const& p) {
-    rank_watch::turn const together(watch_);
+    watchdog::turn const together(watchdog_);
     auto const here = detail::scope_of(own_device());
     return add_plan_together(p);
   }
@@ -221,7 +221,7 @@ class process_pipeline : activity_source {
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values, std::size_t plan_number = 0) {
     expects(plan_number < plans_, "process_pipeline: a plan that was added");
-    detail::demand_step_values(runtime_->program(plan_number), values);
+    detail::require_step_values(runtime_->program(plan_number), values);
     plan_.store(plan_number, std::memory_order_relaxed);
     do_together([&] { runtime_->run_step(values, plan_number); });
   }
@@ -262,10 +262,10 @@ class process_pipeline : activity_source {
 
  private:
   using communicator_type = typename Backend::communicator;
-  using runtime = rank_runtime<device, communicator_type, detail::failure_teller, S>;
+  using runtime = rank_runtime<device, communicator_type, detail::failure_reporter, S>;
 
-  static rank_grid demand_ranks(planned_step auto const& p, pipeline_options const& o,
-                                detail::started_processes const& started) {
+  static rank_grid require_ranks(planned_step auto const& p, pipeline_options const& o,
+                                 detail::started_processes const& started) {
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
     rank_grid const grid({.pipe = each, .data = o.replicas, .model = 1}, o.order);
     if (started.count != grid.size())
@@ -277,7 +277,7 @@ class process_pipeline : activity_source {
   }
 
   /// All ranks make all of them, in the same order.
-  void connect(placement const& on) {
+  void connect(stage_placement const& on) {
     auto const at = place();
     auto& all = backend_.connect_all();
     bool const replicated = grid_.size(rank_axis::data) > 1;
@@ -305,61 +305,61 @@ class process_pipeline : activity_source {
   void agree_on_steps() {
     if (steps_ == step_mode::issued) return;
     auto& own = runtime_->replays(plans_);
-    auto const until = std::chrono::steady_clock::now() + watch_.limit();
-    if (auto first = detail::find_first_obstacle(board(), own.obstacle(), rank(), grid_.size(), until))
+    auto const until = std::chrono::steady_clock::now() + watchdog_.limit();
+    if (auto first = detail::find_first_obstacle(rendezvous(), own.obstacle(), rank(), grid_.size(), until))
       own.issue_all(*std::move(first));
   }
 
   /// \throws run_error where a rank has another program
   void agree_about(detail::claimed_plan auto const& p) {
     agree([&](auto until) {
-      detail::agree_on_program(board(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
+      detail::agree_on_program(rendezvous(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
     });
   }
   /// \throws run_error where others sum other gradients
-  void agree_about_gradients(placement const& on) {
+  void agree_about_gradients(stage_placement const& on) {
     if (grid_.size(rank_axis::data) < 2 && sets_.empty()) return;
     auto own = detail::claims_of_rank(on, rank_id{place().pipe}, *stages_);
     agree([&](auto until) {
-      detail::agree_on_gradients(board(), std::move(own), rank(), grid_.size(), sets_, until);
+      detail::agree_on_gradients(rendezvous(), std::move(own), rank(), grid_.size(), sets_, until);
     });
   }
 
   /// All ranks find the same in `f(until)`; the first tells. \throws run_error where they disagree
   template <class F>
   void agree(F f) {
-    auto const until = std::chrono::steady_clock::now() + watch_.limit();
+    auto const until = std::chrono::steady_clock::now() + watchdog_.limit();
     try {
       f(until);
     } catch (detail::disagreement_error const& e) {
       if (rank() == rank_id{0})
-        teller_.publish({.code = failure_code::mismatch, .detail = e.witness.what, .reporter = rank()});
+        reporter_.publish({.code = failure_code::mismatch, .detail = e.witness.what, .reporter = rank()});
     }
-    board().barrier(until);
+    rendezvous().barrier(until);
   }
 
   template <class F>
   void do_together(F f) {
-    if (auto const failed = board().poll()) throw run_error(teller_.placed(*failed));
-    rank_watch::turn const together(watch_);
+    if (auto const failed = rendezvous().poll()) throw run_error(reporter_.placed(*failed));
+    watchdog::turn const together(watchdog_);
     try {
       auto const here = detail::scope_of(own_device());
       f();
     } catch (stage_error const&) {
       throw;
     } catch (run_error const& e) {
-      throw run_error(teller_.placed(e.info));
+      throw run_error(reporter_.placed(e.info));
     }
   }
 
   /// The others need not wait for a rank that could not be set up. Call it in a `catch` clause.
   void give_up() noexcept {
-    teller_.publish_current();
+    reporter_.publish_current();
     backend_.end();
   }
-  /// In the time that `watch_options` give it.
+  /// In the time that `watchdog_options` give it.
   void end_backend() noexcept {
-    rank_watch::turn const together(watch_);
+    watchdog::turn const together(watchdog_);
     if (runtime_) runtime_->forget_recordings();
     backend_.end();
   }
@@ -374,7 +374,7 @@ class process_pipeline : activity_source {
   std::vector<detail::tie_set> sets_;
   Backend backend_;
   rank_id here_;
-  detail::failure_teller teller_;
+  detail::failure_reporter reporter_;
   rank_communicators<communicator_type> with_;
   detail::made_on_device<S, device> stages_;
   std::optional<runtime> runtime_;
@@ -382,6 +382,6 @@ class process_pipeline : activity_source {
   std::atomic<std::size_t> plans_ = 0;
   int exceptions_ = std::uncaught_exceptions();
   step_mode steps_;
-  rank_watch watch_;
+  watchdog watchdog_;
 };
 }  // namespace cleave

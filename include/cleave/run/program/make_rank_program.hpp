@@ -8,26 +8,26 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/step_index.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/ports.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_plan.hpp"
 #include "cleave/schedule/calls/rank_calls.hpp"
-#include "cleave/schedule/memory/slot_plan.hpp"
+#include "cleave/schedule/memory/memory_plan.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 namespace cleave::detail {
 
 /// Finds what a rank keeps by what it is.
-class arena_places {
+class arena_index {
  public:
   /// Refers to the slots. O(values log values).
-  explicit arena_places(rank_slots const& slots) : slots_(slots) {
+  explicit arena_index(rank_slots const& slots) : slots_(slots) {
     for (std::uint32_t i = 0; i < slots.values.size(); ++i) {
       auto const& v = slots.values[i];
       order_.push_back({key_of(v.use, v.stage, v.microbatch, v.peer), i});
@@ -86,7 +86,7 @@ class program_writer {
   rank_program write() {
     auto options = plan_.options().calls;
     options.ends = exchange_end::each;  // as the schedule was verified
-    options.needs = custom_needs::called;
+    options.needs = custom_inputs::called;
     for (auto const& call : rank_calls(plan_.order(), rank_, options)) {
       made_.instructions.push_back({call});
       write_last();
@@ -117,7 +117,7 @@ class program_writer {
         return write_message(i);
       case call_kind::loss:
       case call_kind::release:
-      case call_kind::hand_over:
+      case call_kind::local_transfer:
         return;  // nothing that computes
       case call_kind::exchange:
         // Where messages end one by one, nothing may wait for all: so it has been verified.
@@ -188,7 +188,7 @@ class program_writer {
       else
         pass.copies.push_back({pass.out[output], place});
     }
-    add_stashes(pass, call);
+    add_saved_activations(pass, call);
     return add(std::move(pass), none);
   }
 
@@ -210,22 +210,22 @@ class program_writer {
       auto& v = pass.in[ports.departing[j].output];
       if (v.place.where == place_kind::nowhere) v.edge = ports.departing[j].edge;
     }
-    add_stashes(pass, call);
+    add_saved_activations(pass, call);
     return add(std::move(pass), forward_pass_[pair_of(a)]);
   }
 
   std::uint32_t add_weight_pass(rank_call const& call) {
     program_pass pass;
-    add_stashes(pass, call);
+    add_saved_activations(pass, call);
     return add(std::move(pass), forward_pass_[pair_of(call.of)]);
   }
 
-  /// OFFLOAD, RELOAD, RECOMPUTE: what the forward pass reads, and the stash where it is now.
+  /// OFFLOAD, RELOAD, RECOMPUTE: what the forward pass reads, and the saved activations where it is now.
   std::uint32_t add_again(rank_call const& call) {
     auto const forward = forward_pass_[pair_of(call.of)];
     program_pass pass;
     pass.in = made_.passes[forward].in;
-    add_stashes(pass, call);
+    add_saved_activations(pass, call);
     return add(std::move(pass), forward);
   }
 
@@ -236,13 +236,13 @@ class program_writer {
     return number;
   }
 
-  /// A stash that is moved out and back, or made again, is in two places.
-  void add_stashes(program_pass& pass, rank_call const& call) const {
+  /// A saved activations that is moved out and back, or made again, is in two places.
+  void add_saved_activations(program_pass& pass, rank_call const& call) const {
     auto const& [stage, m] = std::pair(call.of.stage, call.of.microbatch);
-    if (auto const* s = places_.find_in(slot_use::stash, stage, m, call.cell))
-      pass.stash_at = s->offset, pass.stash_bytes = s->bytes;
-    if (auto const* s = places_.find_in(slot_use::weight_stash, stage, m, call.cell))
-      pass.weight_stash_at = s->offset, pass.weight_stash_bytes = s->bytes;
+    if (auto const* s = places_.find_in(slot_use::saved, stage, m, call.cell))
+      pass.saved_at = s->offset, pass.saved_bytes = s->bytes;
+    if (auto const* s = places_.find_in(slot_use::saved_for_weights, stage, m, call.cell))
+      pass.saved_for_weights_at = s->offset, pass.saved_for_weights_bytes = s->bytes;
   }
 
   enum class end_of_edge : std::uint8_t { maker, reader };
@@ -253,7 +253,7 @@ class program_writer {
     if (e.from == the_caller) return {{place_kind::input, e.output}, number, {}};
     if (e.to == the_caller) return result(number, m);
     bool const sent = !plan_.same_rank(e), makes = here == end_of_edge::maker;
-    auto const& slot = !sent   ? *places_.find(slot_use::handed_activation, e.from, m, e.to)
+    auto const& slot = !sent   ? *places_.find(slot_use::local_activation, e.from, m, e.to)
                        : makes ? *places_.find(slot_use::sent_activation, e.from, m, e.to)
                                : *places_.find(slot_use::received_activation, e.to, m, e.from);
     return value_in(slot, plan_.blocks()[*edges_.find(index(e.from), index(e.to))].activations, number);
@@ -266,7 +266,7 @@ class program_writer {
         plan_.layouts().edges[number].gradient != gradient_use::wanted)
       return {{}, number, {}};
     bool const sent = !plan_.same_rank(e), makes = here == end_of_edge::maker;
-    auto const& slot = !sent   ? *places_.find(slot_use::handed_gradient, e.to, m, e.from)
+    auto const& slot = !sent   ? *places_.find(slot_use::local_gradient, e.to, m, e.from)
                        : makes ? *places_.find(slot_use::received_gradient, e.from, m, e.to)
                                : *places_.find(slot_use::sent_gradient, e.to, m, e.from);
     return value_in(slot, plan_.blocks()[*edges_.find(index(e.from), index(e.to))].gradients, number);
@@ -292,7 +292,7 @@ class program_writer {
 
   step_plan const& plan_;
   rank_id rank_;
-  arena_places places_;
+  arena_index places_;
   edge_numbers edges_;
   step_index numbers_;
   rank_program made_;

@@ -122,12 +122,12 @@ class pass_memory {
 
   std::span<tensor_view const> in(std::uint32_t pass) { return views_.in(pass); }
   std::span<tensor_view> out(std::uint32_t pass) { return views_.out(pass); }
-  region stash(std::uint32_t pass) const {
-    return views_.arena_region(program_.passes[pass].stash_at, program_.passes[pass].stash_bytes);
+  region saved(std::uint32_t pass) const {
+    return views_.arena_region(program_.passes[pass].saved_at, program_.passes[pass].saved_bytes);
   }
-  region weight_stash(std::uint32_t pass) const {
-    return views_.arena_region(program_.passes[pass].weight_stash_at,
-                               program_.passes[pass].weight_stash_bytes);
+  region saved_for_weights(std::uint32_t pass) const {
+    return views_.arena_region(program_.passes[pass].saved_for_weights_at,
+                               program_.passes[pass].saved_for_weights_bytes);
   }
   region block(rank_instruction const& m) const {
     return {views_.arena_at(m.at), static_cast<std::size_t>(m.bytes), element_type::u8};

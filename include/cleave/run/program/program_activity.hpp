@@ -6,7 +6,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/rank_grid.hpp"
-#include "cleave/run/model/blame.hpp"
+#include "cleave/run/model/wait_chain.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/calls/rank_calls.hpp"
 

@@ -105,10 +105,10 @@ namespace cleave {
 inline std::optional<std::string> difference_of(detail::program_digest const& here, rank_id rank,
                                                 detail::program_digest const& there, rank_id other) {
   if (here == there) return std::nullopt;
-  auto const* const what = here.schedule != there.schedule     ? "another schedule"
-                           : here.transport != there.transport ? "other edges between stages"
-                           : here.layouts != there.layouts     ? "other types or shapes"
-                                                               : "other options of calls (call_options)";
+  auto const* const what = here.schedule != there.schedule   ? "another schedule"
+                           : here.dataflow != there.dataflow ? "other edges between stages"
+                           : here.layouts != there.layouts   ? "other types or shapes"
+                                                             : "other options of calls (call_options)";
   return "rank " + std::to_string(index(rank)) + " has " + what + " than rank " +
          std::to_string(index(other)) + "; give all ranks the same";
 }
@@ -131,7 +131,7 @@ using disagreement_error = fault_error<disagreement>;
 
 /// \throws disagreement_error where two claims differ; of an edge, if of any, for that says more. `claims[r]`
 /// is of rank r. O(ranks * edges log edges).
-inline void demand_agreement(std::span<program_claim const> claims) {
+inline void require_agreement(std::span<program_claim const> claims) {
   for (std::uint32_t b = 1; b < claims.size(); ++b)
     for (std::uint32_t a = 0; a < b; ++a)
       if (auto what = find_edge_disagreement(claims[a], rank_id{a}, claims[b], rank_id{b}))
@@ -142,22 +142,22 @@ inline void demand_agreement(std::span<program_claim const> claims) {
 }
 
 /// Every rank tells all others what it has been given; all find the same differences. Each of `ranks` ranks
-/// of the board calls it before the first step, with its own plan and the rank that it is there: with
-/// replicas, another than on the board. \throws disagreement_error, on all ranks; run_error
-template <meeting_board B>
-void agree_on_program(B& board, claimed_plan auto const& p, rank_id of_plan, rank_id here,
+/// of the rendezvous calls it before the first step, with its own plan and the rank that it is there: with
+/// replicas, another than on the rendezvous. \throws disagreement_error, on all ranks; run_error
+template <collective_rendezvous B>
+void agree_on_program(B& rendezvous, claimed_plan auto const& p, rank_id of_plan, rank_id here,
                       std::uint32_t ranks, std::chrono::steady_clock::time_point until) {
   std::vector<program_claim> claims(ranks);
   if (index(here) < ranks) claims[index(here)] = claim_of(p, of_plan);
   for (std::uint32_t r = 0; r < ranks; ++r) {
     auto& claim = claims[r];
     std::uint64_t count = claim.edges.size();
-    board.broadcast(std::as_writable_bytes(std::span(&claim.digest, 1)), rank_id{r}, until);
-    board.broadcast(std::as_writable_bytes(std::span(&count, 1)), rank_id{r}, until);
+    rendezvous.broadcast(std::as_writable_bytes(std::span(&claim.digest, 1)), rank_id{r}, until);
+    rendezvous.broadcast(std::as_writable_bytes(std::span(&count, 1)), rank_id{r}, until);
     claim.edges.resize(static_cast<std::size_t>(count));
-    board.broadcast(std::as_writable_bytes(std::span(claim.edges)), rank_id{r}, until);
+    rendezvous.broadcast(std::as_writable_bytes(std::span(claim.edges)), rank_id{r}, until);
   }
-  demand_agreement(claims);
+  require_agreement(claims);
 }
 
 }  // namespace cleave::detail

@@ -52,7 +52,8 @@ struct program_pass {
   std::vector<program_copy> sums;    ///< before a backward pass: of results with several readers
   std::vector<program_copy> copies;  ///< after a forward pass: for readers beyond the first
   std::uint32_t forward = 0;         ///< the forward pass of the same stage and microbatch
-  std::uint64_t stash_at = 0, stash_bytes = 0, weight_stash_at = 0, weight_stash_bytes = 0;  ///< in the arena
+  std::uint64_t saved_at = 0, saved_bytes = 0, saved_for_weights_at = 0,
+                saved_for_weights_bytes = 0;  ///< in the arena
 
   bool operator==(program_pass const&) const = default;
 };
@@ -89,7 +90,7 @@ struct program_result {
 
 /// What is run, in numbers that are equal where all ranks have been given the same.
 struct program_digest {
-  std::uint64_t schedule = 0, transport = 0, layouts = 0, calls = 0;
+  std::uint64_t schedule = 0, dataflow = 0, layouts = 0, calls = 0;
 
   bool operator==(program_digest const&) const = default;
 };

@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
+#include "cleave/run/model/dataflow_layouts.hpp"
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/ports.hpp"
-#include "cleave/run/model/transport_layouts.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/memory/plan_memory.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
@@ -67,7 +67,7 @@ inline void append(message_block& b, std::uint32_t edge, edge_layout const& l, b
 /// its other. A message may be empty: it then only says that a pass is done.
 /// Precondition: no fault in any of them; `p` has an edge for every pair of stages of `t`. O(edges log
 /// edges).
-inline std::vector<edge_blocks> blocks_of(placement const& p, transport const& t, run_layouts const& l) {
+inline std::vector<edge_blocks> blocks_of(stage_placement const& p, dataflow const& t, run_layouts const& l) {
   std::vector<edge_blocks> blocks(p.edges.size());
   for (std::uint32_t e = 0; e < t.edges.size(); ++e) {
     auto const& edge = t.edges[e];
@@ -104,7 +104,7 @@ inline std::uint64_t digest_of_calls(call_options const& o) {
 }
 
 /// O(actions + edges + layouts).
-inline program_digest digest_of(schedule const& s, transport const& t, run_layouts const& l,
+inline program_digest digest_of(schedule const& s, dataflow const& t, run_layouts const& l,
                                 call_options const& o) {
   number_digest lists, edges, layouts;
   lists.add(s.place.ranks).add(s.microbatches).add(s.place.rank_of.size()).add(s.place.edges.size());
@@ -139,11 +139,11 @@ struct program_options {
   /// What must not get stuck: how messages go where the program will run.
   delivery_rules delivery = {.delivery = delivery::async};
   call_options calls = {};  ///< but for `ends` and `needs`, which the executor's needs decide
-  /// Room for what passes keep: of each stage, or one for all. Of a stash that is made again nothing stays:
-  /// leave `input` at 0.
-  std::vector<pass_bytes> stashes = {{0, 0, 0}};
+  /// Room for what passes keep: of each stage, or one for all. Of a saved activations that is made again
+  /// nothing stays: leave `input` at 0.
+  std::vector<pass_bytes> saved_activations = {{0, 0, 0}};
   input_use inputs = input_use::until_gradient;
-  std::vector<std::uint64_t> most_bytes = {};  ///< of the memory of each rank; one for all; none: no limit
+  std::vector<std::uint64_t> memory_limit = {};  ///< of the memory of each rank; one for all; none: no limit
 };
 
 }  // namespace cleave
@@ -185,7 +185,7 @@ inline std::string describe(program_fault const& f) {
 using program_error = fault_error<program_fault>;
 
 /// Why a schedule and a transport do not go together, or nothing. O(edges log edges).
-inline std::optional<program_fault> find_program_fault(schedule const& s, transport const& t) {
+inline std::optional<program_fault> find_program_fault(schedule const& s, dataflow const& t) {
   if (s.place.stages() != t.stages)
     return program_fault{program_fault::kind::stage_count, s.place.stages(), t.stages};
   for (std::size_t e = 0; e < t.edges.size(); ++e) {
@@ -226,48 +226,49 @@ namespace cleave {
 /// verified; the values that move as a transport says and lie as layouts say; and the plan of the memory.
 class step_plan {
  public:
-  /// \throws transport_error, program_error, edge_layout_error, schedule_error, slot_error, and as `lower`
-  step_plan(schedule const& s, transport t, run_layouts l, program_options const& o = {})
-      : transport_(std::move(t)), layouts_(std::move(l)), options_(o) {
-    if (auto const f = detail::find_transport_fault(transport_)) throw detail::transport_error(*f);
-    if (auto const f = detail::find_program_fault(s, transport_)) throw detail::program_error(*f);
-    if (auto const f = detail::find_edge_layout_fault(transport_, layouts_, s.microbatches))
+  /// \throws dataflow_error, program_error, edge_layout_error, schedule_error, slot_error, and as `lower`
+  step_plan(schedule const& s, dataflow t, run_layouts l, program_options const& o = {})
+      : dataflow_(std::move(t)), layouts_(std::move(l)), options_(o) {
+    if (auto const f = detail::find_dataflow_fault(dataflow_)) throw detail::dataflow_error(*f);
+    if (auto const f = detail::find_program_fault(s, dataflow_)) throw detail::program_error(*f);
+    if (auto const f = detail::find_edge_layout_fault(dataflow_, layouts_, s.microbatches))
       throw detail::edge_layout_error(*f);
     if (auto const f = detail::find_custom_part_fault(s, options_.calls.custom))
       throw detail::program_error(*f);
     schedule_ = detail::has_messages(s) || s.ranks.size() < 2 ? s : lower(s, options_.lowering);
-    detail::demand_schedule(schedule_, {.delivery = options_.delivery.delivery,
-                                        .buffers = options_.delivery.buffers,
-                                        .groups = options_.delivery.groups,
-                                        .passes = passes_of(schedule_)});
-    blocks_ = detail::blocks_of(schedule_.place, transport_, layouts_);
-    ports_ = detail::ports(transport_);
-    schedule_bytes bytes{options_.stashes, {}};
+    detail::require_schedule(schedule_, {.delivery = options_.delivery.delivery,
+                                         .buffers = options_.delivery.buffers,
+                                         .groups = options_.delivery.groups,
+                                         .passes = passes_of(schedule_)});
+    blocks_ = detail::blocks_of(schedule_.place, dataflow_, layouts_);
+    ports_ = detail::ports(dataflow_);
+    schedule_bytes bytes{options_.saved_activations, {}};
     auto const room = [](detail::message_block const& b) { return std::max<std::uint64_t>(b.bytes, 1); };
     for (auto const& b : blocks_) bytes.edges.push_back({room(b.activations), room(b.gradients)});
-    slots_ = plan_slots(schedule_, bytes, {.inputs = options_.inputs, .most_bytes = options_.most_bytes});
-    digest_ = detail::digest_of(schedule_, transport_, layouts_, options_.calls);
+    slots_ =
+        plan_memory(schedule_, bytes, {.inputs = options_.inputs, .memory_limit = options_.memory_limit});
+    digest_ = detail::digest_of(schedule_, dataflow_, layouts_, options_.calls);
   }
 
   schedule const& order() const { return schedule_; }
-  transport const& edges() const { return transport_; }
+  dataflow const& edges() const { return dataflow_; }
   run_layouts const& layouts() const { return layouts_; }
   program_options const& options() const { return options_; }
   std::vector<detail::edge_blocks> const& blocks() const { return blocks_; }
   detail::stage_ports const& ports_of(stage_id s) const { return ports_[index(s)]; }
-  slot_plan const& slots() const { return slots_; }
+  memory_plan const& slots() const { return slots_; }
   detail::program_digest const& digest() const { return digest_; }
-  bool same_rank(transport::edge const& e) const { return rank_of(e.from) == rank_of(e.to); }
+  bool same_rank(dataflow::edge const& e) const { return rank_of(e.from) == rank_of(e.to); }
   rank_id rank_of(stage_id s) const { return schedule_.place.rank_of[index(s)]; }
 
  private:
-  transport transport_;
+  dataflow dataflow_;
   run_layouts layouts_;
   program_options options_;
   schedule schedule_;
   std::vector<detail::edge_blocks> blocks_;
   std::vector<detail::stage_ports> ports_;
-  slot_plan slots_;
+  memory_plan slots_;
   detail::program_digest digest_;
 };
 

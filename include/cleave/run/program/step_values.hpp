@@ -97,7 +97,7 @@ inline std::optional<step_value_fault> find_step_value_fault(rank_program const&
 }
 
 /// \throws step_value_error
-inline void demand_step_values(rank_program const& p, step_values const& v) {
+inline void require_step_values(rank_program const& p, step_values const& v) {
   if (auto const f = find_step_value_fault(p, v)) throw step_value_error(*f);
 }
 

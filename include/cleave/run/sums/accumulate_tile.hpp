@@ -92,7 +92,7 @@ struct plain_lanes {
 
 /// `to + factor * from`.
 struct adding {
-  static constexpr bool reads_target = true, is_watched = false;
+  static constexpr bool reads_target = true, checks_nonfinite = false;
   template <class Lanes, class Sum>
   static constexpr Sum apply(Sum factor, Sum from, Sum to) {
     return Lanes::sum(to, Lanes::product(factor, from));
@@ -101,7 +101,7 @@ struct adding {
 
 /// `factor * from`.
 struct overwriting {
-  static constexpr bool reads_target = false, is_watched = false;
+  static constexpr bool reads_target = false, checks_nonfinite = false;
   template <class Lanes, class Sum>
   static constexpr Sum apply(Sum factor, Sum from, Sum /*to*/) {
     return Lanes::product(factor, from);
@@ -110,8 +110,8 @@ struct overwriting {
 
 /// The same, and whether each result is finite.
 template <class Operation>
-struct watched : Operation {
-  static constexpr bool is_watched = true;
+struct nonfinite_checked : Operation {
+  static constexpr bool checks_nonfinite = true;
 };
 
 /// The share of one lane in one tile of a segment; whether it has written what is not finite, where that is
@@ -135,7 +135,7 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
     if constexpr (Operation::reads_target) before = static_cast<sum>(Lanes::widen(y));
     y = Lanes::template narrow<To>(
         Operation::template apply<Lanes>(factor, static_cast<sum>(Lanes::widen(x)), before));
-    if constexpr (Operation::is_watched) bad |= is_finite(y) ? 0u : 1u;
+    if constexpr (Operation::checks_nonfinite) bad |= is_finite(y) ? 0u : 1u;
   };
   // `how_many` packs of `size` elements, the first from element `at` on, the next one `lanes` packs away
   auto const add_packs = [&](std::uint32_t at, auto size, auto how_many) {

@@ -30,7 +30,7 @@ using common_sum_t =
     std::conditional_t<std::is_same_v<A, double> || std::is_same_v<B, double>, double, float>;
 
 /// Of two numbers, by a mask and no jump, so that loops with it run on many elements at once.
-constexpr std::uint32_t either(bool first, std::uint32_t a, std::uint32_t b) {
+constexpr std::uint32_t bit_select(bool first, std::uint32_t a, std::uint32_t b) {
   std::uint32_t const mask = 0u - static_cast<std::uint32_t>(first);
   return (a & mask) | (b & ~mask);
 }
@@ -44,9 +44,9 @@ constexpr float widened(bfloat16_bits x) {
 constexpr float widened(float16_bits x) {
   constexpr std::uint32_t bias = (127u - 15) << 23, all_ones = 0x1fu << 23;
   std::uint32_t const magnitude = (x.bits & 0x7fffu) << 13, exponent = magnitude & all_ones;
-  std::uint32_t const normal = magnitude + bias + either(exponent == all_ones, bias, 0);
+  std::uint32_t const normal = magnitude + bias + bit_select(exponent == all_ones, bias, 0);
   float const small = std::bit_cast<float>(magnitude + bias + (1u << 23)) - 0x1p-14f;
-  std::uint32_t const bits = either(exponent == 0, std::bit_cast<std::uint32_t>(small), normal);
+  std::uint32_t const bits = bit_select(exponent == 0, std::bit_cast<std::uint32_t>(small), normal);
   return std::bit_cast<float>(bits | (x.bits & 0x8000u) << 16);
 }
 
@@ -70,7 +70,7 @@ constexpr T narrowed(float x) {
   auto const u = std::bit_cast<std::uint32_t>(x);
   std::uint32_t const magnitude = u & 0x7fffffffu;
   auto const unless_nan = [magnitude](std::uint32_t bits) {
-    return static_cast<std::uint16_t>(detail::either(magnitude > 0x7f800000u, 0x7fffu, bits));
+    return static_cast<std::uint16_t>(detail::bit_select(magnitude > 0x7f800000u, 0x7fffu, bits));
   };
   if constexpr (std::is_same_v<T, detail::bfloat16_bits>) {
     return {unless_nan((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
@@ -78,11 +78,11 @@ constexpr T narrowed(float x) {
     constexpr std::uint32_t smallest_normal = (127u - 14) << 23, beyond = (127u + 16) << 23;
     bool const is_small = magnitude < smallest_normal;
     // the adder of f32 rounds those below the smallest normal one, at the place of their last bit
-    float const aligned = std::bit_cast<float>(detail::either(is_small, magnitude, 0)) + 0.5f;
+    float const aligned = std::bit_cast<float>(detail::bit_select(is_small, magnitude, 0)) + 0.5f;
     std::uint32_t const small = std::bit_cast<std::uint32_t>(aligned) - std::bit_cast<std::uint32_t>(0.5f);
     std::uint32_t const normal = (magnitude - ((127u - 15) << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    std::uint32_t const finite = detail::either(is_small, small, normal);
-    return {unless_nan(detail::either(magnitude >= beyond, 0x7c00u, finite) | (u >> 16 & 0x8000u))};
+    std::uint32_t const finite = detail::bit_select(is_small, small, normal);
+    return {unless_nan(detail::bit_select(magnitude >= beyond, 0x7c00u, finite) | (u >> 16 & 0x8000u))};
   } else {
     return static_cast<T>(x);
   }

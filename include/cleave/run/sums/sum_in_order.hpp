@@ -23,7 +23,7 @@ namespace cleave::detail {
 
 /// Calls `f` with a value of the type that holds elements of `t`; a `boolean` is a byte.
 template <class F>
-constexpr void with_element(element_type t, F f) {
+constexpr void dispatch_element_type(element_type t, F f) {
   switch (t) {
     case element_type::f32:
       return f(float{});
@@ -49,9 +49,9 @@ constexpr void with_element(element_type t, F f) {
 
 /// The same for what takes floating-point numbers only. Precondition: `is_floating(t)`.
 template <class F>
-constexpr void with_floating(element_type t, F f) {
+constexpr void dispatch_floating_type(element_type t, F f) {
   expects(is_floating(t), "with_floating: a floating-point type");
-  with_element(t, [&](auto zero) {
+  dispatch_element_type(t, [&](auto zero) {
     if constexpr (!std::is_integral_v<decltype(zero)>) f(zero);
   });
 }
@@ -111,7 +111,7 @@ struct element_reduction {
 /// `find_reduction_fault` finds nothing; regions do not overlap.
 inline void sum_in_order(std::span<region const> regions, reduce_op op) {
   if (regions.empty() || regions[0].count == 0) return;
-  with_element(regions[0].type, [&](auto example) {
+  dispatch_element_type(regions[0].type, [&](auto example) {
     using element = decltype(example);
     using reduction = element_reduction<element>;
     constexpr std::size_t block = 512;

@@ -51,7 +51,7 @@ inline double sum_of_squares(std::span<region const> regions) {
   std::array<double, sums_by_turns> sums = {};
   std::uint64_t tiles = 0;
   for (auto const& r : regions)
-    with_floating(r.type, [&](auto zero) {
+    dispatch_floating_type(r.type, [&](auto zero) {
       auto const* const elements = static_cast<decltype(zero) const*>(r.data);
       for (std::size_t first = 0; first < r.count; first += tile_elements)
         sums[tiles++ % sums_by_turns] +=

@@ -23,9 +23,9 @@
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
-#include "cleave/run/model/blame.hpp"
 #include "cleave/run/model/device_scope.hpp"
 #include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/wait_chain.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/program/step_values.hpp"
 #include "cleave/schedule/model/placement.hpp"
@@ -46,7 +46,7 @@ class thread_connections {
   /// Connects the ranks of each replica, those of them that hold a set of ties, and those that run the same
   /// stages in all replicas. Of each rank of the grid what it communicates with, as long as this lives.
   /// \throws tie_stage_error, and what the backend throws
-  std::vector<rank_communicators<communicator>> connect(rank_grid const& grid, placement const& place,
+  std::vector<rank_communicators<communicator>> connect(rank_grid const& grid, stage_placement const& place,
                                                         std::span<tie_set const> sets) {
     std::vector<rank_communicators<communicator>> with(grid.size());
     for (std::uint32_t r = 0; r < grid.size(); ++r) {
@@ -104,7 +104,7 @@ class thread_pipeline {
   thread_pipeline(planned_step auto const& p, std::vector<S> stages, pipeline_options options = {},
                   Backend backend = {})
       : thread_pipeline(std::move(options), std::move(backend), p) {
-    demand_stages(stages.size());
+    require_stages(stages.size());
     stages_ = std::move(stages);
     begin(p);
   }
@@ -132,7 +132,7 @@ class thread_pipeline {
   /// One more plan, for the same stages on the same ranks; its number.
   /// \throws placement_change_error, program_need_error, run_error
   std::size_t add_plan(planned_step auto const& p) {
-    demand_no_failure();
+    require_no_failure();
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
       auto const here = detail::scope_of(devices_[r]);
       runtimes_[r]->add_plan(p, plans_);
@@ -145,7 +145,7 @@ class thread_pipeline {
     expects(values.size() == options_.replicas && plan_number < plans_,
             "thread_pipeline: values for every replica, and a plan");
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
-      detail::demand_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
+      detail::require_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
     have_all_do(job::step, [&] {
       std::ranges::copy(values, values_.begin());
       plan_ = plan_number;
@@ -194,7 +194,7 @@ class thread_pipeline {
   thread_pipeline(pipeline_options options, Backend backend, planned_step auto const& p)
       : options_(std::move(options)),
         backend_(std::move(backend)),
-        grid_(demand_replicas(p)),
+        grid_(require_replicas(p)),
         ranks_(grid_.size()),
         runtimes_(ranks_.count()),
         values_(options_.replicas),
@@ -217,38 +217,38 @@ class thread_pipeline {
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
   }
 
-  rank_grid demand_replicas(planned_step auto const& p) const {
+  rank_grid require_replicas(planned_step auto const& p) const {
     if (options_.replicas == 0) throw error("thread pipeline: there are no replicas; give at least one");
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
     return {{.pipe = each, .data = options_.replicas, .model = 1}, pipeline_options{}.order};
   }
   /// Which replica a rank belongs to, and which rank of the plan it is.
   rank_coordinates place_of(std::uint32_t r) const { return grid_[rank_id{r}]; }
-  void demand_stages(std::size_t of_ranks) const {
+  void require_stages(std::size_t of_ranks) const {
     if (of_ranks != ranks_.count())
       throw error("thread pipeline: stages of " + std::to_string(of_ranks) + " ranks are given, but " +
                   std::to_string(ranks_.count()) + " ranks run them");
   }
 
   /// After a failure calls of stages may still go on, with what the last job left here.
-  void demand_no_failure() {
+  void require_no_failure() {
     if (auto const f = ranks_.poll()) detail::raise(*f);
   }
 
   /// `set_inputs()` writes what the job is done with.
   template <std::invocable F>
   void have_all_do(job what, F set_inputs) {
-    demand_no_failure();
+    require_no_failure();
     std::unique_lock lock(mutex_);
     set_inputs();
     job_ = what;
     running_ = ranks_.count();
     ++jobs_;
     begin_.notify_all();
-    auto const until = std::chrono::steady_clock::now() + options_.watch.limit;
+    auto const until = std::chrono::steady_clock::now() + options_.watchdog.limit;
     if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
       ranks_.publish(overdue());
-    demand_no_failure();
+    require_no_failure();
   }
 
   void serve(std::uint32_t r) {
@@ -293,8 +293,8 @@ class thread_pipeline {
     }
     auto const waits = std::ranges::find(all, detail::activity_kind::waiting, &detail::rank_activity::kind);
     auto const from = rank_id{static_cast<std::uint32_t>(waits == all.end() ? 0 : waits - all.begin())};
-    auto f = detail::failure_of(detail::find_blame(all, from), all, from);
-    f.detail += "; the step may take " + std::to_string(options_.watch.limit.count()) + " ms";
+    auto f = detail::failure_of(detail::find_culprit(all, from), all, from);
+    f.detail += "; the step may take " + std::to_string(options_.watchdog.limit.count()) + " ms";
     return f;
   }
 

@@ -53,7 +53,7 @@ enum class release_rule : std::uint8_t {
 };
 
 /// Who sees to what the passes of a custom action need.
-enum class custom_needs : std::uint8_t {
+enum class custom_inputs : std::uint8_t {
   users,   ///< the user, as PyTorch's runtime has it
   called,  ///< calls before it, which wait for what is received and for weights that are gathered
 };
@@ -70,7 +70,7 @@ struct call_options {
   /// Kinds of actions that the user does instead, with all that belongs to them: losses, what is handed over,
   /// and what `needs` leaves to the user. Of a compound its own kind counts, not those of its parts.
   std::vector<action_kind> custom = {};
-  custom_needs needs = custom_needs::users;
+  custom_inputs needs = custom_inputs::users;
 };
 
 /// Why the list of a rank cannot be called.

@@ -18,10 +18,10 @@
 #include "cleave/schedule/lower/rank_stages.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 namespace cleave {
 
@@ -33,7 +33,7 @@ enum class call_kind : std::uint8_t {
   backward_weight,  ///< of weights
   loss,             ///< of what the last stage has made
   release,          ///< what the stage has sent of a microbatch may be let go
-  hand_over,        ///< gives an output or a gradient to a stage of the same rank
+  local_transfer,   ///< gives an output or a gradient to a stage of the same rank
   send,
   receive,
   wait_send,
@@ -113,7 +113,7 @@ inline std::string call_object_text(rank_call const& call) {
   switch (call.kind) {
     case loss:
       return stage + "." + microbatch;
-    case hand_over:
+    case local_transfer:
       return (is_activation_message(call.of.kind) ? "F" : "B") + microbatch + " " + stage + "=>" +
              std::to_string(index(call.of.peer));
     case send:
@@ -175,7 +175,7 @@ namespace cleave::detail {
 class message_calls {
  public:
   /// Appends to `calls`. Refers to both.
-  message_calls(placement const& place, call_options const& options, std::vector<rank_call>& calls)
+  message_calls(stage_placement const& place, call_options const& options, std::vector<rank_call>& calls)
       : place_(place), issue_(options.exchanges), ends_(options.ends), calls_(calls) {}
 
   /// Begins sends and receives, up to the first receive that has begun before: that, or null. Expected
@@ -258,7 +258,7 @@ class message_calls {
                       .begun = begun});
   }
 
-  placement const& place_;
+  stage_placement const& place_;
   exchange_issue issue_;
   exchange_end ends_;
   std::vector<rank_call>& calls_;
@@ -417,14 +417,14 @@ class rank_caller {
 
   void get_ready_for_user(action const& a) {
     if (!fault && !is_replaceable(a.kind)) report(call_fault::kind::not_replaceable, a);
-    if (fault || options_.needs == custom_needs::users || !is_compute(a.kind)) return;
+    if (fault || options_.needs == custom_inputs::users || !is_compute(a.kind)) return;
     bool const later = a.kind == action_kind::weight_gradient, forward = a.kind == action_kind::forward;
     auto const makers = forward ? neighbours_.before(index(a.stage)) : neighbours_.after(index(a.stage));
     get_ready(a, later ? std::span<std::uint32_t const>() : makers);
   }
 
   void add_custom(call_kind kind, action const& a) {
-    bool const is_told = options_.needs == custom_needs::called && is_compute(a.kind);
+    bool const is_told = options_.needs == custom_inputs::called && is_compute(a.kind);
     calls_.push_back(is_told ? pass_call(kind, a) : rank_call{.kind = kind, .of = a});
     calls_.back().parts = a.parts;
   }
@@ -477,7 +477,7 @@ class rank_caller {
     calls_.push_back({.kind = call_kind::forward, .of = a});
     if (after.empty() && options_.loss == loss_source::rank)
       calls_.push_back({.kind = call_kind::loss, .of = a});
-    hand_over(a, after, action_kind::send_activation);
+    local_transfer(a, after, action_kind::send_activation);
     if (options_.releases == release_rule::all && readers_elsewhere(a.stage) == 0)
       state_of(a).not_sent.push_back(a.microbatch);
   }
@@ -493,7 +493,7 @@ class rank_caller {
                                : later ? call_kind::backward_weight
                                        : call_kind::backward_input,
                                a));
-    if (!later) hand_over(a, neighbours_.before(index(a.stage)), action_kind::send_gradient);
+    if (!later) local_transfer(a, neighbours_.before(index(a.stage)), action_kind::send_gradient);
   }
 
   /// Waits for weights, and for what other ranks have made for a pass.
@@ -508,11 +508,11 @@ class rank_caller {
     }
   }
 
-  void hand_over(action const& a, std::span<std::uint32_t const> to, action_kind kind) {
+  void local_transfer(action const& a, std::span<std::uint32_t const> to, action_kind kind) {
     for (auto const peer : to)
       if (place_.rank_of[peer] == rank_)
         calls_.push_back(
-            {.kind = call_kind::hand_over, .of = {kind, 0, a.stage, a.microbatch, stage_id{peer}}});
+            {.kind = call_kind::local_transfer, .of = {kind, 0, a.stage, a.microbatch, stage_id{peer}}});
   }
 
   void begin_messages(std::span<action const> messages) {
@@ -542,7 +542,7 @@ class rank_caller {
   }
 
   std::span<action const> row_;
-  placement const& place_;
+  stage_placement const& place_;
   stage_neighbours const& neighbours_;
   call_options const& options_;
   rank_id rank_;
@@ -560,12 +560,13 @@ struct called_list {
   std::vector<rank_call> calls;
 };
 
-/// Calls the list of a rank as far as it goes. \throws stray_action_error, placement_error, send_wait_error
+/// Calls the list of a rank as far as it goes. \throws invalid_action_error, stage_placement_error,
+/// send_wait_error
 inline called_list call_list(schedule const& s, rank_id r, call_options const& options) {
   expects(index(r) < s.ranks.size(), "a rank of the schedule");
   if (auto fault = find_call_option_fault(options)) return {fault, {}};
-  demand_no_stray_action(s);
-  if (auto const fault = find_placement_fault(s.place)) throw placement_error(*fault);
+  require_valid_actions(s);
+  if (auto const fault = find_stage_placement_fault(s.place)) throw stage_placement_error(*fault);
   if (auto const fault = find_send_wait_fault(s.ranks[index(r)], index(r))) throw send_wait_error(*fault);
   stage_neighbours const neighbours(s.place);
   rank_caller caller(s, neighbours, r, options);
@@ -578,7 +579,7 @@ inline called_list call_list(schedule const& s, rank_id r, call_options const& o
 namespace cleave {
 
 /// Why the list of a rank cannot be called, or nothing. O(actions of all ranks). Precondition: there is such
-/// a rank. \throws stray_action_error, placement_error, send_wait_error
+/// a rank. \throws invalid_action_error, stage_placement_error, send_wait_error
 inline std::optional<call_fault> find_call_fault(schedule const& s, rank_id r,
                                                  call_options const& options = {}) {
   return detail::call_list(s, r, options).fault;
@@ -590,7 +591,7 @@ inline std::optional<call_fault> find_call_fault(schedule const& s, rank_id r,
 /// calls of PyTorch's runtime, as plain data: whoever runs a schedule goes through them.
 ///
 /// O(actions of all ranks). Precondition: there is such a rank.
-/// \throws stray_action_error, placement_error, send_wait_error, call_error
+/// \throws invalid_action_error, stage_placement_error, send_wait_error, call_error
 inline std::vector<rank_call> rank_calls(schedule const& s, rank_id r, call_options const& options = {}) {
   auto called = detail::call_list(s, r, options);
   if (called.fault) throw detail::call_error(*called.fault);

@@ -16,7 +16,7 @@ namespace cleave {
 /// \throws schedule_count_error, and shape_error for odd counts
 inline schedule chimera(std::uint32_t ranks, std::uint32_t microbatches) {
   using enum shape_fault::kind;
-  demand_counts(ranks, 2, microbatches);
+  require_counts(ranks, 2, microbatches);
   if (ranks % 2 != 0) throw shape_error("Chimera", {odd_ranks, ranks, 0});
   if (microbatches % 2 != 0) throw shape_error("Chimera", {odd_microbatches, microbatches, 0});
   return detail::list_schedule(detail::bidirectional_placement(ranks), microbatches / 2,

@@ -105,7 +105,7 @@ namespace cleave {
 /// from 0. DeepSeek-V3 technical report, 2024, §3.2.1 ("DualPipe"). O(actions).
 /// \throws schedule_count_error, and shape_error for odd counts and fewer microbatches than 2 ranks
 constexpr schedule dual_pipe(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts(ranks, 2, microbatches);
+  require_counts(ranks, 2, microbatches);
   if (auto const fault = detail::find_dual_pipe_fault(ranks, microbatches))
     throw shape_error("DualPipe", *fault);
   schedule s{detail::bidirectional_placement(ranks), microbatches / 2, {}};
@@ -126,7 +126,7 @@ constexpr schedule dual_pipe(std::uint32_t ranks, std::uint32_t microbatches) {
 /// the Dual", 2025; DeepSeek's DualPipeV. O(actions).
 /// \throws schedule_count_error, and shape_error where there are fewer microbatches than stages
 constexpr schedule dual_pipe_v(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts(ranks, 2, microbatches);
+  require_counts(ranks, 2, microbatches);
   if (microbatches < 2 * ranks)
     throw shape_error("DualPipeV", {shape_fault::kind::too_few_microbatches, microbatches, 2 * ranks});
   schedule s{detail::wave_placement(ranks), microbatches, {}};

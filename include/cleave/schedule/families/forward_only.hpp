@@ -16,7 +16,7 @@ namespace cleave {
 /// \throws schedule_count_error
 constexpr schedule forward_only(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                 std::uint32_t microbatches) {
-  demand_counts(ranks, stages_per_rank, microbatches);
+  require_counts(ranks, stages_per_rank, microbatches);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
   auto const all = std::size_t{stages_per_rank} * microbatches;
   for (std::uint32_t r = 0; r < ranks; ++r) {

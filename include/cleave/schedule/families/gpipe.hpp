@@ -12,7 +12,7 @@ namespace cleave {
 /// All forward passes, then all backward passes, with the steps in which a rank waits. A stage keeps what all
 /// `microbatches` need. Huang et al., NeurIPS 2019 ("GPipe"). O(actions). \throws schedule_count_error
 constexpr schedule gpipe(std::uint32_t ranks, std::uint32_t microbatches) {
-  detail::demand_counts_with_idle(ranks, 1, microbatches);
+  detail::require_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r) {
     std::size_t const later = ranks - 1 - r;

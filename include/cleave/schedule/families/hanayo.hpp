@@ -16,7 +16,7 @@ namespace cleave {
 /// equal. O(actions * stages a rank).
 /// \throws schedule_count_error, and shape_error for an odd number of stages a rank
 inline schedule hanayo(std::uint32_t ranks, std::uint32_t stages_per_rank, std::uint32_t microbatches) {
-  demand_counts(ranks, stages_per_rank, microbatches);
+  require_counts(ranks, stages_per_rank, microbatches);
   if (stages_per_rank % 2 != 0)
     throw shape_error("Hanayo", {shape_fault::kind::odd_stages_per_rank, stages_per_rank, 0});
   return detail::list_schedule(

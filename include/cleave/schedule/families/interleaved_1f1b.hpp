@@ -66,7 +66,7 @@ namespace cleave {
 /// div ranks)
 constexpr schedule interleaved_1f1b(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                     std::uint32_t microbatches) {
-  detail::demand_counts_with_idle(ranks, stages_per_rank, microbatches);
+  detail::require_counts_with_idle(ranks, stages_per_rank, microbatches);
   if (auto const fault = detail::find_uneven_rounds(ranks, microbatches))
     throw shape_error("interleaved 1F1B", *fault);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
@@ -127,7 +127,7 @@ namespace cleave {
 /// last group below the ranks
 constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                         std::uint32_t microbatches, megatron_options const& options = {}) {
-  demand_counts(ranks, stages_per_rank, microbatches);
+  require_counts(ranks, stages_per_rank, microbatches);
   auto const group = options.group == 0 ? ranks : options.group;
   if (auto const fault = detail::find_group_fault(ranks, microbatches, group))
     throw shape_error("interleaved 1F1B in groups", *fault);
@@ -159,7 +159,7 @@ constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stage
 /// \throws schedule_count_error, and shape_error where microbatches are no multiple of the ranks
 constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                std::uint32_t microbatches) {
-  demand_counts(ranks, stages_per_rank, microbatches);
+  require_counts(ranks, stages_per_rank, microbatches);
   if (microbatches % ranks != 0)
     throw shape_error("depth-first", {shape_fault::kind::uneven_rounds, microbatches, ranks});
   return megatron_interleaved(ranks, stages_per_rank, microbatches);
@@ -169,7 +169,7 @@ constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_ran
 /// O(actions). \throws schedule_count_error
 constexpr schedule looped_bfs(std::uint32_t ranks, std::uint32_t stages_per_rank,
                               std::uint32_t microbatches) {
-  detail::demand_counts_with_idle(ranks, stages_per_rank, microbatches);
+  detail::require_counts_with_idle(ranks, stages_per_rank, microbatches);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r) {
     std::size_t const later = ranks - 1 - r;

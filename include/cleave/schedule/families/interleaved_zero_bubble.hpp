@@ -87,7 +87,7 @@ namespace cleave {
 /// div ranks)
 constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                            std::uint32_t microbatches) {
-  detail::demand_counts_with_idle(ranks, stages_per_rank, microbatches);
+  detail::require_counts_with_idle(ranks, stages_per_rank, microbatches);
   if (auto const fault = detail::find_uneven_rounds(ranks, microbatches))
     throw shape_error("interleaved zero bubble", *fault);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
@@ -101,7 +101,7 @@ constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t st
 /// The same with one stage a rank, which takes any number of microbatches: the memory of 1F1B and a third of
 /// its bubble. Qi et al., ICLR 2024, §3 ("ZB-H1"). O(actions). \throws schedule_count_error
 constexpr schedule zb_h1(std::uint32_t ranks, std::uint32_t microbatches) {
-  detail::demand_counts_with_idle(ranks, 1, microbatches);
+  detail::require_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
     s.ranks.push_back(detail::zero_bubble_order({ranks, 1, microbatches}, microbatches, r));

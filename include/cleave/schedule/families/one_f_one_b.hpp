@@ -35,7 +35,7 @@ namespace cleave {
 /// bubble is that of GPipe. Narayanan et al., SOSP 2019 and SC 2021, §2.2 ("1F1B with flush"). O(actions).
 /// \throws schedule_count_error, and shape_error where there are fewer microbatches than ranks
 constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts(ranks, 1, microbatches);
+  require_counts(ranks, 1, microbatches);
   if (microbatches < ranks)
     throw shape_error("1F1B", {shape_fault::kind::too_few_microbatches, microbatches, ranks});
   schedule s{loop_placement(ranks), microbatches, {}};
@@ -48,7 +48,7 @@ constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) 
 /// where messages take no time, faster where they do, for twice the memory. O(actions).
 /// \throws schedule_count_error
 constexpr schedule eager_1f1b(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts(ranks, 1, microbatches);
+  require_counts(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
     s.ranks.push_back(detail::one_f_one_b_order(r, microbatches, 2 * (ranks - 1 - r) + 1));

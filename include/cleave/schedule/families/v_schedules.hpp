@@ -63,7 +63,7 @@ constexpr std::vector<action> v_block_order(v_block const& b, std::uint32_t down
 /// Memory").
 template <class Block>
 constexpr schedule v_block_schedule(std::uint32_t ranks, std::uint32_t microbatches, Block block) {
-  demand_counts_with_idle(ranks, 2, microbatches);
+  require_counts_with_idle(ranks, 2, microbatches);
   schedule s{wave_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
     s.ranks.push_back(v_block_order(block(r), r, 2 * ranks - 1 - r, microbatches));
@@ -215,7 +215,7 @@ namespace cleave {
 /// late as with ZB-H1; what is gained is that the next may begin rank by rank, its optimiser checked
 /// afterwards. Qi et al., ICLR 2024, §3 ("ZB-H2"). O(actions + ranks^2). \throws schedule_count_error
 constexpr schedule zb_h2(std::uint32_t ranks, std::uint32_t microbatches) {
-  detail::demand_counts_with_idle(ranks, 1, microbatches);
+  detail::require_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(detail::zb_h2_order(r, ranks, microbatches));
   return s;

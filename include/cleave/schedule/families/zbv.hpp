@@ -71,7 +71,7 @@ namespace cleave {
 /// steps in their place. The memory of 1F1B. Qi et al., ICLR 2024, §6 ("ZBV"). O(actions + ranks^2).
 /// \throws schedule_count_error
 constexpr schedule zbv(std::uint32_t ranks, std::uint32_t microbatches) {
-  detail::demand_counts_with_idle(ranks, 2, microbatches);
+  detail::require_counts_with_idle(ranks, 2, microbatches);
   schedule s{detail::wave_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
     s.ranks.push_back(detail::zbv_order(r, ranks, microbatches).take());

@@ -52,14 +52,14 @@ class pass_lister {
       std::uint64_t deeper = 0;
       for (auto it = step.locals[r].rbegin(); it != step.locals[r].rend(); ++it) {
         auto const& bytes = step.stages[*it].bytes;
-        auto const more = rule.form == backward_choice::split && bytes.weight_stash > bytes.stash
-                              ? bytes.weight_stash
-                              : bytes.stash;
+        auto const more = rule.form == backward_choice::split && bytes.saved_for_weights > bytes.saved
+                              ? bytes.saved_for_weights
+                              : bytes.saved;
         stages_[*it].kept = more;
-        stages_[*it].needs = deeper += more;
+        stages_[*it].dependencies = deeper += more;
       }
       ranks_[r].room = rule.room.empty() ? step.room(r) : (std::min)(rule.room[r], step.room(r));
-      ranks_[r].can_run = deeper <= ranks_[r].room && step.resident[r] <= step.cap[r];
+      ranks_[r].can_run = deeper <= ranks_[r].room && step.resident[r] <= step.memory_limit[r];
     }
   }
 
@@ -82,7 +82,7 @@ class pass_lister {
  private:
   struct stage_state {
     std::uint32_t forward = 0, gradient = 0, put_off = 0;
-    std::uint64_t kept = 0, needs = 0;  // needs: its own and that of all deeper stages of the rank
+    std::uint64_t kept = 0, dependencies = 0;  // needs: its own and that of all deeper stages of the rank
   };
   struct candidate {
     double start = no_start;
@@ -112,7 +112,7 @@ class pass_lister {
   double forward_ready(std::uint32_t s) const {
     auto const& state = stages_[s];
     auto const& rank = ranks_[step_.stages[s].rank];
-    if (state.forward == step_.microbatches || rank.now + state.needs > rank.room) return no_start;
+    if (state.forward == step_.microbatches || rank.now + state.dependencies > rank.room) return no_start;
     double ready = 0;
     for (auto const e : step_.stages[s].before) {
       if (stages_[step_.feeding(e)].forward <= state.forward) return no_start;
@@ -200,7 +200,7 @@ class pass_lister {
     }
   }
 
-  std::uint64_t let_go_by_weight(std::uint32_t s) const { return step_.stages[s].bytes.weight_stash; }
+  std::uint64_t let_go_by_weight(std::uint32_t s) const { return step_.stages[s].bytes.saved_for_weights; }
 
   void send(std::uint32_t r, placed_message const& m, double& to) {
     auto& pair = pairs_[m.pair];

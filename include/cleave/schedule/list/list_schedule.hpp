@@ -27,7 +27,7 @@ enum class backward_form : std::uint8_t { whole, split };
 
 struct list_options {
   std::vector<stage_cost> costs = {};  ///< of each stage, or one for all
-  double hop = 0;                      ///< how long a message between two ranks is on its way
+  double base_latency = 0;             ///< how long a message between two ranks is on its way
   backward_form backward = backward_form::whole;
   std::vector<std::uint64_t> kept = {};  ///< by each stage for a microbatch until its last gradient; else 1
   std::uint64_t most_kept = (std::numeric_limits<std::uint64_t>::max)();  ///< by each rank at any time
@@ -36,28 +36,28 @@ struct list_options {
 /// Memory below which a placement cannot run: a rank and what its stages keep for one microbatch each.
 class list_memory_error : public infeasible_error {
  public:
-  list_memory_error(rank_id rank, std::uint64_t needed, std::uint64_t cap)
+  list_memory_error(rank_id rank, std::uint64_t needed, std::uint64_t memory_limit)
       : infeasible_error("list schedule: rank " + std::to_string(index(rank)) + " must keep " +
                          std::to_string(needed) + " for a microbatch in each of its stages, but may keep " +
-                         std::to_string(cap)) {}
+                         std::to_string(memory_limit)) {}
 };
 
 /// What each rank keeps for a microbatch in each of its stages.
 inline std::vector<std::uint64_t> kept_together(placed_step const& step) {
   std::vector<std::uint64_t> kept(step.locals.size());
-  for (auto const& s : step.stages) kept[s.rank] += s.bytes.stash;
+  for (auto const& s : step.stages) kept[s.rank] += s.bytes.saved;
   return kept;
 }
 
 /// The step for which a list schedule is made. Precondition: as of `list_schedule`.
-inline placed_step listed_step(placement const& place, std::uint32_t microbatches,
+inline placed_step listed_step(stage_placement const& place, std::uint32_t microbatches,
                                list_options const& options) {
   search_problem p{.ranks = place.ranks, .microbatches = microbatches};
   p.costs.assign(place.stages(), options.costs.empty() ? stage_cost{} : options.costs[0]);
   if (options.costs.size() > 1) p.costs = options.costs;
   for (auto const kept : options.kept) p.bytes.stages.push_back({kept, kept, 0});
-  p.most_bytes = {options.most_kept};
-  p.hop = options.hop;
+  p.memory_limit = {options.most_kept};
+  p.base_latency = options.base_latency;
   p.place = place;
   return place_step(p, place, microbatches);
 }
@@ -69,9 +69,9 @@ inline placed_step listed_step(placement const& place, std::uint32_t microbatche
 /// Precondition: costs for each stage, one for all or none; kept for each stage or none.
 /// \throws schedule_count_error, stage_cost_error, list_memory_error, and infeasible_error where stages wait
 /// for each other
-inline schedule list_schedule(placement const& place, std::uint32_t microbatches,
+inline schedule list_schedule(stage_placement const& place, std::uint32_t microbatches,
                               list_options const& options = {}) {
-  demand_counts(place.ranks, (std::max)(1u, place.stages() / (std::max)(1u, place.ranks)), microbatches);
+  require_counts(place.ranks, (std::max)(1u, place.stages() / (std::max)(1u, place.ranks)), microbatches);
   expects(one_or_each(options.costs).covers(place.stages()), "costs for each stage");
   expects(options.kept.empty() || options.kept.size() == place.stages(), "what each stage keeps");
   if (auto const fault = find_stage_cost_fault(options.costs)) throw stage_cost_error(*fault);

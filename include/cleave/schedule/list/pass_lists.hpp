@@ -49,7 +49,8 @@ inline pass_lists pass_lists_of(schedule const& s) {
 namespace cleave {
 
 /// The schedule of these passes. O(passes).
-inline schedule schedule_of(placement const& place, std::uint32_t microbatches, pass_lists const& lists) {
+inline schedule schedule_of(stage_placement const& place, std::uint32_t microbatches,
+                            pass_lists const& lists) {
   schedule s{place, microbatches, std::vector<std::vector<action>>(lists.size())};
   std::vector<std::uint32_t> forward(place.stages()), gradient(forward), weight(forward);
   std::vector<std::vector<std::uint32_t>> put_off(place.stages());  // microbatches whose W is to come
@@ -75,12 +76,12 @@ inline std::uint64_t most_kept(detail::placed_step const& step, std::vector<list
   std::int64_t now = 0, most = 0;
   for (auto const& p : list) {
     auto const& bytes = step.stages[p.stage].bytes;
-    auto const stash = static_cast<std::int64_t>(bytes.stash);
-    auto const weight_stash = static_cast<std::int64_t>(bytes.weight_stash);
-    now += p.kind == action_kind::forward          ? stash
-           : p.kind == action_kind::backward       ? -stash
-           : p.kind == action_kind::input_gradient ? weight_stash - stash
-                                                   : -weight_stash;
+    auto const saved = static_cast<std::int64_t>(bytes.saved);
+    auto const saved_for_weights = static_cast<std::int64_t>(bytes.saved_for_weights);
+    now += p.kind == action_kind::forward          ? saved
+           : p.kind == action_kind::backward       ? -saved
+           : p.kind == action_kind::input_gradient ? saved_for_weights - saved
+                                                   : -saved_for_weights;
     most = (std::max)(most, now);
   }
   return static_cast<std::uint64_t>(most);
@@ -93,7 +94,7 @@ namespace cleave::detail {
 /// Whether each rank keeps no more than it may.
 inline bool fits(placed_step const& step, pass_lists const& lists) {
   for (std::size_t r = 0; r < lists.size(); ++r)
-    if (most_kept(step, lists[r]) > step.room(r) || step.resident[r] > step.cap[r]) return false;
+    if (most_kept(step, lists[r]) > step.room(r) || step.resident[r] > step.memory_limit[r]) return false;
   return true;
 }
 

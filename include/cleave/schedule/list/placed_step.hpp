@@ -11,7 +11,7 @@
 #include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/list/search_problem.hpp"
 #include "cleave/schedule/model/placement.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
 namespace cleave::detail {
@@ -33,17 +33,19 @@ struct placed_stage {
 
 /// A step whose stages are on ranks, with all that was left out filled in.
 struct placed_step {
-  placement place;
+  stage_placement place;
   std::uint32_t microbatches = 0;  ///< of each chain
   std::vector<placed_stage> stages;
-  std::vector<placed_message> forward, backward;   ///< of each edge: activations, and gradients
-  std::uint32_t pairs = 0;                         ///< how many directed pairs of ranks have an edge
-  std::vector<std::uint32_t> order;                ///< the stages, each after those that feed it
-  std::vector<std::vector<std::uint32_t>> locals;  ///< the stages of each rank, in that order
-  std::vector<std::uint64_t> resident, cap;        ///< of each rank
+  std::vector<placed_message> forward, backward;      ///< of each edge: activations, and gradients
+  std::uint32_t pairs = 0;                            ///< how many directed pairs of ranks have an edge
+  std::vector<std::uint32_t> order;                   ///< the stages, each after those that feed it
+  std::vector<std::vector<std::uint32_t>> locals;     ///< the stages of each rank, in that order
+  std::vector<std::uint64_t> resident, memory_limit;  ///< of each rank
 
   /// What a rank may keep for microbatches.
-  std::uint64_t room(std::size_t rank) const { return cap[rank] - (std::min)(cap[rank], resident[rank]); }
+  std::uint64_t room(std::size_t rank) const {
+    return memory_limit[rank] - (std::min)(memory_limit[rank], resident[rank]);
+  }
   std::uint32_t feeding(std::uint32_t edge) const { return backward[edge].reader; }
   std::uint32_t fed(std::uint32_t edge) const { return forward[edge].reader; }
   /// How many passes there are when each backward pass is cut in two.
@@ -56,12 +58,12 @@ inline placed_message place_message(search_problem const& p, rank_id from, rank_
   if (from == to) return m;
   auto const l = one_or_each(p.links).of(std::size_t{index(from)} * p.ranks + index(to));
   m.leaving = static_cast<double>(bytes) / l.bandwidth;
-  m.delay = p.hop + l.latency + m.leaving;
+  m.delay = p.base_latency + l.latency + m.leaving;
   return m;
 }
 
 /// Stages by depth, each after those that feed it.
-inline std::vector<std::uint32_t> stages_by_depth(placement const& place) {
+inline std::vector<std::uint32_t> stages_by_depth(stage_placement const& place) {
   auto const depth = stage_neighbours(place).depths();
   std::vector<std::uint32_t> order(place.stages());
   for (std::uint32_t s = 0; s < order.size(); ++s) order[s] = s;
@@ -97,8 +99,8 @@ inline void number_pairs(placed_step& step) {
 /// A step on a placement. Where that has the stages several times, stage s is like stage s modulo those of
 /// the step, and each chain has `microbatches`. O(stages + edges log edges).
 /// Precondition: nothing is wrong with either. \throws infeasible_error where stages wait for each other
-inline placed_step place_step(search_problem const& p, placement place, std::uint32_t microbatches) {
-  constexpr auto no_cap = (std::numeric_limits<std::uint64_t>::max)();
+inline placed_step place_step(search_problem const& p, stage_placement place, std::uint32_t microbatches) {
+  constexpr auto no_memory_limit = (std::numeric_limits<std::uint64_t>::max)();
   auto const count = static_cast<std::uint32_t>(p.costs.size());
   placed_step step;
   step.place = std::move(place);
@@ -107,7 +109,8 @@ inline placed_step place_step(search_problem const& p, placement place, std::uin
   step.stages.resize(step.place.stages());
   step.locals.resize(p.ranks);
   step.resident.resize(p.ranks);
-  for (std::uint32_t r = 0; r < p.ranks; ++r) step.cap.push_back(one_or_each(p.most_bytes).of(r, no_cap));
+  for (std::uint32_t r = 0; r < p.ranks; ++r)
+    step.memory_limit.push_back(one_or_each(p.memory_limit).of(r, no_memory_limit));
   for (auto const s : step.order) {
     auto& stage = step.stages[s];
     auto const like = s % count;

@@ -9,7 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/model/placement.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
@@ -24,14 +24,14 @@ enum class model_copies : std::uint8_t { one, two };
 struct search_problem {
   std::uint32_t ranks = 1;
   std::uint32_t microbatches = 1;
-  std::vector<stage_cost> costs = {};          ///< of each stage: so many there are
-  schedule_bytes bytes = {};                   ///< kept by stages and sent along edges, edge s after stage s
-  std::vector<std::uint64_t> resident = {};    ///< of each stage, always: weights and the like; none: 0
-  std::vector<std::uint64_t> most_bytes = {};  ///< that each rank may have; one for all; none: no limit
-  double hop = 0;                              ///< as in `simulate_options`
-  std::vector<rank_link> links = {};           ///< as in `simulate_options`
-  model_copies copies = model_copies::one;     ///< how many may be used where `place` is not given
-  std::optional<placement> place = {};         ///< which rank has which stage, where that is settled
+  std::vector<stage_cost> costs = {};        ///< of each stage: so many there are
+  schedule_bytes bytes = {};                 ///< kept by stages and sent along edges, edge s after stage s
+  std::vector<std::uint64_t> resident = {};  ///< of each stage, always: weights and the like; none: 0
+  std::vector<std::uint64_t> memory_limit = {};  ///< that each rank may have; one for all; none: no limit
+  double base_latency = 0;                       ///< as in `simulate_options`
+  std::vector<rank_link> links = {};             ///< as in `simulate_options`
+  model_copies copies = model_copies::one;       ///< how many may be used where `place` is not given
+  std::optional<stage_placement> place = {};     ///< which rank has which stage, where that is settled
 
   bool operator==(search_problem const&) const = default;
 };
@@ -47,14 +47,14 @@ struct search_fault {
     no_ranks,
     no_microbatches,
     too_few_stages,      ///< `at`, fewer than ranks
-    placement,           ///< see find_placement_fault
+    placement,           ///< see find_stage_placement_fault
     placed_ranks,        ///< `place` has `at` ranks
     placed_stages,       ///< `place` has `at` stages
     times,               ///< see `of_times`
     sizes,               ///< see `of_sizes`
     resident_count,      ///< neither none nor one a stage, but `at`
     resident_too_large,  ///< up to stage `at` they cannot be added up
-    cap_count,           ///< neither none, nor one, nor one a rank, but `at`
+    memory_limit_count,  ///< neither none, nor one, nor one a rank, but `at`
   };
   kind what;
   std::size_t at = 0;
@@ -89,7 +89,7 @@ inline std::string describe(search_fault const& f) {
       return at + " numbers of resident bytes are given; give each stage one, or none";
     case resident_too_large:
       return "the resident bytes up to stage " + at + " are too many to be added up";
-    case cap_count:
+    case memory_limit_count:
       return at + " caps are given; give each rank one, all together one, or none";
   }
   return {};
@@ -98,10 +98,10 @@ inline std::string describe(search_fault const& f) {
 using search_error = fault_error<search_fault>;
 
 /// The placement that is given, or the chain of the stages round the ranks.
-inline placement placement_of(search_problem const& p) {
+inline stage_placement placement_of(search_problem const& p) {
   if (p.place) return *p.place;
   auto const stages = static_cast<std::uint32_t>(p.costs.size());
-  placement loop{p.ranks, {}, chain_edges(stages)};
+  stage_placement loop{p.ranks, {}, chain_edges(stages)};
   for (std::uint32_t s = 0; s < stages; ++s) loop.rank_of.push_back(rank_id{s % p.ranks});
   return loop;
 }
@@ -112,7 +112,7 @@ namespace cleave {
 
 /// The times of a step, as `simulate` wants them for its own placement.
 inline simulate_options simulate_options_of(search_problem const& p) {
-  return {.costs = p.costs, .hop = p.hop, .links = p.links, .bytes = p.bytes.edges};
+  return {.costs = p.costs, .base_latency = p.base_latency, .links = p.links, .bytes = p.bytes.edges};
 }
 
 }  // namespace cleave
@@ -125,7 +125,7 @@ inline std::optional<search_fault> find_search_fault(search_problem const& p) {
   if (p.ranks == 0) return search_fault{no_ranks};
   if (p.microbatches == 0) return search_fault{no_microbatches};
   if (p.place) {
-    if (find_placement_fault(*p.place)) return search_fault{search_fault::kind::placement};
+    if (find_stage_placement_fault(*p.place)) return search_fault{search_fault::kind::placement};
     if (p.place->ranks != p.ranks) return search_fault{placed_ranks, p.place->ranks};
     if (p.place->stages() != p.costs.size()) return search_fault{placed_stages, p.place->stages()};
   }
@@ -144,13 +144,15 @@ inline std::optional<search_fault> find_search_fault(search_problem const& p) {
     if (p.resident[s] > left / 2) return search_fault{resident_too_large, s};
     left -= 2 * p.resident[s];
   }
-  if (!one_or_each(p.most_bytes).covers(p.ranks)) return search_fault{cap_count, p.most_bytes.size()};
+  if (!one_or_each(p.memory_limit).covers(p.ranks))
+    return search_fault{memory_limit_count, p.memory_limit.size()};
   return std::nullopt;
 }
 
 /// \throws search_error, and schedule_count_error where there would be too many passes
-inline void demand_problem(search_problem const& p) {
-  if (p.ranks > 0 && p.microbatches > 0) demand_counts(p.ranks, p.costs.size() / p.ranks + 1, p.microbatches);
+inline void require_problem(search_problem const& p) {
+  if (p.ranks > 0 && p.microbatches > 0)
+    require_counts(p.ranks, p.costs.size() / p.ranks + 1, p.microbatches);
   if (auto const f = find_search_fault(p)) throw search_error(*f);
 }
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
@@ -28,9 +28,9 @@ struct stage_message {
 };
 
 /// The messages of a transport, ascending by edge; what comes from the caller or goes there is none. A value
-/// that several stages read is in a message to each. O(edges log edges). \throws transport_error
-inline std::vector<stage_message> stage_messages(transport const& t) {
-  if (auto f = detail::find_transport_fault(t)) throw detail::transport_error(std::move(*f));
+/// that several stages read is in a message to each. O(edges log edges). \throws dataflow_error
+inline std::vector<stage_message> stage_messages(dataflow const& t) {
+  if (auto f = detail::find_dataflow_fault(t)) throw detail::dataflow_error(std::move(*f));
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < t.edges.size(); ++i)
     if (t.edges[i].from != the_caller && t.edges[i].to != the_caller) order.push_back(i);
@@ -66,8 +66,8 @@ namespace cleave {
 /// ones. Lowered, a stage sends what it makes to each reader on another rank; each sends a gradient back, and
 /// the pass that adds them up comes after all of them. Whether the lists are in an order that allows it,
 /// `schedule_faults` tells; those of a chain are, wherever stages feed higher ones alone and each the next.
-/// O(stages + edges log edges). \throws transport_error, stage_count_error
-inline schedule connect_stages(schedule s, transport const& t) {
+/// O(stages + edges log edges). \throws dataflow_error, stage_count_error
+inline schedule connect_stages(schedule s, dataflow const& t) {
   if (t.stages != s.place.stages())
     throw detail::stage_count_error("schedule: it has " + std::to_string(s.place.stages()) +
                                         " stages and its transport " + std::to_string(t.stages) +

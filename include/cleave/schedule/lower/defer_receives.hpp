@@ -12,8 +12,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/lower/message_graph.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {
 
@@ -105,7 +105,7 @@ class receive_holder {
     });
   }
 
-  placement const& place_;
+  stage_placement const& place_;
   std::span<action const> row_;
   std::uint32_t rank_;
   receive_order order_;
@@ -120,9 +120,9 @@ class receive_holder {
 /// PyTorch's `defer_pp_recv` posts them as needed; its messages carry no tag, so that tensors swap.
 ///
 /// Finishes where sends do not wait for receives. Where they do, ask `find_deadlock` before it is used.
-/// Expected O(actions + ranks^2). \throws stray_action_error, unused_receive_error
+/// Expected O(actions + ranks^2). \throws invalid_action_error, unused_receive_error
 inline schedule defer_receives(schedule const& s, receive_order order = receive_order::as_sent) {
-  demand_no_stray_action(s);
+  require_valid_actions(s);
   schedule deferred{s.place, s.microbatches, {}};
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r)
     deferred.ranks.push_back(receive_holder(s, r, order).take());

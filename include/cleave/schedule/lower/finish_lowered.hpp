@@ -43,13 +43,13 @@ inline schedule finish_lowered(schedule const& s, lower_options const& options =
     throw detail::lower_option_error(*fault);
   if (options.lookahead.how != unshard_ahead::policy::full)
     throw detail::lower_option_error({detail::lower_option_fault::kind::lowered_already});
-  detail::demand_schedule(s, {.passes = passes_of(s)});
+  detail::require_schedule(s, {.passes = passes_of(s)});
   if (auto const e = find_unsent_edge(s))
     throw detail::unsent_edge_error("lowered schedule: stage " + std::to_string(index(e->from)) +
                                         " feeds stage " + std::to_string(index(e->to)) +
                                         " on another rank, but no message is sent; lower the schedule first",
                                     *e);
-  detail::demand_send_waits(s);
+  detail::require_send_waits(s);
   return detail::limit_sends(s, options);
 }
 

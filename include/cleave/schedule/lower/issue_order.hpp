@@ -99,7 +99,7 @@ struct peer_issues {
 };
 
 /// Peer after peer, ascending, each as `issue_order` says: with messages to several others at a time, whoever
-/// keeps this order on all ranks makes no circle of ranks that wait for each other's next peer.
+/// keeps this order on all ranks makes no cycle of ranks that wait for each other's next peer.
 /// O(ends log ends).
 template <class Communicator>
 std::vector<peer_issues> issue_order_by_peer(std::vector<message_end<Communicator>> const& ends) {

@@ -24,11 +24,11 @@
 #include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/pass_marks.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave::detail {
@@ -304,10 +304,10 @@ class round_sender {
 ///
 /// Parts of a compound may need the ones before them. One that needs another rank's answer to those is split
 /// there. O(actions + rounds * ranks), at most as many rounds as actions.
-/// \throws stray_action_error, stuck_error
+/// \throws invalid_action_error, stuck_error
 inline schedule send_in_rounds(schedule const& s) {
-  demand_no_stray_action(s);
-  demand_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
+  require_valid_actions(s);
+  require_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
   return round_sender(s).take();
 }
 
@@ -401,10 +401,10 @@ class send_limiter {
 /// many, the wait for an earlier one is brought forward: the earliest whose receive comes before this point
 /// anyway, so that the wait costs nothing; else the earliest that makes nobody wait for ever. Lower ranks
 /// come first. O(actions * limit) and the actions between each wait and where it goes.
-/// \throws stray_action_error, send_wait_error, unreceived_error, message_cycle_error, send_limit_error
+/// \throws invalid_action_error, send_wait_error, unreceived_error, message_cycle_error, send_limit_error
 inline schedule limit_sends(schedule const& s, std::uint32_t limit) {
-  demand_no_stray_action(s);
-  demand_send_waits(s);
+  require_valid_actions(s);
+  require_send_waits(s);
   return send_limiter(s, limit).take();
 }
 
@@ -551,7 +551,7 @@ inline schedule limit_sends(schedule s, lower_options const& options) {
   if (!options.max_outstanding_sends) return s;
   auto const limit = std::min<std::int64_t>(*options.max_outstanding_sends, most_actions);
   s = limit_sends(s, static_cast<std::uint32_t>(limit));
-  demand_send_waits(s);
+  require_send_waits(s);
   return s;
 }
 
@@ -571,8 +571,8 @@ namespace cleave {
 inline schedule lower(schedule const& s, lower_options const& options = {}) {
   if (auto fault = detail::find_lower_option_fault(options, s.ranks.size()))
     throw detail::lower_option_error(*fault);
-  detail::demand_nominal_times(options.times, s.place.stages());
-  detail::demand_schedule(s, {.passes = passes_of(s)});
+  detail::require_nominal_times(options.times, s.place.stages());
+  detail::require_schedule(s, {.passes = passes_of(s)});
   auto lowered = detail::reduce_gradients(detail::unshard_stages(s, options), options.reductions);
   lowered = options.messages == message_order::timed ? send_in_time(lowered, options.times)
                                                      : detail::send_in_rounds(lowered);

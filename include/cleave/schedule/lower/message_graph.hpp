@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 namespace cleave::detail {
 
@@ -300,9 +300,9 @@ using edge_round = std::vector<rank_edge>;
 namespace cleave::detail {
 
 /// The pairs of ranks that have stages that feed each other, either way: lower rank first, ascending, each
-/// once. O(edges log edges). \throws placement_error
-inline std::vector<rank_edge> rank_pairs(placement const& p) {
-  if (auto const f = find_placement_fault(p)) throw placement_error(*f);
+/// once. O(edges log edges). \throws stage_placement_error
+inline std::vector<rank_edge> rank_pairs(stage_placement const& p) {
+  if (auto const f = find_stage_placement_fault(p)) throw stage_placement_error(*f);
   std::vector<rank_edge> pairs;
   for (auto const& e : p.edges) {
     auto const [low, high] = std::minmax(p.rank_of[index(e.from)], p.rank_of[index(e.to)]);
@@ -340,8 +340,8 @@ class rounds_of_ranks {
 
 /// All pairs of ranks in rounds, each in the first round in which neither of its ranks is yet: at most twice
 /// as many rounds, less one, as a rank has others. To warm up connections in, or to set up communicators, one
-/// round at a time on all ranks. O(edges log edges + pairs * rounds / 64). \throws placement_error
-inline std::vector<edge_round> edge_matchings(placement const& p) {
+/// round at a time on all ranks. O(edges log edges + pairs * rounds / 64). \throws stage_placement_error
+inline std::vector<edge_round> edge_matchings(stage_placement const& p) {
   std::vector<edge_round> rounds;
   rounds_of_ranks taken(p.ranks);
   for (auto const pair : rank_pairs(p)) {
@@ -357,8 +357,9 @@ inline std::vector<edge_round> edge_matchings(placement const& p) {
 namespace cleave {
 
 /// Rounds of both directions: each of `edge_matchings`, then the same the other way. PyTorch makes one
-/// communicator for each edge of them. O(edges log edges + pairs * rounds / 64). \throws placement_error
-inline std::vector<edge_round> directed_rounds(placement const& p) {
+/// communicator for each edge of them. O(edges log edges + pairs * rounds / 64). \throws
+/// stage_placement_error
+inline std::vector<edge_round> directed_rounds(stage_placement const& p) {
   std::vector<edge_round> rounds;
   for (auto& round : detail::edge_matchings(p)) {
     auto back = round;

@@ -17,7 +17,7 @@ namespace cleave {
 /// for. It is right, and finishes, whatever they take in truth.
 struct nominal_times {
   std::vector<stage_cost> costs = {};  ///< of each stage; one for all; none: 1 for F, I and W, and 2 for B
-  double hop = 0.125;                  ///< of a message between two ranks
+  double base_latency = 0.125;         ///< of a message between two ranks
 
   bool operator==(nominal_times const&) const = default;
 };
@@ -32,7 +32,7 @@ struct nominal_time_fault {
   enum class kind : std::uint8_t {
     cost_count,  ///< `at` costs for `allowed` stages
     cost,        ///< one of stage `at` is no time
-    hop,
+    base_latency,
   };
   kind what;
   std::uint64_t at = 0, allowed = 0;
@@ -50,7 +50,7 @@ inline std::string describe(nominal_time_fault const& f) {
              " stages; give each stage one, all together one, or none";
     case cost:
       return "each cost of stage " + at + " must be a time from 0 to 1e100";
-    case hop:
+    case base_latency:
       return "a hop must take a time from 0 to 1e100";
   }
   return {};
@@ -64,12 +64,12 @@ inline std::optional<nominal_time_fault> find_nominal_time_fault(nominal_times c
   using enum nominal_time_fault::kind;
   if (!one_or_each(t.costs).covers(stages)) return nominal_time_fault{cost_count, t.costs.size(), stages};
   if (auto const f = find_stage_cost_fault(t.costs)) return nominal_time_fault{cost, index(f->stage)};
-  if (!(t.hop >= 0 && t.hop <= longest_cost)) return nominal_time_fault{hop};
+  if (!(t.base_latency >= 0 && t.base_latency <= longest_cost)) return nominal_time_fault{base_latency};
   return std::nullopt;
 }
 
 /// \throws nominal_time_error
-inline void demand_nominal_times(nominal_times const& t, std::uint32_t stages) {
+inline void require_nominal_times(nominal_times const& t, std::uint32_t stages) {
   if (auto const f = find_nominal_time_fault(t, stages)) throw nominal_time_error(*f);
 }
 

@@ -260,8 +260,8 @@ class tie_placer {
 };
 
 /// A schedule and ties that go together. \throws schedule_error, tied_stages_error
-inline void demand_ties(schedule const& s, std::span<tied_stages const> ties) {
-  demand_schedule(s, {.passes = passes_of(s)});
+inline void require_ties(schedule const& s, std::span<tied_stages const> ties) {
+  require_schedule(s, {.passes = passes_of(s)});
   if (auto const f = find_tied_stages_fault(s, ties)) throw tied_stages_error(*f);
 }
 
@@ -272,7 +272,7 @@ inline void demand_ties(schedule const& s, std::span<tied_stages const> ties) {
 /// simulate_option_error
 inline std::vector<tie_reduction> tie_reductions(schedule const& s, std::span<tied_stages const> ties,
                                                  simulate_options const& options = {}) {
-  demand_ties(s, ties);
+  require_ties(s, ties);
   return tie_placer(s, ties, options).reductions();
 }
 
@@ -286,7 +286,7 @@ namespace cleave {
 /// nobody up before that, whatever else is on its way. Cost and errors as of `tie_reductions`.
 inline schedule reduce_ties(schedule const& s, std::span<tied_stages const> ties,
                             simulate_options const& options = {}) {
-  detail::demand_ties(s, ties);
+  detail::require_ties(s, ties);
   return detail::tie_placer(s, ties, options).take();
 }
 

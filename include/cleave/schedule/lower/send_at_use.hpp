@@ -8,9 +8,9 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 namespace cleave {
 
@@ -30,7 +30,7 @@ namespace cleave::detail {
 /// Adds messages to the list of one rank; `send_at_use` is its one use.
 class use_sender {
  public:
-  use_sender(placement const& place, stage_neighbours const& neighbours, send_pairing pairing)
+  use_sender(stage_placement const& place, stage_neighbours const& neighbours, send_pairing pairing)
       : place_(place), neighbours_(neighbours), pairing_(pairing) {}
 
   std::vector<action> take(std::span<action const> row) {
@@ -122,7 +122,7 @@ class use_sender {
     posted_.clear();
   }
 
-  placement const& place_;
+  stage_placement const& place_;
   stage_neighbours const& neighbours_;
   send_pairing pairing_;
   std::vector<action> list_;
@@ -141,10 +141,11 @@ namespace cleave {
 /// waits for sends. Simple, and without a look at other ranks: whether it finishes, `find_deadlock` tells; it
 /// does for these two with one stage a rank. What has to finish in any case is made by `lower`. Idle steps
 /// are dropped. O(actions and messages).
-/// \throws stray_action_error, placement_error
+/// \throws invalid_action_error, stage_placement_error
 inline schedule send_at_use(schedule s, send_pairing pairing = send_pairing::apart) {
-  detail::demand_no_stray_action(s);
-  if (auto const fault = detail::find_placement_fault(s.place)) throw detail::placement_error(*fault);
+  detail::require_valid_actions(s);
+  if (auto const fault = detail::find_stage_placement_fault(s.place))
+    throw detail::stage_placement_error(*fault);
   detail::stage_neighbours const neighbours(s.place);
   for (auto& row : s.ranks) row = detail::use_sender(s.place, neighbours, pairing).take(row);
   return s;

@@ -16,10 +16,10 @@
 #include "cleave/schedule/lower/nominal_times.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave::detail {
 
@@ -201,17 +201,17 @@ class timed_sender {
     double at = 0;
     if (a.kind == forward) {
       for (auto const feeder : neighbours.before(s))
-        at = (std::max)(at, ends_[numbers_.pass(feeder, a.microbatch)].forward + hop(feeder, s));
+        at = (std::max)(at, ends_[numbers_.pass(feeder, a.microbatch)].forward + base_latency(feeder, s));
       return at;
     }
     at = ends_[numbers_.pass(s, a.microbatch)].forward;
     for (auto const reader : neighbours.after(s))
-      at = (std::max)(at, ends_[numbers_.pass(reader, a.microbatch)].gradient + hop(reader, s));
+      at = (std::max)(at, ends_[numbers_.pass(reader, a.microbatch)].gradient + base_latency(reader, s));
     return at;
   }
 
-  double hop(std::uint32_t from, std::uint32_t to) const {
-    return place_.rank_of[from] == place_.rank_of[to] ? 0 : times_.hop;
+  double base_latency(std::uint32_t from, std::uint32_t to) const {
+    return place_.rank_of[from] == place_.rank_of[to] ? 0 : times_.base_latency;
   }
   /// How long the rank is busy. What is not a pass runs beside passes.
   double cost_of(action const& a) const {
@@ -228,7 +228,7 @@ class timed_sender {
       ends_of(a).gradient = end;
   }
 
-  placement const& place_;
+  stage_placement const& place_;
   nominal_times const& times_;
   step_index numbers_;
   sending_lists lists_;
@@ -253,11 +253,11 @@ namespace cleave {
 /// in truth; and with the times that were given no pass waits for its turn to receive: with sends that do not
 /// block it takes just as long as the schedule that only computes. Idle steps are dropped.
 /// O(actions * log ranks).
-/// \throws stray_action_error, nominal_time_error, stuck_error, schedule_count_error
+/// \throws invalid_action_error, nominal_time_error, stuck_error, schedule_count_error
 inline schedule send_in_time(schedule const& s, nominal_times const& times = {}) {
-  detail::demand_no_stray_action(s);
-  detail::demand_nominal_times(times, s.place.stages());
-  demand_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
+  detail::require_valid_actions(s);
+  detail::require_nominal_times(times, s.place.stages());
+  require_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
   return detail::timed_sender(s, times).take();
 }
 

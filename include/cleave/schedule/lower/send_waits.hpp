@@ -93,7 +93,7 @@ inline std::optional<send_wait_fault> find_send_wait_fault(schedule const& s) {
 }
 
 /// \throws send_wait_error
-inline void demand_send_waits(schedule const& s) {
+inline void require_send_waits(schedule const& s) {
   if (auto fault = find_send_wait_fault(s)) throw send_wait_error(*fault);
 }
 

@@ -89,9 +89,9 @@ using lifetime_error = fault_error<lifetime_fault>;
 namespace cleave::detail {
 
 /// Finds where the passes of some stages begin and end; `pass_lifetimes` and `find_lifetime_fault` use it.
-class lifetime_survey {
+class lifetime_analysis {
  public:
-  lifetime_survey(schedule const& s, rank_id rank, std::span<stage_id const> stages)
+  lifetime_analysis(schedule const& s, rank_id rank, std::span<stage_id const> stages)
       : rank_(rank),
         microbatches_(s.microbatches),
         stages_(stages.begin(), stages.end()),
@@ -105,7 +105,7 @@ class lifetime_survey {
     else if (twice != stages_.end())
       fail(stage_repeated, {.stage = *twice});
     else
-      survey(s.ranks[index(rank)]);
+      analysis(s.ranks[index(rank)]);
   }
 
   std::vector<pass_lifetime> lifetimes() const {
@@ -129,7 +129,7 @@ class lifetime_survey {
     bool in_compounds = true;  ///< I and W are parts
   };
 
-  void survey(std::span<action const> row) {
+  void analysis(std::span<action const> row) {
     // One pass of each pair takes a place in the list: of more pairs than that, one of the first is missing.
     pairs_.resize((std::min)(numbers_.passes(), row.size() + 1));
     std::uint32_t cell = 0;
@@ -195,16 +195,16 @@ namespace cleave {
 /// Why a rank's passes of `stages` have no lifetimes, or nothing. O(actions log(stages)).
 inline std::optional<lifetime_fault> find_lifetime_fault(schedule const& s, rank_id rank,
                                                          std::span<stage_id const> stages) {
-  return detail::lifetime_survey(s, rank, stages).fault;
+  return detail::lifetime_analysis(s, rank, stages).fault;
 }
 
 /// How long a rank keeps what each forward pass of `stages` made, by stage, then microbatch. A cell counts as
 /// one, be it idle or a compound. O(actions log(stages)). \throws lifetime_error
 inline std::vector<pass_lifetime> pass_lifetimes(schedule const& s, rank_id rank,
                                                  std::span<stage_id const> stages) {
-  detail::lifetime_survey const survey(s, rank, stages);
-  if (survey.fault) throw lifetime_error(*survey.fault);
-  return survey.lifetimes();
+  detail::lifetime_analysis const analysis(s, rank, stages);
+  if (analysis.fault) throw lifetime_error(*analysis.fault);
+  return analysis.lifetimes();
 }
 
 /// What has a slot of its own.

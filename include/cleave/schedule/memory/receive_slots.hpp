@@ -14,10 +14,10 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/one_or_each.hpp"
 #include "cleave/core/step_index.hpp"
-#include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/memory/plan_memory.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/verify_passes.hpp"
 
 namespace cleave {
@@ -103,7 +103,7 @@ class receive_uses {
     return k == action_kind::backward || k == action_kind::input_gradient;
   }
 
-  placement const& place_;
+  stage_placement const& place_;
   edge_numbers const& edges_;
   step_index numbers_;
   action_kind release_at_;

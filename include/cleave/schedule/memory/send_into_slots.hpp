@@ -18,7 +18,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/pass_marks.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
@@ -50,7 +50,7 @@ class local_passes {
       ready = ready && marks_.is_done(s, a.microbatch, which);
       return true;
     };
-    each_need_of(a, edges_, has, [&](std::uint32_t edge, edge_flow flow) {
+    each_dependency_of(a, edges_, has, [&](std::uint32_t edge, edge_flow flow) {
       auto const& e = place_.edges[edge];
       if (!uses_.crosses(edge))
         return flow == edge_flow::activations ? has(index(e.from), pass_mark::forward)
@@ -63,7 +63,7 @@ class local_passes {
     return ready;
   }
 
-  placement const& place_;
+  stage_placement const& place_;
   edge_numbers const& edges_;
   receive_uses const& uses_;
   pass_marks marks_;
@@ -239,7 +239,7 @@ class slot_sender {
   }
 
   void deliver(std::size_t number, double now) {
-    messages_[number].arrival = now + options_.times.hop;
+    messages_[number].arrival = now + options_.times.base_latency;
     auto const m = uses_.numbers().message_at(number);
     auto const [from, to] = ends_of(m);
     bool const back = m.flow == edge_flow::gradients;
@@ -274,11 +274,11 @@ namespace cleave {
 /// schedule has no messages. O(actions log actions). \throws schedule_error, nominal_time_error,
 /// slot_shortage_error, and stuck_error where a compound cannot be split so
 inline schedule send_into_slots(schedule const& s, send_into_slots_options const& options = {}) {
-  detail::demand_nominal_times(options.times, s.place.stages());
+  detail::require_nominal_times(options.times, s.place.stages());
   expects(detail::one_or_each(options.slots.activations).covers(s.ranks.size()) &&
               detail::one_or_each(options.slots.gradients).covers(s.ranks.size()),
           "send_into_slots: slots for every rank, for all at once, or none");
-  detail::demand_schedule(s, {.passes = passes_of(s)});
+  detail::require_schedule(s, {.passes = passes_of(s)});
   if (auto const f = detail::find_slot_shortage(s, options.slots)) throw detail::slot_shortage_error(*f);
   return detail::slot_sender(s, options).take();
 }

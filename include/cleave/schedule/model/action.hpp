@@ -134,7 +134,7 @@ constexpr bool has_microbatch(action_kind k) {
   return is_compute(k) || is_message(k) || (k >= action_kind::offload && k <= action_kind::recompute);
 }
 /// Whether an action of this kind is about a tie.
-constexpr bool is_about_tie(action_kind k) { return k >= action_kind::reduce_tie; }
+constexpr bool is_tied_reduction(action_kind k) { return k >= action_kind::reduce_tie; }
 
 /// Whether it is the head of a compound: nothing is done but its parts.
 constexpr bool is_compound(action const& a) {

@@ -9,7 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 namespace cleave::detail {
 

@@ -24,13 +24,13 @@ struct stage_edge {
 };
 
 /// Which rank runs each stage, and which stages feed which.
-struct placement {
+struct stage_placement {
   std::uint32_t ranks = 0;
   std::vector<rank_id> rank_of;   ///< of a stage
   std::vector<stage_edge> edges;  ///< ascending, each once
 
   constexpr std::uint32_t stages() const { return static_cast<std::uint32_t>(rank_of.size()); }
-  bool operator==(placement const&) const = default;
+  bool operator==(stage_placement const&) const = default;
 };
 
 /// A count that no schedule can have. The witness: the count.
@@ -49,14 +49,15 @@ namespace cleave {
 
 /// Refuses counts before anything is allocated for them: each must be 1 at least, and eight actions for each
 /// stage and microbatch must stay below `most_actions`. \throws schedule_count_error
-constexpr void demand_counts(std::uint64_t ranks, std::uint64_t stages_per_rank, std::uint64_t microbatches) {
-  auto const demand = [](std::uint64_t count, char const* what) {
+constexpr void require_counts(std::uint64_t ranks, std::uint64_t stages_per_rank,
+                              std::uint64_t microbatches) {
+  auto const require = [](std::uint64_t count, char const* what) {
     if (count == 0)
       throw schedule_count_error(std::string("schedule: the number of ") + what + " must be 1 or more", 0);
   };
-  demand(ranks, "ranks");
-  demand(stages_per_rank, "stages per rank");
-  demand(microbatches, "microbatches");
+  require(ranks, "ranks");
+  require(stages_per_rank, "stages per rank");
+  require(microbatches, "microbatches");
   std::uint64_t product = 8;
   for (auto const count : {ranks, stages_per_rank, microbatches}) {
     if (count > detail::most_actions / product)
@@ -75,9 +76,9 @@ namespace cleave::detail {
 
 /// The same for schedules with idle steps, of which each rank has a few for every other rank.
 /// \throws schedule_count_error
-constexpr void demand_counts_with_idle(std::uint64_t ranks, std::uint64_t stages_per_rank,
-                                       std::uint64_t microbatches) {
-  demand_counts(ranks, stages_per_rank, microbatches);
+constexpr void require_counts_with_idle(std::uint64_t ranks, std::uint64_t stages_per_rank,
+                                        std::uint64_t microbatches) {
+  require_counts(ranks, stages_per_rank, microbatches);
   if (ranks > most_actions / 8 / ranks)
     throw schedule_count_error(
         "schedule: " + std::to_string(ranks) + " ranks are too many for a schedule with idle steps", ranks);
@@ -97,9 +98,9 @@ constexpr std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_
 
 /// A chain that goes round the ranks: stage s is on rank s mod `ranks`. O(stages).
 /// \throws schedule_count_error
-constexpr placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 1) {
-  demand_counts(ranks, stages_per_rank, 1);
-  placement p{ranks, {}, chain_edges(ranks * stages_per_rank)};
+constexpr stage_placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 1) {
+  require_counts(ranks, stages_per_rank, 1);
+  stage_placement p{ranks, {}, chain_edges(ranks * stages_per_rank)};
   for (std::uint32_t s = 0; s < ranks * stages_per_rank; ++s) p.rank_of.push_back(rank_id{s % ranks});
   return p;
 }
@@ -110,7 +111,7 @@ namespace cleave::detail {
 
 /// A chain that goes to and fro: with two stages a rank, stage s is on rank s, then on rank 2 ranks - 1 - s.
 /// O(stages). \throws schedule_count_error
-constexpr placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 2) {
+constexpr stage_placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 2) {
   auto p = loop_placement(ranks, stages_per_rank);
   for (std::uint32_t s = 0; s < p.stages(); ++s)
     if ((s / ranks) % 2 == 1) p.rank_of[s] = rank_id{ranks - 1 - s % ranks};
@@ -119,7 +120,7 @@ constexpr placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per
 
 /// Two chains over the same ranks, in opposite directions: stage s < ranks is on rank s, stage ranks + s on
 /// rank ranks - 1 - s. O(stages). \throws schedule_count_error
-constexpr placement bidirectional_placement(std::uint32_t ranks) {
+constexpr stage_placement bidirectional_placement(std::uint32_t ranks) {
   auto p = wave_placement(ranks, 2);
   p.edges = chain_edges(ranks);
   for (auto const e : chain_edges(ranks, ranks)) p.edges.push_back(e);
@@ -161,13 +162,13 @@ inline map_style map_style_of(std::string_view name) {
 /// A chain of `stages` over `ranks`. A loop may end anywhere, so that some ranks have a stage less or none;
 /// to and fro every rank has as many. O(stages + ranks).
 /// \throws schedule_count_error, and shape_error where `v` does not come out even
-constexpr placement map_stages(map_style style, std::uint32_t ranks, std::uint32_t stages) {
-  demand_counts(ranks, 1, 1);
-  demand_counts(stages, 1, 1);
+constexpr stage_placement map_stages(map_style style, std::uint32_t ranks, std::uint32_t stages) {
+  require_counts(ranks, 1, 1);
+  require_counts(stages, 1, 1);
   bool const to_and_fro = style == map_style::v;
   if (to_and_fro && stages % ranks != 0)
     throw shape_error("map 'v'", {shape_fault::kind::stages_not_everywhere, stages, ranks});
-  placement p{ranks, {}, chain_edges(stages)};
+  stage_placement p{ranks, {}, chain_edges(stages)};
   for (std::uint32_t s = 0; s < stages; ++s) {
     auto const along = s % ranks;
     p.rank_of.push_back(rank_id{to_and_fro && s / ranks % 2 == 1 ? ranks - 1 - along : along});
@@ -176,7 +177,7 @@ constexpr placement map_stages(map_style style, std::uint32_t ranks, std::uint32
 }
 
 /// The stages of each rank, ascending. O(stages + ranks).
-constexpr std::vector<std::vector<stage_id>> stages_by_rank(placement const& p) {
+constexpr std::vector<std::vector<stage_id>> stages_by_rank(stage_placement const& p) {
   std::vector<std::vector<stage_id>> stages(p.ranks);
   for (std::uint32_t s = 0; s < p.stages(); ++s) stages[index(p.rank_of[s])].push_back(stage_id{s});
   return stages;

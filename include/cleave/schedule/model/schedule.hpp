@@ -13,7 +13,7 @@ namespace cleave {
 /// as generators make it; or it has been lowered, and sends, receives and waits too. Every rank runs its own
 /// list in order.
 struct schedule {
-  placement place;
+  stage_placement place;
   std::uint32_t microbatches = 0;
   std::vector<std::vector<action>> ranks;  ///< the list of each rank; a compound is followed by its parts
 

@@ -44,12 +44,12 @@ struct rank_link {
 /// Times in any one unit.
 struct simulate_options {
   std::vector<stage_cost> costs = {};  ///< of each stage; one for all; none: 1 for F, I and W, and 2 for B
-  double hop = 0;                      ///< of every message, besides the latency of its link
+  double base_latency = 0;             ///< of every message, besides the latency of its link
   std::vector<rank_link> links = {};   ///< from rank r to q at r · ranks + q; one for all; none: no time
   std::vector<edge_bytes> bytes = {};  ///< of each edge of the placement; one for all; none: 0
   compound_time compounds = compound_time::one_after_the_other;
   message_time messages = message_time::beside;
-  double jitter = 0;  ///< by which share of itself a time is longer or shorter at most, from 0 to 1
+  double noise = 0;  ///< by which share of itself a time is longer or shorter at most, from 0 to 1
   std::uint64_t seed = 0;
 };
 
@@ -65,11 +65,11 @@ struct simulate_option_fault {
     link_count,  ///< `at` links for `allowed` pairs of ranks
     byte_count,  ///< `at` numbers of bytes for `allowed` edges
     cost,        ///< a cost of a stage is no time; `stage_cost_error` says which
-    hop,
+    base_latency,
     latency,    ///< of link `at`
     bandwidth,  ///< of link `at`
     too_long,   ///< the largest message takes too long over link `at`
-    jitter,
+    noise,
   };
   kind what;
   std::uint64_t at = 0, allowed = 0;
@@ -91,7 +91,7 @@ inline std::string describe(simulate_option_fault const& f) {
              " edges; give each edge one, all together one, or none";
     case cost:
       return "each cost of stage " + at + " must be a time from 0 to 1e100";
-    case hop:
+    case base_latency:
       return "a hop must take a time from 0 to 1e100";
     case latency:
       return "the latency of link #" + at + " must be a time from 0 to 1e100";
@@ -99,7 +99,7 @@ inline std::string describe(simulate_option_fault const& f) {
       return "the bandwidth of link #" + at + " must be above 0; leave it out where bytes take no time";
     case too_long:
       return "the largest message takes more than 1e100 over link #" + at + "; give it more bandwidth";
-    case jitter:
+    case noise:
       return "the jitter must be a share from 0 to 1";
   }
   return {};
@@ -123,7 +123,7 @@ inline std::optional<simulate_option_fault> find_link_fault(simulate_options con
 
 /// The first option that makes no sense for a placement, or nothing. O(stages + edges + links).
 inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_options const& o,
-                                                                       placement const& p) {
+                                                                       stage_placement const& p) {
   using enum simulate_option_fault::kind;
   auto const pairs = std::uint64_t{p.ranks} * p.ranks;
   if (!one_or_each(o.costs).covers(p.stages()))
@@ -132,9 +132,9 @@ inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_
   if (!one_or_each(o.bytes).covers(p.edges.size()))
     return simulate_option_fault{byte_count, o.bytes.size(), p.edges.size()};
   if (auto const f = find_stage_cost_fault(o.costs)) return simulate_option_fault{cost, index(f->stage)};
-  if (!(o.hop >= 0 && o.hop <= longest_cost)) return simulate_option_fault{hop};
+  if (!(o.base_latency >= 0 && o.base_latency <= longest_cost)) return simulate_option_fault{base_latency};
   if (auto const f = find_link_fault(o)) return f;
-  if (!(o.jitter >= 0 && o.jitter <= 1)) return simulate_option_fault{jitter};
+  if (!(o.noise >= 0 && o.noise <= 1)) return simulate_option_fault{noise};
   return std::nullopt;
 }
 
@@ -144,10 +144,10 @@ namespace cleave {
 
 /// By which factor each time is longer or shorter by chance: it depends on the seed and on what takes the
 /// time alone, not on when or in which order anything is asked.
-class jitter {
+class noise {
  public:
   /// Precondition: `most` is a share from 0 to 1.
-  jitter(double most, std::uint64_t seed) : most_(most), seed_(seed) {}
+  noise(double most, std::uint64_t seed) : most_(most), seed_(seed) {}
 
   /// For an action about `subject`, a stage, or a message along it, an edge.
   double factor(action_kind what, std::uint32_t subject, microbatch_id m) const {

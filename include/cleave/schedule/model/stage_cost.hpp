@@ -91,9 +91,10 @@ namespace cleave {
 /// What the passes of a stage keep for one microbatch, in bytes. Without any, one each, so that they are
 /// counted.
 struct pass_bytes {
-  std::uint64_t stash = 1;         ///< what F keeps until B or I
-  std::uint64_t weight_stash = 1;  ///< what I keeps until W
-  std::uint64_t input = 0;         ///< what stays of a stash that is let go, until RECOMPUTE makes it again
+  std::uint64_t saved = 1;              ///< what F keeps until B or I
+  std::uint64_t saved_for_weights = 1;  ///< what I keeps until W
+  std::uint64_t input =
+      0;  ///< what stays of a saved activations that is let go, until RECOMPUTE makes it again
 
   bool operator==(pass_bytes const&) const = default;
 };
@@ -154,7 +155,7 @@ using schedule_bytes_error = fault_error<schedule_bytes_fault>;
 /// Why bytes do not go with a placement and so many actions, or nothing: what they keep together stays below
 /// 2^62. O(stages + edges).
 inline std::optional<schedule_bytes_fault> find_schedule_bytes_fault(schedule_bytes const& b,
-                                                                     placement const& p,
+                                                                     stage_placement const& p,
                                                                      std::uint64_t actions) {
   using enum schedule_bytes_fault::kind;
   if (!one_or_each(b.stages).covers(p.stages()))
@@ -162,7 +163,7 @@ inline std::optional<schedule_bytes_fault> find_schedule_bytes_fault(schedule_by
   if (!one_or_each(b.edges).covers(p.edges.size()))
     return schedule_bytes_fault{edge_count, b.edges.size(), p.edges.size()};
   std::uint64_t most = 0;
-  for (auto const& s : b.stages) most = (std::max)({most, s.stash, s.weight_stash, s.input});
+  for (auto const& s : b.stages) most = (std::max)({most, s.saved, s.saved_for_weights, s.input});
   for (auto const& e : b.edges) most = (std::max)({most, e.activation, e.gradient});
   std::uint64_t const allowed = (std::uint64_t{1} << 62) / std::max<std::uint64_t>(actions, 1);
   if (most > allowed) return schedule_bytes_fault{too_many, most, allowed};

@@ -75,10 +75,10 @@ inline std::optional<stage_map_fault> find_stage_map_fault(std::span<stage_on_ra
 }
 
 /// A chain of stages on the ranks of a list, in any order. O(stages). \throws stage_map_error
-inline placement place_stages(std::span<stage_on_rank const> map, std::uint32_t ranks) {
+inline stage_placement place_stages(std::span<stage_on_rank const> map, std::uint32_t ranks) {
   if (auto const f = find_stage_map_fault(map, ranks)) throw stage_map_error(*f);
   auto const stages = static_cast<std::uint32_t>(map.size());
-  placement p{ranks, std::vector<rank_id>(stages), chain_edges(stages)};
+  stage_placement p{ranks, std::vector<rank_id>(stages), chain_edges(stages)};
   for (auto const [stage, rank] : map)
     p.rank_of[static_cast<std::size_t>(stage)] = rank_id{static_cast<std::uint32_t>(rank)};
   return p;

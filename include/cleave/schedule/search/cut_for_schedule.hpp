@@ -77,8 +77,8 @@ struct cut_step {
   std::uint32_t ranks = 1;
   std::uint32_t microbatches = 1;
   std::vector<std::uint32_t> stages_per_rank = {1};  ///< each is tried
-  std::vector<std::uint64_t> most_bytes = {};
-  double hop = 0;
+  std::vector<std::uint64_t> memory_limit = {};
+  double base_latency = 0;
   std::vector<rank_link> links = {};
 };
 
@@ -96,15 +96,15 @@ namespace cleave::detail {
 /// The step with these stages. Precondition: nothing is wrong with the row, and the cut is one.
 inline search_problem search_problem_of(unit_row const& row, cut_step const& step, row_cut const& cut) {
   search_problem p{.ranks = step.ranks, .microbatches = step.microbatches};
-  p.most_bytes = step.most_bytes;
-  p.hop = step.hop;
+  p.memory_limit = step.memory_limit;
+  p.base_latency = step.base_latency;
   p.links = step.links;
   for (std::size_t s = 0; s + 1 < cut.size(); ++s) {
     auto const from = cut[s], to = cut[s + 1];
     p.costs.push_back(cost_between(row.cost[from], row.cost[to]));
     if (!row.bytes.empty())
-      p.bytes.stages.push_back({row.bytes[to].stash - row.bytes[from].stash,
-                                row.bytes[to].weight_stash - row.bytes[from].weight_stash,
+      p.bytes.stages.push_back({row.bytes[to].saved - row.bytes[from].saved,
+                                row.bytes[to].saved_for_weights - row.bytes[from].saved_for_weights,
                                 row.bytes[to].input - row.bytes[from].input});
     if (!row.resident.empty()) p.resident.push_back(row.resident[to] - row.resident[from]);
     if (!row.crossing.empty() && s > 0) p.bytes.edges.push_back(row.crossing[from]);
@@ -113,14 +113,14 @@ inline search_problem search_problem_of(unit_row const& row, cut_step const& ste
 }
 
 /// \throws unit_row_error, search_error, schedule_count_error
-inline void demand_cut_step(unit_row const& row, cut_step const& step) {
+inline void require_cut_step(unit_row const& row, cut_step const& step) {
   expects(!step.stages_per_rank.empty(), "cut_for_schedule: how many stages a rank are to be tried");
   if (auto const f = find_unit_row_fault(row)) throw unit_row_error(*f);
   for (auto const per_rank : step.stages_per_rank) {
-    demand_counts(step.ranks, per_rank, step.microbatches);
+    require_counts(step.ranks, per_rank, step.microbatches);
     auto const stages = per_rank * step.ranks;
     if (auto const f = find_unit_row_fault(row, stages)) throw unit_row_error(*f);
-    demand_problem(search_problem_of(row, step, bottleneck_cut(row, stages)));
+    require_problem(search_problem_of(row, step, bottleneck_cut(row, stages)));
   }
 }
 
@@ -143,7 +143,7 @@ inline cut_value value_of(search_problem const& problem, backward_choice form, d
   for (auto& step : steps) {
     passes += step.most_passes();
     if (auto const lacks = find_byte_shortage(step, form)) {
-      auto const by = lacks->needed - lacks->cap;
+      auto const by = lacks->needed - lacks->memory_limit;
       lacking = lacking == 0 ? by : (std::min)(lacking, by);
       continue;
     }
@@ -326,7 +326,7 @@ namespace cleave {
 /// fits
 inline joint_plan cut_for_schedule(unit_row const& row, cut_step const& step,
                                    cut_options const& options = {}) {
-  detail::demand_cut_step(row, step);
+  detail::require_cut_step(row, step);
   joint_plan chosen;
   std::optional<scheduled_cut> best;
   std::optional<byte_shortage> least;
@@ -339,7 +339,8 @@ inline joint_plan cut_for_schedule(unit_row const& row, cut_step const& step,
       try {
         return scheduled_cut{cut, search_schedule(detail::search_problem_of(row, step, cut), options.search)};
       } catch (byte_cap_error const& e) {
-        if (!least || e.witness.needed - e.witness.cap < least->needed - least->cap) least = e.witness;
+        if (!least || e.witness.needed - e.witness.memory_limit < least->needed - least->memory_limit)
+          least = e.witness;
         return std::nullopt;
       }
     };

@@ -51,7 +51,7 @@ struct exact_state {
     for (auto const s : step.locals[rank]) {
       auto const& bytes = step.stages[s].bytes;
       auto const in_flight = static_cast<std::uint64_t>(forward(s) - gradient(s));
-      sum += in_flight * bytes.stash + put_off(s) * bytes.weight_stash;
+      sum += in_flight * bytes.saved + put_off(s) * bytes.saved_for_weights;
     }
     return sum;
   }

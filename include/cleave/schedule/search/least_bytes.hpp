@@ -28,10 +28,10 @@ inline std::vector<std::uint64_t> least_bytes(detail::placed_step const& step, b
     for (auto it = step.order.rbegin(); it != step.order.rend(); ++it) {
       if (!is_before[*it]) continue;
       for (auto const e : step.stages[*it].before) is_before[step.feeding(e)] = 1;
-      if (*it != s && step.stages[*it].rank == rank) kept += step.stages[*it].bytes.stash;
+      if (*it != s && step.stages[*it].rank == rank) kept += step.stages[*it].bytes.saved;
     }
     auto const& own = step.stages[s].bytes;
-    kept += form == backward_choice::split ? (std::max)(own.stash, own.weight_stash) : own.stash;
+    kept += form == backward_choice::split ? (std::max)(own.saved, own.saved_for_weights) : own.saved;
     least[rank] = (std::max)(least[rank], kept);
   }
   return least;
@@ -40,7 +40,7 @@ inline std::vector<std::uint64_t> least_bytes(detail::placed_step const& step, b
 /// A rank that cannot do with what it may have.
 struct byte_shortage {
   rank_id rank{};
-  std::uint64_t needed = 0, cap = 0;
+  std::uint64_t needed = 0, memory_limit = 0;
 
   bool operator==(byte_shortage const&) const = default;
 };
@@ -55,8 +55,9 @@ inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, 
   std::optional<byte_shortage> worst;
   for (std::uint32_t r = 0; r < least.size(); ++r) {
     auto const needed = step.resident[r] + least[r];
-    if (needed > step.cap[r] && (!worst || needed - step.cap[r] > worst->needed - worst->cap))
-      worst = byte_shortage{rank_id{r}, needed, step.cap[r]};
+    if (needed > step.memory_limit[r] &&
+        (!worst || needed - step.memory_limit[r] > worst->needed - worst->memory_limit))
+      worst = byte_shortage{rank_id{r}, needed, step.memory_limit[r]};
   }
   return worst;
 }
@@ -70,7 +71,8 @@ class byte_cap_error : public infeasible_error {
  public:
   explicit byte_cap_error(byte_shortage s)
       : infeasible_error("schedule: rank " + std::to_string(index(s.rank)) + " needs " +
-                         std::to_string(s.needed) + " bytes at least, but may have " + std::to_string(s.cap) +
+                         std::to_string(s.needed) + " bytes at least, but may have " +
+                         std::to_string(s.memory_limit) +
                          "; raise its cap, give it less, or cut the microbatches smaller"),
         witness(s) {}
   byte_shortage witness;

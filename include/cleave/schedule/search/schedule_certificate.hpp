@@ -19,7 +19,7 @@ struct schedule_certificate {
   double bound = 0;    ///< no schedule of the step ends earlier, on any placement it may have
   std::string reason;  ///< of the bound: work, path, rank or memory
   step_bounds bounds;  ///< on the placement of the schedule
-  std::vector<std::uint64_t> most_bytes;  ///< of each rank, with what is resident
+  std::vector<std::uint64_t> peak_bytes;  ///< of each rank, with what is resident
 
   std::string began_with;                 ///< the best that was made by a rule
   std::optional<schedule_family> family;  ///< of that

@@ -34,7 +34,7 @@ namespace cleave::detail {
 /// The placements on which all ranks have the memory that they need.
 /// \throws search_error, schedule_count_error, byte_cap_error where there is none
 inline std::vector<placed_step> runnable_steps(search_problem const& problem, backward_choice form) {
-  demand_problem(problem);
+  require_problem(problem);
   auto steps = placed_steps(problem);
   std::optional<byte_shortage> least;
   std::vector<placed_step> runnable;
@@ -42,7 +42,7 @@ inline std::vector<placed_step> runnable_steps(search_problem const& problem, ba
     auto const lacks = find_byte_shortage(step, form);
     if (!lacks)
       runnable.push_back(std::move(step));
-    else if (!least || lacks->needed - lacks->cap < least->needed - least->cap)
+    else if (!least || lacks->needed - lacks->memory_limit < least->needed - least->memory_limit)
       least = lacks;
   }
   if (runnable.empty()) throw byte_cap_error(*least);
@@ -56,11 +56,11 @@ inline found_schedule certified(search_problem const& problem, std::vector<place
   auto const& step = steps[c.step];
   found_schedule found{schedule_of(step.place, step.microbatches, c.lists), {}};
   auto& told = found.certificate;
-  demand_schedule(found.order);
+  require_schedule(found.order);
   auto const times = simulate(found.order, simulate_options_of(problem, step));
   told.makespan = times.makespan;
   for (std::size_t r = 0; r < c.lists.size(); ++r)
-    told.most_bytes.push_back(step.resident[r] + most_kept(step, c.lists[r]));
+    told.peak_bytes.push_back(step.resident[r] + most_kept(step, c.lists[r]));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     auto const bounds = bounds_of(steps[i], form);
     if (i == c.step) told.bounds = bounds;

@@ -69,7 +69,7 @@ class relaxed_step {
       if (locals.empty() || step_.room(r) == 0) continue;
       double kept = 0, head = at(locals[0], 0).forward.head, tail = at(locals[0], 0).gradient.tail;
       for (auto const s : locals) {
-        kept += static_cast<double>(step_.stages[s].bytes.stash) * step_.microbatches * trip_[s];
+        kept += static_cast<double>(step_.stages[s].bytes.saved) * step_.microbatches * trip_[s];
         head = (std::min)(head, at(s, 0).forward.head);
         tail = (std::min)(tail, at(s, step_.microbatches - 1).gradient.tail);
       }
@@ -90,12 +90,12 @@ class relaxed_step {
       return static_cast<std::uint32_t>(each == 0 ? all : std::clamp<std::uint64_t>(room / each, 1, all));
     };
     std::vector<std::uint64_t> kept(step_.stages.size());  // with the stages before it on its rank
-    for (auto const s : step_.order) kept[s] = kept_before(s) + step_.stages[s].bytes.stash;
+    for (auto const s : step_.order) kept[s] = kept_before(s) + step_.stages[s].bytes.saved;
     for (std::uint32_t s = 0; s < kept.size(); ++s) {
       auto const& stage = step_.stages[s];
       auto const own = form == backward_choice::whole
-                           ? stage.bytes.stash
-                           : (std::min)(stage.bytes.stash, stage.bytes.weight_stash);
+                           ? stage.bytes.saved
+                           : (std::min)(stage.bytes.saved, stage.bytes.saved_for_weights);
       room_.push_back({count(step_.room(stage.rank), kept[s]), count(step_.room(stage.rank), own)});
     }
   }
@@ -108,7 +108,7 @@ class relaxed_step {
     for (auto it = step_.order.rbegin(); it != step_.order.rend(); ++it) {
       if (!is_before[*it]) continue;
       for (auto const e : step_.stages[*it].before) is_before[step_.feeding(e)] = 1;
-      if (*it != s && step_.stages[*it].rank == step_.stages[s].rank) kept += step_.stages[*it].bytes.stash;
+      if (*it != s && step_.stages[*it].rank == step_.stages[s].rank) kept += step_.stages[*it].bytes.saved;
     }
     return kept;
   }

@@ -94,8 +94,8 @@ inline std::optional<unit_row_fault> find_unit_row_fault(unit_row const& row, st
         return unit_row_fault{cost, i};
     bool grows = row.resident.empty() || row.resident[i] >= row.resident[i - 1];
     if (!row.bytes.empty())
-      grows = grows && row.bytes[i].stash >= row.bytes[i - 1].stash &&
-              row.bytes[i].weight_stash >= row.bytes[i - 1].weight_stash &&
+      grows = grows && row.bytes[i].saved >= row.bytes[i - 1].saved &&
+              row.bytes[i].saved_for_weights >= row.bytes[i - 1].saved_for_weights &&
               row.bytes[i].input >= row.bytes[i - 1].input;
     if (!grows) return unit_row_fault{bytes, i};
   }

@@ -12,11 +12,11 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {
 
@@ -33,20 +33,20 @@ struct memory_step {
 namespace cleave::detail {
 
 /// Finds what a rank keeps when; `memory_over_time` is its one use.
-class memory_survey {
+class memory_analysis {
  public:
-  memory_survey(schedule const& s, schedule_times const& t, schedule_bytes const& b)
+  memory_analysis(schedule const& s, schedule_times const& t, schedule_bytes const& b)
       : schedule_(s),
         times_(t),
         bytes_(b),
-        needs_(s),
+        dependencies_(s),
         numbers_(step_index_of(s)),
-        kept_(needs_.pairs()),
-        recomputed_(needs_.pairs()) {
+        kept_(dependencies_.pairs()),
+        recomputed_(dependencies_.pairs()) {
     for (auto const& row : s.ranks)
       for (action const& a : row)
         if (a.kind == action_kind::recompute) recomputed_[pair_of(a)] = 1;
-    if (needs_.messages())
+    if (dependencies_.messages())
       received_.resize(numbers_.messages());
     else
       note_results();
@@ -88,23 +88,24 @@ class memory_survey {
     switch (a.kind) {
       case forward:
         receive_for(a, t);
-        keep(t.begin, size.stash);
+        keep(t.begin, size.saved);
         if (recomputed_[pair_of(a)]) keep(t.end, size.input);
         return free_received(a, t);
       case backward:
       case input_gradient:
         receive_for(a, t);
-        keep(t.end, a.kind == backward ? 0 : size.weight_stash);
+        keep(t.end, a.kind == backward ? 0 : size.saved_for_weights);
         return free_received(a, t);
       case weight_gradient:
       case offload:
         return keep(t.end, 0);
       case reload:
       case recompute:
-        return keep(t.begin, size.stash);
+        return keep(t.begin, size.saved);
       case receive_activation:
       case receive_gradient:
-        if (auto const e = needs_.edge_of(a); e != schedule_needs::none && needs_.crosses_ranks(e)) {
+        if (auto const e = dependencies_.edge_of(a);
+            e != schedule_dependencies::none && dependencies_.crosses_ranks(e)) {
           auto const flow = is_activation_message(a.kind) ? edge_flow::activations : edge_flow::gradients;
           change_to(received_[numbers_.message(e, flow, a.microbatch)], t.begin, size_of(e, flow));
         }
@@ -125,26 +126,26 @@ class memory_survey {
     auto const s = index(a.stage);
     auto const& all = schedule_.place.edges;
     if (a.kind == action_kind::forward) {
-      for (auto const e : needs_.edges().to(s))
-        if (needs_.crosses_ranks(e)) f(e, edge_flow::activations, index(all[e].from));
+      for (auto const e : dependencies_.edges().to(s))
+        if (dependencies_.crosses_ranks(e)) f(e, edge_flow::activations, index(all[e].from));
     } else {
-      for (auto e = needs_.edges().begin_from(s); e < needs_.edges().end_from(s); ++e)
-        if (needs_.crosses_ranks(e)) f(e, edge_flow::gradients, index(all[e].to));
+      for (auto e = dependencies_.edges().begin_from(s); e < dependencies_.edges().end_from(s); ++e)
+        if (dependencies_.crosses_ranks(e)) f(e, edge_flow::gradients, index(all[e].to));
     }
   }
 
   /// Where nothing says when something is received, its memory is taken when the other rank sends it.
   void receive_for(action const& a, time_span const& t) {
-    if (needs_.messages()) return;
+    if (dependencies_.messages()) return;
     each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t maker) {
-      auto const event = flow == edge_flow::activations ? needs_.forward_done(maker, a.microbatch)
-                                                        : needs_.gradient_done(maker, a.microbatch);
+      auto const event = flow == edge_flow::activations ? dependencies_.forward_done(maker, a.microbatch)
+                                                        : dependencies_.gradient_done(maker, a.microbatch);
       if (auto const size = size_of(e, flow); size > 0) add((std::min)(results_[event], t.begin), size, 0);
     });
   }
   void free_received(action const& a, time_span const& t) {
     each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t) {
-      if (needs_.messages())
+      if (dependencies_.messages())
         change_to(received_[numbers_.message(e, flow, a.microbatch)], t.end, 0);
       else if (auto const size = size_of(e, flow); size > 0)
         add(t.end, 0, size);
@@ -153,7 +154,7 @@ class memory_survey {
 
   /// When other ranks see what each pass made: with the whole of its compound.
   void note_results() {
-    results_.resize(2 * std::size_t{needs_.pairs()});
+    results_.resize(2 * std::size_t{dependencies_.pairs()});
     for (std::size_t r = 0; r < schedule_.ranks.size(); ++r) {
       auto const& row = schedule_.ranks[r];
       for (std::size_t i = 0, whole = 0, parts = 0; i < row.size(); ++i) {
@@ -162,9 +163,9 @@ class memory_survey {
         if (parts > 0) --parts;
         action const& a = row[i];
         if (a.kind == action_kind::forward && a.parts == 0)
-          results_[needs_.forward_done(index(a.stage), a.microbatch)] = end;
+          results_[dependencies_.forward_done(index(a.stage), a.microbatch)] = end;
         if ((a.kind == action_kind::backward || a.kind == action_kind::input_gradient) && a.parts == 0)
-          results_[needs_.gradient_done(index(a.stage), a.microbatch)] = end;
+          results_[dependencies_.gradient_done(index(a.stage), a.microbatch)] = end;
       }
     }
   }
@@ -172,7 +173,7 @@ class memory_survey {
   schedule const& schedule_;
   schedule_times const& times_;
   schedule_bytes const& bytes_;
-  schedule_needs needs_;
+  schedule_dependencies dependencies_;
   step_index numbers_;
   std::vector<std::uint64_t> kept_;      // of a stage and microbatch
   std::vector<char> recomputed_;         // later on, of a stage and microbatch
@@ -185,20 +186,20 @@ class memory_survey {
 
 namespace cleave {
 
-/// What each rank keeps from when to when: stashes of forward passes, weight stashes, and what has been
-/// received, until the pass that reads it ends. Memory is taken when an action begins and let go when it
-/// ends; steps ascend, several at one time are in their order. Precondition: `t` are times of `s`.
+/// What each rank keeps from when to when: saved activations of forward passes, weight saved activations, and
+/// what has been received, until the pass that reads it ends. Memory is taken when an action begins and let
+/// go when it ends; steps ascend, several at one time are in their order. Precondition: `t` are times of `s`.
 /// O(actions log actions).
-/// \throws schedule_bytes_error, stray_action_error, placement_error, schedule_count_error
+/// \throws schedule_bytes_error, invalid_action_error, stage_placement_error, schedule_count_error
 inline std::vector<std::vector<memory_step>> memory_over_time(schedule const& s, schedule_times const& t,
                                                               schedule_bytes const& b = {}) {
   expects(t.spans.size() == s.ranks.size(), "times of this schedule");
-  detail::demand_no_stray_action(s);
+  detail::require_valid_actions(s);
   if (auto const f = detail::find_schedule_bytes_fault(b, s.place, 2 * count_actions(s)))
     throw detail::schedule_bytes_error(*f);
-  detail::memory_survey survey(s, t, b);
+  detail::memory_analysis analysis(s, t, b);
   std::vector<std::vector<memory_step>> steps;
-  for (std::size_t r = 0; r < s.ranks.size(); ++r) steps.push_back(survey.of_rank(r));
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) steps.push_back(analysis.of_rank(r));
   return steps;
 }
 

@@ -14,23 +14,23 @@
 #include "cleave/core/one_or_each.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/list_runner.hpp"
 #include "cleave/schedule/model/pass_marks.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/verify/wait_report.hpp"
 
 namespace cleave::detail {
 
 /// From when something can be used, and which action made it so.
-struct moment {
+struct time_point {
   double time = 0;
   action_place by = no_action;
 
-  void raise(moment const& other) {
+  void raise(time_point const& other) {
     if (other.time > time) *this = other;
   }
 };
@@ -44,18 +44,18 @@ class rank_clock {
   rank_clock(rank_id r, std::size_t actions) : rank_(r), spans_(actions), causes_(actions) {}
 
   /// From when it can do its next action.
-  moment const& free() const { return free_; }
+  time_point const& free() const { return free_; }
   action_place place(std::size_t position) const { return {rank_, static_cast<std::uint32_t>(position)}; }
 
   /// An action computes from `begin` on.
-  void compute(std::size_t position, moment const& begin, double time) {
+  void compute(std::size_t position, time_point const& begin, double time) {
     if (time > 0 && !std::exchange(has_begun_, true)) first_ = begin.time;
     busy_ += time;
     note(position, begin, begin.time + time);
     free_ = {begin.time + time, place(position)};
   }
   /// An action takes no time, but from `ready` on.
-  void wait_until(std::size_t position, moment const& ready) {
+  void wait_until(std::size_t position, time_point const& ready) {
     auto end = free_;
     end.raise(ready);
     causes_[position] = end.by;
@@ -71,7 +71,7 @@ class rank_clock {
   void lengthen(std::size_t position, double time) { free_ = {free_.time + time, place(position)}; }
 
   /// An action goes on beside those after it, from `begin` on; from when it is done.
-  moment go_beside(std::size_t position, moment begin, double time, rank_engine e) {
+  time_point go_beside(std::size_t position, time_point begin, double time, rank_engine e) {
     auto& engine = engines_[static_cast<std::size_t>(e)];
     begin.raise(engine);
     engine = {begin.time + time, place(position)};
@@ -80,7 +80,7 @@ class rank_clock {
   }
 
   /// A part of a compound is from `begin` on.
-  void note(std::size_t position, moment const& begin, double end) {
+  void note(std::size_t position, time_point const& begin, double end) {
     spans_[position] = {begin.time, end};
     causes_[position] = begin.by;
   }
@@ -102,8 +102,8 @@ class rank_clock {
 
  private:
   rank_id rank_;
-  moment free_;
-  moment engines_[2];
+  time_point free_;
+  time_point engines_[2];
   double busy_ = 0, first_ = 0;
   bool has_begun_ = false;  // to compute
   std::vector<time_span> spans_;
@@ -114,7 +114,8 @@ class rank_clock {
 enum class message_place : std::uint8_t { nowhere, sent, awaited, there };
 
 struct message_state {
-  moment since;  ///< when an end began, and which; once it is there, when it can be used, and which was last
+  time_point
+      since;  ///< when an end began, and which; once it is there, when it can be used, and which was last
   message_place where = message_place::nowhere;
 };
 
@@ -123,7 +124,7 @@ class message_times {
  public:
   /// Precondition: the options make sense for the schedule. O(edges log edges + messages).
   message_times(schedule const& s, simulate_options const& o)
-      : jitter_(o.jitter, o.seed),
+      : noise_(o.noise, o.seed),
         numbers_(step_index_of(s)),
         ways_(2 * s.place.edges.size()),
         messages_(numbers_.messages()) {
@@ -148,15 +149,15 @@ class message_times {
   double transfer(message_id const& m) const { return ways_[way_of(m)].transfer * factor(m); }
 
   /// An end begins. Whether the other has, so that the message comes; the same end again changes nothing.
-  bool begin_send(message_id const& m, moment const& now) {
+  bool begin_send(message_id const& m, time_point const& now) {
     return begin(m, now, message_place::sent, message_place::awaited);
   }
-  bool begin_receive(message_id const& m, moment const& now) {
+  bool begin_receive(message_id const& m, time_point const& now) {
     return begin(m, now, message_place::awaited, message_place::sent);
   }
 
   /// A message leaves from `ready` on, once its channel is free; at once where leaving takes no time.
-  void leave(message_id const& m, moment const& ready) {
+  void leave(message_id const& m, time_point const& ready) {
     auto const& way = ways_[way_of(m)];
     auto const share = factor(m);
     double left = ready.time;
@@ -180,13 +181,13 @@ class message_times {
   double factor(message_id const& m) const {
     auto const kind =
         m.flow == edge_flow::activations ? action_kind::send_activation : action_kind::send_gradient;
-    return jitter_.factor(kind, m.edge, m.microbatch);
+    return noise_.factor(kind, m.edge, m.microbatch);
   }
 
   static one_way make_way(simulate_options const& o, std::uint32_t ranks, rank_id from, rank_id to,
                           std::uint64_t bytes) {
     auto const link = one_or_each(o.links).of(std::size_t{index(from)} * ranks + index(to));
-    return {o.hop + link.latency, static_cast<double>(bytes) / link.bandwidth, 0, from, to};
+    return {o.base_latency + link.latency, static_cast<double>(bytes) / link.bandwidth, 0, from, to};
   }
 
   void number_channels() {
@@ -200,7 +201,7 @@ class message_times {
     channel_free_.resize(all.size());
   }
 
-  bool begin(message_id const& m, moment now, message_place here, message_place other) {
+  bool begin(message_id const& m, time_point now, message_place here, message_place other) {
     auto& message = at(m);
     if (message.where == message_place::nowhere) {
       message.since = now;
@@ -212,7 +213,7 @@ class message_times {
     return true;
   }
 
-  jitter jitter_;
+  noise noise_;
   step_index numbers_;
   std::vector<one_way> ways_;  ///< of each edge, that of activations, then that of gradients
   std::vector<message_state> messages_;
@@ -224,12 +225,12 @@ class message_times {
 class time_walk {
  public:
   /// Refers to both. Precondition: the options make sense for the schedule.
-  /// \throws stray_action_error, placement_error, schedule_count_error
+  /// \throws invalid_action_error, stage_placement_error, schedule_count_error
   time_walk(schedule const& s, simulate_options const& options)
-      : schedule_((demand_no_stray_action(s), s)),
+      : schedule_((require_valid_actions(s), s)),
         options_(options),
-        needs_(s),
-        jitter_(options.jitter, options.seed),
+        dependencies_(s),
+        noise_(options.noise, options.seed),
         messages_(s, options),
         marks_(step_index_of(s)),
         weights_(s.place.stages()),
@@ -255,15 +256,15 @@ class time_walk {
   /// `pass(stage, mark)` for each pass of the same rank that an action needs, `message(edge, flow)` for each
   /// message, until one returns false.
   template <class Pass, class Message>
-  bool each_need(action const& a, Pass pass, Message message) const {
-    return each_need_of(a, needs_.edges(), pass, [&](std::uint32_t e, edge_flow flow) {
+  bool each_dependency(action const& a, Pass pass, Message message) const {
+    return each_dependency_of(a, dependencies_.edges(), pass, [&](std::uint32_t e, edge_flow flow) {
       if (messages_.crosses_ranks(e)) return message(e, flow);
       auto const& edge = schedule_.place.edges[e];
       return flow == edge_flow::activations ? pass(index(edge.from), pass_mark::forward)
                                             : pass(index(edge.to), pass_mark::gradient);
     });
   }
-  schedule_needs const& needs() const { return needs_; }
+  schedule_dependencies const& dependencies() const { return dependencies_; }
   pass_marks const& marks() const { return marks_; }
   message_times const& messages() const { return messages_; }
 
@@ -327,7 +328,7 @@ class time_walk {
         return true;
       case offload:
       case reload:
-        return move_stash(r, a);
+        return move_saved(r, a);
       default:
         clock.wait_until(position, {});
         return true;
@@ -371,9 +372,9 @@ class time_walk {
   void publish(std::uint32_t r, std::size_t position, std::size_t last) {
     using enum action_kind;
     action const& a = schedule_.ranks[r][position];
-    if (needs_.messages() || !is_compute(a.kind) || a.kind == weight_gradient) return;
+    if (dependencies_.messages() || !is_compute(a.kind) || a.kind == weight_gradient) return;
     auto const s = index(a.stage);
-    auto const& edges = needs_.edges();
+    auto const& edges = dependencies_.edges();
     if (a.kind == action_kind::forward)
       for (auto e = edges.begin_from(s); e < edges.end_from(s); ++e)
         leave(r, last, {e, edge_flow::activations, a.microbatch});
@@ -389,8 +390,8 @@ class time_walk {
   }
 
   bool run_message(std::uint32_t r, std::size_t position, action const& a) {
-    auto const edge = needs_.edge_of(a);
-    if (edge == schedule_needs::none || !messages_.crosses_ranks(edge)) {
+    auto const edge = dependencies_.edge_of(a);
+    if (edge == schedule_dependencies::none || !messages_.crosses_ranks(edge)) {
       clocks_[r].wait_until(position, {});
       return true;
     }
@@ -409,7 +410,7 @@ class time_walk {
       return true;
     }
     clock.wait_until(position, {});
-    moment const now{clock.free().time, clock.place(position)};
+    time_point const now{clock.free().time, clock.place(position)};
     if (is_send(a.kind) ? messages_.begin_send(id, now) : messages_.begin_receive(id, now)) wake(id);
     return true;
   }
@@ -433,7 +434,7 @@ class time_walk {
     return true;
   }
 
-  bool move_stash(std::uint32_t r, action const& a) {
+  bool move_saved(std::uint32_t r, action const& a) {
     auto begin = clocks_[r].free();
     if (!can_begin(r, a, begin)) return false;
     auto const moved = clocks_[r].go_beside(runner_.position(r), begin, time_of(a), rank_engine::copies);
@@ -445,13 +446,13 @@ class time_walk {
 
   double time_of(action const& a) const {
     return one_or_each(options_.costs).of(index(a.stage)).of(a.kind) *
-           jitter_.factor(a.kind, index(a.stage), a.microbatch);
+           noise_.factor(a.kind, index(a.stage), a.microbatch);
   }
 
   /// Moves `begin` to when all is there that a pass needs; or waits for a message. What the rank itself has
   /// not done by then it never will.
-  bool can_begin(std::uint32_t r, action const& a, moment& begin) {
-    bool const is_ready = each_need(
+  bool can_begin(std::uint32_t r, action const& a, time_point& begin) {
+    bool const is_ready = each_dependency(
         a, [&](std::uint32_t s, pass_mark which) { return marks_.is_done(s, a.microbatch, which); },
         [&](std::uint32_t edge, edge_flow flow) {
           message_id const id{edge, flow, a.microbatch};
@@ -474,12 +475,12 @@ class time_walk {
 
   schedule const& schedule_;
   simulate_options const& options_;
-  schedule_needs needs_;
-  jitter jitter_;
+  schedule_dependencies dependencies_;
+  noise noise_;
   message_times messages_;
   pass_marks marks_;
-  std::vector<moment> weights_, reduced_;  // of a stage
-  std::vector<moment> reloaded_;           // of a stage and microbatch, once anything is
+  std::vector<time_point> weights_, reduced_;  // of a stage
+  std::vector<time_point> reloaded_;           // of a stage and microbatch, once anything is
   std::vector<compound> compounds_;
   std::vector<rank_clock> clocks_;
   list_runner runner_;
@@ -510,18 +511,18 @@ class simulated_waits {
     for (auto i = first; i <= first + row[first].parts; ++i) {
       action const& a = row[i];
       if (a.parts > 0) continue;
-      if (action missing; !has_needs(a, missing))
+      if (action missing; !has_dependencies(a, missing))
         return {rank_id{r}, i, a, schedule_.place.rank_of[index(missing.stage)], missing};
     }
     return {rank_id{r}, first, row[first], rank_id{r}, row[first]};
   }
 
   /// Whether all is there; else `missing` becomes what would have to be done.
-  bool has_needs(action const& a, action& missing) const {
+  bool has_dependencies(action const& a, action& missing) const {
     auto const has_message = [&](std::uint32_t edge, edge_flow flow) {
       auto const where = walk_.messages().at({edge, flow, a.microbatch}).where;
       if (where == message_place::there) return true;
-      missing = missing_end(a, where, walk_.needs().send_done(edge, flow, a.microbatch));
+      missing = missing_end(a, where, walk_.dependencies().send_done(edge, flow, a.microbatch));
       return false;
     };
     auto const has_pass = [&](std::uint32_t s, pass_mark which) {
@@ -532,16 +533,16 @@ class simulated_waits {
       missing = {.kind = kind, .stage = stage_id{s}, .microbatch = a.microbatch};
       return false;
     };
-    if (!is_message(a.kind)) return walk_.each_need(a, has_pass, has_message);
+    if (!is_message(a.kind)) return walk_.each_dependency(a, has_pass, has_message);
     auto const flow = is_activation_message(a.kind) ? edge_flow::activations : edge_flow::gradients;
-    return has_message(walk_.needs().edge_of(a), flow);
+    return has_message(walk_.dependencies().edge_of(a), flow);
   }
 
   /// The end of a message that has not begun, that of the rank itself first where neither has; or the pass
   /// whose result it is, where a schedule has no messages of its own.
   action missing_end(action const& a, message_place where, std::uint32_t send) const {
-    auto const sender = walk_.needs().action_of(send);
-    if (!walk_.needs().messages())
+    auto const sender = walk_.dependencies().action_of(send);
+    if (!walk_.dependencies().messages())
       return {
           .kind = sender.kind == action_kind::send_activation ? action_kind::forward : action_kind::backward,
           .stage = sender.stage,
@@ -549,7 +550,7 @@ class simulated_waits {
     bool const sends = is_wait_send(a.kind);
     bool const waits_to_receive = is_receive(a.kind) || where == message_place::awaited;
     bool const for_receive = sends ? where == message_place::sent : !waits_to_receive;
-    return for_receive ? walk_.needs().action_of(schedule_needs::receive_of(send)) : sender;
+    return for_receive ? walk_.dependencies().action_of(schedule_dependencies::receive_of(send)) : sender;
   }
 
   /// Whether its rank would do it, if it went on.
@@ -582,7 +583,7 @@ using deadlock_error = tagged_error<struct deadlock_tag, deadlock>;
 namespace cleave::detail {
 
 /// \throws stage_cost_error, simulate_option_error
-inline void demand_simulate_options(simulate_options const& o, placement const& p) {
+inline void require_simulate_options(simulate_options const& o, stage_placement const& p) {
   if (auto const f = find_stage_cost_fault(o.costs)) throw stage_cost_error(*f);
   if (auto const f = find_simulate_option_fault(o, p)) throw simulate_option_error(*f);
 }
@@ -597,7 +598,7 @@ namespace cleave {
 /// stuck O(ranks · (the longest list + ranks)).
 /// \throws as `simulate`, but no deadlock_error
 inline std::optional<deadlock> find_simulated_deadlock(schedule const& s, simulate_options const& o = {}) {
-  detail::demand_simulate_options(o, s.place);
+  detail::require_simulate_options(o, s.place);
   detail::time_walk walk(s, o);
   if (walk.run()) return std::nullopt;
   return detail::simulated_waits(s, walk).found();
@@ -605,12 +606,12 @@ inline std::optional<deadlock> find_simulated_deadlock(schedule const& s, simula
 
 /// When every action of a schedule runs, whether it computes only or has messages too: every rank does its
 /// list in order, each action as soon as the rank is free and what it needs is there. Weights, reductions of
-/// gradients and stashes move beside the passes of a rank, messages as the options say. The same options give
-/// the same times. O(actions).
-/// \throws stage_cost_error, simulate_option_error, stray_action_error, placement_error,
+/// gradients and saved activations move beside the passes of a rank, messages as the options say. The same
+/// options give the same times. O(actions).
+/// \throws stage_cost_error, simulate_option_error, invalid_action_error, stage_placement_error,
 ///   schedule_count_error, deadlock_error
 inline schedule_times simulate(schedule const& s, simulate_options const& o = {}) {
-  detail::demand_simulate_options(o, s.place);
+  detail::require_simulate_options(o, s.place);
   detail::time_walk walk(s, o);
   if (!walk.run()) {
     auto const d = detail::simulated_waits(s, walk).found();

@@ -12,8 +12,8 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/simulate/step_walk.hpp"
 
 namespace cleave {
@@ -75,9 +75,9 @@ inline std::optional<step_fault> find_fault_of(step_walk& walk) {
 namespace cleave {
 
 /// Why `simulate_steps` refuses a schedule, or nothing. O(actions).
-/// \throws stray_action_error, placement_error, schedule_count_error
+/// \throws invalid_action_error, stage_placement_error, schedule_count_error
 inline std::optional<step_fault> find_step_fault(schedule const& s) {
-  detail::demand_no_stray_action(s);
+  detail::require_valid_actions(s);
   detail::step_walk walk(s);
   return detail::find_fault_of(walk);
 }
@@ -88,9 +88,9 @@ inline std::optional<step_fault> find_step_fault(schedule const& s) {
 /// wait for a send the receive; a pass needs what is received for it or made on its rank, and its own F or I
 /// where the lists have that at all. A schedule without messages needs the passes of other ranks instead.
 /// Other actions need nothing. O(actions).
-/// \throws stray_action_error, placement_error, schedule_count_error, step_error
+/// \throws invalid_action_error, stage_placement_error, schedule_count_error, step_error
 inline schedule_steps simulate_steps(schedule const& s) {
-  detail::demand_no_stray_action(s);
+  detail::require_valid_actions(s);
   detail::step_walk walk(s);
   if (auto fault = detail::find_fault_of(walk)) throw detail::step_error(std::move(*fault));
   schedule_steps result{0, walk.take_steps()};

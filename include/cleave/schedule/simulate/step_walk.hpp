@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/list_runner.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 namespace cleave::detail {
 
@@ -41,16 +41,16 @@ namespace cleave::detail {
 /// Precondition throughout: no action is stray.
 class step_walk {
  public:
-  /// Refers to the schedule. \throws placement_error, schedule_count_error
+  /// Refers to the schedule. \throws stage_placement_error, schedule_count_error
   explicit step_walk(schedule const& s)
       : schedule_(s),
-        needs_(s),
-        listed_(needs_.events()),
-        weight_listed_(needs_.pairs()),
-        moments_(needs_.events()),
+        dependencies_(s),
+        listed_(dependencies_.events()),
+        weight_listed_(dependencies_.pairs()),
+        times_(dependencies_.events()),
         ranks_(s.ranks.size()),
         steps_(s.ranks.size()),
-        runner_(lengths_of(s.ranks), needs_.events()) {
+        runner_(lengths_of(s.ranks), dependencies_.events()) {
     for (std::size_t r = 0; r < s.ranks.size(); ++r) steps_[r].assign(s.ranks[r].size(), no_step);
   }
 
@@ -70,8 +70,8 @@ class step_walk {
         bool again = false;
         each_effect(a, [&](std::uint32_t e) { again |= std::exchange(listed_[e], char{1}) != 0; });
         if (a.kind == action_kind::weight_gradient)
-          again =
-              std::exchange(weight_listed_[needs_.forward_done(index(a.stage), a.microbatch)], char{1}) != 0;
+          again = std::exchange(weight_listed_[dependencies_.forward_done(index(a.stage), a.microbatch)],
+                                char{1}) != 0;
         if (again) return step_place{rank_id{r}, i, a};
       }
     return std::nullopt;
@@ -93,7 +93,7 @@ class step_walk {
 
  private:
   /// Returns the step in which an event happened.
-  struct moment_of_event {
+  struct time_of_event {
     std::uint32_t turn = 0, by = 0;
   };
   struct progress {
@@ -122,9 +122,9 @@ class step_walk {
   bool take_turn(std::uint32_t r, action const& a) {
     auto turn = ranks_[r].turn;
     bool has_all = true;
-    each_need(a, [&](std::uint32_t event) {
+    each_dependency(a, [&](std::uint32_t event) {
       has_all = !runner_.waits_for(r, event);
-      auto const& m = moments_[event];
+      auto const& m = times_[event];
       turn = (std::max)(turn, m.by <= r ? m.turn : m.turn + 1);
       return has_all;
     });
@@ -146,42 +146,42 @@ class step_walk {
   }
 
   void happen(std::uint32_t event, std::uint32_t r) {
-    moments_[event] = {ranks_[r].turn, r};
+    times_[event] = {ranks_[r].turn, r};
     runner_.happen(event);
   }
 
   template <class F>
   void each_effect(action const& a, F f) const {
-    if (is_compute(a.kind)) return needs_.each_effect(a, f);
+    if (is_compute(a.kind)) return dependencies_.each_effect(a, f);
     if (!is_send(a.kind) && !is_receive(a.kind)) return;
-    if (auto const end = needs_.message_end(a); end != schedule_needs::none) f(end);
+    if (auto const end = dependencies_.message_end(a); end != schedule_dependencies::none) f(end);
   }
 
   /// `f(event)` for what an action needs, until one returns false.
   template <class F>
-  void each_need(action const& a, F f) const {
+  void each_dependency(action const& a, F f) const {
     if (is_compute(a.kind)) {
       auto const own = a.kind == action_kind::weight_gradient
-                           ? needs_.half_done(index(a.stage), a.microbatch)
-                           : needs_.forward_done(index(a.stage), a.microbatch);
-      needs_.each_need(a, [&](std::uint32_t e) { return (e == own && !listed_[e]) || f(e); });
+                           ? dependencies_.half_done(index(a.stage), a.microbatch)
+                           : dependencies_.forward_done(index(a.stage), a.microbatch);
+      dependencies_.each_dependency(a, [&](std::uint32_t e) { return (e == own && !listed_[e]) || f(e); });
       return;
     }
     if (!is_message(a.kind)) return;
-    if (is_send(a.kind) &&
-        !f(a.kind == action_kind::send_activation ? needs_.forward_done(index(a.stage), a.microbatch)
-                                                  : needs_.gradient_done(index(a.stage), a.microbatch)))
+    if (is_send(a.kind) && !f(a.kind == action_kind::send_activation
+                                  ? dependencies_.forward_done(index(a.stage), a.microbatch)
+                                  : dependencies_.gradient_done(index(a.stage), a.microbatch)))
       return;
-    auto const end = needs_.message_end(a);
-    if (end == schedule_needs::none || is_send(a.kind)) return;
+    auto const end = dependencies_.message_end(a);
+    if (end == schedule_dependencies::none || is_send(a.kind)) return;
     if (is_wait_send(a.kind) && !f(end)) return;
-    f(schedule_needs::other_end(end));
+    f(schedule_dependencies::other_end(end));
   }
 
   schedule const& schedule_;
-  schedule_needs needs_;
+  schedule_dependencies dependencies_;
   std::vector<char> listed_, weight_listed_;  // by event; by stage and microbatch
-  std::vector<moment_of_event> moments_;
+  std::vector<time_of_event> times_;
   std::vector<progress> ranks_;
   std::vector<std::vector<std::uint32_t>> steps_;
   list_runner runner_;

@@ -80,7 +80,7 @@ class cell_reader {
       huge |= a.microbatch == no_microbatch;
     }
     a.peer = chain_peer(a.kind, a.stage);
-    if ((is_message(a.kind) || is_about_tie(a.kind)) && text.size() > 1 && text[0] == '@' &&
+    if ((is_message(a.kind) || is_tied_reduction(a.kind)) && text.size() > 1 && text[0] == '@' &&
         is_digit(text[1])) {
       text.remove_prefix(1);
       a.peer = stage_id{take_number(text)};
@@ -218,9 +218,9 @@ inline std::string describe(row_fault const& f) {
 using row_error = fault_error<row_fault>;
 
 /// Looks at every cell once; `find_row_fault` and `schedule_from_rows` are its uses.
-class row_survey {
+class row_validator {
  public:
-  row_survey(std::span<std::vector<action> const> rows, row_contents contents, row_counts const& counts)
+  row_validator(std::span<std::vector<action> const> rows, row_contents contents, row_counts const& counts)
       : contents_(contents), counts_(counts) {
     if (counts.ranks != 0 ? rows.size() != counts.ranks : rows.empty()) {
       fault = row_fault{row_fault::kind::rank_count, 0, 0, {}, rows.size(), counts.ranks};
@@ -286,7 +286,7 @@ class row_survey {
 inline std::optional<row_fault> find_row_fault(std::span<std::vector<action> const> rows,
                                                row_contents contents = row_contents::compute_only,
                                                row_counts const& counts = {}) {
-  return row_survey(rows, contents, counts).fault;
+  return row_validator(rows, contents, counts).fault;
 }
 
 }  // namespace cleave::detail
@@ -298,12 +298,12 @@ namespace cleave {
 inline schedule schedule_from_rows(std::vector<std::vector<action>> rows,
                                    row_contents contents = row_contents::compute_only,
                                    row_counts const& counts = {}) {
-  detail::row_survey survey(rows, contents, counts);
-  if (survey.fault) throw detail::row_error(*survey.fault);
-  auto const stages = static_cast<std::uint32_t>(survey.rank_of.size());
+  detail::row_validator analysis(rows, contents, counts);
+  if (analysis.fault) throw detail::row_error(*analysis.fault);
+  auto const stages = static_cast<std::uint32_t>(analysis.rank_of.size());
   auto const ranks = static_cast<std::uint32_t>(rows.size());
-  return {{ranks, std::move(survey.rank_of), chain_edges(stages)},
-          counts.microbatches != 0 ? counts.microbatches : survey.microbatches,
+  return {{ranks, std::move(analysis.rank_of), chain_edges(stages)},
+          counts.microbatches != 0 ? counts.microbatches : analysis.microbatches,
           std::move(rows)};
 }
 

@@ -18,7 +18,7 @@
 #include "cleave/schedule/model/list_runner.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/detail/rank_channels.hpp"
 #include "cleave/schedule/verify/wait_report.hpp"
 
@@ -121,7 +121,7 @@ class pair_streams {
  public:
   pair_streams() = default;
   /// `ends` is how many numbers of ends there may be. O(edges log edges + ends).
-  pair_streams(placement const& p, std::size_t ends) : open_on_(ends) {
+  pair_streams(stage_placement const& p, std::size_t ends) : open_on_(ends) {
     std::vector<std::pair<rank_id, rank_id>> pairs;
     for (auto const& e : p.edges)
       pairs.push_back(std::minmax({p.rank_of[index(e.from)], p.rank_of[index(e.to)]}));
@@ -193,7 +193,7 @@ class pair_streams {
 };
 
 /// Runs every list in order as far as it goes, by what messages wait for. Beside the events of
-/// `schedule_needs`, a message in a queue ends, and a pair of ranks has room for a message.
+/// `schedule_dependencies`, a message in a queue ends, and a pair of ranks has room for a message.
 ///
 /// Two actions that can begin never keep each other from it: so whatever the order in which lists are woken,
 /// the same actions are done in the end.
@@ -201,15 +201,15 @@ class pair_streams {
 /// O(actions).
 class order_walk {
  public:
-  /// Refers to the schedule. \throws placement_error, schedule_count_error
+  /// Refers to the schedule. \throws stage_placement_error, schedule_count_error
   order_walk(schedule const& s, delivery_rules const& rules)
-      : place_(s.place), rules_(rules), needs_(s), lists_(s, rules), begun_(lists_.count()) {
+      : place_(s.place), rules_(rules), dependencies_(s), lists_(s, rules), begun_(lists_.count()) {
     is_simple_ =
         rules.groups == message_groups::listed && !lists_.has_queues() && !has_limit() && !has_streams();
     if (has_limit()) channels_ = rank_channels(s.place);
     runner_ = list_runner(lists_.lengths(), number_events(s));
     on_their_way_.resize(channels_.count());
-    if (has_streams()) streams_ = pair_streams(s.place, needs_.events());
+    if (has_streams()) streams_ = pair_streams(s.place, dependencies_.events());
   }
 
   /// Whether all lists come to their ends.
@@ -217,7 +217,7 @@ class order_walk {
     return runner_.run([this](std::uint32_t l) { return go_on(l); });
   }
 
-  schedule_needs const& needs() const { return needs_; }
+  schedule_dependencies const& dependencies() const { return dependencies_; }
   order_lists const& lists() const { return lists_; }
   /// Returns the position of each list.
   list_runner const& progress() const { return runner_; }
@@ -228,8 +228,8 @@ class order_walk {
   void each_unmet(std::uint32_t l, F f) const {
     bool const begins = begun_[l] == 0;
     for (auto i = runner_.position(l), end = lists_.end_of_group(l, i); i < end; ++i)
-      if (!each_need(lists_[l][i], begins,
-                     [&](std::uint32_t event) { return runner_.has_happened(event) || f(i, event); }))
+      if (!each_dependency(lists_[l][i], begins,
+                           [&](std::uint32_t event) { return runner_.has_happened(event) || f(i, event); }))
         return;
   }
 
@@ -237,22 +237,22 @@ class order_walk {
   template <class F>
   void each_event(action const& a, F f) const {
     if (is_compute(a.kind)) {
-      if (needs_.in_range(a)) needs_.each_effect(a, f);
+      if (dependencies_.in_range(a)) dependencies_.each_effect(a, f);
       return;
     }
     if (!is_send(a.kind) && !is_receive(a.kind)) return;
-    auto const end = needs_.message_end(a);
-    if (end == schedule_needs::none) return;
+    auto const end = dependencies_.message_end(a);
+    if (end == schedule_dependencies::none) return;
     f(end);
     if (lists_.has_queues()) f(first_ended_ + end);
     // Of a receive: room, once its message is on its way.
-    if (has_limit() && is_receive(a.kind) && runner_.has_happened(schedule_needs::other_end(end)))
+    if (has_limit() && is_receive(a.kind) && runner_.has_happened(schedule_dependencies::other_end(end)))
       f(room_for(a));
   }
 
   /// The action that brings an event about, B for either of B and I. Of room it is not known.
   action action_of(std::uint32_t event) const {
-    return needs_.action_of(event < first_ended_ ? event : event - first_ended_);
+    return dependencies_.action_of(event < first_ended_ ? event : event - first_ended_);
   }
   bool is_room(std::uint32_t event) const { return event >= first_room_; }
   bool has_streams() const { return rules_.delivery == delivery::pair_stream; }
@@ -262,35 +262,35 @@ class order_walk {
   /// Returns how many there are.
   std::size_t number_events(schedule const& s) {
     std::uint64_t const all =
-        std::uint64_t{needs_.events()} * (lists_.has_queues() ? 2 : 1) + channels_.count();
-    if (all >= schedule_needs::none)
+        std::uint64_t{dependencies_.events()} * (lists_.has_queues() ? 2 : 1) + channels_.count();
+    if (all >= schedule_dependencies::none)
       throw schedule_count_error("schedule: " + std::to_string(s.place.stages()) + " stages and " +
                                      std::to_string(s.microbatches) + " microbatches are too many for queues",
                                  s.microbatches);
-    first_ended_ = needs_.events();
+    first_ended_ = dependencies_.events();
     first_room_ = static_cast<std::uint32_t>(all) - channels_.count();
     return static_cast<std::size_t>(all);
   }
 
   bool has_limit() const { return rules_.delivery == delivery::buffered && rules_.buffers != any_number; }
   std::uint32_t room_for(action const& a) const {
-    return first_room_ + channels_.of(needs_.edge_of(a), flow_of(a));
+    return first_room_ + channels_.of(dependencies_.edge_of(a), flow_of(a));
   }
 
   /// `f(event)` for what an action waits for, before it begins or after, until one returns false.
   template <class F>
-  bool each_need(action const& a, bool begins, F f) const {
-    if (is_compute(a.kind)) return !needs_.in_range(a) || each_need_of_pass(a, f);
+  bool each_dependency(action const& a, bool begins, F f) const {
+    if (is_compute(a.kind)) return !dependencies_.in_range(a) || each_dependency_of_pass(a, f);
     if (!is_message(a.kind)) return true;
-    auto const end = needs_.message_end(a);
-    if (end == schedule_needs::none) return true;
-    auto const other = schedule_needs::other_end(end);
+    auto const end = dependencies_.message_end(a);
+    if (end == schedule_dependencies::none) return true;
+    auto const other = schedule_dependencies::other_end(end);
     if (is_wait_send(a.kind)) {
       if (lists_.has_queues()) return f(first_ended_ + end);
       if (has_streams()) return f(end);
       return rules_.delivery <= delivery::rendezvous || f(other);
     }
-    if (lists_.has_queues() && begins) return is_receive(a.kind) || f(needs_.pass_of(a));
+    if (lists_.has_queues() && begins) return is_receive(a.kind) || f(dependencies_.pass_of(a));
     if (is_receive(a.kind) ? !receives_block() : !sends_block()) return true;
     if (is_send(a.kind) && has_limit())
       return on_their_way_[room_for(a) - first_room_] <= rules_.buffers || f(room_for(a));
@@ -302,10 +302,10 @@ class order_walk {
   }
 
   template <class F>
-  bool each_need_of_pass(action const& a, F& f) const {
-    if (!lists_.has_queues() && !has_streams()) return needs_.each_need(a, f);
-    return needs_.each_need(a, [&](std::uint32_t event) {
-      if (!needs_.is_end_of_message(event)) return f(event);
+  bool each_dependency_of_pass(action const& a, F& f) const {
+    if (!lists_.has_queues() && !has_streams()) return dependencies_.each_dependency(a, f);
+    return dependencies_.each_dependency(a, [&](std::uint32_t event) {
+      if (!dependencies_.is_end_of_message(event)) return f(event);
       if (event % 2 == 0) return true;  // once it is received, it has been sent
       return f(has_streams() ? event : first_ended_ + event);
     });
@@ -326,18 +326,18 @@ class order_walk {
   /// Whether one action could be done, and nothing began with it; the short way for what is most frequent.
   bool do_alone(std::uint32_t l, action const& a) {
     if (is_compute(a.kind)) {
-      if (!needs_.in_range(a)) return true;
+      if (!dependencies_.in_range(a)) return true;
       bool const has_all =
-          needs_.each_need(a, [&](std::uint32_t event) { return !runner_.waits_for(l, event); });
-      if (has_all) needs_.each_effect(a, [&](std::uint32_t event) { runner_.happen(event); });
+          dependencies_.each_dependency(a, [&](std::uint32_t event) { return !runner_.waits_for(l, event); });
+      if (has_all) dependencies_.each_effect(a, [&](std::uint32_t event) { runner_.happen(event); });
       return has_all;
     }
     if (!is_message(a.kind)) return true;
-    auto const end = needs_.message_end(a);
-    if (end == schedule_needs::none) return true;
+    auto const end = dependencies_.message_end(a);
+    if (end == schedule_dependencies::none) return true;
     bool const waits_for_send = is_wait_send(a.kind);
     if (!waits_for_send && begun_[l] == 0) runner_.happen(end);
-    auto const other = schedule_needs::other_end(end);
+    auto const other = schedule_dependencies::other_end(end);
     bool const blocks = waits_for_send       ? rules_.delivery == delivery::async
                         : is_receive(a.kind) ? receives_block()
                                              : sends_block();
@@ -363,12 +363,12 @@ class order_walk {
 
   /// Lets the list wait for the first thing that it needs.
   bool waits(std::uint32_t l) {
-    std::uint32_t unmet = schedule_needs::none;
+    std::uint32_t unmet = schedule_dependencies::none;
     each_unmet(l, [&](std::size_t, std::uint32_t event) {
       unmet = event;
       return false;
     });
-    return unmet != schedule_needs::none && runner_.waits_for(l, unmet);
+    return unmet != schedule_dependencies::none && runner_.waits_for(l, unmet);
   }
 
   /// Sends and receives are there for the other rank to see, or in its stream.
@@ -376,24 +376,24 @@ class order_walk {
     auto const list = lists_[l];
     auto const first = runner_.position(l), last = lists_.end_of_group(l, first);
     for (auto i = first; i < last; ++i)
-      if (auto const end = end_of(list[i]); end != schedule_needs::none) {
+      if (auto const end = end_of(list[i]); end != schedule_dependencies::none) {
         if (has_streams())
-          streams_.begin(needs_.edge_of(list[i]), lists_.rank_of(l), end, first);
+          streams_.begin(dependencies_.edge_of(list[i]), lists_.rank_of(l), end, first);
         else
           begin_end(list[i], end);
       }
     if (!has_streams()) return;
     for (auto i = first; i < last; ++i)
-      if (end_of(list[i]) != schedule_needs::none)
-        streams_.settle(needs_.edge_of(list[i]), [&](std::uint32_t end) { runner_.happen(end); });
+      if (end_of(list[i]) != schedule_dependencies::none)
+        streams_.settle(dependencies_.edge_of(list[i]), [&](std::uint32_t end) { runner_.happen(end); });
   }
   std::uint32_t end_of(action const& a) const {
-    return is_send(a.kind) || is_receive(a.kind) ? needs_.message_end(a) : schedule_needs::none;
+    return is_send(a.kind) || is_receive(a.kind) ? dependencies_.message_end(a) : schedule_dependencies::none;
   }
 
   void begin_end(action const& a, std::uint32_t end) {
     bool const again = runner_.has_happened(end);
-    bool const both = runner_.has_happened(schedule_needs::other_end(end));
+    bool const both = runner_.has_happened(schedule_dependencies::other_end(end));
     runner_.happen(end);
     if (!has_limit() || again) return;
     auto& on_their_way = on_their_way_[room_for(a) - first_room_];
@@ -408,14 +408,14 @@ class order_walk {
     if (is_compute(a.kind)) {
       each_event(a, [&](std::uint32_t event) { runner_.happen(event); });
     } else if (lists_.is_queue(l)) {
-      if (auto const end = needs_.message_end(a); end != schedule_needs::none)
+      if (auto const end = dependencies_.message_end(a); end != schedule_dependencies::none)
         runner_.happen(first_ended_ + end);
     }
   }
 
-  placement const& place_;
+  stage_placement const& place_;
   delivery_rules rules_;
-  schedule_needs needs_;
+  schedule_dependencies dependencies_;
   order_lists lists_;
   bool is_simple_ = false;  ///< messages wait for nothing but their other ends, and alone
   pair_streams streams_;
@@ -427,9 +427,9 @@ class order_walk {
 };
 
 /// Finds who waits for whom, once nothing moves.
-class wait_survey {
+class wait_analysis {
  public:
-  explicit wait_survey(order_walk const& walk) : walk_(walk), lists_(walk.lists()) {}
+  explicit wait_analysis(order_walk const& walk) : walk_(walk), lists_(walk.lists()) {}
 
   deadlock found() {
     list_waits();
@@ -446,7 +446,7 @@ class wait_survey {
       if (walk_.progress().is_finished(l)) continue;
       walk_.each_unmet(l, [&](std::size_t i, std::uint32_t event) {
         // In a stream: what its other end, or the rank of that, keeps from ending.
-        if (event < begun.size() && begun[event]) event = schedule_needs::other_end(event);
+        if (event < begun.size() && begun[event]) event = schedule_dependencies::other_end(event);
         action const at = lists_[l][i];
         action const what = walk_.is_room(event) ? received(at) : walk_.action_of(event);
         auto const owner = walk_.rank_of(what.stage);
@@ -460,7 +460,7 @@ class wait_survey {
   /// By event: whether it is an end of a message that has begun in a stream.
   std::vector<char> begun_ends() const {
     if (!walk_.has_streams()) return {};
-    std::vector<char> begun(walk_.needs().events());
+    std::vector<char> begun(walk_.dependencies().events());
     for (std::uint32_t l = 0; l < lists_.count(); ++l)
       for (action const& a : lists_[l].first(walk_.progress().position(l)))
         if (!is_compute(a.kind)) walk_.each_event(a, [&](std::uint32_t end) { begun[end] = 1; });
@@ -497,7 +497,7 @@ class wait_survey {
     }
     if (!walk_.has_streams()) return;
     for (std::size_t i = 0; i < waits_.size(); ++i)
-      if (auto& w = waits_[i]; w.for_list == nobody && walk_.needs().is_end_of_message(events_[i]) &&
+      if (auto& w = waits_[i]; w.for_list == nobody && walk_.dependencies().is_end_of_message(events_[i]) &&
                                w.wait.for_rank != w.wait.rank)
         w.for_list = lists_.first_of(w.wait.for_rank);
   }
@@ -515,25 +515,25 @@ namespace cleave {
 /// Where a schedule gets stuck if every rank does its list in order and messages are delivered by these
 /// rules; nothing if all ranks come to their ends. Where nothing is sent, a pass waits for the passes it
 /// needs, on any rank. A compound is its parts one after the other. What no stage, microbatch or edge is
-/// known for never waits, as `schedule_faults` reports it. O(actions), and for the shortest circle O(ranks²)
+/// known for never waits, as `schedule_faults` reports it. O(actions), and for the shortest cycle O(ranks²)
 /// where it is stuck.
-/// \throws placement_error, schedule_count_error
+/// \throws stage_placement_error, schedule_count_error
 inline std::optional<deadlock> find_deadlock(schedule const& s, delivery_rules const& rules) {
   detail::order_walk walk(s, rules);
   if (walk.run()) return std::nullopt;
-  return detail::wait_survey(walk).found();
+  return detail::wait_analysis(walk).found();
 }
 inline std::optional<deadlock> find_deadlock(schedule const& s, delivery d = delivery::buffered) {
   return find_deadlock(s, delivery_rules{.delivery = d});
 }
 
 /// `finishes`, or `deadlock: rank 0 at 0SEND_F1, …`. \throws as `find_deadlock`
-inline std::string transport_verdict(schedule const& s, delivery_rules const& rules) {
+inline std::string deadlock_verdict(schedule const& s, delivery_rules const& rules) {
   auto const found = find_deadlock(s, rules);
   return found ? "deadlock: " + describe(*found) : "finishes";
 }
-inline std::string transport_verdict(schedule const& s, delivery d) {
-  return transport_verdict(s, delivery_rules{.delivery = d});
+inline std::string deadlock_verdict(schedule const& s, delivery d) {
+  return deadlock_verdict(s, delivery_rules{.delivery = d});
 }
 
 }  // namespace cleave

@@ -197,7 +197,7 @@ inline std::string describe(schedule_fault const& f) {
   if (f.what == placement) return "the placement is none; see find_placement_fault";
   if (f.what == too_few_actions) return "there are far fewer actions than stages and microbatches need";
   if (f.what == schedule_fault::kind::deadlock)
-    return "the ranks are stuck: " + wait_text(f.stuck->circle.empty() ? f.stuck->waiting : f.stuck->circle);
+    return "the ranks are stuck: " + wait_text(f.stuck->cycle.empty() ? f.stuck->waiting : f.stuck->cycle);
   return "rank " + std::to_string(index(f.rank)) + ", action #" + std::to_string(f.position) + ": '" +
          action_text(f.at) + "' " + detail::fault_sentence(f);
 }

@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/detail/fault_list.hpp"
 #include "cleave/schedule/verify/detail/rank_channels.hpp"
@@ -23,10 +23,13 @@
 namespace cleave::detail {
 
 /// Finds what comes too early on its own rank, and messages that are not whole.
-class event_survey {
+class event_analysis {
  public:
-  event_survey(schedule const& s, schedule_needs const& needs)
-      : schedule_(s), needs_(needs), rank_of_(needs.events(), nowhere), seen_(needs.events()) {
+  event_analysis(schedule const& s, schedule_dependencies const& dependencies)
+      : schedule_(s),
+        dependencies_(dependencies),
+        rank_of_(dependencies.events(), nowhere),
+        seen_(dependencies.events()) {
     each_placed(s.ranks, [&](placed_action const& p) {
       each_event(p.what, [&](std::uint32_t event) { rank_of_[event] = index(p.rank); });
       any_waits_ |= is_wait_send(p.what.kind);
@@ -35,15 +38,15 @@ class event_survey {
 
   void report(fault_list& to) {
     each_placed(schedule_.ranks, [&](placed_action const& p) {
-      if (to.is_full() || !needs_.in_range(p.what)) return;
+      if (to.is_full() || !dependencies_.in_range(p.what)) return;
       report_early(p, to);
       each_event(p.what, [&](std::uint32_t event) {
         bool const again = seen_[event] & happened;
-        if (again && needs_.is_end_of_message(event)) to.add(repeated, p, {}, 2);
+        if (again && dependencies_.is_end_of_message(event)) to.add(repeated, p, {}, 2);
         seen_[event] |= happened;
       });
     });
-    if (!needs_.messages()) return;
+    if (!dependencies_.messages()) return;
     each_placed(schedule_.ranks, [&](placed_action const& p) {
       if (is_send(p.what.kind) || is_receive(p.what.kind)) report_end(p, to);
     });
@@ -58,9 +61,9 @@ class event_survey {
   template <class F>
   void each_event(action const& a, F f) const {
     if (is_compute(a.kind)) {
-      if (needs_.in_range(a)) needs_.each_effect(a, f);
+      if (dependencies_.in_range(a)) dependencies_.each_effect(a, f);
     } else if (is_send(a.kind) || is_receive(a.kind)) {
-      if (auto const end = needs_.message_end(a); end != schedule_needs::none) f(end);
+      if (auto const end = dependencies_.message_end(a); end != schedule_dependencies::none) f(end);
     }
   }
   bool is_anywhere(std::uint32_t event) const { return rank_of_[event] != nowhere; }
@@ -68,16 +71,16 @@ class event_survey {
   void report_early(placed_action const& p, fault_list& to) {
     auto const need = [&](std::uint32_t event) {
       if (rank_of_[event] == index(p.rank) && !(seen_[event] & happened))
-        to.add(out_of_order, p, needs_.action_of(event));
+        to.add(out_of_order, p, dependencies_.action_of(event));
       return true;
     };
     action const& a = p.what;
-    if (is_compute(a.kind)) needs_.each_need(a, need);
-    if (is_send(a.kind)) need(needs_.pass_of(a));
-    if (a.kind >= action_kind::offload) need(needs_.forward_done(index(a.stage), a.microbatch));
+    if (is_compute(a.kind)) dependencies_.each_dependency(a, need);
+    if (is_send(a.kind)) need(dependencies_.pass_of(a));
+    if (a.kind >= action_kind::offload) need(dependencies_.forward_done(index(a.stage), a.microbatch));
     if (!is_wait_send(a.kind)) return;
-    auto const end = needs_.message_end(a);
-    if (end == schedule_needs::none) return;
+    auto const end = dependencies_.message_end(a);
+    if (end == schedule_dependencies::none) return;
     if (!is_anywhere(end) || (seen_[end] & waited))
       to.add(waited_not_sent, p);
     else
@@ -87,37 +90,38 @@ class event_survey {
 
   /// Of one end of a message: the other end, the pass it is for, and the wait.
   void report_end(placed_action const& p, fault_list& to) const {
-    auto const end = needs_.message_end(p.what);
-    if (end == schedule_needs::none) return;
+    auto const end = dependencies_.message_end(p.what);
+    if (end == schedule_dependencies::none) return;
     bool const sends = is_send(p.what.kind);
-    auto const other = schedule_needs::other_end(end);
-    if (!is_anywhere(other)) to.add(sends ? receive_missing : send_missing, p, needs_.action_of(other));
-    if (!is_anywhere(needs_.pass_of(p.what))) to.add(sends ? sent_not_made : received_not_used, p);
+    auto const other = schedule_dependencies::other_end(end);
+    if (!is_anywhere(other))
+      to.add(sends ? receive_missing : send_missing, p, dependencies_.action_of(other));
+    if (!is_anywhere(dependencies_.pass_of(p.what))) to.add(sends ? sent_not_made : received_not_used, p);
     if (sends && any_waits_ && !(seen_[end] & waited)) to.add(wait_missing, p);
   }
 
   /// What is computed on one rank and used on another, and not moved.
   void report_missing(fault_list& to) const {
     for (std::uint32_t e = 0; e < schedule_.place.edges.size() && !to.is_full(); ++e) {
-      if (!needs_.crosses_ranks(e)) continue;
+      if (!dependencies_.crosses_ranks(e)) continue;
       auto const& edge = schedule_.place.edges[e];
       for (std::uint32_t m = 0; m < schedule_.microbatches; ++m) {
         auto const report = [&](edge_flow flow, std::uint32_t user) {
-          auto const send = needs_.send_done(e, flow, microbatch_id{m});
-          auto const receive = schedule_needs::receive_of(send);
+          auto const send = dependencies_.send_done(e, flow, microbatch_id{m});
+          auto const receive = schedule_dependencies::receive_of(send);
           if (is_anywhere(user) && !is_anywhere(send) && !is_anywhere(receive)) {
-            action const a = needs_.action_of(receive);
+            action const a = dependencies_.action_of(receive);
             to.add(message_missing, {schedule_.place.rank_of[index(a.stage)], 0, a});
           }
         };
-        report(edge_flow::activations, needs_.forward_done(index(edge.to), microbatch_id{m}));
-        report(edge_flow::gradients, needs_.gradient_done(index(edge.from), microbatch_id{m}));
+        report(edge_flow::activations, dependencies_.forward_done(index(edge.to), microbatch_id{m}));
+        report(edge_flow::gradients, dependencies_.gradient_done(index(edge.from), microbatch_id{m}));
       }
     }
   }
 
   schedule const& schedule_;
-  schedule_needs const& needs_;
+  schedule_dependencies const& dependencies_;
   std::vector<std::uint32_t> rank_of_;  // where an event happens
   std::vector<unsigned char> seen_;
   bool any_waits_ = false;
@@ -125,10 +129,10 @@ class event_survey {
 
 /// Finds weights that are gathered, let go and reduced when they must not be, and forward passes that are
 /// used while they are offloaded. A stage that is never unsharded has its weights all the time.
-class weight_survey {
+class weight_analysis {
  public:
-  explicit weight_survey(schedule const& s, schedule_needs const& needs)
-      : schedule_(s), needs_(needs), stages_(s.place.stages()) {
+  explicit weight_analysis(schedule const& s, schedule_dependencies const& dependencies)
+      : schedule_(s), dependencies_(dependencies), stages_(s.place.stages()) {
     each_placed(s.ranks, [&](placed_action const& p) {
       if (index(p.what.stage) >= stages_.size()) return;
       auto& stage = stages_[index(p.what.stage)];
@@ -136,7 +140,7 @@ class weight_survey {
       if (ends_backward(p.what)) ++stage.gradients_to_come;
       any_offload_ |= p.what.kind == action_kind::offload || p.what.kind == action_kind::reload;
     });
-    if (any_offload_) offloaded_.resize(needs.pairs());
+    if (any_offload_) offloaded_.resize(dependencies.pairs());
   }
 
   void report(fault_list& to) {
@@ -144,12 +148,12 @@ class weight_survey {
       if (index(p.what.stage) >= stages_.size()) return;
       report_shards(p, stages_[index(p.what.stage)], to);
       report_reduction(p, stages_[index(p.what.stage)], to);
-      if (any_offload_ && needs_.in_range(p.what)) report_offload(p, to);
+      if (any_offload_ && dependencies_.in_range(p.what)) report_offload(p, to);
     });
     for (auto const& stage : stages_) {
       if (stage.is_gathered) to.add(reshard_missing, stage.gathered_by);
       if (stage.is_reduced && !stage.is_waited) to.add(reduce_wait_missing, stage.reduced_by);
-      if (stage.open_ties > 0) to.add(reduce_wait_missing, stage.tied_by);
+      if (stage.open_ties > 0) to.add(reduce_wait_missing, stage.blocked_by);
     }
   }
 
@@ -159,7 +163,7 @@ class weight_survey {
     bool is_sharded = false, is_gathered = false, is_reduced = false, is_waited = false;
     std::uint64_t gradients_to_come = 0;
     std::uint64_t open_ties = 0;  // begun and not waited for
-    placed_action gathered_by = {}, reduced_by = {}, tied_by = {};
+    placed_action gathered_by = {}, reduced_by = {}, blocked_by = {};
   };
 
   static bool ends_backward(action const& a) {
@@ -194,7 +198,7 @@ class weight_survey {
     } else if (p.what.kind == reduce_tie) {
       if (stage.gradients_to_come > 0) to.add(reduce_early, p);
       ++stage.open_ties;
-      stage.tied_by = p;
+      stage.blocked_by = p;
     } else if (p.what.kind == wait_reduce_tie) {
       if (stage.open_ties == 0) to.add(waited_not_reduced, p);
       if (stage.open_ties > 0) --stage.open_ties;
@@ -203,7 +207,7 @@ class weight_survey {
 
   void report_offload(placed_action const& p, fault_list& to) {
     using enum action_kind;
-    auto& away = offloaded_[needs_.forward_done(index(p.what.stage), p.what.microbatch)];
+    auto& away = offloaded_[dependencies_.forward_done(index(p.what.stage), p.what.microbatch)];
     bool const is_away = away != 0;
     bool const uses = p.what.kind == offload || p.what.kind == action_kind::backward ||
                       p.what.kind == input_gradient || p.what.kind == weight_gradient;
@@ -213,7 +217,7 @@ class weight_survey {
   }
 
   schedule const& schedule_;
-  schedule_needs const& needs_;
+  schedule_dependencies const& dependencies_;
   std::vector<stage_state> stages_;
   std::vector<char> offloaded_;  // of a stage and microbatch
   bool any_offload_ = false;
@@ -230,25 +234,28 @@ struct channel_mismatch {
 };
 
 /// What goes from each rank to each other, in the order of either.
-class channel_survey {
+class channel_analysis {
  public:
-  /// \throws placement_error, schedule_count_error
-  explicit channel_survey(schedule const& s) : needs_(s), channels_(s.place), present_(needs_.events()) {
+  /// \throws stage_placement_error, schedule_count_error
+  explicit channel_analysis(schedule const& s)
+      : dependencies_(s), channels_(s.place), present_(dependencies_.events()) {
     for (auto const& row : s.ranks) each_end(row, [&](std::uint32_t end, auto) { present_[end] = 1; });
     sent_.resize(channels_.count());
     received_.resize(channels_.count());
     for (auto const& row : s.ranks)
       each_end(row, [&](std::uint32_t end, std::uint32_t c) {
-        if (present_[schedule_needs::other_end(end)]) (end % 2 == 0 ? sent_ : received_)[c].push_back(end);
+        if (present_[schedule_dependencies::other_end(end)])
+          (end % 2 == 0 ? sent_ : received_)[c].push_back(end);
       });
   }
 
   std::optional<channel_mismatch> find() const {
     for (std::uint32_t c = 0; c < channels_.count(); ++c)
       for (std::size_t i = 0; i < (std::min)(sent_[c].size(), received_[c].size()); ++i)
-        if (sent_[c][i] != schedule_needs::other_end(received_[c][i]))
-          return channel_mismatch{channels_[c].first, channels_[c].second, i, needs_.action_of(sent_[c][i]),
-                                  needs_.action_of(received_[c][i])};
+        if (sent_[c][i] != schedule_dependencies::other_end(received_[c][i]))
+          return channel_mismatch{channels_[c].first, channels_[c].second, i,
+                                  dependencies_.action_of(sent_[c][i]),
+                                  dependencies_.action_of(received_[c][i])};
     return std::nullopt;
   }
 
@@ -257,22 +264,22 @@ class channel_survey {
   void each_end(std::vector<action> const& row, F f) const {
     for (action const& a : row) {
       if (!is_send(a.kind) && !is_receive(a.kind)) continue;
-      auto const end = needs_.message_end(a);
-      if (end == schedule_needs::none) continue;
-      f(end, channels_.of(needs_.edge_of(a), flow_of(a)));
+      auto const end = dependencies_.message_end(a);
+      if (end == schedule_dependencies::none) continue;
+      f(end, channels_.of(dependencies_.edge_of(a), flow_of(a)));
     }
   }
 
-  schedule_needs needs_;
+  schedule_dependencies dependencies_;
   rank_channels channels_;
   std::vector<char> present_;
   std::vector<std::vector<std::uint32_t>> sent_, received_;
 };
 
 /// The first place where a rank receives in another order than is sent to it, of the messages that have both
-/// ends; or nothing. O(actions + edges log edges). \throws placement_error, schedule_count_error
+/// ends; or nothing. O(actions + edges log edges). \throws stage_placement_error, schedule_count_error
 inline std::optional<channel_mismatch> find_channel_mismatch(schedule const& s) {
-  return channel_survey(s).find();
+  return channel_analysis(s).find();
 }
 
 }  // namespace cleave::detail
@@ -301,7 +308,8 @@ struct verify_options {
 namespace cleave::detail {
 
 /// Finds actions that are nowhere.
-inline void report_strays(schedule const& s, schedule_needs const& needs, fault_list& to) {
+inline void report_invalid_actions(schedule const& s, schedule_dependencies const& dependencies,
+                                   fault_list& to) {
   using enum schedule_fault::kind;
   std::vector<char> told(s.place.stages());
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r)
@@ -320,7 +328,7 @@ inline void report_strays(schedule const& s, schedule_needs const& needs, fault_
         to.add(other_rank, p, {}, index(home));
       if (has_microbatch(a.kind) && index(a.microbatch) >= s.microbatches)
         to.add(unknown_microbatch, p);
-      else if (is_message(a.kind) && needs.message_end(a) == schedule_needs::none)
+      else if (is_message(a.kind) && dependencies.message_end(a) == schedule_dependencies::none)
         to.add(unknown_edge, p);
     }
 }
@@ -329,8 +337,8 @@ inline void report_strays(schedule const& s, schedule_needs const& needs, fault_
 /// reported as such.
 inline void report_deadlock(schedule const& s, delivery_rules const& rules, fault_list& to) {
   auto found = find_deadlock(s, rules);
-  if (!found || (found->circle.size() < 2 && !to.empty())) return;
-  auto const& first = found->circle.empty() ? found->waiting.front() : found->circle.front();
+  if (!found || (found->cycle.size() < 2 && !to.empty())) return;
+  auto const& first = found->cycle.empty() ? found->waiting.front() : found->cycle.front();
   to.add({schedule_fault::kind::deadlock, first.rank, first.position, first.at, first.for_what, 0,
           std::move(found)});
 }
@@ -341,30 +349,31 @@ namespace cleave {
 
 /// Everything that is wrong with a schedule, whether it computes only or has messages too; nothing where it
 /// can run as `options` say. Waits for sends are asked for where there are any, unshards only of stages that
-/// have one. O(actions), besides the shortest circle of a deadlock.
+/// have one. O(actions), besides the shortest cycle of a deadlock.
 inline std::vector<schedule_fault> schedule_faults(schedule const& s, verify_options const& options = {}) {
   using enum schedule_fault::kind;
   detail::fault_list faults(options.most_faults);
   if (s.ranks.size() != s.place.ranks) faults.add({.what = rank_count, .count = s.ranks.size()});
-  if (auto const f = detail::find_placement_fault(s.place)) faults.add({.what = placement, .count = f->at});
-  if (!detail::schedule_needs::fits(s)) faults.add({.what = too_few_actions});
+  if (auto const f = detail::find_stage_placement_fault(s.place))
+    faults.add({.what = placement, .count = f->at});
+  if (!detail::schedule_dependencies::fits(s)) faults.add({.what = too_few_actions});
   if (!faults.empty()) return faults.take();
 
-  detail::schedule_needs const needs(s);
-  detail::report_strays(s, needs, faults);
-  detail::pass_survey(s, needs).report(options.passes, faults);
-  detail::event_survey(s, needs).report(faults);
-  if (options.matching == message_matching::in_order && needs.messages())
+  detail::schedule_dependencies const dependencies(s);
+  detail::report_invalid_actions(s, dependencies, faults);
+  detail::pass_analysis(s, dependencies).report(options.passes, faults);
+  detail::event_analysis(s, dependencies).report(faults);
+  if (options.matching == message_matching::in_order && dependencies.messages())
     if (auto const f = detail::find_channel_mismatch(s))
       faults.add(
           {.what = channel_order, .rank = f->from, .at = f->sent, .other = f->received, .count = f->place});
-  detail::weight_survey(s, needs).report(faults);
-  detail::report_memory(s, needs, options.most_kept, faults);
+  detail::weight_analysis(s, dependencies).report(faults);
+  detail::report_memory(s, dependencies, options.most_kept, faults);
   detail::report_deadlock(s, {options.delivery, options.buffers, options.groups}, faults);
   return faults.take();
 }
 
-/// One thing that is wrong, or nothing. O(actions), besides the shortest circle of a deadlock.
+/// One thing that is wrong, or nothing. O(actions), besides the shortest cycle of a deadlock.
 inline std::optional<schedule_fault> find_schedule_fault(schedule const& s, verify_options options = {}) {
   options.most_faults = 1;
   auto faults = schedule_faults(s, options);
@@ -379,7 +388,7 @@ namespace cleave::detail {
 using schedule_error = fault_error<schedule_fault>;
 
 /// \throws schedule_error where a schedule cannot run as `options` say
-inline void demand_schedule(schedule const& s, verify_options const& options = {}) {
+inline void require_schedule(schedule const& s, verify_options const& options = {}) {
   if (auto f = find_schedule_fault(s, options)) throw schedule_error(std::move(*f));
 }
 

@@ -9,7 +9,7 @@
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/detail/fault_list.hpp"
 
 namespace cleave {
@@ -30,12 +30,12 @@ inline expected_passes passes_of(schedule const& s) {
 namespace cleave::detail {
 
 /// Finds what is not done once.
-class pass_survey {
+class pass_analysis {
  public:
-  pass_survey(schedule const& s, schedule_needs const& needs)
-      : schedule_(s), numbers_(step_index_of(s)), times_(needs.pairs()) {
+  pass_analysis(schedule const& s, schedule_dependencies const& dependencies)
+      : schedule_(s), numbers_(step_index_of(s)), times_(dependencies.pairs()) {
     each_placed(s.ranks, [&](placed_action const& p) {
-      if (is_compute(p.what.kind) && needs.in_range(p.what))
+      if (is_compute(p.what.kind) && dependencies.in_range(p.what))
         ++times_[numbers_.pass(p.what.stage, p.what.microbatch)][slot(p.what.kind)];
     });
   }
@@ -77,13 +77,13 @@ class pass_survey {
 
 /// Finds the first forward pass with which a rank keeps what more than `most_kept` passes made for their
 /// backward passes; 0 is no limit.
-inline void report_memory(schedule const& s, schedule_needs const& needs, std::uint64_t most_kept,
-                          fault_list& to) {
+inline void report_memory(schedule const& s, schedule_dependencies const& dependencies,
+                          std::uint64_t most_kept, fault_list& to) {
   if (most_kept == 0) return;
   std::vector<std::uint64_t> kept(s.ranks.size());
   std::vector<char> told(s.ranks.size());
   each_placed(s.ranks, [&](placed_action const& p) {
-    if (!is_compute(p.what.kind) || !needs.in_range(p.what)) return;
+    if (!is_compute(p.what.kind) || !dependencies.in_range(p.what)) return;
     auto& count = kept[index(p.rank)];
     if (p.what.kind == action_kind::forward) {
       if (++count <= most_kept || told[index(p.rank)]) return;

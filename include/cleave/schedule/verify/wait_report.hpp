@@ -29,9 +29,9 @@ struct deadlock {
   /// The next action of each rank that does not end, ascending; where messages have queues beside the passes,
   /// of each queue too.
   std::vector<waiting_action> waiting;
-  /// Each waits for the next, the last for the first; no circle is shorter. Empty where all wait, in the end,
+  /// Each waits for the next, the last for the first; no cycle is shorter. Empty where all wait, in the end,
   /// for what is never done.
-  std::vector<waiting_action> circle;
+  std::vector<waiting_action> cycle;
 
   bool operator==(deadlock const&) const = default;
 };
@@ -73,7 +73,7 @@ inline deadlock report_waits(std::span<list_wait const> waits, list_runner const
     edges.push_back({w.list, w.for_list});
     edge_wait.push_back(i);
   }
-  for (auto const e : shortest_cycle(lists.lists(), edges)) d.circle.push_back(waits[edge_wait[e]].wait);
+  for (auto const e : shortest_cycle(lists.lists(), edges)) d.cycle.push_back(waits[edge_wait[e]].wait);
   return d;
 }
 

@@ -20,27 +20,27 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/modules/split_module.hpp"
 #include "cleave/split/plan.hpp"
 
-/// Parts that are the same up to names: of N equal layers one need be compiled. Two parts are congruent if
+/// Parts that are the same up to names: of N equal layers one need be compiled. Two parts are isomorphic if
 /// they have the same nodes in the same order, read the same of each other and of what they are given, and
 /// give the same in the same order. The order counts, because what writes in place is ordered by it alone.
 namespace cleave {
 
-/// Which parts are congruent.
-struct congruence {
-  std::vector<std::uint32_t> like;  ///< of a part: the first that is congruent to it, perhaps itself
+/// Which parts are isomorphic.
+struct isomorphism {
+  std::vector<std::uint32_t> like;  ///< of a part: the first that is isomorphic to it, perhaps itself
   std::size_t classes = 0;          ///< how many differ
   /// Of a piece: the original paths of the attributes in it; entry i of one piece stands for entry i of
-  /// those congruent to it.
+  /// those isomorphic to it.
   std::vector<std::vector<std::string>> holds{};
 
-  bool operator==(congruence const&) const = default;
+  bool operator==(isomorphism const&) const = default;
 };
 
 }  // namespace cleave
@@ -64,7 +64,7 @@ class class_finder {
     found_.like.push_back(me);
     ++found_.classes;
   }
-  congruence finish() && { return std::move(found_); }
+  isomorphism finish() && { return std::move(found_); }
 
  private:
   static std::uint64_t hash(std::vector<std::uint64_t> const& part) {
@@ -76,17 +76,17 @@ class class_finder {
     return h;
   }
 
-  congruence found_;
+  isomorphism found_;
   numbering<std::uint64_t, std::uint32_t> hashes_;                         // in step with …
   std::vector<std::vector<std::pair<std::uint32_t, std::size_t>>> known_;  // part, place in …
   std::vector<std::vector<std::uint64_t>> first_of_class_;
 };
 
-/// Which stages of `p`, a plan of `s`, are congruent. `node_key(n)` and `value_key(v)` say what of a node,
+/// Which stages of `p`, a plan of `s`, are isomorphic. `node_key(n)` and `value_key(v)` say what of a node,
 /// and of a value that a stage is given, must be equal: anything with a hash. Expected O(size of the plan).
 template <std::unsigned_integral Index, class NodeKey, class ValueKey>
-congruence congruent_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, NodeKey node_key,
-                            ValueKey value_key) {
+isomorphism isomorphic_stages(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                              NodeKey node_key, ValueKey value_key) {
   numbering<std::remove_cvref_t<decltype(node_key(Index{}))>, Index> nodes;
   numbering<std::remove_cvref_t<decltype(value_key(Index{}))>, Index> values;
   std::vector<Index> value_at(s.values(), none<Index>), node_at(s.nodes(), none<Index>);
@@ -137,7 +137,7 @@ struct piece_keys {
     for (auto const& m : n.metadata) key += sized(m.key) + text(m.value);
     return key;
   }
-  /// Of what a piece holds. A module that has no graph inside is congruent to nothing but itself; of tensors
+  /// Of what a piece holds. A module that has no graph inside is isomorphic to nothing but itself; of tensors
   /// the metadata must be equal.
   std::string attribute(module_attribute const& a) const {
     bool const closed = a.what == module_attribute::kind::module && a.body.empty();
@@ -173,7 +173,7 @@ struct piece_keys {
 
 namespace cleave::detail {
 
-/// Writes a graph, and the graphs inside, as numbers; `congruent_pieces` is its one use.
+/// Writes a graph, and the graphs inside, as numbers; `isomorphic_pieces` is its one use.
 template <class Keys>
 class graph_numbers {
  public:
@@ -236,10 +236,10 @@ class graph_numbers {
 
 namespace cleave {
 
-/// Which pieces of `r` are congruent, by `keys`. Names of nodes and inputs do not count. Expected O(size of
+/// Which pieces of `r` are isomorphic, by `keys`. Names of nodes and inputs do not count. Expected O(size of
 /// the pieces).
 template <class Keys = piece_keys>
-congruence congruent_pieces(split_module_result const& r, Keys const& keys = {}) {
+isomorphism isomorphic_pieces(split_module_result const& r, Keys const& keys = {}) {
   numbering<std::string, std::uint32_t> texts;
   detail::class_finder classes;
   std::vector<std::vector<std::string>> holds;
@@ -312,7 +312,7 @@ inline bool gives_bare_value(module_node const& output) {
 }
 
 /// `piece` as a compiler gets it: its result is a tuple, also if it gives one bare value.
-inline module_graph with_tuple_result(module_graph const& piece) {
+inline module_graph wrap_result_in_tuple(module_graph const& piece) {
   module_graph g;
   g.reserve(piece.list().size());
   for (auto n : piece.list()) {
@@ -326,7 +326,7 @@ inline module_graph with_tuple_result(module_graph const& piece) {
 }
 
 /// A split graph whose pieces are compiled by `compile(compile_request)`, each before it first runs; where
-/// pieces are congruent, one for all. Running it gives what the whole graph gives: tuples of one are taken
+/// pieces are isomorphic, one for all. Running it gives what the whole graph gives: tuples of one are taken
 /// apart, what stands between the pieces is the interpretation's.
 template <class Value, std::invocable<compile_request<Value> const&> Compile>
 class compiled_split {
@@ -334,9 +334,9 @@ class compiled_split {
   using compiled = compiled_t<Value, Compile>;
   using position = module_graph::position;
 
-  /// `same`, if it is not empty, says which pieces are congruent. A compiled piece that is not told what it
+  /// `same`, if it is not empty, says which pieces are isomorphic. A compiled piece that is not told what it
   /// holds stands only for pieces that hold the same.
-  compiled_split(split_module_result const& split, Compile compile, congruence const& same = {})
+  compiled_split(split_module_result const& split, Compile compile, isomorphism const& same = {})
       : compile_(std::move(compile)), same_(same), compiled_(split.pieces.size()) {
     expects(same.like.empty() || same.like.size() == split.pieces.size(), "the congruence of these pieces");
     for (std::uint32_t i = 0; i < split.pieces.size(); ++i) {
@@ -346,7 +346,7 @@ class compiled_split {
       auto const& inside = split.graph(piece);
       auto const output = inside.output();
       bare_.push_back(output && gives_bare_value(inside[*output]) ? 1 : 0);
-      graphs_.push_back(with_tuple_result(inside));
+      graphs_.push_back(wrap_result_in_tuple(inside));
       graphs_.back().metadata = split.outer.metadata;
       slot_.push_back(find_slot(i));
     }
@@ -437,7 +437,7 @@ class compiled_split {
       return c(args);
   }
 
-  /// Where the compiled form of piece i is, perhaps with those before it that are congruent.
+  /// Where the compiled form of piece i is, perhaps with those before it that are isomorphic.
   std::uint32_t find_slot(std::uint32_t i) const {
     if (same_.like.empty() || same_.like[i] == i) return i;
     if (told_what_it_holds<compiled, Value> || same_.holds.empty()) return slot_[same_.like[i]];
@@ -467,7 +467,7 @@ class compiled_split {
   }
 
   Compile compile_;
-  congruence same_;
+  isomorphism same_;
   module_graph outer_;
   numbering<std::string, std::uint32_t> piece_at_;  // by the path of its compiled form
   std::vector<std::string> paths_;
@@ -486,7 +486,7 @@ namespace cleave {
 /// The pieces of `split`, each compiled when it first runs, with real arguments as examples.
 template <class Value, class Compile>
 detail::compiled_split<Value, Compile> compile_on_first_call(split_module_result const& split,
-                                                             Compile compile, congruence const& same = {}) {
+                                                             Compile compile, isomorphism const& same = {}) {
   return {split, std::move(compile), same};
 }
 
@@ -498,7 +498,7 @@ template <class Value, interpretation<Value> I, class Compile, class Propagate>
   requires std::invocable<Propagate&, compile_request<Value> const&, detail::compiled_t<Value, Compile>&>
 detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split,
                                                       std::vector<Value> examples, I& i, Compile compile,
-                                                      Propagate propagate, congruence const& same = {}) {
+                                                      Propagate propagate, isomorphism const& same = {}) {
   detail::compiled_split<Value, Compile> all(split, std::move(compile), same);
   all.compile_all(std::move(examples), i, std::move(propagate));
   return all;
@@ -508,7 +508,7 @@ detail::compiled_split<Value, Compile> compile_pieces(split_module_result const&
 template <class Value, interpretation<Value> I, class Compile>
 detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split,
                                                       std::vector<Value> examples, I& i, Compile compile,
-                                                      congruence const& same = {}) {
+                                                      isomorphism const& same = {}) {
   detail::compiled_split<Value, Compile> all(split, std::move(compile), same);
   all(std::move(examples), i);
   return all;
@@ -551,13 +551,13 @@ class piece_inliner {
     for (position n = 0; n < piece.list().size(); ++n) {
       module_node const& node = piece[n];
       if (node.kind == node_kind::placeholder && taken < call.args.size())
-        value[n] = with_values(call.args[taken++], outside);
+        value[n] = map_values(call.args[taken++], outside);
       else if (node.kind != node_kind::output)
         value[n] = write_node(piece, n, value);
     }
     auto const output = piece.output();
     if (!output || piece[*output].args.empty()) return {token()};
-    return with_values(piece[*output].args.front(), value);
+    return map_values(piece[*output].args.front(), value);
   }
 
   /// The value of a node, which is written unless it only takes an element out of what a piece returned.
@@ -565,8 +565,8 @@ class piece_inliner {
                              std::vector<module_argument> const& value) {
     if (auto found = find_item(from[at], value); !found.empty()) return found;
     module_node n = from[at];
-    for (auto& a : n.args) a = with_values(a, value);
-    for (auto& k : n.kwargs) k.value = with_values(k.value, value);
+    for (auto& a : n.args) a = map_values(a, value);
+    for (auto& k : n.kwargs) k.value = map_values(k.value, value);
     std::vector<position> follows;
     for (auto const m : n.after) each_node(value[m], [&](position there) { follows.push_back(there); });
     n.after = std::move(follows);
@@ -578,7 +578,7 @@ class piece_inliner {
   }
 
   /// `a` with each node in it replaced by what it is worth.
-  static module_argument with_values(module_argument const& a, std::vector<module_argument> const& value) {
+  static module_argument map_values(module_argument const& a, std::vector<module_argument> const& value) {
     module_argument made;
     for (auto const& t : a)
       if (auto const* ref = std::get_if<node_ref>(&t))

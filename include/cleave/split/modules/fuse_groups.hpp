@@ -120,7 +120,7 @@ class fused_outer {
 
   /// The steps, each after those it needs: one that comes too early moves behind the last it waits for.
   std::vector<std::size_t> ready_steps() {
-    need_table t;
+    dependency_table t;
     for (std::uint32_t at = 0; at < steps_.size(); ++at) {
       auto& s = steps_[at];
       auto const follow = [&](position n) {
@@ -138,10 +138,10 @@ class fused_outer {
         for (position const n : pieces_[s.of].nodes) follow(n);
       }
       for (auto const* list : {&s.reads, &s.after})
-        for (auto const need : *list) t.needs.add(need);
-      t.needs.close();
+        for (auto const need : *list) t.predecessors.add(need);
+      t.predecessors.close();
     }
-    t.needed_by = transposed(t.needs);
+    t.successors = transposed(t.predecessors);
     return ready_order(t);
   }
 
@@ -157,8 +157,8 @@ class fused_outer {
     module_node n = g_[at];
     n.from = at;
     auto const moved = [&](position v) { return steps_[value_at_[v]].made; };
-    for (auto& a : n.args) a = with_nodes(std::move(a), moved);
-    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), moved);
+    for (auto& a : n.args) a = map_nodes(std::move(a), moved);
+    for (auto& k : n.kwargs) k.value = map_nodes(std::move(k.value), moved);
     return n;
   }
 
@@ -308,14 +308,14 @@ inline std::vector<module_graph::position> sorted_group(module_graph const& g,
   using position = module_graph::position;
   numbering<position, position> place;
   for (position const n : nodes) place.insert(n);
-  need_table t;
+  dependency_table t;
   for (position const n : nodes) {
     for (auto const& list : {g.operands(n), g.after(n)})
       for (position const m : list)
-        if (auto const at = place.find(m); at != none<position>) t.needs.add(at);
-    t.needs.close();
+        if (auto const at = place.find(m); at != none<position>) t.predecessors.add(at);
+    t.predecessors.close();
   }
-  t.needed_by = transposed(t.needs);
+  t.successors = transposed(t.predecessors);
   std::vector<position> sorted;
   for (auto const at : ready_order(t)) sorted.push_back(nodes[at]);
   return sorted;

@@ -11,10 +11,10 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/graph/argument.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 
 namespace cleave {
 

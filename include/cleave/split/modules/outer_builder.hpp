@@ -132,8 +132,8 @@ class outer_builder {
 
   void give(position output) {
     module_node n = g_[output];
-    for (auto& a : n.args) a = with_nodes(std::move(a), [&](position v) { return made(v); });
-    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), [&](position v) { return made(v); });
+    for (auto& a : n.args) a = map_nodes(std::move(a), [&](position v) { return made(v); });
+    for (auto& k : n.kwargs) k.value = map_nodes(std::move(k.value), [&](position v) { return made(v); });
     n.after.clear();
     n.name = names_.take("output");
     outer_.add(std::move(n));

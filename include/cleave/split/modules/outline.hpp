@@ -144,8 +144,8 @@ class outliner {
     void copy(position v) {
       module_node n = all_.flat_[v];
       auto const here = [&](position m) { return at(m); };
-      for (auto& a : n.args) a = with_nodes(std::move(a), here);
-      for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), here);
+      for (auto& a : n.args) a = map_nodes(std::move(a), here);
+      for (auto& k : n.kwargs) k.value = map_nodes(std::move(k.value), here);
       std::vector<position> after;  // what is in another frame is its order's business
       for (auto const m : n.after)
         if (known_.find(m) != none<position>) after.push_back(at(m));
@@ -300,15 +300,15 @@ class outliner {
     w.write_items();
     module_argument given =
         output && !flat_[*output].args.empty() ? flat_[*output].args.front() : module_argument{token()};
-    given = with_nodes(std::move(given), [&](position v) { return w.at(v); });
+    given = map_nodes(std::move(given), [&](position v) { return w.at(v); });
     auto made = std::move(w).finish(std::move(given));
     made.metadata = flat_.metadata;
-    hold_second_names(made);
+    hold_aliases(made);
     return made;
   }
 
   /// Names that nobody reads.
-  void hold_second_names(module_graph& made) const {
+  void hold_aliases(module_graph& made) const {
     for (auto const& a : flat_.attributes())
       if (a.what != module_attribute::kind::module && held_.find(a.path) == none<std::uint32_t>)
         made.add_attribute(a);

@@ -115,15 +115,15 @@ struct opened_level {
 
 /// Writes a level with the calls of its pieces in place of the calls of the levels inside. State is read
 /// anew in each part that needs it, so that nobody passes it on. `split_hierarchy` is its one use.
-class level_opener {
+class module_inliner {
  public:
   using position = module_graph::position;
 
   /// `closed` has the levels inside, `numbers` the first number of the pieces of each opened call. Arguments
   /// may have `most_tokens` tokens in all.
-  level_opener(hierarchical_cut const& cut, std::uint32_t level, std::vector<closed_level> const& closed,
-               std::vector<std::uint32_t> const& numbers, unread_work unread, element_reading elements,
-               std::size_t most_tokens)
+  module_inliner(hierarchical_cut const& cut, std::uint32_t level, std::vector<closed_level> const& closed,
+                 std::vector<std::uint32_t> const& numbers, unread_work unread, element_reading elements,
+                 std::size_t most_tokens)
       : cut_(cut.levels[level]),
         level_(level),
         g_(*cut_.graph),
@@ -181,7 +181,7 @@ class level_opener {
   }
 
   /// `a` with the value of each node that it reads in place of the node.
-  module_argument with_values(module_argument const& a, std::vector<module_argument> const& value) {
+  module_argument map_values(module_argument const& a, std::vector<module_argument> const& value) {
     module_argument out;
     for (auto const& t : a)
       if (auto const* ref = std::get_if<node_ref>(&t))
@@ -197,7 +197,7 @@ class level_opener {
   /// The same as operands of a node of `part`, which reads state there.
   module_argument operand(module_argument const& a, std::vector<module_argument> const& value,
                           std::uint32_t part) {
-    return with_nodes(with_values(a, value), [&](position v) {
+    return map_nodes(map_values(a, value), [&](position v) {
       if (!(v & state_bit)) return v;
       auto const reading = readings_.insert(std::uint64_t{v} << 32 | part);
       if (reading == reading_at_.size()) {
@@ -277,7 +277,7 @@ class level_opener {
       value_[n] = {literal.begin() + static_cast<std::ptrdiff_t>(element->first),
                    literal.begin() + static_cast<std::ptrdiff_t>(element->second)};
     else if (get)
-      value_[n] = node.args.size() > 2 ? with_values(node.args[2], value_) : module_argument{token()};
+      value_[n] = node.args.size() > 2 ? map_values(node.args[2], value_) : module_argument{token()};
     return element || get;
   }
 
@@ -293,7 +293,7 @@ class level_opener {
         value[m] = hold(node, g_[n].target + "." + node.target, inner.outer.find_attribute(node.target),
                         inner.nodes[m]);
       } else if (node.kind == node_kind::output) {
-        value_[n] = node.args.empty() ? module_argument{token()} : with_values(node.args.front(), value);
+        value_[n] = node.args.empty() ? module_argument{token()} : map_values(node.args.front(), value);
       } else if (module_graph::is_call(node)) {
         bool const piece = node.kind == node_kind::call_module;
         bool const last = done + 1 >= inner.works.size();
@@ -323,12 +323,12 @@ class level_opener {
     for (std::size_t i = 0; i < inner.inputs().size(); ++i) {
       auto const p = inner.inputs()[i];
       if (i < call.args.size()) {
-        value[p] = with_values(call.args[i], value_);
+        value[p] = map_values(call.args[i], value_);
         continue;
       }
-      if (inner[p].default_value) value[p] = with_values(*inner[p].default_value, value);
+      if (inner[p].default_value) value[p] = map_values(*inner[p].default_value, value);
       for (auto const& k : call.kwargs)
-        if (k.key == inner[p].target) value[p] = with_values(k.value, value_);
+        if (k.key == inner[p].target) value[p] = map_values(k.value, value_);
     }
     return value;
   }
@@ -380,9 +380,9 @@ class level_opener {
       if (piece || from.what == opened_node::kind::element || n.kind == node_kind::get_attr)
         n.name = names.take(name_candidate(n.kind, n.target));
       auto const moved = [&](position v) { return at[v]; };
-      for (auto& a : n.args) a = with_nodes(std::move(a), moved);
-      for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), moved);
-      if (n.default_value) n.default_value = with_nodes(*std::move(n.default_value), moved);
+      for (auto& a : n.args) a = map_nodes(std::move(a), moved);
+      for (auto& k : n.kwargs) k.value = map_nodes(std::move(k.value), moved);
+      if (n.default_value) n.default_value = map_nodes(*std::move(n.default_value), moved);
       for (auto& m : n.after) m = at[m];
       n.from = none<position>;
       add_target(made.graph, n, drafts_[d]);
@@ -547,8 +547,8 @@ class hierarchy_splitter {
   };
 
   void close(std::uint32_t level, bool followed_by_cut) {
-    auto made = level_opener(cut_, level, closed_, numbers_[level], options_.unread, options_.elements,
-                             16 * options_.cuts.most_nodes)
+    auto made = module_inliner(cut_, level, closed_, numbers_[level], options_.unread, options_.elements,
+                               16 * options_.cuts.most_nodes)
                     .open(followed_by_cut);
     numbering<std::string_view, std::uint32_t> names;
     for (auto const& n : made.graph.list()) names.insert(n.name);

@@ -112,13 +112,13 @@ struct kept_answer<std::optional<Text>> {
 
 /// Asks a callback for the part of each call; `split_module` is its one use.
 template <class F>
-class part_asker {
+class callback_assigner {
  public:
   using position = module_graph::position;
   using answer =
       typename kept_answer<std::remove_cvref_t<std::invoke_result_t<F&, module_node const&>>>::type;
 
-  part_asker(module_graph const& g, F& part_of, std::vector<module_mark> const& marks)
+  callback_assigner(module_graph const& g, F& part_of, std::vector<module_mark> const& marks)
       : g_(g), part_of_(part_of), marks_(marks) {}
 
   module_parts ask(attribute_rule attributes, asking how) {
@@ -142,7 +142,7 @@ class part_asker {
         parts.of_node[n] = parts.p.of.back();
       }
       parts.p.of.push_back(parts.of_node[n]);
-      for (std::uint32_t i = 1; repeated && i < times[n]; ++i) demand_same(n, *last);
+      for (std::uint32_t i = 1; repeated && i < times[n]; ++i) require_same(n, *last);
     }
     parts.label = std::move(labels).labels();
     parts.p.parts = static_cast<std::uint32_t>(parts.label.size());
@@ -154,7 +154,7 @@ class part_asker {
   }
 
   /// \throws part_number_error
-  void demand_ascending(module_parts const& parts) const {
+  void require_ascending(module_parts const& parts) const {
     if (marks_.empty()) return;
     std::int64_t highest = -1;
     for (auto const n : g_.nodes()) {
@@ -190,7 +190,7 @@ class part_asker {
       return std::string(std::forward<T>(a));
   }
 
-  void demand_same(position n, answer const& given) {
+  void require_same(position n, answer const& given) {
     if (!(answer(part_of_(g_[n])) == given)) throw unstable_answer_error(g_, n);
   }
 
@@ -280,13 +280,13 @@ void list_relations(Snapshot const& s, partition const& p, std::vector<module_pi
       pieces[from].dependents.push_back(to);
       pieces[to].dependencies.push_back(from);
     };
-    auto const need_value = [&](auto v) {
+    auto const depend_on_value = [&](auto v) {
       if (s.from[v] == source::node) need(s.producer[v]);
     };
     for (auto const v : s.operands[n]) {
       if (s.from[v] != source::node || p.of[s.producer[v]] != p.of[n])
-        for (auto const c : s.companions[v]) need_value(c);
-      need_value(v);
+        for (auto const c : s.companions[v]) depend_on_value(c);
+      depend_on_value(v);
     }
     for (auto const m : s.after[n]) need(m);
   }
@@ -391,8 +391,8 @@ class piece_writer {
 
 /// \throws unbound_symbol_error
 template <class Snapshot>
-void demand_bound_symbols(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
-                          partition const& p) {
+void require_bound_symbols(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
+                           partition const& p) {
   auto const unbound = find_unbound_value(g, calls, s, p);
   if (!unbound) return;
   for (auto const& symbol : g[unbound->first].symbols)
@@ -427,15 +427,15 @@ template <class F>
 split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options = {}) {
   if (auto const n = detail::find_missing_target(g)) throw detail::missing_target_error(g, *n);
   auto const marks = detail::module_marks(g, options.scopes);
-  detail::part_asker<F> asker(g, part_of, marks);
+  detail::callback_assigner<F> asker(g, part_of, marks);
   auto const parts = asker.ask(options.attribute_parts, options.asked);
   module_call_graph const calls(g, parts.of_node, options.symbols);
   auto s = snapshot_of(calls);
   if (s.companions.item.empty()) s.companions = {};
   auto const scopes = detail::module_scopes_of(s, options.scopes, marks);
-  if (options.numbers == part_numbers::ascending) asker.demand_ascending(parts);
-  s = detail::with_scopes(std::move(s), scopes);
-  if (options.symbols == symbol_rule::closed) detail::demand_bound_symbols(g, calls, s, parts.p);
+  if (options.numbers == part_numbers::ascending) asker.require_ascending(parts);
+  s = detail::add_scopes(std::move(s), scopes);
+  if (options.symbols == symbol_rule::closed) detail::require_bound_symbols(g, calls, s, parts.p);
   auto const cut = make_plan(s, parts.p, scopes,
                              {options.stages, options.outputs, options.inputs,
                               detail::priorities(parts, options.priority), options.settings});

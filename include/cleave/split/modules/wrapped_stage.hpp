@@ -68,8 +68,8 @@ class stage_wrapper {
   position copy(position n) {
     module_node node = outer_[n];
     auto const found = [&](position v) { return find(table_.value_of[v]); };
-    for (auto& a : node.args) a = with_nodes(std::move(a), found);
-    for (auto& k : node.kwargs) k.value = with_nodes(std::move(k.value), found);
+    for (auto& a : node.args) a = map_nodes(std::move(a), found);
+    for (auto& k : node.kwargs) k.value = map_nodes(std::move(k.value), found);
     if (auto const* a = outer_.find_attribute(node.target))
       if ((node.kind == node_kind::call_module || node.kind == node_kind::get_attr) &&
           !made_.find_attribute(a->path))

@@ -13,21 +13,21 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/tie.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/state/place_state.hpp"
-#include "cleave/split/state/state_placement.hpp"
+#include "cleave/split/state/assign_state.hpp"
+#include "cleave/split/state/state_assignment.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
 namespace cleave::detail {
 
 /// Looks for what is wrong with a placement, without the code that makes one; `state_faults` is its one use.
 template <std::unsigned_integral Index>
-class placement_checker {
+class assignment_checker {
  public:
-  placement_checker(basic_dense<Index> const& s, basic_plan<Index> const& p,
-                    basic_model_state<Index> const& m, state_placement const& placed)
+  assignment_checker(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                     basic_model_state<Index> const& m, state_assignment const& placed)
       : s_(s),
         p_(p),
         m_(m),
@@ -127,10 +127,10 @@ class placement_checker {
 
   static constexpr stage_id nobody{0xfffffffe};
 
-  basic_dense<Index> const& s_;
+  basic_snapshot_arrays<Index> const& s_;
   basic_plan<Index> const& p_;
   basic_model_state<Index> const& m_;
-  state_placement const& placed_;
+  state_assignment const& placed_;
   tensor_classes class_;
   std::vector<stage_id> holder_, held_, read_;  // of a class: the last stage that …
   std::vector<std::vector<stage_id>> sent_;     // of a class: the stages that it is sent to, in order
@@ -150,12 +150,12 @@ namespace cleave {
 /// log names + copies log copies). Precondition: a placement of the stages of `p`, with options that have no
 /// fault.
 template <std::unsigned_integral Index>
-std::vector<state_fault> state_faults(basic_dense<Index> const& s, basic_plan<Index> const& p,
-                                      basic_model_state<Index> const& m, state_placement const& placed) {
+std::vector<state_fault> state_faults(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                                      basic_model_state<Index> const& m, state_assignment const& placed) {
   expects(placed.stages.size() == p.stages.size(), "a placement for each stage");
-  detail::state_placer<Index> const placer(s, p, m, {});
+  detail::state_assigner<Index> const placer(s, p, m, {});
   auto faults = placer.faults();
-  for (auto& f : detail::placement_checker<Index>(s, p, m, placed).find()) faults.push_back(std::move(f));
+  for (auto& f : detail::assignment_checker<Index>(s, p, m, placed).find()) faults.push_back(std::move(f));
   return faults;
 }
 

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "cleave/core/dataflow.hpp"
 #include "cleave/core/nearest_names.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
-#include "cleave/split/state/state_placement.hpp"
+#include "cleave/split/state/state_assignment.hpp"
 
 namespace cleave::detail {
 

@@ -356,14 +356,14 @@ class onnx_name_resolver {
     for (index n = 0; n < s_.graph_nodes(); ++n) s_.order[n] = n;
     if (first_late == needs_.end()) return;
 
-    need_table t;
-    t.needed_by.first.assign(s_.nodes.size() + 1, 0);
-    for (auto const& e : needs_) ++t.needed_by.first[s_.values[e.value].producer + 1];
-    for (std::size_t n = 0; n < s_.nodes.size(); ++n) t.needed_by.first[n + 1] += t.needed_by.first[n];
-    t.needed_by.item.resize(needs_.size());
-    for (auto next = t.needed_by.first; auto const& e : needs_)
-      t.needed_by.item[next[s_.values[e.value].producer]++] = e.reader;
-    t.needs = transposed(t.needed_by);
+    dependency_table t;
+    t.successors.first.assign(s_.nodes.size() + 1, 0);
+    for (auto const& e : needs_) ++t.successors.first[s_.values[e.value].producer + 1];
+    for (std::size_t n = 0; n < s_.nodes.size(); ++n) t.successors.first[n + 1] += t.successors.first[n];
+    t.successors.item.resize(needs_.size());
+    for (auto next = t.successors.first; auto const& e : needs_)
+      t.successors.item[next[s_.values[e.value].producer]++] = e.reader;
+    t.predecessors = transposed(t.successors);
 
     auto const sorted = ready_order(t);
     if (sorted.size() < s_.nodes.size()) return report_cycle(cycle_outside(t, sorted));

@@ -41,8 +41,8 @@ class acyclic_clustering {
       for (Index const v : level_.touched[u]) heavy[u] = (std::max)(heavy[u], level_.price[0][v]);
     for (auto at = order_.size(); at-- > 0;) {
       Index const u = order_[at];
-      auto const users = level_.needed_by[u];
-      if (users.size() == 1 && (level_.needs[u].empty() || dearest_between(u, users[0]) >= heavy[u]))
+      auto const users = level_.successors[u];
+      if (users.size() == 1 && (level_.predecessors[u].empty() || dearest_between(u, users[0]) >= heavy[u]))
         join(u, users[0]);
     }
     return std::move(of_);
@@ -71,11 +71,11 @@ class acyclic_clustering {
     std::vector<Index> missing(level_.units());
     top_.resize(level_.units());
     for (std::size_t u = 0; u < level_.units(); ++u) {
-      missing[u] = static_cast<Index>(level_.needs[u].size());
+      missing[u] = static_cast<Index>(level_.predecessors[u].size());
       if (missing[u] == 0) order_.push_back(static_cast<Index>(u));
     }
     for (std::size_t i = 0; i < order_.size(); ++i)
-      for (Index const user : level_.needed_by[order_[i]]) {
+      for (Index const user : level_.successors[order_[i]]) {
         top_[user] = (std::max)(top_[user], static_cast<Index>(top_[order_[i]] + 1));
         if (--missing[user] == 0) order_.push_back(user);
       }
@@ -138,7 +138,7 @@ class acyclic_clustering {
     if (top_[a] == top_[b]) return true;
     if (top_[a] > top_[b]) std::swap(a, b);
     if (top_[b] != top_[a] + 1) return false;
-    return std::ranges::none_of(level_.needed_by[a], [&](Index user) {
+    return std::ranges::none_of(level_.successors[a], [&](Index user) {
       return user != b && mate_[user] != none<Index> && top_[mate_[user]] + 1 == top_[user] &&
              top_[user] == top_[b];
     });
@@ -210,8 +210,8 @@ void contract_memory(unit_memory<Index> const& fine, std::span<Index const> of, 
   coarse.shared = fine.shared;
   std::vector<std::pair<Index, Index>> pairs;
   for (std::size_t u = 0; u < fine.own.size(); ++u)
-    for (Index const s : fine.needs[u]) pairs.emplace_back(of[u], s);
-  coarse.needs = rows_of((std::max)(clusters, fine.shared.size()), pairs);
+    for (Index const s : fine.predecessors[u]) pairs.emplace_back(of[u], s);
+  coarse.predecessors = rows_of((std::max)(clusters, fine.shared.size()), pairs);
 }
 
 /// The level above: clusters as units. `of` numbers the cluster of each unit, whose graph has no cycle.
@@ -222,10 +222,10 @@ acyclic_level<Index> contracted(acyclic_level<Index> const& fine, std::span<Inde
   acyclic_level<Index> level;
   std::vector<std::pair<Index, Index>> pairs;
   for (std::size_t u = 0; u < fine.units(); ++u)
-    for (Index const need : fine.needs[u])
+    for (Index const need : fine.predecessors[u])
       if (of[u] != of[need]) pairs.emplace_back(of[u], of[need]);
-  level.needs = rows_of(clusters, pairs);
-  level.needed_by = users_of(level.needs, clusters);
+  level.predecessors = rows_of(clusters, pairs);
+  level.successors = users_of(level.predecessors, clusters);
 
   level.price.resize(fine.price.size());
   std::vector<Index> row;

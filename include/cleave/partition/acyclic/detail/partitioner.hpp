@@ -18,7 +18,7 @@
 #include "cleave/core/random.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/acyclic/acyclic_options.hpp"
 #include "cleave/partition/acyclic/detail/coarsening.hpp"
 #include "cleave/partition/acyclic/level.hpp"
@@ -69,14 +69,14 @@ class cut_refiner {
 
   /// One pass: each unit moves once at most, the best first, for the worse too; then back to where the cut
   /// was least. Returns whether it fell.
-  bool pass(std::size_t patience) {
+  bool pass(std::size_t max_fruitless_moves) {
     moves_.begin();
     heap_.clear();
     for (Index u = 0; u < state_.level().units(); ++u) consider(u);
     auto const before = state_.cut();
     auto least = before;
     std::size_t kept = 0;
-    while (!heap_.empty() && moves_.size() - kept < patience) {
+    while (!heap_.empty() && moves_.size() - kept < max_fruitless_moves) {
       auto const next = pop();
       if (moves_.has(next.unit)) continue;
       auto const best = best_move(next.unit);
@@ -166,9 +166,9 @@ class cut_refiner {
 /// Lowers the cut within the limits by passes until one does not. Fiduccia and Mattheyses, DAC 1982, with
 /// moves that keep the order of the parts. A pass costs O(touches) and some log for what moves.
 template <std::unsigned_integral Index>
-void refine_cut(acyclic_state<Index>& state, std::size_t patience = 300, std::size_t passes = 8) {
+void refine_cut(acyclic_state<Index>& state, std::size_t max_fruitless_moves = 300, std::size_t passes = 8) {
   cut_refiner<Index> refiner(state);
-  while (passes-- > 0 && refiner.pass(patience)) {
+  while (passes-- > 0 && refiner.pass(max_fruitless_moves)) {
   }
 }
 
@@ -184,12 +184,12 @@ class load_refiner {
 
   /// One pass: the heaviest part gives a unit away or takes one, whichever leaves both parts lightest, each
   /// unit once at most; then back to where the largest load was least. Returns whether it fell.
-  bool pass(std::size_t patience) {
+  bool pass(std::size_t max_fruitless_moves) {
     moves_.begin();
     auto const before = quality();
     auto best = before;
     std::size_t kept = 0;
-    while (moves_.size() - kept < patience) {
+    while (moves_.size() - kept < max_fruitless_moves) {
       auto const next = best_move(heaviest());
       if (!next) break;
       apply(*next);
@@ -269,8 +269,8 @@ class load_refiner {
 
   void apply(candidate const& c) {
     moves_.make(c.unit, c.to);
-    for (Index const other : state_.level().needs[c.unit]) list(other);
-    auto const users = state_.level().needed_by[c.unit];
+    for (Index const other : state_.level().predecessors[c.unit]) list(other);
+    auto const users = state_.level().successors[c.unit];
     for (Index const other : users.first(std::min<std::size_t>(users.size(), 256))) list(other);
   }
 
@@ -283,9 +283,9 @@ class load_refiner {
 /// Lowers the largest load within the limits by passes until one does not. As long as the border between
 /// parts, times the moves that a pass tries.
 template <std::unsigned_integral Index>
-void refine_load(acyclic_state<Index>& state, std::size_t patience = 30, std::size_t passes = 8) {
+void refine_load(acyclic_state<Index>& state, std::size_t max_fruitless_moves = 30, std::size_t passes = 8) {
   load_refiner<Index> refiner(state);
-  while (passes-- > 0 && refiner.pass(patience)) {
+  while (passes-- > 0 && refiner.pass(max_fruitless_moves)) {
   }
 }
 
@@ -384,7 +384,8 @@ class acyclic_search {
       rank.resize(level.units());
       std::iota(rank.begin(), rank.end(), Index{});
     }
-    return ordered_units<Index>(level.needs, level.needed_by, how, rank, level.window, limits_.parts());
+    return ordered_units<Index>(level.predecessors, level.successors, how, rank, level.window,
+                                limits_.parts());
   }
 
  private:
@@ -434,7 +435,8 @@ class acyclic_search {
 template <std::unsigned_integral Index, class StepTime>
 class step_timer {
  public:
-  step_timer(basic_dense<Index> const& g, unit_graph<Index> const& units, StepTime& time, std::size_t most)
+  step_timer(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& units, StepTime& time,
+             std::size_t most)
       : g_(g), units_(units), time_(time), left_(most) {}
 
   bool may_ask() const { return left_ > 0; }
@@ -456,7 +458,7 @@ class step_timer {
   }
 
  private:
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   unit_graph<Index> const& units_;
   StepTime& time_;
   std::size_t left_, asked_ = 0;
@@ -519,7 +521,7 @@ std::pair<std::vector<std::uint32_t>, double> shortened_step(acyclic_level<Index
 template <std::unsigned_integral Index>
 class acyclic_partitioner {
  public:
-  acyclic_partitioner(basic_dense<Index> const& g, std::uint32_t k, acyclic_options const& o,
+  acyclic_partitioner(basic_snapshot_arrays<Index> const& g, std::uint32_t k, acyclic_options const& o,
                       unit_graph<Index> const& units)
       : g_(g), k_(k), o_(o), units_(units) {}
 
@@ -606,8 +608,8 @@ class acyclic_partitioner {
     limits_.may_be_empty = l.empty == empty_parts::allowed;
     for (std::uint32_t s = 0; s < parts && !l.memory.empty(); ++s) limits_.memory.push_back(l.memory[s]);
 
-    level_.needs = units_.needs;
-    level_.needed_by = units_.needed_by;
+    level_.predecessors = units_.predecessors;
+    level_.successors = units_.successors;
     level_.weight = costs_.weight;
     if (!l.memory.empty()) level_.memory = memory_of<Index>(g_, units_, l.node_memory);
     if (o_.goal == acyclic_goal::cut) {
@@ -625,22 +627,22 @@ class acyclic_partitioner {
       if (level_.price.empty()) level_.price.push_back(costs_.transfer);
     }
     level_.touched = users_of(level_.touching, units_.size());
-    place_pins(parts);
+    place_fixed_nodes(parts);
   }
 
-  void place_pins(std::uint32_t parts) {
-    std::vector<part_id> pinned(units_.size(), no_part);
+  void place_fixed_nodes(std::uint32_t parts) {
+    std::vector<part_id> fixed(units_.size(), no_part);
     bool any = false;
-    for (std::size_t n = 0; n < o_.limits.pinned.size(); ++n)
-      if (o_.limits.pinned[n] != no_part && units_.of[n] != none<Index>) {
-        pinned[units_.of[n]] = o_.limits.pinned[n];
+    for (std::size_t n = 0; n < o_.limits.fixed.size(); ++n)
+      if (o_.limits.fixed[n] != no_part && units_.of[n] != none<Index>) {
+        fixed[units_.of[n]] = o_.limits.fixed[n];
         any = true;
       }
     if (!any) return;
     splitmix unused(0);
     acyclic_search<Index> const search(level_, limits_, o_.goal, 0);
     auto const order = search.order_of(level_, unit_order::breadth_first, unused);
-    level_.window = reach_of_pins<Index>(units_.needs, order, pinned, parts).window;
+    level_.window = reach_of_fixed<Index>(units_.predecessors, order, fixed, parts).window;
   }
 
   /// Of a cut no part may take more than an even share and `epsilon` more; where even the slices `of`, which
@@ -728,7 +730,7 @@ class acyclic_partitioner {
     return sum;
   }
 
-  basic_dense<Index> const& g_;
+  basic_snapshot_arrays<Index> const& g_;
   std::uint32_t k_;
   acyclic_options const& o_;
   unit_graph<Index> const& units_;

@@ -56,7 +56,7 @@ integral_graph integral_graph_of(adjacency_view<Index, NodeWeight, EdgeWeight, O
     for (auto const to : g.neighbours(n)) {
       if (static_cast<std::size_t>(to) != n)
         copy.add_arc(narrow<std::uint32_t>(static_cast<std::size_t>(to)),
-                     in_unit(g.weight_of_arc(arc), edge_unit));
+                     in_unit(g.weight_of_edge(arc), edge_unit));
       ++arc;
     }
     copy.close(in_unit(g.weight(n), node_unit));

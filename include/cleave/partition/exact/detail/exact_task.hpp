@@ -15,11 +15,11 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/exact/detail/bit_row.hpp"
 #include "cleave/partition/exact/detail/ideal_task.hpp"
 #include "cleave/partition/exact/exact_options.hpp"
-#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/mirrored_backward_order.hpp"
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
@@ -27,10 +27,10 @@ namespace cleave::detail {
 
 /// Of each unit, those that come before it. O(units (units + edges) / 64).
 template <std::unsigned_integral Index>
-std::vector<bit_row> units_before(csr<Index> const& needs, std::span<Index const> order) {
+std::vector<bit_row> units_before(csr<Index> const& predecessors, std::span<Index const> order) {
   std::vector<bit_row> before(order.size(), bit_row(order.size()));
   for (Index const u : order)
-    for (Index const need : needs[u]) {
+    for (Index const need : predecessors[u]) {
       before[u].put(need);
       before[u].join(before[need]);
     }
@@ -42,19 +42,19 @@ std::vector<bit_row> units_before(csr<Index> const& needs, std::span<Index const
 /// with others and the second has not; and whatever it needs or needs it stands on its side of the second.
 /// Neighbours of a unit that moves stay; `keep` marks units that are not to move at all.
 template <std::unsigned_integral Index>
-std::vector<std::pair<Index, Index>> weightless_pairs(unit_edges<Index> const& e, unit_costs<Index> const& c,
-                                                      std::span<Index const> order,
-                                                      std::span<char const> keep) {
-  auto const before = units_before(e.needs, order);
+std::vector<std::pair<Index, Index>> dominated_units(unit_edges<Index> const& e, unit_costs<Index> const& c,
+                                                     std::span<Index const> order,
+                                                     std::span<char const> keep) {
+  auto const before = units_before(e.predecessors, order);
   std::vector<std::pair<Index, Index>> pairs;
   std::vector<char> is_first(c.units()), stays(keep.begin(), keep.end()), has(c.transfer.size());
   auto const stands_between = [&](Index u, Index v) {
     bool const later = before[v].has(u), earlier = before[u].has(v);
     if (!later)  // it moves to an earlier part, or any
-      for (Index const need : e.needs[u])
+      for (Index const need : e.predecessors[u])
         if (need != v && !before[v].has(need)) return false;
     if (!earlier)
-      for (Index const user : e.needed_by[u])
+      for (Index const user : e.successors[u])
         if (user != v && !before[user].has(v)) return false;
     return true;
   };
@@ -73,9 +73,9 @@ std::vector<std::pair<Index, Index>> weightless_pairs(unit_edges<Index> const& e
     auto const suits = [&](Index v) {
       return v != u && is_first[v] == 0 && stands_between(u, v) && pays_off(u, v);
     };
-    for (Index const v : e.needed_by[u])
+    for (Index const v : e.successors[u])
       if (suits(v)) return v;
-    for (Index const v : e.needs[u])
+    for (Index const v : e.predecessors[u])
       if (suits(v)) return v;
     for (Index const value : c.touched[u])
       if (auto const all = c.touching[value]; all.size() <= 8)
@@ -90,8 +90,8 @@ std::vector<std::pair<Index, Index>> weightless_pairs(unit_edges<Index> const& e
     if (Index const v = find_second(u); v != u) {
       pairs.emplace_back(u, v);
       is_first[u] = stays[v] = 1;
-      for (Index const other : e.needs[u]) stays[other] = 1;
-      for (Index const other : e.needed_by[u]) stays[other] = 1;
+      for (Index const other : e.predecessors[u]) stays[other] = 1;
+      for (Index const other : e.successors[u]) stays[other] = 1;
       for (Index const value : c.touched[u])
         for (Index const other : c.touching[value]) stays[other] = 1;
     }
@@ -102,7 +102,7 @@ std::vector<std::pair<Index, Index>> weightless_pairs(unit_edges<Index> const& e
 /// What a search over ideals is tried with at most.
 inline constexpr std::size_t most_units_of_exact = 16'384;
 
-/// A graph as `balance_exactly` sees it: its units with those joined that are never better apart, in an
+/// A graph as `partition_exact` sees it: its units with those joined that are never better apart, in an
 /// order, and the devices.
 template <std::unsigned_integral Index>
 struct exact_task {
@@ -130,7 +130,7 @@ void rescale(unit_costs<Index>& c, int exponent) {
 /// Appends a row for each spare device, on a scale on which all sums stay below 2^60.
 /// \throws overflow_error where their sum is not a finite number.
 template <std::unsigned_integral Index>
-void add_spare_rows(unit_costs<Index>& c, basic_dense<Index> const& g, unit_graph<Index> const& u,
+void add_spare_rows(unit_costs<Index>& c, basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                     std::vector<spare_device> const& spare) {
   if (spare.empty() || u.size() == 0) return;
   std::int64_t most = 1;  // that costs sum up to
@@ -193,11 +193,11 @@ void list_devices(exact_task<Index>& t, exact_balance_options const& o) {
 /// The parts that pins leave to units, by place; a conflict was refused before.
 template <std::unsigned_integral Index>
 void limit_parts(exact_task<Index>& t, balance_options const& b) {
-  std::vector<part_id> pinned(t.units.size(), no_part);
-  for (std::size_t n = 0; n < b.pinned.size(); ++n)
-    if (b.pinned[n] != no_part && t.units.of[n] != none<Index>) pinned[t.units.of[n]] = b.pinned[n];
-  if (std::ranges::all_of(pinned, [](part_id p) { return p == no_part; })) return;
-  auto const reach = reach_of_pins<Index>(t.edges.needs, t.order, pinned, t.parts);
+  std::vector<part_id> fixed(t.units.size(), no_part);
+  for (std::size_t n = 0; n < b.fixed.size(); ++n)
+    if (b.fixed[n] != no_part && t.units.of[n] != none<Index>) fixed[t.units.of[n]] = b.fixed[n];
+  if (std::ranges::all_of(fixed, [](part_id p) { return p == no_part; })) return;
+  auto const reach = reach_of_fixed<Index>(t.edges.predecessors, t.order, fixed, t.parts);
   for (Index const u : t.order) {
     t.ideals.earliest.push_back(reach.window.earliest[u]);
     t.ideals.latest.push_back(reach.window.latest[u]);
@@ -206,7 +206,7 @@ void limit_parts(exact_task<Index>& t, balance_options const& b) {
 
 /// Prepares `g` for `parts` parts. O(V + E) and what joining units takes.
 template <std::unsigned_integral Index>
-exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts,
+exact_task<Index> exact_task_of(basic_snapshot_arrays<Index> const& g, std::uint32_t parts,
                                 exact_balance_options const& o) {
   auto const& b = o.balance;
   exact_task<Index> t;
@@ -215,9 +215,9 @@ exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts
   unit_memory<Index> memory;
   auto const link = [&] {
     t.units = units_of(g, {.together = together, .backward = b.backward});
-    t.edges = {t.units.needs, t.units.needed_by};
-    if (o.loose == loose_nodes::mirrored && !b.backward.empty())
-      t.edges = mirrored_edges<Index>(g, t.units, b.backward);
+    t.edges = {t.units.predecessors, t.units.successors};
+    if (o.loose == unrestricted_nodes::mirrored && !b.backward.empty())
+      t.edges = mirrored_backward_edges<Index>(g, t.units, b.backward);
     t.costs = costs_of(g, t.units, parts, {b.cost_per_byte, b.speed, b.link});
     add_spare_rows(t.costs, g, t.units, o.spare);
     if (!b.memory.empty()) memory = memory_of<Index>(g, t.units, b.node_memory);
@@ -232,23 +232,23 @@ exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts
   auto const put_in_order = [&] {
     std::vector<Index> rank(t.units.size());
     std::iota(rank.begin(), rank.end(), Index{});
-    t.order = ordered_units<Index>(t.edges.needs, t.edges.needed_by, unit_order::on_demand, rank);
+    t.order = ordered_units<Index>(t.edges.predecessors, t.edges.successors, unit_order::on_demand, rank);
   };
   put_in_order();
   bool const one_link = t.costs.linked.empty();  // else what pays off for one part may not for another
   while (b.empty == empty_parts::allowed && one_link && t.units.size() <= most_units_of_exact) {
     std::vector<char> keep(t.units.size());  // where parts need units, one may be all that a part has
-    for (std::size_t n = 0; n < b.pinned.size(); ++n)
-      if (b.pinned[n] != no_part && t.units.of[n] != none<Index>) keep[t.units.of[n]] = 1;
+    for (std::size_t n = 0; n < b.fixed.size(); ++n)
+      if (b.fixed[n] != no_part && t.units.of[n] != none<Index>) keep[t.units.of[n]] = 1;
     for (Index u = 0; u < t.units.size() && !roomy; ++u) keep[u] = keep[u] || memory.alone(u) != 0;
     auto const node = [&](Index unit) { return std::size_t{t.units.members[unit].front()}; };
-    auto const pairs = weightless_pairs<Index>(t.edges, t.costs, t.order, keep);
+    auto const pairs = dominated_units<Index>(t.edges, t.costs, t.order, keep);
     if (pairs.empty()) break;
     for (auto const& [u, v] : pairs) together.push_back({node(u), node(v)});
     link();
     put_in_order();
   }
-  t.ideals = ideal_task_of<Index>(t.edges.needs, t.costs, memory, t.order);
+  t.ideals = ideal_task_of<Index>(t.edges.predecessors, t.costs, memory, t.order);
   list_devices(t, o);
   limit_parts(t, b);
   return t;
@@ -263,9 +263,9 @@ inline std::vector<std::int64_t> loads_of(ideal_task const& t, std::vector<std::
     load[part_of[u]] += t.weight[t.classes[class_of[part_of[u]]].row][u];
   std::vector<std::size_t> seen(class_of.size(), t.transfer.size());
   for (std::size_t v = 0; v < t.transfer.size(); ++v) {
-    auto const home = part_of[t.touching[v].front()];
+    auto const owner = part_of[t.touching[v].front()];
     bool const crosses =
-        std::ranges::any_of(t.touching[v], [&](std::uint32_t u) { return part_of[u] != home; });
+        std::ranges::any_of(t.touching[v], [&](std::uint32_t u) { return part_of[u] != owner; });
     for (auto const u : t.touching[v])
       if (auto const p = part_of[u]; crosses && std::exchange(seen[p], v) != v && t.classes[class_of[p]].pays)
         load[p] += t.transfer[v];

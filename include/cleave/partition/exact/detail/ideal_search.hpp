@@ -126,7 +126,8 @@ class ideal_walk {
         missing_(t.units()),
         inside_(t.transfer.size()),
         outside_(t.transfer.size()) {
-    for (std::size_t u = 0; u < t.units(); ++u) missing_[u] = static_cast<std::uint32_t>(t.needs[u].size());
+    for (std::size_t u = 0; u < t.units(); ++u)
+      missing_[u] = static_cast<std::uint32_t>(t.predecessors[u].size());
     all_ = std::accumulate(states.fastest.begin(), states.fastest.end(), std::int64_t{});
     list_.words = in_.words().size();
     list_.in_state.resize(states.size());
@@ -199,10 +200,10 @@ class ideal_walk {
       }
       if (inside_[v] == all) crossing_ -= t_.transfer[v];
     }
-    for (auto const user : t_.needed_by[u]) --missing_[user];
+    for (auto const user : t_.successors[u]) --missing_[user];
   }
   void give_back(std::size_t u) {
-    for (auto const user : t_.needed_by[u]) ++missing_[user];
+    for (auto const user : t_.successors[u]) ++missing_[user];
     for (auto const v : t_.touched[u]) {
       if (inside_[v] == t_.touching[v].size()) crossing_ += t_.transfer[v];
       if (--inside_[v] == 0) {
@@ -227,7 +228,7 @@ class ideal_walk {
     auto i = newly_lost_.size();
     lose(u);
     for (; i < newly_lost_.size(); ++i)
-      for (auto const user : t_.needed_by[newly_lost_[i]]) lose(user);
+      for (auto const user : t_.successors[newly_lost_[i]]) lose(user);
   }
   void undo() {
     for (auto const from = path_.back().lost; newly_lost_.size() > from; newly_lost_.pop_back()) {

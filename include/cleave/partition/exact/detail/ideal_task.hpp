@@ -25,7 +25,7 @@ struct device_class {
 /// What a search over ideals is given: units by their place in a topological order, their costs as integers,
 /// and the devices. An *ideal* is a set of units that has all that its units need.
 struct ideal_task {
-  csr<std::uint32_t> needs, needed_by;            ///< of a unit
+  csr<std::uint32_t> predecessors, successors;    ///< of a unit
   std::vector<std::vector<std::int64_t>> weight;  ///< rows: of a unit, its time
   std::vector<std::int64_t> transfer;             ///< of a value
   csr<std::uint32_t> touching, touched;           ///< of a value: units; of a unit: values
@@ -36,7 +36,7 @@ struct ideal_task {
   std::vector<std::uint32_t> earliest, latest;  ///< of a unit: the parts that pins leave; may be empty
   bool may_be_empty = false;                    ///< whether parts may
 
-  std::size_t units() const { return needs.rows(); }
+  std::size_t units() const { return predecessors.rows(); }
 };
 
 /// `rows` with rows and items renumbered: row i of the result is row `row_at[i]`, its items mapped by
@@ -57,13 +57,13 @@ csr<std::uint32_t> renumbered(csr<Index> const& rows, std::span<Index const> row
 /// Units, costs and memory by their place in `order`, a topological order of `needs`; devices are left to the
 /// caller. O(units + edges + touches).
 template <std::unsigned_integral Index>
-ideal_task ideal_task_of(csr<Index> const& needs, unit_costs<Index> const& costs,
+ideal_task ideal_task_of(csr<Index> const& predecessors, unit_costs<Index> const& costs,
                          unit_memory<Index> const& memory, std::span<Index const> order) {
   ideal_task t;
   std::vector<std::uint32_t> place(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint32_t>(i);
-  t.needs = renumbered<Index>(needs, order, place);
-  t.needed_by = users_of(t.needs, order.size());
+  t.predecessors = renumbered<Index>(predecessors, order, place);
+  t.successors = users_of(t.predecessors, order.size());
   for (auto const& row : costs.weight)
     for (auto& made = t.weight.emplace_back(); Index const u : order) made.push_back(row[u]);
   t.transfer = costs.transfer;
@@ -73,7 +73,7 @@ ideal_task ideal_task_of(csr<Index> const& needs, unit_costs<Index> const& costs
   for (std::size_t i = 0; i < memory.own.size(); ++i) t.own[place[i]] = memory.own[i];
   t.shared = memory.shared;
   t.holds.first.assign(order.size() + 1, 0);
-  if (!memory.own.empty()) t.holds = renumbered<Index>(memory.needs, order, {});
+  if (!memory.own.empty()) t.holds = renumbered<Index>(memory.predecessors, order, {});
   t.holders = users_of(t.holds, t.shared.size());
   return t;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
@@ -18,9 +18,9 @@ namespace cleave::detail {
 /// What groups are made of: units, each after those it needs, and which of them may be in a group.
 template <std::unsigned_integral Index>
 struct capability_units {
-  csr<Index> members;    ///< of a unit: nodes, ascending
-  csr<Index> needs;      ///< of a unit: units before it
-  csr<Index> needed_by;  ///< the same edges from their other end, ascending
+  csr<Index> members;       ///< of a unit: nodes, ascending
+  csr<Index> predecessors;  ///< of a unit: units before it
+  csr<Index> successors;    ///< the same edges from their other end, ascending
   std::vector<char> supported;
 
   std::size_t size() const { return members.rows(); }
@@ -32,17 +32,17 @@ template <std::unsigned_integral Index>
 capability_units<Index> sorted_units(capability_units<Index> const& u) {
   std::vector<Index> rank(u.size()), place(u.size());
   std::iota(rank.begin(), rank.end(), Index{});
-  auto const order = ordered_units<Index>(u.needs, u.needed_by, unit_order::given, rank);
+  auto const order = ordered_units<Index>(u.predecessors, u.successors, unit_order::given, rank);
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<Index>(i);
   capability_units<Index> sorted;
   for (Index const unit : order) {
     for (Index const n : u.members[unit]) sorted.members.add(n);
-    for (Index const need : u.needs[unit]) sorted.needs.add(place[need]);
+    for (Index const need : u.predecessors[unit]) sorted.predecessors.add(place[need]);
     sorted.members.close();
-    sorted.needs.close();
+    sorted.predecessors.close();
     sorted.supported.push_back(u.supported[unit]);
   }
-  sorted.needed_by = users_of(sorted.needs, sorted.size());
+  sorted.successors = users_of(sorted.predecessors, sorted.size());
   return sorted;
 }
 
@@ -51,7 +51,7 @@ capability_units<Index> sorted_units(capability_units<Index> const& u) {
 template <std::unsigned_integral Index>
 capability_units<Index> contracted_units(capability_units<Index> const& u, std::vector<Index> const& group) {
   std::vector<Index> number(u.size(), none<Index>), unit_of(u.members.item.size());
-  std::vector<std::pair<Index, Index>> needs;
+  std::vector<std::pair<Index, Index>> predecessors;
   capability_units<Index> made;
   for (std::size_t i = 0; i < u.size(); ++i) {
     auto& unit = number[group[i]];
@@ -60,8 +60,8 @@ capability_units<Index> contracted_units(capability_units<Index> const& u, std::
       made.supported.push_back(u.supported[i]);
     }
     for (Index const n : u.members[i]) unit_of[n] = unit;
-    for (Index const need : u.needs[i])
-      if (Index const other = number[group[need]]; other != unit) needs.emplace_back(unit, other);
+    for (Index const need : u.predecessors[i])
+      if (Index const other = number[group[need]]; other != unit) predecessors.emplace_back(unit, other);
   }
   csr<Index> by_node;
   for (Index const unit : unit_of) {
@@ -70,8 +70,8 @@ capability_units<Index> contracted_units(capability_units<Index> const& u, std::
   }
   std::size_t const units = made.supported.size();
   made.members = users_of(by_node, units);
-  made.needs = rows_of(units, needs);
-  made.needed_by = users_of(made.needs, units);
+  made.predecessors = rows_of(units, predecessors);
+  made.successors = users_of(made.predecessors, units);
   return sorted_units(made);
 }
 
@@ -79,7 +79,8 @@ capability_units<Index> contracted_units(capability_units<Index> const& u, std::
 /// through these. A unit is supported if each of its nodes is. Replicable nodes count like any other: where a
 /// device lacks them, they cannot be copied to it. O(V + E).
 template <std::unsigned_integral Index>
-capability_units<Index> capability_units_of(basic_dense<Index> const& s, std::span<char const> supported,
+capability_units<Index> capability_units_of(basic_snapshot_arrays<Index> const& s,
+                                            std::span<char const> supported,
                                             std::span<std::vector<std::size_t> const> together) {
   if (std::find(s.replicable.begin(), s.replicable.end(), 1) != s.replicable.end()) {
     auto copy = s;
@@ -88,7 +89,8 @@ capability_units<Index> capability_units_of(basic_dense<Index> const& s, std::sp
   }
   auto u = units_of(s, {.together = together});
   std::vector<char> all(u.size(), 1);
-  capability_units<Index> units{std::move(u.members), std::move(u.needs), std::move(u.needed_by), all};
+  capability_units<Index> units{std::move(u.members), std::move(u.predecessors), std::move(u.successors),
+                                all};
   for (std::size_t n = 0; n < s.nodes(); ++n)
     if (!supported[n]) units.supported[u.of[n]] = 0;
   return sorted_units(units);

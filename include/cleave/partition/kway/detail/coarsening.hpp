@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
@@ -16,9 +16,9 @@ namespace cleave::detail {
 /// neighbours in memory remain neighbours.
 struct clustering {
   std::uint32_t clusters = 0;
-  raw_array<std::uint32_t> of;      ///< the cluster of a node, or `no_cluster`
-  raw_array<std::uint32_t> begin;   ///< of a cluster in `member`; clusters + 1 of them
-  raw_array<std::uint32_t> member;  ///< nodes, cluster after cluster
+  uninitialized_array<std::uint32_t> of;      ///< the cluster of a node, or `no_cluster`
+  uninitialized_array<std::uint32_t> begin;   ///< of a cluster in `member`; clusters + 1 of them
+  uninitialized_array<std::uint32_t> member;  ///< nodes, cluster after cluster
 };
 
 /// What bounds and steers the choice of clusters.
@@ -28,17 +28,17 @@ struct cluster_rules {
       fixed;                       ///< nodes bound to different parts are not put together; may be null
   std::uint32_t grain = 1u << 17;  ///< nodes a range, which is clustered by itself
 
-  cluster_tie tie = cluster_tie::lighter;
+  tie_breaking ties = tie_breaking::lighter;
 
   bool may_join(std::uint32_t a, std::uint32_t b) const {
     if (!fixed || fixed->empty()) return true;
-    return (*fixed)[a] == free_node || (*fixed)[b] == free_node || (*fixed)[a] == (*fixed)[b];
+    return (*fixed)[a] == no_block || (*fixed)[b] == no_block || (*fixed)[a] == (*fixed)[b];
   }
 };
 
 /// Numbers the clusters and lists their members, where `leader[n]` is the least member of the cluster of n,
 /// or `no_cluster`, and no cluster reaches from one range into another.
-inline clustering numbered_clusters(raw_array<std::uint32_t> leader, id_ranges const& ranges,
+inline clustering numbered_clusters(uninitialized_array<std::uint32_t> leader, id_ranges const& ranges,
                                     thread_team const& team) {
   clustering c;
   c.of = std::move(leader);
@@ -58,8 +58,8 @@ inline clustering numbered_clusters(raw_array<std::uint32_t> leader, id_ranges c
     first_member[r + 1] += first_member[r];
   }
   c.clusters = first_cluster.back();
-  c.begin = raw_array<std::uint32_t>(std::size_t{c.clusters} + 1);
-  c.member = raw_array<std::uint32_t>(first_member.back());
+  c.begin = uninitialized_array<std::uint32_t>(std::size_t{c.clusters} + 1);
+  c.member = uninitialized_array<std::uint32_t>(first_member.back());
   c.begin[c.clusters] = first_member.back();
   team.share(ranges.count(), [&](std::size_t r) {
     auto* const begin = c.begin.data() + first_cluster[r];
@@ -92,10 +92,10 @@ class contraction {
   level_graph graph(thread_team const& team, weight_width width) const {
     level_graph coarse;
     coarse.nodes = c_.clusters;
-    coarse.first = raw_array<std::uint32_t>(std::size_t{c_.clusters} + 1);
-    coarse.head = raw_array<std::uint32_t>(g_.arcs());
+    coarse.offsets = uninitialized_array<std::uint32_t>(std::size_t{c_.clusters} + 1);
+    coarse.targets = uninitialized_array<std::uint32_t>(g_.directed_edges());
     coarse.node_weights = level_weights(c_.clusters, width);
-    coarse.arc_weights = level_weights(g_.arcs(), width);
+    coarse.edge_weights = level_weights(g_.directed_edges(), width);
     if (width == weight_width::narrow)
       merge_all<std::uint32_t>(coarse, team);
     else
@@ -122,25 +122,27 @@ class contraction {
       arcs[r + 1] = merge<Weight>(ranges.begin(r), ranges.end(r), coarse, place[r]);
     });
     for (std::size_t r = 0; r < ranges.count(); ++r) arcs[r + 1] += arcs[r];
-    coarse.first[c_.clusters] = arcs.back();
+    coarse.offsets[c_.clusters] = arcs.back();
     if (ranges.count() == 1) {
-      coarse.head.shrink(arcs.back());
-      coarse.arc_weights.shrink(arcs.back());
+      coarse.targets.shrink(arcs.back());
+      coarse.edge_weights.shrink(arcs.back());
       return;
     }
     team.share(ranges.count(), [&](std::size_t r) {
-      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] -= place[r] - arcs[r];
+      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.offsets[i] -= place[r] - arcs[r];
     });
-    coarse.head = drawn_together(coarse.head, place, arcs, team);
-    auto& weights = coarse.arc_weights.array<Weight>();
-    weights = drawn_together(weights, place, arcs, team);
+    coarse.targets = contracted_targets(coarse.targets, place, arcs, team);
+    auto& weights = coarse.edge_weights.array<Weight>();
+    weights = contracted_targets(weights, place, arcs, team);
   }
 
   /// Of pieces that begin at `from`, those elements that they have, to begin at `to`.
   template <class T>
-  static raw_array<T> drawn_together(raw_array<T> const& pieces, std::vector<std::uint32_t> const& from,
-                                     std::vector<std::uint32_t> const& to, thread_team const& team) {
-    raw_array<T> all(to.back());
+  static uninitialized_array<T> contracted_targets(uninitialized_array<T> const& pieces,
+                                                   std::vector<std::uint32_t> const& from,
+                                                   std::vector<std::uint32_t> const& to,
+                                                   thread_team const& team) {
+    uninitialized_array<T> all(to.back());
     team.share(from.size() - 1, [&](std::size_t r) {
       std::copy_n(pieces.data() + from[r], to[r + 1] - to[r], all.data() + to[r]);
     });
@@ -151,24 +153,24 @@ class contraction {
   /// many arcs they have.
   template <class Weight>
   std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint32_t begin) const {
-    auto last = raw_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
-    auto* const head = coarse.head.data();
-    auto* const weight = coarse.arc_weights.array<Weight>().data();
+    auto last = uninitialized_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
+    auto* const head = coarse.targets.data();
+    auto* const weight = coarse.edge_weights.array<Weight>().data();
     auto const* const of = c_.of.data();
-    auto const arc_weights = g_.arc_weights;
+    auto const edge_weights = g_.edge_weights;
     auto end = begin;
     for (auto i = lo; i < hi; ++i) {
       auto const row = end;
-      coarse.first[i] = row;
+      coarse.offsets[i] = row;
       std::int64_t sum = 0;
       for (auto at = c_.begin[i]; at < c_.begin[i + 1]; ++at) {
         auto const n = c_.member[at];
         sum += g_.weight(n);
-        for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
-          auto const other = of[g_.head[arc]];
+        for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
+          auto const other = of[g_.targets[e]];
           if (other == i) continue;
           auto const place = last[other];
-          auto const w = static_cast<Weight>(arc_weights[arc]);
+          auto const w = static_cast<Weight>(edge_weights[e]);
           if (place > row) {
             weight[place - 1] += w;
           } else {
@@ -220,8 +222,8 @@ class label_clustering {
       for (auto n = lo; n < hi; ++n) moved += move_node(n, nearby);
       if (moved <= (hi - lo) / 64) break;
     }
-    std::vector<std::uint32_t> waiting(hi - lo, free_node);
-    join_two_hops(nearby, waiting);
+    std::vector<std::uint32_t> waiting(hi - lo, no_block);
+    match_two_hop(nearby, waiting);
     choose_leaders(lo, hi, waiting);
   }
 
@@ -230,12 +232,12 @@ class label_clustering {
     near_labels(std::uint32_t begin, std::uint32_t end)
         : lo(begin),
           hi(end),
-          weight(raw_array<Sum>::zeros(end - begin)),
+          weight(uninitialized_array<Sum>::zeros(end - begin)),
           seen(std::size_t{end} - begin + 1) {}
 
     std::uint32_t lo, hi;
-    raw_array<Sum> weight;          // by label, from `lo` on
-    raw_array<std::uint32_t> seen;  // labels, `count` of them
+    uninitialized_array<Sum> weight;          // by label, from `lo` on
+    uninitialized_array<std::uint32_t> seen;  // labels, `count` of them
     std::uint32_t count = 0;
   };
 
@@ -243,15 +245,15 @@ class label_clustering {
     auto const* const label_of = label_.data();
     auto* const weight = nearby.weight.data();
     auto* const seen = nearby.seen.data();
-    auto const arc_weights = g_.arc_weights;
+    auto const edge_weights = g_.edge_weights;
     auto const lo = nearby.lo, size = nearby.hi - nearby.lo;
     std::uint32_t count = 0;
-    for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
-      auto const other = g_.head[arc];
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
+      auto const other = g_.targets[e];
       if (other - lo >= size) continue;
       auto const label = label_of[other];
       seen[count] = label;
-      auto const w = static_cast<Sum>(arc_weights[arc]);
+      auto const w = static_cast<Sum>(edge_weights[e]);
       count += (weight[label - lo] == 0) & (w != 0);
       weight[label - lo] += w;
     }
@@ -286,34 +288,33 @@ class label_clustering {
   bool may_take(std::uint32_t label, std::uint32_t n) const {
     if (bound_.empty()) return true;
     auto const part = (*rules_.fixed)[n];
-    return part == free_node || bound_[label] == free_node || bound_[label] == part;
+    return part == no_block || bound_[label] == no_block || bound_[label] == part;
   }
   void bind(std::uint32_t label, std::uint32_t n) {
-    if (!bound_.empty() && (*rules_.fixed)[n] != free_node) bound_[label] = (*rules_.fixed)[n];
+    if (!bound_.empty() && (*rules_.fixed)[n] != no_block) bound_[label] = (*rules_.fixed)[n];
   }
 
   bool preferred(std::uint32_t label, std::uint32_t other) const {
-    return rules_.tie == cluster_tie::heavier ? weight_[label] > weight_[other]
-                                              : weight_[label] < weight_[other];
+    return rules_.ties == tie_breaking::heavier ? weight_[label] > weight_[other]
+                                                : weight_[label] < weight_[other];
   }
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
-  void join_two_hops(near_labels& nearby, std::vector<std::uint32_t>& waiting) {
+  void match_two_hop(near_labels& nearby, std::vector<std::uint32_t>& waiting) {
     auto const lo = nearby.lo;
     for (auto n = lo; n < nearby.hi; ++n) {
       if (label_[n] != n || weight_[n] != static_cast<Sum>(g_.weight(n)) || g_.degree(n) == 0) continue;
       count_labels(n, nearby);
-      auto favourite = free_node;
+      auto favourite = no_block;
       Sum most = 0;
       for (std::uint32_t i = 0; i < nearby.count; ++i) {
         auto const label = nearby.seen[i];
         auto const connection = std::exchange(nearby.weight[label - lo], Sum{0});
         if (connection > most) most = connection, favourite = label;
       }
-      if (favourite == free_node) continue;
+      if (favourite == no_block) continue;
       auto& other = waiting[favourite - lo];
-      if (other != free_node && other != n && weight_[other] + weight_[n] <= heaviest_ &&
-          may_take(other, n)) {
+      if (other != no_block && other != n && weight_[other] + weight_[n] <= heaviest_ && may_take(other, n)) {
         weight_[other] += weight_[n];
         weight_[n] = 0;
         bind(other, n);
@@ -326,14 +327,14 @@ class label_clustering {
 
   /// Labels name nodes that may have left; the first member in id order leads.
   void choose_leaders(std::uint32_t lo, std::uint32_t hi, std::vector<std::uint32_t>& first) {
-    std::fill(first.begin(), first.end(), free_node);
+    std::fill(first.begin(), first.end(), no_block);
     for (auto n = lo; n < hi; ++n) {
       if (g_.degree(n) == 0) {
         label_[n] = no_cluster;
         continue;
       }
       auto& lead = first[label_[n] - lo];
-      if (lead == free_node) lead = n;
+      if (lead == no_block) lead = n;
       label_[n] = lead;
     }
   }
@@ -341,9 +342,10 @@ class label_clustering {
   weighted_view const& g_;
   cluster_rules const& rules_;
   Sum heaviest_;
-  raw_array<std::uint32_t> label_;
-  raw_array<Sum> weight_;
-  raw_array<std::uint32_t> bound_;  // the part that a cluster is bound to; empty where nothing is fixed
+  uninitialized_array<std::uint32_t> label_;
+  uninitialized_array<Sum> weight_;
+  uninitialized_array<std::uint32_t>
+      bound_;  // the part that a cluster is bound to; empty where nothing is fixed
 };
 
 /// Pairs of neighbours along heavy edges: each node in turn takes the free neighbour of the heaviest edge, of
@@ -364,37 +366,37 @@ class heavy_edge_matching {
 
  private:
   void match_nodes(thread_team const& team) {
-    std::fill_n(mate_.data(), mate_.size(), free_node);
+    std::fill_n(mate_.data(), mate_.size(), no_block);
     id_ranges const ranges{g_.nodes, rules_.grain};
     team.share(ranges.count(), [&](std::size_t r) {
       for (auto n = ranges.begin(r); n < ranges.end(r); ++n)
-        if (mate_[n] == free_node) take_neighbour(n, ranges.begin(r), ranges.end(r));
+        if (mate_[n] == no_block) take_neighbour(n, ranges.begin(r), ranges.end(r));
     });
   }
 
   void take_neighbour(std::uint32_t n, std::uint32_t lo, std::uint32_t hi) {
-    auto best = free_node;
+    auto best = no_block;
     std::int64_t heaviest = 0;
     auto const room = rules_.heaviest - g_.weight(n);
-    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
-      auto const other = g_.head[arc];
-      if (other - lo >= hi - lo || mate_[other] != free_node || other == n) continue;
-      auto const w = g_.arc_weight(arc);
-      if (best != free_node && (w < heaviest || (w == heaviest && g_.weight(other) >= g_.weight(best))))
+    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+      auto const other = g_.targets[e];
+      if (other - lo >= hi - lo || mate_[other] != no_block || other == n) continue;
+      auto const w = g_.edge_weight(e);
+      if (best != no_block && (w < heaviest || (w == heaviest && g_.weight(other) >= g_.weight(best))))
         continue;
       if (g_.weight(other) > room || !rules_.may_join(n, other)) continue;
       best = other;
       heaviest = w;
     }
-    mate_[n] = best == free_node ? n : best;
-    if (best != free_node) mate_[best] = n;
+    mate_[n] = best == no_block ? n : best;
+    if (best != no_block) mate_[best] = n;
   }
 
   clustering pairs() {
     clustering c;
-    c.of = raw_array<std::uint32_t>(g_.nodes);
-    c.begin = raw_array<std::uint32_t>(std::size_t{g_.nodes} + 1);
-    c.member = raw_array<std::uint32_t>(g_.nodes);
+    c.of = uninitialized_array<std::uint32_t>(g_.nodes);
+    c.begin = uninitialized_array<std::uint32_t>(std::size_t{g_.nodes} + 1);
+    c.member = uninitialized_array<std::uint32_t>(g_.nodes);
     std::uint32_t at = 0;
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       auto const mate = mate_[n];
@@ -418,14 +420,14 @@ class heavy_edge_matching {
 
   /// Matches clusters as if they had been contracted.
   void join_clusters(clustering& c, thread_team const& team) {
-    raw_array<std::uint32_t> mate(c.clusters);
-    std::fill_n(mate.data(), c.clusters, free_node);
+    uninitialized_array<std::uint32_t> mate(c.clusters);
+    std::fill_n(mate.data(), c.clusters, no_block);
     auto const weight = weights(c);
     id_ranges const ranges{c.clusters, rules_.grain / 2};
     team.share(ranges.count(), [&](std::size_t r) {
       std::vector<std::pair<std::uint32_t, std::int64_t>> around;
       for (auto i = ranges.begin(r); i < ranges.end(r); ++i)
-        if (mate[i] == free_node) take_cluster(c, i, ranges.begin(r), ranges.end(r), mate, weight, around);
+        if (mate[i] == no_block) take_cluster(c, i, ranges.begin(r), ranges.end(r), mate, weight, around);
     });
     renumber(c, mate);
   }
@@ -438,49 +440,49 @@ class heavy_edge_matching {
   }
 
   void take_cluster(clustering const& c, std::uint32_t i, std::uint32_t lo, std::uint32_t hi,
-                    raw_array<std::uint32_t>& mate, std::vector<std::int64_t> const& weight,
+                    uninitialized_array<std::uint32_t>& mate, std::vector<std::int64_t> const& weight,
                     std::vector<std::pair<std::uint32_t, std::int64_t>>& around) const {
     around.clear();
     for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) {
       auto const n = c.member[at];
-      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
-        auto const other = c.of[g_.head[arc]];
-        if (other == i || other - lo >= hi - lo || mate[other] != free_node) continue;
+      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+        auto const other = c.of[g_.targets[e]];
+        if (other == i || other - lo >= hi - lo || mate[other] != no_block) continue;
         std::size_t seen = 0;
         while (seen < around.size() && around[seen].first != other) ++seen;
         if (seen == around.size()) {
           if (seen == 32) continue;  // beyond, the search would cost more than the best choice is worth
           around.emplace_back(other, 0);
         }
-        around[seen].second += g_.arc_weight(arc);
+        around[seen].second += g_.edge_weight(e);
       }
     }
-    auto best = free_node;
+    auto best = no_block;
     std::int64_t heaviest = 0;
     for (auto const& [other, w] : around) {
-      if (best != free_node && (w < heaviest || (w == heaviest && weight[other] >= weight[best]))) continue;
+      if (best != no_block && (w < heaviest || (w == heaviest && weight[other] >= weight[best]))) continue;
       if (weight[i] + weight[other] > rules_.heaviest) continue;
       if (!rules_.may_join(bound_member(c, i), bound_member(c, other))) continue;
       best = other;
       heaviest = w;
     }
-    mate[i] = best == free_node ? i : best;
-    if (best != free_node) mate[best] = i;
+    mate[i] = best == no_block ? i : best;
+    if (best != no_block) mate[best] = i;
   }
 
   /// A member that is bound to a part, if one is.
   std::uint32_t bound_member(clustering const& c, std::uint32_t i) const {
     if (rules_.fixed && !rules_.fixed->empty())
       for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at)
-        if ((*rules_.fixed)[c.member[at]] != free_node) return c.member[at];
+        if ((*rules_.fixed)[c.member[at]] != no_block) return c.member[at];
     return c.member[c.begin[i]];
   }
 
-  void renumber(clustering& c, raw_array<std::uint32_t> const& mate) const {
+  void renumber(clustering& c, uninitialized_array<std::uint32_t> const& mate) const {
     clustering joined;
     joined.of = std::move(c.of);
-    joined.begin = raw_array<std::uint32_t>(std::size_t{c.clusters} + 1);
-    joined.member = raw_array<std::uint32_t>(c.begin[c.clusters]);
+    joined.begin = uninitialized_array<std::uint32_t>(std::size_t{c.clusters} + 1);
+    joined.member = uninitialized_array<std::uint32_t>(c.begin[c.clusters]);
     std::uint32_t to = 0;
     auto const append = [&](std::uint32_t i) {
       for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) {
@@ -501,21 +503,22 @@ class heavy_edge_matching {
 
   weighted_view const& g_;
   cluster_rules const& rules_;
-  raw_array<std::uint32_t> mate_;
+  uninitialized_array<std::uint32_t> mate_;
 };
 
 /// A level that stands on another.
 struct level_above {
   level_graph graph;
-  raw_array<std::uint32_t> cluster_of;  ///< of the nodes of the level below: the node here, or `no_cluster`
-  std::vector<std::uint32_t> fixed;  ///< the part that a node here must be in, or `free_node`; may be empty
+  uninitialized_array<std::uint32_t>
+      cluster_of;                    ///< of the nodes of the level below: the node here, or `no_cluster`
+  std::vector<std::uint32_t> fixed;  ///< the part that a node here must be in, or `no_block`; may be empty
 };
 
 /// Levels above a graph, each a contraction of the last, until one is small or hardly shrinks any more.
 class level_hierarchy {
  public:
-  level_hierarchy(std::uint32_t parts, level_effort const& effort, thread_team const& team)
-      : target_((std::max)(effort.least_nodes, effort.nodes_a_part * parts)), effort_(effort), team_(team) {}
+  level_hierarchy(std::uint32_t parts, kway_config const& config, thread_team const& team)
+      : target_((std::max)(config.least_nodes, config.nodes_a_part * parts)), config_(config), team_(team) {}
 
   std::vector<level_above> above(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     std::vector<level_above> levels;
@@ -532,10 +535,10 @@ class level_hierarchy {
  private:
   bool add(std::vector<level_above>& levels, weighted_view const& g,
            std::vector<std::uint32_t> const& fixed) {
-    auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{effort_.shrink};
+    auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{config_.shrink};
     cluster_rules rules{.heaviest = (std::min)(heaviest_, std::max<std::int64_t>(level_cap, 1)),
                         .fixed = &fixed};
-    rules.tie = effort_.tie;
+    rules.ties = config_.ties;
     rules.grain = grain_for(g.nodes);
     if (local_share(g, rules.grain) < 0.8) rules.grain = g.nodes;
     auto c = clusters(g, rules);
@@ -543,9 +546,9 @@ class level_hierarchy {
     level_above next;
     next.graph = contraction(g, c).graph(team_, width_);
     if (!fixed.empty()) {
-      next.fixed.assign(c.clusters, free_node);
+      next.fixed.assign(c.clusters, no_block);
       for (std::uint32_t n = 0; n < g.nodes; ++n)
-        if (fixed[n] != free_node && c.of[n] != no_cluster) next.fixed[c.of[n]] = fixed[n];
+        if (fixed[n] != no_block && c.of[n] != no_cluster) next.fixed[c.of[n]] = fixed[n];
     }
     next.cluster_of = std::move(c.of);
     levels.push_back(std::move(next));
@@ -556,7 +559,7 @@ class level_hierarchy {
   weight_width width_of(weighted_view const& g) const {
     if (g.width() == weight_width::narrow) return weight_width::narrow;
     std::int64_t arcs = 0;
-    for (std::uint32_t arc = 0; arc < g.arcs(); ++arc) arcs += g.arc_weight(arc);
+    for (std::uint32_t e = 0; e < g.directed_edges(); ++e) arcs += g.edge_weight(e);
     return (std::max)(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
   }
 
@@ -574,23 +577,23 @@ class level_hierarchy {
     auto const step = std::max<std::uint64_t>(37, g.nodes / 4096);
     for (std::uint64_t n = 0; n < g.nodes && g.nodes > grain; n += step) {
       auto const node = static_cast<std::uint32_t>(n);
-      for (auto arc = g.first[node]; arc < g.first[node + 1]; ++arc)
-        inside += g.head[arc] / grain == node / grain;
+      for (auto e = g.offsets[node]; e < g.offsets[node + 1]; ++e)
+        inside += g.targets[e] / grain == node / grain;
       arcs += g.degree(node);
     }
     return arcs == 0 ? 1 : static_cast<double>(inside) / static_cast<double>(arcs);
   }
 
   clustering clusters(weighted_view const& g, cluster_rules const& rules) const {
-    if (effort_.clusters == coarsening::matching)
-      return heavy_edge_matching(g, rules).clusters(effort_.match_rounds, team_);
+    if (config_.clusters == coarsening::matching)
+      return heavy_edge_matching(g, rules).clusters(config_.match_rounds, team_);
     if (width_ == weight_width::narrow)
-      return label_clustering<std::uint32_t>(g, rules).clusters(effort_.label_rounds, team_);
-    return label_clustering<std::int64_t>(g, rules).clusters(effort_.label_rounds, team_);
+      return label_clustering<std::uint32_t>(g, rules).clusters(config_.label_rounds, team_);
+    return label_clustering<std::int64_t>(g, rules).clusters(config_.label_rounds, team_);
   }
 
   std::uint32_t target_;
-  level_effort effort_;
+  kway_config config_;
   thread_team const& team_;
   std::int64_t total_ = 0, heaviest_ = 1;
   weight_width width_ = weight_width::wide;

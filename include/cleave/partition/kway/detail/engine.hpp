@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/multilevel.hpp"
 #include "cleave/partition/kway/detail/presets.hpp"
@@ -17,9 +17,10 @@
 
 namespace cleave::detail {
 
-inline void finish_parts(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+inline void finish_parts(weighted_view const& g, partitioned_level& p,
+                         std::vector<std::uint32_t> const& fixed) {
   if (excess_weight(p) > 0) {
-    auto active = no_active_nodes(g.nodes);
+    auto active = no_boundary_nodes(g.nodes);
     rebalance(g, p, fixed, active);
     pack_if_over(g, p, fixed);
   }
@@ -27,42 +28,43 @@ inline void finish_parts(weighted_view const& g, level_parts& p, std::vector<std
 }
 
 /// The parts that a preset makes.
-inline level_parts made_parts(weighted_view const& g, kway_task const& task, thread_team const& team) {
+inline partitioned_level run_multilevel(weighted_view const& g, kway_problem const& task,
+                                        thread_team const& team) {
   auto const& o = task.options;
   if (o.preset == kway_preset::quality)
-    return quality_kway(task.limit, quality_effort_of(g, task.parts(), team), o.seed, team, o.observer)
+    return quality_kway(task.limit, choose_quality_config(g, task.parts(), team), o.seed, team, o.observer)
         .parts(g, task.fixed);
-  return multilevel_kway(task.limit, effort_of(o.preset, g, task.parts(), team), o.seed, team, o.observer)
+  return multilevel_kway(task.limit, choose_config(o.preset, g, task.parts(), team), o.seed, team, o.observer)
       .parts(g, task.fixed);
 }
 
 /// The parts that are given, refined as the preset says.
-inline level_parts refined_parts(weighted_view const& g, kway_task& task, thread_team const& team) {
+inline partitioned_level refined_parts(weighted_view const& g, kway_problem& task, thread_team const& team) {
   auto const& o = task.options;
-  level_parts p{std::move(task.start), std::vector<std::int64_t>(task.limit.size()), task.limit};
+  partitioned_level p{std::move(task.start), std::vector<std::int64_t>(task.limit.size()), task.limit};
   for (std::uint32_t n = 0; n < g.nodes; ++n) p.weight[p.of[n]] += g.weight(n);
   if (o.preset == kway_preset::quality) {
-    quality_kway(task.limit, quality_effort_of(g, p.parts(), team), o.seed, team, o.observer)
+    quality_kway(task.limit, choose_quality_config(g, p.parts(), team), o.seed, team, o.observer)
         .improve(g, task.fixed, p);
   } else {
     auto active = boundary_of(g, p.of, team);
-    refine_level(g, p, task.fixed, active, effort_of(o.preset, g, p.parts(), team), team);
+    refine_level(g, p, task.fixed, active, choose_config(o.preset, g, p.parts(), team), team);
   }
   return p;
 }
 
-inline level_parts parts_of_level(weighted_view const& g, kway_task& task) {
+inline partitioned_level parts_of_level(weighted_view const& g, kway_problem& task) {
   thread_team const team(task.options.threads);
-  auto p = task.start.empty() ? made_parts(g, task, team) : refined_parts(g, task, team);
+  auto p = task.start.empty() ? run_multilevel(g, task, team) : refined_parts(g, task, team);
   finish_parts(g, p, task.fixed);
   return p;
 }
 
 /// Parts of the nodes.
-inline level_parts kway_parts(kway_task task) {
+inline partitioned_level kway_parts(kway_problem task) {
   auto const& f = task.graph;
-  return parts_of_level(weighted_view{f.nodes, f.first, f.head, f.node_weight.data(), f.arc_weight.data()},
-                        task);
+  return parts_of_level(
+      weighted_view{f.nodes, f.offsets, f.targets, f.node_weight.data(), f.edge_weight.data()}, task);
 }
 
 }  // namespace cleave::detail

@@ -177,7 +177,7 @@ class flow_cutter {
 };
 
 /// How wide the strip along a cut is in which the cut may move.
-struct corridor_width {
+struct flow_region_width {
   std::uint32_t steps = 8;  ///< from the cut
   double slack = 16;        ///< times what a part may weigh above the mean of the two
 };
@@ -190,12 +190,12 @@ struct part_pair {
 
 /// The strip along the cut between two parts as a network, with the nodes beyond it drawn together. Nodes
 /// that are fixed count as beyond. Sanders, Schulz, ESA 2011, §4.
-class corridor {
+class flow_region {
  public:
   /// `position` has an entry for each node of the level, all of them `nowhere`, and so it leaves them; of
   /// nodes outside of the two parts it is not read.
-  void make(weighted_view const& g, level_parts const& p, std::span<std::uint32_t const> fixed,
-            part_pair const& pair, corridor_width const& width, std::span<std::uint32_t> position) {
+  void make(weighted_view const& g, partitioned_level const& p, std::span<std::uint32_t const> fixed,
+            part_pair const& pair, flow_region_width const& width, std::span<std::uint32_t> position) {
     node_.assign(2, 0);
     net.weight.assign(2, 0);
     net.depth.assign(2, 0);
@@ -217,15 +217,15 @@ class corridor {
   static constexpr std::uint32_t nowhere = 0xffffffff;
 
  private:
-  void collect(weighted_view const& g, level_parts const& p, std::span<std::uint32_t const> fixed,
-               part_pair const& pair, std::uint32_t own, std::uint32_t other, corridor_width const& width,
+  void collect(weighted_view const& g, partitioned_level const& p, std::span<std::uint32_t const> fixed,
+               part_pair const& pair, std::uint32_t own, std::uint32_t other, flow_region_width const& width,
                std::span<std::uint32_t> position) {
     auto const room = most(p, own, other, width.slack);
     std::int64_t taken = 0;
     auto const begin = node_.size();
     auto const sign = own == pair.a ? 1 : -1;
     auto const take = [&](std::uint32_t n, std::uint32_t steps) {
-      if (p.of[n] != own || position[n] != nowhere || (!fixed.empty() && fixed[n] != free_node)) return;
+      if (p.of[n] != own || position[n] != nowhere || (!fixed.empty() && fixed[n] != no_block)) return;
       auto const weight = g.weight(n);
       if (taken + weight > room) return;
       taken += weight;
@@ -240,13 +240,13 @@ class corridor {
       auto const steps = static_cast<std::uint32_t>(sign * net.depth[i]);
       if (steps >= width.steps) break;
       auto const n = node_[i];
-      for (auto a = g.first[n]; a < g.first[n + 1]; ++a) take(g.head[a], steps + 1);
+      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) take(g.targets[a], steps + 1);
     }
   }
 
   /// What may be taken of part `own`: about what the other part could hold if it were allowed `slack` times
   /// as much above the mean.
-  static std::int64_t most(level_parts const& p, std::uint32_t own, std::uint32_t other, double slack) {
+  static std::int64_t most(partitioned_level const& p, std::uint32_t own, std::uint32_t other, double slack) {
     auto const mean = (p.weight[own] + p.weight[other]) / 2;
     auto const above =
         (std::max)(slack * static_cast<double>(p.limit[other] - mean), 0.1 * static_cast<double>(mean));
@@ -254,24 +254,25 @@ class corridor {
     return room <= 0 ? 0 : static_cast<std::int64_t>((std::min)(room, static_cast<double>(p.weight[own])));
   }
 
-  static bool touches(weighted_view const& g, level_parts const& p, std::uint32_t n, std::uint32_t part) {
-    for (auto a = g.first[n]; a < g.first[n + 1]; ++a)
-      if (p.of[g.head[a]] == part) return true;
+  static bool touches(weighted_view const& g, partitioned_level const& p, std::uint32_t n,
+                      std::uint32_t part) {
+    for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a)
+      if (p.of[g.targets[a]] == part) return true;
     return false;
   }
 
-  void connect(weighted_view const& g, level_parts const& p, part_pair const& pair,
+  void connect(weighted_view const& g, partitioned_level const& p, part_pair const& pair,
                std::span<std::uint32_t const> position) {
     net.flow.clear(node_.size());
     cut_ = 0;
     for (std::uint32_t i = 2; i < node_.size(); ++i) {
       auto const n = node_[i];
       std::int64_t beyond[2] = {0, 0};
-      for (auto a = g.first[n]; a < g.first[n + 1]; ++a) {
-        auto const to = g.head[a];
+      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) {
+        auto const to = g.targets[a];
         auto const part = p.of[to];
         if (part != pair.a && part != pair.b) continue;
-        auto const weight = g.arc_weight(a);
+        auto const weight = g.edge_weight(a);
         auto const at = position[to];
         if (at == nowhere)
           beyond[part == pair.b] += weight;
@@ -290,7 +291,7 @@ class corridor {
 };
 
 struct flow_options {
-  corridor_width width;
+  flow_region_width width;
   std::uint32_t rounds = 4;  ///< over the pairs of parts; fewer if nothing changes any more
 };
 
@@ -302,14 +303,14 @@ struct flow_options {
 class flow_refinement {
  public:
   /// `active` holds all nodes with neighbours in other parts, and does so afterwards.
-  flow_refinement(weighted_view const& g, level_parts& p, std::span<std::uint32_t const> fixed,
-                  active_nodes& active, thread_team const& team)
+  flow_refinement(weighted_view const& g, partitioned_level& p, std::span<std::uint32_t const> fixed,
+                  boundary_nodes& active, thread_team const& team)
       : g_(g),
         p_(p),
         fixed_(fixed),
         active_(active),
         team_(team),
-        position_(g.nodes, corridor::nowhere),
+        position_(g.nodes, flow_region::nowhere),
         kits_(team.threads()) {}
 
   /// The decrease of the cut.
@@ -337,7 +338,7 @@ class flow_refinement {
     std::size_t arcs = 0;  // of the strip
   };
   struct tools {
-    corridor strip;
+    flow_region strip;
     flow_cutter cutter;
   };
 
@@ -377,12 +378,12 @@ class flow_refinement {
   /// Of the active nodes from `lo` up to `hi` in their list.
   std::vector<border_node> borders(std::uint32_t lo, std::uint32_t hi) const {
     std::vector<border_node> found;
-    std::vector<std::uint32_t> seen(p_.parts(), corridor::nowhere);
+    std::vector<std::uint32_t> seen(p_.parts(), flow_region::nowhere);
     for (auto at = lo; at < hi; ++at) {
       auto const n = active_.list[at];
       auto const own = p_.of[n];
-      for (auto a = g_.first[n]; a < g_.first[n + 1]; ++a) {
-        auto const other = p_.of[g_.head[a]];
+      for (auto a = g_.offsets[n]; a < g_.offsets[n + 1]; ++a) {
+        auto const other = p_.of[g_.targets[a]];
         if (other == own || seen[other] == n || (!changed_[own] && !changed_[other])) continue;
         seen[other] = n;
         found.push_back({(std::min)(own, other), (std::max)(own, other), n});
@@ -392,7 +393,7 @@ class flow_refinement {
   }
 
   /// Refines all pairs, as many at a time as share no part, long borders first.
-  std::int64_t refine_pairs(corridor_width const& width) {
+  std::int64_t refine_pairs(flow_region_width const& width) {
     std::int64_t gain = 0;
     changed_.assign(p_.parts(), 0);
     std::vector<std::uint8_t> busy(p_.parts());
@@ -415,12 +416,12 @@ class flow_refinement {
         refine_pair(batch[i], width, kits_[thread]);
       });
       for (auto const& done : batch) gain += apply(done);
-      if (idle_arcs_ > g_.arcs()) waiting_.clear();
+      if (idle_edges_ > g_.directed_edges()) waiting_.clear();
     }
     return gain;
   }
 
-  void refine_pair(work& w, corridor_width const& width, tools& kit) {
+  void refine_pair(work& w, flow_region_width const& width, tools& kit) {
     kit.strip.make(g_, p_, fixed_, w.pair, width, position_);
     for (std::size_t i = 0; i < kit.strip.nodes(); ++i) w.arcs += g_.degree(kit.strip.node(i));
     auto const old_cut = kit.strip.cut();
@@ -441,31 +442,31 @@ class flow_refinement {
       p_.of[n] = to;
       p_.weight[from] -= weight, p_.weight[to] += weight;
       active_.add(n);
-      for (auto a = g_.first[n], stop = g_.first[n + 1]; a < stop; ++a) active_.add(g_.head[a]);
+      for (auto a = g_.offsets[n], stop = g_.offsets[n + 1]; a < stop; ++a) active_.add(g_.targets[a]);
     }
     if (!w.moved.empty()) changed_[w.pair.a] = changed_[w.pair.b] = 1;
-    idle_arcs_ = w.gain > 0 ? 0 : idle_arcs_ + w.arcs;
+    idle_edges_ = w.gain > 0 ? 0 : idle_edges_ + w.arcs;
     return w.gain;
   }
 
   weighted_view const& g_;
-  level_parts& p_;
+  partitioned_level& p_;
   std::span<std::uint32_t const> fixed_;
-  active_nodes& active_;
+  boundary_nodes& active_;
   thread_team const& team_;
   std::vector<std::uint32_t> position_;  // pairs at work at the same time share no node
   std::vector<std::uint8_t> changed_;    // whether a part changed in the last round
   std::vector<border_node> border_;
   std::vector<std::uint32_t> nodes_;
-  std::size_t idle_arcs_ = 0;  // of strips since the cut decreased
+  std::size_t idle_edges_ = 0;  // of strips since the cut decreased
   std::vector<part_pair> waiting_;
   std::vector<tools> kits_;  // of a thread each
 };
 
 /// Refines by flows; the decrease of the cut. Limits that hold keep holding. `active` holds all nodes with
 /// neighbours in other parts, and does so afterwards.
-inline std::int64_t refine_by_flows(weighted_view const& g, level_parts& p,
-                                    std::span<std::uint32_t const> fixed, active_nodes& active,
+inline std::int64_t refine_by_flows(weighted_view const& g, partitioned_level& p,
+                                    std::span<std::uint32_t const> fixed, boundary_nodes& active,
                                     flow_options const& options, thread_team const& team) {
   return flow_refinement(g, p, fixed, active, team).refine(options);
 }

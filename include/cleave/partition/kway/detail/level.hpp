@@ -19,13 +19,15 @@ namespace cleave::detail {
 /// costs nothing, so that an upper bound is a fair size to ask for.
 template <class T>
   requires std::is_trivially_copyable_v<T>
-class raw_array {
+class uninitialized_array {
  public:
-  raw_array() = default;
+  uninitialized_array() = default;
   /// \throws std::bad_alloc.
-  explicit raw_array(std::size_t size) : raw_array(std::malloc(bytes(size)), size) {}
+  explicit uninitialized_array(std::size_t size) : uninitialized_array(std::malloc(bytes(size)), size) {}
   /// All zero. \throws std::bad_alloc.
-  static raw_array zeros(std::size_t size) { return raw_array(std::calloc(bytes(size), 1), size); }
+  static uninitialized_array zeros(std::size_t size) {
+    return uninitialized_array(std::calloc(bytes(size), 1), size);
+  }
 
   /// Gives back what is beyond the first `size` elements.
   void shrink(std::size_t size) {
@@ -50,7 +52,7 @@ class raw_array {
     void operator()(T* data) const { std::free(data); }
   };
 
-  raw_array(void* memory, std::size_t size) : data_(static_cast<T*>(memory)), size_(size) {
+  uninitialized_array(void* memory, std::size_t size) : data_(static_cast<T*>(memory)), size_(size) {
     if (!memory) throw std::bad_alloc();
   }
   static std::size_t bytes(std::size_t size) { return (size ? size : 1) * sizeof(T); }
@@ -82,9 +84,9 @@ class level_weights {
   level_weights() = default;
   level_weights(std::size_t size, weight_width width) {
     if (width == weight_width::narrow)
-      narrow_ = raw_array<std::uint32_t>(size);
+      narrow_ = uninitialized_array<std::uint32_t>(size);
     else
-      wide_ = raw_array<std::int64_t>(size);
+      wide_ = uninitialized_array<std::int64_t>(size);
   }
 
   weights_view view() const {
@@ -104,7 +106,7 @@ class level_weights {
 
   /// Empty where they are not stored in `Weight`.
   template <class Weight>
-  raw_array<Weight>& array() {
+  uninitialized_array<Weight>& array() {
     if constexpr (sizeof(Weight) == sizeof(std::uint32_t))
       return narrow_;
     else
@@ -112,26 +114,27 @@ class level_weights {
   }
 
  private:
-  raw_array<std::uint32_t> narrow_;
-  raw_array<std::int64_t> wide_;
+  uninitialized_array<std::uint32_t> narrow_;
+  uninitialized_array<std::int64_t> wide_;
 };
 
 /// One level of a k-way partition: an undirected graph in compressed rows, with neither loops nor negative
 /// weights. The sum of all weights of arcs, and that of nodes, fits 63 bits.
 struct weighted_view {
   std::uint32_t nodes = 0;
-  std::uint32_t const* first = nullptr;  ///< where the row of a node begins; nodes + 1 of them
-  std::uint32_t const* head = nullptr;   ///< the neighbours
+  std::uint32_t const* offsets = nullptr;  ///< where the row of a node begins; nodes + 1 of them
+  std::uint32_t const* targets = nullptr;  ///< the neighbours
   weights_view node_weights;
-  weights_view arc_weights;  ///< beside `head`
+  weights_view edge_weights;  ///< beside `targets`
 
-  std::uint32_t arcs() const { return first[nodes]; }
-  std::uint32_t degree(std::uint32_t n) const { return first[n + 1] - first[n]; }
+  std::uint32_t directed_edges() const { return offsets[nodes]; }
+  std::uint32_t degree(std::uint32_t n) const { return offsets[n + 1] - offsets[n]; }
   std::int64_t weight(std::uint32_t n) const { return node_weights[n]; }
-  std::int64_t arc_weight(std::uint32_t arc) const { return arc_weights[arc]; }
+  std::int64_t edge_weight(std::uint32_t e) const { return edge_weights[e]; }
   /// What sums of weights of this level fit in.
   weight_width width() const {
-    bool const wide = node_weights.width() == weight_width::wide || arc_weights.width() == weight_width::wide;
+    bool const wide =
+        node_weights.width() == weight_width::wide || edge_weights.width() == weight_width::wide;
     return wide ? weight_width::wide : weight_width::narrow;
   }
 };
@@ -139,18 +142,18 @@ struct weighted_view {
 /// A level that owns its arrays: what contraction makes of the level below.
 struct level_graph {
   std::uint32_t nodes = 0;
-  raw_array<std::uint32_t> first;
-  raw_array<std::uint32_t> head;
+  uninitialized_array<std::uint32_t> offsets;
+  uninitialized_array<std::uint32_t> targets;
   level_weights node_weights;
-  level_weights arc_weights;
+  level_weights edge_weights;
 
   weighted_view view() const {
-    return {nodes, first.data(), head.data(), node_weights.view(), arc_weights.view()};
+    return {nodes, offsets.data(), targets.data(), node_weights.view(), edge_weights.view()};
   }
 };
 
 /// Which part each node of a level is in, what the parts weigh and may weigh.
-struct level_parts {
+struct partitioned_level {
   std::vector<std::uint32_t> of;     ///< the part of a node
   std::vector<std::int64_t> weight;  ///< of a part; what was put aside (isolated nodes) is not in it
   std::vector<std::int64_t> limit;   ///< of a part: the most it may weigh
@@ -159,15 +162,15 @@ struct level_parts {
 };
 
 /// Returns the total weight by which parts exceed their limits.
-inline std::int64_t excess_weight(level_parts const& p) {
+inline std::int64_t excess_weight(partitioned_level const& p) {
   std::int64_t sum = 0;
   for (std::uint32_t part = 0; part < p.parts(); ++part)
     sum += std::max<std::int64_t>(0, p.weight[part] - p.limit[part]);
   return sum;
 }
 
-/// The part a node must be in: `free_node`, or a part.
-inline constexpr std::uint32_t free_node = 0xffffffff;
+/// The part a node must be in: `no_block`, or a part.
+inline constexpr std::uint32_t no_block = 0xffffffff;
 
 /// The cluster of a node that is left out of the level above: it has no edge.
 inline constexpr std::uint32_t no_cluster = 0xffffffff;
@@ -185,12 +188,13 @@ struct id_ranges {
 };
 
 /// Puts nodes without edges where they must be or where there is most room, the heaviest first.
-inline void place_left_out(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
-                           std::vector<std::uint32_t> const& nodes) {
+inline void place_isolated_nodes(weighted_view const& g, partitioned_level& p,
+                                 std::vector<std::uint32_t> const& fixed,
+                                 std::vector<std::uint32_t> const& nodes) {
   if (nodes.empty()) return;
   std::vector<std::pair<std::int64_t, std::uint32_t>> heaviest_first;
   for (auto const n : nodes) {
-    if (!fixed.empty() && fixed[n] != free_node) {
+    if (!fixed.empty() && fixed[n] != no_block) {
       p.of[n] = fixed[n];
       p.weight[fixed[n]] += g.weight(n);
     } else {
@@ -213,8 +217,8 @@ inline void place_left_out(weighted_view const& g, level_parts& p, std::vector<s
 
 /// Makes the parts of a level those of `below`, the level it stands on: each node gets the part of its
 /// cluster, and nodes that have none go where there is room. O(nodes).
-inline void project(weighted_view const& below, level_parts& p, std::vector<std::uint32_t> const& fixed,
-                    raw_array<std::uint32_t> const& cluster_of, thread_team const& team) {
+inline void project(weighted_view const& below, partitioned_level& p, std::vector<std::uint32_t> const& fixed,
+                    uninitialized_array<std::uint32_t> const& cluster_of, thread_team const& team) {
   id_ranges const ranges{below.nodes, 1u << 16};
   std::vector<std::vector<std::uint32_t>> alone(ranges.count());
   std::vector<std::uint32_t> of(below.nodes);
@@ -226,24 +230,24 @@ inline void project(weighted_view const& below, level_parts& p, std::vector<std:
         of[n] = p.of[cluster_of[n]];
   });
   p.of = std::move(of);
-  std::vector<std::uint32_t> left_out;
-  for (auto const& nodes : alone) left_out.insert(left_out.end(), nodes.begin(), nodes.end());
-  place_left_out(below, p, fixed, left_out);
+  std::vector<std::uint32_t> isolated;
+  for (auto const& nodes : alone) isolated.insert(isolated.end(), nodes.begin(), nodes.end());
+  place_isolated_nodes(below, p, fixed, isolated);
 }
 
 /// How strongly one node at a time is tied to each part.
-class part_links {
+class part_connectivity {
  public:
-  explicit part_links(std::uint32_t parts) : weight_(parts, 0) { near_.reserve(64); }
+  explicit part_connectivity(std::uint32_t parts) : weight_(parts, 0) { near_.reserve(64); }
 
   /// Counts the links of a node, forgetting those of the last one.
   void count(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
     for (auto const part : near_) weight_[part] = 0;
     near_.clear();
-    for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc) {
-      auto const part = of[g.head[arc]];
+    for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) {
+      auto const part = of[g.targets[e]];
       if (weight_[part] == 0) near_.push_back(part);
-      weight_[part] += g.arc_weight(arc);
+      weight_[part] += g.edge_weight(e);
     }
   }
 
@@ -252,13 +256,13 @@ class part_links {
   std::vector<std::uint32_t> const& nearby() const { return near_; }
 
   /// The part beside `own` with room for `w` that the node is tied to most, of those the one with most room;
-  /// `free_node` if there is none.
-  std::uint32_t best_target(level_parts const& p, std::uint32_t own, std::int64_t w) const {
-    auto best = free_node;
+  /// `no_block` if there is none.
+  std::uint32_t best_target(partitioned_level const& p, std::uint32_t own, std::int64_t w) const {
+    auto best = no_block;
     std::int64_t most = 0;
     for (auto const part : near_) {
       if (part == own || weight_[part] < most || p.weight[part] + w > p.limit[part]) continue;
-      if (weight_[part] == most && best != free_node && p.room(part) <= p.room(best)) continue;
+      if (weight_[part] == most && best != no_block && p.room(part) <= p.room(best)) continue;
       best = part;
       most = weight_[part];
     }
@@ -271,7 +275,7 @@ class part_links {
 };
 
 /// Puts a node into another part.
-inline void move_node(weighted_view const& g, level_parts& p, std::uint32_t n, std::uint32_t to) {
+inline void move_node(weighted_view const& g, partitioned_level& p, std::uint32_t n, std::uint32_t to) {
   auto const w = g.weight(n);
   p.weight[p.of[n]] -= w;
   p.weight[to] += w;

@@ -12,7 +12,7 @@
 #include "cleave/core/random.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/partition/kway/detail/coarsening.hpp"
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/flow.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
@@ -46,8 +46,8 @@ inline void weigh(weighted_view const& g, two_sides& s) {
   s.cut = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
     s.weight[s.of[n]] += g.weight(n);
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      if (s.of[g.head[arc]] != s.of[n]) s.cut += g.arc_weight(arc);
+    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+      if (s.of[g.targets[e]] != s.of[n]) s.cut += g.edge_weight(e);
   }
   s.cut /= 2;
 }
@@ -57,26 +57,26 @@ inline void weigh(weighted_view const& g, two_sides& s) {
 class two_way_fm {
  public:
   two_way_fm(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
-      : g_(g), fixed_(fixed), leaving_{move_buckets(g.nodes), move_buckets(g.nodes)}, gain_(g.nodes) {
+      : g_(g), fixed_(fixed), leaving_{gain_buckets(g.nodes), gain_buckets(g.nodes)}, gain_(g.nodes) {
     for (std::uint32_t n = 0; n < g.nodes; ++n) heaviest_ = (std::max)(heaviest_, g.weight(n));
   }
 
-  void refine(two_sides& s, std::uint32_t passes, std::uint32_t patience) {
+  void refine(two_sides& s, std::uint32_t passes, std::uint32_t max_fruitless_moves) {
     for (std::uint32_t pass = 0; pass < passes; ++pass)
-      if (!improve(s, patience)) break;
+      if (!improve(s, max_fruitless_moves)) break;
   }
 
  private:
-  bool improve(two_sides& s, std::uint32_t patience) {
+  bool improve(two_sides& s, std::uint32_t max_fruitless_moves) {
     start(s);
     moves_.clear();
     auto best_cut = s.cut, best_excess = s.excess();
     auto best_spread = spread(s);
     std::size_t best_moves = 0;
     bool improved = false;
-    while (moves_.size() - best_moves <= patience) {
+    while (moves_.size() - best_moves <= max_fruitless_moves) {
       auto const n = next(s);
-      if (n == free_node) break;
+      if (n == no_block) break;
       move(n, s);
       moves_.push_back(n);
       auto const excess = s.excess();
@@ -105,10 +105,10 @@ class two_way_fm {
     locked_.assign(g_.nodes, 0);
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       std::int64_t inside = 0, outside = 0;
-      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc)
-        (s.of[g_.head[arc]] == s.of[n] ? inside : outside) += g_.arc_weight(arc);
+      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+        (s.of[g_.targets[e]] == s.of[n] ? inside : outside) += g_.edge_weight(e);
       gain_[n] = outside - inside;
-      if (!fixed_.empty() && fixed_[n] != free_node) {
+      if (!fixed_.empty() && fixed_[n] != no_block) {
         locked_[n] = 1;
       } else if (outside > 0 || s.excess() > 0 || g_.degree(n) == 0) {
         leaving_[s.of[n]].put(n, gain_[n]);
@@ -123,7 +123,7 @@ class two_way_fm {
       for (std::size_t side = 0; side < 2; ++side)
         if (s.weight[side] > s.limit[side] && !leaving_[side].empty()) from = side;
       if (from == 2) {
-        if (leaving_[0].empty() && leaving_[1].empty()) return free_node;
+        if (leaving_[0].empty() && leaving_[1].empty()) return no_block;
         if (leaving_[0].empty())
           from = 1;
         else if (leaving_[1].empty())
@@ -147,9 +147,9 @@ class two_way_fm {
     auto const from = s.of[n];
     s.cut -= gain_[n];
     shift(n, s);
-    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
-      auto const other = g_.head[arc];
-      auto const w = g_.arc_weight(arc);
+    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+      auto const other = g_.targets[e];
+      auto const w = g_.edge_weight(e);
       for (int end = 0; end < 2; ++end) gain_[other] += s.of[other] == from ? w : -w;  // 2 * w may not fit
       if (!locked_[other]) leaving_[s.of[other]].put(other, gain_[other]);
     }
@@ -166,7 +166,7 @@ class two_way_fm {
 
   weighted_view const& g_;
   std::vector<std::uint32_t> const& fixed_;
-  std::array<move_buckets, 2> leaving_;
+  std::array<gain_buckets, 2> leaving_;
   std::vector<std::int64_t> gain_;
   std::vector<std::uint8_t> locked_;
   std::vector<std::uint32_t> moves_;
@@ -198,7 +198,7 @@ class side_growing {
     place_fixed(s);
     while (s.weight[0] < s.limit[0]) {
       auto const n = next(s, random);
-      if (n == free_node) break;
+      if (n == no_block) break;
       if (s.weight[0] + g_.weight(n) > s.limit[0]) {
         if (s.weight[0] >= least) break;
         continue;
@@ -225,8 +225,8 @@ class side_growing {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       s.weight[1] += g_.weight(n);
       gain_[n] = 0;
-      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) gain_[n] -= g_.arc_weight(arc);
-      if (!fixed_.empty() && fixed_[n] != free_node) continue;
+      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) gain_[n] -= g_.edge_weight(e);
+      if (!fixed_.empty() && fixed_[n] != no_block) continue;
       outside_.push_back(n);
     }
     mean_weight_ = (std::max)(1.0, static_cast<double>(s.weight[1]) / (std::max)(1u, g_.nodes));
@@ -257,7 +257,7 @@ class side_growing {
       outside_.pop_back();
       if (s.of[n] == 1) return n;
     }
-    return free_node;
+    return no_block;
   }
 
   void take(std::uint32_t n, two_sides& s) {
@@ -266,10 +266,10 @@ class side_growing {
     s.weight[0] += g_.weight(n);
     s.cut -= gain_[n];
     order_.push_back(n);
-    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
-      auto const other = g_.head[arc];
-      for (int end = 0; end < 2; ++end) gain_[other] += g_.arc_weight(arc);  // twice that may not fit
-      if (s.of[other] == 1 && (fixed_.empty() || fixed_[other] == free_node))
+    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+      auto const other = g_.targets[e];
+      for (int end = 0; end < 2; ++end) gain_[other] += g_.edge_weight(e);  // twice that may not fit
+      if (s.of[other] == 1 && (fixed_.empty() || fixed_[other] == no_block))
         border_.put(other, urgency(other));
     }
   }
@@ -284,7 +284,7 @@ class side_growing {
 
   weighted_view const& g_;
   std::vector<std::uint32_t> const& fixed_;
-  move_buckets border_;
+  gain_buckets border_;
   std::vector<std::int64_t> gain_;
   growth how_ = growth::anywhere;
   double mean_weight_ = 1;
@@ -296,8 +296,8 @@ class side_growing {
 class multilevel_bisection {
  public:
   multilevel_bisection(weighted_view const& g, std::vector<std::uint32_t> fixed,
-                       std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_effort const& effort)
-      : g_(g), fixed_(std::move(fixed)), limit_(limit), aim_(aim), effort_(effort) {}
+                       std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_config const& config)
+      : g_(g), fixed_(std::move(fixed)), limit_(limit), aim_(aim), config_(config) {}
 
   /// Of one hierarchy; the first of several restarts is 0.
   two_sides sides(std::uint64_t seed, std::uint32_t restart) const {
@@ -311,7 +311,7 @@ class multilevel_bisection {
     for (auto i = levels.size(); i-- > 0;) {
       auto const g = view(i);
       s = projected(g, levels[i].cluster_of, s);
-      two_way_fm(g, fixed_at(i)).refine(s, effort_.passes, effort_.patience);
+      two_way_fm(g, fixed_at(i)).refine(s, config_.passes, config_.max_fruitless_moves);
     }
     return s;
   }
@@ -320,7 +320,7 @@ class multilevel_bisection {
   struct level {
     level_graph graph;
     std::vector<std::uint32_t> fixed;
-    raw_array<std::uint32_t> cluster_of;  // of the nodes below
+    uninitialized_array<std::uint32_t> cluster_of;  // of the nodes below
   };
 
   std::vector<level> coarsened(splitmix& random, std::uint32_t restart) const {
@@ -329,17 +329,17 @@ class multilevel_bisection {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) total += g_.weight(n);
     auto g = g_;
     auto const* fixed = &fixed_;
-    while (g.nodes > effort_.smallest) {
+    while (g.nodes > config_.smallest) {
       auto clusters =
-          matched(g, *fixed, std::max<std::int64_t>(total * 3 / (2 * std::int64_t{effort_.smallest}), 1),
+          matched(g, *fixed, std::max<std::int64_t>(total * 3 / (2 * std::int64_t{config_.smallest}), 1),
                   restart, random);
       if (clusters.clusters > g.nodes - g.nodes / 10) break;
       level next;
       next.graph = contraction(g, clusters).graph(thread_team{});
       if (!fixed->empty()) {
-        next.fixed.assign(clusters.clusters, free_node);
+        next.fixed.assign(clusters.clusters, no_block);
         for (std::uint32_t n = 0; n < g.nodes; ++n)
-          if ((*fixed)[n] != free_node) next.fixed[clusters.of[n]] = (*fixed)[n];
+          if ((*fixed)[n] != no_block) next.fixed[clusters.of[n]] = (*fixed)[n];
       }
       next.cluster_of = std::move(clusters.of);
       levels.push_back(std::move(next));
@@ -357,35 +357,35 @@ class multilevel_bisection {
     std::vector<std::uint32_t> order(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) order[n] = n;
     if (restart > 0) random.shuffle(order);
-    raw_array<std::uint32_t> leader(g.nodes);
+    uninitialized_array<std::uint32_t> leader(g.nodes);
     std::fill_n(leader.data(), g.nodes, no_cluster);
-    auto lone = free_node;
+    auto lone = no_block;
     for (auto const n : order) {
       if (leader[n] != no_cluster) continue;
-      auto best = free_node;
+      auto best = no_block;
       double most = 0;
-      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
-        auto const other = g.head[arc];
+      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) {
+        auto const other = g.targets[e];
         if (leader[other] != no_cluster || g.weight(n) + g.weight(other) > heaviest ||
             !rules.may_join(n, other))
           continue;
-        auto const rating = static_cast<double>(g.arc_weight(arc)) /
+        auto const rating = static_cast<double>(g.edge_weight(e)) /
                             static_cast<double>(std::max<std::int64_t>(1, g.weight(other)));
         if (rating > most) most = rating, best = other;
       }
-      if (best == free_node && g.degree(n) == 0) {
+      if (best == no_block && g.degree(n) == 0) {
         // Nodes without edges have each other.
-        if (lone != free_node && g.weight(n) + g.weight(lone) <= heaviest && rules.may_join(n, lone))
-          best = std::exchange(lone, free_node);
+        if (lone != no_block && g.weight(n) + g.weight(lone) <= heaviest && rules.may_join(n, lone))
+          best = std::exchange(lone, no_block);
         else {
           lone = n;
           leader[n] = n;
           continue;
         }
       }
-      auto const lead = best == free_node ? n : (std::min)(n, best);
+      auto const lead = best == no_block ? n : (std::min)(n, best);
       leader[n] = lead;
-      if (best != free_node) leader[best] = lead;
+      if (best != no_block) leader[best] = lead;
     }
     return numbered_clusters(std::move(leader), {g.nodes, (std::max)(g.nodes, 1u)}, thread_team{});
   }
@@ -395,17 +395,17 @@ class multilevel_bisection {
     side_growing growing(g, fixed);
     two_way_fm fm(g, fixed);
     two_sides best;
-    for (std::uint32_t i = 0; i < effort_.growths; ++i) {
+    for (std::uint32_t i = 0; i < config_.growths; ++i) {
       two_sides s;
       s.limit = limit_;
       growing.grow(s, i == 0 ? growth::anywhere : growth::around_a_node, aim_, random);
-      fm.refine(s, effort_.passes, g.nodes);
+      fm.refine(s, config_.passes, g.nodes);
       if (i == 0 || s.better_than(best)) best = std::move(s);
     }
     return best;
   }
 
-  static two_sides projected(weighted_view const& g, raw_array<std::uint32_t> const& cluster_of,
+  static two_sides projected(weighted_view const& g, uninitialized_array<std::uint32_t> const& cluster_of,
                              two_sides const& s) {
     two_sides below;
     below.weight = s.weight, below.limit = s.limit, below.cut = s.cut;
@@ -418,7 +418,7 @@ class multilevel_bisection {
   std::vector<std::uint32_t> fixed_;  // to a side
   std::array<std::int64_t, 2> limit_;
   std::int64_t aim_;
-  bisection_effort effort_;
+  bisection_config config_;
 };
 
 /// A small graph cut into parts by cutting it in two, and the halves again. The slack that the limits leave
@@ -426,16 +426,16 @@ class multilevel_bisection {
 class repeated_bisection {
  public:
   repeated_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
-                     std::vector<std::int64_t> const& limit, bisection_effort const& effort,
+                     std::vector<std::int64_t> const& limit, bisection_config const& config,
                      thread_team const& team = thread_team{})
-      : limit_(limit), effort_(effort), team_(team), part_(g.nodes, 0) {
+      : limit_(limit), config_(config), team_(team), part_(g.nodes, 0) {
     piece whole;
     whole.parts = static_cast<std::uint32_t>(limit.size());
     whole.fixed = fixed;
     whole.node.resize(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) whole.node[n] = n;
     whole.view = g;
-    if (g.nodes > 0) most_restarts_ = (std::max)(1u, effort.arcs / (std::max)(1u, g.arcs()));
+    if (g.nodes > 0) most_restarts_ = (std::max)(1u, config.arcs / (std::max)(1u, g.directed_edges()));
     pieces_.push_back(std::move(whole));
   }
 
@@ -458,13 +458,13 @@ class repeated_bisection {
 
   /// Of so many parts, those in the first half.
   std::uint32_t left(std::uint32_t parts) const {
-    auto const twice = rounded_product(2 * effort_.first_share, static_cast<double>(parts));
+    auto const twice = rounded_product(2 * config_.first_share, static_cast<double>(parts));
     auto const rounded = static_cast<std::uint32_t>(twice + 1) / 2;
     return std::clamp(rounded, 1u, parts - 1);
   }
 
   std::uint32_t restarts(std::uint32_t depth) const {
-    auto const wanted = (std::max)(effort_.least_restarts, effort_.restarts >> (std::min)(depth, 31u));
+    auto const wanted = (std::max)(config_.least_restarts, config_.restarts >> (std::min)(depth, 31u));
     return (std::min)(wanted, most_restarts_);
   }
 
@@ -522,7 +522,7 @@ class repeated_bisection {
     std::array<std::int64_t, 2> const limit{side_limit(total, room_left, room, depth),
                                             side_limit(total, room - room_left, room, depth)};
     auto const aim = room == 0 ? 0 : scaled(total, room_left, room);
-    return {p.view, sides_of(p), limit, aim, effort_};
+    return {p.view, sides_of(p), limit, aim, config_};
   }
 
   /// No more than half of what fits: limits may be as large as the total.
@@ -547,7 +547,7 @@ class repeated_bisection {
   std::vector<std::uint32_t> sides_of(piece const& p) const {
     auto side = p.fixed;
     for (auto& s : side)
-      if (s != free_node) s = s - p.first_part < left(p.parts) ? 0 : 1;
+      if (s != no_block) s = s - p.first_part < left(p.parts) ? 0 : 1;
     return side;
   }
 
@@ -563,7 +563,7 @@ class repeated_bisection {
     piece h;
     h.first_part = side == 0 ? p.first_part : p.first_part + left(p.parts);
     h.parts = side == 0 ? left(p.parts) : p.parts - left(p.parts);
-    std::vector<std::uint32_t> renamed(p.view.nodes, free_node), kept;
+    std::vector<std::uint32_t> renamed(p.view.nodes, no_block), kept;
     std::uint32_t arcs = 0;
     for (std::uint32_t n = 0; n < p.view.nodes; ++n) {
       if (sides.of[n] != side) continue;
@@ -575,41 +575,41 @@ class repeated_bisection {
     }
     if (h.parts == 1) return h;
     auto& g = h.graph;
-    g = into.first.empty() ? room_for(kept.size(), arcs, p.view) : std::move(into);
+    g = into.offsets.empty() ? room_for(kept.size(), arcs, p.view) : std::move(into);
     g.nodes = static_cast<std::uint32_t>(kept.size());
     std::uint32_t end = 0;
     for (std::uint32_t i = 0; i < g.nodes; ++i) {
       auto const n = kept[i];
-      auto const row = p.view.first[n], stop = p.view.first[n + 1];
-      g.first[i] = end;
+      auto const row = p.view.offsets[n], stop = p.view.offsets[n + 1];
+      g.offsets[i] = end;
       g.node_weights.set(i, p.view.weight(n));
-      for (auto arc = row; arc < stop; ++arc) {
-        auto const other = renamed[p.view.head[arc]];
-        if (other == free_node) continue;
-        g.arc_weights.set(end, p.view.arc_weight(arc));
-        g.head[end++] = other;
+      for (auto e = row; e < stop; ++e) {
+        auto const other = renamed[p.view.targets[e]];
+        if (other == no_block) continue;
+        g.edge_weights.set(end, p.view.edge_weight(e));
+        g.targets[end++] = other;
       }
     }
-    g.first[g.nodes] = end;
-    g.first.shrink(g.nodes + std::size_t{1});
+    g.offsets[g.nodes] = end;
+    g.offsets.shrink(g.nodes + std::size_t{1});
     g.node_weights.shrink(g.nodes);
-    g.head.shrink(end);
-    g.arc_weights.shrink(end);
+    g.targets.shrink(end);
+    g.edge_weights.shrink(end);
     h.view = g.view();
     return h;
   }
 
   static level_graph room_for(std::size_t nodes, std::uint32_t arcs, weighted_view const& like) {
     level_graph g;
-    g.first = raw_array<std::uint32_t>(nodes + 1);
-    g.head = raw_array<std::uint32_t>(arcs);
+    g.offsets = uninitialized_array<std::uint32_t>(nodes + 1);
+    g.targets = uninitialized_array<std::uint32_t>(arcs);
     if (!like.node_weights.all_one()) g.node_weights = level_weights(nodes, like.width());
-    if (!like.arc_weights.all_one()) g.arc_weights = level_weights(arcs, like.width());
+    if (!like.edge_weights.all_one()) g.edge_weights = level_weights(arcs, like.width());
     return g;
   }
 
   std::vector<std::int64_t> const& limit_;
-  bisection_effort effort_;
+  bisection_config config_;
   thread_team team_;
   std::vector<std::uint32_t> part_;
   std::uint32_t depth_ = 0, most_restarts_ = 1;
@@ -619,23 +619,24 @@ class repeated_bisection {
 /// Parts of the smallest level.
 class first_cut {
  public:
-  first_cut(std::vector<std::int64_t> const& limit, level_effort const& effort, thread_team const& team)
-      : limit_(limit), effort_(effort), team_(team) {}
+  first_cut(std::vector<std::int64_t> const& limit, kway_config const& config, thread_team const& team)
+      : limit_(limit), config_(config), team_(team) {}
 
-  level_parts parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed, splitmix& random) const {
-    level_parts p;
+  partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                          splitmix& random) const {
+    partitioned_level p;
     p.limit = limit_;
     p.weight.assign(limit_.size(), 0);
-    if (effort_.first == first_method::centres && are_free(g, fixed)) p.of = grown_parts(g, random);
+    if (config_.first == first_method::centres && are_free(g, fixed)) p.of = grown_parts(g, random);
     if (!p.of.empty() && bisections_cut_less(g, fixed, p.of, random)) p.of.clear();
-    if (p.of.empty()) p.of = repeated_bisection(g, fixed, limit_, effort_.bisection, team_).parts(random);
-    std::vector<std::uint32_t> left_out;
+    if (p.of.empty()) p.of = repeated_bisection(g, fixed, limit_, config_.bisection, team_).parts(random);
+    std::vector<std::uint32_t> isolated;
     for (std::uint32_t n = 0; n < g.nodes; ++n)
-      if (p.of[n] == free_node)
-        left_out.push_back(n);
+      if (p.of[n] == no_block)
+        isolated.push_back(n);
       else
         p.weight[p.of[n]] += g.weight(n);
-    place_left_out(g, p, fixed, left_out);
+    place_isolated_nodes(g, p, fixed, isolated);
     return p;
   }
 
@@ -647,7 +648,7 @@ class first_cut {
   }
 
   std::vector<std::uint32_t> grown_parts(weighted_view const& g, splitmix& random) const {
-    lazy_walk const walk(g);
+    lazy_random_walk const walk(g);
     auto of = centre_growing(g, walk, limit_).parts(20, random);
     if (of.empty()) return of;
     // The fewer steps, the less smooth; after too many a small part is all over the graph, and no price
@@ -664,31 +665,31 @@ class first_cut {
   /// Whether grown parts cut an eighth more than bisections in a hurry do, as where a graph is long and thin.
   bool bisections_cut_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                            std::vector<std::uint32_t> const& grown, splitmix random) const {
-    bisection_effort const hurry{.growths = 1, .passes = 1, .patience = 50};
+    bisection_config const hurry{.growths = 1, .passes = 1, .max_fruitless_moves = 50};
     auto const bisected = repeated_bisection(g, fixed, limit_, hurry, team_).parts(random);
     return cut_of(g, bisected) < cut_of(g, grown) / 9 * 8;
   }
 
   std::vector<std::int64_t> const& limit_;
-  level_effort const& effort_;
+  kway_config const& config_;
   thread_team const& team_;
 };
 
 /// Coarsen, cut the smallest level, and refine on the way back. Karypis, Kumar, JPDC 48(1), 1998.
 class multilevel_kway {
  public:
-  multilevel_kway(std::vector<std::int64_t> limit, level_effort const& effort, std::uint64_t seed,
+  multilevel_kway(std::vector<std::int64_t> limit, kway_config const& config, std::uint64_t seed,
                   thread_team const& team, kway_observer* observer)
-      : limit_(std::move(limit)), effort_(effort), random_(seed), team_(team), observer_(observer) {}
+      : limit_(std::move(limit)), config_(config), random_(seed), team_(team), observer_(observer) {}
 
-  level_parts parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
-    auto levels = level_hierarchy(static_cast<std::uint32_t>(limit_.size()), effort_, team_).above(g, fixed);
+  partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
+    auto levels = level_hierarchy(static_cast<std::uint32_t>(limit_.size()), config_, team_).above(g, fixed);
     tell(kway_phase::coarsened, g.nodes);
     auto const top = [&] { return levels.empty() ? g : levels.back().graph.view(); };
     auto const bound = [&]() -> auto const& { return levels.empty() ? fixed : levels.back().fixed; };
-    auto p = first_cut(limit_, effort_, team_).parts(top(), bound(), random_);
+    auto p = first_cut(limit_, config_, team_).parts(top(), bound(), random_);
     tell(kway_phase::first_cut, top().nodes);
-    auto active = no_active_nodes(top().nodes);
+    auto active = no_boundary_nodes(top().nodes);
     for (std::uint32_t n = 0; n < top().nodes; ++n) active.add(n);
     refine(top(), p, bound(), active);
     while (!levels.empty()) {
@@ -709,19 +710,19 @@ class multilevel_kway {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
-  void refine(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
-              active_nodes& active) const {
-    auto gained = refine_level(g, p, fixed, active, effort_, team_);
-    if (effort_.flow_rounds > 0 && g.nodes <= effort_.flow_nodes) {
+  void refine(weighted_view const& g, partitioned_level& p, std::vector<std::uint32_t> const& fixed,
+              boundary_nodes& active) const {
+    auto gained = refine_level(g, p, fixed, active, config_, team_);
+    if (config_.flow_rounds > 0 && g.nodes <= config_.flow_nodes) {
       gained +=
           refine_by_flows(g, p, fixed, active,
-                          {.width = {.steps = effort_.flow_steps}, .rounds = effort_.flow_rounds}, team_);
+                          {.width = {.steps = config_.flow_steps}, .rounds = config_.flow_rounds}, team_);
     }
     tell(kway_phase::refined, g.nodes, gained);
   }
 
   std::vector<std::int64_t> limit_;
-  level_effort effort_;
+  kway_config config_;
   splitmix random_;
   thread_team const& team_;
   kway_observer* observer_;

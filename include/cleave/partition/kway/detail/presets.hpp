@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
+#include "cleave/partition/kway/detail/graph_statistics.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
-#include "cleave/partition/kway/detail/probe.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/options.hpp"
 
@@ -24,7 +24,7 @@ enum class graph_class : std::uint8_t {
   dense_mesh,   ///< degrees alike, above 10
 };
 
-inline graph_class class_of(degree_probe const& degrees, bool rows) {
+inline graph_class class_of(degree_statistics const& degrees, bool rows) {
   if (degrees.dense_mesh()) return graph_class::dense_mesh;
   if (degrees.regular()) return degrees.mean > 7 ? graph_class::mesh : graph_class::thin_mesh;
   if (degrees.skewed()) return rows ? graph_class::skewed_rows : graph_class::skewed;
@@ -36,7 +36,7 @@ struct preset_row {
   graph_class graph;
   kway_preset preset;
   std::uint32_t shrink, nodes_a_part;                        // of levels
-  std::uint32_t passes, patience;                            // of moves
+  std::uint32_t passes, max_fruitless_moves;                 // of moves
   std::uint32_t flow_rounds;                                 // of flows
   std::uint32_t restarts, least_restarts, bisection_passes;  // of bisections
 };
@@ -76,10 +76,10 @@ inline preset_row const& row_of(graph_class graph, kway_preset preset) {
 }
 
 /// Returns the effort that a row of the table describes.
-inline level_effort effort_of(preset_row const& row) {
-  level_effort e;
+inline kway_config choose_config(preset_row const& row) {
+  kway_config e;
   e.shrink = row.shrink, e.nodes_a_part = row.nodes_a_part;
-  e.passes = row.passes, e.patience = row.patience;
+  e.passes = row.passes, e.max_fruitless_moves = row.max_fruitless_moves;
   e.flow_rounds = row.flow_rounds;
   e.bisection.restarts = row.restarts, e.bisection.least_restarts = row.least_restarts;
   e.bisection.passes = row.bisection_passes;
@@ -88,25 +88,25 @@ inline level_effort effort_of(preset_row const& row) {
 
 /// Chooses round initial parts for triangle and tetrahedron meshes with many parts, and matching for 3-D
 /// grids.
-inline void suit_mesh(level_effort& e, weighted_view const& g, std::uint32_t parts,
-                      degree_probe const& degrees, bool uniform) {
+inline void suit_mesh(kway_config& e, weighted_view const& g, std::uint32_t parts,
+                      degree_statistics const& degrees, bool uniform) {
   if (degrees.spread() >= 0.06 || degrees.mean <= 5) return;
   bool const lattice = degrees.regular() && uniform;
   if (closed_wedges(g) <= 0.25) {
     if (lattice) e.clusters = coarsening::matching;
   } else if (suits_centres(g, parts)) {
     e.first = first_method::centres;
-    if (!degrees.dense_mesh()) e.tie = cluster_tie::lighter;  // round parts need no rows
+    if (!degrees.dense_mesh()) e.ties = tie_breaking::lighter;  // round parts need no rows
     if (degrees.mean > 10 && !lattice) e.nodes_a_part = 80;
   }
 }
 
 /// Configures a graph without locality: it is not coarsened, and its sparse periphery, if any, is peeled.
-inline void cut_whole(level_effort& e, weighted_view const& g, degree_probe const& degrees,
+inline void cut_whole(kway_config& e, weighted_view const& g, degree_statistics const& degrees,
                       kway_preset preset) {
   bool const fast = preset == kway_preset::fast;
   e.least_nodes = g.nodes;
-  if (fast) e.bisection.arcs = 2 * (std::min)(g.arcs(), e.bisection.arcs / 2);  // two restarts
+  if (fast) e.bisection.arcs = 2 * (std::min)(g.directed_edges(), e.bisection.arcs / 2);  // two restarts
   if (!has_sparse_periphery(g, degrees)) return;
   e.bisection.smallest = g.nodes;  // contraction would hide the core
   e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
@@ -114,16 +114,16 @@ inline void cut_whole(level_effort& e, weighted_view const& g, degree_probe cons
 }
 
 /// Returns the effort of a preset for a graph.
-inline level_effort effort_of(kway_preset preset, weighted_view const& g, std::uint32_t parts,
-                              thread_team const& team = thread_team{}) {
-  auto const degrees = probe_degrees(g, team);
+inline kway_config choose_config(kway_preset preset, weighted_view const& g, std::uint32_t parts,
+                                 thread_team const& team = thread_team{}) {
+  auto const degrees = compute_degree_statistics(g, team);
   bool const uniform = has_uniform_weights(g);
   bool const rows = uniform && is_numbered_in_rows(g);
   bool const fast = preset == kway_preset::fast;
-  auto e = effort_of(row_of(class_of(degrees, rows), preset));
+  auto e = choose_config(row_of(class_of(degrees, rows), preset));
   // Clusters in rows are too coarse for small parts.
-  e.tie = rows && g.nodes / parts >= 1000 ? cluster_tie::heavier : cluster_tie::lighter;
-  e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
+  e.ties = rows && g.nodes / parts >= 1000 ? tie_breaking::heavier : tie_breaking::lighter;
+  e.bisection.arcs = std::clamp(g.directed_edges(), 1u << 17, 1u << 21) * 2;
   if (degrees.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
   if (!fast) suit_mesh(e, g, parts, degrees, uniform);
   if ((!fast || degrees.skewed()) && lacks_locality(g, degrees)) cut_whole(e, g, degrees, preset);
@@ -131,39 +131,39 @@ inline level_effort effort_of(kway_preset preset, weighted_view const& g, std::u
 }
 
 /// Returns the effort of the preset `quality` for a graph.
-inline quality_effort quality_effort_of(weighted_view const& g, std::uint32_t parts,
-                                        thread_team const& team = thread_team{}) {
-  quality_effort e;
-  e.standard = effort_of(kway_preset::quality, g, parts, team);
-  auto const probe = probe_degrees(g, team);
-  bool const local = !lacks_locality(g, probe);
-  if (!local && has_sparse_periphery(g, probe)) {
+inline quality_config choose_quality_config(weighted_view const& g, std::uint32_t parts,
+                                            thread_team const& team = thread_team{}) {
+  quality_config e;
+  e.standard = choose_config(kway_preset::quality, g, parts, team);
+  auto const degrees = compute_degree_statistics(g, team);
+  bool const local = !lacks_locality(g, degrees);
+  if (!local && has_sparse_periphery(g, degrees)) {
     e.strip_rounds = 0, e.swap_rounds = 4;
     return e;
   }
-  if (probe.skewed()) {
+  if (degrees.skewed()) {
     e.trials = {e.standard, e.standard};
     e.flow_nodes = 60'000, e.strip_rounds = 0;
     return e;
   }
   if (parts == 2) {
     e.strip_share = 0.5;
-    if (!probe.regular() && probe.mean > 8 && closed_wedges(g) > 0.25) {
+    if (!degrees.regular() && degrees.mean > 8 && closed_wedges(g) > 0.25) {
       e.trials = {e.standard};
       e.trials[0].shrink = 4;  // there are few good cuts, and clusters of one size may miss them all
     }
     return e;
   }
-  if (probe.dense_mesh() && parts <= 8) return e;  // straight cuts, which all trials find
+  if (degrees.dense_mesh() && parts <= 8) return e;  // straight cuts, which all trials find
   e.trials = {e.standard};
   e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
-  if (probe.dense_mesh() || !local) return e;
+  if (degrees.dense_mesh() || !local) return e;
   e.trials[0].first = first_method::bisections;
   auto other = e.standard;
-  if (probe.regular() && probe.mean > 5) {  // grids in space
-    other.clusters = coarsening::labels, other.tie = cluster_tie::lighter;
+  if (degrees.regular() && degrees.mean > 5) {  // grids in space
+    other.clusters = coarsening::labels, other.ties = tie_breaking::lighter;
     e.trials.push_back(other);
-  } else if (!probe.regular() && suits_centres(g, parts)) {
+  } else if (!degrees.regular() && suits_centres(g, parts)) {
     other.first = other.first == first_method::centres ? first_method::bisections : first_method::centres;
     e.trials.push_back(other);
   }

@@ -8,7 +8,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/partition/kway/detail/coarsening.hpp"
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/flow.hpp"
 #include "cleave/partition/kway/detail/jet.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
@@ -25,12 +25,12 @@ namespace cleave::detail {
 /// (cycles).
 class quality_kway {
  public:
-  quality_kway(std::vector<std::int64_t> limit, quality_effort effort, std::uint64_t seed,
+  quality_kway(std::vector<std::int64_t> limit, quality_config config, std::uint64_t seed,
                thread_team const& team, kway_observer* observer)
-      : limit_(std::move(limit)), effort_(std::move(effort)), seed_(seed), team_(team), observer_(observer) {}
+      : limit_(std::move(limit)), config_(std::move(config)), seed_(seed), team_(team), observer_(observer) {}
 
   /// Never worse than what `multilevel_kway` makes with the same seed and the effort `standard`.
-  level_parts parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
+  partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     auto made = trials(g, fixed);
     std::vector<rank> ranks;
     for (auto const& p : made) ranks.push_back(rank_of(g, p));
@@ -46,7 +46,7 @@ class quality_kway {
   }
 
   /// Better parts than `p`, which may break their limits.
-  void improve(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+  void improve(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p) {
     weigh_edges(g);
     refine(g, fixed, p);
     cycle(g, fixed, p, p.of);
@@ -56,7 +56,7 @@ class quality_kway {
  private:
   using rank = std::pair<std::int64_t, std::int64_t>;  // by weight above limits, then by cut
 
-  static rank rank_of(weighted_view const& g, level_parts const& p) {
+  static rank rank_of(weighted_view const& g, partitioned_level const& p) {
     return {excess_weight(p), cut_of(g, p.of)};
   }
 
@@ -65,48 +65,50 @@ class quality_kway {
   }
 
   /// Independent partitions, made at the same time where there are threads.
-  std::vector<level_parts> trials(weighted_view const& g, std::vector<std::uint32_t> const& fixed) const {
-    auto const count = effort_.trials.size() + 1;
+  std::vector<partitioned_level> trials(weighted_view const& g,
+                                        std::vector<std::uint32_t> const& fixed) const {
+    auto const count = config_.trials.size() + 1;
     std::vector<std::uint64_t> seeds{seed_};
     splitmix random(seed_);
     while (seeds.size() < count) seeds.push_back(random.next());
-    std::vector<level_parts> made(count);
+    std::vector<partitioned_level> made(count);
     thread_team const each((std::max)(1u, team_.threads() / static_cast<std::uint32_t>(count)));
     team_.share(count, [&](std::size_t i) {
-      auto const& effort = i == 0 ? effort_.standard : effort_.trials[i - 1];
-      made[i] = multilevel_kway(limit_, effort, seeds[i], each, i == 0 ? observer_ : nullptr).parts(g, fixed);
+      auto const& config = i == 0 ? config_.standard : config_.trials[i - 1];
+      made[i] = multilevel_kway(limit_, config, seeds[i], each, i == 0 ? observer_ : nullptr).parts(g, fixed);
     });
     return made;
   }
 
   /// Makes the numbers of other parts numbers of what is together there and in `p`.
-  static void number_together(level_parts const& p, std::vector<std::uint32_t>& other) {
+  static void number_together(partitioned_level const& p, std::vector<std::uint32_t>& other) {
     bool const fits = p.parts() < 1u << 16;  // pairs of parts need no more than 32 bits
     for (std::size_t n = 0; n < other.size(); ++n) other[n] = fits ? p.of[n] * p.parts() + other[n] : p.of[n];
   }
 
   void weigh_edges(weighted_view const& g) {
     edge_total_ = 0;
-    for (std::uint32_t a = 0; a < g.arcs(); ++a) edge_total_ += g.arc_weight(a);
+    for (std::uint32_t a = 0; a < g.directed_edges(); ++a) edge_total_ += g.edge_weight(a);
     edge_total_ /= 2;
   }
 
-  void refine(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+  void refine(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p) {
     auto active = boundary_of(g, p.of, team_);
-    auto gained = refine_level(g, p, fixed, active, effort_.standard, team_);
-    bool const tangled = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
-    if (g.nodes <= effort_.jet_nodes && !tangled) gained += refine_by_jet(g, p, fixed, active, effort_.jet);
-    if (g.nodes <= effort_.flow_nodes && effort_.standard.flow_rounds > 0)
+    auto gained = refine_level(g, p, fixed, active, config_.standard, team_);
+    bool const widely_cut = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
+    if (g.nodes <= config_.jet_nodes && !widely_cut)
+      gained += refine_by_jet(g, p, fixed, active, config_.jet);
+    if (g.nodes <= config_.flow_nodes && config_.standard.flow_rounds > 0)
       gained += refine_by_flows(g, p, fixed, active,
-                                {.width = {.steps = effort_.standard.flow_steps}, .rounds = 1}, team_);
+                                {.width = {.steps = config_.standard.flow_steps}, .rounds = 1}, team_);
     tell(kway_phase::refined, g.nodes, gained);
   }
 
   /// Coarsens within the parts, or what `together` numbers within them, and refines on the way back.
-  void cycle(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p,
+  void cycle(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p,
              std::vector<std::uint32_t> together) {
     weigh_edges(g);
-    auto stack = level_hierarchy(p.parts(), effort_.standard, team_).above(g, together);
+    auto stack = level_hierarchy(p.parts(), config_.standard, team_).above(g, together);
     together = {};
     if (stack.empty()) return refine(g, fixed, p);
     auto const before = p;
@@ -131,7 +133,7 @@ class quality_kway {
   }
 
   void descend(weighted_view const& below, std::vector<std::uint32_t> const& fixed,
-               raw_array<std::uint32_t> const& cluster_of, level_parts& p) {
+               uninitialized_array<std::uint32_t> const& cluster_of, partitioned_level& p) {
     project(below, p, fixed, cluster_of, team_);
     tell(kway_phase::projected, below.nodes);
     refine(below, fixed, p);
@@ -140,36 +142,36 @@ class quality_kway {
   /// The parts that the nodes of a level are in, from those of the level below: if any member is in one.
   static std::vector<std::uint32_t> lifted(std::vector<std::uint32_t> const& of, level_above const& above) {
     if (of.empty()) return {};
-    std::vector<std::uint32_t> up(above.graph.nodes, free_node);
+    std::vector<std::uint32_t> up(above.graph.nodes, no_block);
     for (std::size_t n = 0; n < of.size(); ++n)
-      if (of[n] != free_node && above.cluster_of[n] != no_cluster) up[above.cluster_of[n]] = of[n];
+      if (of[n] != no_block && above.cluster_of[n] != no_cluster) up[above.cluster_of[n]] = of[n];
     return up;
   }
 
-  void finish(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
-    auto deep = effort_.standard;
-    deep.passes = 10, deep.patience = 5000;
+  void finish(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p) {
+    auto deep = config_.standard;
+    deep.passes = 10, deep.max_fruitless_moves = 5000;
     std::int64_t gained = 0;
-    for (std::uint32_t i = 0; i < effort_.swap_rounds; ++i) {
+    for (std::uint32_t i = 0; i < config_.swap_rounds; ++i) {
       auto active = boundary_of(g, p.of, team_);
       auto const gain = refine_level(g, p, fixed, active, deep, team_) + refine_by_swaps(g, p, fixed, 20);
       gained += gain;
       if (gain <= 0) break;
     }
-    if (effort_.strip_rounds > 0) {
+    if (config_.strip_rounds > 0) {
       auto active = boundary_of(g, p.of, team_);
       auto const steps = strip_steps(g, active);
       gained += refine_by_flows(g, p, fixed, active,
-                                {.width = {.steps = steps}, .rounds = effort_.strip_rounds}, team_);
+                                {.width = {.steps = steps}, .rounds = config_.strip_rounds}, team_);
     }
     tell(kway_phase::refined, g.nodes, gained);
   }
 
   /// How wide strips may be: the time they take grows with the square.
-  std::uint32_t strip_steps(weighted_view const& g, active_nodes const& boundary) const {
+  std::uint32_t strip_steps(weighted_view const& g, boundary_nodes const& boundary) const {
     auto const border = static_cast<double>(boundary.list.size());
     auto const fits = [&](std::uint32_t steps) {
-      return border * steps * steps <= effort_.strip_share * g.nodes;
+      return border * steps * steps <= config_.strip_share * g.nodes;
     };
     std::uint32_t steps = 2;
     while (steps < 48 && fits(steps + 1)) ++steps;
@@ -177,7 +179,7 @@ class quality_kway {
   }
 
   std::vector<std::int64_t> limit_;
-  quality_effort effort_;
+  quality_config config_;
   std::uint64_t seed_;
   thread_team const& team_;
   kway_observer* observer_;

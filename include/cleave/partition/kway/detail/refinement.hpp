@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
@@ -18,8 +18,8 @@ namespace cleave::detail {
 
 /// The nodes that refinement looks at: those with a neighbour in another part, and those that moves made
 /// such.
-struct active_nodes {
-  enum state : std::uint8_t { absent, listed, counted };  // the last: and its gain is known, see `move_gains`
+struct boundary_nodes {
+  enum state : std::uint8_t { absent, listed, counted };  // the last: and its gain is known, see `gain_cache`
 
   std::vector<std::uint32_t> list;
   std::vector<std::uint8_t> is;  ///< in the list
@@ -37,35 +37,37 @@ struct active_nodes {
 };
 
 /// None yet, of so many nodes.
-inline active_nodes no_active_nodes(std::uint32_t nodes) { return {{}, std::vector<std::uint8_t>(nodes)}; }
+inline boundary_nodes no_boundary_nodes(std::uint32_t nodes) {
+  return {{}, std::vector<std::uint8_t>(nodes)};
+}
 
 /// Whether a neighbour is in another part.
 inline bool is_on_boundary(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
-  for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc)
-    if (of[g.head[arc]] != of[n]) return true;
+  for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e)
+    if (of[g.targets[e]] != of[n]) return true;
   return false;
 }
 
 /// Those nodes with a neighbour in another part for which `may_be(n)`. O(n + m).
 template <class MayBe>
-active_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
-                         thread_team const& team, MayBe const& may_be) {
-  auto active = no_active_nodes(g.nodes);
+boundary_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
+                           thread_team const& team, MayBe const& may_be) {
+  auto active = no_boundary_nodes(g.nodes);
   id_ranges const ranges{g.nodes, 1u << 14};
   std::vector<std::vector<std::uint32_t>> found(ranges.count());
   team.share(ranges.count(), [&](std::size_t r) {
     for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
       if (!may_be(n) || !is_on_boundary(g, of, n)) continue;
       found[r].push_back(n);
-      active.is[n] = active_nodes::listed;
+      active.is[n] = boundary_nodes::listed;
     }
   });
   for (auto const& nodes : found) active.list.insert(active.list.end(), nodes.begin(), nodes.end());
   return active;
 }
 
-inline active_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
-                                thread_team const& team) {
+inline boundary_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
+                                  thread_team const& team) {
   return boundary_of(g, of, team, [](std::uint32_t) { return true; });
 }
 
@@ -73,19 +75,19 @@ inline active_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_
 inline std::int64_t cut_of(weighted_view const& g, std::vector<std::uint32_t> const& of) {
   std::int64_t twice = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n)
-    for (auto a = g.first[n], stop = g.first[n + 1]; a < stop; ++a)
-      if (of[n] != of[g.head[a]]) twice += g.arc_weight(a);
+    for (auto a = g.offsets[n], stop = g.offsets[n + 1]; a < stop; ++a)
+      if (of[n] != of[g.targets[a]]) twice += g.edge_weight(a);
   return twice / 2;
 }
 
 /// Nodes in buckets of like gain, the last put in first out. Gains below 32 have a bucket each, larger ones
 /// share one with those within 6 %: so any weights do, and every act is O(1). Fiduccia, Mattheyses, DAC 1982.
-class move_buckets {
+class gain_buckets {
  public:
   static constexpr std::uint32_t buckets = 2048;
 
-  explicit move_buckets(std::uint32_t nodes)
-      : next_(nodes), previous_(nodes), bucket_(raw_array<std::uint16_t>::zeros(nodes)) {
+  explicit gain_buckets(std::uint32_t nodes)
+      : next_(nodes), previous_(nodes), bucket_(uninitialized_array<std::uint16_t>::zeros(nodes)) {
     head_.fill(none);
     used_.fill(0);
   }
@@ -152,8 +154,8 @@ class move_buckets {
     return shift * 16 + static_cast<int>(g >> shift);
   }
 
-  raw_array<std::uint32_t> next_, previous_;
-  raw_array<std::uint16_t> bucket_;
+  uninitialized_array<std::uint32_t> next_, previous_;
+  uninitialized_array<std::uint16_t> bucket_;
   std::array<std::uint32_t, buckets> head_;
   std::array<std::uint64_t, buckets / 64> used_;
   std::size_t size_ = 0;
@@ -162,9 +164,9 @@ class move_buckets {
 /// What each active node would gain in the part that it is tied to most beside its own, were there room:
 /// known until a neighbour moves. Counted by all threads, so that the moves, one after another, find few
 /// nodes worth a look.
-class move_gains {
+class gain_cache {
  public:
-  move_gains(weighted_view const& g, level_parts const& p, std::vector<std::uint32_t> const& fixed,
+  gain_cache(weighted_view const& g, partitioned_level const& p, std::vector<std::uint32_t> const& fixed,
              thread_team const& team)
       : g_(g), p_(p), fixed_(fixed), team_(team) {}
 
@@ -172,20 +174,20 @@ class move_gains {
   static constexpr std::int64_t nowhere = (std::numeric_limits<std::int64_t>::min)() / 2;
 
   /// Counts what is not known. O(arcs of the nodes that moves have touched).
-  void count(active_nodes& active) {
+  void count(boundary_nodes& active) {
     auto const known = gain_.size();
     gain_.resize(active.list.size());
     id_ranges const ranges{static_cast<std::uint32_t>(gain_.size()), (std::max)(p_.parts(), 1u << 11)};
     team_.share(ranges.count(), [&](std::size_t r) {
-      part_links links(p_.parts());
+      part_connectivity connectivity(p_.parts());
       for (auto at = ranges.begin(r); at < ranges.end(r); ++at) {
         auto const n = active.list[at];
-        if (at < known && active.is[n] == active_nodes::counted) continue;
-        active.is[n] = active_nodes::counted;
+        if (at < known && active.is[n] == boundary_nodes::counted) continue;
+        active.is[n] = boundary_nodes::counted;
         gain_[at] = nowhere;
         if (is_fixed(n)) continue;
-        links.count(g_, p_.of, n);
-        gain_[at] = best(links, p_.of[n]);
+        connectivity.count(g_, p_.of, n);
+        gain_[at] = best(connectivity, p_.of[n]);
       }
     });
   }
@@ -193,14 +195,14 @@ class move_gains {
   /// The bucket of gains in which, or above which, so many nodes are; 0 if there are fewer. Precondition: all
   /// is known.
   std::uint32_t bucket_above_which(std::size_t nodes) const {
-    using histogram = std::array<std::uint32_t, move_buckets::buckets>;
+    using histogram = std::array<std::uint32_t, gain_buckets::buckets>;
     id_ranges const ranges{static_cast<std::uint32_t>(gain_.size()), 1u << 15};
     std::vector<histogram> found(ranges.count());
     team_.share(ranges.count(), [&](std::size_t r) {
       for (auto at = ranges.begin(r); at < ranges.end(r); ++at)
-        ++found[r][move_buckets::bucket_of(gain_[at])];
+        ++found[r][gain_buckets::bucket_of(gain_[at])];
     });
-    std::uint32_t bucket = move_buckets::buckets;
+    std::uint32_t bucket = gain_buckets::buckets;
     for (std::size_t above = 0; above < nodes && bucket > 0;) {
       --bucket;
       for (auto const& h : found) above += h[bucket];
@@ -209,24 +211,24 @@ class move_gains {
   }
 
   std::size_t size() const { return gain_.size(); }
-  bool knows(active_nodes const& active, std::size_t at) const {
-    return at < gain_.size() && active.is[active.list[at]] == active_nodes::counted;
+  bool knows(boundary_nodes const& active, std::size_t at) const {
+    return at < gain_.size() && active.is[active.list[at]] == boundary_nodes::counted;
   }
   /// Precondition: it is known.
   std::int64_t of(std::size_t at) const { return gain_[at]; }
-  bool is_fixed(std::uint32_t n) const { return !fixed_.empty() && fixed_[n] != free_node; }
+  bool is_fixed(std::uint32_t n) const { return !fixed_.empty() && fixed_[n] != no_block; }
 
   /// The gain in the part beside `own` that a node is tied to most.
-  static std::int64_t best(part_links const& links, std::uint32_t own) {
+  static std::int64_t best(part_connectivity const& connectivity, std::uint32_t own) {
     std::int64_t most = -1;
-    for (auto const part : links.nearby())
-      if (part != own && links.to(part) > most) most = links.to(part);
-    return most < 0 ? nowhere : most - links.to(own);
+    for (auto const part : connectivity.nearby())
+      if (part != own && connectivity.to(part) > most) most = connectivity.to(part);
+    return most < 0 ? nowhere : most - connectivity.to(own);
   }
 
  private:
   weighted_view const& g_;
-  level_parts const& p_;
+  partitioned_level const& p_;
   std::vector<std::uint32_t> const& fixed_;
   thread_team const& team_;
   std::vector<std::int64_t> gain_;
@@ -235,9 +237,10 @@ class move_gains {
 /// Goes through the active nodes in rounds and moves each to the part that it is tied to most, where that
 /// lessens the cut or, at the same cut, evens out the parts. Returns by how much the cut fell. O(rounds *
 /// arcs of active nodes).
-inline std::int64_t sweep_boundary(weighted_view const& g, level_parts& p, active_nodes& active,
-                                   move_gains& gains, std::uint32_t rounds) {
-  part_links links(p.parts());
+inline std::int64_t refine_by_label_propagation(weighted_view const& g, partitioned_level& p,
+                                                boundary_nodes& active, gain_cache& gains,
+                                                std::uint32_t rounds) {
+  part_connectivity connectivity(p.parts());
   std::int64_t gained = 0;
   for (std::uint32_t round = 0; round < rounds; ++round) {
     std::size_t moved = 0;
@@ -246,17 +249,17 @@ inline std::int64_t sweep_boundary(weighted_view const& g, level_parts& p, activ
       auto const n = active.list[at];
       if (gains.is_fixed(n) || (gains.knows(active, at) && gains.of(at) < 0)) continue;
       auto const own = p.of[n];
-      links.count(g, p.of, n);
+      connectivity.count(g, p.of, n);
       auto const w = g.weight(n);
-      auto const to = links.best_target(p, own, w);
-      if (to == free_node) continue;
-      auto const gain = links.to(to) - links.to(own);
+      auto const to = connectivity.best_target(p, own, w);
+      if (to == no_block) continue;
+      auto const gain = connectivity.to(to) - connectivity.to(own);
       if (gain < 0 || (gain == 0 && p.room(to) - w <= p.room(own))) continue;
       move_node(g, p, n, to);
       gained += gain;
       ++moved;
       active.touch(n);
-      for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc) active.touch(g.head[arc]);
+      for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) active.touch(g.targets[e]);
     }
     if (moved * 200 <= active.list.size()) break;
   }
@@ -268,19 +271,20 @@ inline std::int64_t sweep_boundary(weighted_view const& g, level_parts& p, activ
 /// 48, 1998.
 class kway_fm {
  public:
-  kway_fm(weighted_view const& g, level_parts& p)
+  kway_fm(weighted_view const& g, partitioned_level& p)
       : g_(g),
         p_(p),
-        links_(p.parts()),
+        connectivity_(p.parts()),
         open_(g.nodes),
         gain_(g.nodes),
-        locked_(raw_array<std::uint8_t>::zeros(g.nodes)) {}
+        locked_(uninitialized_array<std::uint8_t>::zeros(g.nodes)) {}
 
   /// Returns by how much the cut fell.
-  std::int64_t refine(active_nodes& active, move_gains& gains, std::uint32_t passes, std::size_t patience) {
+  std::int64_t refine(boundary_nodes& active, gain_cache& gains, std::uint32_t passes,
+                      std::size_t max_fruitless_moves) {
     std::int64_t gained = 0;
     for (std::uint32_t pass = 0; pass < passes; ++pass) {
-      auto const gain = improve(active, gains, patience);
+      auto const gain = improve(active, gains, max_fruitless_moves);
       gained += gain;
       if (gain == 0) break;
     }
@@ -292,21 +296,21 @@ class kway_fm {
     std::uint32_t node, from;
   };
 
-  std::int64_t improve(active_nodes& active, move_gains& gains, std::size_t patience) {
+  std::int64_t improve(boundary_nodes& active, gain_cache& gains, std::size_t max_fruitless_moves) {
     gains.count(active);
-    least_open_ = gains.bucket_above_which(8 * patience);  // few others are ever looked at
-    open_between(least_open_, move_buckets::buckets, active, gains);
+    least_open_ = gains.bucket_above_which(8 * max_fruitless_moves);  // few others are ever looked at
+    open_between(least_open_, gain_buckets::buckets, active, gains);
     std::int64_t now = 0, best = 0;
     std::size_t best_moves = 0;
     moves_.clear();
-    while (any_open(active, gains) && moves_.size() - best_moves <= patience) {
+    while (any_open(active, gains) && moves_.size() - best_moves <= max_fruitless_moves) {
       auto const n = open_.pop();
-      links_.count(g_, p_.of, n);
+      connectivity_.count(g_, p_.of, n);
       auto const own = p_.of[n];
-      auto const to = links_.best_target(p_, own, g_.weight(n));
-      if (to == free_node) continue;
-      auto const gain = links_.to(to) - links_.to(own);
-      if (!open_.empty() && move_buckets::bucket_of(gain) < open_.highest()) {
+      auto const to = connectivity_.best_target(p_, own, g_.weight(n));
+      if (to == no_block) continue;
+      auto const gain = connectivity_.to(to) - connectivity_.to(own);
+      if (!open_.empty() && gain_buckets::bucket_of(gain) < open_.highest()) {
         gain_[n] = gain;
         open_.put(n, gain);
         continue;
@@ -328,22 +332,23 @@ class kway_fm {
   }
 
   /// Opens nodes of gains in the buckets from `lo` up to `hi`, but not those that moves have touched.
-  void open_between(std::uint32_t lo, std::uint32_t hi, active_nodes const& active, move_gains const& gains) {
+  void open_between(std::uint32_t lo, std::uint32_t hi, boundary_nodes const& active,
+                    gain_cache const& gains) {
     for (auto at = gains.size(); at-- > 0;)
-      if (std::uint32_t const b = move_buckets::bucket_of(gains.of(at)); b >= lo && b < hi)
-        if (gains.knows(active, at)) offer(active.list[at], gains.of(at));
+      if (std::uint32_t const b = gain_buckets::bucket_of(gains.of(at)); b >= lo && b < hi)
+        if (gains.knows(active, at)) push_candidate(active.list[at], gains.of(at));
   }
 
   /// Whether a node is open, the best of all among them.
-  bool any_open(active_nodes const& active, move_gains const& gains) {
+  bool any_open(boundary_nodes const& active, gain_cache const& gains) {
     if (least_open_ > 0 && (open_.empty() || open_.highest() < least_open_))
       open_between(0, std::exchange(least_open_, 0), active, gains);
     return !open_.empty();
   }
 
   /// Opens a node for moving, or shuts it where it has nowhere to go.
-  void offer(std::uint32_t n, std::int64_t gain) {
-    if (gain == move_gains::nowhere) {
+  void push_candidate(std::uint32_t n, std::int64_t gain) {
+    if (gain == gain_cache::nowhere) {
       if (open_.contains(n)) open_.remove(n);
       return;
     }
@@ -351,18 +356,18 @@ class kway_fm {
     open_.put(n, gain);
   }
 
-  void update_neighbours(std::uint32_t n, std::uint32_t from, std::uint32_t to, active_nodes& active,
-                         move_gains const& gains) {
+  void update_neighbours(std::uint32_t n, std::uint32_t from, std::uint32_t to, boundary_nodes& active,
+                         gain_cache const& gains) {
     active.touch(n);
-    for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
-      auto const other = g_.head[arc];
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
+      auto const other = g_.targets[e];
       active.touch(other);
       if (locked_[other] || gains.is_fixed(other)) continue;
       if (g_.degree(other) <= counted_anew || !open_.contains(other)) {
-        links_.count(g_, p_.of, other);
-        offer(other, move_gains::best(links_, p_.of[other]));
+        connectivity_.count(g_, p_.of, other);
+        push_candidate(other, gain_cache::best(connectivity_, p_.of[other]));
       } else {  // an estimate: the true gain is counted when its turn comes
-        auto const w = g_.arc_weight(arc);
+        auto const w = g_.edge_weight(e);
         if (p_.of[other] == from) gain_[other] += w;
         if (p_.of[other] == to) gain_[other] -= w;
         open_.put(other, gain_[other]);
@@ -373,17 +378,17 @@ class kway_fm {
   static constexpr std::uint32_t counted_anew = 40;  // arcs at most, to know the gain after each move nearby
 
   weighted_view const& g_;
-  level_parts& p_;
-  part_links links_;
-  move_buckets open_;
-  raw_array<std::int64_t> gain_;
-  raw_array<std::uint8_t> locked_;
+  partitioned_level& p_;
+  part_connectivity connectivity_;
+  gain_buckets open_;
+  uninitialized_array<std::int64_t> gain_;
+  uninitialized_array<std::uint8_t> locked_;
   std::vector<step> moves_;
   std::uint32_t least_open_ = 0;  // bucket, below which only what moves have touched is open
 };
 
 /// The part with most room.
-inline std::uint32_t roomiest(level_parts const& p) {
+inline std::uint32_t roomiest(partitioned_level const& p) {
   std::uint32_t best = 0;
   for (std::uint32_t part = 1; part < p.parts(); ++part)
     if (p.room(part) > p.room(best)) best = part;
@@ -393,41 +398,41 @@ inline std::uint32_t roomiest(level_parts const& p) {
 /// Moves nodes out of parts that break their limits, those first whose leaving costs least, to parts that
 /// have room for them: as far as the weights of nodes let it. Where all nodes weigh 1 and the limits hold all
 /// of them, no part is over its limit afterwards. Returns by how much the cut fell, which is seldom positive.
-inline std::int64_t rebalance(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
-                              active_nodes& active) {
+inline std::int64_t rebalance(weighted_view const& g, partitioned_level& p,
+                              std::vector<std::uint32_t> const& fixed, boundary_nodes& active) {
   if (excess_weight(p) == 0) return 0;
   std::int64_t gained = 0;
-  part_links links(p.parts());
-  move_buckets open(g.nodes);
-  auto const free_to_go = [&](std::uint32_t n) { return fixed.empty() || fixed[n] == free_node; };
+  part_connectivity connectivity(p.parts());
+  gain_buckets open(g.nodes);
+  auto const free_to_go = [&](std::uint32_t n) { return fixed.empty() || fixed[n] == no_block; };
   auto const gain_of = [&](std::uint32_t n, std::uint32_t& to) {
-    links.count(g, p.of, n);
+    connectivity.count(g, p.of, n);
     auto const own = p.of[n];
-    to = links.best_target(p, own, g.weight(n));
-    if (to == free_node) {
+    to = connectivity.best_target(p, own, g.weight(n));
+    if (to == no_block) {
       auto const away = roomiest(p);
       if (away != own && p.room(away) >= g.weight(n)) to = away;
     }
-    return (to == free_node ? 0 : links.to(to)) - links.to(own);
+    return (to == no_block ? 0 : connectivity.to(to)) - connectivity.to(own);
   };
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
-    std::uint32_t to = free_node;
+    std::uint32_t to = no_block;
     if (p.room(p.of[n]) < 0 && free_to_go(n) && g.weight(n) > 0) open.put(n, gain_of(n, to));
   }
   while (!open.empty()) {
     auto const n = open.pop();
     if (p.room(p.of[n]) >= 0) continue;
-    std::uint32_t to = free_node;
+    std::uint32_t to = no_block;
     auto const gain = gain_of(n, to);
-    if (to == free_node) continue;
-    if (!open.empty() && move_buckets::bucket_of(gain) < open.highest()) {
+    if (to == no_block) continue;
+    if (!open.empty() && gain_buckets::bucket_of(gain) < open.highest()) {
       open.put(n, gain);
       continue;
     }
     move_node(g, p, n, to);
     gained += gain;
     active.add(n);
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) active.add(g.head[arc]);
+    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) active.add(g.targets[e]);
   }
   return gained;
 }
@@ -436,8 +441,8 @@ inline std::int64_t rebalance(weighted_view const& g, level_parts& p, std::vecto
 /// and would be denser with others. Moves alone cannot do that. Kernighan, Lin, Bell Syst. Tech. J. 49, 1970.
 class swap_refinement {
  public:
-  swap_refinement(weighted_view const& g, level_parts& p, std::span<std::uint32_t const> fixed)
-      : g_(g), p_(p), fixed_(fixed), links_(p.parts()) {}
+  swap_refinement(weighted_view const& g, partitioned_level& p, std::span<std::uint32_t const> fixed)
+      : g_(g), p_(p), fixed_(fixed), connectivity_(p.parts()) {}
 
   /// By how much the cut fell; limits that held hold.
   std::int64_t refine(std::uint32_t rounds) {
@@ -464,15 +469,15 @@ class swap_refinement {
     in_.assign(p_.parts(), {});
     out_.assign(p_.parts(), {});
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
-      if (!fixed_.empty() && fixed_[n] != free_node) continue;
-      links_.count(g_, p_.of, n);
+      if (!fixed_.empty() && fixed_[n] != no_block) continue;
+      connectivity_.count(g_, p_.of, n);
       auto const own = p_.of[n];
       auto const weight = g_.weight(n);
-      for (auto const part : links_.nearby())
-        if (part != own && p_.room(part) < weight && links_.to(part) > links_.to(own))
-          in_[part].push_back({links_.to(own) - links_.to(part), n});
-      if (auto const to = links_.best_target(p_, own, weight); to != free_node)
-        out_[own].push_back({links_.to(own) - links_.to(to), n});
+      for (auto const part : connectivity_.nearby())
+        if (part != own && p_.room(part) < weight && connectivity_.to(part) > connectivity_.to(own))
+          in_[part].push_back({connectivity_.to(own) - connectivity_.to(part), n});
+      if (auto const to = connectivity_.best_target(p_, own, weight); to != no_block)
+        out_[own].push_back({connectivity_.to(own) - connectivity_.to(to), n});
     }
     for (auto& list : in_) std::sort(list.begin(), list.end());
     for (auto& list : out_) std::sort(list.begin(), list.end());
@@ -494,13 +499,13 @@ class swap_refinement {
     if (from == part || p_.of[leaver] != part) return 0;
     auto const room = p_.room(part) + g_.weight(leaver) - g_.weight(comer);
     if (room < 0) return 0;
-    links_.count(g_, p_.of, leaver);
-    auto const to = links_.best_target(p_, part, g_.weight(leaver));
-    if (to == free_node) return 0;
-    auto const left = links_.to(to) - links_.to(part);
+    connectivity_.count(g_, p_.of, leaver);
+    auto const to = connectivity_.best_target(p_, part, g_.weight(leaver));
+    if (to == no_block) return 0;
+    auto const left = connectivity_.to(to) - connectivity_.to(part);
     move_node(g_, p_, leaver, to);
-    links_.count(g_, p_.of, comer);
-    auto const gain = left + links_.to(part) - links_.to(from);
+    connectivity_.count(g_, p_.of, comer);
+    auto const gain = left + connectivity_.to(part) - connectivity_.to(from);
     if (gain <= 0)
       move_node(g_, p_, leaver, part);
     else
@@ -509,21 +514,21 @@ class swap_refinement {
   }
 
   weighted_view const& g_;
-  level_parts& p_;
+  partitioned_level& p_;
   std::span<std::uint32_t const> fixed_;
-  part_links links_;
+  part_connectivity connectivity_;
   std::vector<std::vector<wish>> in_, out_;
 };
 
 /// Refines by swaps; the decrease of the cut.
-inline std::int64_t refine_by_swaps(weighted_view const& g, level_parts& p,
+inline std::int64_t refine_by_swaps(weighted_view const& g, partitioned_level& p,
                                     std::span<std::uint32_t const> fixed, std::uint32_t rounds) {
   return swap_refinement(g, p, fixed).refine(rounds);
 }
 
 /// Nodes for parts that have none, as far as there are nodes, each from a part that keeps one: those that
 /// cost least. O(n + m) where a part weighs nothing, O(parts) otherwise.
-inline void fill_empty_parts(weighted_view const& g, level_parts& p,
+inline void fill_empty_parts(weighted_view const& g, partitioned_level& p,
                              std::vector<std::uint32_t> const& fixed) {
   if (std::find(p.weight.begin(), p.weight.end(), 0) == p.weight.end()) return;
   std::vector<std::uint32_t> nodes_in(p.parts(), 0), empty;
@@ -531,20 +536,20 @@ inline void fill_empty_parts(weighted_view const& g, level_parts& p,
   for (std::uint32_t part = 0; part < p.parts(); ++part)
     if (nodes_in[part] == 0) empty.push_back(part);
   if (empty.empty()) return;
-  move_buckets open(g.nodes);
-  part_links links(p.parts());
+  gain_buckets open(g.nodes);
+  part_connectivity connectivity(p.parts());
   auto const gain_of = [&](std::uint32_t n) {
-    links.count(g, p.of, n);
-    return -links.to(p.of[n]);
+    connectivity.count(g, p.of, n);
+    return -connectivity.to(p.of[n]);
   };
   for (std::uint32_t n = 0; n < g.nodes; ++n)
-    if (nodes_in[p.of[n]] > 1 && (fixed.empty() || fixed[n] == free_node)) open.put(n, gain_of(n));
+    if (nodes_in[p.of[n]] > 1 && (fixed.empty() || fixed[n] == no_block)) open.put(n, gain_of(n));
   for (auto const part : empty) {
     while (!open.empty()) {
       auto const n = open.pop();
       if (nodes_in[p.of[n]] <= 1 || g.weight(n) > p.limit[part]) continue;
       auto const gain = gain_of(n);
-      if (!open.empty() && move_buckets::bucket_of(gain) < open.highest()) {
+      if (!open.empty() && gain_buckets::bucket_of(gain) < open.highest()) {
         open.put(n, gain);
         continue;
       }
@@ -557,14 +562,15 @@ inline void fill_empty_parts(weighted_view const& g, level_parts& p,
 
 /// Where parts are still over their limits, packs all nodes anew, the heaviest first to where there is most
 /// room, if that breaks the limits less. For few heavy nodes, where balance leaves the cut no say.
-inline void pack_if_over(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+inline void pack_if_over(weighted_view const& g, partitioned_level& p,
+                         std::vector<std::uint32_t> const& fixed) {
   if (excess_weight(p) == 0) return;
   auto packed = p;
   std::fill(packed.weight.begin(), packed.weight.end(), 0);
   std::vector<std::uint32_t> nodes(g.nodes);
   for (std::uint32_t n = 0; n < g.nodes; ++n) nodes[n] = n;
-  place_left_out(g, packed, fixed, nodes);
-  auto const worst = [](level_parts const& parts) {
+  place_isolated_nodes(g, packed, fixed, nodes);
+  auto const worst = [](partitioned_level const& parts) {
     std::int64_t over = 0;
     for (std::uint32_t part = 0; part < parts.parts(); ++part) over = (std::max)(over, -parts.room(part));
     return over;
@@ -574,13 +580,14 @@ inline void pack_if_over(weighted_view const& g, level_parts& p, std::vector<std
 
 /// Brings parts within their limits and lessens the cut. Returns by how much it fell; where balance costs
 /// more than moves gain, that is negative.
-inline std::int64_t refine_level(weighted_view const& g, level_parts& p,
-                                 std::vector<std::uint32_t> const& fixed, active_nodes& active,
-                                 level_effort const& effort, thread_team const& team = thread_team{}) {
+inline std::int64_t refine_level(weighted_view const& g, partitioned_level& p,
+                                 std::vector<std::uint32_t> const& fixed, boundary_nodes& active,
+                                 kway_config const& config, thread_team const& team = thread_team{}) {
   auto gained = rebalance(g, p, fixed, active);
-  move_gains gains(g, p, fixed, team);
-  gained += sweep_boundary(g, p, active, gains, effort.sweeps);
-  if (effort.passes > 0) gained += kway_fm(g, p).refine(active, gains, effort.passes, effort.patience);
+  gain_cache gains(g, p, fixed, team);
+  gained += refine_by_label_propagation(g, p, active, gains, config.label_refine_rounds);
+  if (config.passes > 0)
+    gained += kway_fm(g, p).refine(active, gains, config.passes, config.max_fruitless_moves);
   return gained;
 }
 

@@ -15,27 +15,27 @@ namespace cleave::detail {
 /// Spreading over a graph, step by step: a node keeps a fifth of what it has and gets the rest from its
 /// neighbours, each as much as its edge weighs among those of the node. In whole numbers, `one` for 1, so
 /// that it is the same with every compiler.
-class lazy_walk {
+class lazy_random_walk {
  public:
   static constexpr std::uint32_t one = 1u << 16;
   static constexpr std::uint32_t kept = one / 5;
 
-  explicit lazy_walk(weighted_view const& g) : share_(g.arcs()) {
+  explicit lazy_random_walk(weighted_view const& g) : share_(g.directed_edges()) {
     for (std::uint32_t n = 0; n < g.nodes; ++n) {
       double sum = 0;
-      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) sum += static_cast<double>(g.arc_weight(arc));
+      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) sum += static_cast<double>(g.edge_weight(e));
       auto const unit = sum > 0 ? (one - kept) / sum : 0;
-      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-        share_[arc] = static_cast<std::uint32_t>(unit * static_cast<double>(g.arc_weight(arc)));
+      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+        share_[e] = static_cast<std::uint32_t>(unit * static_cast<double>(g.edge_weight(e)));
     }
   }
 
   /// What comes along an arc, of what is at its head. Those of a node and `kept` are no more than `one`
   /// together.
-  std::uint32_t share(std::uint32_t arc) const { return share_[arc]; }
+  std::uint32_t share(std::uint32_t e) const { return share_[e]; }
 
  private:
-  raw_array<std::uint32_t> share_;
+  uninitialized_array<std::uint32_t> share_;
 };
 
 /// Centres far from each other, each with the nodes that are nearest to it, again and again from the middles
@@ -45,12 +45,17 @@ class lazy_walk {
 class centre_growing {
  public:
   /// Shares of the parts are as their limits. Precondition: there is a part, and a node.
-  centre_growing(weighted_view const& g, lazy_walk const& walk, std::vector<std::int64_t> const& limit)
-      : g_(g), walk_(walk), limit_(limit), length_(g.arcs()), handicap_(limit.size(), 0), of_(g.nodes, 0) {
-    measure_arcs();
+  centre_growing(weighted_view const& g, lazy_random_walk const& walk, std::vector<std::int64_t> const& limit)
+      : g_(g),
+        walk_(walk),
+        limit_(limit),
+        length_(g.directed_edges()),
+        handicap_(limit.size(), 0),
+        of_(g.nodes, 0) {
+    measure_edges();
   }
 
-  /// The part of each node, or `free_node` of those that no centre reaches, which weigh at most a hundredth
+  /// The part of each node, or `no_block` of those that no centre reaches, which weigh at most a hundredth
   /// of all; empty if no component is as heavy as that.
   std::vector<std::uint32_t> parts(std::uint32_t rounds, splitmix& random) {
     if (!choose_centres(random)) return {};
@@ -63,21 +68,20 @@ class centre_growing {
     }
     grow();
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
-      if (distance_[n] == unreached) of_[n] = free_node;
+      if (distance_[n] == unreached) of_[n] = no_block;
     return std::move(of_);
   }
 
  private:
   static constexpr std::uint64_t unreached = ~std::uint64_t{0};
 
-  void measure_arcs() {
+  void measure_edges() {
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
-      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
-        auto const ends = static_cast<double>(g_.weight(n) + g_.weight(g_.head[arc]));
-        auto const weight = static_cast<double>(g_.arc_weight(arc));
+      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+        auto const ends = static_cast<double>(g_.weight(n) + g_.weight(g_.targets[e]));
+        auto const weight = static_cast<double>(g_.edge_weight(e));
         // No more than 2^31, so that no path is longer than 63 bits hold.
-        length_[arc] =
-            weight > 0 ? (std::max)(1u, root((std::min)((ends + 1) / weight, 0x1p30) * 0x1p32)) : 0;
+        length_[e] = weight > 0 ? (std::max)(1u, root((std::min)((ends + 1) / weight, 0x1p30) * 0x1p32)) : 0;
       }
   }
 
@@ -155,10 +159,10 @@ class centre_growing {
       auto const [distance, n] = open_.back();
       open_.pop_back();
       if (distance > distance_[n]) continue;
-      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
-        auto const other = g_.head[arc];
-        if (length_[arc] == 0 || distance + length_[arc] >= distance_[other]) continue;
-        open_.push_back({distance_[other] = distance + length_[arc], other});
+      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+        auto const other = g_.targets[e];
+        if (length_[e] == 0 || distance + length_[e] >= distance_[other]) continue;
+        open_.push_back({distance_[other] = distance + length_[e], other});
         std::push_heap(open_.begin(), open_.end(), further);
         of_[other] = of_[n];
       }
@@ -191,13 +195,13 @@ class centre_growing {
   /// The middle of a part is where most is left after some steps of what had been everywhere and gets lost
   /// beyond its border.
   void find_middles() {
-    std::vector<std::uint32_t> now(g_.nodes, lazy_walk::one), next(g_.nodes);
+    std::vector<std::uint32_t> now(g_.nodes, lazy_random_walk::one), next(g_.nodes);
     for (int step = 0; step < 8; ++step) {
       for (std::uint32_t n = 0; n < g_.nodes; ++n) {
-        std::uint64_t sum = std::uint64_t{lazy_walk::kept} * now[n];
-        for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc)
-          if (of_[g_.head[arc]] == of_[n]) sum += std::uint64_t{walk_.share(arc)} * now[g_.head[arc]];
-        next[n] = static_cast<std::uint32_t>(sum / lazy_walk::one);
+        std::uint64_t sum = std::uint64_t{lazy_random_walk::kept} * now[n];
+        for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+          if (of_[g_.targets[e]] == of_[n]) sum += std::uint64_t{walk_.share(e)} * now[g_.targets[e]];
+        next[n] = static_cast<std::uint32_t>(sum / lazy_random_walk::one);
       }
       std::swap(now, next);
     }
@@ -218,10 +222,10 @@ class centre_growing {
   }
 
   weighted_view g_;
-  lazy_walk const& walk_;
+  lazy_random_walk const& walk_;
   std::vector<std::int64_t> const& limit_;
-  raw_array<std::uint32_t> length_;     // 0: nothing goes along
-  std::vector<std::int64_t> handicap_;  // of a part: how far its centre is from where it starts
+  uninitialized_array<std::uint32_t> length_;  // 0: nothing goes along
+  std::vector<std::int64_t> handicap_;         // of a part: how far its centre is from where it starts
   std::vector<std::uint32_t> of_, centre_;
   std::vector<std::uint64_t> distance_;
   std::vector<reached> open_;
@@ -234,7 +238,8 @@ class centre_growing {
 class border_smoothing {
  public:
   /// Shares of the parts are as their limits.
-  border_smoothing(weighted_view const& g, lazy_walk const& walk, std::vector<std::int64_t> const& limit)
+  border_smoothing(weighted_view const& g, lazy_random_walk const& walk,
+                   std::vector<std::int64_t> const& limit)
       : g_(g), walk_(walk), price_(limit.size(), 0), sum_(limit.size(), 0), now_(g.nodes), next_(g.nodes) {
     double total = 0, limits = 0;
     for (std::uint32_t n = 0; n < g.nodes; ++n) total += static_cast<double>(g.weight(n));
@@ -242,14 +247,14 @@ class border_smoothing {
     for (auto const l : limit) share_.push_back(total * (static_cast<double>(l) / limits));
   }
 
-  /// Nodes without a part, of which `free_node` is written, remain so. Returns how many times its share the
+  /// Nodes without a part, of which `no_block` is written, remain so. Returns how many times its share the
   /// heaviest part weighs then. Precondition: there is a round.
   double smooth(std::vector<std::uint32_t>& of, std::uint32_t rounds, std::uint32_t steps) {
     std::fill(price_.begin(), price_.end(), 0);
     double heaviest = 0;
     for (std::uint32_t round = 0; round < rounds; ++round) {
       for (std::uint32_t n = 0; n < g_.nodes; ++n)
-        now_[n] = {of[n] != free_node, {{{of[n], lazy_walk::one}}}};
+        now_[n] = {of[n] != no_block, {{{of[n], lazy_random_walk::one}}}};
       for (std::uint32_t step = 0; step < steps; ++step) spread();
       auto const before = of;
       heaviest = trade(of);
@@ -273,8 +278,8 @@ class border_smoothing {
   void spread() {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       near_.clear();
-      get(now_[n], lazy_walk::kept);
-      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) get(now_[g_.head[arc]], walk_.share(arc));
+      get(now_[n], lazy_random_walk::kept);
+      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) get(now_[g_.targets[e]], walk_.share(e));
       auto const most = [&](std::uint32_t a, std::uint32_t b) {
         return sum_[a] != sum_[b] ? sum_[a] > sum_[b] : a < b;
       };
@@ -282,7 +287,7 @@ class border_smoothing {
       h.count = static_cast<std::uint32_t>((std::min)(near_.size(), h.of.size()));
       if (h.count < near_.size()) std::nth_element(near_.begin(), near_.begin() + h.count, near_.end(), most);
       for (std::uint32_t i = 0; i < h.count; ++i)
-        h.of[i] = {near_[i], static_cast<std::uint32_t>(sum_[near_[i]] / lazy_walk::one)};
+        h.of[i] = {near_[i], static_cast<std::uint32_t>(sum_[near_[i]] / lazy_random_walk::one)};
       for (auto const part : near_) sum_[part] = 0;
     }
     std::swap(now_, next_);
@@ -317,7 +322,8 @@ class border_smoothing {
       for (std::size_t part = 0; part < price_.size(); ++part) {
         auto const filled = share_[part] > 0 ? static_cast<double>(weight[part]) / share_[part] : 1;
         heaviest = (std::max)(heaviest, filled);
-        price_[part] += static_cast<std::int64_t>(0.2 * lazy_walk::one * (std::clamp(filled, 0.5, 1.5) - 1));
+        price_[part] +=
+            static_cast<std::int64_t>(0.2 * lazy_random_walk::one * (std::clamp(filled, 0.5, 1.5) - 1));
       }
       if (heaviest < 1.01) break;
     }
@@ -325,7 +331,7 @@ class border_smoothing {
   }
 
   weighted_view g_;
-  lazy_walk const& walk_;
+  lazy_random_walk const& walk_;
   std::vector<double> share_;         // of a part: what it shall weigh
   std::vector<std::int64_t> price_;   // of a part
   std::vector<std::uint64_t> sum_;    // of a part, at the node at hand

@@ -29,16 +29,16 @@ class kway_size_error : public error {
 /// user's where they already are so.
 struct flat_graph {
   std::uint32_t nodes = 0;
-  std::uint32_t const* first = nullptr;
-  std::uint32_t const* head = nullptr;
-  bool weighted = false;                ///< otherwise all weights are 1
-  raw_array<std::int64_t> node_weight;  ///< if weighted
-  raw_array<std::int64_t> arc_weight;   ///< if weighted
-  raw_array<std::uint32_t> own_first, own_head;
-  std::int64_t node_total = 0, arc_total = 0;
-  fixed_point node_unit, arc_unit;  ///< of weights that were floating
+  std::uint32_t const* offsets = nullptr;
+  std::uint32_t const* targets = nullptr;
+  bool weighted = false;                          ///< otherwise all weights are 1
+  uninitialized_array<std::int64_t> node_weight;  ///< if weighted
+  uninitialized_array<std::int64_t> edge_weight;  ///< if weighted
+  uninitialized_array<std::uint32_t> own_offsets, own_targets;
+  std::int64_t node_total = 0, edge_total = 0;
+  fixed_point node_unit, edge_unit;  ///< of weights that were floating
 
-  std::uint32_t arcs() const { return first ? first[nodes] : 0; }
+  std::uint32_t directed_edges() const { return offsets ? offsets[nodes] : 0; }
 };
 
 /// How many arcs lead from a node to itself.
@@ -54,55 +54,55 @@ std::size_t count_loops(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g)
 /// \throws kway_size_error. O(n + m), O(1) where the user's arrays can be read as they are.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::size_t loops) {
-  if (g.nodes() >= free_node || g.arcs() >= free_node)
+  if (g.nodes() >= no_block || g.directed_edges() >= no_block)
     throw kway_size_error("k-way partition: " + std::to_string(g.nodes()) + " nodes with " +
-                          std::to_string(g.arcs()) + " arcs are more than 4294967294");
+                          std::to_string(g.directed_edges()) + " arcs are more than 4294967294");
   flat_graph f;
   f.nodes = static_cast<std::uint32_t>(g.nodes());
   f.weighted = !g.node_weight.empty() || !g.edge_weight.empty();
   f.node_total = f.nodes;
-  f.arc_total = static_cast<std::int64_t>(g.arcs() - loops);
+  f.edge_total = static_cast<std::int64_t>(g.directed_edges() - loops);
 
   if (loops == 0 && f.nodes > 0) {
     // The same bytes: no index is negative. Types that differ in sign only may alias.
     if constexpr (sizeof(Offset) == sizeof(std::uint32_t))
-      f.first = reinterpret_cast<std::uint32_t const*>(g.offsets.data());
+      f.offsets = reinterpret_cast<std::uint32_t const*>(g.offsets.data());
     if constexpr (sizeof(Index) == sizeof(std::uint32_t))
-      f.head = reinterpret_cast<std::uint32_t const*>(g.targets.data());
+      f.targets = reinterpret_cast<std::uint32_t const*>(g.targets.data());
   }
-  bool const rows_copied = f.first == nullptr, heads_copied = f.head == nullptr;
-  if (rows_copied) f.own_first = raw_array<std::uint32_t>(std::size_t{f.nodes} + 1);
-  if (heads_copied) f.own_head = raw_array<std::uint32_t>(g.arcs() - loops + 1);
+  bool const rows_copied = f.offsets == nullptr, heads_copied = f.targets == nullptr;
+  if (rows_copied) f.own_offsets = uninitialized_array<std::uint32_t>(std::size_t{f.nodes} + 1);
+  if (heads_copied) f.own_targets = uninitialized_array<std::uint32_t>(g.directed_edges() - loops + 1);
   f.node_unit = exact_unit(g.node_weight);
-  f.arc_unit = exact_unit(g.edge_weight);
+  f.edge_unit = exact_unit(g.edge_weight);
   if (f.weighted) {
-    f.node_weight = raw_array<std::int64_t>(f.nodes);
-    f.arc_weight = raw_array<std::int64_t>(g.arcs() - loops);
-    f.node_total = f.arc_total = 0;
+    f.node_weight = uninitialized_array<std::int64_t>(f.nodes);
+    f.edge_weight = uninitialized_array<std::int64_t>(g.directed_edges() - loops);
+    f.node_total = f.edge_total = 0;
   }
   if (!rows_copied && !heads_copied && !f.weighted) return f;
   std::uint32_t to = 0;
   for (std::uint32_t n = 0; n < f.nodes; ++n) {
-    if (rows_copied) f.own_first[n] = to;
+    if (rows_copied) f.own_offsets[n] = to;
     if (!heads_copied && !f.weighted) {
       to = static_cast<std::uint32_t>(g.offsets[n + 1]);
       continue;
     }
     if (f.weighted) f.node_total += f.node_weight[n] = in_unit(g.weight(n), f.node_unit);
-    for (auto arc = static_cast<std::size_t>(g.offsets[n]); arc < static_cast<std::size_t>(g.offsets[n + 1]);
-         ++arc) {
-      auto const other = static_cast<std::uint32_t>(g.targets[arc]);
+    for (auto e = static_cast<std::size_t>(g.offsets[n]); e < static_cast<std::size_t>(g.offsets[n + 1]);
+         ++e) {
+      auto const other = static_cast<std::uint32_t>(g.targets[e]);
       if (other == n) continue;
-      if (heads_copied) f.own_head[to] = other;
-      if (f.weighted) f.arc_total += f.arc_weight[to] = in_unit(g.weight_of_arc(arc), f.arc_unit);
+      if (heads_copied) f.own_targets[to] = other;
+      if (f.weighted) f.edge_total += f.edge_weight[to] = in_unit(g.weight_of_edge(e), f.edge_unit);
       ++to;
     }
   }
   if (rows_copied) {
-    f.own_first[f.nodes] = to;
-    f.first = f.own_first.data();
+    f.own_offsets[f.nodes] = to;
+    f.offsets = f.own_offsets.data();
   }
-  if (heads_copied) f.head = f.own_head.data();
+  if (heads_copied) f.targets = f.own_targets.data();
   return f;
 }
 
@@ -166,12 +166,12 @@ std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g
   auto const all = g.nodes();
   if (!g.node_weight.empty() || !g.edge_weight.empty() || all == 0 || all >= no_cluster ||
       static_cast<std::uint64_t>(g.offsets[0]) != 0 ||
-      static_cast<std::uint64_t>(g.offsets[all]) != g.arcs()) {
+      static_cast<std::uint64_t>(g.offsets[all]) != g.directed_edges()) {
     check_adjacency(g);
     return count_loops(g);
   }
   struct findings {
-    arc_balance balance;
+    edge_symmetry_hash balance;
     std::size_t loops = 0;
     bool sound = true;
   };
@@ -182,9 +182,9 @@ std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g
     for (std::size_t n = ranges.begin(r); n < ranges.end(r) && f.sound; ++n) {
       auto const begin = static_cast<std::uint64_t>(g.offsets[n]);
       auto const end = static_cast<std::uint64_t>(g.offsets[n + 1]);
-      f.sound = begin <= end && end <= g.arcs();
-      for (auto arc = begin; f.sound && arc < end; ++arc) {
-        auto const to = static_cast<std::uint64_t>(g.targets[arc]);
+      f.sound = begin <= end && end <= g.directed_edges();
+      for (auto e = begin; f.sound && e < end; ++e) {
+        auto const to = static_cast<std::uint64_t>(g.targets[e]);
         if (to >= all) f.sound = false;
         f.loops += to == n;
         f.balance.add(n, to, 1);
@@ -203,7 +203,7 @@ std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g
 }
 
 /// What a front asks of the engine: a graph, limits, options, and parts to start from if there are any.
-struct kway_task {
+struct kway_problem {
   flat_graph const& graph;
   std::vector<std::int64_t> limit;
   std::vector<std::uint32_t> fixed;

@@ -31,7 +31,7 @@ struct executor_options {
   /// How many passes are issued beyond the last that has ended, where work runs beside the program that
   /// issues it; at least 1.
   std::size_t run_ahead = 64;
-  /// Who it is on the board: with replicas, another than in its program.
+  /// Who it is on the rendezvous: with replicas, another than in its program.
   rank_id reporter = no_rank;
   /// How long a step may take until it no longer waits for what it has issued; none: whoever runs it sees
   /// to that.
@@ -49,7 +49,7 @@ struct executor_options {
 ///
 /// A step that fails publishes why, aborts the communicator and throws; then nothing is known of what was
 /// issued, and the executor is of no more use.
-template <device D, communicator<D> C, board B, stage<D> S>
+template <device D, communicator<D> C, rendezvous B, stage<D> S>
 class executor {
  public:
   /// `reducer` sums gradients across replicas and ties; null: there are none.
@@ -58,7 +58,7 @@ class executor {
            gradient_reducer<D, C>* reducer = nullptr)
       : device_(d),
         communicator_(c),
-        board_(b),
+        rendezvous_(b),
         program_(std::move(p)),
         options_(options),
         reporter_(options.reporter == no_rank ? program_.rank : options.reporter),
@@ -71,7 +71,7 @@ class executor {
         computing_(d.make_stream(0)),
         moving_(d.make_stream(-1)) {
     expects(options.run_ahead > 0, "executor: room for one pass");
-    demand_abilities<S, D>(program_);
+    require_abilities<S, D>(program_);
   }
 
   rank_program const& program() const { return program_; }
@@ -79,7 +79,7 @@ class executor {
   /// One step. On the calling thread; returns when all of it has ended on this rank.
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values) {
-    demand_step_values(program_, values);
+    require_step_values(program_, values);
     sums_gradients_ = values.gradients == gradient_end::reduced;
     reducing_ = sums_gradients_ && calls_.trains() ? reducer_ : nullptr;
     until_ = deadline_after(options_.limit);
@@ -184,9 +184,9 @@ class executor {
         return issue_other(i);
       case call_kind::loss:  // stages do it by themselves
       case call_kind::release:
-      case call_kind::hand_over:     // the plan of the memory does
-      case call_kind::wait_unshard:  // the order of the stream does
-      case call_kind::part:          // with the action that it is of
+      case call_kind::local_transfer:  // the plan of the memory does
+      case call_kind::wait_unshard:    // the order of the stream does
+      case call_kind::part:            // with the action that it is of
         return;
     }
   }
@@ -222,7 +222,8 @@ class executor {
   }
 
   static constexpr bool is_sum(action_kind k) {
-    return k == action_kind::reduce_gradient || k == action_kind::wait_reduce_gradient || is_about_tie(k);
+    return k == action_kind::reduce_gradient || k == action_kind::wait_reduce_gradient ||
+           is_tied_reduction(k);
   }
 
   /// To stages that sum gradients themselves; where they only wait, for what has been begun.
@@ -256,7 +257,7 @@ class executor {
     auto const& instruction = program_.instructions[i];
     auto const& a = instruction.call.of;
     events_.begin(i, computing_);
-    if (!is_about_tie(a.kind)) {
+    if (!is_tied_reduction(a.kind)) {
       calls_.call(instruction, computing_);
     } else if (reducing_) {
       if (a.kind == action_kind::reduce_tie)
@@ -313,19 +314,19 @@ class executor {
 
   void check() {
     if (auto f = communicator_.poll()) throw run_error(std::move(*f));
-    if (auto f = board_.poll()) throw run_error(std::move(*f));
+    if (auto f = rendezvous_.poll()) throw run_error(std::move(*f));
   }
 
   [[noreturn]] void fail(failure f) {
-    board_.publish(f);
+    rendezvous_.publish(f);
     communicator_.abort(f);
-    auto const first = board_.poll();
+    auto const first = rendezvous_.poll();
     raise(first ? *first : f);
   }
 
   D& device_;
   C& communicator_;
-  B& board_;
+  B& rendezvous_;
   rank_program program_;
   executor_options options_;
   rank_id reporter_;

@@ -34,7 +34,7 @@ char const* lacking_member(rank_call const& c) {
     case call_kind::other:
       if (c.of.kind == action_kind::recompute)
         return recomputed_stage<S, D> ? nullptr : "recompute(stream, pass, inputs)";
-      if (is_about_tie(c.of.kind)) return nullptr;
+      if (is_tied_reduction(c.of.kind)) return nullptr;
       return offloaded_stage<S, D> ? nullptr : "offload(stream, pass) and reload(stream, pass)";
     case call_kind::custom:
       return custom_stage<S, D> ? nullptr : "custom(stream, action, parts)";
@@ -60,7 +60,7 @@ std::optional<rank_call> find_lacking_ability(rank_program const& p) {
 
 /// \throws program_need_error
 template <class S, class D>
-void demand_abilities(rank_program const& p) {
+void require_abilities(rank_program const& p) {
   auto const at = find_lacking_instruction<S, D>(p);
   if (!at) return;
   auto const& c = p.instructions[*at].call;

@@ -48,7 +48,7 @@ void call_stage(S& stages, typename D::stream& s, rank_call const& call, stage_p
 template <device D, stage<D> S>
 class stage_caller {
  public:
-  /// `reporter`: who the rank is on the board.
+  /// `reporter`: who the rank is on the rendezvous.
   stage_caller(S& stages, rank_program const& p, pass_memory<D>& m, rank_id reporter)
       : stages_(stages), program_(p), memory_(m), reporter_(reporter), trains_(has_backward(p)) {}
 
@@ -61,7 +61,7 @@ class stage_caller {
   /// stream whose work throws later is told what the work is about, and one that looks at what is issued has
   /// the stage called. \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
-    blame(i, i.call.kind, s, [&] {
+    wait_chain(i, i.call.kind, s, [&] {
       watch(s, [&] { call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i)); });
       write_results(i, s);
     });
@@ -72,7 +72,7 @@ class stage_caller {
     if constexpr (custom_stage<S, D>) {
       parts_.clear();
       for (auto const& i : parts) parts_.push_back({i.call.of, pass_of(i), in_of(i), out_of(i)});
-      blame(parts.front(), call_kind::custom, s, [&] {
+      wait_chain(parts.front(), call_kind::custom, s, [&] {
         watch(s, [&] { stages_.custom(s, what, parts_); });
         for (auto const& i : parts) write_results(i, s);
       });
@@ -83,7 +83,7 @@ class stage_caller {
 
  private:
   template <class F>
-  void blame(rank_instruction const& i, call_kind kind, typename D::stream& s, F issue) {
+  void wait_chain(rank_instruction const& i, call_kind kind, typename D::stream& s, F issue) {
     stage_call const at{i.call.of.stage, i.call.of.microbatch};
     auto const placed = [&](failure f) {
       f.at = at;
@@ -121,8 +121,8 @@ class stage_caller {
             .from_loss = i.call.from_loss,
             .last = i.call.last,
             .trains = trains_,
-            .stash = memory_.stash(i.pass),
-            .weight_stash = memory_.weight_stash(i.pass)};
+            .saved = memory_.saved(i.pass),
+            .saved_for_weights = memory_.saved_for_weights(i.pass)};
   }
 
   /// What is no pass of its own, such as RECOMPUTE, reads what its forward pass has read.

@@ -219,7 +219,8 @@ class candidate_list {
   /// What `depth` microbatches in each stage take, and one in the deepest of its stages at least.
   static std::vector<std::uint64_t> room_for(placed_step const& step, std::uint32_t depth) {
     std::vector<std::uint64_t> room(step.locals.size());
-    for (auto const& s : step.stages) room[s.rank] += depth * (std::max)(s.bytes.stash, s.bytes.weight_stash);
+    for (auto const& s : step.stages)
+      room[s.rank] += depth * (std::max)(s.bytes.saved, s.bytes.saved_for_weights);
     return room;
   }
 

@@ -9,7 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/placement.hpp"
-#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
 
 namespace cleave::detail {
 
@@ -20,7 +20,7 @@ class rank_channels {
 
   rank_channels() = default;
   /// Precondition: the placement is sound. O(edges log edges).
-  explicit rank_channels(placement const& p) {
+  explicit rank_channels(stage_placement const& p) {
     std::vector<channel> of_edge;
     for (auto const& e : p.edges) {
       auto const from = p.rank_of[index(e.from)], to = p.rank_of[index(e.to)];

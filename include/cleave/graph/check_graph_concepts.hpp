@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <ranges>
+
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
+
+namespace cleave::detail {
+
+/// What functions that take graphs return for types that are meant as graphs and lack a member: such a
+/// call does not compile, and their bodies say why. It has no destructor, so that `requires` knows of it too;
+/// it becomes anything, so that one mistake is one message.
+struct refused {
+  ~refused() = delete;  // the static assertion says why
+  template <class T>
+  operator T() const;
+};
+
+/// A type that has a member of a graph and is none of the library's own arrays.
+template <class T>
+concept meant_as_graph = (requires(T& g) { g.nodes(); } || requires { &T::operands; }) &&
+                         !requires(T const& g) { []<class Index>(basic_snapshot_arrays<Index> const&) {}(g); };
+
+template <class T>
+concept unfinished_graph = meant_as_graph<T> && !dataflow_graph<T>;
+
+template <class T>
+concept uncosted_graph = meant_as_graph<T> && !(weighted_graph<T> && sized_graph<T>);
+
+/// What a sentence about a type stands beside, where it was found out before that it is to be said.
+template <class...>
+inline constexpr bool is_met = false;
+
+/// Says the first thing that an unfinished_graph lacks.
+template <class Graph>
+[[noreturn]] void refuse_graph() {
+  constexpr bool lists_nodes = requires(Graph const& g) {
+    { g.nodes() } -> std::ranges::forward_range;
+  };
+  if constexpr (!lists_nodes)
+    static_assert(is_met<Graph>,
+                  "nodes(): a const member is needed that returns a forward range of all nodes");
+  else if constexpr (!handle<node_t<Graph>>)
+    static_assert(is_met<Graph>,
+                  "nodes(): a node needs ==, a default, copies and a std::hash: list pointers or indices");
+  else if constexpr (!requires(Graph const& g, node_t<Graph> n) {
+                       { g.operands(n) } -> std::ranges::input_range;
+                     })
+    static_assert(is_met<Graph>,
+                  "operands(n): a const member is needed that returns a range of the values that n reads");
+  else if constexpr (!handle<value_t<Graph>>)
+    static_assert(
+        is_met<Graph>,
+        "operands(n): a value needs ==, a default, copies and a std::hash: list pointers or indices");
+  else if constexpr (!dataflow_graph<Graph>)
+    static_assert(is_met<Graph>,
+                  "results(n): a const member is needed that returns a range of value_t, the values that n "
+                  "makes; only where values are nodes is none needed");
+  throw;
+}
+
+/// The same of an uncosted_graph.
+template <class Graph>
+[[noreturn]] void refuse_costs() {
+  if constexpr (!dataflow_graph<Graph>)
+    refuse_graph<Graph>();
+  else if constexpr (!weighted_graph<Graph>)
+    static_assert(is_met<Graph>,
+                  "weight(n): a const member is needed that returns a number, what running n costs");
+  else
+    static_assert(is_met<Graph>,
+                  "bytes(v): a const member is needed that returns a size, what moves when v crosses; 0 "
+                  "where nobody knows");
+  throw;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// A rung missed by an inch (not const, wrong type) must not become an ability that is ignored in silence:
+/// whatever reads a graph calls this first. A *misspelt* rung nobody can see: an adapter should
+/// `static_assert` the rungs it means to have.
+template <dataflow_graph Graph>
+consteval void check_graph_concepts() {
+  using N = node_t<Graph>;
+  using V = value_t<Graph>;
+  static_assert(
+      multi_result<Graph> || !requires(Graph& g, N n) { g.results(n); },
+      "results(n): make it const, a range of value_t");
+  static_assert(
+      weighted_graph<Graph> || !requires(Graph& g, N n) { g.weight(n); },
+      "weight(n): make it const, a number");
+  static_assert(
+      sized_graph<Graph> || !requires(Graph& g, V v) { g.bytes(v); }, "bytes(v): make it const, a size");
+  static_assert(
+      function_graph<Graph> || !(
+                                   requires(Graph& g) { g.inputs(); } || requires(Graph& g) { g.outputs(); }),
+      "inputs() and outputs(): both, const, ranges of value_t");
+  static_assert(
+      stateful_graph<Graph> || !requires(Graph& g) { g.state(); },
+      "state(): make it const, a range of value_t, beside inputs() and outputs()");
+  static_assert(
+      closed_graph<Graph> || !requires(Graph& g) { g.constants(); },
+      "constants(): make it const, a range of value_t, beside inputs() and outputs()");
+  static_assert(
+      tied_graph<Graph> || !requires(Graph& g, V v) { g.storage(v); }, "storage(v): make it const, a handle");
+  static_assert(
+      aliasing_graph<Graph> || !requires(Graph& g, N n) { g.overwrites(n); },
+      "overwrites(n): make it const, a range of value_t, beside storage(v)");
+  static_assert(
+      replicating_graph<Graph> || !requires(Graph& g, N n) { g.replicable(n); },
+      "replicable(n): make it const, a bool");
+  static_assert(
+      bounded_graph<Graph> || !requires(Graph& g, V v) { g.portable(v); },
+      "portable(v): make it const, a bool");
+  static_assert(
+      nested_graph<Graph> || !requires(Graph& g, N n) { g.regions(n); },
+      "regions(n), and of a region nodes(r), arguments(r), yields(r): all four, const");
+  static_assert(
+      effectful_graph<Graph> || !requires(Graph& g, N n) { g.after(n); },
+      "after(n): make it const, a range of node_t");
+  static_assert(
+      grouped_graph<Graph> || !requires(Graph& g, N n) { g.together(n); },
+      "together(n): make it const, a range of node_t");
+  static_assert(
+      accompanied_graph<Graph> || !requires(Graph& g, V v) { g.companions(v); },
+      "companions(v): make it const, a range of value_t");
+  static_assert(
+      named_graph<Graph> || !requires(Graph& g, N n) { g.name(n); }, "name(n): make it const, a string");
+  static_assert(
+      hierarchical_graph<Graph> || !requires(Graph& g, N n) { g.path(n); },
+      "path(n): make it const, a string");
+}
+
+}  // namespace cleave

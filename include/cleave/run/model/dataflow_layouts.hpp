@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/core/dataflow.hpp"
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/run/model/tensor_view.hpp"
+
+namespace cleave::detail {
+
+/// Why layouts do not go with a transport. `edge` is the first that is wrong.
+struct edge_layout_fault {
+  static constexpr char subject[] = "layouts: ";
+  enum class kind : std::uint8_t {
+    edge_count,        ///< `got` layouts for `allowed` edges
+    too_large,         ///< more elements than can be counted, or an extent below 0
+    batch_axis,        ///< axis `got` of a shape with `allowed`
+    integer_gradient,  ///< the gradient of what is no floating-point number
+    row_count,         ///< rows of `got` microbatches, where there are `allowed`
+    rows,              ///< of microbatch `microbatch`: `got`, but the shape has `allowed`
+    unequal_readers,   ///< another reader takes the same value otherwise
+    unknown_layout,    ///< nobody knows its dtype or shape; or the dtype is `name`, which is none
+    unbound_symbol,    ///< an extent is `name`, and nobody says how many that is
+  };
+  kind what;
+  std::size_t edge = 0;
+  std::int64_t got = 0, allowed = 0;
+  std::size_t microbatch = 0;
+  std::string name = {};
+
+  bool operator==(edge_layout_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(edge_layout_fault const& f) {
+  using enum edge_layout_fault::kind;
+  auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
+  auto const edge = "edge #" + std::to_string(f.edge);
+  switch (f.what) {
+    case edge_count:
+      return got + " layouts for " + allowed + " edges; give each edge one";
+    case too_large:
+      return edge + " has a shape whose elements cannot be counted";
+    case batch_axis:
+      return edge + " has batch axis " + got + " of " + allowed + " axes";
+    case integer_gradient:
+      return edge + " wants the gradient of integers; say that it has none";
+    case row_count:
+      return "rows of " + got + " microbatches, but there are " + allowed + "; give each its rows, or none";
+    case rows:
+      return "microbatch " + std::to_string(f.microbatch) + " has " + got + " rows, but the shape of " +
+             edge + " has " + allowed + "; give the shape of the largest microbatch, and rows from 0";
+    case unequal_readers:
+      return edge + " takes a value that another edge takes with another type or shape";
+    case unknown_layout:
+      return f.name.empty() ? edge + " has no layout; say its element type and shape"
+                            : edge + " has elements of type " + quoted(f.name) + ", which there is not";
+    case unbound_symbol:
+      return edge + " has the extent " + quoted(f.name) + "; say how many that is";
+  }
+  return {};
+}
+
+using edge_layout_error = fault_error<edge_layout_fault>;
+
+/// Why layouts do not go with a transport and so many microbatches, or nothing. O(edges log edges + edges *
+/// microbatches with rows). Precondition: the transport has no fault.
+inline std::optional<edge_layout_fault> find_edge_layout_fault(dataflow const& t, run_layouts const& l,
+                                                               std::uint32_t microbatches) {
+  using enum edge_layout_fault::kind;
+  auto const number = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+  if (l.edges.size() != t.edges.size())
+    return edge_layout_fault{edge_count, 0, number(l.edges.size()), number(t.edges.size())};
+  if (!l.rows.empty() && l.rows.size() != microbatches)
+    return edge_layout_fault{row_count, 0, number(l.rows.size()), microbatches};
+  std::vector<std::size_t> order(t.edges.size());
+  for (std::size_t e = 0; e < order.size(); ++e) {
+    order[e] = e;
+    auto const& edge = l.edges[e];
+    auto const count = edge.shape.count();
+    if (!count || *count > std::int64_t{1} << 48) return edge_layout_fault{too_large, e};
+    if (edge.batch_axis && *edge.batch_axis >= edge.shape.axes)
+      return edge_layout_fault{batch_axis, e, *edge.batch_axis, edge.shape.axes};
+    if (edge.gradient == gradient_use::wanted && !is_floating(edge.type))
+      return edge_layout_fault{integer_gradient, e};
+    for (std::size_t m = 0; edge.batch_axis && m < l.rows.size(); ++m)
+      if (auto const most = edge.shape.extents[*edge.batch_axis]; l.rows[m] < 0 || l.rows[m] > most)
+        return edge_layout_fault{rows, e, l.rows[m], most, m};
+  }
+  auto const source = [&](std::size_t e) { return std::pair(t.edges[e].from, t.edges[e].output); };
+  std::ranges::sort(order, {}, [&](std::size_t e) { return std::pair(source(e), e); });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (source(order[i - 1]) != source(order[i])) continue;
+    auto a = l.edges[order[i - 1]], b = l.edges[order[i]];
+    a.gradient = b.gradient;
+    if (a != b) return edge_layout_fault{unequal_readers, order[i]};
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// The layouts that a transport tells; gradients are wanted of all floating-point values between stages.
+/// `extent_of(symbol)` is an optional number. \throws edge_layout_error
+template <class F>
+run_layouts layouts_of(dataflow const& t, F extent_of) {
+  using enum detail::edge_layout_fault::kind;
+  run_layouts made;
+  for (std::size_t e = 0; e < t.edges.size(); ++e) {
+    if (t.edges[e].layout >= t.layouts.size()) throw detail::edge_layout_error({unknown_layout, e});
+    auto const& known = t.layouts[t.edges[e].layout];
+    auto const type = detail::find_element_type(known.dtype);
+    if (!type) throw detail::edge_layout_error({.what = unknown_layout, .edge = e, .name = known.dtype});
+    if (known.shape.size() > detail::most_axes) throw detail::edge_layout_error({too_large, e});
+    std::vector<std::int64_t> extents;
+    for (auto const& x : known.shape) {
+      auto const* symbol = std::get_if<std::string>(&x);
+      std::optional<std::int64_t> const n = symbol ? extent_of(*symbol) : std::get<std::int64_t>(x);
+      if (!n) throw detail::edge_layout_error({.what = unbound_symbol, .edge = e, .name = *symbol});
+      extents.push_back(*n);
+    }
+    bool const inside = t.edges[e].from != the_caller && t.edges[e].to != the_caller;
+    made.edges.push_back(
+        {.type = *type,
+         .shape = std::span<std::int64_t const>(extents),
+         .gradient = inside && is_floating(*type) ? gradient_use::wanted : gradient_use::none});
+  }
+  return made;
+}
+
+}  // namespace cleave

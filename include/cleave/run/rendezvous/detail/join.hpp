@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/run/model/failure.hpp"
+#include "cleave/run/rendezvous/network_address.hpp"
+#include "cleave/run/rendezvous/protocol.hpp"
+#include "cleave/run/rendezvous/tcp_socket.hpp"
+
+/// How rank 0 and the others find each other.
+namespace cleave::detail {
+
+/// What all ranks of a rendezvous agree upon.
+struct rendezvous_terms {
+  std::uint32_t ranks;
+  std::string key;
+  std::size_t largest;  ///< of the bodies of messages, in bytes
+  std::chrono::steady_clock::time_point join_until;
+};
+
+/// By how much longer than its own deadline a rank waits, once it is known to rank 0, which says what is
+/// wrong.
+inline constexpr std::chrono::milliseconds final_message_of_rank_0{250};
+
+/// Rank 0's half: lets in who proves that it belongs, and sends all others away without waiting for any.
+class join_listener {
+ public:
+  join_listener(tcp_listener const& listener, rendezvous_terms const& terms)
+      : listener_(&listener), terms_(&terms), joined_(terms.ranks) {}
+
+  /// The connections by rank; none to rank 0. \throws run_error where a rank is lost, or not there in time,
+  /// which all who have joined are told; of a loss once all others have.
+  std::vector<std::optional<rendezvous_connection>> admit_all() {
+    while (!missing().empty()) {
+      if (std::chrono::steady_clock::now() >= terms_->join_until) fail(lost_.value_or(too_late()));
+      wait_for_news();
+      accept_newcomers();
+      for (auto& n : newcomers_) listen_to(n);
+      std::erase_if(newcomers_, [](newcomer const& n) { return !n.socket.is_open(); });
+      for (auto& c : joined_)
+        if (c && c->is_open() && !c->receive()) lose(*c);
+    }
+    if (lost_) fail(*lost_);
+    for (auto& c : joined_)
+      if (c) c->put({message_kind::start}), c->send();
+    return std::move(joined_);
+  }
+
+  /// Who was sent away and why, the latest ones.
+  std::vector<std::string> const& refused() const { return refused_; }
+
+ private:
+  struct newcomer {
+    tcp_socket socket;
+    network_address from;
+    std::string greeting, hello;
+    std::chrono::steady_clock::time_point until;
+  };
+  static constexpr std::size_t most_refused = 8, most_strangers = 64;
+  static constexpr std::chrono::seconds timeout{2};  // with who connects and says nothing
+
+  std::vector<rank_id> missing() const {
+    std::vector<rank_id> found;
+    for (std::uint32_t r = 1; r < joined_.size(); ++r)
+      if (!joined_[r]) found.push_back(rank_id{r});
+    return found;
+  }
+
+  void wait_for_news() const {
+    std::vector<pollfd> sources = {{listener_->socket().descriptor(), POLLIN, 0}};
+    auto until = terms_->join_until;
+    for (auto const& n : newcomers_) {
+      sources.push_back({n.socket.descriptor(), POLLIN, 0});
+      until = (std::min)(until, n.until);
+    }
+    for (auto const& c : joined_)
+      if (c && c->is_open()) sources.push_back({c->socket().descriptor(), POLLIN, 0});
+    ::poll(sources.data(), sources.size(), milliseconds_until(until));
+  }
+
+  void accept_newcomers() {
+    while (auto s = listener_->accept()) {
+      newcomer n{std::move(*s), {}, make_greeting(random_bytes(nonce_size)), {}, {}};
+      n.from = remote_address(n.socket);
+      n.until = std::chrono::steady_clock::now() + timeout;
+      if (newcomers_.size() >= terms_->ranks + most_strangers) {
+        refuse(newcomers_.front(), "it kept silent while others came");
+        newcomers_.erase(newcomers_.begin());
+      }
+      send_some(n.socket, n.greeting);  // a new connection has room for all of it
+      newcomers_.push_back(std::move(n));
+    }
+  }
+
+  void listen_to(newcomer& n) {
+    std::array<char, hello_size> bytes;
+    auto const moved = receive_some(n.socket, std::span(bytes).first(hello_size - n.hello.size()));
+    n.hello.append(bytes.data(), moved.count);
+    if (n.hello.size() == hello_size) return judge(n);
+    if (moved.ended) return refuse(n, "it went before it had said who it is");
+    if (std::chrono::steady_clock::now() >= n.until) refuse(n, "it did not say who it is");
+  }
+
+  void judge(newcomer& n) {
+    auto const version = find_version(n.hello);
+    if (!version) return refuse(n, "what it said is no hello");
+    if (*version != rendezvous_version)
+      return refuse(n, "it speaks version " + std::to_string(*version) + " of the board, rank 0 version " +
+                           std::to_string(rendezvous_version));
+    bool const authentic = is_authentic(terms_->key, n.greeting, n.hello);
+    auto const hello = read_hello(n.hello);
+    auto const why = authentic ? find_objection(hello) : "its key is another one";
+    auto const before = n.greeting + n.hello;
+    send_some(n.socket, make_verdict(terms_->key, before, why.value_or("")));
+    if (why) return refuse(n, *why, authentic ? std::optional(hello.rank) : std::nullopt);
+    joined_[index(hello.rank)].emplace(std::move(n.socket), hello.rank,
+                                       make_rendezvous_keys(terms_->key, before, rank_id{0}),
+                                       terms_->largest);
+  }
+
+  /// Why one who knows the key cannot join.
+  std::optional<std::string> find_objection(join_request const& h) const {
+    auto const r = index(h.rank);
+    if (h.ranks != terms_->ranks)
+      return "it counts " + std::to_string(h.ranks) + " ranks, rank 0 counts " +
+             std::to_string(terms_->ranks);
+    if (r == 0) return "it says that it is rank 0, which is the one that listens";
+    if (r >= terms_->ranks)
+      return "it says that it is rank " + std::to_string(r) + " of " + std::to_string(terms_->ranks);
+    if (joined_[r]) return joined_[r]->name() + " has joined already";
+    return std::nullopt;
+  }
+
+  void refuse(newcomer& n, std::string const& why, std::optional<rank_id> known = {}) {
+    if (refused_.size() == most_refused) refused_.erase(refused_.begin());
+    refused_.push_back((known ? name_of(*known, n.from) : name_of(n.from)) + " was refused: " + why);
+    n.socket.close();
+  }
+
+  void lose(rendezvous_connection& c) {
+    c.close();
+    if (lost_) return;
+    lost_ = {failure_code::peer_lost, {}, c.name() + " ended before all had joined"};
+    lost_->culprit = c.peer();
+  }
+  failure too_late() const {
+    auto const absent = missing();
+    failure f{failure_code::timeout, {}, {}};
+    f.detail = "only " + std::to_string(joined_.size() - absent.size()) + " of " +
+               std::to_string(joined_.size()) + " ranks joined before the deadline: " + are_missing(absent);
+    for (auto const& r : refused_) f.detail += "; " + r;
+    if (absent.size() == 1) f.culprit = absent.front();
+    return f;
+  }
+  [[noreturn]] void fail(failure f) {
+    f.reporter = rank_id{0};
+    f.operation = "join";
+    f = portable(std::move(f));
+    for (auto& c : joined_)
+      if (c && c->is_open()) c->put(failed_message({rank_id{0}, f})), c->finish(), c->send();
+    throw run_error(f);
+  }
+
+  tcp_listener const* listener_;
+  rendezvous_terms const* terms_;
+  std::vector<std::optional<rendezvous_connection>> joined_;
+  std::vector<newcomer> newcomers_;
+  std::vector<std::string> refused_;
+  std::optional<failure> lost_;
+};
+
+/// The half of any other rank.
+class rendezvous_joiner {
+ public:
+  rendezvous_joiner(rank_id here, network_address at, rendezvous_terms const& terms)
+      : here_(here), at_(std::move(at)), terms_(&terms) {}
+
+  /// The connection to rank 0, once all ranks have joined. \throws run_error
+  rendezvous_connection join() {
+    auto const where = system_addresses(at_);
+    for (;;) {
+      auto const now = std::chrono::steady_clock::now();
+      // A machine that does not answer is tried again, for it may be starting.
+      if (auto s = try_connect(where, (std::min)(now + std::chrono::seconds(2), terms_->join_until)))
+        if (auto c = shake_hands(std::move(*s))) return wait_for_start(std::move(*c));
+      if (std::chrono::steady_clock::now() >= terms_->join_until)
+        fail(failure_code::timeout,
+             name_of(rank_id{0}, at_) + " was not reached before the deadline: " + last_);
+      std::this_thread::sleep_until((std::min)(now + std::chrono::milliseconds(10), terms_->join_until));
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(failure_code code, std::string detail) const {
+    failure f{code, {}, std::move(detail)};
+    f.reporter = here_;
+    f.culprit = rank_id{0};
+    f.operation = "join";
+    throw run_error(portable(std::move(f)));
+  }
+
+  /// Nothing where they do not arrive.
+  std::optional<std::string> read(tcp_socket const& s, std::size_t count) const {
+    std::string bytes(count, '\0');
+    for (std::size_t done = 0; done < count;) {
+      if (!wait_for_socket(s, POLLIN, terms_->join_until)) return std::nullopt;
+      auto const moved = receive_some(s, std::span(bytes).subspan(done));
+      if (moved.ended) return std::nullopt;
+      done += moved.count;
+    }
+    return bytes;
+  }
+
+  /// Nothing where the other end goes away or says nothing; then another attempt may find rank 0.
+  std::optional<rendezvous_connection> shake_hands(tcp_socket s) {
+    auto const both = name_of(rank_id{0}, at_) + " and " + name_of(here_, local_address(s));
+    last_ = "what listens there did not greet";
+    auto const greeting = read(s, greeting_size);
+    if (!greeting) return std::nullopt;
+    auto const version = find_version(*greeting);
+    if (!version) fail(failure_code::transport, "what listens at " + name_of(at_) + " is no board");
+    if (*version != rendezvous_version)
+      fail(failure_code::transport, both + " speak versions " + std::to_string(*version) + " and " +
+                                        std::to_string(rendezvous_version) + " of the board");
+    auto const hello =
+        make_hello(terms_->key, *greeting, {.rank = here_, .ranks = terms_->ranks}, random_bytes(nonce_size));
+    send_some(s, hello);  // a new connection has room for all of it
+    last_ = "it did not answer";
+    auto const before = *greeting + hello;
+    auto const first = read(s, 4);
+    auto const size = first ? find_final_verdict(*first) : std::optional(std::size_t{0});
+    if (!size) fail(failure_code::transport, "what listens at " + name_of(at_) + " is no board");
+    auto const rest = first ? read(s, *size) : std::nullopt;
+    if (!rest) return std::nullopt;
+    auto const verdict = read_verdict(terms_->key, before, *first + *rest);
+    if (!verdict.authentic) fail(failure_code::transport, both + " have different keys");
+    if (!verdict.why.empty())
+      fail(failure_code::mismatch,
+           name_of(rank_id{0}, at_) + " refuses " + name_of(here_, local_address(s)) + ": " + verdict.why);
+    return rendezvous_connection(std::move(s), rank_id{0}, make_rendezvous_keys(terms_->key, before, here_),
+                                 terms_->largest);
+  }
+
+  rendezvous_connection wait_for_start(rendezvous_connection c) const {
+    for (bool open = true;;) {
+      auto const m = next(c);
+      if (m && m->word == message_kind::start) return c;
+      if (m && m->word == message_kind::failed) throw run_error(read_failed(m->body).what);
+      if (!open) fail(failure_code::peer_lost, c.name() + " ended before all had joined");
+      if (!wait_for_socket(c.socket(), POLLIN, terms_->join_until + final_message_of_rank_0))
+        fail(failure_code::timeout, c.name() + " did not say before the deadline that all had joined");
+      open = c.receive();
+    }
+  }
+  std::optional<rendezvous_message> next(rendezvous_connection& c) const {
+    try {
+      return c.next();
+    } catch (rendezvous_message_error const& e) {
+      fail(failure_code::transport, e.what());
+    }
+  }
+
+  rank_id here_;
+  network_address at_;
+  rendezvous_terms const* terms_;
+  std::string last_ = "nobody listens there";
+};
+
+}  // namespace cleave::detail

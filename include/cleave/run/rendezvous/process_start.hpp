@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/run/rendezvous/network_address.hpp"
+#include "cleave/run/rendezvous/protocol.hpp"
+#include "cleave/run/rendezvous/tcp_rendezvous.hpp"
+
+namespace cleave::detail {
+
+/// The first machine of a list as Slurm writes it, `node[01-04,07],login`: `node01`. Nothing where that is no
+/// name. O(size).
+inline std::optional<std::string> find_first_node(std::string_view list) {
+  std::string name;
+  for (std::size_t at = 0; at < list.size() && list[at] != ',';) {
+    if (list[at] != '[') {
+      name += list[at++];
+      continue;
+    }
+    auto const end = list.find(']', at);
+    if (end == list.npos) return std::nullopt;
+    auto const numbers = list.substr(at + 1, end - at - 1);
+    auto const first = numbers.substr(0, numbers.find_first_of("-,"));
+    if (first.empty()) return std::nullopt;
+    name += first;
+    at = end + 1;
+  }
+  auto const found = find_address(name);
+  if (!found || found->port != 0) return std::nullopt;
+  return found->host;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Who this process is among those that were started together, and where they meet.
+struct process_start {
+  rank_id rank{0};
+  std::uint32_t size = 1;
+  std::uint32_t local_rank = 0;  ///< its number among those of its machine
+  network_address meeting = {};  ///< where the others reach rank 0
+  std::string key = {};          ///< of the rendezvous
+
+  bool operator==(process_start const&) const = default;
+};
+
+/// Variables of an environment: `e(name)` is the text of one, null where it is not set.
+template <class E>
+concept environment = requires(E const& e, char const* name) {
+  { e(name) } -> std::convertible_to<char const*>;
+};
+
+/// Those of this process.
+struct own_environment {
+  char const* operator()(char const* name) const { return std::getenv(name); }
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What a variable lacks.
+struct start_fault {
+  static constexpr char subject[] = "start of ranks: ";
+  std::string variable;  ///< empty: there is none that says which rank this is
+  std::string message;
+
+  bool operator==(start_fault const&) const = default;
+};
+
+inline std::string describe(start_fault const& f) { return f.message; }
+
+/// An environment that does not say who a process is. The witness: which variable, and what it lacks.
+using start_error = fault_error<start_fault>;
+
+/// How a launcher names what it tells.
+struct process_launcher {
+  char const *name, *rank, *size, *local_rank, *local_size;
+};
+
+/// In this order: a launcher that another one started knows better.
+inline constexpr std::array<process_launcher, 4> process_launchers = {
+    process_launcher{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    process_launcher{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    process_launcher{"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    process_launcher{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr}};
+
+/// A port that goes with a key, where none is given: from 20000 to 31999, so that runs do not meet.
+constexpr std::uint16_t port_of_key(std::string_view key) {
+  std::uint32_t mixed = 2166136261u;
+  for (char const c : key) mixed = (mixed ^ static_cast<unsigned char>(c)) * 16777619u;
+  return static_cast<std::uint16_t>(20000 + mixed % 12000);
+}
+
+/// Reads a start from variables, as far as the first fault.
+template <environment E>
+class start_reader {
+ public:
+  explicit start_reader(E const& e) : variables_(e) {
+    auto const* const by = find_launcher();
+    if (by)
+      read_all(*by);
+    else
+      fail("", launchers_text());
+  }
+
+  process_start made;
+  std::optional<start_fault> fault;
+
+ private:
+  static std::string launchers_text() {
+    std::string all;
+    for (auto const& l : process_launchers)
+      all += (all.empty() ? "" : ", ") + std::string(l.rank) + " (" + l.name + ")";
+    return "no variable says which rank this is: none of " + all +
+           " is set; start the program by one of these, or give a process_start";
+  }
+
+  process_launcher const* find_launcher() const {
+    for (auto const& l : process_launchers)
+      if (variables_(l.rank)) return &l;
+    return nullptr;
+  }
+
+  void read_all(process_launcher const& by) {
+    read_place(by);
+    if (!fault) read_key();
+    if (!fault) read_meeting(by);
+  }
+
+  void fail(std::string variable, std::string message) {
+    if (!fault) fault = {std::move(variable), std::move(message)};
+  }
+
+  std::uint32_t number(process_launcher const& by, char const* name) {
+    char const* const text = variables_(name);
+    if (!text) {
+      fail(name, std::string(name) + " is not set, which " + by.name + " sets beside " + by.rank);
+      return 0;
+    }
+    std::string_view const all(text);
+    std::uint64_t n = 0;
+    bool known = !all.empty() && all.size() <= 10;
+    for (char const c : all) {
+      known = known && c >= '0' && c <= '9';
+      if (known) n = n * 10 + static_cast<std::uint64_t>(c - '0');
+    }
+    if (!known || n > 0xffffffff)
+      fail(name, std::string(name) + " is " + quoted(all) + ", which is no number of ranks");
+    return static_cast<std::uint32_t>(n);
+  }
+
+  void read_place(process_launcher const& by) {
+    made.rank = rank_id{number(by, by.rank)};
+    made.size = number(by, by.size);
+    made.local_rank = number(by, by.local_rank);
+    if (!fault && index(made.rank) >= made.size)
+      fail(by.rank, std::string(by.rank) + " is " + std::to_string(index(made.rank)) + ", but " + by.size +
+                        " is " + std::to_string(made.size) + "; ranks are numbered from 0");
+  }
+
+  void read_key() {
+    char const* const key = variables_("CLEAVE_KEY");
+    if (!key)
+      return fail("CLEAVE_KEY",
+                  "CLEAVE_KEY is not set; give all ranks of a run one secret that nobody else knows, such as "
+                  "CLEAVE_KEY=$(openssl rand -hex 16)");
+    made.key = key;
+    if (auto const wrong = find_key_fault(made.key)) fail("CLEAVE_KEY", "CLEAVE_KEY: " + *wrong);
+  }
+
+  void read_meeting(process_launcher const& by) {
+    made.meeting.port = port_of_key(made.key);
+    if (char const* const text = variables_("CLEAVE_PORT")) {
+      if (auto const port = find_port(text))
+        made.meeting.port = *port;
+      else
+        return fail("CLEAVE_PORT", "CLEAVE_PORT is " + quoted(text) + "; a port is a number up to 65535");
+    }
+    if (by.local_size && variables_(by.local_size) && number(by, by.local_size) == made.size) return;
+    for (char const* const name : {"CLEAVE_HOST", "MASTER_ADDR"})
+      if (char const* const text = variables_(name)) return read_host(name, text);
+    for (char const* const name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"})
+      if (char const* const text = variables_(name)) return read_nodes(name, text);
+    if (made.size > 1)
+      fail("CLEAVE_HOST",
+           "CLEAVE_HOST is not set, nor is MASTER_ADDR; set it to the name or number by which all others "
+           "reach the machine of rank 0");
+  }
+
+  void read_host(char const* name, std::string_view text) {
+    bool const bare = text.find(':') != text.rfind(':') && !text.starts_with('[');  // a number of IPv6
+    auto const found = find_address(bare ? "[" + std::string(text) + "]" : std::string(text));
+    if (!found || found->port != 0)
+      return fail(name, std::string(name) + " is " + quoted(text) + ", which is no machine");
+    made.meeting.host = found->host;
+  }
+  void read_nodes(char const* name, std::string_view text) {
+    if (auto node = find_first_node(text))
+      made.meeting.host = *std::move(node);
+    else
+      fail(name, std::string(name) + " is " + quoted(text) + ", which begins with no machine");
+  }
+
+  E const& variables_;
+};
+
+/// What variables lack to say who this process is, or nothing.
+template <environment E>
+std::optional<start_fault> find_start_fault(E const& variables) {
+  return start_reader(variables).fault;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Who this process is, as torchrun, Open MPI, MPICH or Slurm told it, whoever started it. All ranks are
+/// given one CLEAVE_KEY; CLEAVE_HOST and CLEAVE_PORT say where rank 0 can be reached where the launcher does
+/// not, or not well. \throws start_error
+template <environment E = own_environment>
+process_start read_process_start(E const& variables = {}) {
+  detail::start_reader read(variables);
+  if (read.fault) throw detail::start_error(*std::move(read.fault));
+  return std::move(read.made);
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// The rendezvous of the processes that were started together; returns when all have joined, within
+/// `o.join_within`. `o.key` is that of the start. \throws error where rank 0 cannot listen, run_error
+inline tcp_rendezvous join_rendezvous(process_start const& s, tcp_rendezvous_options o = {}) {
+  o.key = s.key;
+  if (s.rank != rank_id{0}) return tcp_rendezvous(s.rank, s.size, s.meeting, o);
+  bool const alone =
+      s.meeting.host.starts_with("127.") || s.meeting.host == "::1" || s.meeting.host == "localhost";
+  auto const everywhere = s.meeting.host.find(':') != s.meeting.host.npos ? "::" : "0.0.0.0";
+  return tcp_rendezvous(tcp_listener({alone ? s.meeting.host : everywhere, s.meeting.port}), s.size, o);
+}
+
+}  // namespace cleave::detail

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/run/rendezvous/network_address.hpp"
+
+/// TCP without waiting: nothing here takes longer than it is told, and no signal is ever raised.
+namespace cleave::detail {
+
+/// The system refused something of the network; the message says what, where and why.
+class socket_error : public error {
+ public:
+  socket_error(std::string const& what, int code) : error(what + ": " + std::strerror(code)) {}
+};
+
+/// An open socket that does not wait, or none. Closed with its owner, and in programs that are started.
+class tcp_socket {
+ public:
+  tcp_socket() = default;
+  explicit tcp_socket(int descriptor) : descriptor_(descriptor) {}
+  tcp_socket(tcp_socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  tcp_socket& operator=(tcp_socket&& other) noexcept {
+    if (this != &other) close();
+    descriptor_ = std::exchange(other.descriptor_, descriptor_);
+    return *this;
+  }
+  ~tcp_socket() { close(); }
+
+  int descriptor() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+  void close() noexcept {
+    if (int const open = std::exchange(descriptor_, -1); open >= 0) ::close(open);
+  }
+  /// Nothing more is sent; the other end sees the end once it has read all.
+  void end_sending() const noexcept { ::shutdown(descriptor_, SHUT_WR); }
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// For `poll`, which counts milliseconds: as many as remain, rounded up; a minute at most.
+inline int milliseconds_until(std::chrono::steady_clock::time_point until) {
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+}
+
+/// Waits until `s` is ready for one of `events`, has failed or has ended, but not beyond `until`; whether so.
+inline bool wait_for_socket(tcp_socket const& s, short events, std::chrono::steady_clock::time_point until) {
+  for (;;) {
+    pollfd one{s.descriptor(), events, 0};
+    int const ready = ::poll(&one, 1, milliseconds_until(until));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // whoever reads or writes now learns why
+    if (std::chrono::steady_clock::now() >= until) return false;
+  }
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What one call to the system moved.
+struct moved_bytes {
+  std::size_t count = 0;
+  bool ended = false;  ///< the other end is gone, or the way to it
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What can be had without waiting.
+inline moved_bytes receive_some(tcp_socket const& s, std::span<char> to) {
+  auto const n = ::recv(s.descriptor(), to.data(), to.size(), 0);
+  if (n > 0) return {static_cast<std::size_t>(n)};
+  return {0, n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)};
+}
+
+/// As much as goes without waiting.
+inline moved_bytes send_some(tcp_socket const& s, std::string_view bytes) {
+  auto const n = ::send(s.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (n >= 0) return {static_cast<std::size_t>(n)};
+  return {0, errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR};
+}
+
+/// An address as the system has it.
+struct system_address {
+  sockaddr_storage bytes = {};
+  socklen_t size = sizeof(sockaddr_storage);
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
+  sockaddr const* get() const { return reinterpret_cast<sockaddr const*>(&bytes); }
+
+  network_address plain() const {
+    std::array<char, NI_MAXHOST> host{};
+    std::array<char, NI_MAXSERV> port{};
+    if (::getnameinfo(get(), size, host.data(), host.size(), port.data(), port.size(),
+                      NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+      return {"unknown", 0};
+    return {host.data(), find_port(port.data()).value_or(0)};
+  }
+};
+
+/// All addresses that the host has. A name is looked up, for as long as the system does that; numbers and
+/// `localhost` (RFC 6761, 6.3) are not. \throws socket_error
+inline std::vector<system_address> system_addresses(network_address const& a) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  char const* const host = a.host == "localhost" ? nullptr : a.host.c_str();
+  int const code = ::getaddrinfo(host, std::to_string(a.port).c_str(), &wanted, &list);
+  if (code != 0) throw error("the host " + a.host + " is not known: " + ::gai_strerror(code));
+  std::vector<system_address> found;
+  for (auto const* i = list; i != nullptr; i = i->ai_next) {
+    found.emplace_back();
+    std::memcpy(&found.back().bytes, i->ai_addr, i->ai_addrlen);
+    found.back().size = i->ai_addrlen;
+  }
+  ::freeaddrinfo(list);
+  return found;
+}
+
+/// The near end of a connection, or what listens.
+inline network_address local_address(tcp_socket const& s) {
+  system_address a;
+  ::getsockname(s.descriptor(), a.get(), &a.size);
+  return a.plain();
+}
+/// The far end of a connection.
+inline network_address remote_address(tcp_socket const& s) {
+  system_address a;
+  ::getpeername(s.descriptor(), a.get(), &a.size);
+  return a.plain();
+}
+
+inline void set_socket_option(tcp_socket const& s, int level, int name, int value) {
+  ::setsockopt(s.descriptor(), level, name, &value, sizeof value);  // at worst slower
+}
+
+/// Short messages go at once, and a machine that has vanished is missed after ten seconds.
+inline void set_control_options(tcp_socket const& s) {
+  set_socket_option(s, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_socket_option(s, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_socket_option(s, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set_socket_option(s, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_socket_option(s, IPPROTO_TCP, TCP_KEEPCNT, 5);
+  set_socket_option(s, IPPROTO_TCP, TCP_USER_TIMEOUT, 10'000);
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What accepts connections at an address of this machine. Port 0 takes a free one, which `address()` tells.
+class tcp_listener {
+ public:
+  /// \throws error, socket_error
+  explicit tcp_listener(network_address const& at = {}) {
+    auto const where = "listening at " + name_of(at);
+    int code = EADDRNOTAVAIL;
+    for (auto const& a : detail::system_addresses(at)) {
+      socket_ = detail::tcp_socket(
+          ::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+      if (socket_.is_open()) detail::set_socket_option(socket_, SOL_SOCKET, SO_REUSEADDR, 1);
+      if (socket_.is_open() && ::bind(socket_.descriptor(), a.get(), a.size) == 0 &&
+          ::listen(socket_.descriptor(), SOMAXCONN) == 0)
+        return;
+      code = errno;
+    }
+    throw detail::socket_error(where, code);
+  }
+
+  network_address address() const { return detail::local_address(socket_); }
+  detail::tcp_socket const& socket() const { return socket_; }
+  /// The next connection, if one is there. \throws socket_error where this process can have no more.
+  std::optional<detail::tcp_socket> accept() const {
+    detail::tcp_socket s(::accept4(socket_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!s.is_open()) {
+      for (int const code : {EMFILE, ENFILE, ENOBUFS, ENOMEM})
+        if (errno == code)
+          throw detail::socket_error("accepting a connection at " + name_of(address()), code);
+      return std::nullopt;  // whoever knocked has gone
+    }
+    detail::set_control_options(s);
+    return s;
+  }
+
+ private:
+  detail::tcp_socket socket_;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// A connection to `at`, tried once at each of its addresses; nothing where none accepts before `until`. None
+/// takes more than its share of the time.
+/// \throws socket_error where this process has no sockets.
+inline std::optional<tcp_socket> try_connect(std::span<system_address const> at,
+                                             std::chrono::steady_clock::time_point until) {
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    auto const& a = at[i];
+    auto const now = std::chrono::steady_clock::now();
+    auto const share = (until - now) / static_cast<std::int64_t>(at.size() - i);
+    tcp_socket s(::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+    if (!s.is_open()) throw socket_error("making a socket", errno);
+    if (::connect(s.descriptor(), a.get(), a.size) != 0) {
+      if (errno != EINPROGRESS && errno != EINTR) continue;
+      if (!wait_for_socket(s, POLLOUT, now + share)) continue;
+      int code = 0;
+      socklen_t size = sizeof code;
+      if (::getsockopt(s.descriptor(), SOL_SOCKET, SO_ERROR, &code, &size) != 0 || code != 0) continue;
+    }
+    // Where nobody listens at a port that the system gives away, it may connect the socket to itself.
+    if (local_address(s) == remote_address(s)) continue;
+    set_control_options(s);
+    return s;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
+#include "cleave/schedule/memory/detail/saved_intervals.hpp"
+#include "cleave/schedule/memory/memory_plan.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_dependencies.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
+#include "cleave/schedule/verify/verify.hpp"
+
+namespace cleave {
+
+/// How long a stage needs what it gets from the stages before it.
+enum class input_use : std::uint8_t {
+  until_gradient,  ///< until its B or I; what W needs of it, I has put into the weight saved activations
+  by_forward,      ///< its F copies what its backward pass needs
+};
+
+struct memory_plan_options {
+  std::uint64_t alignment = 256;  ///< of offsets, in bytes; a power of two
+  input_use inputs = input_use::until_gradient;
+  std::vector<std::uint64_t> memory_limit = {};  ///< of each rank; one for all; none: no limit
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// A message or a hand-over whose bytes nobody has told. The witness: its edge.
+using unknown_bytes_error = tagged_error<struct unknown_bytes_tag, stage_edge>;
+
+/// Finds what each rank keeps and when; `plan_memory` is its one use.
+class slot_analysis {
+ public:
+  slot_analysis(schedule const& s, schedule_bytes const& bytes, memory_plan_options const& options)
+      : schedule_(s),
+        bytes_(bytes),
+        options_(options),
+        requests_(s),
+        cells_(requests_.events(), nowhere),
+        left_(requests_.events(), nowhere),
+        values_(s.ranks.size()) {
+    for (auto const& row : s.ranks) {
+      std::uint32_t cell = 0;
+      each_cell(std::span(row), [&](action const& head, std::span<action const> parts) {
+        each_action(parts.empty() ? std::span(&head, 1) : parts, [&](action const& a) { note(a, cell); });
+        ++cell;
+      });
+    }
+  }
+
+  /// What each rank keeps, in the order in which it begins; nothing has a place yet.
+  std::vector<std::vector<slot_value>> take() {
+    for (std::uint32_t r = 0; r < values_.size(); ++r)
+      for (auto const& s : saved_intervals(schedule_, r, bytes_))
+        values_[r].push_back({.use = static_cast<slot_use>(s.what),
+                              .stage = s.stage,
+                              .microbatch = s.microbatch,
+                              .alive = s.alive,
+                              .bytes = s.bytes});
+    for (std::uint32_t e = 0; e < schedule_.place.edges.size(); ++e)
+      for (std::uint32_t m = 0; m < schedule_.microbatches; ++m) add_edge(e, microbatch_id{m});
+    for (auto& values : values_)
+      std::ranges::sort(values, {}, [](slot_value const& v) {
+        return std::pair(std::pair(v.alive, v.use), std::pair(std::pair(v.stage, v.microbatch), v.peer));
+      });
+    return std::move(values_);
+  }
+
+ private:
+  static constexpr std::uint32_t nowhere = 0xffffffff;
+
+  std::uint32_t& forward_cell(stage_id s, microbatch_id m) {
+    return cells_[requests_.forward_done(index(s), m)];
+  }
+  std::uint32_t& gradient_cell(stage_id s, microbatch_id m) {
+    return cells_[requests_.gradient_done(index(s), m)];
+  }
+
+  void note(action const& a, std::uint32_t cell) {
+    using enum action_kind;
+    if (a.kind == action_kind::forward) forward_cell(a.stage, a.microbatch) = cell;
+    if (a.kind == backward || a.kind == input_gradient) gradient_cell(a.stage, a.microbatch) = cell;
+    if (!is_message(a.kind)) return;
+    auto const end = requests_.message_end(a);
+    if (end == schedule_dependencies::none) return;
+    if (!is_wait_send(a.kind)) cells_[end] = cell;
+    if (!is_receive(a.kind)) left_[end] = (std::max)(left_[end] == nowhere ? 0 : left_[end], cell);
+  }
+
+  /// What moves along an edge for a microbatch, at both of its ends.
+  void add_edge(std::uint32_t edge, microbatch_id m) {
+    auto const e = schedule_.place.edges[edge];
+    auto const bytes = bytes_.of_edge(edge);
+    auto const made = forward_cell(e.from, m), used = forward_cell(e.to, m);
+    auto const gradient_made = gradient_cell(e.to, m), gradient_used = gradient_cell(e.from, m);
+    auto const input_end =
+        options_.inputs == input_use::by_forward || gradient_made == nowhere ? used : gradient_made;
+    if (!requests_.crosses_ranks(edge)) {
+      add(e, e.from, slot_use::local_activation, m, made, input_end, bytes.activation);
+      add(e, e.to, slot_use::local_gradient, m, gradient_made, gradient_used, bytes.gradient);
+      return;
+    }
+    auto const sent = requests_.send_done(edge, edge_flow::activations, m);
+    add(e, e.from, slot_use::sent_activation, m, made, left_[sent], bytes.activation);
+    add(e, e.to, slot_use::received_activation, m, cells_[requests_.receive_of(sent)], input_end,
+        bytes.activation);
+    auto const sent_back = requests_.send_done(edge, edge_flow::gradients, m);
+    add(e, e.to, slot_use::sent_gradient, m, gradient_made, left_[sent_back], bytes.gradient);
+    add(e, e.from, slot_use::received_gradient, m, cells_[requests_.receive_of(sent_back)], gradient_used,
+        bytes.gradient);
+  }
+
+  void add(stage_edge e, stage_id here, slot_use use, microbatch_id m, std::uint32_t first,
+           std::uint32_t last, std::uint64_t bytes) {
+    if (first == nowhere || last == nowhere) return;  // it computes only, or forward
+    bool const is_gradient = use == slot_use::sent_gradient || use == slot_use::received_gradient ||
+                             use == slot_use::local_gradient;
+    if (bytes == 0)
+      throw unknown_bytes_error("slots: nobody has told how many bytes the " +
+                                    std::string(is_gradient ? "gradient" : "activation") + " from stage " +
+                                    std::to_string(index(e.from)) + " to stage " +
+                                    std::to_string(index(e.to)) + " has; give each edge its bytes",
+                                e);
+    values_[index(schedule_.place.rank_of[index(here)])].push_back({.use = use,
+                                                                    .stage = here,
+                                                                    .microbatch = m,
+                                                                    .peer = here == e.from ? e.to : e.from,
+                                                                    .alive = {first, last},
+                                                                    .bytes = bytes});
+  }
+
+  schedule const& schedule_;
+  schedule_bytes const& bytes_;
+  memory_plan_options const& options_;
+  schedule_dependencies requests_;
+  std::vector<std::uint32_t> cells_;  ///< in which an event happens
+  std::vector<std::uint32_t> left_;   ///< of a send: in which what it sends is let go
+  std::vector<std::vector<slot_value>> values_;
+};
+
+/// Gives the values of a rank slots and offsets. Precondition: they are in the order in which they begin.
+/// O(values log values). \throws memory_request_error
+inline rank_slots placed_values(std::vector<slot_value> values, std::uint64_t alignment) {
+  rank_slots made{std::move(values)};
+  std::vector<memory_request> requests;
+  std::array<std::vector<lifetime>, slot_use_names.size()> alive;
+  for (auto const& v : made.values) {
+    requests.push_back({v.alive, v.bytes});
+    alive[static_cast<std::size_t>(v.use)].push_back(v.alive);
+  }
+  auto const layout = place_in_memory(requests, alignment);
+  made.bytes = layout.bytes;
+  made.least_bytes = layout.least_bytes;
+  auto const before = last_allocations(requests, layout.offsets);
+  std::array<std::vector<std::uint32_t>, slot_use_names.size()> slots;
+  for (std::size_t u = 0; u < slots.size(); ++u) {
+    slots[u] = share_slots(alive[u]);
+    made.counts[u] = count_slots(slots[u]);
+    std::ranges::reverse(slots[u]);  // taken from the back
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto& v = made.values[i];
+    auto& of_use = slots[static_cast<std::size_t>(v.use)];
+    v.offset = layout.offsets[i];
+    v.after = before[i];
+    v.slot = of_use.back();
+    of_use.pop_back();
+  }
+  return made;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Where every rank keeps saved activations, what it receives, what it sends until that has left, and what
+/// its stages hand to each other. Of a schedule that computes only, messages are left out; so is what takes
+/// no bytes.
+///
+/// A value is kept in the cells from the one that begins it to the last that uses it; whoever writes it first
+/// waits until cell `after` is done. That is all that running needs to know.
+/// O(actions log actions). \throws schedule_error, schedule_bytes_error, unknown_bytes_error,
+/// memory_request_error, and slot_error where a rank may not take so much
+inline memory_plan plan_memory(schedule const& s, schedule_bytes const& bytes,
+                               memory_plan_options const& options = {}) {
+  detail::require_schedule(s, {.passes = passes_of(s)});
+  if (auto const f = detail::find_schedule_bytes_fault(bytes, s.place, count_actions(s)))
+    throw detail::schedule_bytes_error(*f);
+  expects(detail::one_or_each(options.memory_limit).covers(s.ranks.size()),
+          "plan_slots: a limit for every rank, for all at once, or none");
+  memory_plan made{options.alignment, {}};
+  for (auto& values : detail::slot_analysis(s, bytes, options).take())
+    made.ranks.push_back(detail::placed_values(std::move(values), options.alignment));
+  if (auto const f = detail::find_slot_overflow(made, options.memory_limit)) throw detail::slot_error(*f);
+  return made;
+}
+
+}  // namespace cleave

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+
+namespace cleave::detail {
+
+/// An action that cannot be where it is: tables by rank, stage and microbatch have no place for it.
+struct invalid_action {
+  static constexpr char subject[] = "schedule: ";
+  enum class kind : std::uint8_t {
+    rank_count,  ///< there are `rank` lists, not as many as the placement has ranks
+    compound,    ///< its parts go on after the list
+    stage,       ///< there is none of this number
+    other_rank,  ///< the stage is on another rank
+    microbatch,  ///< there is none of this number
+    peer,        ///< of a message: there is no stage of this number
+  };
+  kind what;
+  std::uint32_t rank = 0;
+  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  action at = {};
+
+  bool operator==(invalid_action const&) const = default;
+};
+
+/// What and where.
+inline std::string describe(invalid_action const& s) {
+  using enum invalid_action::kind;
+  if (s.what == rank_count)
+    return "there are " + std::to_string(s.rank) + " lists; give each rank of the placement one";
+  auto const at = "rank " + std::to_string(s.rank) + ", action #" + std::to_string(s.position) + ": '" +
+                  action_text(s.at) + "' ";
+  switch (s.what) {
+    case compound:
+      return at + "has more parts than the list goes on";
+    case stage:
+      return at + "is about a stage that there is not";
+    case other_rank:
+      return at + "is about a stage on another rank";
+    case microbatch:
+      return at + "is about a microbatch that there is not";
+    default:
+      return at + "names a stage at its other end that there is not";
+  }
+}
+
+using invalid_action_error = fault_error<invalid_action>;
+
+/// The first action that cannot be where it is, or nothing. O(actions).
+inline std::optional<invalid_action> find_invalid_action(schedule const& s) {
+  using enum invalid_action::kind;
+  auto const lists = static_cast<std::uint32_t>(s.ranks.size());
+  if (lists != s.place.ranks) return invalid_action{rank_count, lists};
+  for (std::uint32_t r = 0; r < lists; ++r) {
+    auto const& row = s.ranks[r];
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      action const& a = row[i];
+      auto const invalid = [&](invalid_action::kind what) { return invalid_action{what, r, i, a}; };
+      if (a.parts >= row.size() - i) return invalid(compound);
+      if (a.kind == action_kind::idle || is_compound(a)) continue;
+      if (index(a.stage) >= s.place.stages()) return invalid(stage);
+      if (index(s.place.rank_of[index(a.stage)]) != r) return invalid(other_rank);
+      if (has_microbatch(a.kind) && index(a.microbatch) >= s.microbatches) return invalid(microbatch);
+      if (is_message(a.kind) && index(a.peer) >= s.place.stages()) return invalid(peer);
+    }
+  }
+  return std::nullopt;
+}
+
+/// \throws invalid_action_error
+inline void require_valid_actions(schedule const& s) {
+  if (auto invalid = find_invalid_action(s)) throw invalid_action_error(*invalid);
+}
+
+}  // namespace cleave::detail

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/search/detail/improve_passes.hpp"
+#include "cleave/schedule/search/search_schedule.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/verify/verify.hpp"
+
+namespace cleave {
+
+/// A schedule for a step that ran otherwise than expected.
+struct rescheduled {
+  found_schedule found;
+  std::optional<double> before;  ///< how long the previous takes now; nothing where it does not fit any more
+  bool is_new = false;           ///< else the previous is kept
+
+  /// The share of the time that is saved.
+  double gain() const { return before && *before > 0 ? 1 - found.certificate.makespan / *before : 0; }
+};
+
+/// A search that begins with what runs now, for instance with costs that were measured: stages stay on their
+/// ranks, so `step.place` is that of `previous`, and so is the number of microbatches. What is new must take
+/// less by the share `worth`, or the previous is kept.
+/// \throws schedule_error where `previous` cannot run, and what `search_schedule` throws
+inline rescheduled reschedule(schedule const& previous, search_problem step,
+                              search_options const& options = {}, double worth = 0) {
+  detail::require_schedule(previous);
+  step.place = previous.place;
+  step.microbatches = previous.microbatches;
+  auto const steps = detail::runnable_steps(step, options.form);
+  detail::schedule_candidate const now{"previous", std::nullopt, 0, detail::pass_lists_of(previous)};
+  auto half = options;
+  half.effort /= 2;
+  rescheduled made{search_schedule(step, half), std::nullopt, true};
+  if (!detail::fits(steps[0], now.lists)) return made;
+
+  auto& told = made.found.certificate;
+  made.before = simulate(previous, simulate_options_of(step, steps[0])).makespan;
+  half.begin_with = 1;
+  auto spent = told.effort;
+  auto const improved = detail::improve_candidates(steps, {now}, half, spent);
+  if (improved.makespan < told.makespan) {
+    auto const rules = told;
+    made.found = detail::certified(step, steps, improved, options.form);
+    told.began_with = now.name;
+    told.began_at = *made.before;
+    told.best_family = rules.best_family;
+    told.best_family_makespan = rules.best_family_makespan;
+  }
+  if (told.makespan >= *made.before * (1 - worth)) {
+    made.is_new = false;
+    made.found = detail::certified(step, steps, now, options.form);
+    made.found.order = previous;
+    told.makespan = *made.before;
+  }
+  told.effort = spent;
+  return made;
+}
+}  // namespace cleave

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/units/part_cycles.hpp"
+#include "cleave/split/boundary.hpp"
+#include "cleave/split/plan.hpp"
+
+namespace cleave::detail {
+
+/// One step on a node's way into a stage.
+struct assignment_event {
+  enum class kind : std::uint8_t {
+    assigned,     ///< the partition puts it into part `to`
+    moved,        ///< from part `from`, since parts needed each other in a cycle
+    cut,          ///< its part `from` lay on a cycle: `to` is the instance that has the node
+    merged,       ///< its part `from` lay on a cycle: all of that are part `to`
+    renumbered,   ///< part `from` is part `to` now, since others were merged
+    projected,    ///< it takes an element of what `other` makes, and went there
+    recomputed,   ///< it is copied to its readers instead of sending what it makes
+    together,     ///< it must share its stage with `other`
+    copied,       ///< stage `to` has a copy, which `other` reads
+    in_own_part,  ///< stage `to` has it, since nobody else reads it or the caller does
+    state_mark,   ///< stage `to` has a copy, for the state under which `other` runs, or to end one
+  };
+  kind what;
+  std::size_t node;
+  part_id from = no_part, to = no_part;
+  std::size_t other = none<std::size_t>;  ///< a node
+
+  bool operator==(assignment_event const&) const = default;
+};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Why nodes are where they are: what each step of a cut did to them, in the order of the steps, as data. Who
+/// cuts records the steps that were taken; nothing else is needed to plan.
+class assignment_log {
+ public:
+  explicit assignment_log(partition const& p) : of_(p.of) {
+    for (std::size_t n = 0; n < of_.size(); ++n)
+      if (of_[n] != no_part) add({kind::assigned, n, no_part, of_[n]});
+  }
+
+  /// What a policy for cycles did. O(V)
+  void record(acyclic_partition const& a) {
+    auto moved = a.moved.begin();
+    for (std::size_t n = 0; n < of_.size(); ++n) {
+      auto const to = a.parts.of[n];
+      if (to == of_[n] || to == no_part) continue;
+      bool const is_moved = moved != a.moved.end() && moved->node == n;
+      if (is_moved) ++moved;
+      auto const made_of = a.made_of[index(to)];
+      add({is_moved             ? kind::moved
+           : made_of.size() > 1 ? kind::merged
+           : a.new_cuts > 0     ? kind::cut
+                                : kind::renumbered,
+           n, of_[n], to});
+      of_[n] = to;
+    }
+  }
+
+  /// What rules for the boundary did. O(V)
+  template <class Snapshot>
+  void record(resolved_boundary<Snapshot> const& b) {
+    for (auto const n : b.projected) {
+      auto other = none<std::size_t>;
+      for (auto const v : b.s.operands[n])
+        if (auto const m = b.s.producer[v]; b.s.from[v] == source::node && b.parts.of[m] == b.parts.of[n])
+          other = m;
+      add({kind::projected, n, of_[n], b.parts.of[n], other});
+      of_[n] = b.parts.of[n];
+    }
+    for (auto const n : b.recomputed) add({kind::recomputed, n, of_[n], of_[n]});
+  }
+
+  /// What a plan did: groups and copies. O(V + E + copies)
+  template <std::unsigned_integral Index>
+  void record(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
+    for (std::size_t n = 0; n < s.group.size(); ++n)
+      if (s.group[n] != n && !detail::is_replicable(s, n))
+        add({kind::together, n, of_[n], of_[n], s.group[n]});
+    std::vector<std::size_t> reader(s.nodes()), read_in(s.nodes(), p.stages.size());
+    for (std::uint32_t i = 0; i < p.stages.size(); ++i) {
+      auto const& nodes = p.stages[i].nodes;
+      auto const reads = [&](Index v, Index by) {
+        Index const m = s.producer[v];
+        if (m == none<Index> || read_in[m] == i) return;
+        read_in[m] = i;
+        reader[m] = by;
+      };
+      for (Index const n : nodes)
+        for (Index const v : s.operands[n]) {
+          reads(v, n);
+          if (!detail::is_replicable(s, n))
+            for (Index const c : s.companions[v]) reads(c, n);
+        }
+      for (std::size_t at = 0; at < nodes.size(); ++at) {
+        Index const n = nodes[at];
+        part_id const here{i};
+        if (!detail::is_replicable(s, n)) {
+          if (of_[n] != here)
+            add({kind::state_mark, n, of_[n], here,
+                 at + 1 < nodes.size() ? nodes[at + 1] : none<std::size_t>});
+        } else if (read_in[n] == i) {
+          add({kind::copied, n, of_[n], here, reader[n]});
+        } else {
+          add({kind::in_own_part, n, of_[n], here});
+        }
+      }
+    }
+  }
+
+  std::span<detail::assignment_event const> events() const { return {events_.data(), events_.size()}; }
+
+  /// Those of one node, in order. O(events)
+  std::vector<detail::assignment_event> of(std::size_t n) const {
+    std::vector<detail::assignment_event> list;
+    for (auto const& e : events_)
+      if (e.node == n) list.push_back(e);
+    return list;
+  }
+
+ private:
+  using kind = detail::assignment_event::kind;
+  void add(detail::assignment_event const& e) { events_.push_back(e); }
+
+  std::vector<part_id> of_;  // of a node: its part so far
+  std::vector<detail::assignment_event> events_;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// One sentence, in the names of the graph.
+template <std::unsigned_integral Index>
+std::string assignment_text(basic_snapshot_arrays<Index> const& s, assignment_event const& e) {
+  using enum assignment_event::kind;
+  auto const part = [](part_id i) { return std::to_string(index(i)); };
+  auto const other = [&] {
+    return e.other < s.nodes() ? s.label(e.other) : std::string("the end of the stage");
+  };
+  auto const node = s.label(e.node);
+  switch (e.what) {
+    case assigned:
+      return node + " is assigned to part " + part(e.to);
+    case moved:
+      return node + " goes from part " + part(e.from) + " to part " + part(e.to) +
+             ", since the parts needed each other in a cycle";
+    case cut:
+      return node + " is in part " + part(e.to) + ", an instance of part " + part(e.from) +
+             ", which lay on a cycle";
+    case merged:
+      return node + " goes with part " + part(e.from) + " into part " + part(e.to) +
+             ", where all are that needed each other in a cycle";
+    case renumbered:
+      return node + " stays: part " + part(e.from) + " is now called " + part(e.to);
+    case projected:
+      return node + " goes from part " + part(e.from) + " to part " + part(e.to) + ", to " + other() +
+             ", of whose result it takes an element";
+    case recomputed:
+      return node + " is copied to those who read it, as the rules for the boundary say";
+    case together:
+      return node + " must share its stage with " + other();
+    case copied:
+      return node + " is copied into stage " + part(e.to) + " for " + other();
+    case in_own_part:
+      return node + " is in stage " + part(e.to) + ", its own: the caller reads it or nobody does";
+    case state_mark:
+      return node + " is copied into stage " + part(e.to) + " for the state at " + other();
+  }
+  return {};
+}
+
+}  // namespace cleave::detail

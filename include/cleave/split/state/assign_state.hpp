@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/dataflow.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/tie.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
+#include "cleave/split/plan.hpp"
+#include "cleave/split/state/state_assignment.hpp"
+#include "cleave/split/state/tensor_classes.hpp"
+
+namespace cleave::detail {
+
+/// Which modules of the model a stage has: the root, those that its nodes are inside, the owners of the names
+/// that it reads, and what these are inside. Stages are entered one after another.
+template <std::unsigned_integral Index>
+class stage_modules {
+ public:
+  explicit stage_modules(basic_model_state<Index> const& m) : m_(m) {
+    number("");
+    for (auto const& path : m.modules) module_.push_back(number(path));
+    for (auto const& t : m.tensors) owner_.push_back(number(owner_of(t.name)));
+    stage_.assign(paths_.size(), the_caller);
+  }
+
+  /// O(modules around `nodes` + what is held).
+  void enter(stage_id i, std::vector<Index> const& nodes, std::vector<held_state> const& held) {
+    here_ = i;
+    mark(0);
+    for (Index const n : nodes)
+      for (Index const path : m_.inside[n]) mark(module_[path]);
+    for (auto const& h : held) mark(owner_[h.tensor]);
+  }
+
+  /// Whether the stage has the module that owns this name of a tensor. O(1).
+  bool owner_is_here(std::uint32_t tensor) const { return stage_[owner_[tensor]] == here_; }
+
+ private:
+  /// The number of `path`; what it is inside is numbered too.
+  std::uint32_t number(std::string_view path) {
+    auto const first = paths_.find(path);
+    if (first != none<std::uint32_t>) return first;
+    auto const at = paths_.insert(path);
+    outer_.push_back(0);
+    for (auto inner = at; !path.empty();) {
+      path = owner_of(path);
+      auto const known = paths_.size();
+      auto const outer = outer_[inner] = paths_.insert(path);
+      if (outer < known) break;
+      outer_.push_back(0);
+      inner = outer;
+    }
+    return at;
+  }
+
+  void mark(std::uint32_t path) {
+    while (std::exchange(stage_[path], here_) != here_) path = outer_[path];
+  }
+
+  basic_model_state<Index> const& m_;
+  numbering<std::string_view, std::uint32_t> paths_;
+  std::vector<std::uint32_t> outer_;   // of a path: the one that it is in; the root's is itself
+  std::vector<std::uint32_t> module_;  // of a module: its path
+  std::vector<std::uint32_t> owner_;   // of a tensor: the path of its owner
+  std::vector<stage_id> stage_;        // of a path: the last stage that has it
+  stage_id here_ = the_caller;
+};
+
+/// Finds out who reads and writes which tensor, and places them; `assign_state` is its one use. What shares
+/// memory is one *class* here, numbered as its first name is registered.
+template <std::unsigned_integral Index>
+class state_assigner {
+ public:
+  state_assigner(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                 basic_model_state<Index> const& m, state_options const& options)
+      : s_(s), p_(p), m_(m), options_(options), class_(m.tensors) {
+    expects(m.tensor.size() == s.values(), "a tensor, or none, for each value of the snapshot");
+    if (auto f = class_.find_option_fault(m.tensors, options)) {
+      faults_.push_back(*std::move(f));
+      return;
+    }
+    choice_ = class_.choices(m.tensors, options);
+    inside_.resize(class_.size());
+    list_reads();
+    list_writes();
+    for (std::size_t c = 0; c < class_.size(); ++c)
+      if (auto f = find_fault(c)) faults_.push_back(*std::move(f));
+  }
+
+  /// Of each tensor the first, in the order of registration; of the options the first.
+  std::vector<state_fault> const& faults() const { return faults_; }
+
+  state_assignment place() {
+    placed_.stages.resize(p_.stages.size());
+    for (std::uint32_t c = 0; c < class_.size(); ++c) place_class(c);
+    hold_reads();
+    add_aliases();
+    return std::move(placed_);
+  }
+
+ private:
+  /// A stage, or the caller, that reads or writes a class, and the first name by which it does.
+  struct use {
+    std::uint32_t of;
+    stage_id stage;
+    std::uint32_t tensor;
+  };
+  using uses = std::span<use const>;
+
+  /// By class, and of a class by stage in the plan's order.
+  void list_reads() {
+    std::vector<stage_id> seen(class_.size(), no_stage);
+    auto const read = [&](Index t, stage_id i) {
+      if (t != none<Index> && std::exchange(seen[class_[t]], i) != i)
+        reads_.push_back({class_[t], i, static_cast<std::uint32_t>(t)});
+    };
+    auto const returned = returned_only();
+    for (stage_id const i : p_.order) {
+      for (Index const v : p_.stages[index(i)].state)
+        if (i != giver() || !returned[v]) read(m_.tensor[v], i);
+      for (Index const n : p_.stages[index(i)].nodes)
+        for (Index const t : m_.reads[n]) read(t, i), inside_[class_[t]] = 1;
+    }
+    for (Index const v : s_.outputs)
+      if (s_.producer[v] == none<Index>) read(m_.tensor[v], the_caller);
+    first_read_ = group(reads_);
+  }
+
+  /// Of a value: the graph returns it, and no node of the last stage reads it, which has it all the same in
+  /// some plans.
+  std::vector<char> returned_only() const {
+    std::vector<char> returned(s_.values());
+    for (Index const v : s_.outputs) returned[v] = 1;
+    if (!p_.order.empty() && !s_.outputs.empty())
+      for (Index const n : p_.stages[index(giver())].nodes)
+        for (Index const v : s_.operands[n]) returned[v] = 0;
+    return returned;
+  }
+
+  void list_writes() {
+    std::vector<Index> tensor_of_slot(s_.latest.size(), none<Index>);
+    for (std::size_t v = 0; v < s_.values(); ++v)
+      if (s_.producer[v] == none<Index>) tensor_of_slot[s_.slot[v]] = m_.tensor[v];
+    for (stage_id const i : p_.order)
+      for (Index const n : p_.stages[index(i)].nodes) {
+        for (Index const v : s_.results[n])
+          if (Index const t = tensor_of_slot[s_.slot[v]]; t != none<Index>) write(t, i);
+        for (Index const t : m_.writes[n]) write(t, i);
+      }
+    first_write_ = group(writes_);
+  }
+
+  void write(Index t, stage_id i) { writes_.push_back({class_[t], i, static_cast<std::uint32_t>(t)}); }
+
+  /// Puts the uses of each class together, in their order; where those of each begin, and one entry more.
+  std::vector<std::size_t> group(std::vector<use>& list) const {
+    std::vector<std::size_t> first(class_.size() + 1);
+    for (auto const& u : list) ++first[u.of + std::size_t{1}];
+    for (std::size_t c = 0; c < class_.size(); ++c) first[c + 1] += first[c];
+    auto next = first;
+    std::vector<use> grouped(list.size());
+    for (auto const& u : list) grouped[next[u.of]++] = u;
+    list = std::move(grouped);
+    return first;
+  }
+  uses reads(std::size_t c) const {
+    return uses(reads_).subspan(first_read_[c], first_read_[c + 1] - first_read_[c]);
+  }
+  uses writes(std::size_t c) const {
+    return uses(writes_).subspan(first_write_[c], first_write_[c + 1] - first_write_[c]);
+  }
+
+  std::optional<state_fault> find_fault(std::size_t c) const {
+    using enum state_fault::kind;
+    auto const between = [&](state_fault::kind what, use const& a, use const& b) {
+      return state_fault{what, m_.tensors[a.tensor].name, m_.tensors[b.tensor].name, a.stage, b.stage};
+    };
+    for (auto const& w : writes(c))
+      if (w.stage != writes(c).front().stage) return between(written_twice, writes(c).front(), w);
+    for (auto const& r : reads(c))
+      if (!writes(c).empty() && r.stage != the_caller && r.stage != writes(c).front().stage)
+        return between(written_elsewhere, writes(c).front(), r);
+    auto const readers = reads(c);
+    if (choice_[c] == shared_state::refuse && !class_.is_constant(c) && readers.size() > 1 &&
+        readers[1].stage != the_caller)
+      return between(shared, readers[0], readers[1]);
+    if (choice_[c] == shared_state::transmit && !class_.is_constant(c) && readers.size() > 1 && inside_[c])
+      return between(unsendable, readers[0], readers[1]);
+    return std::nullopt;
+  }
+
+  /// Whom the caller has it from, where the graph returns it and nobody sends it.
+  stage_id giver() const { return p_.order.back(); }
+
+  void place_class(std::uint32_t c) {
+    auto const readers = reads(c);
+    if (readers.empty()) {
+      if (!class_.is_constant(c))
+        placed_.unused.insert(placed_.unused.end(), class_.names(c).begin(), class_.names(c).end());
+      return;
+    }
+    auto const& first = readers.front();
+    if (readers.size() < 2 || class_.is_constant(c)) return;
+    if (choice_[c] == shared_state::transmit) {
+      sent_state sent{first.tensor, first.stage, {}};
+      for (auto const& r : readers.subspan(1)) sent.to.push_back(r.stage);
+      placed_.sent.push_back(std::move(sent));
+      return;
+    }
+    tie copies{name_of_storage(first.tensor), {}};
+    for (auto const& r : readers) {
+      auto const stage = r.stage == the_caller ? giver() : r.stage;
+      if (copies.members.empty() || copies.members.back().stage != stage)
+        copies.members.push_back({m_.tensors[r.tensor].name, copies.storage, stage});
+    }
+    if (copies.members.size() > 1) placed_.replicas.push_back(std::move(copies));
+  }
+
+  std::string name_of_storage(std::uint32_t t) const {
+    return m_.tensors[t].storage.empty() ? m_.tensors[t].name : m_.tensors[t].storage;
+  }
+
+  /// Whether `i` has the class itself.
+  bool holds(std::uint32_t c, stage_id i) const {
+    auto const readers = reads(c);
+    return readers.size() < 2 || class_.is_constant(c) || choice_[c] != shared_state::transmit ||
+           readers.front().stage == i;
+  }
+
+  void hold_reads() {
+    std::vector<stage_id> seen(m_.tensors.size(), no_stage);
+    auto const hold = [&](Index t, stage_id i) {
+      if (t == none<Index> || !holds(class_[t], i) || std::exchange(seen[t], i) == i) return;
+      placed_.stages[index(i)].push_back({static_cast<std::uint32_t>(t), true});
+    };
+    for (stage_id const i : p_.order) {
+      for (Index const v : p_.stages[index(i)].state) hold(m_.tensor[v], i);
+      for (Index const n : p_.stages[index(i)].nodes)
+        for (Index const t : m_.reads[n]) hold(t, i);
+      if (i == giver())
+        for (Index const v : s_.outputs)
+          if (s_.producer[v] == none<Index>) hold_returned(v, hold);
+    }
+  }
+
+  /// What the graph returns is held by the last stage, unless who has it sends it.
+  template <class Hold>
+  void hold_returned(Index v, Hold const& hold) {
+    Index const t = m_.tensor[v];
+    if (t == none<Index>) return;
+    auto const first = reads(class_[t]).front().stage;
+    if (first == the_caller || holds(class_[t], the_caller)) hold(t, giver());
+  }
+
+  void add_aliases() {
+    stage_modules<Index> modules(m_);
+    std::vector<char> named(m_.tensors.size());
+    std::vector<stage_id> first(class_.size(), no_stage), seen(m_.tensors.size(), no_stage),
+        done(class_.size(), no_stage);
+    for (stage_id const i : p_.order) {
+      auto& held = placed_.stages[index(i)];
+      modules.enter(i, p_.stages[index(i)].nodes, held);
+      for (auto const& h : held) seen[h.tensor] = i, named[h.tensor] = 1;
+      for (std::size_t k = 0, reads = held.size(); k < reads; ++k) {
+        auto const c = class_[held[k].tensor];
+        if (std::exchange(done[c], i) == i) continue;
+        if (first[c] == no_stage) first[c] = i;
+        for (std::uint32_t const t : class_.names(c))
+          if (modules.owner_is_here(t) && std::exchange(seen[t], i) != i)
+            held.push_back({t, false}), named[t] = 1;
+      }
+    }
+    if (options_.names == alias_policy::beside_modules) return;
+    for (std::uint32_t t = 0; t < m_.tensors.size(); ++t)
+      if (!named[t] && first[class_[t]] != no_stage)
+        placed_.stages[index(first[class_[t]])].push_back({t, false});
+  }
+
+  static constexpr stage_id no_stage{0xfffffffe};  // another than the caller
+
+  basic_snapshot_arrays<Index> const& s_;
+  basic_plan<Index> const& p_;
+  basic_model_state<Index> const& m_;
+  state_options const& options_;
+  tensor_classes class_;
+  std::vector<char> inside_;                           // of a class: a module that is called reads it
+  std::vector<shared_state> choice_;                   // of a class
+  std::vector<use> reads_, writes_;                    // by class …
+  std::vector<std::size_t> first_read_, first_write_;  // … and where those of each class begin
+  std::vector<state_fault> faults_;
+  state_assignment placed_;
+};
+
+/// The first thing that keeps the state of a cut from being placed, or nothing: an option for a tensor that
+/// the model lacks, a tensor that two stages write, that one writes and another reads for itself, or that
+/// several read where `options` refuse it. Expected O(V + size of the plan + names).
+template <std::unsigned_integral Index>
+std::optional<state_fault> find_state_fault(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                                            basic_model_state<Index> const& m,
+                                            state_options const& options = {}) {
+  auto const faults = state_assigner<Index>(s, p, m, options).faults();
+  return faults.empty() ? std::nullopt : std::optional(faults.front());
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Puts each tensor of a model into the stages of `p`, a plan of `s`, that read it, under its own names and
+/// once in each. The first stage that reads what is sent owns it. What the graph returns as it is, the last
+/// stage holds and gives. Expected O(V + size of the plan + names), and for each tensor the number of its
+/// names times the stages that have it.
+/// \throws state_error as `find_state_fault` says.
+template <std::unsigned_integral Index>
+state_assignment assign_state(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
+                              basic_model_state<Index> const& m, state_options const& options = {}) {
+  detail::state_assigner<Index> placer(s, p, m, options);
+  if (!placer.faults().empty()) throw state_error(placer.faults().front());
+  return placer.place();
+}
+
+}  // namespace cleave

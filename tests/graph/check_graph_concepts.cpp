@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/check_graph_concepts.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "cleave/graph/module_graph.hpp"
+#include "support/archetype.hpp"
+#include "support/toy_ir.hpp"
+
+using namespace cleave;
+
+using namespace cleave::detail;
+
+namespace {
+
+// That rungs missed by an inch do not compile, with these messages, is tested with the house's diagnostics.
+template <class... Graphs>
+constexpr bool pass() {
+  (check_graph_concepts<Graphs>(), ...);
+  return true;
+}
+
+/// Has members with the names of all rungs that mean something else: other arguments, or none.
+struct namesakes {
+  static std::vector<int> nodes() { return {0}; }
+  static std::vector<int> operands(int) { return {}; }
+  double weight() { return 1; }
+  int bytes() { return 1; }
+  int storage() { return 1; }
+  void overwrites(int, int) {}
+  bool replicable() { return true; }
+  void portable(int, int) {}
+  void regions() {}
+  void after() {}
+  void companions() {}
+  void together() {}
+  int name() { return 1; }
+  int path() { return 1; }
+  void inputs(int) {}
+  void outputs(int) {}
+  void state(int) {}
+  void constants(int) {}
+};
+
+/// Members that are not const only beside ones that are.
+struct both_ways {
+  static std::vector<int> nodes() { return {0}; }
+  static std::vector<int> operands(int) { return {}; }
+  double& weight(int) { return cost; }
+  double weight(int) const { return cost; }
+  double cost = 3;
+};
+
+}  // namespace
+
+static_assert(
+    pass<archetype::graph, archetype::results_graph, archetype::weighted, archetype::sized, archetype::costed,
+         archetype::function, archetype::stateful, archetype::closed, archetype::tied, archetype::aliasing,
+         archetype::replicating, archetype::bounded, archetype::nested, archetype::effectful,
+         archetype::grouped, archetype::accompanied, archetype::named, archetype::hierarchical>());
+static_assert(pass<toy::graph, module_graph>());
+static_assert(pass<namesakes>() && !weighted_graph<namesakes> && !sized_graph<namesakes> &&
+              !function_graph<namesakes> && !named_graph<namesakes>);
+static_assert(pass<both_ways>() && weighted_graph<both_ways>);
+
+TEST_CASE("check_rungs: takes each rung alone, whole adapters, and namesakes of rungs that are none") {
+  CHECK(pass<archetype::graph, toy::graph, module_graph, namesakes, both_ways>());
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/rendezvous/process_start.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace cleave;
+
+using namespace cleave::detail;
+
+TEST_CASE("first node: the first machine of a list as Slurm writes it") {
+  CHECK(find_first_node("node1") == "node1");
+  CHECK(find_first_node("node1,node2") == "node1");
+  CHECK(find_first_node("node[01-04,07],login") == "node01");
+  CHECK(find_first_node("node[7,9]") == "node7");
+  CHECK(find_first_node("rack[2-3]n[08-16].example") == "rack2n08.example");
+  CHECK(find_first_node("tux[12]-ib,tux[14]-ib") == "tux12-ib");
+}
+
+TEST_CASE("first node: what begins with no machine has none") {
+  for (std::string const list :
+       {"", ",node1", "node[", "node[01-04", "node[]", "node[-3]", "node 1", "node1:80"})
+    CHECK_MESSAGE(!find_first_node(list), list);
+}
