@@ -72,7 +72,7 @@ std::size_t edges(backward_arrays const& g) {
 
 }  // namespace
 
-TEST_CASE("smallest_stash: a weight smaller than its activations is kept instead, unless the price says no") {
+TEST_CASE("min_saved_activations: a weight smaller than its activations is kept instead, unless the price says no") {
   auto const few = layer(2, 100), many = layer(1000, 100);
   CHECK(min_saved_activations(few).bytes == 200);
   CHECK(min_saved_activations(few).phases == edge_phases_of(few));
@@ -86,7 +86,7 @@ TEST_CASE("smallest_stash: a weight smaller than its activations is kept instead
   CHECK(min_saved_activations(many, {.bytes_per_cost = 12'000}).bytes == 100'000);
 }
 
-TEST_CASE("smallest_stash: what can be made again from less is not kept") {
+TEST_CASE("min_saved_activations: what can be made again from less is not kept") {
   // 0: sum of the elements of 1, a product of the input 2 with weight 3: one number arrives at 0
   backward_arrays g;
   g.next.add({1}), g.next.close();
@@ -104,7 +104,7 @@ TEST_CASE("smallest_stash: what can be made again from less is not kept") {
   CHECK(phases_are_whole(g, backward_phases_of(g, c.phases)));
 }
 
-TEST_CASE("smallest_stash: no choice is better, by trying all, and every choice is a whole pass") {
+TEST_CASE("min_saved_activations: no choice is better, by trying all, and every choice is a whole pass") {
   rng r(41);
   std::size_t tried = 0, moved = 0, saved = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -130,7 +130,7 @@ TEST_CASE("smallest_stash: no choice is better, by trying all, and every choice 
   CHECK(saved > 200);
 }
 
-TEST_CASE("smallest_stash: larger passes are whole too, and never keep more than the rule") {
+TEST_CASE("min_saved_activations: larger passes are whole too, and never keep more than the rule") {
   rng r(42);
   for (int i = 0; i < 500; ++i) {
     auto const g = random_backward(r, 60);
@@ -145,7 +145,7 @@ TEST_CASE("smallest_stash: larger passes are whole too, and never keep more than
   }
 }
 
-TEST_CASE("smallest_stash: bytes that leave no room for a search give the cut by the rule") {
+TEST_CASE("min_saved_activations: bytes that leave no room for a search give the cut by the rule") {
   auto g = layer(10, 10);
   g.bytes[0] = std::size_t{1} << 62;
   auto const c = min_saved_activations(g);
@@ -156,7 +156,7 @@ TEST_CASE("smallest_stash: bytes that leave no room for a search give the cut by
   CHECK(min_saved_activations(g).bytes == 100);
 }
 
-TEST_CASE("smallest_stash: a long chain on a small stack") {
+TEST_CASE("min_saved_activations: a long chain on a small stack") {
   on_small_stack([] {
     std::uint32_t const layers = 30'000;
     backward_arrays g;
@@ -178,7 +178,7 @@ TEST_CASE("smallest_stash: a long chain on a small stack") {
   });
 }
 
-TEST_CASE("smallest_stash: bytes and prices that are unknown or no numbers are refused") {
+TEST_CASE("min_saved_activations: bytes and prices that are unknown or no numbers are refused") {
   auto g = layer(10, 10);
   for (double const bad :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})

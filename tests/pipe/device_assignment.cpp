@@ -74,7 +74,7 @@ std::vector<std::string> named(module_graph const& g) {
 
 }  // namespace
 
-TEST_CASE("device_placement: every site is found, with what names the device and where") {
+TEST_CASE("device_assignment: every site is found, with what names the device and where") {
   auto const found = devices_of(stage("cpu"));
   CHECK(found == std::vector<device_site>{
                      {kind::keyword, "", "", "zeros", "device", "cpu", node_kind::call_function},
@@ -87,7 +87,7 @@ TEST_CASE("device_placement: every site is found, with what names the device and
   CHECK(devices_of(outer())[8].stage == "s.0");
 }
 
-TEST_CASE("device_placement: one device everywhere, and the graph that was given stays as it is") {
+TEST_CASE("device_assignment: one device everywhere, and the graph that was given stays as it is") {
   auto const before = stage("cpu");
   auto const made = with_devices(before, to_device{"cuda:1"});
   CHECK(devices_of(made.graph) == devices_of(stage("cuda:1")));
@@ -97,18 +97,18 @@ TEST_CASE("device_placement: one device everywhere, and the graph that was given
   CHECK(with_devices(made.graph, to_device{"cuda:1"}).changed.empty());
 }
 
-TEST_CASE("device_placement: by keywords, only functions that say device= change") {
+TEST_CASE("device_assignment: by keywords, only functions that say device= change") {
   auto const made = with_devices(stage("cpu"), to_device{"meta", to_device::sites::keywords});
   REQUIRE(made.changed.size() == 1);
   CHECK(made.changed[0].owner == "zeros");
 }
 
-TEST_CASE("device_placement: modules whose inside is not known are reported, once each") {
+TEST_CASE("device_assignment: modules whose inside is not known are reported, once each") {
   CHECK(with_devices(outer(), to_device{"meta"}).unseen ==
         std::vector<std::string>{"s.0.inner.opaque", "s.0.opaque", "s.1.opaque"});
 }
 
-TEST_CASE("device_placement: a callback decides by the site") {
+TEST_CASE("device_assignment: a callback decides by the site") {
   auto const made = with_devices(stage("cpu"), [](device_site const& s) {
     return s.what == kind::attribute ? std::optional<std::string>("cuda:0") : std::nullopt;
   });
@@ -116,14 +116,14 @@ TEST_CASE("device_placement: a callback decides by the site") {
   CHECK(made.changed[0].owner == "mask");
 }
 
-TEST_CASE("device_placement: each stage of an outer graph is on its device, with the bodies inside") {
+TEST_CASE("device_assignment: each stage of an outer graph is on its device, with the bodies inside") {
   auto const made = with_stage_devices(outer(), {{"s.1", "cuda:1"}, {"s.0", "cuda:0"}});
   for (auto const& s : devices_of(made.graph)) CHECK(s.device == (s.stage == "s.0" ? "cuda:0" : "cuda:1"));
   auto const one = with_stage_devices(outer(), {{"s.1", "cuda:1"}});
   for (auto const& s : devices_of(one.graph)) CHECK(s.device == (s.stage == "s.0" ? "cpu" : "cuda:1"));
 }
 
-TEST_CASE("device_placement: a device for what is no stage is an error with the nearest stages") {
+TEST_CASE("device_assignment: a device for what is no stage is an error with the nearest stages") {
   CHECK_THROWS_WITH_AS(with_stage_devices(outer(), {{"s.7", "cuda:1"}}),
                        "stage devices: 's.7' is no stage of this graph; nearest: 's.0', 's.1'",
                        stage_device_error);
@@ -131,7 +131,7 @@ TEST_CASE("device_placement: a device for what is no stage is an error with the 
                        "stage devices: 's.0' has two devices; give it one", stage_device_error);
 }
 
-TEST_CASE("device_placement: bodies in bodies 2,000 deep need no stack") {
+TEST_CASE("device_assignment: bodies in bodies 2,000 deep need no stack") {
   testing::on_small_stack([] {
     module_graph g = stage("cpu");
     for (int i = 0; i < 2'000; ++i) {

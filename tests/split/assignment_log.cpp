@@ -28,7 +28,7 @@ std::vector<std::string> texts(snapshot_arrays const& g, assignment_log const& l
 
 }  // namespace
 
-TEST_CASE("placement_log: each step that a node took, in a sentence") {
+TEST_CASE("assignment_log: each step that a node took, in a sentence") {
   testing::snapshot_builder b;
   auto const shape = b.node(0, {});
   b.name("shape");
@@ -74,7 +74,7 @@ TEST_CASE("placement_log: each step that a node took, in a sentence") {
         "item (#2) goes from part 1 to part 0, to pair (#1), of whose result it takes an element");
 }
 
-TEST_CASE("placement_log: every node of every stage of a plan is explained, and nothing else") {
+TEST_CASE("assignment_log: every node of every stage of a plan is explained, and nothing else") {
   testing::rng random(101);
   for (int round = 0; round < 1000; ++round) {
     auto const g = testing::random_rich_graph(random, 1 + random.below(20));
@@ -108,7 +108,7 @@ TEST_CASE("placement_log: every node of every stage of a plan is explained, and 
   }
 }
 
-TEST_CASE("placement_log: marks of scopes, groups and recomputed nodes are told") {
+TEST_CASE("assignment_log: marks of scopes, groups and recomputed nodes are told") {
   testing::snapshot_builder b;
   auto const x = b.input();
   b.node(1, {x});

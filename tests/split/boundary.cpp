@@ -128,7 +128,7 @@ std::vector<integer_value> run_joined(module_graph const& g, staged_graph<module
 
 }  // namespace
 
-TEST_CASE("settle_boundary: a tuple that is projected stays at home, and its elements cross") {
+TEST_CASE("resolve_boundary: a tuple that is projected stays at home, and its elements cross") {
   testing::snapshot_builder b;
   auto const pair = b.node(1, {b.input()});
   auto const first = b.node(1, {pair});
@@ -150,7 +150,7 @@ TEST_CASE("settle_boundary: a tuple that is projected stays at home, and its ele
 }
 
 TEST_CASE(
-    "settle_boundary: what is recomputed is copied with all that it reads, or the node is named that is "
+    "resolve_boundary: what is recomputed is copied with all that it reads, or the node is named that is "
     "not") {
   testing::snapshot_builder b;
   auto const x = b.input();
@@ -176,7 +176,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "settle_boundary: a copy that reads what is sent is refused, although another part reads that first") {
+    "resolve_boundary: a copy that reads what is sent is refused, although another part reads that first") {
   testing::snapshot_builder b;
   auto const sent = b.node(1, {b.input()});
   b.node(1, {sent});
@@ -191,7 +191,7 @@ TEST_CASE(
       boundary_error);
 }
 
-TEST_CASE("settle_boundary: a value that may not cross is named with both ends; effects are not copied") {
+TEST_CASE("resolve_boundary: a value that may not cross is named with both ends; effects are not copied") {
   testing::snapshot_builder b;
   auto const v = b.node(1, {b.input()});
   b.name("a");
@@ -224,7 +224,7 @@ TEST_CASE("settle_boundary: a value that may not cross is named with both ends; 
                   partition_error);
 }
 
-TEST_CASE("settle_boundary: a state is held, lifted into its only reader, or passed by the caller") {
+TEST_CASE("resolve_boundary: a state is held, lifted into its only reader, or passed by the caller") {
   testing::snapshot_builder b;
   auto const one = b.state(), both = b.state();
   auto const v = b.node(1, {one, both});

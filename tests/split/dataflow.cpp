@@ -13,7 +13,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("transport_of: inputs, skips, results of early stages and what the caller only passes on") {
+TEST_CASE("dataflow_of: inputs, skips, results of early stages and what the caller only passes on") {
   toy::program p{{"x", "y"}, {"w"}, {"c", "y", "w", "a"}};
   p.add({"f", {"x", "w"}, {"a", "b"}});
   p.add({"g", {"b"}, {"b2"}});

@@ -38,8 +38,8 @@ class pinned_saved_activations {
   /// Moves a saved activations of this pass out of the GPU: `r`, which `number` tells from others of the
   /// pass. Preconditions: it fits, and is not there yet. \throws cuda_error
   void offload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
-    expects(r.bytes() <= bytes_, "cuda::pinned_stashes: a stash that fits");
-    expects(find(p, number) == kept_.end(), "cuda::pinned_stashes: one stash of a pass and number");
+    expects(r.bytes() <= bytes_, "cuda::pinned_saved_activations: a stash that fits");
+    expects(find(p, number) == kept_.end(), "cuda::pinned_saved_activations: one stash of a pass and number");
     if (free_.empty()) free_.push_back(device_->allocate_pinned(bytes_));
     kept_.push_back({p.stage, p.microbatch, number, std::move(free_.back())});
     free_.pop_back();
@@ -50,7 +50,7 @@ class pinned_saved_activations {
   /// \throws cuda_error
   void reload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
     auto const at = find(p, number);
-    expects(at != kept_.end(), "cuda::pinned_stashes: a stash that was offloaded");
+    expects(at != kept_.end(), "cuda::pinned_saved_activations: a stash that was offloaded");
     copy(s, r.data, at->memory.data(), r.bytes());
     free_.push_back(std::move(at->memory));  // whoever gets it next comes later in the stream
     std::swap(*at, kept_.back());

@@ -16,7 +16,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("bisect_recursively: parts of equal nodes are within limits and not empty, for any k") {
+TEST_CASE("partition_by_bisection: parts of equal nodes are within limits and not empty, for any k") {
   testing::rng r(41);
   for (int i = 0; i < 80; ++i) {
     auto const n = 1 + r.below(60);
@@ -35,13 +35,13 @@ TEST_CASE("bisect_recursively: parts of equal nodes are within limits and not em
   }
 }
 
-TEST_CASE("bisect_recursively: planted parts are found exactly") {
+TEST_CASE("partition_by_bisection: planted parts are found exactly") {
   for (std::uint32_t const k : {2u, 3u, 5u, 8u, 13u})
     CHECK(partition_by_bisection(testing::clique_ring(k, 10).view(), k).cut == k);
   CHECK(partition_by_bisection(testing::grid_adjacency(64, 64).view(), 4).cut == 128);
 }
 
-TEST_CASE("bisect_recursively: never below the least bisection, often at it") {
+TEST_CASE("partition_by_bisection: never below the least bisection, often at it") {
   testing::rng r(42);
   int exact = 0;
   for (int i = 0; i < 40; ++i) {
@@ -56,7 +56,7 @@ TEST_CASE("bisect_recursively: never below the least bisection, often at it") {
   CHECK(exact >= 35);
 }
 
-TEST_CASE("bisect_recursively: unequal shares, a bisector of one's own, a seed") {
+TEST_CASE("partition_by_bisection: unequal shares, a bisector of one's own, a seed") {
   auto const g = testing::grid_adjacency(60, 1);
   CHECK(partition_by_bisection(g.view(), 3, grow_and_move{},
                                {.weights = {.share = {1, 2, 3}, .imbalance = 0.0}})
@@ -78,7 +78,7 @@ TEST_CASE("bisect_recursively: unequal shares, a bisector of one's own, a seed")
         partition_by_bisection(random.view(), 5, grow_and_move{}, {.seed = 3}).of);
 }
 
-TEST_CASE("bisect_recursively: odd sizes have an answer, no part is an error") {
+TEST_CASE("partition_by_bisection: odd sizes have an answer, no part is an error") {
   auto const g = testing::grid_adjacency(3, 1);
   CHECK(std::ranges::count(partition_by_bisection(g.view(), 7).part_weights, 0.0) == 4);
   CHECK(partition_by_bisection(adjacency_view<int>{}, 2).of.empty());

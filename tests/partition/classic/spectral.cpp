@@ -77,7 +77,7 @@ TEST_CASE("fiedler_vector: the second eigenvalues of paths, circles, stars and g
   CHECK(second(testing::clique_ring(1, 6)) == doctest::Approx(6).epsilon(0.5));
 }
 
-TEST_CASE("partition_spectrally: grids are cut straight, cliques and components not at all") {
+TEST_CASE("partition_spectral: grids are cut straight, cliques and components not at all") {
   CHECK(partition_spectral(testing::grid_adjacency(32, 8).view(), 2).cut == 8);
   CHECK(partition_spectral(testing::grid_adjacency(32, 8).view(), 4, {.passes = 5}).cut == 24);
   CHECK(partition_spectral(testing::clique_ring(2, 9).view(), 2).cut == 2);
@@ -87,7 +87,7 @@ TEST_CASE("partition_spectrally: grids are cut straight, cliques and components 
   CHECK(partition_spectral(testing::adjacency_of(23, apart).view(), 2).imbalance == 0);
 }
 
-TEST_CASE("partition_spectrally: equal nodes are shared out evenly, in graphs of any kind") {
+TEST_CASE("partition_spectral: equal nodes are shared out evenly, in graphs of any kind") {
   testing::rng r(52);
   for (int i = 0; i < 40; ++i) {
     auto const n = 1 + r.below(50);
@@ -102,7 +102,7 @@ TEST_CASE("partition_spectrally: equal nodes are shared out evenly, in graphs of
   }
 }
 
-TEST_CASE("partition_spectrally: odd sizes have an answer, no part is an error") {
+TEST_CASE("partition_spectral: odd sizes have an answer, no part is an error") {
   auto const g = testing::grid_adjacency(2, 1);
   CHECK(partition_spectral(g.view(), 2).cut == 1);
   CHECK(partition_spectral(g.view(), 5).cut == 1);

@@ -375,25 +375,25 @@ TEST_CASE("exact: options that make no sense are refused") {
     return error_text([&] { partition_exact(g, 2, o); });
   };
   REQUIRE(error_text([&] { partition_exact(g, 0); }) ==
-          "balance_exactly: 0 parts are asked for: at least one is needed");
+          "partition_exact: 0 parts are asked for: at least one is needed");
   REQUIRE(text({.balance = {.link = {1, 0}}}) ==
-          "balance_exactly: the links of parts 0 and 1 differ, and the search takes one for all: name a host "
+          "partition_exact: the links of parts 0 and 1 differ, and the search takes one for all: name a host "
           "that pays no transfers as spare device");
   REQUIRE(text({.spare = {{{1, 1, 1}}}}) ==
-          "balance_exactly: spare devices have no number in the pipeline: let devices be in any order");
+          "partition_exact: spare devices have no number in the pipeline: let devices be in any order");
   auto const any = cleave::device_order::any;
   REQUIRE(text({.spare = {{{1, 1}}}, .devices = any}) ==
-          "balance_exactly: spare device 0 has 2 weights, the graph 3 nodes");
+          "partition_exact: spare device 0 has 2 weights, the graph 3 nodes");
   REQUIRE(text({.spare = {{{1, -1, 1}}}, .devices = any}) ==
-          "balance_exactly: the weight of node #1 on spare device 0 is -1.000000: weights are finite, not "
+          "partition_exact: the weight of node #1 on spare device 0 is -1.000000: weights are finite, not "
           "negative");
   double const huge = std::numeric_limits<double>::max();
   REQUIRE(text({.spare = {{{huge, huge, huge}}}, .devices = any}) ==
           "the weights on a spare device summed up to node #1 are no finite number");
   REQUIRE(text({.balance = {.fixed = {part_id{0}, no_part, no_part}}, .devices = any}) ==
-          "balance_exactly: node #0 is pinned to part 0, but devices may be in any order: number them");
+          "partition_exact: node #0 is pinned to part 0, but devices may be in any order: number them");
   REQUIRE(text({.balance = {.fixed = {part_id{0}, no_part, no_part}},
                 .loose = cleave::unrestricted_nodes::mirrored}) ==
-          "balance_exactly: node #0 is pinned to part 0, but loose nodes are mirrored: let them be anywhere");
-  REQUIRE(text({.seconds = -1}) == "balance_exactly: seconds is -1.000000: it must not be negative");
+          "partition_exact: node #0 is pinned to part 0, but loose nodes are mirrored: let them be anywhere");
+  REQUIRE(text({.seconds = -1}) == "partition_exact: seconds is -1.000000: it must not be negative");
 }

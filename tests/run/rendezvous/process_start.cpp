@@ -138,7 +138,7 @@ TEST_CASE("process start: an error names the variable, and what it lacks") {
   CHECK(with("RANK", "8") == "RANK|RANK is 8, but WORLD_SIZE is 8; ranks are numbered from 0");
   CHECK(with("WORLD_SIZE", "0") == "RANK|RANK is 5, but WORLD_SIZE is 0; ranks are numbered from 0");
   CHECK(with("CLEAVE_KEY", "short") ==
-        "CLEAVE_KEY|CLEAVE_KEY: the key of the board has 5 bytes; give it at least 16, as random_board_key() "
+        "CLEAVE_KEY|CLEAVE_KEY: the key of the board has 5 bytes; give it at least 16, as random_rendezvous_key() "
         "does");
   CHECK(with("CLEAVE_PORT", "65536") == "CLEAVE_PORT|CLEAVE_PORT is '65536'; a port is a number up to 65535");
   CHECK(with("MASTER_ADDR", "node 1") == "MASTER_ADDR|MASTER_ADDR is 'node 1', which is no machine");

@@ -387,7 +387,7 @@ TEST_CASE("tcp board: keys that are too short, and ranks that there are not, are
                        error);
   options.key = "short";
   CHECK_THROWS_WITH_AS(tcp_rendezvous(tcp_listener(), 1, options),
-                       "the key of the board has 5 bytes; give it at least 16, as random_board_key() does",
+                       "the key of the board has 5 bytes; give it at least 16, as random_rendezvous_key() does",
                        error);
   CHECK(random_rendezvous_key().size() == 64);
   CHECK(random_rendezvous_key() != random_rendezvous_key());

@@ -76,7 +76,7 @@ TEST_CASE("search problem: a placement must be one, and be of these ranks and st
   p.place = loop_placement(2, 2);
   CHECK(fault_in(p) == "");
   p.place->rank_of[1] = rank_id{7};
-  CHECK(fault_in(p) == "search: the placement is none; see find_placement_fault");
+  CHECK(fault_in(p) == "search: the placement is none; see find_stage_placement_fault");
   p.place = loop_placement(4);
   CHECK(fault_in(p) == "search: the placement has 4 ranks, the step another number");
   p.place = loop_placement(2);

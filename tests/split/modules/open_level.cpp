@@ -27,7 +27,7 @@ void add_module(module_graph& g, std::string const& path, module_graph const* bo
 
 }  // namespace
 
-TEST_CASE("level_opener: values of a level that gives several are read where they are made") {
+TEST_CASE("module_inliner: values of a level that gives several are read where they are made") {
   module_graph body;
   auto const h = add(body, node_kind::placeholder, "h");
   auto const a = add(body, node_kind::call_module, "a", {node_argument(h)});
@@ -54,7 +54,7 @@ TEST_CASE("level_opener: values of a level that gives several are read where the
   CHECK(std::get<container>(given[2]) == container{tuple, 2});
 }
 
-TEST_CASE("level_opener: results that double at each level are refused before they fill the memory") {
+TEST_CASE("module_inliner: results that double at each level are refused before they fill the memory") {
   module_graph body;
   auto const h = add(body, node_kind::placeholder, "h");
   auto const a = add(body, node_kind::call_module, "a", {node_argument(h)});
@@ -80,7 +80,7 @@ TEST_CASE("level_opener: results that double at each level are refused before th
 }
 
 TEST_CASE(
-    "level_opener: state that several parts read is read in each, and returned state by the outer graph") {
+    "module_inliner: state that several parts read is read in each, and returned state by the outer graph") {
   module_graph body;
   auto const h = add(body, node_kind::placeholder, "h");
   auto const w = add(body, node_kind::get_attr, "w");

@@ -35,7 +35,7 @@ bool has(std::vector<kind> const& list, kind what) { return std::ranges::count(l
 
 }  // namespace
 
-TEST_CASE("check_state: what place_state makes has no fault but state that nobody uses") {
+TEST_CASE("check_state: what assign_state makes has no fault but state that nobody uses") {
   rng random(3301);
   for (int round = 0; round < 300; ++round) {
     auto model = random_state_model(random);

@@ -396,7 +396,7 @@ template <std::unsigned_integral Index>
 exact_partition partition_exact(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                                 exact_balance_options const& options = {}) {
   if (auto const fault = detail::find_exact_option_fault(options, g, k))
-    throw error("balance_exactly: " + *fault);
+    throw error("partition_exact: " + *fault);
   return detail::exact_balancer<Index>(g, k, options).run();
 }
 

@@ -202,9 +202,9 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 min_cut_partition<EdgeWeight> min_k_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                         std::uint32_t k, min_cut_options const& o = {}) {
   check_adjacency(g);
-  if (k == 0) throw error("least_cut: 0 parts are asked for: at least one is needed");
+  if (k == 0) throw error("min_k_cut: 0 parts are asked for: at least one is needed");
   if (!(o.imbalance >= 0))
-    throw error("least_cut: the imbalance is " + std::to_string(o.imbalance) + ": it must not be negative");
+    throw error("min_k_cut: the imbalance is " + std::to_string(o.imbalance) + ": it must not be negative");
   using total = weight_total<NodeWeight>;
   total all = 0, heaviest = 0;
   for (std::size_t u = 0; u < g.nodes(); ++u) {

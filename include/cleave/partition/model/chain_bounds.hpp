@@ -15,11 +15,12 @@
 
 namespace cleave::detail {
 
-/// A chain of layers cut into parts: part s has the layers from bound s up to bound s + 1. One bound more
-/// than parts, the first is 0, the last the number of layers. A part may be empty.
+/// Bounds of consecutive parts of a chain: part s consists of layers bounds[s] up to, but not including,
+/// bounds[s + 1]. There is one more bound than parts. The first is 0 and the last is the number of layers. A
+/// part may be empty.
 using chain_bounds = std::vector<std::size_t>;
 
-/// A weight of a chain that is negative or not finite, or makes the sum infinite.
+/// A layer weight that is negative, not finite, or makes the sum of the weights infinite.
 struct chain_weight_fault {
   std::size_t layer;
   double weight;
@@ -34,7 +35,7 @@ inline std::string describe(chain_weight_fault const& f) {
 
 using chain_weight_error = fault_error<chain_weight_fault>;
 
-/// The first weight that is negative, not finite or makes the sum infinite, or nothing. O(layers).
+/// Returns the first layer whose weight is negative, not finite or makes the sum infinite, if any. O(layers).
 inline std::optional<std::size_t> find_bad_weight(std::span<double const> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -44,13 +45,13 @@ inline std::optional<std::size_t> find_bad_weight(std::span<double const> weight
   return std::nullopt;
 }
 
-/// What each rule asks for. \throws error for no parts, chain_weight_error.
+/// Checks the arguments common to all chain rules. \throws error if `k` is 0, chain_weight_error.
 inline void check_chain(std::span<double const> weights, std::uint32_t k) {
   if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");
   if (auto const bad = find_bad_weight(weights)) throw chain_weight_error({*bad, weights[*bad]});
 }
 
-/// What the heaviest part weighs.
+/// Returns the weight of the heaviest part.
 inline double largest_sum(std::span<double const> weights, chain_bounds const& bounds) {
   double largest = 0;
   for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
@@ -65,7 +66,7 @@ inline double largest_sum(std::span<double const> weights, chain_bounds const& b
 
 namespace cleave {
 
-/// The same as any other partition.
+/// Returns the partition with these bounds: layer i of the chain is node i. O(layers).
 inline partition partition_of(detail::chain_bounds const& bounds) {
   partition p;
   p.parts = static_cast<std::uint32_t>(bounds.size() - 1);

@@ -12,27 +12,26 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 
-/// What a partition costs, one number a function. Nodes without a part count nowhere, replicable nodes
-/// neither: they are copied and never sent. What the caller passes or receives and what parts hold (inputs,
-/// outputs, state) is no transfer.
+/// Cost metrics of a partition, one number per function. Nodes without a part are not counted. Neither are
+/// replicable nodes, because they are copied and never sent. Inputs and outputs of the whole graph and state
+/// are not transfers.
 namespace cleave {
 
-/// What a part pays: the weights of its nodes at its speed, and `cost_per_byte` for each byte that enters or
-/// leaves it. A value leaves the part that makes it once, however many parts read it, and enters each of
-/// those once.
+/// The cost model of a part: the weights of its nodes divided by its speed, plus `cost_per_byte` for each
+/// byte that enters or leaves the part. A value leaves its producer's part once, however many parts read it,
+/// and enters each reading part once.
 struct load_model {
-  double cost_per_byte = 1;  ///< in the unit of the weights
-  per_part<double> speed{};  ///< weight done in a unit of time; 1 where nothing is said
-  per_part<double> link{};   ///< times what a part's transfers cost; 1 where nothing is said, 0 for a part
-                             ///< that pays none, such as a host whose memory the others reach
+  double cost_per_byte = 1;  ///< cost of one transferred byte, in the unit of the node weights
+  per_part<double> speed{};  ///< weight processed per unit of time, per part; 1 if empty
+  per_part<double> link{};   ///< factor on the transfer cost of each part; 1 if empty. 0 for a part that pays no transfers, such as a host whose memory the other devices access directly
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Calls `f(v, from, readers)` for each value that is read outside the part of its producer; `readers` are
-/// those other parts, each once, by first use. O(V + E).
+/// Calls `f(v, from, readers)` for each value that is read outside its producer's part. `readers` lists the
+/// other parts that read it, each once, in order of first use. O(V + E).
 template <std::unsigned_integral Index, class F>
 void each_crossing(basic_snapshot_arrays<Index> const& g, partition const& p, F f) {
   expects(p.of.size() == g.nodes(), "a partition of this graph");
@@ -57,7 +56,7 @@ void each_crossing(basic_snapshot_arrays<Index> const& g, partition const& p, F 
 
 namespace cleave {
 
-/// The weights of each part's nodes.
+/// Returns the total node weight of each part. O(V).
 template <std::unsigned_integral Index>
 std::vector<double> part_weights(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::vector<double> weight(p.parts);
@@ -70,7 +69,7 @@ std::vector<double> part_weights(basic_snapshot_arrays<Index> const& g, partitio
 
 namespace cleave::detail {
 
-/// The bytes that enter or leave each part. \throws error if a sum overflows.
+/// Returns the bytes that enter or leave each part. \throws error if a sum overflows.
 template <std::unsigned_integral Index>
 std::vector<std::size_t> part_transfers(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::vector<std::size_t> bytes(p.parts);
@@ -86,7 +85,8 @@ std::vector<std::size_t> part_transfers(basic_snapshot_arrays<Index> const& g, p
 
 namespace cleave {
 
-/// What each part pays.
+/// Returns the load of each part: its compute cost plus its transfer cost, in units of time. O(V + E).
+/// \throws error if the bytes of a part overflow.
 template <std::unsigned_integral Index>
 std::vector<double> part_loads(basic_snapshot_arrays<Index> const& g, partition const& p,
                                load_model const& model = {}) {
@@ -100,7 +100,8 @@ std::vector<double> part_loads(basic_snapshot_arrays<Index> const& g, partition 
   return load;
 }
 
-/// What the part that pays most pays: the time between two microbatches of a full pipeline.
+/// Returns the largest load of any part: the time between two microbatches of a full pipeline. O(V + E).
+/// \throws error if the bytes of a part overflow.
 template <std::unsigned_integral Index>
 double bottleneck(basic_snapshot_arrays<Index> const& g, partition const& p, load_model const& model = {}) {
   double most = 0;
@@ -108,7 +109,8 @@ double bottleneck(basic_snapshot_arrays<Index> const& g, partition const& p, loa
   return most;
 }
 
-/// The heaviest part's weight above the mean, as a share of the mean: 0 where all weigh the same, or nothing.
+/// Returns how far the heaviest part is above the mean weight, as a fraction of the mean: 0.03 is 3 %.
+/// Returns 0 if all parts weigh the same or all weights are 0. O(V).
 template <std::unsigned_integral Index>
 double imbalance(basic_snapshot_arrays<Index> const& g, partition const& p) {
   double most = 0, sum = 0;
@@ -120,7 +122,7 @@ double imbalance(basic_snapshot_arrays<Index> const& g, partition const& p) {
 
 namespace cleave::detail {
 
-/// The bytes received by all parts: a value counts once for each part that reads it elsewhere.
+/// Returns the bytes received by all parts together. A value counts once per part that receives it.
 template <std::unsigned_integral Index>
 std::size_t cut_bytes(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::size_t sum = 0;
@@ -131,7 +133,7 @@ std::size_t cut_bytes(basic_snapshot_arrays<Index> const& g, partition const& p)
   return sum;
 }
 
-/// The values that are read outside the part that makes them.
+/// Returns the number of values that are read outside their producer's part.
 template <std::unsigned_integral Index>
 std::size_t cut_values(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::size_t count = 0;
@@ -139,7 +141,7 @@ std::size_t cut_values(basic_snapshot_arrays<Index> const& g, partition const& p
   return count;
 }
 
-/// Those of them whose bytes nobody knows: what they cost is in no other number here.
+/// Returns the number of cut values of unknown size. No other metric includes their cost.
 template <std::unsigned_integral Index>
 std::size_t unsized_cut_values(basic_snapshot_arrays<Index> const& g, partition const& p) {
   std::size_t count = 0;

@@ -17,28 +17,29 @@ namespace cleave {
 
 /// A tensor of a model that may have a gradient.
 struct model_parameter {
-  std::size_t bytes = 0;          ///< its own; 0 where nobody knows
-  std::size_t storage_bytes = 0;  ///< of all the memory that it is a view of; 0: its own
-  std::string storage{};          ///< equal where memory is shared; empty: of its own
-  bool trained = true;            ///< it gets a gradient
-  bool ignored = false;           ///< … which nobody is to send
-  bool plain = false;             ///< a tensor of the graph, no parameter of the model
+  std::size_t bytes = 0;          ///< bytes of the tensor itself; 0 if unknown
+  std::size_t storage_bytes = 0;  ///< bytes of the whole storage that it is a view of; 0: the same as `bytes`
+  std::string storage{};          ///< name of the storage, equal for tensors that share memory; empty: its own storage
+  bool trained = true;            ///< true if it gets a gradient
+  bool ignored = false;           ///< true if its gradient is not to be reduced, as for parameters that DDP ignores
+  bool plain = false;             ///< true for a tensor of the graph that is not a registered parameter of the model
 };
 
-/// What is known of the parameters behind a module_graph. A parameter is named by its place in `list`.
+/// The parameters behind a module_graph, and the modules, attributes and placeholders that refer to them.
+/// References are indices into `list`.
 struct model_parameters {
-  struct held {
-    std::string name;  ///< inside the module
-    std::uint32_t parameter;
+  struct held {  ///< a parameter that a module holds
+    std::string name;  ///< name of the parameter inside the module
+    std::uint32_t parameter;  ///< index into `list`
   };
-  struct module {
-    std::string path;
-    std::string object;  ///< equal for two paths of one module
+  struct module {  ///< a submodule and the parameters that it holds directly
+    std::string path;  ///< dotted path of the module
+    std::string object;  ///< identity of the module object; equal for two paths of the same module
     std::vector<held> holds;
   };
-  struct placed {
-    std::string path;  ///< of an attribute; the name of a placeholder
-    std::uint32_t parameter;
+  struct placed {  ///< a node of the graph that is a parameter
+    std::string path;  ///< path of an attribute, or name of a placeholder
+    std::uint32_t parameter;  ///< index into `list`
   };
 
   std::vector<model_parameter> list;
@@ -51,8 +52,8 @@ struct model_parameters {
 
 namespace cleave::detail {
 
-/// The bytes of a tensor of that shape, of the element type that torch calls `f16`, `float16` or `half`, and
-/// so on. Nothing where the type is not known, an extent is negative or the product does not fit.
+/// Returns the bytes of a tensor of this shape and element type, or nothing if the type is unknown, an extent
+/// is negative or the product overflows. Types are PyTorch's names: `f16`, `float16`, `half` and so on.
 inline std::optional<std::size_t> tensor_bytes(std::vector<std::int64_t> const& shape,
                                                std::string_view type) {
   struct entry {
@@ -87,9 +88,10 @@ inline std::optional<std::size_t> tensor_bytes(std::vector<std::int64_t> const& 
 
 namespace cleave {
 
-/// What the attributes of `g` say: each of kind parameter belongs to the module with the longest path above
-/// its own; its size is `bytes_of(attribute)`. Placeholders that are parameters are the caller's to add.
-/// Expected O(attributes and the lengths of their paths).
+/// Returns the parameter table of the attributes of `g`. Each attribute of kind parameter belongs to the
+/// module with the longest path that is a prefix of its own. Its size is `bytes_of(attribute)`, in bytes.
+/// Placeholders that are parameters must be added by the caller. Complexity: expected O(number of attributes
+/// + total length of their paths).
 template <class F>
 model_parameters parameters_of(module_graph const& g, F bytes_of) {
   model_parameters p;
@@ -115,7 +117,7 @@ model_parameters parameters_of(module_graph const& g, F bytes_of) {
 
 namespace cleave::detail {
 
-/// What is wrong with a table of parameters: where, and what.
+/// A fault in a table of parameters: the path concerned and a description.
 struct parameter_fault {
   static constexpr char subject[] = "parameters: ";
   std::string path, what;
@@ -127,8 +129,8 @@ inline std::string describe(parameter_fault const& f) { return quoted(f.path) + 
 
 using parameter_error = fault_error<parameter_fault>;
 
-/// The first place that is listed twice or names a parameter which is not listed, or nothing. Expected O(size
-/// of the table).
+/// Returns the first path that is listed twice or refers to a parameter that is not listed, if any. Expected
+/// O(size of the table).
 inline std::optional<parameter_fault> find_parameter_fault(model_parameters const& p) {
   auto const unknown = [&](std::uint32_t i) {
     return "is said to be parameter " + std::to_string(i) + ", and " + std::to_string(p.list.size()) +

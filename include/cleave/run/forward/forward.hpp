@@ -248,7 +248,7 @@ class host_rendezvous {
   void leave() noexcept {
     {
       std::lock_guard lock(mutex_);
-      expects(present_ > 0, "host_board: a rank leaves once");
+      expects(present_ > 0, "host_rendezvous: a rank leaves once");
       if (--present_ > 0) return;
     }
     over_.notify_all();

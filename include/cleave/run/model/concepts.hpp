@@ -11,30 +11,29 @@
 #include "cleave/run/model/failure.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-/// What carries stages out. The executor is written against these concepts only; host threads, MPI processes
-/// and CUDA devices are models of them. For all of them:
-/// - One thread at a time uses the device of a rank, its communicators and what they made, but what says that
-///   any may.
-/// - A call that issues work does not wait for it, nor for a peer; it may wait for room in the stream. Where
-///   work runs as it is issued, on the thread that issues it, it has ended when the call returns, all but
-///   transfers: there `wait` waits.
-/// - Work uses memory, sums and events until it has ended: they live until then. A device outlives what it
-///   made, and a communicator the streams that it was given.
-/// - Calls throw `run_error` where the device or the transport fails, and where they wait and the run has
-///   failed. Then nothing is known of what was issued, and nothing more is issued.
+/// The backend interface: devices, communicators, rendezvous and stages. The executor is written against
+/// these concepts only; host threads, MPI processes and CUDA devices model them. Rules for all of them:
+/// - Thread safety: one thread at a time uses the device of a rank, its communicators and the objects they
+///   made. Exceptions say "from any thread".
+/// - Asynchrony: a call that issues work waits neither for the work nor for a peer, though it may wait for
+///   room in the stream. A backend may run work synchronously on the issuing thread. Then the work has ended
+///   when the call returns, except for transfers, which complete in `wait`.
+/// - Lifetime: memory, sums and events outlive the work that uses them. A device outlives the objects it
+///   made. A communicator outlives the streams that it was given.
+/// - Errors: calls throw `run_error` if the device or the transport fails. Calls that wait also throw it if
+///   the run has failed. After that the state of issued work is unknown, and no more work is issued.
 namespace cleave {
 
-/// Where work runs beside the program that issues it, and when. A stream runs its work in issue order: each
-/// piece begins once those before it have ended, all but transfers. Nothing is ordered across streams but by
-/// events.
-/// - `D::stream`, `D::event`   movable, in use or not. A stream that is destroyed waits for its work, not for
-///                             ever; what has not begun by then never does.
-/// - `d.make_stream(priority)` a stream; the smaller the number, the sooner its work, if there is a choice.
-/// - `d.make_event()`          a point in time. It has happened until something is recorded in it.
-/// - `d.record(e, s)`          `e` becomes the time at which all that was issued to `s` so far has ended. It
-///                             may be recorded again; work that waits for it goes on to wait for what was
-///                             recorded when the wait was issued.
-/// - `d.elapsed(from, to)`     the time between two events that were recorded and have happened.
+/// A device with streams and events, like those of CUDA. A stream runs its work in issue order: each piece
+/// begins after the ones before it have ended, except for transfers. Only events order work across streams.
+/// - `D::stream`, `D::event`: movable, also while in use. Destroying a stream waits for its work for a
+///   bounded time. Work that has not begun by then never runs.
+/// - `d.make_stream(priority)`: returns a stream. A smaller number means a higher priority.
+/// - `d.make_event()`: returns an event, which counts as happened until it is recorded.
+/// - `d.record(e, s)`: makes `e` happen when all work issued to `s` so far has ended. An event may be
+///   recorded again. Work that already waits for it keeps waiting for the recording that was current when the
+///   wait was issued.
+/// - `d.elapsed(from, to)`: returns the time between two recorded events that have happened.
 template <class D>
 concept clocked_device =
     std::movable<typename D::stream> && std::movable<typename D::event> &&
@@ -45,31 +44,32 @@ concept clocked_device =
       { d.elapsed(past, past) } -> std::convertible_to<std::chrono::nanoseconds>;
     };
 
-/// Elements that `accumulate` reads and those that it adds them to: as many, of types that may differ.
+/// Source and target of an addition in `accumulate`: equally many elements, perhaps of different types.
 struct region_pair {
   region from, to;
 };
 
-/// `to = to + factor * from`, or `to = factor * from`. Both addresses are of memory of the device, and are
-/// used when the work runs.
+/// Options of `accumulate`: `to = to + factor * from`, or `to = factor * from`. Both pointers are to device
+/// memory and are read or written when the work runs, not when it is issued.
 struct accumulate_options {
   double factor = 1;
   enum class target : std::uint8_t { added_to, overwritten } target = target::added_to;
-  float const* device_factor = nullptr;  ///< multiplies `factor`, where there is one
-  std::uint32_t* nonfinite = nullptr;    ///< becomes 1 where a result is not finite, and otherwise stays
+  float const* device_factor = nullptr;  ///< if not null, its value multiplies `factor`
+  std::uint32_t* nonfinite = nullptr;    ///< if not null, set to 1 if a result is not finite, else unchanged
 };
 
-/// Where stages compute and keep what they make. `allocate` and `make_sums` may wait for anything of this
-/// device: they are for the time between steps.
-/// - `D::buffer`, `D::sums`   movable; `b.data()` is memory of the device, which stays where it is.
-/// - `d.wait(s, e)`           what is issued to `s` from now on begins after `e`.
-/// - `d.query(e)`             whether `e` has happened, and its work can be seen; never waits. Transfers may
-///                            go on only in this: whoever waits asks again.
-/// - `d.allocate(n)`          n bytes, or none, aligned to 256 and of any content.
-/// - `d.copy(s, to, from, n)` n bytes, or none, from and to memory of the device or of the program, which do
-///                            not overlap.
-/// - `d.make_sums(pairs)`     a list of additions, made ready once and issued often. \throws sums_error
-/// - `d.accumulate(s, sums, options)`  carries them out: each pair sees what those before it wrote.
+/// A device that computes stages and stores their values. `allocate` and `make_sums` may synchronise with the
+/// whole device; call them between steps.
+/// - `D::buffer`, `D::sums`: movable. `b.data()` is a device address, which never changes.
+/// - `d.wait(s, e)`: work issued to `s` from now on begins after `e`.
+/// - `d.query(e)`: returns true if `e` has happened and the results of its work are visible. Never waits.
+///   Transfers may make progress only in this call, so callers poll.
+/// - `d.allocate(n)`: returns a buffer of n >= 0 bytes, aligned to 256 bytes, uninitialised.
+/// - `d.copy(s, to, from, n)`: copies n >= 0 bytes between non-overlapping addresses in device or host
+///   memory.
+/// - `d.make_sums(pairs)`: prepares a list of additions that will be issued repeatedly. \throws sums_error
+/// - `d.accumulate(s, sums, options)`: executes the additions. Each pair sees the results of the pairs before
+///   it.
 template <class D>
 concept device = clocked_device<D> && std::movable<typename D::buffer> && std::movable<typename D::sums> &&
                  requires(D& d, typename D::stream& s, typename D::event& e, typename D::buffer& b,
@@ -84,9 +84,9 @@ concept device = clocked_device<D> && std::movable<typename D::buffer> && std::m
                    { d.accumulate(s, sums, o) };
                  };
 
-/// A device that can tell how large gradients are.
-/// - `d.sum_of_squares(regions)`  of all their elements, floating-point numbers that nothing issued before
-///                                still writes; waits for nothing but itself.
+/// A device that computes the squared norm of gradients.
+/// - `d.sum_of_squares(regions)`: returns the sum of squares of all elements, which are floating-point.
+///   Precondition: no work issued before still writes them. Waits only for its own computation.
 template <class D>
 concept measuring_device = device<D> && requires(D& d, std::span<region const> regions) {
   { d.sum_of_squares(regions) } -> std::same_as<double>;
@@ -96,38 +96,42 @@ concept measuring_device = device<D> && requires(D& d, std::span<region const> r
 /// or a wait for ever: one in number or bytes fails the run, whoever of the two is first. A transport that
 /// carries no numbers relies on programs that were compared (`agree_on_program`).
 struct message {
-  rank_id peer;          ///< as the communicator counts its ranks
-  std::uint32_t number;  ///< the same at both ends, different for all messages of a step
-  stage_call of;         ///< whose value or gradient it is, for people
+  rank_id peer;          ///< rank in the numbering of the communicator
+  std::uint32_t number;  ///< the same at both ends, unique within a step
+  stage_call of;         ///< the stage call that makes the value or gradient, for error messages
 
   bool operator==(message const&) const = default;
 };
 
-/// What becomes of elements of all ranks, one by one. All ranks get the same bits. Floating-point numbers, in
-/// an order that the communicator knows, and u8, which wraps, have it everywhere; other integers where the
-/// transport knows them, truth values no sum. The maximum of a NaN and others is any.
+/// The operation of an all-reduce. All ranks get the same bits. For floating-point types and u8 (which wraps)
+/// every communicator supports sums; floating-point sums use an order that the communicator fixes. Sums of
+/// other integers depend on the transport. `boolean` has no sum. The maximum of NaN and other values is
+/// unspecified.
 enum class reduce_op : std::uint8_t { sum, max };
 
-/// What moves memory between ranks, in groups: what is issued between `begin_group` and `end_group`, all of
-/// it to one stream, begins together, once all that was issued there before has ended, and each of it goes on
-/// without the others. What is issued to the stream afterwards, an event too, may come before the end of the
-/// group, or not: who needs the end waits for `e`, and a program is verified for one of these (`delivery`).
-/// Messages from one rank to one other match in the order in which their groups begin, and so do reductions;
-/// so groups of one communicator go to one stream, or events order them. Whether groups of two communicators
-/// go on at once is not known.
-/// - `c.rank()`, `c.size()`  this rank, of so many, from 0 on; their numbers in the run may be others.
-/// - `c.begin_group()`
-/// - `c.send(r, m, s)`, `c.receive(r, m, s)`  `r` may be empty: then they only meet.
-/// - `c.all_reduce(r, op, number, s)`  in place. Every rank of `c` issues it, with the same number and
-///                        operation, on as many elements of the same type; else the run fails, as of
-///                        `message`.
-/// - `c.end_group(e, s)`  `e` happens when all of the group has ended. It is recorded again once it has, or
-///                        on a stream that waits for it.
-/// - `c.poll()`           from any thread: the first failure of the run as far as it is known here, then
-///                        always the same; never waits.
-/// - `c.abort(f)`         from any thread: nothing of this rank waits any more, neither calls nor streams,
-///                        now and later. Other ranks hear of it by the rendezvous. Memory of messages stays
-///                        until no rank takes part in the run.
+/// A communicator moves memory between ranks, in groups like those of NCCL. Everything issued between
+/// `begin_group` and `end_group` goes to one stream. It begins together, after all earlier work of that
+/// stream has ended, and its operations progress independently.
+///
+/// Work or events issued to the stream after a group may or may not run before the end of the group. To wait
+/// for the end, wait for `e`. A program is verified for one of the two orders (`delivery`).
+///
+/// Messages from one rank to another match in the order in which their groups begin; so do reductions. Hence
+/// the groups of one communicator go to one stream, or events order them. Groups of two communicators may or
+/// may not run concurrently.
+/// - `c.rank()`, `c.size()`: this rank, counted from 0, and the number of ranks. Rank numbers in the run may
+///   differ.
+/// - `c.begin_group()`: begins a group.
+/// - `c.send(r, m, s)`, `c.receive(r, m, s)`: transfer `r`. If `r` is empty, the two ranks only synchronise.
+/// - `c.all_reduce(r, op, number, s)`: reduces `r` in place. Every rank of `c` issues it with the same
+///   number, operation, element count and type; otherwise the run fails, as for `message`.
+/// - `c.end_group(e, s)`: ends the group; `e` happens when all of it has ended. `e` may be recorded again
+///   after it has happened, or on a stream that waits for it.
+/// - `c.poll()`: returns the first failure of the run known here, and the same one from then on. From any
+///   thread; never waits.
+/// - `c.abort(f)`: makes all current and future waits of this rank return, in calls and in streams. From any
+///   thread. Other ranks learn of the failure through the rendezvous. Memory of messages stays valid until no
+///   rank takes part in the run.
 template <class C, class D>
 concept communicator =
     device<D> && requires(C& c, C const& here, typename D::stream& s, typename D::event& e, region r,
@@ -143,19 +147,21 @@ concept communicator =
       { c.abort(f) } noexcept;
     };
 
-/// Who said what, out of band of the data: the first failure that is published is the one everybody reads.
-/// - `b.publish(f)`  from any thread; noexcept.
-/// - `b.poll()`      the first failure, or nothing; never waits.
+/// A channel for failures, separate from the data. All ranks read the same failure: the first that was
+/// published.
+/// - `b.publish(f)`: reports a failure. From any thread; noexcept.
+/// - `b.poll()`: returns the first failure, or nothing. Never waits.
 template <class B>
 concept rendezvous = requires(B& b, failure const& f) {
   { b.publish(f) } noexcept;
   { b.poll() } -> std::same_as<std::optional<failure>>;
 };
 
-/// A rendezvous that also brings ranks together, before and between steps.
-/// - `b.broadcast(bytes, root, until)`  the bytes of rank `root` to all, as many at each.
-/// - `b.barrier(until)`                 until all ranks are there.
-/// Both throw `run_error` where a rank is lost, or not there in time.
+/// A rendezvous that also synchronises ranks, before and between steps. Both calls throw `run_error` if a
+/// rank is lost or late.
+/// - `b.broadcast(bytes, root, until)`: copies the bytes of rank `root` to all ranks. All pass equally many
+///   bytes.
+/// - `b.barrier(until)`: waits until all ranks have called it.
 template <class B>
 concept collective_rendezvous = rendezvous<B> && requires(B& b, std::span<std::byte> bytes, rank_id root,
                                                           std::chrono::steady_clock::time_point until) {
@@ -163,25 +169,24 @@ concept collective_rendezvous = rendezvous<B> && requires(B& b, std::span<std::b
   { b.barrier(until) };
 };
 
-/// One pass of a stage, as it is called.
+/// The arguments of one pass of a stage.
 struct stage_pass {
   stage_id stage;
   microbatch_id microbatch;
-  /// By how much the loss of this microbatch counts: what a stage multiplies its gradient by where a backward
-  /// pass begins. As the values of the step say, or `call_options::scale`.
+  /// Factor of the loss of this microbatch. A stage multiplies its gradient by it where a backward pass
+  /// begins. Set by the values of the step, or by `call_options::scale`.
   double weight = 1;
-  bool from_loss = false;  ///< of a backward pass: no gradient arrives, for nobody reads the stage
-  bool last = false;       ///< of a backward pass: the last of the stage in this step
-  bool trains = true;      ///< whether a backward pass will follow, so that anything need be kept for it
-  region saved = {};       ///< room for what F keeps for B, where the plan of the memory has some
-  region saved_for_weights = {};  ///< and for what I keeps for W
+  bool from_loss = false;  ///< backward pass: no gradient arrives, because no other stage reads this stage
+  bool last = false;       ///< backward pass: the last one of the stage in this step
+  bool trains = true;      ///< forward pass: a backward pass will follow, so activations must be saved
+  region saved = {};       ///< memory for activations saved from F to B, if the memory plan has any
+  region saved_for_weights = {};  ///< memory for values saved from I (input gradient) to W (weight gradient)
 };
 
-/// The user's code for all stages that one rank runs. It only issues to `s`.
-/// - `st.forward(s, p, in, out)`  makes `out`, the results of the stage that are read, from `in`, its inputs,
-///                                both in the order of the transport. Inputs stay as they are until the
-///                                backward pass has ended. Of a value whose shape is not known before, it
-///                                sets `out[i].shape`.
+/// The user's code for all stages of one rank. It issues all its work to `s`.
+/// - `st.forward(s, p, in, out)`: computes `out`, the results that others read, from the inputs `in`. Both
+///   are in the order of the dataflow. Inputs stay unchanged until the backward pass has ended. For a result
+///   of dynamic shape it sets `out[i].shape`.
 template <class S, class D>
 concept stage = device<D> && requires(S& st, typename D::stream& s, stage_pass const& p,
                                       std::span<tensor_view const> in, std::span<tensor_view> out) {
@@ -192,9 +197,10 @@ concept stage = device<D> && requires(S& st, typename D::stream& s, stage_pass c
 
 namespace cleave::detail {
 
-/// - `st.backward(s, p, gradients, in)`  from the gradients of the results, in their order and without data
-///                                       where none arrives, makes those of the inputs, in theirs and without
-///                                       data where nobody wants one; adds to those of the parameters.
+/// A stage with a backward pass.
+/// - `st.backward(s, p, gradients, in)`: computes the gradients of the inputs, `in`, from those of the
+///   results, `gradients`, each in its order. A result gradient without data does not arrive; an input
+///   gradient without data is not wanted. Also adds to the gradients of the parameters.
 template <class S, class D>
 concept trained_stage =
     stage<S, D> && requires(S& st, typename D::stream& s, stage_pass const& p,
@@ -202,9 +208,10 @@ concept trained_stage =
       { st.backward(s, p, gradients, in) };
     };
 
-/// The two halves of a backward pass.
-/// - `st.backward_input(s, p, gradients, in)`  as `backward`, without the parameters.
-/// - `st.backward_weight(s, p)`                the parameters, later, from what the first half has kept.
+/// A stage whose backward pass is split into input and weight gradients (zero-bubble schedules).
+/// - `st.backward_input(s, p, gradients, in)`: as `backward`, without the parameters.
+/// - `st.backward_weight(s, p)`: adds the gradients of the parameters later, from values that the first half
+///   saved.
 template <class S, class D>
 concept split_backward_stage =
     trained_stage<S, D> && requires(S& st, typename D::stream& s, stage_pass const& p,
@@ -213,17 +220,18 @@ concept split_backward_stage =
       { st.backward_weight(s, p) };
     };
 
-/// - `st.gradients(i)`  those of the parameters of stage `i`, where they are added up; the same memory in
-///                      every step.
+/// A stage with parameters.
+/// - `st.gradients(i)`: returns the accumulated gradients of the parameters of stage `i`. Their addresses are
+///   the same in every step.
 template <class S>
 concept parameter_stage = requires(S& st, stage_id i) {
   { st.gradients(i) } -> std::convertible_to<std::span<region const>>;
 };
 
-/// Parameters that an optimiser changes.
-/// - `st.parameters(i)`       those of stage `i`, in the order of their gradients and as large.
-/// - `st.update(s, i, factor)` a step of the optimiser on them, with their gradients times `factor`; then all
-///                            gradients are zero.
+/// A stage whose parameters an optimiser updates.
+/// - `st.parameters(i)`: returns the parameters of stage `i`, in the order and sizes of their gradients.
+/// - `st.update(s, i, factor)`: one optimiser step with the gradients times `factor`. Afterwards all
+///   gradients are zero.
 template <class S, class D>
 concept updated_stage =
     parameter_stage<S> && stage<S, D> && requires(S& st, typename D::stream& s, stage_id i, double factor) {
@@ -231,21 +239,21 @@ concept updated_stage =
       { st.update(s, i, factor) };
     };
 
-/// Weights that are gathered before use and let go afterwards.
+/// A stage whose weights are gathered before use and released afterwards (FSDP).
 template <class S, class D>
 concept sharded_stage = stage<S, D> && requires(S& st, typename D::stream& s, stage_id i) {
   { st.unshard(s, i) };
   { st.reshard(s, i) };
 };
 
-/// What forward passes keep, moved out of the device and back.
+/// A stage whose saved activations can be moved out of the device and back.
 template <class S, class D>
 concept offloaded_stage = stage<S, D> && requires(S& st, typename D::stream& s, stage_pass const& p) {
   { st.offload(s, p) };
   { st.reload(s, p) };
 };
 
-/// A forward pass again, for what its backward pass needs.
+/// A stage that recomputes a forward pass before its backward pass (activation checkpointing).
 template <class S, class D>
 concept recomputed_stage = stage<S, D> && requires(S& st, typename D::stream& s, stage_pass const& p,
                                                    std::span<tensor_view const> in) {

@@ -8,9 +8,9 @@
 
 namespace cleave {
 
-/// What stages are given of an action that they carry out themselves: of a pass all that the member of its
-/// kind would get. `in` and `out` are inputs and results of a forward pass, gradients of results and of
-/// inputs of a backward pass; of RECOMPUTE the inputs; else there are none.
+/// One part of an action that a stage executes itself. For a pass it has the same arguments as the member
+/// function for its kind. `in` and `out` are inputs and results of a forward pass, or gradients of results
+/// and of inputs of a backward pass. RECOMPUTE has inputs only. All other actions have neither.
 struct custom_part {
   action what;
   stage_pass pass;
@@ -22,9 +22,11 @@ struct custom_part {
 
 namespace cleave::detail {
 
-/// Actions of the kinds in `call_options::custom`, which stages carry out instead of the members of those
-/// kinds. What passes receive is there, and what they make is handed on afterwards, as of those members.
-/// - `st.custom(s, a, parts)`  all parts of a compound, in any order or at once; of another action itself.
+/// A stage that executes the actions of the kinds in `call_options::custom` itself, in one function instead
+/// of the members for those kinds. Arriving values are ready, and results are sent afterwards, as for those
+/// members.
+/// - `st.custom(s, a, parts)`: executes all parts of a compound action, in any order or fused. Any other
+///   action is its own single part.
 template <class S, class D>
 concept custom_stage = stage<S, D> && requires(S& st, typename D::stream& s, action const& a,
                                                std::span<custom_part const> parts) {

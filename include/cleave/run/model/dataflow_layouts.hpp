@@ -19,19 +19,19 @@
 
 namespace cleave::detail {
 
-/// Why layouts do not go with a transport. `edge` is the first that is wrong.
+/// The reason why layouts do not fit a dataflow. `edge` is the first that is wrong.
 struct edge_layout_fault {
   static constexpr char subject[] = "layouts: ";
   enum class kind : std::uint8_t {
     edge_count,        ///< `got` layouts for `allowed` edges
-    too_large,         ///< more elements than can be counted, or an extent below 0
-    batch_axis,        ///< axis `got` of a shape with `allowed`
-    integer_gradient,  ///< the gradient of what is no floating-point number
-    row_count,         ///< rows of `got` microbatches, where there are `allowed`
-    rows,              ///< of microbatch `microbatch`: `got`, but the shape has `allowed`
-    unequal_readers,   ///< another reader takes the same value otherwise
-    unknown_layout,    ///< nobody knows its dtype or shape; or the dtype is `name`, which is none
-    unbound_symbol,    ///< an extent is `name`, and nobody says how many that is
+    too_large,         ///< too many elements to count, or a negative extent
+    batch_axis,        ///< batch axis `got` of a shape with `allowed` axes
+    integer_gradient,  ///< a gradient is wanted of a value that is not floating-point
+    row_count,         ///< row counts of `got` microbatches instead of `allowed`
+    rows,              ///< `got` rows in microbatch `microbatch`, but the shape has `allowed`
+    unequal_readers,   ///< another edge carries the same value with another type or shape
+    unknown_layout,    ///< the dtype or shape is missing, or the dtype `name` is unknown
+    unbound_symbol,    ///< an extent is the symbol `name`, which has no value
   };
   kind what;
   std::size_t edge = 0;
@@ -42,7 +42,7 @@ struct edge_layout_fault {
   bool operator==(edge_layout_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 inline std::string describe(edge_layout_fault const& f) {
   using enum edge_layout_fault::kind;
   auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
@@ -74,8 +74,8 @@ inline std::string describe(edge_layout_fault const& f) {
 
 using edge_layout_error = fault_error<edge_layout_fault>;
 
-/// Why layouts do not go with a transport and so many microbatches, or nothing. O(edges log edges + edges *
-/// microbatches with rows). Precondition: the transport has no fault.
+/// Returns the first fault of the layouts for a dataflow and a number of microbatches, or nothing. O(edges
+/// log edges + edges * microbatches with rows). Precondition: the dataflow has no fault.
 inline std::optional<edge_layout_fault> find_edge_layout_fault(dataflow const& t, run_layouts const& l,
                                                                std::uint32_t microbatches) {
   using enum edge_layout_fault::kind;
@@ -113,8 +113,9 @@ inline std::optional<edge_layout_fault> find_edge_layout_fault(dataflow const& t
 
 namespace cleave {
 
-/// The layouts that a transport tells; gradients are wanted of all floating-point values between stages.
-/// `extent_of(symbol)` is an optional number. \throws edge_layout_error
+/// Returns the layouts that a dataflow specifies. Gradients are wanted of all floating-point values between
+/// stages. `extent_of(symbol)` returns the optional number that a symbolic extent stands for. \throws
+/// edge_layout_error if a layout is missing, its type is unknown, or a symbol has no value
 template <class F>
 run_layouts layouts_of(dataflow const& t, F extent_of) {
   using enum detail::edge_layout_fault::kind;

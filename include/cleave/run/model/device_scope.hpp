@@ -6,17 +6,18 @@
 
 namespace cleave::detail {
 
-/// A device that a thread has as its current one, which is meant by calls that name none.
-/// - `d.scope()`  while it lives, `d` is that of this thread; then the one before is it again.
+/// A device that is per-thread state, like the current CUDA device, used by calls that do not name a device.
+/// - `d.scope()`: makes `d` the current device of this thread while the returned object lives, then restores
+///   the previous one.
 template <class D>
 concept scoped_device = requires(D& d) { d.scope(); };
 
-/// What stands for a scope where devices have none.
+/// The scope of devices that are not per-thread state.
 struct no_scope {
-  ~no_scope() {}  // so that one which is only held is used
+  ~no_scope() {}  // non-trivial, so that an unused variable of this type gives no warning
 };
 
-/// A scope of `d`, or nothing where it has none. \throws as the device
+/// Returns a scope of `d`, or an empty object if `d` has no scopes. \throws what `d.scope()` throws
 template <class D>
 auto scope_of(D& d) {
   if constexpr (scoped_device<D>)
@@ -25,7 +26,7 @@ auto scope_of(D& d) {
     return no_scope();
 }
 
-/// Calls `end()`, which throws nothing, with `d` as the current device; where that cannot be had any more,
+/// Calls `end()`, which does not throw, with `d` as the current device if that is still possible, else
 /// without.
 template <class D, class F>
 void end_on(D& d, F const& end) noexcept {
@@ -39,7 +40,7 @@ void end_on(D& d, F const& end) noexcept {
   end();
 }
 
-/// Something that is made and destroyed with its device as the current one.
+/// An object that is made and destroyed with its device as the current one.
 template <class T, class D>
 class made_on_device {
  public:
@@ -49,7 +50,7 @@ class made_on_device {
     if (value_) end_on(*device_, [this] { value_.reset(); });
   }
 
-  /// `make(d)` gives it; `d` must outlive it. \throws what that throws
+  /// Makes the object by `make(d)`. `d` must outlive it. \throws what `make` throws
   template <class F>
   void make(D& d, F& make) {
     auto const here = scope_of(d);
@@ -57,7 +58,7 @@ class made_on_device {
     value_.emplace(make(d));
   }
 
-  /// Precondition: it was made.
+  /// Precondition: `make` was called.
   T& operator*() { return *value_; }
 
  private:

@@ -9,31 +9,34 @@
 
 namespace cleave {
 
+/// Determines whether the gradient of a value is sent back.
 enum class gradient_use : std::uint8_t { none, wanted };
 
 /// Whether a shape is known before the value is. Else it travels with the value, and what is said is the
 /// largest.
 enum class shape_kind : std::uint8_t { fixed, dynamic };
 
-/// How the value of an edge of a transport lies in memory, for those who run stages.
+/// The memory layout of the value that an edge of a dataflow carries.
 struct edge_layout {
   element_type type = element_type::f32;
-  tensor_shape shape = {};                       ///< of the largest microbatch
-  std::optional<std::uint32_t> batch_axis = {};  ///< along which microbatches differ, as `rows` say
+  tensor_shape shape = {};  ///< of the largest microbatch
+  std::optional<std::uint32_t> batch_axis =
+      {};  ///< axis whose extent varies by microbatch, see `run_layouts::rows`
   gradient_use gradient = gradient_use::wanted;
   shape_kind extents = shape_kind::fixed;
 
   bool operator==(edge_layout const&) const = default;
 };
 
-/// Layouts for each edge, and the rows of each microbatch along batch axes; none where all are alike.
+/// The layout of each edge, and the number of rows of each microbatch along the batch axes. `rows` is empty
+/// if all microbatches have the full shape.
 struct run_layouts {
   std::vector<edge_layout> edges;
   std::vector<std::int64_t> rows = {};
 
   bool operator==(run_layouts const&) const = default;
 
-  /// What edge `e` brings in microbatch `m`. Precondition: the layouts go with their transport.
+  /// Returns the shape that edge `e` carries in microbatch `m`. Precondition: the layouts fit their dataflow.
   tensor_shape shape_of(std::uint32_t e, microbatch_id m) const {
     auto shape = edges[e].shape;
     if (edges[e].batch_axis && !rows.empty()) shape.extents[*edges[e].batch_axis] = rows[index(m)];

@@ -13,21 +13,22 @@
 
 namespace cleave {
 
+/// The cause of a failed run.
 enum class failure_code : std::uint8_t {
-  stage,      ///< a stage threw, or what it made could not be handed on
-  mismatch,   ///< the two ends of a transfer disagree about what is sent
-  cancelled,  ///< the caller gave the run up
+  stage,      ///< a stage threw, or its results could not be sent
+  mismatch,   ///< the two ends of a transfer disagree about the message
+  cancelled,  ///< the caller cancelled the run
   peer_lost,  ///< a rank has ended, or cannot be reached any more
   timeout,    ///< something did not end before its deadline
-  transport,  ///< what carries messages reported an error
-  device,     ///< so did what computes
+  transport,  ///< the communication library reported an error
+  device,     ///< the device reported an error
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What a message of that code begins with, after its place; nothing where the place says all.
+/// Returns the prefix of messages with this code. Empty if the place is explanation enough.
 constexpr std::string_view prefix_of(failure_code c) {
   constexpr std::array<std::string_view, 7> prefixes = {
       "", "operation mismatch: ", "", "peer lost: ", "timed out: ", "transport error: ", "device error: "};
@@ -50,25 +51,25 @@ struct stage_call {
 
 namespace cleave::detail {
 
-/// A rank that is none.
+/// An invalid rank.
 inline constexpr rank_id no_rank{0xffffffff};
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Why a run ended early. The first one of a run is the one that is reported, by everybody.
+/// The reason why a run ended early. All ranks report the first failure of the run.
 struct failure {
   failure_code code;
-  std::optional<stage_call> at = {};  ///< nothing where no stage is to blame
+  std::optional<stage_call> at = {};  ///< nothing if no stage is responsible
   std::string detail = {};
-  std::exception_ptr cause = {};       ///< what a stage threw, in the process in which it did
-  rank_id reporter = detail::no_rank;  ///< who noticed it
-  rank_id culprit = detail::no_rank;   ///< who is to blame, where that is known
-  std::string operation = {};          ///< what the reporter was doing: `recv B3 stage 1<-2`
+  std::exception_ptr cause = {};       ///< exception of the stage, only in the process that threw it
+  rank_id reporter = detail::no_rank;  ///< rank that noticed the failure
+  rank_id culprit = detail::no_rank;   ///< rank that caused the failure, if known
+  std::string operation = {};          ///< operation of the reporter at that time: `recv B3 stage 1<-2`
 };
 
-/// `rank 1, forward, stage 2, microbatch 5: out of memory`; each part where it is known.
+/// Formats a failure: `rank 1, forward, stage 2, microbatch 5: out of memory`. Unknown parts are left out.
 inline std::string describe(failure const& f) {
   std::string place;
   auto const add = [&](std::string const& part) { place += (place.empty() ? "" : ", ") + part; };
@@ -87,7 +88,7 @@ inline std::string describe(failure const& f) {
 
 namespace cleave::detail {
 
-/// The failure that the exception now being handled means for `at`. Call it in a `catch` clause.
+/// Converts the exception being handled into a failure at `at`. Call it in a `catch` clause.
 inline failure current_failure(stage_call at) {
   std::string detail;
   try {
@@ -104,14 +105,14 @@ inline failure current_failure(stage_call at) {
 
 namespace cleave {
 
-/// A run ended early.
+/// Thrown if a run ended early.
 class run_error : public error {
  public:
   explicit run_error(failure f) : error(describe(f)), info(std::move(f)) {}
   failure info;
 };
 
-/// A stage ended the run. `nested_ptr()` is what it threw, also where that is no `std::exception`.
+/// Thrown if a stage ended the run. `nested_ptr()` is the exception of the stage, of whatever type.
 class stage_error : public run_error, public std::nested_exception {
  public:
   /// Precondition: `f.at` is known. Nests the exception now being handled.
@@ -125,7 +126,7 @@ class stage_error : public run_error, public std::nested_exception {
 
 namespace cleave::detail {
 
-/// \throws stage_error where a stage of this process is to blame, else run_error.
+/// Throws `f` as an exception. \throws stage_error if a stage of this process is responsible, else run_error
 [[noreturn]] inline void raise(failure const& f) {
   if (f.code != failure_code::stage || !f.cause || !f.at) throw run_error(f);
   try {

@@ -8,15 +8,15 @@
 
 namespace cleave::detail {
 
-/// One of the messages and reductions that a communicator collects between `begin_group` and `end_group`: the
-/// end of it that is here.
+/// This rank's end of a message or reduction that a communicator collects between `begin_group` and
+/// `end_group`.
 struct group_transfer {
   enum class kind : std::uint8_t { send, receive, reduction };
 
   region memory;
-  message what;  ///< of a reduction: its number alone
+  message what;  ///< a reduction sets only the number
   kind how;
-  reduce_op op = reduce_op::sum;  ///< of a reduction
+  reduce_op op = reduce_op::sum;  ///< used by reductions only
 
   static constexpr group_transfer send(region r, message const& m) { return {r, m, kind::send}; }
   static constexpr group_transfer receive(region r, message const& m) { return {r, m, kind::receive}; }

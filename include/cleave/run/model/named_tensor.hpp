@@ -18,14 +18,14 @@
 
 namespace cleave {
 
-/// A tensor of a model's state under the names that it has in the model before the cut, or one of an
-/// optimiser under a name of its own. A tie has several names: it is one tensor.
+/// A tensor of a model's state under its names in the model before the cut, or an optimiser's tensor under a
+/// name of its own. Tied parameters are one tensor with several names.
 struct named_tensor {
   std::vector<std::string> names;
   tensor_view tensor;
 };
 
-/// `f32[1024, 4]`.
+/// Formats a tensor type: `f32[1024, 4]`.
 inline std::string layout_text(element_type type, tensor_shape const& shape) {
   std::string text = std::string(name_of(type)) + "[";
   for (auto const extent : shape.list()) text += (text.ends_with('[') ? "" : ", ") + std::to_string(extent);
@@ -36,24 +36,24 @@ inline std::string layout_text(element_type type, tensor_shape const& shape) {
 
 namespace cleave::detail {
 
-/// Why tensors are no state.
+/// The reason why a list of tensors is not a valid state.
 struct named_tensor_fault {
   static constexpr char subject[] = "state: ";
   enum class kind : std::uint8_t {
     nameless,     ///< a tensor has no name, or an empty one
-    text,         ///< a name is no UTF-8
-    named_twice,  ///< a name is given twice
-    shape,        ///< an extent is below 0, or there are more bytes than a number can say
-    no_data,      ///< a tensor has elements, but no memory
+    text,         ///< a name is not valid UTF-8
+    named_twice,  ///< a name occurs twice
+    shape,        ///< a negative extent, or more than 2^63 - 1 bytes
+    no_data,      ///< a tensor has elements, but its data pointer is null
   };
   kind what;
-  std::size_t at;         ///< which tensor
-  std::string name = {};  ///< the one that is wrong, or the first one of the tensor
+  std::size_t at;         ///< position of the tensor
+  std::string name = {};  ///< the wrong name, or the first name of the tensor
 
   bool operator==(named_tensor_fault const&) const = default;
 };
 
-/// One sentence.
+/// Describes the fault in one sentence.
 inline std::string describe(named_tensor_fault const& f) {
   auto const it = "tensor " + std::to_string(f.at) + (f.name.empty() ? "" : " " + quoted(f.name));
   switch (f.what) {
@@ -71,10 +71,10 @@ inline std::string describe(named_tensor_fault const& f) {
   return {};
 }
 
-/// State that is refused. The witness: the first fault.
+/// Thrown if a state is invalid. Carries the first fault.
 using named_tensor_error = fault_error<named_tensor_fault>;
 
-/// How many bytes a tensor takes; nothing where an extent is below 0 or they are above 2^63 - 1.
+/// Returns the size of a tensor in bytes, or nothing if an extent is negative or the size exceeds 2^63 - 1.
 inline std::optional<std::uint64_t> find_tensor_bytes(element_type type, tensor_shape const& shape) {
   auto const list = shape.list();
   auto const count = shape.count();
@@ -84,7 +84,7 @@ inline std::optional<std::uint64_t> find_tensor_bytes(element_type type, tensor_
   return static_cast<std::uint64_t>(*count * size);
 }
 
-/// Why the tensor of number `at` cannot be one of a state, whatever the others are, or nothing.
+/// Returns why one tensor, at position `at`, cannot be part of any state, or nothing.
 inline std::optional<named_tensor_fault> find_named_tensor_fault(named_tensor const& one, std::size_t at) {
   using enum named_tensor_fault::kind;
   auto const& [names, tensor] = one;
@@ -99,7 +99,7 @@ inline std::optional<named_tensor_fault> find_named_tensor_fault(named_tensor co
   return std::nullopt;
 }
 
-/// Why `state` is none, or nothing. O(n log n) comparisons of names.
+/// Returns the first fault of `state`, or nothing. O(n log n) comparisons of names.
 inline std::optional<named_tensor_fault> find_named_tensor_fault(std::span<named_tensor const> state) {
   std::vector<std::pair<std::string_view, std::size_t>> all;
   for (std::size_t i = 0; i < state.size(); ++i) {
@@ -114,7 +114,7 @@ inline std::optional<named_tensor_fault> find_named_tensor_fault(std::span<named
                             std::string(twice->first)};
 }
 
-/// \throws named_tensor_error
+/// Checks `state`. \throws named_tensor_error
 inline void require_named_tensors(std::span<named_tensor const> state) {
   if (auto const fault = find_named_tensor_fault(state)) throw named_tensor_error(*fault);
 }

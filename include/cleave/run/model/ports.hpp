@@ -13,21 +13,21 @@
 
 namespace cleave::detail {
 
-/// A transport as one stage sees it; edges by their position.
+/// The edges of a dataflow that enter and leave one stage, by their positions.
 struct stage_ports {
   struct departure {
     std::uint32_t output, edge;
 
     auto operator<=>(departure const&) const = default;
   };
-  std::vector<std::uint32_t> arriving;  ///< the edge that brings each input
-  std::vector<departure> departing;     ///< the edges on which results leave, by result
-  std::uint32_t outputs = 0;            ///< how many results are read
+  std::vector<std::uint32_t> arriving;  ///< by input: the edge that carries it
+  std::vector<departure> departing;     ///< edges that carry results, sorted by result
+  std::uint32_t outputs = 0;            ///< number of results that are read
 
   bool operator==(stage_ports const&) const = default;
 };
 
-/// The ports of each stage. Precondition: the transport has no fault. O(stages + edges log edges).
+/// Returns the ports of each stage. Precondition: the dataflow has no fault. O(stages + edges log edges).
 inline std::vector<stage_ports> ports(dataflow const& t) {
   std::vector<stage_ports> all(t.stages);
   for (std::uint32_t i = 0; i < t.edges.size(); ++i) {
@@ -47,7 +47,7 @@ inline std::vector<stage_ports> ports(dataflow const& t) {
   return all;
 }
 
-/// Whether other edges carry the same value, for each edge. O(edges log edges).
+/// Marks each edge whose value other edges carry too. O(edges log edges).
 inline std::vector<char> shared_edges(dataflow const& t) {
   std::vector<std::size_t> order(t.edges.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -59,8 +59,8 @@ inline std::vector<char> shared_edges(dataflow const& t) {
   return shared;
 }
 
-/// The first edge whose value other edges carry too, or nothing: what a value that cannot be copied must not
-/// meet. O(edges log edges).
+/// Returns the first edge whose value other edges carry too, or nothing. Values that cannot be copied do not
+/// allow such edges. O(edges log edges).
 inline std::optional<std::size_t> find_shared_edge(dataflow const& t) {
   auto const shared = shared_edges(t);
   auto const first = std::ranges::find(shared, char{true});

@@ -9,18 +9,18 @@
 
 namespace cleave::detail {
 
-/// Things that others point to, and that cannot be moved perhaps: each stays where it is made, however many
-/// follow. They go in the order in which they came.
+/// A growing list whose elements never move, so that pointers to them stay valid. Elements need not be
+/// movable.
 template <class T>
 class steady_list {
  public:
   std::size_t size() const { return places_.size(); }
 
-  /// Precondition: there is such a one.
+  /// Precondition: `i` < `size()`.
   T& operator[](std::size_t i) { return *places_[i].front(); }
   T const& operator[](std::size_t i) const { return *places_[i].front(); }
 
-  /// One more, made of `from`. Where that throws, there is none more.
+  /// Appends an element made of `from`. If its constructor throws, the list is unchanged.
   template <class... From>
   T& emplace(From&&... from) {
     std::vector<std::optional<T>> place(1);
@@ -29,13 +29,13 @@ class steady_list {
     return made;
   }
 
-  /// Lets all go but the first `count`. Precondition: so many are there.
+  /// Removes all elements after the first `count`. Precondition: `count` is at most `size()`.
   void keep_first(std::size_t count) {
     places_.erase(places_.begin() + static_cast<std::ptrdiff_t>(count), places_.end());
   }
 
  private:
-  std::vector<std::vector<std::optional<T>>> places_;  // one in each
+  std::vector<std::vector<std::optional<T>>> places_;  // each inner vector has one element
 };
 
 }  // namespace cleave::detail

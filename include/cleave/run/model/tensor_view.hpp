@@ -11,7 +11,7 @@
 
 #include "cleave/core/expects.hpp"
 
-/// Memory that stages read and write, as plain data: none of these owns anything.
+/// Non-owning views of the memory that stages read and write.
 namespace cleave {
 
 enum class element_type : std::uint8_t { f32, f64, f16, bf16, i64, i32, i16, i8, u8, boolean };
@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 10> element_names = {"f32", "f64",
 
 namespace cleave {
 
-/// `f32`.
+/// Returns the name of an element type, such as `f32`.
 constexpr std::string_view name_of(element_type t) {
   return detail::element_names[static_cast<std::size_t>(t)];
 }
@@ -36,14 +36,14 @@ constexpr std::string_view name_of(element_type t) {
 
 namespace cleave::detail {
 
-/// The type of that name, or nothing.
+/// Returns the element type with that name, or nothing.
 constexpr std::optional<element_type> find_element_type(std::string_view name) {
   for (std::size_t t = 0; t < element_names.size(); ++t)
     if (element_names[t] == name) return static_cast<element_type>(t);
   return std::nullopt;
 }
 
-/// In bytes.
+/// Returns the size of an element in bytes.
 constexpr std::size_t size_of(element_type t) {
   constexpr std::array<std::size_t, 10> sizes = {4, 8, 2, 2, 8, 4, 2, 1, 1, 1};
   return sizes[static_cast<std::size_t>(t)];
@@ -53,26 +53,27 @@ constexpr std::size_t size_of(element_type t) {
 
 namespace cleave {
 
-/// Whether gradients can be of this type.
+/// Returns true if `t` is a floating-point type; only these can have gradients.
 constexpr bool is_floating(element_type t) { return t <= element_type::bf16; }
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
+/// Maximum number of axes of a tensor.
 inline constexpr std::size_t most_axes = 8;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// How many elements there are along each axis.
+/// The number of elements along each axis.
 struct tensor_shape {
   std::uint32_t axes = 0;
-  std::array<std::int64_t, detail::most_axes> extents = {};  ///< those from `axes` on are 0
+  std::array<std::int64_t, detail::most_axes> extents = {};  ///< 0 from position `axes` on
 
   constexpr tensor_shape() = default;
-  /// Precondition: `most_axes` extents at most, none below 0.
+  /// Precondition: at most `most_axes` extents, none negative.
   constexpr explicit(false) tensor_shape(std::span<std::int64_t const> of)
       : axes(static_cast<std::uint32_t>(of.size())) {
     expects(of.size() <= detail::most_axes, "tensor_shape: as many axes as a shape can have");
@@ -82,7 +83,7 @@ struct tensor_shape {
       : tensor_shape(std::span(of.begin(), of.size())) {}
 
   constexpr std::span<std::int64_t const> list() const { return std::span(extents).first(axes); }
-  /// Of all elements; nothing beyond 2^63 - 1.
+  /// Returns the total number of elements, or nothing if it exceeds 2^63 - 1.
   constexpr std::optional<std::int64_t> count() const {
     std::int64_t all = 1;
     for (auto const n : list()) {
@@ -95,7 +96,7 @@ struct tensor_shape {
   bool operator==(tensor_shape const&) const = default;
 };
 
-/// Elements in a row, at an address that is a multiple of the size of one.
+/// Contiguous elements, aligned to the element size.
 struct region {
   void* data = nullptr;
   std::size_t count = 0;
@@ -105,13 +106,14 @@ struct region {
   bool operator==(region const&) const = default;
 };
 
-/// A tensor in row-major order. Without `data` there is none: a gradient that nobody gives, or wants.
+/// A tensor in row-major order. A null `data` means that there is no tensor, for example a gradient that does
+/// not arrive or is not wanted.
 struct tensor_view {
   void* data = nullptr;
   element_type type = element_type::f32;
   tensor_shape shape = {};
 
-  /// Precondition: the shape has a count.
+  /// Precondition: `shape.count()` has a value.
   constexpr region elements() const { return {data, static_cast<std::size_t>(*shape.count()), type}; }
   bool operator==(tensor_view const&) const = default;
 };

@@ -13,30 +13,31 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/model/failure.hpp"
 
-/// Who is to blame when a deadline passes. The rank that notices is rarely the one that hangs: it waits for a
-/// rank that waits for another.
+/// Finds the rank responsible for a passed deadline. The rank that notices is rarely the one that hangs: it
+/// waits for a rank that waits for another.
 namespace cleave::detail {
 
-/// What a rank does when it is asked. The smaller, the more it is to blame for those who wait for it.
+/// The answer of a rank that was asked for its activity. A smaller value makes the rank more likely the
+/// culprit.
 enum class activity_kind : std::uint8_t {
-  silent,     ///< it gave no answer
-  gone,       ///< it has left, or was lost
-  computing,  ///< a stage, or whatever else of the user's
-  done,       ///< nothing: it has carried out all that it has
-  waiting,    ///< for other ranks
+  silent,     ///< the rank did not answer
+  gone,       ///< the rank has left, or was lost
+  computing,  ///< a stage or other user code is running
+  done,       ///< all its work has finished
+  waiting,    ///< the rank waits for other ranks
 };
 
 struct rank_activity {
   activity_kind kind = activity_kind::silent;
-  std::vector<rank_id> peers = {};    ///< of a rank that waits: for all of these
-  std::optional<stage_call> at = {};  ///< the stage that is computed, or whose message is waited for
+  std::vector<rank_id> peers = {};    ///< if waiting: all ranks that it waits for
+  std::optional<stage_call> at = {};  ///< the stage being computed, or the one whose message is awaited
   std::string operation = {};         ///< `recv F3 stage 1<-0`
 
   bool operator==(rank_activity const&) const = default;
 };
 
-/// Who keeps others waiting. Each rank of `chain` waits for the next; the last one is the culprit, or, in a
-/// deadlock, waits for the first.
+/// A chain of ranks, each waiting for the next. The last one is the culprit; in a deadlock it waits for the
+/// first.
 struct wait_chain {
   std::vector<rank_id> chain;
   bool deadlock = false;
@@ -45,12 +46,12 @@ struct wait_chain {
   bool operator==(wait_chain const&) const = default;
 };
 
-/// Follows whom ranks wait for from `from` on. Of all that are reached and do not wait, the one with the
-/// smallest kind is the culprit, and of these the nearest; where all wait, they wait in a cycle. A rank that
-/// waits for no rank, or for one that there is not, is taken to compute. O(ranks + peers).
-/// Precondition: `from` is one of the ranks.
+/// Follows the ranks that `from` waits for, directly and indirectly. Among the reached ranks that do not
+/// wait, the culprit is the one with the smallest kind, ties by distance. If all of them wait, they wait in a
+/// cycle: a deadlock. A rank that waits for no rank, or for an invalid one, counts as computing. O(ranks +
+/// peers). Precondition: `from` is one of the ranks.
 inline wait_chain find_culprit(std::span<rank_activity const> ranks, rank_id from) {
-  expects(index(from) < ranks.size(), "find_blame: one of the ranks");
+  expects(index(from) < ranks.size(), "find_culprit: one of the ranks");
   auto const peers_of = [&](rank_id r) {
     auto const& a = ranks[index(r)];
     bool const known = std::ranges::all_of(a.peers, [&](rank_id p) { return index(p) < ranks.size(); });
@@ -65,7 +66,7 @@ inline wait_chain find_culprit(std::span<rank_activity const> ranks, rank_id fro
         reached.push_back(p);
       }
 
-  auto const suspicion_of = [&](rank_id r) {  // in the order of reaching, so that the nearest is the first
+  auto const suspicion_of = [&](rank_id r) {  // candidates are in search order, so the nearest wins ties
     auto const kind = ranks[index(r)].kind;
     if (kind != activity_kind::waiting) return kind;
     return peers_of(r).empty() ? activity_kind::computing : kind;
@@ -79,7 +80,7 @@ inline wait_chain find_culprit(std::span<rank_activity const> ranks, rank_id fro
     return found;
   }
 
-  // All wait, so whoever follows the first peer of each comes back to where it was.
+  // All ranks wait, so following the first peer of each rank leads into a cycle.
   std::vector<bool> seen(ranks.size());
   auto r = from;
   for (; !seen[index(r)]; r = peers_of(r).front()) seen[index(r)] = true;
@@ -93,7 +94,7 @@ inline wait_chain find_culprit(std::span<rank_activity const> ranks, rank_id fro
 
 namespace cleave {
 
-/// `rank 2 computes stage 2 microbatch 5 (forward)`.
+/// Formats an activity: `rank 2 computes stage 2 microbatch 5 (forward)`.
 inline std::string describe(detail::rank_activity const& a, rank_id r) {
   auto text = "rank " + std::to_string(index(r));
   auto const doing = a.operation.empty() ? "" : " (" + a.operation + ")";
@@ -121,7 +122,8 @@ inline std::string describe(detail::rank_activity const& a, rank_id r) {
 
 namespace cleave::detail {
 
-/// `rank 0 waits for rank 1 (recv B0 stage 0<-1), rank 1 computes stage 1 microbatch 0 (backward)`.
+/// Formats a chain: `rank 0 waits for rank 1 (recv B0 stage 0<-1), rank 1 computes stage 1 microbatch 0
+/// (backward)`.
 inline std::string describe(wait_chain const& b, std::span<rank_activity const> ranks) {
   std::string text = b.deadlock ? "deadlock: " : "";
   for (std::size_t i = 0; i < b.chain.size(); ++i) {
@@ -140,7 +142,7 @@ inline std::string describe(wait_chain const& b, std::span<rank_activity const> 
   return text;
 }
 
-/// The failure of all that `from` reports whose deadline has passed: whom it names, and why.
+/// Returns the timeout failure that all ranks report: the culprit, and the chain from `from` to it.
 inline failure failure_of(wait_chain const& b, std::span<rank_activity const> ranks, rank_id from) {
   auto const& asked = ranks[index(from)];
   auto const& culprit_activity = ranks[index(b.chain.back())];

@@ -8,7 +8,7 @@
 
 namespace cleave::detail {
 
-/// When what begins now and may take so long has to have ended; no limit: never.
+/// Returns the time point `limit` from now, or the end of time if there is no limit.
 inline std::chrono::steady_clock::time_point deadline_after(std::optional<std::chrono::milliseconds> limit) {
   using clock = std::chrono::steady_clock;
   auto const now = clock::now(), never = (clock::time_point::max)();
@@ -16,12 +16,13 @@ inline std::chrono::steady_clock::time_point deadline_after(std::optional<std::c
                                                                                               : never;
 }
 
-/// Has the calling thread wait until `e` has happened; whether it has, by `until`. Lets other threads run:
-/// they may be what it waits for. Between two looks it calls `check()`, which may throw.
+/// Blocks the calling thread until `e` has happened or `until` has passed. Returns true if `e` has happened.
+/// Yields to other threads, which may be what `e` depends on. Calls `check()`, which may throw, between two
+/// polls.
 template <device D, class Check>
 bool wait_on_host(D& d, typename D::event const& e, std::chrono::steady_clock::time_point until,
                   Check check) {
-  constexpr int yields = 1000;  // most waits are over before; in longer ones, others get the core
+  constexpr int yields = 1000;  // most waits end within these yields; longer waits sleep
   for (int turn = 0; !d.query(e);) {
     check();
     if (std::chrono::steady_clock::now() >= until) return d.query(e);

@@ -427,7 +427,7 @@ inline std::string random_rendezvous_key() {
 inline std::optional<std::string> find_key_fault(std::string_view key) {
   if (key.size() >= min_rendezvous_key) return std::nullopt;
   return "the key of the board has " + std::to_string(key.size()) + " bytes; give it at least " +
-         std::to_string(min_rendezvous_key) + ", as random_board_key() does";
+         std::to_string(min_rendezvous_key) + ", as random_rendezvous_key() does";
 }
 
 /// A code of what was said so far; different for each use, since the bytes begin with it.

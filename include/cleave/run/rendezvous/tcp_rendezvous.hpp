@@ -425,13 +425,13 @@ class tcp_rendezvous {
   /// The bytes of rank `root` to all; returns when all ranks have come. \throws run_error where a rank is
   /// lost, has left, comes too late, or is at another broadcast or barrier, which fails the run.
   void broadcast(std::span<std::byte> bytes, rank_id root, time_point until) {
-    expects(index(root) < ranks_, "tcp_board: a root among the ranks");
+    expects(index(root) < ranks_, "tcp_rendezvous: a root among the ranks");
     detail::barrier_arrival a{.root = root, .size = bytes.size()};
     if (bytes.size() > options_.largest_broadcast) refuse_broadcast(bytes.size());
     if (root == here_) a.bytes.assign(reinterpret_cast<char const*>(bytes.data()), bytes.size());
     auto const got = meet(std::move(a), until);
     if (root == here_) return;
-    expects(got.size() == bytes.size(), "tcp_board: rank 0 lets only those meet who agree about the size");
+    expects(got.size() == bytes.size(), "tcp_rendezvous: rank 0 lets only those meet who agree about the size");
     if (!got.empty()) std::memcpy(bytes.data(), got.data(), got.size());
   }
   /// Returns when all ranks have come. \throws run_error as `broadcast`.

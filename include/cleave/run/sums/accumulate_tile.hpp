@@ -8,29 +8,29 @@
 #include "cleave/core/real.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 
-/// Sums over the elements of many tensors at once, cut into tiles, as processors and graphics processors both
-/// carry them out. Tiles may run in any order, and so may the lanes of one: each element belongs to one lane,
-/// and lanes wait for nothing.
+/// Element-wise accumulation over many tensors at once, cut into tiles, with the same code on CPUs and GPUs.
+/// Tiles may run in any order. So may the lanes of a tile: each element belongs to one lane, and lanes never
+/// synchronise.
 namespace cleave::detail {
 
 inline constexpr std::size_t tile_elements = 8192;
 
-/// One pair of regions in a table of sums: `count` elements, in tiles from number `first_tile` on.
+/// A pair of regions in a table of sums: `count` elements, whose tiles are numbered from `first_tile`.
 struct alignas(16) sum_segment {
   void const* from;
   void* to;
   std::uint64_t count;
   std::uint32_t first_tile;
-  std::uint32_t aligned;  ///< 1 where both begin at a multiple of 16 bytes
+  std::uint32_t aligned;  ///< 1 if both addresses are multiples of 16 bytes, else 0
 };
 static_assert(sizeof(sum_segment) == 32);
 
-/// How many tiles `count` elements take.
+/// Returns the number of tiles that `count` elements take.
 constexpr std::uint64_t tiles_of(std::uint64_t count) {
   return count / tile_elements + (count % tile_elements == 0 ? 0 : 1);
 }
 
-/// The segment that a tile belongs to, of `segments` that are in order of their tiles and not empty.
+/// Returns the index of the segment that contains `tile`. `segments` are sorted by tile and not empty.
 constexpr std::size_t segment_of(sum_segment const* segments, std::size_t count, std::uint32_t tile) {
   std::size_t low = 0, high = count;
   while (high - low > 1) {
@@ -40,25 +40,26 @@ constexpr std::size_t segment_of(sum_segment const* segments, std::size_t count,
   return low;
 }
 
-/// The same for a tile that does not come before segment number `from`, mostly in it.
+/// As `segment_of`, for a tile at or after segment `from`. Fast if the tile is in that segment.
 constexpr std::size_t segment_from(sum_segment const* segments, std::size_t count, std::size_t from,
                                    std::uint32_t tile) {
   if (tile - segments[from].first_tile < tiles_of(segments[from].count)) return from;
   return from + segment_of(segments + from, count - from, tile);
 }
 
-/// How a processor takes part in a tile: one lane, element after element. A device has a type of its own for
-/// that, with the same members.
+/// The lane type of a CPU: one lane that processes a tile element by element. GPUs have their own type with
+/// the same members.
 struct plain_lanes {
-  static constexpr std::uint32_t lanes = 1;  ///< that share a tile
-  /// What is read or written at once.
+  static constexpr std::uint32_t lanes = 1;  ///< number of lanes that share a tile
+  /// Elements loaded or stored at once.
   template <class From, class To>
   static constexpr std::size_t pack_elements = 1;
-  /// Loads of so many packs are issued before the first is used.
+  /// Packs that are loaded before the first of them is used.
   template <class From, class To, class Operation>
   static constexpr std::size_t packs_at_once = 1;
-  static constexpr bool packs_need_alignment = false;  ///< to 16 bytes; elements are read singly without
-  static constexpr std::uint32_t singles_at_once = 1;  ///< as of packs
+  static constexpr bool packs_need_alignment =
+      false;  ///< true if packs must be 16-byte aligned; unaligned segments are read element by element
+  static constexpr std::uint32_t singles_at_once = 1;  ///< as `packs_at_once`, for single elements
 
   template <class T>
   static constexpr T load(std::byte const* at) {
@@ -79,7 +80,7 @@ struct plain_lanes {
   static constexpr T narrow(Sum x) {
     return narrowed<T>(x);
   }
-  /// Rounded, each.
+  /// Returns `a * b`, rounded before any addition (no fused multiply-add).
   template <class Sum>
   static constexpr Sum product(Sum a, Sum b) {
     return rounded_product(a, b);
@@ -90,7 +91,7 @@ struct plain_lanes {
   }
 };
 
-/// `to + factor * from`.
+/// The operation `to + factor * from`.
 struct adding {
   static constexpr bool reads_target = true, checks_nonfinite = false;
   template <class Lanes, class Sum>
@@ -99,7 +100,7 @@ struct adding {
   }
 };
 
-/// `factor * from`.
+/// The operation `factor * from`.
 struct overwriting {
   static constexpr bool reads_target = false, checks_nonfinite = false;
   template <class Lanes, class Sum>
@@ -108,15 +109,16 @@ struct overwriting {
   }
 };
 
-/// The same, and whether each result is finite.
+/// `Operation`, which also checks that each result is finite.
 template <class Operation>
 struct nonfinite_checked : Operation {
   static constexpr bool checks_nonfinite = true;
 };
 
-/// The share of one lane in one tile of a segment; whether it has written what is not finite, where that is
-/// watched. `s.from` is memory of `From`, `s.to` of `To`, the same or disjoint from it; sums are f64 where
-/// one of them is, f32 otherwise. Neighbouring lanes take neighbouring packs.
+/// Processes one lane's share of a tile of segment `s`. Returns true if it wrote a non-finite value and
+/// `Operation` checks for them. `s.from` points to `From`, `s.to` to `To`; the two are the same memory or
+/// disjoint. Arithmetic is in f64 if either type is f64, else in f32. Neighbouring lanes take neighbouring
+/// packs.
 template <class From, class To, class Operation, class Lanes = plain_lanes>
 constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_sum_t<From, To> factor,
                                std::uint32_t lane = 0) {
@@ -137,7 +139,7 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
         Operation::template apply<Lanes>(factor, static_cast<sum>(Lanes::widen(x)), before));
     if constexpr (Operation::checks_nonfinite) bad |= is_finite(y) ? 0u : 1u;
   };
-  // `how_many` packs of `size` elements, the first from element `at` on, the next one `lanes` packs away
+  // adds `how_many` packs of `size` elements, starting at element `at`, `lanes` packs apart
   auto const add_packs = [&](std::uint32_t at, auto size, auto how_many) {
     std::array<From, size.value> x[how_many.value];
     std::array<To, size.value> y[how_many.value];
@@ -153,7 +155,7 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
       Lanes::store(to_pack + u * lanes * sizeof y[0], y[u]);
     }
   };
-  // all packs of that size from element `at` on, `at_once` a turn while there are so many
+  // adds all whole packs from element `at` on, `at_once` per iteration while enough are left; returns the end
   auto const add_all = [&](std::uint32_t at, auto size, auto at_once) {
     std::uint32_t const packs = (count - at) / size.value;
     std::uint32_t p = lane;
@@ -183,8 +185,8 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
   return bad != 0;
 }
 
-/// The share of one lane in all tiles that `block` of `blocks` takes of a run, every `blocks`th: the segments
-/// are those of the run, `count` of them. The result is that of `accumulate_lane`.
+/// Processes one lane's share of the tiles of a run that thread block `block` takes: every `blocks`-th tile.
+/// `segments` are the `count` segments of the run. Returns the same as `accumulate_lane`.
 template <class From, class To, class Operation, class Lanes = plain_lanes>
 constexpr bool accumulate_block(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles,
                                 common_sum_t<From, To> factor, std::uint32_t block, std::uint32_t blocks,

@@ -6,11 +6,11 @@
 
 #include "cleave/core/real.hpp"
 
-/// Short floating-point numbers as they are stored, and how they become numbers to compute with. All of it is
-/// constexpr, so that nvcc takes it in device code too (with --expt-relaxed-constexpr).
+/// Storage formats of 16-bit floats, and their conversion to and from arithmetic types. Everything is
+/// constexpr, so that nvcc accepts it in device code (with --expt-relaxed-constexpr).
 namespace cleave::detail {
 
-/// The upper half of an f32.
+/// A bfloat16: the upper half of an f32.
 struct bfloat16_bits {
   std::uint16_t bits;
 };
@@ -20,16 +20,16 @@ struct float16_bits {
   std::uint16_t bits;
 };
 
-/// What elements of type `T` are computed with.
+/// The arithmetic type for elements of type `T`.
 template <class T>
 using widened_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-/// What both of these are computed with.
+/// The arithmetic type for elements of types `A` and `B` together.
 template <class A, class B>
 using common_sum_t =
     std::conditional_t<std::is_same_v<A, double> || std::is_same_v<B, double>, double, float>;
 
-/// Of two numbers, by a mask and no jump, so that loops with it run on many elements at once.
+/// Returns `first ? a : b` by masking, without a branch, so that loops with it vectorise.
 constexpr std::uint32_t bit_select(bool first, std::uint32_t a, std::uint32_t b) {
   std::uint32_t const mask = 0u - static_cast<std::uint32_t>(first);
   return (a & mask) | (b & ~mask);
@@ -40,7 +40,7 @@ constexpr double widened(double x) { return x; }
 constexpr float widened(bfloat16_bits x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
-/// No f32 below the smallest normal one is met on the way, which some processors flush.
+/// No intermediate value is a subnormal f32, which some processors flush to zero.
 constexpr float widened(float16_bits x) {
   constexpr std::uint32_t bias = (127u - 15) << 23, all_ones = 0x1fu << 23;
   std::uint32_t const magnitude = (x.bits & 0x7fffu) << 13, exponent = magnitude & all_ones;
@@ -50,8 +50,9 @@ constexpr float widened(float16_bits x) {
   return std::bit_cast<float>(bits | (x.bits & 0x8000u) << 16);
 }
 
-/// `x`, rounded towards 0, its last bit set where that is not exact: rounding once more, to 22 bits or fewer,
-/// gives what rounding `x` itself gives. Boldo, Melquiond, IEEE Trans. Computers 57(4), 2008.
+/// Rounds `x` to odd: towards 0, with the last bit set if the result is inexact. Rounding this further, to at
+/// most 22 bits, gives the same as rounding `x` directly. Boldo, Melquiond, IEEE Trans. Computers 57(4),
+/// 2008.
 constexpr float rounded_to_odd(double x) {
   auto const nearest = static_cast<float>(x);
   auto const back = static_cast<double>(nearest);
@@ -64,7 +65,7 @@ constexpr float rounded_to_odd(double x) {
 
 namespace cleave {
 
-/// The nearest element of type `T`, of two the even one. A NaN becomes 0x7fff in 16 bits, as CUDA has it.
+/// Rounds `x` to the nearest `T`, ties to even. A 16-bit NaN becomes 0x7fff, as in CUDA.
 template <class T>
 constexpr T narrowed(float x) {
   auto const u = std::bit_cast<std::uint32_t>(x);
@@ -77,7 +78,7 @@ constexpr T narrowed(float x) {
   } else if constexpr (std::is_same_v<T, detail::float16_bits>) {
     constexpr std::uint32_t smallest_normal = (127u - 14) << 23, beyond = (127u + 16) << 23;
     bool const is_small = magnitude < smallest_normal;
-    // the adder of f32 rounds those below the smallest normal one, at the place of their last bit
+    // below the smallest normal number the f32 addition rounds at the place of the last bit of a float16
     float const aligned = std::bit_cast<float>(detail::bit_select(is_small, magnitude, 0)) + 0.5f;
     std::uint32_t const small = std::bit_cast<std::uint32_t>(aligned) - std::bit_cast<std::uint32_t>(0.5f);
     std::uint32_t const normal = (magnitude - ((127u - 15) << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
@@ -95,7 +96,7 @@ constexpr T narrowed(double x) {
     return static_cast<T>(x);
 }
 
-/// Neither infinite nor NaN, as `is_finite` of a double.
+/// Returns true if `x` is neither infinite nor NaN, like `is_finite` of a double.
 constexpr bool is_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) != 0x7f800000u; }
 constexpr bool is_finite(detail::bfloat16_bits x) { return (x.bits & 0x7f80u) != 0x7f80u; }
 constexpr bool is_finite(detail::float16_bits x) { return (x.bits & 0x7c00u) != 0x7c00u; }

@@ -21,7 +21,7 @@
 
 namespace cleave::detail {
 
-/// Calls `f` with a value of the type that holds elements of `t`; a `boolean` is a byte.
+/// Calls `f` with a zero of the C++ type that stores elements of `t`. A `boolean` is stored as a byte.
 template <class F>
 constexpr void dispatch_element_type(element_type t, F f) {
   switch (t) {
@@ -47,16 +47,16 @@ constexpr void dispatch_element_type(element_type t, F f) {
   }
 }
 
-/// The same for what takes floating-point numbers only. Precondition: `is_floating(t)`.
+/// As `dispatch_element_type`, for floating-point types only. Precondition: `is_floating(t)`.
 template <class F>
 constexpr void dispatch_floating_type(element_type t, F f) {
-  expects(is_floating(t), "with_floating: a floating-point type");
+  expects(is_floating(t), "dispatch_floating_type: a floating-point type");
   dispatch_element_type(t, [&](auto zero) {
     if constexpr (!std::is_integral_v<decltype(zero)>) f(zero);
   });
 }
 
-/// Why regions cannot be reduced to one, as a sentence that counts them from 0; or nothing.
+/// Explains why `regions` cannot be reduced together, numbering them from 0. Returns nothing if they can.
 inline std::optional<std::string> find_reduction_fault(std::span<region const> regions, reduce_op op) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
     auto const& r = regions[i];
@@ -72,8 +72,8 @@ inline std::optional<std::string> find_reduction_fault(std::span<region const> r
   return std::nullopt;
 }
 
-/// How elements of type `T` are reduced: sums wrap, or are rounded; the maximum is the first of
-/// the largest, and a NaN where there is one.
+/// The reduction of elements of type `T`. Integer sums wrap; floating-point sums are rounded. The maximum is
+/// the first of the largest elements, or NaN if there is one.
 template <class T>
 struct element_reduction {
   static constexpr auto widen(T x) {
@@ -106,9 +106,9 @@ struct element_reduction {
   }
 };
 
-/// Element by element r0 + r1 + …, or their maximum, in the order of the list, written to all of them. A sum
-/// of 16-bit numbers is made in f32 and rounded once. The same bits wherever it runs. Preconditions:
-/// `find_reduction_fault` finds nothing; regions do not overlap.
+/// Reduces the regions element-wise (sum or maximum), in list order, and writes the result to all of them.
+/// Sums of 16-bit floats are computed in f32 and rounded once. The bits are the same on every machine.
+/// Preconditions: `find_reduction_fault` finds nothing; regions do not overlap.
 inline void sum_in_order(std::span<region const> regions, reduce_op op) {
   if (regions.empty() || regions[0].count == 0) return;
   dispatch_element_type(regions[0].type, [&](auto example) {
@@ -137,14 +137,14 @@ inline void sum_in_order(std::span<region const> regions, reduce_op op) {
   });
 }
 
-/// Why a list of additions cannot be carried out: pair number `pair`.
+/// The reason why a list of additions is invalid. `pair` is the index of the offending pair.
 struct sums_fault {
   static constexpr char subject[] = "sums: ";
   enum class kind : std::uint8_t {
-    type,     ///< one side is no floating-point number
-    count,    ///< there are not as many elements on both sides
-    memory,   ///< elements without an address
-    overlap,  ///< the two sides share part of their memory, not all of it element by element
+    type,     ///< one side is not floating-point
+    count,    ///< the two sides differ in number of elements
+    memory,   ///< a non-empty region has no address
+    overlap,  ///< the two sides overlap partly; only identical or disjoint memory is allowed
   };
   std::size_t pair;
   kind what;
@@ -173,7 +173,7 @@ inline std::string describe(sums_fault const& f) {
   return text;
 }
 
-/// The first pair that cannot be added, or nothing. Linear.
+/// Returns the first invalid pair, or nothing. O(pairs).
 inline std::optional<sums_fault> find_sums_fault(std::span<region_pair const> pairs) {
   auto const begin = [](region const& r) { return reinterpret_cast<std::uintptr_t>(r.data); };
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -192,21 +192,21 @@ inline std::optional<sums_fault> find_sums_fault(std::span<region_pair const> pa
 
 using sums_error = fault_error<sums_fault>;
 
-/// Segments of the same two types that share no memory that is written: their tiles may run in any order.
+/// Segments of the same two types that share no written memory. Their tiles may run in any order.
 struct sum_run {
   element_type from, to;
   std::size_t first_segment = 0, segments = 0;
   std::uint32_t tiles = 0;
 };
 
-/// A list of additions, made ready: the runs one after the other have the effect of the pairs one by one.
+/// A prepared list of additions. Executing the runs in order has the effect of adding the pairs one by one.
 struct sum_table {
   std::vector<sum_segment> segments;
   std::vector<sum_run> runs;
 };
 
-/// Whether each pair shares memory with an earlier one, where one of both writes; some more may be marked.
-/// O(n log n).
+/// Marks each pair that shares memory with an earlier pair, if one of the two writes it. May mark some
+/// independent pairs too. O(n log n).
 inline std::vector<bool> find_dependent_pairs(std::span<region_pair const> pairs) {
   struct touched {
     std::uintptr_t begin, end;
@@ -222,7 +222,7 @@ inline std::vector<bool> find_dependent_pairs(std::span<region_pair const> pairs
   std::ranges::sort(all, {}, &touched::begin);
 
   std::vector<bool> dependent(pairs.size());
-  for (std::size_t first = 0; first < all.size();) {  // what hangs together, at a time
+  for (std::size_t first = 0; first < all.size();) {  // one connected group of overlapping regions per turn
     std::size_t end = first, least = all[first].pair;
     bool written = false;
     for (auto reach = all[first].end; end < all.size() && all[end].begin < reach; ++end) {
@@ -236,8 +236,8 @@ inline std::vector<bool> find_dependent_pairs(std::span<region_pair const> pairs
   return dependent;
 }
 
-/// Puts a pair that is not empty at the end of a table, in a run of its own where it must come after those
-/// before or differs from them.
+/// Appends a non-empty pair to a table. Starts a new run if the pair must come after earlier ones or differs
+/// from them in type.
 inline void add_segment(sum_table& table, region_pair const& pair, bool comes_after) {
   auto const& [from, to] = pair;
   auto const tiles = tiles_of(from.count);
@@ -255,7 +255,7 @@ inline void add_segment(sum_table& table, region_pair const& pair, bool comes_af
   run.tiles += static_cast<std::uint32_t>(tiles);
 }
 
-/// \throws sums_error
+/// Prepares `pairs` for `accumulate`. O(n log n). \throws sums_error if a pair is invalid
 inline sum_table make_sum_table(std::span<region_pair const> pairs) {
   if (auto const f = find_sums_fault(pairs)) throw sums_error(*f);
   auto const dependent = find_dependent_pairs(pairs);

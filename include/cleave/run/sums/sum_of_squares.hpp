@@ -13,23 +13,24 @@
 #include "cleave/run/sums/floating_bits.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-/// The sum of squares, in an order of additions that processors and graphics processors share, so that both
-/// make the same double of it: whoever adds makes many sums side by side, and then a tree of them. Regions
-/// are cut into tiles, as for `accumulate`; square i of a tile is added to sum i % 2048 of the tile, then
-/// neighbours among these are added, and neighbours of what comes out, until one is left. That of tile t,
-/// counted through all regions, is added to sum t % 2048 of all, which become one in the same way.
+/// Sums of squares in a fixed order of additions, so that CPUs and GPUs compute the same double. Many partial
+/// sums are made side by side and then added in a binary tree. Regions are cut into tiles, as for
+/// `accumulate`. Square i of a tile is added to partial sum i % 2048 of the tile. Neighbouring partial sums
+/// are then added pairwise until one is left. The sum of tile t, counted through all regions, is added to
+/// total t % 2048; the totals are reduced by the same tree.
 namespace cleave::detail {
 
+/// Number of partial sums per tree.
 inline constexpr std::size_t sums_by_turns = 2048;
 
-/// Of sums made by turns, the first `used` of which may be other than 0. What they hold is lost.
+/// Adds the partial sums pairwise as a tree. Only the first `used` may be non-zero. Overwrites `sums`.
 constexpr double sum_of_neighbours(std::array<double, sums_by_turns>& sums, std::size_t used) {
   for (std::size_t n = std::bit_ceil(used); n > 1; n /= 2)
     for (std::size_t j = 0; j < n / 2; ++j) sums[j] = sums[2 * j] + sums[2 * j + 1];
   return sums[0];
 }
 
-/// Precondition: there are `tile_elements` at most.
+/// Returns the sum of squares of one tile. Precondition: `count` is at most `tile_elements`.
 template <class T>
 constexpr double squares_of_tile(T const* elements, std::size_t count) {
   std::array<double, sums_by_turns> sums;
@@ -45,8 +46,8 @@ constexpr double squares_of_tile(T const* elements, std::size_t count) {
   return sum_of_neighbours(sums, used);
 }
 
-/// Of all elements of all regions, in their order. Precondition: they are floating-point numbers.
-/// O(elements).
+/// Returns the sum of squares of all elements of all regions, in order. Precondition: the elements are
+/// floating-point. O(elements).
 inline double sum_of_squares(std::span<region const> regions) {
   std::array<double, sums_by_turns> sums = {};
   std::uint64_t tiles = 0;
@@ -60,8 +61,8 @@ inline double sum_of_squares(std::span<region const> regions) {
   return sum_of_neighbours(sums, std::min<std::uint64_t>(tiles, sums_by_turns));
 }
 
-/// What a device needs to do the same: only the `from` of the segments counts, and of the runs, one after the
-/// other, the tiles are those of the regions. Precondition: as above.
+/// Prepares `regions` for a device that computes the same sum. Only `from` of each segment is used. The runs
+/// in order contain the tiles of the regions in order. Precondition: as for `sum_of_squares`.
 inline sum_table make_squares_table(std::span<region const> regions) {
   sum_table table;
   for (auto const& r : regions)

@@ -76,7 +76,7 @@ inline std::string describe(search_fault const& f) {
     case too_few_stages:
       return "costs are given for " + at + " stages; give them for one a rank at least";
     case placement:
-      return "the placement is none; see find_placement_fault";
+      return "the placement is none; see find_stage_placement_fault";
     case placed_ranks:
       return "the placement has " + at + " ranks, the step another number";
     case placed_stages:

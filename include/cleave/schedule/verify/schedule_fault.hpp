@@ -194,7 +194,7 @@ namespace cleave {
 inline std::string describe(schedule_fault const& f) {
   using enum schedule_fault::kind;
   if (f.what == rank_count) return "there are " + std::to_string(f.count) + " lists, not one a rank";
-  if (f.what == placement) return "the placement is none; see find_placement_fault";
+  if (f.what == placement) return "the placement is none; see find_stage_placement_fault";
   if (f.what == too_few_actions) return "there are far fewer actions than stages and microbatches need";
   if (f.what == schedule_fault::kind::deadlock)
     return "the ranks are stuck: " + wait_text(f.stuck->cycle.empty() ? f.stuck->waiting : f.stuck->cycle);
