@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // k parts of undirected graphs beside what the machine allows: how many times the passes that no multilevel
 // partitioner avoids, how much faster on several threads, how much memory beyond the graph. Prints tables of
-// docs/performance.md. Arguments: files or instances (`grid3d_1M`, `rgg2d:100k:7`), `-k N`, `--threads N`.
+// docs/performance/partitioning.md. Arguments: files or instances (`grid3d_1M`, `rgg2d:100k:7`), `-k N`, `--threads N`.
 #include <malloc.h>
 
 #include <algorithm>

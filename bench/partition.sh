@@ -4,7 +4,7 @@
 # build/bench-partition.
 #   ./dev bench partition                                    nine small generated graphs
 #   ./dev bench partition FILE|DIR|NAME ... [options]        yours; options as of `cleave bench --help`
-#   ./dev bench partition --page [CSV ...]                   writes the tables of docs/performance.md anew, from bench/recorded/partition_*.csv
+#   ./dev bench partition --page [CSV ...]                   writes the tables of docs/performance/partitioning.md anew, from bench/recorded/partition_*.csv
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 out=$root/build/bench-partition
@@ -12,7 +12,7 @@ out=$root/build/bench-partition
 tool=$root/build/ci/bin/cleave
 
 write_page() {
-  local page=$root/docs/performance.md new=$root/build/performance.md
+  local page=$root/docs/performance/partitioning.md new=$root/build/performance.md
   (($#)) || set -- "$root"/bench/recorded/partition_*.csv
   {
     sed '/^<!-- \.\/dev bench partition --page/q' "$page"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // New parts after four of sixteen have grown twice as heavy: by moving as little as pays, beside parts
 // made anew; and new stages of pipelines whose layers take half to twice the time they took. Prints the
-// tables of docs/performance.md.
+// tables of docs/performance/partitioning.md.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

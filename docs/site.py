@@ -23,7 +23,9 @@ SECTIONS = [  # title, and the files of that section in reading order: FILE or (
     ("How to", ["docs/adapting.md", "docs/splitting.md", "docs/partitioning.md", "docs/pipe.md", "docs/schedules.md",
                 "docs/running.md", "docs/cuda.md"]),
     ("Reference", ["docs/glossary.md", "docs/graph_json.md", "docs/stage_format.md"]),
-    ("Explanation", ["docs/architecture.md", "docs/performance.md", "bench/peers/README.md"]),
+    ("Explanation", ["docs/architecture.md"]),
+    ("Performance", ["docs/performance.md", *sorted(f"docs/performance/{p.name}" for p in (root / "docs/performance").glob("*.md")),
+                     "bench/peers/README.md"]),
     ("Decisions", sorted(f"docs/decisions/{p.name}" for p in (root / "docs/decisions").glob("*.md"))),
     ("Project", ["CONTRIBUTING.md", "CHANGELOG.md"]),
 ]
@@ -132,7 +134,9 @@ def read_headers():
     (out / "doxygen").mkdir(parents=True, exist_ok=True)
     (out / "Doxyfile").write_text("".join(f"{k} = {v}\n" for k, v in settings.items()))
     subprocess.run(["doxygen", str(out / "Doxyfile")], check=True, cwd=root)
-    faults.extend((out / "doxygen.log").read_text().splitlines())
+    for line in (out / "doxygen.log").read_text().splitlines():  # a comment may describe some parameters and not all
+        if not re.search(r"are not documented:$|^ +parameter '|is not documented\.?$", line):
+            faults.append(line)
     found = {}
     for file in sorted((out / "doxygen/xml").glob("*.xml")):
         if not re.match(r"(namespace|struct|class|concept)", file.name):

@@ -138,7 +138,7 @@ inline std::string terminal_table(bench_summary const& s) {
   return table_text(rows);
 }
 
-/// The tables in Markdown, as docs/performance.md has them.
+/// The tables in Markdown, as docs/performance/partitioning.md has them.
 inline std::string markdown_of(bench_summary const& s) {
   std::string text;
   auto const row = [&](std::vector<std::string> const& cells) {

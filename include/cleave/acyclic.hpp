@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Partitions acyclic graphs into parts that form no cycle, by cut or by load.
+/// Partitions directed acyclic graphs into parts whose quotient graph is acyclic, minimising the cut or the
+/// largest load.
 
-/// The goal and its limits.
+/// The options: what to minimise, and the limits of the parts.
 #include "cleave/partition/acyclic/acyclic_options.hpp"
-/// The partitioner.
+/// The multilevel partitioner.
 #include "cleave/partition/acyclic/acyclic.hpp"

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Gradients of stages: loss, backward passes, what they keep, weights split off, and state that stages
-/// share.
+/// Gradients of stages: the loss, backward passes and their saved activations, separate weight passes, and
+/// state that several stages share.
 
-/// A graph with its loss.
+/// A graph with its loss appended.
 #include "cleave/backward/with_loss.hpp"
-/// Which output is the loss.
+/// Selects the output that is the loss.
 #include "cleave/backward/loss.hpp"
-/// A graph with its backward pass, cut like the forward one.
+/// A graph with its backward pass appended, cut like the forward pass.
 #include "cleave/backward/with_backward.hpp"
-/// Which stage computes which gradients from what.
+/// A backward plan: the gradients that each stage computes, and the values it needs for them.
 #include "cleave/backward/backward_plan.hpp"
-/// A plan of them.
+/// Makes a backward plan.
 #include "cleave/backward/make_backward_plan.hpp"
-/// What is wrong with such a plan.
+/// Checks a backward plan.
 #include "cleave/backward/check_backward.hpp"
-/// Runs the backward pass of a stage with an autograd of yours.
+/// Runs the backward pass of a stage with the autograd engine that you supply.
 #include "cleave/backward/stage_backward.hpp"
-/// What such an autograd offers.
+/// The concept of an autograd engine.
 #include "cleave/backward/autograd.hpp"
-/// The backward graph of a forward one.
+/// Derives the backward graph from a forward graph.
 #include "cleave/backward/backward_graph.hpp"
-/// Input and weight gradients told apart.
+/// Assigns each gradient to an input phase (dgrad) or a weight phase (wgrad).
 #include "cleave/backward/backward_phases.hpp"
-/// A backward pass cut into both.
+/// Cuts a backward pass into an input pass and a weight pass.
 #include "cleave/backward/weight_cut.hpp"
-/// The fewest bytes kept between forward and backward.
+/// Finds the fewest bytes of saved activations between forward and backward.
 #include "cleave/backward/min_saved_activations.hpp"
-/// What is better computed again than kept.
+/// Suggests values to recompute in the backward pass rather than save.
 #include "cleave/backward/recompute_hints.hpp"
-/// The module that holds a stage.
+/// The root graph of a pipe, which calls the stages, as flat arrays.
 #include "cleave/backward/stage_root.hpp"
-/// State that several stages share.
+/// Parameters and buffers that several stages share.
 #include "cleave/backward/ties.hpp"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Boost graphs: as dataflow, as undirected graphs, and parts as property maps. Needs Boost: component
-/// `boost`.
+/// Adapters for Boost.Graph: graphs as dataflow or as undirected graphs, and parts as property maps. Needs
+/// Boost: component `boost`.
 
-/// A directed Boost graph as dataflow.
+/// A directed Boost graph as a dataflow graph.
 #include "cleave/adapt/bgl/dataflow.hpp"
-/// An undirected one in CSR arrays.
+/// A Boost graph, without directions, in CSR arrays.
 #include "cleave/adapt/bgl/adjacency.hpp"
-/// Parts as a property map.
+/// A partition as a property map.
 #include "cleave/adapt/bgl/parts.hpp"
-/// Properties as weights.
+/// Vertex and edge properties as weights.
 #include "cleave/adapt/bgl/property.hpp"
-/// Minimum cuts by Boost's flows.
+/// Minimum cuts computed by Boost's maximum-flow algorithms.
 #include "cleave/adapt/bgl/bgl_min_cut.hpp"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Stages and pipes as bytes that can be read from anybody. Needs FlatBuffers and xxHash: component `bytes`.
+/// Binary formats of stages and pipes that are safe to read from untrusted sources. Needs FlatBuffers and
+/// xxHash: component `bytes`.
 
-/// A stage.
+/// The format of a stage.
 #include "cleave/formats/stage_buffer.hpp"
-/// A pipe: its stages and the graph that calls them.
+/// The format of a pipe: its stages, and the graph that calls them.
 #include "cleave/formats/pipe_buffer.hpp"
-/// Functions by name, for those who read them.
+/// A registry of functions by name, which readers use to resolve calls.
 #include "cleave/formats/bytes/registry.hpp"

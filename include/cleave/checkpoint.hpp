@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Checkpoints: the state of all stages, written so that a crash loses nothing. Needs FlatBuffers and xxHash:
-/// component `bytes`.
+/// Checkpoints of the state of all stages, written so that a crash never leaves a damaged one. Needs
+/// FlatBuffers and xxHash: component `bytes`.
 
 /// Reads the newest complete checkpoint.
 #include "cleave/checkpoint/checkpoint.hpp"
-/// Writes one.
+/// Writes a checkpoint.
 #include "cleave/checkpoint/checkpoint_writer.hpp"
-/// The same by many ranks.
+/// Writes and loads checkpoints of ranks that are processes.
 #include "cleave/checkpoint/checkpoint_ranks.hpp"
-/// What is in one.
+/// The contents of a checkpoint.
 #include "cleave/checkpoint/checkpoint_data.hpp"

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Well-known partitioners, to compare with: Kernighan-Lin, Fiduccia-Mattheyses, spectral, space-filling
-/// curves, and planners of pipelines.
+/// Well-known partitioners to compare with: Kernighan-Lin, Fiduccia-Mattheyses, spectral, space-filling
+/// curves, and published pipeline planners.
 
-/// All of them by name.
+/// All classic methods by name.
 #include "cleave/partition/classic/named_methods.hpp"
-/// Parts grown from a node.
+/// Greedy graph growing from a seed node.
 #include "cleave/partition/classic/growing.hpp"
-/// Kernighan and Lin, 1970.
+/// The Kernighan-Lin method (1970).
 #include "cleave/partition/classic/kernighan_lin.hpp"
-/// Fiduccia and Mattheyses, 1982.
+/// The Fiduccia-Mattheyses method (1982).
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
 /// Label propagation.
 #include "cleave/partition/classic/label_propagation.hpp"
 /// Spectral bisection.
 #include "cleave/partition/classic/spectral.hpp"
-/// Hilbert's and Morton's curves.
+/// Hilbert and Morton space-filling curves.
 #include "cleave/partition/classic/space_filling_curve.hpp"
-/// K parts by bisections.
+/// Partitions into k parts by recursive bisection.
 #include "cleave/partition/classic/partition_by_bisection.hpp"
-/// Rules for chains of layers: DeepSpeed's two, torchgpipe's blocks, Accelerate's device map, PipeDream's
-/// planner.
+/// Planners for chains of layers: DeepSpeed's two rules, torchgpipe's block partition, Accelerate's device
+/// map, and PipeDream's dynamic program.
 #include "cleave/partition/classic/chain_rules.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Cuts a graph into stages: how graphs are read, how parts are chosen, and how stages are made of them.
-/// Every other subject has a header of its own: modules, pipe, backward, schedule, run, draw, formats,
-/// checkpoint, and the partitioners kway, acyclic, exact, repartition; what needs another library has one
-/// too: onnx, bgl, range_v3, bytes, processes, mpi, cuda.
+/// Cuts a graph into stages: reads it, chooses its parts, and builds the stages. Every other subject has a
+/// front of its own: modules, pipe, backward, schedule, run, draw, formats, checkpoint, and the partitioners
+/// kway, acyclic, exact and repartition. Fronts that need another library: onnx, bgl, range_v3, bytes,
+/// processes, mpi, cuda.
 
 #include "cleave/core/bytes.hpp"
 #include "cleave/graph.hpp"

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Pictures: graphs, stages, schedules and runs as DOT, SVG, HTML and traces.
+/// Draws graphs, stages, schedules and runs as DOT, SVG, HTML and traces.
 
-/// A graph and its parts in Graphviz's language.
+/// Writes a graph and its parts in DOT, the language of Graphviz.
 #include "cleave/draw/dot.hpp"
-/// A graph in the colours of its parts, as SVG.
+/// Draws a graph as SVG, in the colours of its parts.
 #include "cleave/draw/graph_svg.hpp"
-/// A plan and its run as one HTML page.
+/// Writes an HTML page about a plan and its run.
 #include "cleave/draw/report.hpp"
-/// The graph of stages.
+/// Draws the graph of stages.
 #include "cleave/draw/stage_graph.hpp"
-/// A schedule as text.
+/// Prints a schedule as text.
 #include "cleave/draw/schedule_chart.hpp"
-/// A schedule.
+/// Draws a schedule as SVG.
 #include "cleave/draw/schedule_svg.hpp"
-/// A schedule as an HTML page.
+/// Writes a schedule as an HTML page.
 #include "cleave/draw/schedule_page.hpp"
-/// A schedule for Chrome's trace viewer.
+/// Writes a simulated schedule as a trace for Chrome's trace viewer.
 #include "cleave/draw/schedule_trace.hpp"
-/// A run for the same.
+/// Writes a measured run as a trace for Chrome's trace viewer.
 #include "cleave/draw/trace.hpp"
-/// Gradient buckets as text.
+/// Prints gradient buckets as a text table.
 #include "cleave/draw/bucket_table.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Finds partitions that are proved to be optimal.
+/// Finds optimal partitions and proves that they are optimal.
 
-/// What to minimise.
+/// The options: what to minimise, and the limits.
 #include "cleave/partition/exact/exact_options.hpp"
-/// Stages of least bottleneck.
+/// Finds stages with the smallest bottleneck.
 #include "cleave/partition/exact/exact.hpp"
-/// Parts of least cut.
+/// Finds k parts with the smallest cut.
 #include "cleave/partition/exact/min_k_cut.hpp"
-/// Slices of a list of weights whose largest sum is least.
+/// Slices a list of weights so that the largest sum of a slice is smallest.
 #include "cleave/partition/exact/slice_weights.hpp"

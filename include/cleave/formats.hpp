@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Files: graphs, plans, costs and schedules as JSON, METIS, Matrix Market, DIMACS, edge lists and CSV.
+/// Reads and writes graphs, plans, costs and schedules as JSON, METIS, Matrix Market, DIMACS, edge lists and
+/// CSV.
 
-/// A module graph written as JSON.
+/// Module graphs as JSON.
 #include "cleave/formats/graph_json.hpp"
-/// Plans.
+/// Plans as JSON.
 #include "cleave/formats/plan_json.hpp"
-/// Pipes, as PyTorch prints them.
+/// Pipes in the text format that PyTorch prints.
 #include "cleave/formats/pipe_info.hpp"
-/// Which node is in which stage.
+/// The stage of each node as JSON.
 #include "cleave/formats/stage_map_json.hpp"
-/// Schedules.
+/// Schedules as JSON.
 #include "cleave/formats/schedule_json.hpp"
 /// Costs of stages as CSV.
 #include "cleave/formats/cost_table.hpp"
-/// Any graph file, by its suffix.
+/// Reads any graph file, chosen by its suffix.
 #include "cleave/formats/graph_files/graph_file.hpp"
-/// METIS.
+/// The METIS format.
 #include "cleave/formats/graph_files/metis_graph.hpp"
-/// Matrix Market.
+/// The Matrix Market format.
 #include "cleave/formats/graph_files/matrix_market.hpp"
-/// DIMACS.
+/// The formats of the DIMACS challenges.
 #include "cleave/formats/graph_files/dimacs_graph.hpp"
-/// Lists of edges.
+/// Edge lists.
 #include "cleave/formats/graph_files/edge_list.hpp"
-/// Acyclic graphs with costs.
+/// Directed acyclic graphs with costs.
 #include "cleave/formats/graph_files/cost_dag.hpp"
-/// Workloads of published planners.
+/// The JSON workloads of published planners.
 #include "cleave/formats/graph_files/workload_json.hpp"
-/// A module graph as an acyclic graph with costs.
+/// Converts a module graph to an acyclic graph with costs.
 #include "cleave/formats/graph_files/module_dag.hpp"
-/// The part of each node, one a line.
+/// Part files as METIS writes them: the part of each node, one per line.
 #include "cleave/formats/graph_files/part_file.hpp"

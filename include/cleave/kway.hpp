@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Partitions undirected graphs into k parts with few edges between them, as METIS and KaMinPar do.
+/// Partitions undirected graphs into k balanced parts with a small edge cut, as METIS and KaMinPar do.
 
-/// The nodes of each part.
+/// A partition: the part of each node.
 #include "cleave/partition/model/partition.hpp"
-/// Graphs in CSR arrays, and how to make them from a list of edges.
+/// Undirected graphs in CSR arrays, and their construction from a list of edges.
 #include "cleave/graph/adjacency.hpp"
-/// Balance, preset, seed, threads, fixed nodes.
+/// The options: imbalance, preset, seed, threads, fixed nodes.
 #include "cleave/partition/kway/options.hpp"
-/// Partitions CSR arrays or a graph of yours, and refines a given partition.
+/// Partitions CSR arrays or an adapted graph, and refines a given partition.
 #include "cleave/partition/kway/kway.hpp"
-/// Instantiations in the library cleave::compiled.
+/// Declares the instantiations that the library cleave::compiled contains.
 #include "cleave/partition/kway/compiled.hpp"

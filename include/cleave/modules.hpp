@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Graphs of modules: the library's own IR, and what torch.fx, Slapo and DDPOptimizer cut of it.
+/// Module graphs: the library's own IR, and the cuts of torch.fx, Slapo and DDPOptimizer.
 
-/// Nodes that call functions and modules, as torch.fx has them.
+/// The module graph: nodes that call functions and modules, as in torch.fx.
 #include "cleave/graph/module_graph.hpp"
-/// Arguments: values nested in lists, tuples, dicts and slices.
+/// Arguments: constants and node values nested in lists, tuples, dicts and slices.
 #include "cleave/graph/argument.hpp"
-/// An argument as Python writes it.
+/// Prints an argument in Python's syntax.
 #include "cleave/graph/argument_text.hpp"
-/// Regions of a module graph.
+/// Scopes of a module graph, such as autocast.
 #include "cleave/graph/module_scopes.hpp"
-/// A module graph with costs and sizes.
+/// A module graph with the costs of its nodes and the sizes of their results.
 #include "cleave/graph/costed_module_graph.hpp"
-/// Positional and keyword arguments bound to placeholders.
+/// Binds positional and keyword arguments to placeholders.
 #include "cleave/graph/bind_arguments.hpp"
-/// Sizes of tensors as one number for each dimension, so that no tuple of sizes crosses a cut.
+/// Replaces each size of a tensor by its dimensions, so that no tuple of sizes crosses a cut.
 #include "cleave/graph/decompose_sizes.hpp"
-/// Runs a module graph on values of yours.
+/// Evaluates a module graph on values of your own type.
 #include "cleave/graph/interpreter.hpp"
-/// Nodes for the elements of nested results.
+/// Restores the nested structure of a graph's result.
 #include "cleave/graph/result_structure.hpp"
-/// Torch.fx's split_module.
+/// The `split_module` of torch.fx.
 #include "cleave/split/modules/split_module.hpp"
-/// Torch.fx's split_by_tags.
+/// The `split_by_tags` of torch.fx.
 #include "cleave/split/modules/split_by_tags.hpp"
-/// A module cut at gradient buckets.
+/// Cuts a module at gradient buckets, as DDPOptimizer does.
 #include "cleave/split/modules/split_buckets.hpp"
-/// Buckets of the parameters that a graph reads, also those that end a step soonest, and their sizes in rows.
+/// Assigns the parameters of a graph to gradient buckets, also optimally for the length of a step, and lists
+/// the buckets' sizes.
 #include "cleave/partition/buckets/module_buckets.hpp"
-/// Stages of a tree of modules, as Slapo cuts them.
+/// Cuts a tree of modules into stages, as Slapo does.
 #include "cleave/split/modules/split_hierarchy.hpp"
-/// The cuts of such a tree.
+/// The cut points in a tree of modules.
 #include "cleave/partition/named/hierarchical_cut.hpp"
-/// Values alive between stages of a tree.
+/// Liveness analysis: the values that are live between stages of a module tree.
 #include "cleave/split/modules/liveness.hpp"
-/// A stage with the wrapper that Slapo gives it.
+/// A stage with the wrapper module that Slapo adds.
 #include "cleave/split/modules/wrapped_stage.hpp"
-/// Pieces that are the same up to names.
+/// Finds pieces that are identical up to names, so that each is compiled once.
 #include "cleave/split/modules/compile_pieces.hpp"
-/// A group of nodes made a module of its own.
+/// Outlines a group of nodes into a module of its own.
 #include "cleave/split/modules/outline.hpp"

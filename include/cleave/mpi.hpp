@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Ranks as processes of MPI. Needs MPI: component `mpi`.
+/// Runs ranks as MPI processes. Needs MPI: component `mpi`.
 
-/// MPI begun and ended.
+/// Initialises and finalises MPI.
 #include "cleave/mpi/environment.hpp"
-/// A pipeline whose ranks are processes.
+/// A pipeline whose ranks are MPI processes.
 #include "cleave/mpi/pipeline.hpp"

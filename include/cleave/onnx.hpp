@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Reads ONNX models, prices them, cuts them and writes the stages. Needs ONNX and Protocol Buffers:
-/// component `onnx`.
+/// Reads ONNX models, estimates their costs, cuts them and writes the stages. Needs ONNX and Protocol
+/// Buffers: component `onnx`.
 
 /// Reads a model.
 #include "cleave/adapt/onnx/load.hpp"
-/// What is wrong with it.
+/// Checks a model and reports its first fault.
 #include "cleave/adapt/onnx/check.hpp"
-/// How that is said.
+/// The description of a fault.
 #include "cleave/adapt/onnx/fault.hpp"
-/// The model as a graph.
+/// A model as a graph.
 #include "cleave/adapt/onnx/graph.hpp"
-/// Types and shapes of its values.
+/// The types and shapes of a model's values.
 #include "cleave/adapt/onnx/types.hpp"
-/// Sizes that the user gives.
+/// Sizes of symbolic dimensions, given by the user.
 #include "cleave/adapt/onnx/shape.hpp"
-/// What its nodes cost.
+/// The costs of nodes.
 #include "cleave/adapt/onnx/cost.hpp"
-/// What has no price, and what would give it one.
+/// Lists nodes and values without a cost, and the information that would give them one.
 #include "cleave/adapt/onnx/unpriced.hpp"
-/// Stages as models.
+/// Stages as ONNX models.
 #include "cleave/adapt/onnx/stages.hpp"
-/// Cuts and makes them in one call.
+/// Cuts a model and makes its stages in one call.
 #include "cleave/adapt/onnx/split_onnx.hpp"
-/// Writes them, whole or not at all.
+/// Writes stages to files, atomically.
 #include "cleave/adapt/onnx/write.hpp"

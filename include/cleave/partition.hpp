@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Which part each node belongs to: balanced slices, assignments by name or callback, groups, buckets, and
-/// what judges a partition.
+/// Assigns nodes to parts: balanced slices, assignment by name or callback, groups, gradient buckets, and the
+/// verification of partitions.
 
-/// The part of each node, and limits: none, one for all, or one for each part.
+/// A partition as the part of each node, and limits given once for all parts or for each part.
 #include "cleave/partition/model/partition.hpp"
-/// K parts of nearly equal load, with a lower bound.
+/// Computes k parts of nearly equal load, with a lower bound.
 #include "cleave/partition/slices/balance.hpp"
-/// Parts by callback, by markers, by the module that a node belongs to, or from a list of names.
+/// Assigns parts by callback, by markers, by the module that a node belongs to, or by a list of names.
 #include "cleave/partition/named/assign.hpp"
-/// Cuts at marker nodes, before or after a module, and several kinds of them as one list.
+/// Cut points: at marker nodes, or before or after a module.
 #include "cleave/partition/named/cut_points.hpp"
-/// Nodes moved to the parts of their readers.
+/// Moves nodes to the parts of their users.
 #include "cleave/partition/named/sink_to_users.hpp"
-/// Groups of nodes that a device can run.
+/// Groups the nodes that a device can run.
 #include "cleave/partition/groups/capability.hpp"
 /// Parts that alternate between two kinds of device.
 #include "cleave/partition/groups/alternation.hpp"
-/// Groups as a partition.
+/// Fusion groups as a partition.
 #include "cleave/partition/groups/fusion_group.hpp"
-/// Gradient buckets, as DistributedDataParallel fills them.
+/// Gradient buckets, filled as DistributedDataParallel does.
 #include "cleave/partition/buckets/buckets.hpp"
-/// Buckets that end a step soonest.
+/// Finds the buckets that minimise the time of a step.
 #include "cleave/partition/buckets/optimal_buckets.hpp"
-/// When each bucket is reduced.
+/// Computes the time at which each bucket is reduced.
 #include "cleave/partition/buckets/bucket_times.hpp"
-/// Parts made acyclic with few moves.
+/// Makes parts acyclic with few moves.
 #include "cleave/partition/units/part_cycles.hpp"
-/// Loads, imbalance, bottleneck.
+/// Quality metrics: loads, imbalance, bottleneck.
 #include "cleave/partition/model/metrics.hpp"
-/// What makes a partition unusable, with the witness.
+/// Checks that a partition is usable, and returns a witness if it is not.
 #include "cleave/partition/model/validity.hpp"
-/// A judge that recomputes everything.
+/// An independent verifier that recomputes every claim about a partition.
 #include "cleave/partition/verify/verify_partition.hpp"

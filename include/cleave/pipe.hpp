@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Pipes as PyTorch's pipelining makes them: cuts of a module graph, state and where it lies, devices,
+/// Pipes as PyTorch's pipelining makes them: cuts of a module graph, the placement of state, devices, and
 /// relays.
 
-/// A module graph cut into the stages of a pipe.
+/// Cuts a module graph into the stages of a pipe.
 #include "cleave/pipe/module_pipe.hpp"
-/// Which values need gradients.
+/// Finds the values that need gradients.
 #include "cleave/pipe/module_gradients.hpp"
-/// Stages in a row, and what passes them by.
+/// The plan of a pipe: stages in a row, and the values that pass through them.
 #include "cleave/pipe/pipe_plan.hpp"
-/// Values handed on from stage to stage.
+/// Relays: stages that pass values on to later ones.
 #include "cleave/pipe/relay.hpp"
-/// Nodes that say which device they run on.
+/// Finds and replaces the devices that a module graph names.
 #include "cleave/pipe/device_assignment.hpp"
-/// Who owns state that several stages read.
+/// The owners and readers of state that several stages share.
 #include "cleave/split/state/state_assignment.hpp"
-/// Decides it.
+/// Chooses the owner of shared state.
 #include "cleave/split/state/assign_state.hpp"
-/// What is wrong with it.
+/// Reports every fault of a state assignment.
 #include "cleave/split/state/check_state.hpp"
-/// The layouts of what stages send.
+/// The layouts of the values that stages send.
 #include "cleave/pipe/pipe_dataflow.hpp"
-/// All findings about a pipe in one list.
+/// Collects all findings about a pipe in one list.
 #include "cleave/pipe/pipe_check.hpp"
-/// Nested values as flat messages, and back.
+/// Flattens nested values into messages, and restores them.
 #include "cleave/pipe/pytree.hpp"
-/// An argument of a module graph as a nested value, and back.
+/// Converts an argument of a module graph to a nested value, and back.
 #include "cleave/formats/nested_argument.hpp"

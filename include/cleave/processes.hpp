@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Runs stages on ranks that are processes and meet over TCP. Needs libsodium: the component `processes`.
+/// Runs stages on ranks that are processes and meet over TCP. Needs libsodium: component `processes`.
 
-/// Ranks as processes.
+/// A pipeline whose ranks are processes.
 #include "cleave/run/processes/process_pipeline.hpp"
-/// Where processes meet.
+/// A rendezvous of processes over TCP.
 #include "cleave/run/rendezvous/tcp_rendezvous.hpp"
-/// Rank, number of ranks and address, from the environment.
+/// Reads the rank, the number of ranks and the address from the environment.
 #include "cleave/run/rendezvous/process_start.hpp"

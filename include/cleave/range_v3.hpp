@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// range-v3's views as ranges of nodes. Needs range-v3: component `range_v3`.
+/// Partitions as lazy views of range-v3. Needs range-v3: component `range_v3`.
 
-/// Views over nodes and stages.
+/// Views of the nodes of parts, and of the edges between parts.
 #include "cleave/adapt/range_v3.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Repairs a partition after costs have changed, moving little.
+/// Repairs a partition after costs have changed, and moves few nodes.
 
-/// K parts of an undirected graph.
+/// Repartitions an undirected graph into k parts.
 #include "cleave/partition/repartition/repartition.hpp"
-/// Stages of a pipeline.
+/// Repartitions the stages of a pipeline.
 #include "cleave/partition/repartition/repartition_stages.hpp"

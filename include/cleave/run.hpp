@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Runs stages: a schedule carried out by threads, microbatches, gradients, and forward streams.
+/// Runs stages: executes a schedule on threads, with microbatches and gradients, or streams values forward.
 
-/// What a device, a communicator and a stage offer.
+/// The concepts of a device, a communicator and a stage.
 #include "cleave/run/model/concepts.hpp"
-/// Memory of a tensor.
+/// A view of a tensor's memory.
 #include "cleave/run/model/tensor_view.hpp"
-/// Type and shape of what stages send.
+/// The element type and shape of the values that stages send.
 #include "cleave/run/model/edge_layout.hpp"
-/// The layouts of all edges.
+/// Derives the layouts of all edges.
 #include "cleave/run/model/dataflow_layouts.hpp"
-/// What failed: rank, action, stage, microbatch.
+/// The report of a failure: rank, action, stage, microbatch.
 #include "cleave/run/model/failure.hpp"
-/// Stages that carry out actions of yours.
+/// Stages that execute custom actions.
 #include "cleave/run/model/custom_stage.hpp"
 /// Tensors by name, for checkpoints.
 #include "cleave/run/model/named_tensor.hpp"
-/// A schedule and its layouts made into programs of ranks.
+/// Compiles a schedule and its layouts into a plan of one step.
 #include "cleave/run/program/step_plan.hpp"
-/// The program of a rank.
+/// Makes the program of one rank.
 #include "cleave/run/program/make_rank_program.hpp"
-/// Inputs, targets and results of a step.
+/// The inputs, targets and results of a step.
 #include "cleave/run/program/step_values.hpp"
-/// Ranks as threads.
+/// A pipeline whose ranks are threads.
 #include "cleave/run/threads/thread_pipeline.hpp"
 /// The host as a device.
 #include "cleave/run/host/host_device.hpp"
 /// Communicators between threads.
 #include "cleave/run/host/host_threads.hpp"
-/// A batch split into microbatches.
+/// Splits a batch into microbatches.
 #include "cleave/run/batch/split_batch.hpp"
-/// Results of microbatches merged.
+/// Merges the results of microbatches.
 #include "cleave/run/batch/merge_microbatches.hpp"
-/// Microbatches given one by one.
+/// Accepts microbatches that the caller has already made.
 #include "cleave/run/batch/take_microbatches.hpp"
-/// What the loss of each microbatch weighs.
+/// Weights of the losses of microbatches.
 #include "cleave/run/batch/loss_weights.hpp"
-/// Gradients of shared state.
+/// The gradients of shared state that stages sum.
 #include "cleave/run/gradients/tied_gradients.hpp"
-/// Values streamed through stages on threads, forward only.
+/// Streams values through stages on threads, forward only.
 #include "cleave/run/forward/forward.hpp"

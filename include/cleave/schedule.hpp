@@ -1,65 +1,66 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// What each rank does in a step: families, messages, checks, time, memory, and text in PyTorch's format.
+/// Pipeline schedules: the actions of each rank in a step, their families, messages, checks, time and memory,
+/// and PyTorch's text format.
 
-/// What moves between stages: edges, bytes, layouts.
+/// The dataflow between stages: edges, bytes, layouts.
 #include "cleave/core/dataflow.hpp"
-/// One thing that a rank does.
+/// An action of a rank.
 #include "cleave/schedule/model/action.hpp"
-/// Which rank has which stage.
+/// The placement of stages on ranks.
 #include "cleave/schedule/model/placement.hpp"
-/// A list of actions for each rank.
+/// A schedule: a list of actions for each rank.
 #include "cleave/schedule/model/schedule.hpp"
-/// Families by name.
+/// The names of schedule families.
 #include "cleave/schedule/model/schedule_names.hpp"
-/// What passes and messages cost.
+/// The costs of passes and messages.
 #include "cleave/schedule/model/stage_cost.hpp"
-/// How messages travel.
+/// The delivery of messages between ranks: blocking or buffered, and how many may be in flight.
 #include "cleave/schedule/model/delivery.hpp"
-/// Makes the schedule of a family.
+/// Generates the schedule of a family.
 #include "cleave/schedule/families/generate.hpp"
 /// Adds the messages, reductions and gathers that a schedule needs.
 #include "cleave/schedule/lower/lower.hpp"
-/// The edges between stages that feed each other.
+/// Derives the edges between stages that feed each other.
 #include "cleave/schedule/lower/connect_stages.hpp"
-/// Messages sent when they are needed.
+/// Sends and receives each message at the pass that makes or needs it.
 #include "cleave/schedule/lower/send_at_use.hpp"
-/// Waits for messages that were sent.
+/// Adds the waits for messages that were sent.
 #include "cleave/schedule/lower/send_waits.hpp"
-/// Messages in rounds that do not collide.
+/// Groups pairs of ranks into rounds, in which communicators can be set up without collisions.
 #include "cleave/schedule/lower/message_graph.hpp"
-/// Reductions of shared state.
+/// Adds the reductions of shared state.
 #include "cleave/schedule/lower/reduce_ties.hpp"
-/// What is wrong with a schedule.
+/// Reports every fault of a schedule.
 #include "cleave/schedule/verify/verify.hpp"
-/// Where it gets stuck.
+/// Finds deadlocks.
 #include "cleave/schedule/verify/deadlock.hpp"
-/// An order that does not get stuck.
+/// Reorders a schedule so that it does not deadlock.
 #include "cleave/schedule/verify/fix_deadlock.hpp"
-/// When each action begins and ends.
+/// Simulates a schedule: the start and end of each action.
 #include "cleave/schedule/simulate/simulate.hpp"
-/// The same in steps of equal length.
+/// Simulates a schedule in steps of equal length.
 #include "cleave/schedule/simulate/step_simulation.hpp"
-/// The actions that decide the length of a step.
+/// Finds the critical path: the actions that determine the length of a step.
 #include "cleave/schedule/simulate/critical_path.hpp"
-/// Bytes in use at each moment.
+/// Computes the bytes in use over time.
 #include "cleave/schedule/simulate/memory_over_time.hpp"
-/// Slots for what is kept and received.
+/// Plans memory slots for saved activations and received messages.
 #include "cleave/schedule/memory/plan_memory.hpp"
-/// Slots shared by what does not live at once.
+/// Shares slots between values that are not live at the same time.
 #include "cleave/schedule/memory/share_slots.hpp"
-/// Slots for what forward passes make, by pass or by microbatch.
+/// Assigns slots to the results of forward passes, by pass or by microbatch.
 #include "cleave/schedule/memory/activation_slots.hpp"
-/// Slots for messages.
+/// Assigns slots to received messages.
 #include "cleave/schedule/memory/receive_slots.hpp"
-/// Messages sent once a slot is free.
+/// Delays each message until its receiver has a free slot.
 #include "cleave/schedule/memory/send_into_slots.hpp"
-/// Activations moved away or computed again to stay below a limit.
+/// Offloads or recomputes activations to stay below a memory limit.
 #include "cleave/schedule/memory/limit_saved_activations.hpp"
-/// PyTorch's CSV.
+/// Schedules in PyTorch's CSV format.
 #include "cleave/schedule/text/schedule_csv.hpp"
-/// A schedule listed by hand.
+/// Schedules written out by hand.
 #include "cleave/schedule/text/listed_schedule.hpp"
-/// What a rank calls, in order.
+/// Lists the calls that a rank makes, in order.
 #include "cleave/schedule/calls/rank_calls.hpp"

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Searches for a schedule: under costs and memory limits, with a bound beside what is found.
+/// Searches for a schedule under given costs and memory limits, and proves a lower bound.
 
-/// What is searched for.
+/// The search problem: stages, costs and limits.
 #include "cleave/schedule/list/search_problem.hpp"
-/// The best schedule found in a given time.
+/// Finds the best schedule within a given time.
 #include "cleave/schedule/search/search_schedule.hpp"
-/// How far from the optimum it can be.
+/// A certificate: how far the schedule can be from the optimum.
 #include "cleave/schedule/search/schedule_certificate.hpp"
-/// The optimum, of small problems.
+/// Finds the optimal schedule of small problems.
 #include "cleave/schedule/search/exact_schedule.hpp"
-/// A new order of a schedule whose costs have changed.
+/// Reorders a schedule whose costs have changed.
 #include "cleave/schedule/search/reschedule.hpp"
-/// Stages and schedule found together.
+/// Chooses the stages and the schedule together.
 #include "cleave/schedule/search/cut_for_schedule.hpp"
-/// Units of work in a row, to be cut into stages.
+/// A row of units of work, to be cut into stages.
 #include "cleave/schedule/search/unit_row.hpp"

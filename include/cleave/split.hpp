@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Stages from parts: the plan as plain data, the stages written into the user's IR, and the way back.
+/// Turns parts into stages: the plan as plain data, the stages in the user's IR, and the reverse
+/// transformation.
 
-/// Stages, their inputs and outputs, and the transfers between them.
+/// The plan: stages, their inputs and outputs, and the transfers between them.
 #include "cleave/split/plan.hpp"
-/// A plan from a snapshot and its parts.
+/// Makes a plan from a snapshot and its parts.
 #include "cleave/split/make_plan.hpp"
-/// What is wrong with a plan that was edited.
+/// Checks a plan that was edited.
 #include "cleave/split/check_plan.hpp"
-/// What builds a stage in the user's IR: three members.
+/// The concept of a builder, which builds a stage in the user's IR with three members.
 #include "cleave/split/builder.hpp"
-/// Hands the nodes of a stage to a builder.
+/// Passes the nodes of a stage to a builder.
 #include "cleave/split/emit.hpp"
 /// Plans and emits in one call.
 #include "cleave/split/split.hpp"
-/// The same for graphs with regions that open and close.
+/// Plans and emits graphs with scopes, such as autocast.
 #include "cleave/split/split_with_scopes.hpp"
 /// Joins stages into one graph again.
 #include "cleave/split/inline_stages.hpp"
-/// Which value goes from which stage to which, and its bytes.
+/// The dataflow of a plan: the values that move between stages, and their bytes.
 #include "cleave/split/dataflow.hpp"
-/// What a runtime such as DeepSpeed's accepts as arguments of a stage, and which stage runs a hook.
+/// Checks stages against the rules of a runtime such as DeepSpeed, and finds the stage that runs a hook.
 #include "cleave/split/stage_contract.hpp"
-/// Values on a boundary moved to the other side.
+/// Moves values on a boundary to its other side.
 #include "cleave/split/boundary.hpp"
 /// A plan whose nodes can be moved one at a time.
 #include "cleave/split/movable_plan.hpp"
-/// Why each node is where it is.
+/// Records why each node was assigned to its stage.
 #include "cleave/split/assignment_log.hpp"

@@ -17,36 +17,38 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-/// The devices that a module_graph names: where, and with others in their places.
+/// Finds the device names in a module_graph and replaces them.
 namespace cleave {
 
-/// A place where a graph, or a body in it, names a device: an opaque constant of kind `device`, or a text
-/// under the key `device`.
+/// A place where a graph or a nested body names a device. This is an opaque constant of kind `device`, or a
+/// string under the key `device`.
 struct device_site {
   enum class kind : std::uint8_t {
     keyword,    ///< argument `key` of node `owner`
     argument,   ///< a positional argument of node `owner`
-    attribute,  ///< entry `key` of what is known of attribute `owner`: where a constant or state lives
+    attribute,  ///< metadata entry `key` of attribute `owner`: the device of a constant or of state
   };
   kind what;
-  std::string stage;  ///< the module of the graph itself that holds the site; empty: the graph itself
-  std::string body;   ///< the module whose body names it: `stage`, or its path inside that, joined by dots
-  std::string owner;  ///< a node's name, or an attribute's path in its body
-  std::string key;
-  std::string device;                         ///< that it names now
-  node_kind node = node_kind::call_function;  ///< what the owner is, if a node
+  std::string
+      stage;  ///< attribute of the outer graph that contains the site; empty for the outer graph itself
+  std::string body;    ///< path of the body that contains the site, joined by dots; equals or extends `stage`
+  std::string owner;   ///< name of a node, or path of an attribute within its body
+  std::string key;     ///< name of the argument or of the metadata entry
+  std::string device;  ///< the current device
+  node_kind node = node_kind::call_function;  ///< kind of the owner, if it is a node
 
   bool operator==(device_site const&) const = default;
 };
 
-/// - `f(site)`  the device to name there, or nothing: as it is.
+/// A function that chooses devices.
+/// - `f(site)` returns the new device, or nothing to keep the current one.
 template <class F>
 concept device_choice = requires(F& f, device_site const& site) {
   { f(site) } -> std::convertible_to<std::optional<std::string>>;
 };
 
-/// Names one device at every site, or only where a function already says `device=` by keyword, as torch's
-/// Pipe does.
+/// A choice that puts every site on one device. With `keywords` it changes only functions that have a
+/// `device=` keyword already, as torch's Pipe does.
 struct to_device {
   enum class sites : std::uint8_t { all, keywords };
   std::string device;
@@ -59,18 +61,19 @@ struct to_device {
   }
 };
 
-/// A graph with other devices.
+/// A graph with replaced devices.
 struct device_assignment {
   module_graph graph;
-  std::vector<device_site> changed;  ///< with the device that they named before, as `devices_of` lists them
-  std::vector<std::string> unseen;  ///< modules that are called, their inside not known: as they were; sorted
+  std::vector<device_site>
+      changed;  ///< the changed sites with their old devices, in the order of `devices_of`
+  std::vector<std::string> unseen;  ///< called modules without a known body; left unchanged; sorted
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Rewrites a graph and its bodies without recursion; `with_devices` is its one use.
+/// Rewrites a graph and its bodies without recursion. Helper of `with_devices`.
 template <device_choice Choose>
 class device_writer {
  public:
@@ -94,7 +97,8 @@ class device_writer {
     module_graph const* from;
     std::string stage, path;
     std::vector<module_attribute> attributes = {};
-    std::vector<std::size_t> bodies = {};  // levels, in the order of the attributes that have one
+    std::vector<std::size_t> bodies =
+        {};  // indices of the levels of the bodies, in the order of their attributes
     module_graph made = {};
   };
 
@@ -123,7 +127,7 @@ class device_writer {
 
   void write_attributes(std::size_t at) {
     for (auto const& a : levels_[at].from->attributes()) {
-      level const& l = levels_[at];  // which moves as bodies are found
+      level const& l = levels_[at];  // must be read again: the vector grows while bodies are found
       module_attribute copy{a.path, a.what, a.storage, {}, a.original, a.metadata};
       device_site site{device_site::kind::attribute, l.stage, l.path, a.path, {}, {}};
       for (auto& k : copy.metadata) {
@@ -172,14 +176,16 @@ class device_writer {
 
 namespace cleave {
 
-/// `g` and the bodies in it with the devices that `choose` names. `g` stays as it is.
-/// \throws only what `choose` throws. O(tokens of all arguments + u log u) for u calls of unknown modules.
+/// Returns a copy of `g` and its nested bodies with the devices chosen by `choose`. O(tokens of all arguments
+/// + u log u) for u calls of modules without a body.
+/// \throws only the errors of `choose`
 template <device_choice Choose>
 device_assignment with_devices(module_graph const& g, Choose choose) {
   return detail::device_writer<Choose>(g, choose).run();
 }
 
-/// Every place where `g` names a device: a graph before its bodies, nodes before attributes, each in order.
+/// Returns every place where `g` names a device. A graph comes before its bodies, and nodes come before
+/// attributes, each in order.
 inline std::vector<device_site> devices_of(module_graph const& g) {
   std::vector<device_site> found;
   auto const note = [&](device_site const& s) {
@@ -190,7 +196,7 @@ inline std::vector<device_site> devices_of(module_graph const& g) {
   return found;
 }
 
-/// Where a stage is to run: its path in the outer graph, and the device.
+/// A stage, by its path in the outer graph, and its device.
 struct stage_device {
   std::string path;
   std::string device;
@@ -200,15 +206,16 @@ struct stage_device {
 
 namespace cleave::detail {
 
-/// A device is given for what is no stage, or twice for one. The witness: the path.
+/// Thrown if a path is not a stage or if a stage has two devices. The witness is the path.
 using stage_device_error = tagged_error<struct stage_device_tag, std::string>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// An outer graph with each of its stages on its device; stages that are not listed stay as they are.
-/// \throws stage_device_error where a path names no module with a body, or is there twice.
+/// Returns an outer graph with the listed stages on their devices. Stages that are not listed keep their
+/// devices.
+/// \throws stage_device_error if a path does not name a module with a body, or is listed twice
 inline device_assignment with_stage_devices(module_graph const& outer,
                                             std::vector<stage_device> const& stages,
                                             to_device::sites at = to_device::sites::all) {

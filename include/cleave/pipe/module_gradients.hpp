@@ -19,9 +19,9 @@
 
 namespace cleave::detail {
 
-/// Of each value whether a gradient arrives at it when what depends on it is differentiated: of one that no
-/// node makes if `starts(v)`, of a result of node n if `passes(n)` and it reads a value of which that holds.
-/// Both are asked by position, in order. O(V + E).
+/// Returns, for each value, 1 if a gradient arrives at it in a backward pass. A value without a producer
+/// needs a gradient if `starts(v)`. A result of node n needs one if `passes(n)` and an operand of n needs
+/// one. Both functions are called by position, in order. O(V + E).
 template <std::unsigned_integral Index, class Starts, class Passes>
 std::vector<char> gradient_need(basic_snapshot_arrays<Index> const& s, Starts starts, Passes passes) {
   std::vector<char> need(s.values());
@@ -38,16 +38,17 @@ std::vector<char> gradient_need(basic_snapshot_arrays<Index> const& s, Starts st
 
 }  // namespace cleave::detail
 
-/// Which values of a module_graph a gradient arrives at.
+/// The values of a module_graph that need a gradient.
 namespace cleave {
 
-/// Which of the caller's inputs need a gradient.
+/// The caller's inputs that need a gradient: none, or those marked by their metadata.
 enum class input_need : std::uint8_t { none, marked };
 
 struct module_gradient_options {
-  /// `marked`: those whose metadata `requires_grad` is true. Parameters need one unless theirs is false.
+  /// `marked`: inputs with the metadata `requires_grad` true. Parameters need a gradient unless their
+  /// `requires_grad` is false.
   input_need inputs = input_need::marked;
-  std::string mode = "gradient mode";  ///< the kind of scope that turns gradients on and off
+  std::string mode = "gradient mode";  ///< kind of scope that switches gradients on and off
   std::vector<std::string> regions = {
       "wrap_with_set_grad_enabled"};  ///< operations with a body that their first argument turns gradients
                                       ///< on or off for
@@ -57,7 +58,7 @@ struct module_gradient_options {
 
 namespace cleave::detail {
 
-/// Reads what metadata and gradient modes say; `gradient_need_of` is its one use.
+/// Reads gradient modes and metadata. Helper of `gradient_need_of`.
 class module_gradient_reader {
  public:
   module_gradient_reader(module_program const& p, module_gradient_options const& options)
@@ -81,12 +82,13 @@ class module_gradient_reader {
     return p_.whole()[p_.s.node[static_cast<std::uint32_t>(n)]];
   }
 
-  /// The truth value that is the first argument of `n`.
+  /// Returns the first argument of `n` if it is a boolean, else `otherwise`.
   static bool truth(module_node const& n, bool otherwise) {
     auto const* b = n.args.empty() ? nullptr : std::get_if<bool>(&n.args[0].front());
     return b ? *b : otherwise;
   }
 
+  /// Returns the metadata `requires_grad`, or `otherwise` if it is absent.
   static bool says(std::vector<keyword_argument> const& metadata, bool otherwise) {
     for (auto const& [key, value] : metadata)
       if (key == "requires_grad" && !value.empty())
@@ -103,7 +105,7 @@ class module_gradient_reader {
     return a && a->what == module_attribute::kind::parameter && says(a->metadata, true);
   }
 
-  /// Whether what `n` makes can carry a gradient: numbers that are whole or true or false cannot.
+  /// Returns true if the results of the node can carry a gradient. Integers and booleans cannot.
   bool passes(std::size_t at) const {
     auto const& n = node(at);
     if (!modes_[at]) return false;
@@ -119,30 +121,31 @@ class module_gradient_reader {
 
   module_program const& p_;
   module_gradient_options const& options_;
-  std::vector<char> modes_;  // of a node: gradients are on
+  std::vector<char> modes_;  // for each node: true if gradients are on
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Of each value of `p` whether a gradient arrives at it: it depends on a parameter, or on an input that is
-/// marked, through nodes under a gradient mode that is on and outside regions that turn it off. O(V + E).
+/// Returns, for each value of `p`, 1 if a gradient arrives at it. Such a value depends on a parameter or on a
+/// marked input. The nodes on the way must run with gradients on and outside regions that switch them off.
+/// O(V + E).
 inline std::vector<char> gradient_need_of(module_program const& p,
                                           module_gradient_options const& options = {}) {
   return detail::module_gradient_reader(p, options).read();
 }
 
-/// An input of a stage: one that needs a gradient is detached from what made it, once for each stage, and its
-/// gradient is sent back; any other is passed as it is.
+/// An input of a stage. If it needs a gradient, each stage detaches it from its producer once and sends its
+/// gradient back. Otherwise it is passed unchanged.
 struct boundary_value {
-  std::uint32_t value;
+  std::uint32_t value;  ///< position in the snapshot of the program
   bool needs_gradient;
 
   bool operator==(boundary_value const&) const = default;
 };
 
-/// The inputs of each stage of `p`, in their order. O(their number).
+/// Returns the inputs of each stage of `p`, in their order. O(number of inputs).
 inline std::vector<std::vector<boundary_value>> boundary_values(pipe_plan const& p,
                                                                 std::vector<char> const& need) {
   std::vector<std::vector<boundary_value>> stages;
@@ -153,27 +156,29 @@ inline std::vector<std::vector<boundary_value>> boundary_values(pipe_plan const&
   return stages;
 }
 
-/// The last step before a program is planned: what needs no gradient and is made of the caller's inputs, of
-/// constants and of state alone goes where it is read, so that nothing is sent for it; what is run for its
-/// effect on the results of one node goes where that node is. As a rule fewer values are sent then; what is
-/// made of several values that others read too, which might mean more, stays. What writes in place stays, and
-/// so do modes.
+/// A change for `make_module_pipe` that moves nodes without gradients to the stages that use them, so that
+/// fewer values are sent.
+///
+/// A node moves if it needs no gradient and depends only on inputs of the caller, constants and state. A node
+/// that runs for its effect on the results of a single node moves to the stage of that node. A node that
+/// reads several values stays if other nodes read any of them too, because moving it could increase the
+/// number of values sent. Nodes that write in place and mode switches stay.
 struct sink_non_differentiable {
   module_gradient_options options = {};
 
   cut_partition operator()(module_program const& p, cut_partition parts) const {
     auto const need = gradient_need_of(p, options);
     basic_snapshot_arrays<std::uint32_t> const& s = p.s;
-    std::vector<char> free(s.nodes());  // of a node: it can be run elsewhere
+    std::vector<char> free(s.nodes());  // for each node: true if it may run in another stage
     std::vector<char> returned(s.values());
     for (auto const v : s.outputs) returned[v] = 1;
     for (std::size_t n = 0; n < s.nodes(); ++n) {
       auto const& target = p.whole()[p.s.node[static_cast<std::uint32_t>(n)]].target;
       bool const writes = target.ends_with('_') && !target.ends_with("__");
       if (p.scopes.is_mark(n) || writes) continue;
-      auto maker = none<std::uint32_t>;  // of what it reads: the node that stays where it is
+      auto maker = none<std::uint32_t>;  // among the producers of its operands: the one that does not move
       bool several = false, read = false, carries = false;
-      auto brought = none<std::uint32_t>;  // a value that may have to be sent once this is elsewhere
+      auto brought = none<std::uint32_t>;  // a value that may have to be sent if this node moves
       bool shared = false, many = false;
       for (auto const v : s.operands[n]) {
         auto const m = s.producer[v];

@@ -37,16 +37,16 @@
 
 namespace cleave {
 
-/// What a module_graph says of writes to its state: that functions and methods whose name ends in one
-/// underscore (`add_`) write what they read first, as in torch; or nothing.
+/// The rule by which calls of a module_graph write to state. `by_underscore`: functions and methods whose
+/// name ends in a single underscore (`add_`) write their first operand, as in torch. `none`: no call writes.
 enum class write_rule : std::uint8_t { by_underscore, none };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What an attribute that is no module counts as: a buffer whose metadata say `persistent: false` is not
-/// saved, a plain tensor is a constant.
+/// Returns the kind of state of an attribute that is not a module. A buffer with the metadata `persistent:
+/// false` is not saved. A plain tensor is a constant.
 inline state_kind state_kind_of(module_attribute const& a) {
   if (a.what == module_attribute::kind::tensor) return state_kind::constant;
   if (a.what == module_attribute::kind::parameter) return state_kind::parameter;
@@ -55,13 +55,13 @@ inline state_kind state_kind_of(module_attribute const& a) {
   return state_kind::buffer;
 }
 
-/// Whether `n` writes the first value that it reads.
+/// Returns true if `n` writes its first operand.
 inline bool writes_in_place(module_node const& n) {
   bool const named = n.kind == node_kind::call_function || n.kind == node_kind::call_method;
   return named && n.target.size() > 1 && n.target.ends_with('_') && !n.target.ends_with("__");
 }
 
-/// The names below each of some modules, in the order of registration.
+/// Finds the tensors registered below a module path, in the order of registration.
 class tensors_below {
  public:
   explicit tensors_below(std::vector<model_tensor> const& tensors) {
@@ -69,7 +69,7 @@ class tensors_below {
     std::ranges::sort(sorted_);
   }
 
-  /// O(log names + what is found).
+  /// O(log names + tensors found), plus sorting these.
   std::vector<std::uint32_t> operator()(std::string const& module) const {
     auto const prefix = module + ".";
     std::vector<std::uint32_t> found;
@@ -84,9 +84,9 @@ class tensors_below {
   std::vector<std::pair<std::string_view, std::uint32_t>> sorted_;
 };
 
-/// The state of a program, as `assign_state` asks for it: every attribute that is no module, and the modules
-/// that nodes are inside. A node that calls a module reads what is registered below its path. Expected O(size
-/// of the program + names log names), and the state of a module for each of its calls.
+/// Returns the state of a program for `assign_state`: all attributes that are not modules, and the modules
+/// that nodes are inside. A call of a module reads all tensors registered below its path. Expected O(size of
+/// the program + names log names), plus the state of a module for each call of it.
 inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
                                                        write_rule writes = write_rule::by_underscore) {
   module_graph const& g = p.whole();
@@ -123,7 +123,7 @@ inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
   return m;
 }
 
-/// Registers in a stage every name under which it holds a tensor. O(names).
+/// Registers every name under which a stage holds a tensor. O(names).
 inline void hold_names(module_graph& stage, module_graph const& whole,
                        basic_model_state<std::uint32_t> const& m, std::vector<held_state> const& held) {
   for (auto const& h : held) {
@@ -135,10 +135,10 @@ inline void hold_names(module_graph& stage, module_graph const& whole,
   }
 }
 
-/// Reads of tensors that `options` transmit, under whatever name, as reads of the name that the program reads
-/// first, so that a tied tensor is sent once. To be done before the cut is planned. O(V + E + names), and one
-/// search for each name in the options.
-/// \throws state_error where an option names no tensor, or two say two things of one.
+/// Redirects all reads of a transmitted tensor to the read that comes first in the program, whatever name
+/// they use. A tied tensor is then sent once. Must run before the cut is planned. O(V + E + names), plus one
+/// search for each name in `options`.
+/// \throws state_error if an option names no tensor, or if two options contradict each other
 template <class Snapshot>
 Snapshot join_sent_reads(Snapshot s, basic_model_state<typename Snapshot::index_type> const& m,
                          state_options const& options) {
@@ -150,7 +150,7 @@ Snapshot join_sent_reads(Snapshot s, basic_model_state<typename Snapshot::index_
   bool joined = false;
   auto const read = [&](Index v) {
     Index const t = s.producer[v] == none<Index> ? m.tensor[v] : none<Index>;
-    if (t == none<Index> || s.latest[s.slot[v]] != v) return;  // what is written is not sent
+    if (t == none<Index> || s.latest[s.slot[v]] != v) return;  // tensors that are written are not sent
     auto const c = classes[t];
     if (choice[c] != shared_state::transmit) return;
     if (first[c] == none<Index>) first[c] = v;
@@ -168,7 +168,7 @@ Snapshot join_sent_reads(Snapshot s, basic_model_state<typename Snapshot::index_
   return s;
 }
 
-/// Writes what is sent into a plan; `send_state` is its one use.
+/// Adds the transfers of sent state to a plan. Helper of `send_state`.
 template <std::unsigned_integral Index>
 class state_sender {
  public:
@@ -199,7 +199,7 @@ class state_sender {
  private:
   bool is_sent_to(Index v, stage_id i) const { return owner_[v] != the_caller && owner_[v] != i; }
 
-  /// What stage `i` reads and others own moves from its state to its inputs.
+  /// Moves the values that stage `i` reads and other stages own from its state to its inputs.
   void receive(stage_id i) {
     auto& here = p_.stages[index(i)];
     std::erase_if(here.outputs, [&](Index v) { return is_sent_to(v, i); });
@@ -227,15 +227,15 @@ class state_sender {
 
   basic_snapshot_arrays<Index> const& s_;
   basic_plan<Index> p_;
-  std::vector<stage_id> owner_;           // of a value: who sends it, or the caller where nobody does …
-  std::vector<char> sent_;                // … and whether it is among the outputs of that stage
-  std::vector<stage_id> given_, listed_;  // of a value: the last stage that …
+  std::vector<stage_id> owner_;  // for each value: the stage that sends it, or the caller if it is not sent
+  std::vector<char> sent_;       // for each value: true if it is already an output of its owner
+  std::vector<stage_id> given_, listed_;  // for each value: the last stage it was recorded for
 };
 
-/// `p`, a plan of `s`, where what `placed` sends is a value on its way: its owner gives it after its other
-/// results, each other stage takes it as an input, inputs by first use, and the caller is given it where the
-/// graph returns it. Precondition: `join_sent_reads` has joined the reads of `s`. O(V + size of the plan +
-/// names).
+/// Returns `p`, a plan of `s`, with the state that `placed` sends turned into transfers. The owner outputs a
+/// sent value after its other results. Other stages take it as an input; their inputs are sorted by first
+/// use. If the graph returns the value, the caller receives it. O(V + size of the plan + names).
+/// \pre `join_sent_reads` has joined the reads of `s`
 template <std::unsigned_integral Index>
 basic_plan<Index> send_state(basic_snapshot_arrays<Index> const& s, basic_plan<Index> p,
                              basic_model_state<Index> const& m, state_assignment const& placed) {
@@ -247,14 +247,15 @@ basic_plan<Index> send_state(basic_snapshot_arrays<Index> const& s, basic_plan<I
 
 namespace cleave {
 
-/// Whether cuts may come from modules and from a policy together; torch's Pipe refuses that.
+/// The sources of cuts that may be combined. `one` refuses cuts at modules together with a policy, as torch's
+/// Pipe does.
 enum class cut_sources : std::uint8_t { any, one };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Cuts at modules and a policy are both given, and `cut_sources::one` allows one.
+/// Thrown if cuts at modules and a policy are both given although `cut_sources::one` allows one of them.
 class cut_source_error : public error {
  public:
   cut_source_error()
@@ -268,29 +269,32 @@ class cut_source_error : public error {
 
 namespace cleave {
 
-/// Where a module graph is cut into a pipe, and how its stages are written.
+/// Options for cutting a module graph into a pipe and for writing its stages.
 struct module_pipe_options {
-  std::vector<module_cut> cuts = {};  ///< at modules, besides markers
-  cut_sources sources = cut_sources::any;
+  std::vector<module_cut> cuts = {};       ///< cuts at modules, in addition to markers
+  cut_sources sources = cut_sources::any;  ///< `one` refuses `cuts` together with a policy
   module_program_options program = {};
-  state_options state = {};
-  write_rule writes = write_rule::by_underscore;
-  order run = order::program;     ///< in which stages run that do not need each other
-  std::string prefix = "stage_";  ///< of the path of a stage in the outer graph, before its number
+  state_options state = {};                       ///< how state shared by several stages is placed
+  write_rule writes = write_rule::by_underscore;  ///< calls that write state in place
+  order run = order::program;                     ///< the order of stages that do not depend on each other
+  std::string prefix = "stage_";  ///< the path of stage i in the outer graph is this prefix and i
+  /// The names of nodes and modules in the stages.
   module_builder_options stages = {.nodes = node_naming::original, .modules = module_paths::original};
 };
 
-/// A module_graph cut into a pipe: its plan, and its stages written out as module_graphs that an outer one
-/// calls; each registers the state that it holds, under all the names that it holds it by. Positions of
-/// `plan` are those of `program.s`, whose handles are positions in the original.
+/// A module_graph cut into a pipe: the plan, the stages as module_graphs, and an outer graph that calls them.
+/// Each stage registers the state that it holds, under all of its names. Positions in `plan` refer to
+/// `program.s`, whose handles are positions in the original graph.
 struct module_pipe {
   module_program program;
   pipe_plan plan;
-  module_graph outer;              ///< the stages are its attributes, as bodies
-  std::vector<std::string> paths;  ///< of a stage, in the outer graph
-  basic_model_state<std::uint32_t> model;
-  state_assignment state;  ///< of the model, in the stages
+  module_graph outer;              ///< calls the stages, which are the bodies of its attributes
+  std::vector<std::string> paths;  ///< for each stage: its path in the outer graph
+  basic_model_state<std::uint32_t>
+      model;               ///< the tensors of the model, and the nodes that read and write them
+  state_assignment state;  ///< the stages that hold each tensor of the model
 
+  /// Returns the graph of stage `i`.
   module_graph const& stage(stage_id i) const {
     expects(index(i) < paths.size(), "a stage of this pipe");
     return outer.find_attribute(paths[index(i)])->body.front();
@@ -301,7 +305,7 @@ struct module_pipe {
 
 namespace cleave::detail {
 
-/// A builder that looks values up by what stands for them; `write_pipe` is its one use.
+/// A builder that looks up each value by its first read. Helper of `write_stage`.
 class merging_builder {
  public:
   merging_builder(module_call_graph const& calls, module_builder& b) : calls_(calls), b_(b) {}
@@ -318,7 +322,7 @@ class merging_builder {
   module_builder& b_;
 };
 
-/// Stage i of a pipe as a module_graph. O(its size).
+/// Writes one stage of a pipe as a module_graph. O(size of the stage).
 inline module_graph write_stage(module_program const& p, basic_stage<std::uint32_t> const& stage,
                                 module_builder_options const& options) {
   module_builder b(p.whole(), options);
@@ -328,8 +332,8 @@ inline module_graph write_stage(module_program const& p, basic_stage<std::uint32
   return std::move(b).finish();
 }
 
-/// The node that stands for `v` in a program: of state that is read several times the first read, under its
-/// own path, or under that of a tied one where reads were joined.
+/// Returns the node that represents `v` in a program. For state that is read several times, this is the first
+/// read of its path, or of a tied path if reads were joined.
 inline module_graph::position stand_in(module_program const& p, module_graph::position v) {
   auto const first = p.graph.first_read_of(v);
   if (p.whole()[v].kind != node_kind::get_attr) return first;
@@ -337,7 +341,7 @@ inline module_graph::position stand_in(module_program const& p, module_graph::po
   return slot == none<std::uint32_t> ? first : p.s.value[p.s.latest[slot]];
 }
 
-/// The whole with what it returns named by what stands for it.
+/// Returns a copy of the graph in which outputs refer to the representatives of their values (`stand_in`).
 inline module_graph merge_outputs(module_program const& p) {
   module_graph const& g = p.whole();
   module_graph merged;
@@ -351,7 +355,8 @@ inline module_graph merge_outputs(module_program const& p) {
   return merged;
 }
 
-/// Of each stage the earlier ones that it needs: their values, or that they have run. O(V + E).
+/// Returns, for each stage, the earlier stages that must run before it: those whose values it reads and those
+/// with nodes that its nodes must follow. O(V + E).
 inline std::vector<std::vector<std::uint32_t>> needed_stages(module_program const& p, pipe_plan const& cut) {
   std::vector<std::vector<std::uint32_t>> needs(cut.plan.stages.size());
   for (auto const& t : cut.plan.transfers) needs[index(t.to)].push_back(index(t.from));
@@ -370,8 +375,8 @@ inline std::vector<std::vector<std::uint32_t>> needed_stages(module_program cons
   return needs;
 }
 
-/// Places the state of the model, writes the stages of `cut` and the graph that calls them. Expected O(V + E
-/// + names), and what assign_state says of ties.
+/// Assigns the state of the model to stages, writes the stages of `cut`, and writes the graph that calls
+/// them. Expected O(V + E + names), plus the cost of ties in assign_state.
 /// \throws state_error
 inline module_pipe write_pipe(module_program program, pipe_plan cut,
                               module_pipe_options const& options = {}) {
@@ -418,12 +423,12 @@ inline module_pipe write_pipe(module_program program, pipe_plan cut,
           std::move(paths),   std::move(model), std::move(state)};
 }
 
-/// Asks for no cut.
+/// A policy that adds no cuts.
 struct no_policy {
   cut_list operator()(auto const&) const { return {}; }
 };
 
-/// Leaves a partition as it is.
+/// Returns the partition unchanged.
 struct no_change {
   cut_partition operator()(module_program const&, cut_partition p) const { return p; }
 };
@@ -432,13 +437,17 @@ struct no_change {
 
 namespace cleave {
 
-/// Cuts `g` into a pipe: at markers, at the modules of the options, and as `policy` says, all together.
-/// `policy(s)` is given the snapshot and returns a cut_list, or a partition that cuts once more what lies
-/// between the other cuts: `[](auto const& s) { return balance(s, 4); }`. `change(program, parts)` has the
-/// last word, for example `sink_non_differentiable{}`. Nothing is written into `g`, which
-/// must outlive the pipe. Expected O(V + E + parts log parts).
-/// \throws what program_of, cuts_at_markers, cuts_at_modules and make_pipe_plan throw; no_output_error where
-/// `g` has no output node; state_error.
+/// Cuts `g` into a pipe at markers, at the modules in `options.cuts`, and where `policy` says.
+///
+/// `policy(s)` receives the snapshot. It returns a cut_list, or a partition that further divides the parts
+/// between the other cuts: `[](auto const& s) { return balance(s, 4); }`. `change(program, parts)` may adjust
+/// the final partition, for example `sink_non_differentiable{}`. `g` is not modified and must outlive the
+/// pipe.
+///
+/// Expected O(V + E + parts log parts).
+/// \throws the errors of program_of, cuts_at_markers, cuts_at_modules and make_pipe_plan; no_output_error if
+/// `g` has no output node; cut_source_error if `options.sources` is `one` and both `cuts` and a policy are
+/// given; state_error
 template <class Policy = detail::no_policy, class Change = detail::no_change>
 module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& options = {},
                              Policy policy = {}, Change change = {}) {
@@ -466,7 +475,7 @@ module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& o
   return detail::write_pipe(std::move(program), std::move(cut), options);
 }
 
-/// The graph must outlive the pipe: give it a name.
+/// Deleted for temporaries: the graph must outlive the pipe.
 template <class... Rest>
 module_pipe make_module_pipe(module_graph&& g, module_pipe_options const& options = {}, Rest&&...) = delete;
 

@@ -24,19 +24,21 @@
 
 namespace cleave {
 
-/// What says where a program may be cut, and what state its nodes run under.
+/// Options that say where a program may be cut and which state its nodes run under.
 struct module_program_options {
-  std::string marker = "pipe_split";  ///< the target of calls that say: cut here
-  std::string calls = "scope";        ///< the metadata that list the calls a node is inside, outermost first
-  std::vector<module_scope> scopes = detail::torch_scopes();
+  std::string marker = "pipe_split";  ///< target of the calls that mark a cut
+  std::string calls =
+      "scope";  ///< metadata key of a node that lists the module calls around it, outermost first
+  std::vector<module_scope> scopes =
+      detail::torch_scopes();  ///< kinds of scopes (gradient mode, autocast) that stages must set up
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A marker, or a module that is to be cut at, in the body of an operation. The witness: the node that holds
-/// the body.
+/// Thrown for a cut inside the body of an operation: a marker, or a module named by a cut. The witness is the
+/// node that holds the body.
 class body_cut_error : public witness_error<module_graph::position> {
  public:
   body_cut_error(module_graph const& g, module_graph::position n, std::string const& what)
@@ -50,14 +52,15 @@ class body_cut_error : public witness_error<module_graph::position> {
 
 namespace cleave {
 
-/// A module_graph read once, to be cut into a pipe: calls are nodes, a path that is read several times is one
-/// state. It refers to the graph, which must outlive it.
+/// A module_graph prepared for cutting into a pipe. Calls are its nodes. Reads of the same attribute path are
+/// one state value. The program refers to the graph, which must outlive it.
 struct module_program {
   module_program_options options;
   module_call_graph graph;
-  snapshot<module_call_graph> s;  ///< with weights and bytes from the metadata `cost` and `bytes`
-  basic_scopes<std::uint32_t> scopes;
+  snapshot<module_call_graph> s;       ///< weights and bytes come from the metadata `cost` and `bytes`
+  basic_scopes<std::uint32_t> scopes;  ///< the scopes of the nodes, and the nodes that open and close them
 
+  /// Returns the original graph.
   module_graph const& whole() const { return graph.graph(); }
 };
 
@@ -65,7 +68,8 @@ struct module_program {
 
 namespace cleave::detail {
 
-/// \throws missing_target_error, cost_error, and what scopes_of and add_scopes throw.
+/// Reads `g` into a program.
+/// \throws missing_target_error, cost_error, and the errors of scopes_of and add_scopes
 inline module_program program_of(module_graph const& g, module_program_options options = {}) {
   module_program p{std::move(options), module_call_graph(g, tensor_holding::held), {}, {}};
   auto const marks = module_marks(g, p.options.scopes);
@@ -78,11 +82,11 @@ inline module_program program_of(module_graph const& g, module_program_options o
   return p;
 }
 
-/// The graph must outlive the program: give it a name.
+/// Deleted for temporaries: the graph must outlive the program.
 module_program program_of(module_graph&& g, module_program_options options = {}) = delete;
 
-/// The graphs inside a graph, at any depth, each with the node of the outermost one that holds it.
-/// O(attributes and nodes).
+/// Returns the graphs nested in `g` at any depth, each with the node of `g` that contains it. O(attributes
+/// and nodes).
 inline std::vector<std::pair<module_graph::position, module_graph const*>> bodies_of(module_graph const& g) {
   std::vector<std::pair<module_graph::position, module_graph const*>> bodies;
   for (module_graph::position n = 0; n < g.list().size(); ++n) {
@@ -90,18 +94,19 @@ inline std::vector<std::pair<module_graph::position, module_graph const*>> bodie
     auto const* a = g.find_attribute(g[n].target);
     if (a && !a->body.empty()) bodies.emplace_back(n, &a->body.front());
   }
-  for (std::size_t i = 0; i < bodies.size(); ++i)  // grows while bodies hold bodies
+  for (std::size_t i = 0; i < bodies.size(); ++i)  // the list grows while nested bodies are found
     for (auto const& a : bodies[i].second->attributes())
       if (!a.body.empty()) bodies.emplace_back(bodies[i].first, &a.body.front());
   return bodies;
 }
 
-/// The calls that the nodes of a program are inside, as `cuts_at_modules` asks for them.
+/// Lists the module calls around each node, in the form that `cuts_at_modules` expects.
 class module_calls {
  public:
   explicit module_calls(module_program const& p) : p_(p) {}
 
-  /// Of the nodes in order: what their metadata list, and of a call of a module that call.
+  /// Returns the calls listed in the metadata of node `n`. A call_module node also lists its own call;
+  /// repeated calls are numbered `path@1`, `path@2`, … Must be called for the nodes in order.
   std::vector<std::string> operator()(std::size_t n) {
     auto const& node = p_.whole()[p_.s.node[static_cast<std::uint32_t>(n)]];
     std::vector<std::string> calls;
@@ -120,15 +125,15 @@ class module_calls {
  private:
   module_program const& p_;
   numbering<std::string, std::uint32_t> called_;
-  std::vector<std::size_t> times_;  // in step with `called_`
+  std::vector<std::size_t> times_;  // indexed like `called_`: the number of calls so far
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// A cut at each call of the marker.
-/// \throws marker_error; body_cut_error where a body has a marker.
+/// Returns a cut at each call of the marker.
+/// \throws marker_error; body_cut_error if the body of an operation contains a marker
 inline cut_list cuts_at_markers(module_program const& p) {
   auto const marks = [&](module_node const& n) {
     return n.kind == node_kind::call_function && n.target == p.options.marker;
@@ -145,8 +150,8 @@ inline cut_list cuts_at_markers(module_program const& p) {
 
 namespace cleave::detail {
 
-/// The module of `g` that a cut names where the program knows it by another path: modules that share their
-/// storage are one.
+/// Returns the path under which the program knows the module at `path`. Modules with the same storage are one
+/// module, so another path may be the known one.
 inline std::string called_path(module_graph const& g, std::string const& path,
                                numbering<std::string, std::uint32_t> const& called) {
   auto const* a = g.find_attribute(path);
@@ -162,8 +167,10 @@ inline std::string called_path(module_graph const& g, std::string const& path,
 
 namespace cleave {
 
-/// Cuts before or after each call of a module that the graph registers, or that a node is inside.
-/// \throws unknown_module_error where there is no such module, body_cut_error where it is in a body.
+/// Returns a cut before or after each call of the named modules. A module is known if the graph registers it
+/// or if the metadata of a node lists it.
+/// \throws unknown_module_error if a module is not known; body_cut_error if it is inside the body of an
+/// operation
 inline cut_list cuts_at_modules(module_program const& p, std::vector<module_cut> cuts) {
   module_graph const& g = p.whole();
   std::vector<std::vector<std::string>> calls;

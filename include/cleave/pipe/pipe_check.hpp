@@ -24,33 +24,33 @@
 #include "cleave/split/state/check_state.hpp"
 #include "cleave/split/state/state_assignment.hpp"
 
-/// All that is wrong with a pipe, in one list.
+/// Checks of a pipe that report all faults in one list.
 namespace cleave {
 
-/// One thing that is wrong. Of the places those that it speaks of are set.
+/// One fault of a pipe. Fields for places that the fault does not concern keep their defaults.
 struct pipe_finding {
-  std::string code;     ///< for programs; stays as it is from version to version
-  std::string message;  ///< what and where, in the names of the graph
-  stage_id stage = the_caller, other = the_caller;
-  std::size_t node = none<std::size_t>, value = none<std::size_t>;
+  std::string code;                                 ///< for programs; stable between versions
+  std::string message;                              ///< the fault and its place, in the names of the graph
+  stage_id stage = the_caller, other = the_caller;  ///< stages that the fault concerns; `the_caller` if none
+  std::size_t node = none<std::size_t>, value = none<std::size_t>;  ///< positions in the snapshot
 
   bool operator==(pipe_finding const&) const = default;
 };
 
 using pipe_findings = std::vector<pipe_finding>;
 
-/// Which nodes a pipe may have in no stage, or in several.
+/// Nodes that may belong to no stage or to several.
 template <std::unsigned_integral Index>
 struct pipe_marks {
-  std::vector<std::size_t> cuts = {};  ///< markers, ascending: in no stage
-  basic_scopes<Index> scopes = {};     ///< whose marks may be in any
+  std::vector<std::size_t> cuts = {};  ///< markers, ascending; they belong to no stage
+  basic_scopes<Index> scopes = {};     ///< scopes whose marks may be in any number of stages
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Writes findings about the structure of a pipe; `findings_in_plan` is its one use.
+/// Reports faults in the structure of a pipe. Helper of `findings_in_plan`.
 template <std::unsigned_integral Index>
 class structure_reporter {
  public:
@@ -100,7 +100,8 @@ class structure_reporter {
     if (p_.number.size() != stages.size())
       add("cut-numbers",
           std::to_string(p_.number.size()) + " cut numbers for " + std::to_string(stages.size()) + " stages");
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // with their stages
+    std::vector<std::pair<std::uint32_t, std::uint32_t>>
+        numbers;  // the number of cuts before a stage, and the stage
     for (std::uint32_t i = 0; i < p_.number.size(); ++i) numbers.emplace_back(p_.number[i], i);
     std::ranges::sort(numbers);
     for (std::size_t i = 1; i < numbers.size(); ++i)
@@ -121,7 +122,7 @@ class structure_reporter {
     }
   }
 
-  /// The edges must be those of the plan.
+  /// Compares the listed edges with the edges of the plan.
   void check_edges() {
     using edge = std::tuple<Index, stage_id, stage_id>;
     auto const ends = [](std::vector<basic_pipe_edge<Index>> const& list) {
@@ -156,18 +157,21 @@ class structure_reporter {
 
 namespace cleave {
 
-/// What is wrong with the structure of `p`, a pipe of `s`, relays allowed: a node in no stage or in two; a
-/// value that nobody brings, or for nothing; a transfer or an edge that is missing, too many, or runs
-/// backward; stages that wait for each other, are empty or out of order; a marker in a stage. Where stages or
-/// values are numbered wrongly, what would follow from that is left out. O(V + E + T log T) for T transfers.
+/// Returns all faults in the structure of `p`, a pipe of `s`. Relays are allowed.
+///
+/// Reported are: nodes in no stage or in two; values that are not sent, or sent without a reader; transfers
+/// and edges that are missing, superfluous or backward; cycles of stages; empty stages; stages out of order;
+/// markers in a stage. If stages or values have invalid numbers, checks that depend on them are skipped. O(V
+/// + E + T log T) for T transfers.
 template <std::unsigned_integral Index>
 pipe_findings findings_in_plan(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> const& p,
                                pipe_marks<Index> const& marks = {}) {
   return detail::structure_reporter<Index>(s, p, marks).report();
 }
 
-/// What is wrong with the state that the stages of `p` hold: of two stages without a tie, absent, lost, for
-/// nothing. Precondition: `findings_in_plan` has no `…-unknown` and no `stage-order`.
+/// Returns all faults of the state that the stages of `p` hold: state in two stages without a tie, missing
+/// state, lost state, unused state.
+/// \pre `findings_in_plan` reports no `…-unknown` and no `stage-order`
 template <std::unsigned_integral Index>
 pipe_findings findings_in_state(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                 basic_model_state<Index> const& m, state_assignment const& placed) {
@@ -187,7 +191,7 @@ pipe_findings findings_in_state(basic_snapshot_arrays<Index> const& s, basic_pla
   return found;
 }
 
-/// A text for programs, which stays as it is from version to version.
+/// Returns a code for programs. Codes are stable between versions.
 constexpr std::string_view code_of(backward_plan_fault::kind what) {
   constexpr std::string_view codes[] = {"backward-missing",   "backward-unneeded", "backward-inputs",
                                         "backward-width",     "gradient-step",     "gradient-early",
@@ -196,9 +200,10 @@ constexpr std::string_view code_of(backward_plan_fault::kind what) {
   return codes[static_cast<std::size_t>(what)];
 }
 
-/// The first thing that is wrong with a backward pass from `loss`, a value of the graph: no stage makes it,
-/// or a gradient is lost, counted twice, or used before it is made. Without `planned` the pass that
-/// `make_backward_plan` makes. Precondition as of `findings_in_state`. O(V log V + E).
+/// Returns the first fault of the backward pass from `loss`, a value of the graph. Faults are: no stage makes
+/// the loss; a gradient is lost, counted twice, or used before it is made. If `planned` is not given, the
+/// plan of `make_backward_plan` is checked. O(V log V + E).
+/// \pre as for `findings_in_state`
 template <std::unsigned_integral Index>
 pipe_findings findings_in_backward(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                    std::size_t loss, std::optional<backward_plan> const& planned = {}) {
@@ -216,8 +221,7 @@ pipe_findings findings_in_backward(basic_snapshot_arrays<Index> const& s, basic_
   return {};
 }
 
-/// Edges between stages whose layout nobody knows: whoever receives must know how much room a value takes.
-/// O(edges).
+/// Reports edges between stages with unknown layouts. A receiver must know the size of a value. O(edges).
 inline pipe_findings findings_in_layouts(dataflow const& t) {
   pipe_findings found;
   for (auto const& e : t.edges)
@@ -233,7 +237,7 @@ inline pipe_findings findings_in_layouts(dataflow const& t) {
 
 namespace cleave::detail {
 
-/// A line for each: its code, and what it says.
+/// Returns one line for each finding: its code and its message.
 inline std::string pipe_findings_text(pipe_findings const& found) {
   std::string text;
   for (auto const& f : found) text += f.code + ": " + f.message + "\n";
@@ -244,9 +248,11 @@ inline std::string pipe_findings_text(pipe_findings const& found) {
 
 namespace cleave {
 
-/// Structure and state of whatever has `program` (a `module_program`), `plan`, `model` and `state` as a
-/// `module_pipe` has them, and, where `loss` is a value of its snapshot, the backward pass from there; empty:
-/// nothing is wrong. State that nobody uses is told, too (`state-unused`), which is no mistake of the cut.
+/// Returns the faults in the structure and the state of a pipe. If `loss` is given, the backward pass from
+/// that value of the snapshot is checked too. An empty list means that the pipe is correct.
+///
+/// `Pipe` is any type with the members `program` (a `module_program`), `plan`, `model` and `state` of a
+/// `module_pipe`. Unused state is reported (`state-unused`) although it is not a mistake of the cut.
 template <class Pipe>
 pipe_findings findings_in_pipe(Pipe const& p, std::optional<std::size_t> loss = {}) {
   basic_snapshot_arrays<std::uint32_t> const& s = p.program.s;

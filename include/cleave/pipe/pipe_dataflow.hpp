@@ -18,17 +18,18 @@
 
 namespace cleave {
 
-/// Whether each value that goes from one stage to another must have a known layout.
+/// Says if every value sent between stages must have a known layout (`between_stages`), or only known layouts
+/// are recorded (`known_ones`).
 enum class layout_need : std::uint8_t { known_ones, between_stages };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A value goes from one stage to another and nobody knows its shape. The witness: the edge.
+/// Thrown if the shape of a value sent between stages is unknown. The witness is the edge.
 using layout_error = witness_error<dataflow::edge>;
 
-/// The first edge between stages whose layout nobody knows. O(edges).
+/// Returns the first edge between two stages whose layout is unknown, if any. O(edges).
 inline std::optional<dataflow::edge> find_unknown_layout(dataflow const& t) {
   for (auto const& e : t.edges)
     if (e.from != the_caller && e.to != the_caller && e.layout >= t.layouts.size()) return e;
@@ -39,10 +40,14 @@ inline std::optional<dataflow::edge> find_unknown_layout(dataflow const& t) {
 
 namespace cleave {
 
-/// What moves when a pipe runs, as plain data: for each value and reader who sends it, which of the sender's
-/// results and which of the reader's inputs it is, its bytes, and its dtype and shape as `layout_of(v)`, an
-/// optional `value_layout`, tells them of positions; each value is asked for once. O(size of the plan).
-/// \throws layout_error
+/// Returns the dataflow of a pipe as plain data. For each value and reader it has the sending stage, the
+/// output and input positions, the bytes, and the layout (dtype and shape).
+///
+/// \param layout_of `layout_of(v)` returns the optional `value_layout` of the value at position `v`; it is
+/// called once for each value that is sent
+/// \throws layout_error if `need` is `between_stages` and a layout is unknown
+///
+/// O(size of the plan).
 template <std::unsigned_integral Index, class F>
 dataflow pipe_dataflow_of(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> const& p, F layout_of,
                           layout_need need = layout_need::known_ones) {
@@ -74,7 +79,8 @@ dataflow pipe_dataflow_of(basic_snapshot_arrays<Index> const& s, basic_pipe_plan
   return t;
 }
 
-/// What a node of a module_graph makes: its shape, and its metadata `dtype`.
+/// Returns the layout of the result of `n`: its shape, and its metadata `dtype`. Returns nothing if the shape
+/// is unknown.
 inline std::optional<value_layout> layout_of(module_node const& n) {
   if (!n.shape) return std::nullopt;
   value_layout known{{}, *n.shape};
@@ -84,7 +90,8 @@ inline std::optional<value_layout> layout_of(module_node const& n) {
   return known;
 }
 
-/// The same for a module_graph, whose nodes tell shapes and, as metadata `dtype`, element types.
+/// Returns the dataflow of a module_graph's pipe, with layouts from the shapes and the metadata `dtype` of
+/// its nodes.
 /// \throws layout_error
 inline dataflow pipe_dataflow_of(module_pipe const& p, layout_need need = layout_need::known_ones) {
   auto const& s = p.program.s;

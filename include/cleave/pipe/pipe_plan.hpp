@@ -22,24 +22,26 @@
 
 namespace cleave {
 
-/// A value on its way from where it is made to all who read it.
+/// A value with its producing stage and all of its readers.
 template <std::unsigned_integral Index>
 struct basic_pipe_edge {
-  Index value;
-  stage_id from;             ///< `the_caller`: an input of the program
-  std::vector<stage_id> to;  ///< ascending, each once; the caller, who is given the result, comes last
+  Index value;               ///< position in the snapshot
+  stage_id from;             ///< the stage that sends it; `the_caller` for an input of the program
+  std::vector<stage_id> to;  ///< ascending, without repeats; the caller comes last if the value is returned
 
   bool operator==(basic_pipe_edge const&) const = default;
 };
 
-/// A program cut into a pipe: stages in the order in which they run, so that each receives from earlier ones
-/// and the caller only. Plain data, by positions in the snapshot that it was planned on.
+/// A program cut into a pipe. Stages are numbered in execution order, so each stage receives values only from
+/// earlier stages and the caller. Plain data: values and nodes are positions in the planned snapshot.
 template <std::unsigned_integral Index>
 struct basic_pipe_plan {
-  /// Markers are in no stage. State that the program returns is of the last stage. Stages are in `order`.
+  /// The stages, in execution order. Markers belong to no stage. State that the program returns belongs to
+  /// the last stage.
   basic_plan<Index> plan;
-  std::vector<std::uint32_t> number;  ///< of a stage: how many cuts come before it, those without effect too
-  std::vector<basic_pipe_edge<Index>> edges;  ///< of the caller's inputs, then by stage, of its outputs
+  std::vector<std::uint32_t>
+      number;  ///< for each stage: the number of cuts before it, including cuts without effect
+  std::vector<basic_pipe_edge<Index>> edges;  ///< first the caller's inputs, then the outputs of each stage
   std::vector<idle_cut> idle;                 ///< cuts without effect
 
   bool operator==(basic_pipe_plan const&) const = default;
@@ -57,7 +59,7 @@ namespace cleave {
 
 using pipe_plan = basic_pipe_plan<std::uint32_t>;
 
-/// Whether a value goes past a stage that does not read it on the way to one that does.
+/// Returns true if a value passes over a stage that does not read it.
 template <std::unsigned_integral Index>
 bool skips_stages(basic_pipe_edge<Index> const& e) {
   return e.from != the_caller && std::ranges::any_of(e.to, [&](stage_id to) {
@@ -69,10 +71,10 @@ bool skips_stages(basic_pipe_edge<Index> const& e) {
 
 namespace cleave::detail {
 
-/// Whether the caller, who stands last, is among the readers.
+/// Returns true if the caller is among the readers. It is always the last one.
 inline bool is_returned(std::span<stage_id const> to) { return !to.empty() && to.back() == the_caller; }
 
-/// A program that returns nothing: no stage would have to run.
+/// Thrown if a program returns nothing, so that no stage would have to run.
 class no_output_error : public error {
  public:
   no_output_error()
@@ -81,15 +83,15 @@ class no_output_error : public error {
             "it is run for") {}
 };
 
-/// Who reads what: of the caller's inputs those that are read, in their order, then by stage, in order, what
-/// it gives. A value that a stage passes on (`relayed`) has an edge from each that gives it; the caller is
-/// given it by the first. Expected O(values + size of the plan).
+/// Returns the edges of a plan: first the caller's inputs that are read, then the outputs of each stage, both
+/// in order. A relayed value has one edge from each stage that sends it. The caller receives a returned value
+/// from the last stage that outputs it. Expected O(values + size of the plan).
 template <std::unsigned_integral Index>
 std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_snapshot_arrays<Index> const& s,
                                                   basic_plan<Index> const& p) {
   std::vector<basic_pipe_edge<Index>> edges;
-  std::vector<std::size_t> last(s.values(), none<std::size_t>);  // of a value: its last edge
-  numbering<std::uint64_t, std::uint32_t> senders;               // of a stage and a value, in step with edges
+  std::vector<std::size_t> last(s.values(), none<std::size_t>);  // for each value: its last edge
+  numbering<std::uint64_t, std::uint32_t> senders;  // key of a sender and a value; indexed like `edges`
   auto const key = [&](stage_id from, Index v) {
     return from == the_caller ? std::uint64_t{v} : (std::uint64_t{index(from)} + 1) * s.values() + v;
   };
@@ -109,7 +111,7 @@ std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_snapshot_arrays<Index> c
     auto& to = edges[edge].to;
     if (to.empty() || to.back() != by) to.push_back(by);
   };
-  numbering<std::uint64_t, std::uint32_t> sent;  // to a stage, of a value
+  numbering<std::uint64_t, std::uint32_t> sent;  // a receiving stage and a value
   for (auto const& t : p.transfers) {
     sent.insert(key(t.to, t.value));
     if (auto const e = senders.find(key(t.from, t.value)); e != none<std::uint32_t>) read(e, t.to);
@@ -125,7 +127,7 @@ std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_snapshot_arrays<Index> c
   return edges;
 }
 
-/// Makes a pipe of a plan; `make_pipe_plan` is its one use.
+/// Turns a plan into a pipe plan. Helper of `make_pipe_plan`.
 template <std::unsigned_integral Index>
 class pipe_planner {
  public:
@@ -151,7 +153,7 @@ class pipe_planner {
     for (auto& stage : made_.stages) std::erase_if(stage.nodes, [&](Index n) { return marks[n] != 0; });
   }
 
-  /// In the order in which they run; a part without nodes is no stage.
+  /// Numbers the stages in execution order. A part without nodes does not become a stage.
   void number_stages() {
     std::vector<stage_id> now(made_.stages.size(), the_caller);
     for (stage_id const old : made_.order) {
@@ -170,7 +172,7 @@ class pipe_planner {
     pipe_.plan.updates = renumbered(std::move(made_.updates));
   }
 
-  /// Nobody but a stage has state, so what is returned of it comes from the last one.
+  /// Makes the last stage return state that the program outputs, because only stages hold state.
   void return_state() {
     if (stages().empty()) return;
     auto& last = stages().back();
@@ -191,9 +193,9 @@ class pipe_planner {
 
 namespace cleave {
 
-/// Cuts `s` as `p` says. Stages run in the order of the program where that is one; a stage lists what it is
-/// given by first use in it, what it gives by first use outside. O(V + E + parts log parts).
-/// \throws no_output_error, partition_error as make_plan does
+/// Plans the pipe of `s` cut at `p`. Stages run in program order if the dependencies allow it. Inputs of a
+/// stage are sorted by first use in the stage, outputs by first use outside. O(V + E + parts log parts).
+/// \throws no_output_error; partition_error as in make_plan
 template <std::unsigned_integral Index>
 basic_pipe_plan<Index> make_pipe_plan(basic_snapshot_arrays<Index> const& s, cut_partition const& p) {
   if (s.outputs.empty()) throw detail::no_output_error();
@@ -201,9 +203,9 @@ basic_pipe_plan<Index> make_pipe_plan(basic_snapshot_arrays<Index> const& s, cut
   return detail::pipe_planner<Index>(s, p, std::move(made)).plan();
 }
 
-/// The same for a program with scopes (gradient mode, autocast), where `s` is what `add_scopes` gives: each
-/// stage sets up the state of its nodes.
-/// \throws what make_plan throws for scopes, too
+/// Plans the pipe of a program with scopes (gradient mode, autocast). `s` is the result of `add_scopes`. Each
+/// stage sets up the scopes of its nodes.
+/// \throws no_output_error; the errors of make_plan, including those about scopes
 template <std::unsigned_integral Index>
 basic_pipe_plan<Index> make_pipe_plan(basic_snapshot_arrays<Index> const& s, cut_partition const& p,
                                       basic_scopes<Index> const& scopes) {

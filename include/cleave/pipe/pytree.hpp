@@ -13,20 +13,23 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/argument.hpp"
 
-/// Values of any nesting as a flat list of leaves and one line of text, for a runtime whose stages take and
-/// return flat tuples. A value is a module_argument in which a tensor is a `node_ref`, by any number.
+/// Flattens nested values to a list of leaves and a line of text, for runtimes whose stages take and return
+/// flat tuples. A value is a module_argument in which a tensor is a `node_ref` with any number.
 ///
-/// The text is `path,type|path,type|…`: of each leaf its path, the positions that lead to it joined by dots,
-/// and what it is: 0 a tensor, 1 a number or a truth value, 2 nothing. With it alone everything comes back as
-/// tuples, as with Slapo. The exact form has entries before those of their elements for what tuples with
-/// elements are not: 3 a list, 4 an empty tuple, 5 a dict, its keys behind it, each after a colon: text as
-/// `'text` with `%xx` for what is not plain, integers as they are.
+/// The text is `path,type|path,type|…`, with one entry for each leaf. A path is the positions that lead to
+/// the leaf, joined by dots. A type is 0 for a tensor, 1 for a number or a boolean, 2 for null. Leaves alone
+/// restore every container as a tuple, as in Slapo.
+///
+/// The exact form adds entries for containers that are not non-empty tuples, each before the entries of its
+/// elements. Their types are 3 for a list, 4 for an empty tuple and 5 for a dict. The keys of a dict follow
+/// its type, each after a colon: a string as `'text` with `%xx` escapes, an integer as digits.
 namespace cleave {
 
-/// Whether what comes back is what was sent, or tuples for lists and dicts too, as with Slapo.
+/// The form of the text. `exact` restores the value as it was. `tuples` turns lists and dicts into tuples, as
+/// Slapo does.
 enum class pytree_form : std::uint8_t { exact, tuples };
 
-/// What is sent: the leaves in order, and the text that says where each belongs.
+/// A flattened value: the leaves in order, and the text that describes their positions.
 struct pytree_message {
   std::vector<token> leaves;
   std::string text;
@@ -38,24 +41,24 @@ struct pytree_message {
 
 namespace cleave::detail {
 
-/// What cannot be sent, or why a text cannot be read.
+/// The reason why a value cannot be sent or a text cannot be read.
 struct pytree_fault {
   static constexpr char subject[] = "wire: ";
-  std::string path;  ///< of the value or the entry; empty where it is none alone
+  std::string path;  ///< path of the value or entry; empty if the fault is not about a single one
   std::string what;
 
   bool operator==(pytree_fault const&) const = default;
 };
 
-/// `at 'a.b': a slice cannot be sent`.
+/// Returns a message such as `at 'a.b': a slice cannot be sent`.
 inline std::string describe(pytree_fault const& f) {
   return f.path.empty() ? f.what : "at " + quoted(f.path) + ": " + f.what;
 }
 
-/// What cannot be sent, or read. The witness: its path, and why.
+/// Thrown if a value cannot be sent or a message cannot be read. The witness has the path and the reason.
 using pytree_error = fault_error<pytree_fault>;
 
-/// Writes values; `flatten` is its one use.
+/// Flattens values. Helper of `tree_flatten`.
 class pytree_writer {
  public:
   explicit pytree_writer(pytree_form form) : exact_(form == pytree_form::exact) {}
@@ -71,8 +74,8 @@ class pytree_writer {
 
  private:
   struct level {
-    std::string prefix;  // of the paths of its elements
-    std::size_t left, next;
+    std::string prefix;      // prefix of the paths of its elements
+    std::size_t left, next;  ///< elements that remain, and the position of the next one
     bool dict;
   };
 
@@ -145,8 +148,9 @@ class pytree_writer {
 
 namespace cleave {
 
-/// `values` as leaves and text. O(size, times depth for the paths).
-/// \throws pytree_error for text, slices, constants of the IR, and keys that are neither text nor integers.
+/// Flattens `values` to leaves and text. O(size × depth), because paths are written out.
+/// \throws pytree_error for strings, slices, constants of the IR, and keys that are neither strings nor
+/// integers
 inline pytree_message tree_flatten(std::vector<module_argument> const& values,
                                    pytree_form form = pytree_form::exact) {
   return detail::pytree_writer(form).write(values);
@@ -156,7 +160,7 @@ inline pytree_message tree_flatten(std::vector<module_argument> const& values,
 
 namespace cleave::detail {
 
-/// What of `values` cannot be sent, or nothing. O(size, times depth for the paths).
+/// Returns the reason why `values` cannot be sent, or nothing. O(size × depth).
 inline std::optional<pytree_fault> find_pytree_fault(std::vector<module_argument> const& values,
                                                      pytree_form form = pytree_form::exact) {
   try {
@@ -167,9 +171,8 @@ inline std::optional<pytree_fault> find_pytree_fault(std::vector<module_argument
   return std::nullopt;
 }
 
-/// The values by name that a stage of that name adds to those that live: all that it gives, and where at
-/// least one element of a list or tuple is a tensor, each element too, as `name.0`, `name.1`, … O(size times
-/// depth).
+/// Returns a value and its elements by name. If a list or tuple contains a tensor, its elements are named
+/// `name.0`, `name.1`, … in addition to the container. O(size × depth).
 inline std::vector<std::pair<std::string, module_argument>> itemised(module_argument const& value,
                                                                      std::string const& name) {
   std::vector<std::pair<std::string, module_argument>> items;
@@ -195,7 +198,7 @@ inline std::vector<std::pair<std::string, module_argument>> itemised(module_argu
   return items;
 }
 
-/// Reads a message; `unflatten` is its one use.
+/// Reads a message. Helper of `tree_unflatten`.
 class pytree_reader {
  public:
   pytree_reader(pytree_message const& message, pytree_form form) : message_(message), form_(form) {}
@@ -223,7 +226,8 @@ class pytree_reader {
     std::vector<std::size_t> children;
     std::vector<token> keys;
   };
-  static constexpr std::size_t most_nodes = std::size_t{1} << 20;  // a gap in the paths is made of nodes too
+  static constexpr std::size_t most_nodes =
+      std::size_t{1} << 20;  // limit on nodes, including the gaps between the positions
 
   void read_entry(std::string_view entry) {
     auto const comma = entry.find(',');
@@ -251,7 +255,7 @@ class pytree_reader {
       throw pytree_error({path, "the leaf that came is not of its type"});
   }
 
-  /// The node at `path`, made with those that it goes through.
+  /// Returns the node at `path`, creating the nodes on the way.
   std::size_t find(std::string const& path) {
     std::size_t at = 0, i = 0;
     for (bool last = false; !last;) {
@@ -306,7 +310,7 @@ class pytree_reader {
     return static_cast<std::int64_t>(negative ? 0 - number : number);
   }
 
-  /// The nodes as one tuple, from the root.
+  /// Writes the nodes as one tuple, from the root on.
   module_argument write() const {
     module_argument out;
     std::vector<std::pair<std::size_t, std::size_t>> rest{{0, 0}};  // node, next child
@@ -342,14 +346,14 @@ class pytree_reader {
   std::size_t used_ = 0;
 };
 
-/// The values of a message as one tuple. The text may come from anywhere: what is no text of that form, or
-/// does not fit the leaves, is an error. O(size), a gap in the positions of the tuple form included.
+/// Restores the values of a message as one tuple. The text may come from an untrusted source: malformed text,
+/// or text that does not fit the leaves, throws. O(size), including gaps in the positions of the tuple form.
 /// \throws pytree_error
 inline module_argument tree_unflatten(pytree_message const& message, pytree_form form = pytree_form::exact) {
   return pytree_reader(message, form).read();
 }
 
-/// Why `message` cannot be read, or nothing.
+/// Returns the reason why `message` cannot be read, or nothing.
 inline std::optional<pytree_fault> find_pytree_fault(pytree_message const& message,
                                                      pytree_form form = pytree_form::exact) {
   try {

@@ -18,31 +18,32 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
 
-/// How a value gets to stages that are not next to the one that makes it.
+/// Routes of values between stages that are not adjacent.
 namespace cleave {
 
-/// What one message costs: so much, and so much for each byte, in any one unit.
+/// The cost of a message, in any one unit: a fixed part per message and a part per byte.
 struct link_cost {
   double message = 0, byte = 1;
 };
 
 struct route_options {
-  link_cost next = {};                   ///< to the next stage
-  link_cost beyond = {};                 ///< to any other
-  std::uint32_t most_hops = 0xffffffff;  ///< a value is not passed on more often than this
+  link_cost next = {};                   ///< cost of a message to the next stage
+  link_cost beyond = {};                 ///< cost of a message to any other stage
+  std::uint32_t most_hops = 0xffffffff;  ///< a relayed value takes at most this many hops
 };
 
-/// Straight from its maker to each reader; or from stage to stage, past those that do not read it.
+/// The route of a value to its readers. `direct`: the producer sends it to each reader. `relay`: each stage
+/// passes it on to the next, including stages that do not read it.
 enum class route : std::uint8_t { direct, relay };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A cost that is none. The witness: the cost.
+/// Thrown if a cost is negative or not finite. The witness is the cost.
 using route_cost_error = tagged_error<struct route_cost_tag, double>;
 
-/// The first cost that is not a finite number from 0 on.
+/// Returns the first cost that is negative or not finite, if any.
 inline std::optional<double> find_route_fault(route_options const& o) {
   for (double const cost : {o.next.message, o.next.byte, o.beyond.message, o.beyond.byte})
     if (!(cost >= 0) || cost > (std::numeric_limits<double>::max)()) return cost;
@@ -53,9 +54,11 @@ inline std::optional<double> find_route_fault(route_options const& o) {
 
 namespace cleave {
 
-/// The cheaper route of each edge of `p`; of equal ones the direct one. What the caller passes goes straight
-/// to each reader, and so does memory that is written again, which stages could not tell apart. A value of
-/// unknown size costs its messages only. O(size of the edges).
+/// Returns the cheaper route for each edge of `p`. Ties go to the direct route.
+///
+/// Inputs of the caller are always sent directly. So are values whose memory is written again later, because
+/// a relaying stage could not tell the versions apart. A value of unknown size costs only its messages.
+/// O(size of the edges).
 /// \throws route_cost_error
 template <std::unsigned_integral Index>
 std::vector<route> routes_of(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> const& p,
@@ -64,7 +67,7 @@ std::vector<route> routes_of(basic_snapshot_arrays<Index> const& s, basic_pipe_p
     throw detail::route_cost_error(
         "relay: a message or byte costs " + std::to_string(*cost) + "; costs are finite numbers from 0 on",
         *cost);
-  std::vector<char> rewritten(s.values());  // of a slot: it holds several values, one after the other
+  std::vector<char> rewritten(s.values());  // for each slot: true if it holds several values in turn
   for (std::size_t v = 0; v < s.values(); ++v)
     if (s.latest[s.slot[v]] != v) rewritten[s.slot[v]] = 1;
   std::vector<route> routes;
@@ -86,16 +89,20 @@ std::vector<route> routes_of(basic_snapshot_arrays<Index> const& s, basic_pipe_p
   return routes;
 }
 
-/// `p` with each edge whose route is a relay passed on from stage to stage: each stage between is given the
-/// value and gives it. `routes` are in step with the edges of `p`. O(size of the result).
+/// Returns `p` with relayed edges passed from stage to stage: each stage in between receives the value and
+/// outputs it.
+/// \param routes one route for each edge of `p`
+///
+/// O(size of the result).
 template <std::unsigned_integral Index>
 basic_pipe_plan<Index> relayed(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> p,
                                std::vector<route> const& routes) {
   expects(routes.size() == p.edges.size(), "a route for each edge");
   auto& stages = p.plan.stages;
-  std::vector<std::vector<std::pair<Index, stage_id>>> senders(stages.size());  // of a stage: of its inputs
-  numbering<std::uint64_t, std::uint32_t> given;  // a stage and an input that another stage sends …
-  std::vector<std::uint32_t> place;               // … and where it is among the senders
+  std::vector<std::vector<std::pair<Index, stage_id>>> senders(
+      stages.size());                             // for each stage: its inputs and their senders
+  numbering<std::uint64_t, std::uint32_t> given;  // a stage and an input that another stage sends
+  std::vector<std::uint32_t> place;               // indexed like `given`: its position in the list of senders
   auto const give = [&](stage_id to, Index v, stage_id from) {
     auto& list = senders[index(to)];
     auto const at = given.insert(std::uint64_t{index(to)} * s.values() + v);

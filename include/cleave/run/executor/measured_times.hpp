@@ -17,17 +17,18 @@
 
 namespace cleave {
 
-/// What one rank has run, and when.
+/// The program of one rank and its measured times.
 struct measured_rank {
   rank_program const& program;
-  std::vector<detail::instruction_time> times;  ///< of its instructions, as its executor tells them
+  std::vector<detail::instruction_time> times;  ///< of each instruction, from `executor::times`
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Where the cells of a list begin in it, and after the last its end. O(actions).
+/// Returns the index of each cell of a list, followed by the size of the list. A cell is an action with its
+/// parts. O(actions).
 inline std::vector<std::size_t> cell_places(std::span<action const> row) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < row.size(); i += std::size_t{1} + row[i].parts) places.push_back(i);
@@ -35,8 +36,8 @@ inline std::vector<std::size_t> cell_places(std::span<action const> row) {
   return places;
 }
 
-/// Ranks that count from moments of their own, in one time: each begins as early as lets no pass begin before
-/// what it reads has been made. O(ranks * edges * microbatches).
+/// Aligns ranks whose clocks have different origins. Shifts each rank by the least time such that no pass
+/// begins before its inputs have been made. O(ranks * edges * microbatches).
 inline void align_ranks(schedule const& s, schedule_times& t) {
   struct pass_span {
     std::size_t rank = 0;
@@ -76,10 +77,13 @@ inline void align_ranks(schedule const& s, schedule_times& t) {
 
 namespace cleave {
 
-/// The step that ranks have run, in time, to be drawn beside what `simulate` says of it: in units of so many
-/// nanoseconds, in one time (`align_ranks`). Passes, OFFLOAD, RELOAD and RECOMPUTE take
-/// time; all else none, and nothing is said of causes. `ranks` are in order, those of `s` as it was run.
-/// O(actions). Precondition: a program and its times for each rank of `s`.
+/// Converts the measured times of a step into the form that `simulate` returns, to compare the two. Passes,
+/// OFFLOAD, RELOAD and RECOMPUTE take time; all other actions take none. Causes are not determined. The
+/// ranks' clocks are aligned so that no pass begins before its inputs are made. O(actions).
+///
+/// \param s      the schedule that was run
+/// \param ranks  program and times of each rank of `s`, in order
+/// \param unit   length of a time unit in nanoseconds
 inline schedule_times measured_times(schedule const& s, std::span<measured_rank const> ranks,
                                      double unit = 1) {
   expects(ranks.size() == s.ranks.size(), "measured_times: each rank of the schedule");

@@ -11,27 +11,29 @@
 
 namespace cleave {
 
-/// How long a run waits for its ranks.
+/// Time limits of a run.
 struct watchdog_options {
-  /// How long an operation of all ranks, such as a step, may take. Then the run fails and names the rank that
-  /// the others waited for.
+  /// Limit for an operation of all ranks, such as a step. When it has passed, the run fails and names the
+  /// rank that the others waited for.
   std::chrono::milliseconds limit = std::chrono::minutes(10);
-  /// Of processes: how long a rank may stay in a stage or a library call after the run has failed. Then its
-  /// process exits with status 1.
+  /// Processes only: how long a rank may stay in a stage or a library call after the run has failed. Its
+  /// process then exits with status 1.
   std::chrono::milliseconds leave_within{5'000};
 };
 
-/// Options of every pipeline. Those of MPI and CUDA hold them as `run`.
+/// Options of every pipeline. The options of MPI and CUDA pipelines contain them as `run`.
 struct pipeline_options {
   watchdog_options watchdog = {};
-  /// How many replicas of all stages run, each on samples of its own. Their gradients are summed.
+  /// Number of replicas of the pipeline, each on its own samples. Their gradients are summed.
   std::uint32_t replicas = 1;
-  /// Of processes: the order of the axes of the rank grid; neighbours are on the last one. Threads have this
-  /// order.
+  /// Processes only: the axes of the rank grid, slowest first. Ranks that are neighbours on the last axis
+  /// have consecutive numbers. Threads always use this default order.
   rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
+  /// Gradients of parameters that stages share, summed after each step.
   std::vector<tied_gradients> ties = {};
-  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
-  /// Of processes: `step_mode::replayed` is for devices that can record and replay a step, as with CUDA
+  /// size limit of a bucket of gradients that are reduced together
+  std::size_t bucket_bytes = std::size_t{25} << 20;
+  /// Processes only: `step_mode::replayed` needs a device that can record and replay a step, as with CUDA
   /// graphs.
   step_mode steps = step_mode::issued;
 };

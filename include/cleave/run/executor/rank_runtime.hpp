@@ -29,13 +29,13 @@
 
 namespace cleave {
 
-/// Where another plan of a run puts stages elsewhere than the first. Stages stay where they are.
+/// The reason why a further plan does not fit the first plan of a run. Stages cannot move between ranks.
 struct placement_change {
   static constexpr char subject[] = "another plan: ";
   enum class kind : std::uint8_t {
-    rank_count,   ///< it has `got` ranks, the first plan `first`
-    stage_count,  ///< likewise stages
-    moved,        ///< it has `stage` on rank `got`, the first plan on rank `first`
+    rank_count,   ///< the plan has `got` ranks, the first plan has `first`
+    stage_count,  ///< the same for the number of stages
+    moved,        ///< the plan has `stage` on rank `got`, the first plan has it on rank `first`
   };
   kind what;
   std::uint32_t got = 0, first = 0;
@@ -44,7 +44,7 @@ struct placement_change {
   bool operator==(placement_change const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 inline std::string describe(placement_change const& c) {
   auto const got = std::to_string(c.got), first = std::to_string(c.first);
   std::string const mend = "; plan all for the same stages on the same ranks";
@@ -66,7 +66,7 @@ using placement_change_error = fault_error<placement_change>;
 
 namespace cleave::detail {
 
-/// What keeps a plan placed as `other` from running where one placed as `first` does, or nothing; edges may
+/// Returns the first difference in placement between plan `other` and plan `first`, or nothing. Edges may
 /// differ. O(stages).
 inline std::optional<placement_change> find_placement_change(stage_placement const& first,
                                                              stage_placement const& other) {
@@ -80,7 +80,7 @@ inline std::optional<placement_change> find_placement_change(stage_placement con
   return std::nullopt;
 }
 
-/// The gradients that count on a rank when a norm is taken: of a tie, those of its first copy alone.
+/// Returns the gradients of a rank that count towards the norm: of each tie only the first copy.
 inline std::vector<region> counted_gradients(std::span<gradients_of_stage const> stages,
                                              std::span<tie_set const> sets) {
   std::vector<stage_gradient> again;
@@ -94,30 +94,32 @@ inline std::vector<region> counted_gradients(std::span<gradients_of_stage const>
   return counted;
 }
 
-/// By what gradients of so large a norm are multiplied, so that it becomes `most` at most: 1 where it is no
-/// larger. As PyTorch's clip_grad_norm_, without its 1e-6. Precondition: the norm is finite, `most` above 0.
+/// Returns the factor that reduces a gradient norm to at most `most`: 1 if `norm` is not larger. As
+/// clip_grad_norm_ in PyTorch, without its 1e-6. Precondition: the norm is finite, `most` is positive.
 inline double clip_factor(double norm, double most) { return norm > most ? most / norm : 1; }
 
-/// What became of a step of the optimiser.
+/// The result of an optimiser step.
 struct update_report {
-  double norm = 0;       ///< of all gradients, ties counted once, before they were clipped
-  bool applied = false;  ///< not where the norm is infinite or not a number: then nothing has changed
+  double norm = 0;       ///< norm of all gradients before clipping, ties counted once
+  bool applied = false;  ///< false if the norm is not finite; then nothing has changed
 
   bool operator==(update_report const&) const = default;
 };
 
 struct update_options {
-  double most_norm = std::numeric_limits<double>::infinity();  ///< beyond which gradients are clipped
-  double factor = 1;  ///< that gradients are multiplied by first: of a loss scale, or of accumulated steps
+  double most_norm = std::numeric_limits<double>::infinity();  ///< gradients are clipped to this norm
+  /// multiplies gradients before clipping: inverse of a loss scale or of the number of accumulated steps
+  double factor = 1;
 };
 
-/// One rank's part in what all do between steps: to start with equal copies of what is tied, and to step the
-/// optimiser. What it refers to must outlive it; the calls wait until they have ended.
+/// One rank's part in the work between steps: makes tied parameters equal, and runs the optimiser. The
+/// constructor's arguments must outlive it. All calls block until their work has ended.
 template <measuring_device D, communicator<D> C, updated_stage<D> S>
 class parameter_updater {
  public:
-  /// `here` are the stages of this rank. Communicators as of `gradient_reducer`; `pipe` has all ranks that
-  /// together have every stage once. `limit`: how long a call waits; none: whoever calls sees to that.
+  /// `here` are the stages of this rank. Communicators are as for `gradient_reducer`; `pipe` has the ranks
+  /// that together have every stage once. `limit` is the longest time that a call waits. Without a limit, the
+  /// caller must enforce one.
   parameter_updater(D& d, C& pipe, S& stages, std::vector<stage_id> here, std::vector<tie_set> sets,
                     std::vector<C*> tie_communicators, std::optional<std::chrono::milliseconds> limit = {})
       : device_(d),
@@ -131,7 +133,7 @@ class parameter_updater {
         sum_(d.allocate(sizeof(double))),
         stream_(d.make_stream(0)) {}
 
-  /// All copies of a tied parameter become the first, the copy of the lowest stage, bit by bit.
+  /// Copies the first copy of each tied parameter, that of the lowest stage, to all others, bit by bit.
   /// \throws run_error
   void share_ties() {
     until_ = deadline_after(limit_);
@@ -140,8 +142,8 @@ class parameter_updater {
       for (auto const& t : sets_[i].ties) share(t, tie_communicators_[i], number++);
   }
 
-  /// A step of the optimiser on all ranks, or, where their gradients are not finite, on none.
-  /// Precondition: the gradients have been summed, on all ranks; the options are the same on all.
+  /// Runs an optimiser step on all ranks, or on none if the gradients are not finite. Precondition: all ranks
+  /// have summed their gradients and pass the same options.
   /// \throws run_error
   update_report update(update_options const& o) {
     until_ = deadline_after(limit_);
@@ -170,7 +172,7 @@ class parameter_updater {
     wait();
   }
 
-  /// Whoever has no first copy adds zeros to its bits.
+  /// Broadcasts by summing bytes: ranks without the first copy contribute zeros.
   void share(tied_gradients const& t, C* others, std::uint32_t number) {
     std::vector<region> own;
     bool first_is_here = false;
@@ -222,37 +224,37 @@ class parameter_updater {
   typename D::buffer sum_;
   double squares_ = 0;
   std::vector<std::byte> zeros_;
-  typename D::stream stream_;  // last: what it still does uses all else
+  typename D::stream stream_;  // last member, destroyed first: its pending work uses the others
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// What programs are made of: a `step_plan` (run/program/make_rank_program.hpp). Those who only run programs
-/// need not compile what plans them.
+/// A plan from which rank programs are made: `step_plan` in run/program/make_rank_program.hpp. Code that only
+/// runs programs need not include the planning headers.
 template <class P>
 concept planned_step = requires(P const& p, rank_id r) {
   { make_rank_program(p, r) } -> std::same_as<rank_program>;
   { p.order().place } -> std::convertible_to<stage_placement const&>;
 };
 
-/// With whom a rank works together. What is pointed to must outlive whoever is given it.
+/// The communicators of a rank. All pointers must outlive the object that is given them.
 template <class C>
 struct rank_communicators {
-  rank_id here = detail::no_rank;  ///< who it is on the rendezvous; none: as in the pipe
-  C* pipe = nullptr;               ///< all ranks that together have every stage once
-  C* replicas = nullptr;           ///< those that run the same stages on other samples; null: there are none
-  std::vector<C*> ties = {};  ///< for each set of ties the ranks that hold it; null: this one has none or all
+  rank_id here = detail::no_rank;  ///< rank on the rendezvous; `no_rank`: the same as in the pipe
+  C* pipe = nullptr;               ///< the ranks that together have every stage once
+  C* replicas = nullptr;           ///< the ranks that run the same stages on other samples; null: no replicas
+  std::vector<C*> ties = {};  ///< by tie set: the ranks that hold it; null: this rank has none or all of it
 };
 
-/// All that one rank does: steps by one or several plans on the same stages, such as training and evaluation,
-/// and what comes between them. Everything is called on one thread, in the same order on all ranks.
+/// The runtime of one rank. Runs steps of one or several plans on the same stages, such as training and
+/// evaluation, and the work between steps. All calls are made on one thread, in the same order on all ranks.
 template <measuring_device D, communicator<D> C, rendezvous B, stage<D> S>
 class rank_runtime {
  public:
-  /// `rank` among those of `with.pipe`. What is referred to must outlive it.
-  /// \throws error where there are replicas or ties, and the stages have no gradients
+  /// `rank` is the number of this rank in `with.pipe`. All references must outlive the object.
+  /// \throws error if there are replicas or ties, but the stages have no `gradients`
   rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, stage_placement const& place, rank_id rank,
                std::vector<detail::tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20,
                step_mode steps = step_mode::issued)
@@ -273,8 +275,10 @@ class rank_runtime {
   }
   rank_runtime(rank_runtime&&) = delete;
 
-  /// As plan `number`; any of that number or a greater one, which others could not add, is forgotten.
-  /// \throws placement_change_error where stages would move; program_need_error
+  /// Adds plan `number`. Removes any plan of that number or a greater one first, such as one that other ranks
+  /// failed to add.
+  /// \throws placement_change_error if a stage would move to another rank
+  /// \throws program_need_error if the stages lack a member function that the plan needs
   void add_plan(planned_step auto const& p, std::size_t number) {
     expects(number <= executors_.size(), "rank_runtime: plans are numbered one after the other");
     if (auto const c = detail::find_placement_change(place_, p.order().place))
@@ -285,7 +289,7 @@ class rank_runtime {
                        reducer_ ? &*reducer_ : nullptr);
   }
 
-  /// Precondition throughout: there is such a plan.
+  /// Precondition of the following calls: `plan_number` has been added.
   void run_step(step_values const& values, std::size_t plan_number) {
     executors_[plan_number].run_step(values);
   }
@@ -296,19 +300,19 @@ class rank_runtime {
   std::vector<detail::instruction_time> times(std::size_t plan_number) {
     return executors_[plan_number].times();
   }
-  /// Where the rank is in the program of a plan. From any thread.
+  /// Returns the instruction that the rank executes in the program of a plan. From any thread.
   std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].at(); }
 
   detail::step_recorder<D>& replays(std::size_t plan_number) { return executors_[plan_number].replays(); }
   detail::step_recorder<D> const& replays(std::size_t plan_number) const {
     return executors_[plan_number].replays();
   }
-  /// Lets go of what was recorded by all plans. Precondition: no step follows.
+  /// Releases the recordings of all plans. Precondition: no step follows.
   void forget_recordings() noexcept {
     for (std::size_t i = 0; i < executors_.size(); ++i) executors_[i].replays().forget();
   }
 
-  /// As of `parameter_updater`.
+  /// As in `parameter_updater`.
   void share_ties()
     requires detail::updated_stage<S, D>
   {

@@ -20,19 +20,18 @@
 
 namespace cleave::detail {
 
-/// Memory that holds copies of one tensor: as many elements of one type each, one copy at least.
+/// The copies of one tensor on this rank: at least one, all of the same type and size.
 using gradient_copies = std::vector<region>;
 
-/// Gradients side by side in a few pieces of memory, so that a few reductions do for many tensors. Copies of
-/// a tensor are one in a bucket: their sum on the way in, in their order, and all equal on the way out.
+/// Packs gradients into a few contiguous buckets, so that one all-reduce serves many tensors. Packing adds
+/// the local copies of a tensor in list order; unpacking writes the result to all of them.
 template <device D>
 class gradient_buckets {
  public:
-  /// Buckets hold tensors of one type, in order, and no more than `most_bytes` unless one alone has more;
-  /// each begins at a multiple of 16 bytes, what is between them is of no account. A bucket is the memory of
-  /// its tensors itself, and nothing is copied, where each has one copy and they lie there as in a bucket,
-  /// without anything between them: one tensor alone, or a row in one piece of memory.
-  /// O(tensors log tensors).
+  /// Makes buckets of tensors of one type, in order, of at most `most_bytes` bytes unless a single tensor is
+  /// larger. Each tensor begins at a multiple of 16 bytes; the padding has no meaning. If the tensors of a
+  /// bucket have one copy each and already lie contiguously with this alignment, their memory itself is the
+  /// bucket and nothing is copied. This includes single tensors. O(tensors log tensors).
   gradient_buckets(D& d, std::vector<gradient_copies> const& tensors, std::size_t most_bytes) : device_(d) {
     std::vector<std::size_t> order(tensors.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -55,7 +54,7 @@ class gradient_buckets {
 
   std::vector<region> const& regions() const { return regions_; }
 
-  /// Issues what fills the buckets, or empties them.
+  /// Issues the copies that fill the buckets (`pack`) or empty them (`unpack`).
   void pack(typename D::stream& s) {
     for (auto& b : buckets_) {
       device_.accumulate(s, b.first, {.target = accumulate_options::target::overwritten});
@@ -78,7 +77,7 @@ class gradient_buckets {
     return (count + unit - 1) / unit * unit;
   }
 
-  /// The memory of tensors that lie as in a bucket, and nothing else between them.
+  /// Returns the memory of tensors that already lie as in a bucket, without padding, or nothing.
   static std::optional<region> find_row(std::vector<gradient_copies const*> const& tensors) {
     region row{tensors.front()->front().data, 0, tensors.front()->front().type};
     for (auto const* t : tensors) {
@@ -128,16 +127,18 @@ struct gradients_of_stage {
   std::vector<region> regions;
 };
 
-/// Sums gradients, while other passes go on: of a stage across its replicas, and of what stages share across
-/// them. A sum is begun once and ended once in a step. Sums of ties are of what replicas have summed. Local
-/// copies of a tied gradient are added first, in the order of their stages, then those of the ranks, in
-/// theirs, where the communicator keeps an order; all copies are equal afterwards.
+/// Sums gradients concurrently with other passes: those of a stage across its replicas, and tied gradients
+/// across stages. Each sum is begun and ended once per step. Ties are summed after the replicas. Local copies
+/// of a tied gradient are added first, in stage order. The ranks' sums follow in rank order if the
+/// communicator fixes an order. All copies are equal afterwards.
 template <device D, communicator<D> C>
 class gradient_reducer {
  public:
-  /// `replicas` are the ranks that run the same stages on other samples; null: there are none. `sets` are all
-  /// ties; `tie_communicators[i]` has the ranks of set i, null where this rank holds none or all of it. All
-  /// must outlive it; gradients stay where they are. \throws tie_gradient_error
+  /// `replicas` has the ranks that run the same stages on other samples; null if there are none. `sets` are
+  /// all ties. `tie_communicators[i]` has the ranks of set i; null if this rank holds none or all of it. All
+  /// arguments must outlive the reducer, and gradients must not move. `bucket_bytes` is the size limit of a
+  /// bucket.
+  /// \throws tie_gradient_error if a tie names a gradient that its stage does not have
   gradient_reducer(D& d, std::span<gradients_of_stage const> stages, C* replicas,
                    std::vector<tie_set> sets = {}, std::vector<C*> tie_communicators = {},
                    std::size_t bucket_bytes = std::size_t{25} << 20)
@@ -178,23 +179,25 @@ class gradient_reducer {
     }
   }
 
-  /// The gradients of a stage are complete behind what was issued to `computing`.
+  /// Begins the sum of stage `s` over replicas. The gradients are complete after the work issued to
+  /// `computing` so far.
   void begin_replicas(stage_id s, typename D::stream& computing) {
     if (auto* r = find(s)) begin(*r, computing);
   }
-  /// What is issued to `computing` from now on sees the sums.
+  /// Makes all work issued to `computing` from now on see the sums.
   void end_replicas(stage_id s, typename D::stream& computing) {
     if (auto* r = find(s)) end(*r, computing);
   }
 
-  /// Somebody else sums them in this step.
+  /// Skips the sum in this step, because other code computes it.
   void leave_replicas(stage_id s) {
     if (auto* r = find(s)) r->state = phase::ended;
   }
 
-  /// The same of the first set in which `peer` follows `s` and `s` has not been named, once all stages that
-  /// this rank has of it have. So where two sets have the same pair, they are given in the order in which
-  /// they begin.
+  /// Begins the sum of a tie set: the first in which `peer` follows `s` and for which `s` has not been named
+  /// yet. The sum starts once all stages of this rank in that set have been named. If two sets contain the
+  /// same pair, calls name them in the order in which the sets begin. `end_tie` and `leave_tie` are analogous
+  /// to the calls for replicas.
   void begin_tie(stage_id s, stage_id peer, typename D::stream& computing) {
     auto const i = name(s, peer);
     if (i && std::ranges::find(sets_[*i].named, false) == sets_[*i].named.end()) begin_set(*i, computing);
@@ -209,7 +212,7 @@ class gradient_reducer {
     if (auto const i = name(s, peer)) of_ties_[*i].state = phase::ended;
   }
 
-  /// Begins and ends what has not been, and is ready for the next step.
+  /// Begins and ends all sums that are still open, and resets the state for the next step.
   void end_all(typename D::stream& computing) {
     for (auto& r : of_stages_) begin(r, computing);
     for (auto& r : of_stages_) end(r, computing);
@@ -225,14 +228,14 @@ class gradient_reducer {
   struct reduction {
     stage_id stage;
     gradient_buckets<D> buckets;
-    std::vector<typename D::event> ends;  // of each bucket
+    std::vector<typename D::event> ends;  // one per bucket
     C* with;                              // null: this rank has all copies
     std::uint32_t first_number;
     phase state = phase::waiting;
   };
   struct set_state {
     std::vector<stage_id> stages, here;
-    std::vector<char> named;  // which of `here`
+    std::vector<char> named;  // parallel to `here`
   };
 
   void add(std::vector<reduction>& to, stage_id s, std::uint32_t& number,
@@ -276,7 +279,8 @@ class gradient_reducer {
   void begin(reduction& r, typename D::stream& computing) {
     if (r.state != phase::waiting) return;
     r.state = phase::begun;
-    if (r.ends.empty()) return;  // else its stream would go on behind nothing that anybody waits for
+    // empty: skip, or the reduction stream would run after work that is never waited for
+    if (r.ends.empty()) return;
     device_.record(ready_, computing);
     device_.wait(reducing_, ready_);
     r.buckets.pack(reducing_);
@@ -304,27 +308,27 @@ class gradient_reducer {
   typename D::event ready_;
   std::vector<reduction> of_stages_, of_ties_;
   std::vector<set_state> sets_;
-  typename D::stream reducing_;  // last: what it still does uses all else
+  typename D::stream reducing_;  // last member, destroyed first: its pending work uses the others
 };
 
 }  // namespace cleave::detail
 
-/// Before the first step, ranks find out whether the gradients that they are to sum are alike. A transport
-/// that is told no sizes would add up what does not belong together, or wait for ever.
+/// Before the first step, ranks check that the gradients to be summed match. A transport that does not send
+/// sizes would otherwise add unrelated values or hang.
 namespace cleave::detail {
 
-/// What a rank says of a gradient of one of its stages, or of all of them: how many there are.
+/// A rank's declaration of one gradient of a stage, or of the number of gradients of the stage.
 struct gradient_claim {
   static constexpr std::uint32_t all = 0xffffffff;
 
-  stage_gradient of;  ///< its number, or `all`
+  stage_gradient of;  ///< position of the gradient in its stage, or `all`
   element_type type = element_type::f32;
-  std::uint64_t count = 0;  ///< of its elements, or of gradients
+  std::uint64_t count = 0;  ///< number of elements, or number of gradients if `of.number` is `all`
 
   bool operator==(gradient_claim const&) const = default;
 };
 
-/// `gradient #1 of stage 2, 8 of f32`, `3 gradients of stage 2`.
+/// Formats a claim: `gradient #1 of stage 2, 8 of f32`, or `3 gradients of stage 2`.
 inline std::string describe(gradient_claim const& c) {
   auto const stage = " of stage " + std::to_string(index(c.of.stage)), count = std::to_string(c.count);
   if (c.of.number == gradient_claim::all) return count + " gradients" + stage;
@@ -332,7 +336,7 @@ inline std::string describe(gradient_claim const& c) {
          std::string(name_of(c.type));
 }
 
-/// What to say of a stage with these gradients. O(gradients).
+/// Returns the claims for stage `s` with these gradients. O(gradients).
 inline std::vector<gradient_claim> claims_of(stage_id s, std::span<region const> gradients) {
   std::vector<gradient_claim> made = {{{s, gradient_claim::all}, element_type::f32, gradients.size()}};
   for (std::uint32_t n = 0; n < gradients.size(); ++n)
@@ -340,7 +344,7 @@ inline std::vector<gradient_claim> claims_of(stage_id s, std::span<region const>
   return made;
 }
 
-/// What rank `r` says of all of its stages: nothing where they have no gradients. O(stages + gradients).
+/// Returns the claims for all stages of rank `r`. Empty if they have no gradients. O(stages + gradients).
 template <class S>
 std::vector<gradient_claim> claims_of_rank(stage_placement const& on, rank_id r, S& stages) {
   std::vector<gradient_claim> made;
@@ -353,8 +357,8 @@ std::vector<gradient_claim> claims_of_rank(stage_placement const& on, rank_id r,
   return made;
 }
 
-/// What two ranks say differently of gradients that are summed, those of replicas of a stage or of a tie, as
-/// a sentence; or nothing. `claims[r]` is of rank r. O((claims + ties) log claims).
+/// Describes a mismatch between gradients that are summed, either across replicas of a stage or within a tie.
+/// Returns nothing if all match. `claims[r]` are those of rank r. O((claims + ties) log claims).
 inline std::optional<std::string> find_gradient_disagreement(
     std::span<std::vector<gradient_claim> const> claims, std::span<tie_set const> sets) {
   struct said {
@@ -386,12 +390,13 @@ inline std::optional<std::string> find_gradient_disagreement(
   return std::nullopt;
 }
 
-/// Every rank tells all others which gradients it has; all find the same difference. Each of `ranks` ranks of
-/// the rendezvous calls it. \throws disagreement_error, on all ranks; run_error
+/// Exchanges the claims of all ranks and compares them; all ranks find the same mismatch. Collective: each of
+/// the `ranks` ranks of the rendezvous calls it.
+/// \throws disagreement_error on all ranks if gradients do not match; run_error if a rank is lost or late
 template <collective_rendezvous B>
 void agree_on_gradients(B& rendezvous, std::vector<gradient_claim> own, rank_id here, std::uint32_t ranks,
                         std::span<tie_set const> sets, std::chrono::steady_clock::time_point until) {
-  constexpr std::size_t at_once = 4096;  // fewer bytes than a rendezvous carries
+  constexpr std::size_t at_once = 4096;  // elements per broadcast, within the message limit of a rendezvous
   std::vector<std::vector<gradient_claim>> all(ranks);
   all[index(here)] = std::move(own);
   for (std::uint32_t r = 0; r < ranks; ++r) {

@@ -13,7 +13,7 @@
 
 namespace cleave {
 
-/// A gradient among those of its stage.
+/// A gradient, by its stage and its position in that stage.
 struct stage_gradient {
   stage_id stage;
   std::uint32_t number;
@@ -21,14 +21,14 @@ struct stage_gradient {
   auto operator<=>(stage_gradient const&) const = default;
 };
 
-/// Gradients of copies of one parameter, in the order in which they are summed: that of their stages.
+/// The gradients of all copies of one parameter, in summation order, which is stage order.
 using tied_gradients = std::vector<stage_gradient>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Ties of the same stages, which are summed together.
+/// The ties that span the same stages; they are summed together.
 struct tie_set {
   std::vector<stage_id> stages;  ///< ascending
   std::vector<tied_gradients> ties;
@@ -36,22 +36,22 @@ struct tie_set {
   bool operator==(tie_set const&) const = default;
 };
 
-/// The first tie whose gradients are not in ascending order, each once, or nothing.
+/// Returns the first tie whose gradients are not strictly ascending, or nothing.
 inline std::optional<std::size_t> find_tie_out_of_order(std::span<tied_gradients const> ties) {
   for (std::size_t t = 0; t < ties.size(); ++t)
     if (std::ranges::adjacent_find(ties[t], std::ranges::greater_equal{}) != ties[t].end()) return t;
   return std::nullopt;
 }
 
-/// The first stage of a set that is none of so many stages, or nothing. O(stages of the set).
+/// Returns the first stage id in `set` that is out of range, or nothing. O(stages of the set).
 inline std::optional<stage_id> find_missing_tied_stage(tie_set const& set, std::size_t stages) {
   for (auto const s : set.stages)
     if (index(s) >= stages) return s;
   return std::nullopt;
 }
 
-/// The first gradient of stage `s`, which has `count` of them, that a tie of a set names and that is none of
-/// those, or nothing. O(gradients of the set).
+/// Returns the first gradient of stage `s` in `set` whose number is not below `count`, or nothing.
+/// O(gradients of the set).
 inline std::optional<stage_gradient> find_missing_tied_gradient(tie_set const& set, stage_id s,
                                                                 std::size_t count) {
   for (auto const& tie : set.ties)
@@ -60,17 +60,17 @@ inline std::optional<stage_gradient> find_missing_tied_gradient(tie_set const& s
   return std::nullopt;
 }
 
-/// A tie whose gradients are not in order. The witness: which.
+/// Thrown if the gradients of a tie are not in order. Carries the index of the tie.
 using tie_order_error = tagged_error<struct tie_order_tag, std::size_t>;
 
-/// A tie of a gradient that its stage does not have. The witness: which.
+/// Thrown if a tie names a gradient that its stage does not have. Carries that gradient.
 using tie_gradient_error = witness_error<stage_gradient>;
 
-/// A tie of a stage that does not exist. The witness: which.
+/// Thrown if a tie names a stage that does not exist. Carries that stage.
 using tie_stage_error = tagged_error<struct tie_stage_tag, stage_id>;
 
-/// Ties by their stages, sets in the order in which they come. O(gradients + ties * sets).
-/// \throws tie_order_error
+/// Groups ties by the set of their stages. Sets are in order of first appearance. O(gradients + ties * sets).
+/// \throws tie_order_error if the gradients of a tie are not strictly ascending
 inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
   if (auto const t = find_tie_out_of_order(ties))
     throw tie_order_error("ties: the gradients of tie #" + std::to_string(*t) +
@@ -88,7 +88,8 @@ inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
   return sets;
 }
 
-/// The ranks that hold stages of a set, ascending. O(stages log stages). \throws tie_stage_error
+/// Returns the ranks that hold stages of a set, ascending. O(stages log stages).
+/// \throws tie_stage_error if a stage of the set does not exist
 inline std::vector<rank_id> ranks_of(tie_set const& set, std::span<rank_id const> rank_of) {
   if (auto const s = find_missing_tied_stage(set, rank_of.size()))
     throw tie_stage_error(

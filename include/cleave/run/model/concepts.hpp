@@ -92,9 +92,10 @@ concept measuring_device = device<D> && requires(D& d, std::span<region const> r
   { d.sum_of_squares(regions) } -> std::same_as<double>;
 };
 
-/// Which message of a step. Both ends name it alike, so that a disagreement is an error and not a wrong value
-/// or a wait for ever: one in number or bytes fails the run, whoever of the two is first. A transport that
-/// carries no numbers relies on programs that were compared (`agree_on_program`).
+/// The identity of a message within a step. Both ends name it the same way, so a mismatch is reported as an
+/// error instead of causing a wrong value or a hang. A mismatch in number or bytes fails the run, whichever
+/// end comes first. A transport that does not send numbers relies on `agree_on_program`, which compares the
+/// ranks' programs.
 struct message {
   rank_id peer;          ///< rank in the numbering of the communicator
   std::uint32_t number;  ///< the same at both ends, unique within a step

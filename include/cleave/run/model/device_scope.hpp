@@ -17,7 +17,8 @@ struct no_scope {
   ~no_scope() {}  // non-trivial, so that an unused variable of this type gives no warning
 };
 
-/// Returns a scope of `d`, or an empty object if `d` has no scopes. \throws what `d.scope()` throws
+/// Returns a scope of `d`, or an empty object if `d` has no scopes.
+/// \throws what `d.scope()` throws
 template <class D>
 auto scope_of(D& d) {
   if constexpr (scoped_device<D>)
@@ -50,7 +51,8 @@ class made_on_device {
     if (value_) end_on(*device_, [this] { value_.reset(); });
   }
 
-  /// Makes the object by `make(d)`. `d` must outlive it. \throws what `make` throws
+  /// Makes the object by `make(d)`. `d` must outlive it.
+  /// \throws what `make` throws
   template <class F>
   void make(D& d, F& make) {
     auto const here = scope_of(d);

@@ -12,8 +12,8 @@ namespace cleave {
 /// Determines whether the gradient of a value is sent back.
 enum class gradient_use : std::uint8_t { none, wanted };
 
-/// Whether a shape is known before the value is. Else it travels with the value, and what is said is the
-/// largest.
+/// Determines whether a shape is known in advance. A dynamic shape is sent with the value; the declared shape
+/// is then its upper bound.
 enum class shape_kind : std::uint8_t { fixed, dynamic };
 
 /// The memory layout of the value that an edge of a dataflow carries.

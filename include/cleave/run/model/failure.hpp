@@ -126,7 +126,8 @@ class stage_error : public run_error, public std::nested_exception {
 
 namespace cleave::detail {
 
-/// Throws `f` as an exception. \throws stage_error if a stage of this process is responsible, else run_error
+/// Throws `f` as an exception.
+/// \throws stage_error if a stage of this process is responsible, else run_error
 [[noreturn]] inline void raise(failure const& f) {
   if (f.code != failure_code::stage || !f.cause || !f.at) throw run_error(f);
   try {

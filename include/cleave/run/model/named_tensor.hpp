@@ -114,7 +114,8 @@ inline std::optional<named_tensor_fault> find_named_tensor_fault(std::span<named
                             std::string(twice->first)};
 }
 
-/// Checks `state`. \throws named_tensor_error
+/// Checks `state`.
+/// \throws named_tensor_error
 inline void require_named_tensors(std::span<named_tensor const> state) {
   if (auto const fault = find_named_tensor_fault(state)) throw named_tensor_error(*fault);
 }

@@ -58,7 +58,8 @@ struct plain_lanes {
   template <class From, class To, class Operation>
   static constexpr std::size_t packs_at_once = 1;
   static constexpr bool packs_need_alignment =
-      false;  ///< true if packs must be 16-byte aligned; unaligned segments are read element by element
+      /// True if packs must be 16-byte aligned. Unaligned segments are then processed element by element.
+      false;
   static constexpr std::uint32_t singles_at_once = 1;  ///< as `packs_at_once`, for single elements
 
   template <class T>

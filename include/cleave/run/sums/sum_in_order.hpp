@@ -255,7 +255,8 @@ inline void add_segment(sum_table& table, region_pair const& pair, bool comes_af
   run.tiles += static_cast<std::uint32_t>(tiles);
 }
 
-/// Prepares `pairs` for `accumulate`. O(n log n). \throws sums_error if a pair is invalid
+/// Prepares `pairs` for `accumulate`. O(n log n).
+/// \throws sums_error if a pair is invalid
 inline sum_table make_sum_table(std::span<region_pair const> pairs) {
   if (auto const f = find_sums_fault(pairs)) throw sums_error(*f);
   auto const dependent = find_dependent_pairs(pairs);

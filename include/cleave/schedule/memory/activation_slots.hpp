@@ -17,7 +17,7 @@
 
 namespace cleave {
 
-/// How long what a forward pass made is kept: from its cell to that of the B or W.
+/// The cells during which a rank keeps the result of one forward pass: from its F to its B or W.
 struct pass_lifetime {
   stage_id stage;
   microbatch_id microbatch;
@@ -26,22 +26,22 @@ struct pass_lifetime {
   bool operator==(pass_lifetime const&) const = default;
 };
 
-/// Why passes have no lifetimes, and where.
+/// The reason why the lifetimes of some passes cannot be computed, and its place.
 struct lifetime_fault {
   static constexpr char subject[] = "lifetimes: ";
   enum class kind : std::uint8_t {
-    unknown_rank,             ///< there is none of this number
-    no_stages,                ///< none is asked for
-    stage_repeated,           ///< one is asked for twice
-    microbatch_missing,       ///< a pass is not about one microbatch
-    unknown_microbatch,       ///< there is none of this number
-    repeated,                 ///< a pass is done twice
-    released_again,           ///< B or W, though either has been done
-    forward_missing,          ///< F is never done
-    release_missing,          ///< neither B nor W
-    input_gradient_missing,   ///< W without I
-    weight_before_input,      ///< W before its I, one of them at least no part of a compound
-    released_before_forward,  ///< B or W before its F
+    unknown_rank,             ///< the schedule has no list of this rank
+    no_stages,                ///< the list of stages is empty
+    stage_repeated,           ///< a stage is listed twice
+    microbatch_missing,       ///< a pass has no microbatch number
+    unknown_microbatch,       ///< the microbatch number is out of range
+    repeated,                 ///< an F or I is done twice
+    released_again,           ///< a second B or W for the same stage and microbatch
+    forward_missing,          ///< there is no F
+    release_missing,          ///< there is neither B nor W
+    input_gradient_missing,   ///< there is W but no I
+    weight_before_input,      ///< W precedes its I, and at least one of the two is outside any compound
+    released_before_forward,  ///< B or W precedes its F
   };
   kind what;
   rank_id rank{};
@@ -50,7 +50,7 @@ struct lifetime_fault {
   bool operator==(lifetime_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// The message for a fault: where it is and how to correct it.
 inline std::string describe(lifetime_fault const& f) {
   using enum lifetime_fault::kind;
   auto const rank = "rank " + std::to_string(index(f.rank));
@@ -88,7 +88,8 @@ using lifetime_error = fault_error<lifetime_fault>;
 
 namespace cleave::detail {
 
-/// Finds where the passes of some stages begin and end; `pass_lifetimes` and `find_lifetime_fault` use it.
+/// Finds the cells where the passes of some stages begin and end, for `pass_lifetimes` and
+/// `find_lifetime_fault`.
 class lifetime_analysis {
  public:
   lifetime_analysis(schedule const& s, rank_id rank, std::span<stage_id const> stages)
@@ -125,12 +126,13 @@ class lifetime_analysis {
   static constexpr std::uint32_t nowhere = 0xffffffff;
   struct pass_pair {
     std::uint32_t forward = nowhere, input = nowhere, release = nowhere;
-    bool by_weight = false;    ///< let go by W
-    bool in_compounds = true;  ///< I and W are parts
+    bool by_weight = false;    ///< W ends the lifetime, not B
+    bool in_compounds = true;  ///< all of I, W and B seen so far are parts of compounds
   };
 
   void analysis(std::span<action const> row) {
-    // One pass of each pair takes a place in the list: of more pairs than that, one of the first is missing.
+    // Each pair needs its own F in the list. With more pairs than list entries, one of the first pairs has no
+    // F, so this size suffices to find the fault.
     pairs_.resize((std::min)(numbers_.passes(), row.size() + 1));
     std::uint32_t cell = 0;
     each_cell(row, [&](action const& head, std::span<action const> parts) {
@@ -176,7 +178,7 @@ class lifetime_analysis {
     if (pair.release < pair.forward) return fail(released_before_forward, action_of(p, release));
     if (!pair.by_weight) return;
     if (pair.input == nowhere) return fail(input_gradient_missing, action_of(p, input_gradient));
-    // Parts of compounds are in an order of their own: verifying looks at it.
+    // The order of the parts of a compound is checked by verification.
     if (pair.release < pair.input && !pair.in_compounds)
       fail(weight_before_input, action_of(p, weight_gradient));
   }
@@ -185,21 +187,24 @@ class lifetime_analysis {
   std::uint32_t microbatches_;
   std::vector<stage_id> stages_;
   step_index numbers_;
-  std::vector<pass_pair> pairs_;  ///< by stage, then microbatch
+  std::vector<pass_pair> pairs_;  ///< indexed by stage, then microbatch
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Why a rank's passes of `stages` have no lifetimes, or nothing. O(actions log(stages)).
+/// Returns the first reason why the passes of `stages` on this rank have no lifetimes, or nothing. O(actions
+/// log(stages)).
 inline std::optional<lifetime_fault> find_lifetime_fault(schedule const& s, rank_id rank,
                                                          std::span<stage_id const> stages) {
   return detail::lifetime_analysis(s, rank, stages).fault;
 }
 
-/// How long a rank keeps what each forward pass of `stages` made, by stage, then microbatch. A cell counts as
-/// one, be it idle or a compound. O(actions log(stages)). \throws lifetime_error
+/// Returns how long a rank keeps the result of each forward pass of `stages`, ordered by stage, then
+/// microbatch. A cell is one entry of the rank's list; an idle cell and a compound each count as one cell.
+/// O(actions log(stages)).
+/// \throws lifetime_error if a pass is missing, repeated or out of order, or if `rank` or `stages` is invalid
 inline std::vector<pass_lifetime> pass_lifetimes(schedule const& s, rank_id rank,
                                                  std::span<stage_id const> stages) {
   detail::lifetime_analysis const analysis(s, rank, stages);
@@ -207,13 +212,14 @@ inline std::vector<pass_lifetime> pass_lifetimes(schedule const& s, rank_id rank
   return analysis.lifetimes();
 }
 
-/// What has a slot of its own.
+/// The unit to which a slot is assigned.
 enum class slot_grain : std::uint8_t {
-  stage_and_microbatch,  ///< what one forward pass made
-  microbatch,            ///< what all stages of a rank made for a microbatch, as long as any of it is kept
+  stage_and_microbatch,  ///< one slot for each forward pass
+  microbatch,  ///< one slot for all stages of the rank per microbatch, kept until the last of them is
+               ///< released
 };
 
-/// What a forward pass made, how long its slot is taken, and which that is.
+/// A forward pass, the cells during which its slot is taken, and the number of the slot.
 struct activation_slot {
   pass_lifetime pass;
   std::uint32_t slot = 0;
@@ -221,15 +227,17 @@ struct activation_slot {
   bool operator==(activation_slot const&) const = default;
 };
 
+/// The slots of a rank's forward passes; slots are numbered from 0 to `count` - 1.
 struct activation_slots {
   std::uint32_t count = 0;
-  std::vector<activation_slot> passes;  ///< by stage, then microbatch
+  std::vector<activation_slot> passes;  ///< ordered by stage, then microbatch
 
   bool operator==(activation_slots const&) const = default;
 };
 
-/// Slots for what the forward passes of some stages of a rank make: as few as there can be, the lowest that
-/// is free for each. O(actions log actions). \throws lifetime_error
+/// Assigns slots to the results of the forward passes of some stages of a rank. Uses the fewest slots
+/// possible; each pass gets the lowest free slot. O(actions log actions).
+/// \throws lifetime_error as `pass_lifetimes`
 inline activation_slots slots_of_activations(schedule const& s, rank_id rank,
                                              std::span<stage_id const> stages,
                                              slot_grain grain = slot_grain::stage_and_microbatch) {

@@ -23,15 +23,15 @@
 
 namespace cleave::detail {
 
-/// Cells in which nothing uses a saved activations, so that it need not be there.
+/// A range of cells in which saved activations lie unused, so that they may leave the memory.
 struct saved_gap {
-  lifetime free;  ///< the first of these cells, and the last
+  lifetime free;  ///< the first and the last of these cells
   std::uint64_t bytes = 0;
 
   bool operator==(saved_gap const&) const = default;
 };
 
-/// What must be kept in a cell although it is more than may be.
+/// A cell in which more bytes must be kept than the limit allows.
 struct saved_shortage {
   std::uint32_t cell = 0;
   std::uint64_t bytes = 0;
@@ -39,18 +39,18 @@ struct saved_shortage {
   bool operator==(saved_shortage const&) const = default;
 };
 
-/// Which gaps are used.
+/// The gaps that were chosen to free memory.
 struct chosen_gaps {
-  std::vector<std::uint32_t> gaps;         ///< by number, in the order in which they were chosen
-  std::optional<saved_shortage> shortage;  ///< where no choice is enough; then nothing else counts
+  std::vector<std::uint32_t> gaps;         ///< indices of gaps, in the order in which they were chosen
+  std::optional<saved_shortage> shortage;  ///< set if no choice suffices; `gaps` is then meaningless
 
   bool operator==(chosen_gaps const&) const = default;
 };
 
-/// Chooses gaps so that no cell keeps more than `most`, where `kept` is what each keeps without any: from the
-/// first cell to the last, where there is too much, the gap that goes on for the longest is used, as Belady's
-/// rule has it. Where all gaps are of one size, no choice is smaller. A shortage means that there is no
-/// choice at all. Precondition: gaps lie in the cells. O(cells + gaps log gaps).
+/// Chooses gaps so that no cell keeps more than `most` bytes. `kept` holds the bytes of each cell if no gap
+/// is used. Scans the cells in order; while a cell holds too much, the open gap that ends last is used, as in
+/// Belady's rule. If all gaps have the same size, no smaller choice exists. A shortage proves that no choice
+/// of gaps suffices. Precondition: gaps lie within the cells. O(cells + gaps log gaps).
 inline chosen_gaps choose_gaps(std::span<std::uint64_t const> kept, std::span<saved_gap const> gaps,
                                std::uint64_t most) {
   std::vector<std::uint32_t> begins(gaps.size()), open;
@@ -61,7 +61,8 @@ inline chosen_gaps choose_gaps(std::span<std::uint64_t const> kept, std::span<sa
     if (one.free.last != other.free.last) return one.free.last < other.free.last;
     return one.bytes != other.bytes ? one.bytes < other.bytes : a > b;
   };
-  std::vector<std::uint64_t> comes_back(kept.size() + 1);  // after the cell before
+  std::vector<std::uint64_t> comes_back(kept.size() +
+                                        1);  // bytes that return to memory at the start of each cell
   chosen_gaps chosen;
   std::uint64_t away = 0;
   std::size_t begun = 0;
@@ -91,29 +92,32 @@ inline chosen_gaps choose_gaps(std::span<std::uint64_t const> kept, std::span<sa
 
 namespace cleave {
 
-/// What becomes of a saved activations that there is no room for, between its F and its B or I.
+/// The treatment of saved activations that exceed the memory limit, between F and B or I.
 enum class saved_relief : std::uint8_t {
-  none,       ///< it stays
+  none,       ///< they stay in memory
   offload,    ///< OFFLOAD after F, RELOAD before B or I
-  recompute,  ///< let go after F but for its input; RECOMPUTE before B or I
+  recompute,  ///< all but the stage's input is dropped after F; RECOMPUTE before B or I
 };
 
+/// The memory limit of saved activations, and how to meet it.
 struct saved_activation_limit {
-  schedule_bytes bytes = {};                                   ///< without any, saved activations are counted
-  std::vector<std::uint64_t> memory_limit = {};                ///< of each rank; one for all; none: no limit
-  std::vector<saved_relief> relief = {saved_relief::offload};  ///< of each stage, or one for all
-  std::uint32_t ahead = 0;  ///< by how many cells RELOAD comes before what needs it; there is room meanwhile
+  schedule_bytes bytes = {};  ///< sizes; if empty, every stage's saved activations count as one byte
+  std::vector<std::uint64_t> memory_limit =
+      {};  ///< bytes per rank: one for each, one for all, or empty for no limit
+  std::vector<saved_relief> relief = {saved_relief::offload};  ///< one for each stage, or one for all
+  std::uint32_t ahead = 0;  ///< number of cells by which RELOAD precedes the pass that needs it; the memory
+                            ///< is reserved meanwhile
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A cell in which a rank must keep more than it may, whatever is let go.
+/// A cell in which a rank exceeds its limit whatever it offloads or recomputes.
 struct saved_limit_fault {
   static constexpr char subject[] = "stashes: ";
   rank_id rank{};
-  action at = {};  ///< or the first part of the compound
+  action at = {};  ///< the action, or the first part if the cell is a compound
   std::uint64_t needed = 0, allowed = 0;
 
   bool operator==(saved_limit_fault const&) const = default;
@@ -127,7 +131,7 @@ inline std::string describe(saved_limit_fault const& f) {
 
 using saved_limit_error = fault_error<saved_limit_fault>;
 
-/// Finds and makes room on one rank.
+/// Chooses the saved activations that leave the memory of one rank, and inserts the actions for it.
 class saved_limiter {
  public:
   saved_limiter(schedule const& s, std::uint32_t rank, saved_activation_limit const& limit)
@@ -147,7 +151,7 @@ class saved_limiter {
     return saved_limit_fault{rank_id{rank_}, at, chosen_.shortage->bytes, allowed()};
   }
 
-  /// The list with what makes room. Precondition: there is no fault.
+  /// Returns the list with the inserted actions. Precondition: there is no fault.
   std::vector<action> take() const {
     std::vector<insertion> added;
     for (auto const g : chosen_.gaps) {
@@ -159,7 +163,7 @@ class saved_limiter {
       add(relief_of(stay.stage) == saved_relief::offload ? action_kind::reload : action_kind::recompute,
           gaps_[g].free.last + 1);
     }
-    // Of one place, what lets go comes before what takes.
+    // In one place, actions that free memory precede those that take it.
     std::ranges::sort(added, {}, [](insertion const& i) {
       return std::tuple(i.before, i.what.kind, index(i.what.stage), index(i.what.microbatch));
     });
@@ -178,14 +182,14 @@ class saved_limiter {
 
  private:
   struct insertion {
-    std::uint32_t before;  ///< which cell
+    std::uint32_t before;  ///< index of a cell
     action what;
   };
 
   std::uint64_t allowed() const { return one_or_each(limit_.memory_limit)[rank_]; }
   saved_relief relief_of(stage_id s) const { return one_or_each(limit_.relief)[index(s)]; }
 
-  /// A saved activations that has been offloaded or is recomputed already has two stays, and no gap.
+  /// Saved activations that are already offloaded or recomputed have two intervals; they get no gap.
   void list_gaps() {
     std::vector<std::uint32_t> saved_activations;
     for (std::uint32_t i = 0; i < stays_.size(); ++i)
@@ -222,7 +226,7 @@ class saved_limiter {
   chosen_gaps chosen_;
 };
 
-/// A limit that goes with a schedule. \throws schedule_error, schedule_bytes_error
+/// Checks that a limit matches the schedule. \throws schedule_error, schedule_bytes_error
 inline void require_saved_limit(schedule const& s, saved_activation_limit const& limit) {
   expects(one_or_each(limit.memory_limit).covers(s.ranks.size()),
           "a limit for every rank, for all at once, or none");
@@ -233,8 +237,8 @@ inline void require_saved_limit(schedule const& s, saved_activation_limit const&
     throw schedule_bytes_error(*f);
 }
 
-/// Where the limit cannot be kept whatever is let go, the first such cell of the lowest rank, or nothing.
-/// Cost and preconditions as of `limit_saved_activations`. \throws schedule_error, schedule_bytes_error
+/// Returns the first cell of the lowest rank in which the limit cannot be met, or nothing. Complexity and
+/// preconditions as for `limit_saved_activations`. \throws schedule_error, schedule_bytes_error
 inline std::optional<saved_limit_fault> find_saved_limit_fault(schedule const& s,
                                                                saved_activation_limit const& limit) {
   require_saved_limit(s, limit);
@@ -247,12 +251,16 @@ inline std::optional<saved_limit_fault> find_saved_limit_fault(schedule const& s
 
 namespace cleave {
 
-/// A schedule, computing only or lowered, whose ranks never keep more saved activations than they may: where
-/// there would be too much, the saved activations that is needed last is offloaded, or recomputed, as its
-/// stage has it. With saved activations of one size, none is moved that could stay. What is offloaded or
-/// recomputed already is left so. Precondition: a number for each rank, stage, or one for all. O(actions log
-/// actions).
-/// \throws schedule_error, schedule_bytes_error, saved_limit_error
+/// Inserts OFFLOAD, RELOAD and RECOMPUTE so that no rank keeps more saved activations than its memory limit.
+///
+/// The schedule may contain only computation, or be lowered. Where a cell holds too much, the saved
+/// activations that are needed last are offloaded or recomputed, as `relief` says for their stage. If all
+/// saved activations have the same size, the number of moves is minimal. Existing offloads and recomputations
+/// are left as they are. Precondition: `memory_limit` and `relief` hold one entry for each rank or stage, or
+/// one for all. O(actions log actions).
+/// \throws schedule_error if the schedule is faulty
+/// \throws schedule_bytes_error if the sizes do not match it
+/// \throws saved_limit_error if a limit cannot be met
 inline schedule limit_saved_activations(schedule s, saved_activation_limit const& limit) {
   detail::require_saved_limit(s, limit);
   for (std::uint32_t r = 0; r < s.ranks.size() && !limit.memory_limit.empty(); ++r) {

@@ -22,20 +22,20 @@
 
 namespace cleave::detail {
 
-/// Which bytes of an arena are free, while the arena grows as needed. Free blocks are kept in lists by size,
-/// 16 lists for each power of two, so that one that fits well is found at once. Masmano, Ripoll, Crespo and
-/// Real, ECRTS 2004 (two-level segregated fit).
+/// The free bytes of an arena that grows on demand. Free blocks are kept in lists by size, 16 lists for each
+/// power of two, so that a well-fitting block is found in O(1). This is two-level segregated fit: Masmano,
+/// Ripoll, Crespo and Real, ECRTS 2004.
 class free_memory {
  public:
   free_memory() { heads_.fill(none); }
 
-  /// Takes `bytes`, one at least; the number is what is given back. O(1).
+  /// Allocates `bytes`, at least one; returns the block number that `give` expects. O(1).
   std::uint32_t take(std::uint64_t bytes) {
     auto const found = find(bytes);
     if (found == none) return grow(bytes);
     unlink(found);
     if (blocks_[found].bytes > bytes) {
-      // What is left over becomes a block behind it.
+      // The remainder becomes a free block behind it.
       auto const rest =
           add({blocks_[found].offset + bytes, blocks_[found].bytes - bytes, found, blocks_[found].after});
       if (blocks_[rest].after != none)
@@ -49,7 +49,7 @@ class free_memory {
     return found;
   }
 
-  /// Gives back what was taken; it joins what is free beside it. O(1).
+  /// Frees a block and merges it with free neighbours. O(1).
   void give(std::uint32_t block) {
     if (auto const before = blocks_[block].before; before != none && blocks_[before].is_free) {
       unlink(before);
@@ -63,26 +63,27 @@ class free_memory {
   }
 
   std::uint64_t offset_of(std::uint32_t block) const { return blocks_[block].offset; }
-  /// How large the arena has become.
+  /// Returns the size of the arena so far.
   std::uint64_t bytes() const { return bytes_; }
 
  private:
   static constexpr std::uint32_t none = 0xffffffff;
   struct memory_block {
     std::uint64_t offset, bytes;
-    std::uint32_t before, after;                 // by address
-    std::uint32_t previous = none, next = none;  // in its list
+    std::uint32_t before, after;                 // neighbours by address
+    std::uint32_t previous = none, next = none;  // neighbours in its free list
     bool is_free = false;
   };
 
-  /// The list that a size belongs to.
+  /// Returns the free list for a size.
   static std::size_t list_of(std::uint64_t bytes) {
     if (bytes < 16) return static_cast<std::size_t>(bytes);
     auto const log = static_cast<unsigned>(std::bit_width(bytes)) - 1;
     return std::size_t{16} * (log - 3) + static_cast<std::size_t>(bytes >> (log - 4) & 15);
   }
 
-  /// The first block of its own list, if it is large enough, or any of the next list that has one.
+  /// Returns the first block of the size's own list if it is large enough, else any block of the next
+  /// non-empty list.
   std::uint32_t find(std::uint64_t bytes) const {
     auto const list = list_of(bytes);
     if (heads_[list] != none && blocks_[heads_[list]].bytes >= bytes) return heads_[list];
@@ -94,7 +95,7 @@ class free_memory {
     return none;
   }
 
-  /// The arena grows, from its last block on where that is free.
+  /// Grows the arena; extends its last block if that is free.
   std::uint32_t grow(std::uint64_t bytes) {
     auto block = last_;
     if (block != none && blocks_[block].is_free) {
@@ -120,7 +121,7 @@ class free_memory {
     return number;
   }
 
-  /// A block and the one behind it become one, the first of both.
+  /// Merges a block with the one behind it; returns the first.
   std::uint32_t join(std::uint32_t block) {
     auto const gone = blocks_[block].after;
     blocks_[block].bytes += blocks_[gone].bytes;
@@ -158,14 +159,14 @@ class free_memory {
   }
 
   std::vector<memory_block> blocks_;
-  std::vector<std::uint32_t> unused_;  ///< numbers of blocks that have been joined to others
+  std::vector<std::uint32_t> unused_;  ///< numbers of blocks that were merged into others
   std::array<std::uint32_t, 1024> heads_;
-  std::array<std::uint64_t, 16> filled_{};  ///< which lists have blocks
+  std::array<std::uint64_t, 16> filled_{};  ///< one bit per list: set if it has blocks
   std::uint32_t last_ = none;               ///< by address
   std::uint64_t bytes_ = 0;
 };
 
-/// Memory that something takes as long as it is kept.
+/// A number of bytes needed during a lifetime.
 struct memory_request {
   lifetime alive;
   std::uint64_t bytes = 0;
@@ -173,14 +174,14 @@ struct memory_request {
   bool operator==(memory_request const&) const = default;
 };
 
-/// Needs that have no layout. `at` is the number of the need.
+/// The reason why requests have no layout; `at` is the index of the request.
 struct memory_request_fault {
   static constexpr char subject[] = "memory: ";
   enum class kind : std::uint8_t {
-    odd_alignment,  ///< `bytes` is no power of two
-    no_bytes,       ///< it takes nothing, or nobody knows how much
-    backward,       ///< it ends before it begins
-    too_large,      ///< with those before it, beyond 2^62 bytes
+    odd_alignment,  ///< `bytes` is not a power of two
+    no_bytes,       ///< the request is for 0 bytes, or its size is unknown
+    backward,       ///< the lifetime ends before it begins
+    too_large,      ///< together with the requests before it, more than 2^62 bytes
   };
   kind what;
   std::size_t at = 0;
@@ -189,7 +190,7 @@ struct memory_request_fault {
   bool operator==(memory_request_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// The message for a fault: where it is and how to correct it.
 inline std::string describe(memory_request_fault const& f) {
   using enum memory_request_fault::kind;
   auto const at = "need #" + std::to_string(f.at);
@@ -208,12 +209,12 @@ inline std::string describe(memory_request_fault const& f) {
 
 using memory_request_error = fault_error<memory_request_fault>;
 
-/// The least multiple of `alignment`, a power of two, that is `bytes` or more. O(1).
+/// Rounds `bytes` up to a multiple of `alignment`, a power of two. O(1).
 constexpr std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + (alignment - 1)) & ~(alignment - 1);
 }
 
-/// Why needs have no layout, or nothing. O(needs).
+/// Returns the first reason why requests have no layout, or nothing. O(requests).
 inline std::optional<memory_request_fault> find_memory_request_fault(std::span<memory_request const> requests,
                                                                      std::uint64_t alignment) {
   using enum memory_request_fault::kind;
@@ -231,13 +232,13 @@ inline std::optional<memory_request_fault> find_memory_request_fault(std::span<m
   return std::nullopt;
 }
 
-/// Who has had each byte last, of needs that come one after the other: a tree over the places where needs
-/// begin and end.
+/// The last owner of each byte while requests are added one by one: a segment tree over the offsets where
+/// requests begin and end.
 class last_allocation_tree {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
 
-  /// Refers to both. O(needs log needs).
+  /// Keeps references to both arguments. O(requests log requests).
   last_allocation_tree(std::span<memory_request const> requests, std::span<std::uint64_t const> offsets)
       : requests_(requests), offsets_(offsets) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -251,7 +252,8 @@ class last_allocation_tree {
     inside_.assign(2 * leaves_, none);
   }
 
-  /// Of those that have had any byte of need `i`, the one that is kept the longest. O(log needs).
+  /// Returns, of the requests added so far that share a byte with request `i`, the one that lives longest.
+  /// O(log requests).
   std::uint32_t of(std::uint32_t i) const {
     auto left = first_leaf(i), right = last_leaf(i) + 1;
     if (left >= right) return none;
@@ -265,7 +267,7 @@ class last_allocation_tree {
     return found;
   }
 
-  /// Need `i` has its bytes from now on. O(log needs).
+  /// Makes request `i` the owner of its bytes. O(log requests).
   void add(std::uint32_t i) {
     auto left = first_leaf(i), right = last_leaf(i) + 1;
     if (left >= right) return;
@@ -298,10 +300,11 @@ class last_allocation_tree {
   std::span<std::uint64_t const> offsets_;
   std::vector<std::uint64_t> places_;
   std::size_t leaves_ = 0;
-  std::vector<std::uint32_t> whole_, inside_;  ///< the latest in all bytes of a node, and in any
+  std::vector<std::uint32_t> whole_,
+      inside_;  ///< per node: the latest owner of all its bytes, and of any of them
 };
 
-/// Two needs that would lie on each other, by their numbers, and a cell in which both are kept.
+/// Two requests that overlap in memory, and a cell in which both are alive.
 struct memory_overlap {
   std::size_t first, second;
   std::uint32_t cell;
@@ -309,8 +312,9 @@ struct memory_overlap {
   bool operator==(memory_overlap const&) const = default;
 };
 
-/// Two needs that are kept in one cell and overlap at these offsets, or nothing. Precondition: an offset for
-/// each need, none ends beyond 2^64 bytes, and none before it begins. O(needs log needs).
+/// Returns two requests that are alive in one cell and overlap at these offsets, or nothing. Precondition:
+/// each request has an offset, ends within 2^64 bytes, and has a lifetime that does not end before it begins.
+/// O(requests log requests).
 inline std::optional<memory_overlap> find_memory_overlap(std::span<memory_request const> requests,
                                                          std::span<std::uint64_t const> offsets) {
   std::vector<lifetime> alive;
@@ -325,9 +329,9 @@ inline std::optional<memory_overlap> find_memory_overlap(std::span<memory_reques
   return std::nullopt;
 }
 
-/// The cell after which nothing else takes the bytes of a need before it does; none where nothing did. Who
-/// writes there first waits until that cell is done. Precondition: no two needs overlap, as above.
-/// O(needs log needs).
+/// Returns for each request the last cell in which another request owns some of its bytes before it, or
+/// nothing. The first writer of the request must wait until that cell is done. Precondition: no two requests
+/// overlap, as above. O(requests log requests).
 inline std::vector<std::optional<std::uint32_t>> last_allocations(std::span<memory_request const> requests,
                                                                   std::span<std::uint64_t const> offsets) {
   std::vector<lifetime> alive;
@@ -342,17 +346,17 @@ inline std::vector<std::optional<std::uint32_t>> last_allocations(std::span<memo
   return before;
 }
 
-/// Where each need lies.
+/// An offset for each request.
 struct memory_layout {
-  std::vector<std::uint64_t> offsets;  ///< by need, in bytes
-  std::uint64_t bytes = 0;             ///< of the whole
-  std::uint64_t least_bytes = 0;       ///< alive in one cell at most, rounded up: no layout takes less
+  std::vector<std::uint64_t> offsets;  ///< one for each request, in bytes
+  std::uint64_t bytes = 0;             ///< size of the arena
+  std::uint64_t least_bytes = 0;  ///< most bytes alive in one cell, each rounded up; no layout is smaller
 
   bool operator==(memory_layout const&) const = default;
 };
 
-/// Each need in turn where it fits well, in what is free when it begins. Precondition: no fault, and sizes
-/// are rounded. O(needs log needs).
+/// Places each request in turn at a good fit among the bytes free when it begins. Precondition: no fault, and
+/// sizes are rounded. O(requests log requests).
 inline memory_layout good_fits(std::span<memory_request const> requests) {
   std::vector<lifetime> alive;
   for (auto const& n : requests) alive.push_back(n.alive);
@@ -370,7 +374,7 @@ inline memory_layout good_fits(std::span<memory_request const> requests) {
   return layout;
 }
 
-/// The same from the end to the beginning. O(needs log needs).
+/// Like `good_fits`, from the last request to the first. O(requests log requests).
 inline memory_layout good_fits_backward(std::span<memory_request const> requests) {
   constexpr auto end = (std::numeric_limits<std::uint32_t>::max)();
   std::vector<memory_request> turned;
@@ -379,8 +383,8 @@ inline memory_layout good_fits_backward(std::span<memory_request const> requests
   return good_fits(turned);
 }
 
-/// Slots for the needs of each size, as few as there can be, the slots of one size after those of another.
-/// O(needs log needs).
+/// Gives the requests of each size the fewest slots possible; the slots of one size lie behind those of
+/// another. O(requests log requests).
 inline memory_layout slots_by_size(std::span<memory_request const> requests) {
   std::vector<std::uint32_t> order(requests.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -398,7 +402,7 @@ inline memory_layout slots_by_size(std::span<memory_request const> requests) {
   return layout;
 }
 
-/// How much is alive in one cell at most. O(needs log needs).
+/// Returns the most bytes that are alive in one cell. O(requests log requests).
 inline std::uint64_t most_alive_bytes(std::span<memory_request const> requests) {
   std::vector<lifetime> alive;
   for (auto const& n : requests) alive.push_back(n.alive);
@@ -412,10 +416,10 @@ inline std::uint64_t most_alive_bytes(std::span<memory_request const> requests) 
   return most;
 }
 
-/// Where needs lie so that none that are kept in one cell overlap: the best of three layouts, `best_fits`
-/// from the beginning and from the end, and `slots_by_size`. Where all are of one size, no layout is smaller;
-/// in general the smallest is NP-hard to find. Offsets are multiples of `alignment`, a power of two. O(needs
-/// log needs). \throws memory_request_error
+/// Places requests so that none that are alive in one cell overlap. Returns the smallest of three layouts:
+/// `good_fits`, `good_fits_backward` and `slots_by_size`. If all requests have the same size, it is optimal;
+/// in general the smallest layout is NP-hard to find. Offsets are multiples of `alignment`, a power of two.
+/// O(requests log requests). \throws memory_request_error
 inline memory_layout place_in_memory(std::span<memory_request const> requests, std::uint64_t alignment = 1) {
   if (auto const fault = find_memory_request_fault(requests, alignment)) throw memory_request_error(*fault);
   std::vector<memory_request> rounded(requests.begin(), requests.end());
@@ -434,16 +438,16 @@ inline memory_layout place_in_memory(std::span<memory_request const> requests, s
 
 namespace cleave {
 
-/// What lies in a slot, always for one stage and microbatch.
+/// The content of a slot; each slot belongs to one stage and microbatch at a time.
 enum class slot_use : std::uint8_t {
-  saved,                ///< of F, for B or I
-  input,                ///< what is kept of a saved activations that is recomputed
-  saved_for_weights,    ///< of I, for W
-  received_activation,  ///< from `peer`
+  saved,                ///< saved by F for B or I
+  input,                ///< the part of saved activations that is kept until they are recomputed
+  saved_for_weights,    ///< saved by I for W
+  received_activation,  ///< received from `peer`
   received_gradient,
-  sent_activation,  ///< to `peer`, until it has left
+  sent_activation,  ///< sent to `peer`; kept until the send has completed
   sent_gradient,
-  local_activation,  ///< to `peer`, a stage of the same rank
+  local_activation,  ///< passed to `peer`, a stage of the same rank
   local_gradient,
 };
 
@@ -459,19 +463,20 @@ inline constexpr std::array<std::string_view, 9> slot_use_names = {
 
 namespace cleave {
 
-/// `weight saved activations`.
+/// Returns the name of a use as in messages, such as `received activation`.
 constexpr std::string_view name_of(slot_use u) { return detail::slot_use_names[static_cast<std::size_t>(u)]; }
 
-/// One thing that a rank keeps, when, and where.
+/// A value in a rank's memory, with its lifetime and its place.
 struct slot_value {
   slot_use use = slot_use::saved;
-  stage_id stage{0};  ///< whose pass makes, receives or hands it
+  stage_id stage{0};  ///< the stage whose pass makes, receives or passes on the value
   microbatch_id microbatch{0};
-  stage_id peer{0xffffffff};  ///< at the other end of a message or of a hand-over
+  stage_id peer{0xffffffff};  ///< the stage at the other end of a message or local edge
   lifetime alive;
   std::uint64_t bytes = 0, offset = 0;
-  std::uint32_t slot = 0;  ///< which of those of the same use; no two that meet share one
-  /// The cell after which its bytes are free; it must be done before anything is written there.
+  std::uint32_t slot = 0;  ///< number of the slot among those of the same use; values with overlapping
+                           ///< lifetimes never share one
+  /// The cell after which its bytes are free. That cell must be done before anything is written there.
   std::optional<std::uint32_t> after = {};
 
   bool operator==(slot_value const&) const = default;
@@ -479,18 +484,18 @@ struct slot_value {
 
 /// The memory of one rank.
 struct rank_slots {
-  std::vector<slot_value> values;            ///< in the order in which they begin
-  std::array<std::uint32_t, 9> counts = {};  ///< slots of each use: as few as there can be
-  std::uint64_t bytes = 0;                   ///< of all, from offset 0
-  std::uint64_t least_bytes = 0;             ///< kept in one cell at most; no plan takes less
+  std::vector<slot_value> values;            ///< in the order in which their lifetimes begin
+  std::array<std::uint32_t, 9> counts = {};  ///< number of slots of each use, as few as possible
+  std::uint64_t bytes = 0;                   ///< size of the memory in bytes, from offset 0
+  std::uint64_t least_bytes = 0;             ///< most bytes kept in one cell; no plan needs less
 
   bool operator==(rank_slots const&) const = default;
 };
 
-/// Where every rank keeps what it keeps: found once, before anything runs. Plain data, for whoever runs the
-/// schedule.
+/// The place of every value in the memory of every rank, computed once before the run. Plain data for any
+/// code that runs the schedule.
 struct memory_plan {
-  std::uint64_t alignment = 256;  ///< of offsets
+  std::uint64_t alignment = 256;  ///< of offsets, in bytes
   std::vector<rank_slots> ranks;
 
   bool operator==(memory_plan const&) const = default;
@@ -500,15 +505,15 @@ struct memory_plan {
 
 namespace cleave::detail {
 
-/// Why a plan cannot be used, and where.
+/// The reason why a memory plan cannot be used, and its place.
 struct slot_fault {
   static constexpr char subject[] = "slots: ";
   enum class kind : std::uint8_t {
-    overflow,   ///< the rank may take `allowed` bytes; `value` ends at `bytes`
-    overlap,    ///< `value` and `other` lie on each other while both are kept
-    unaligned,  ///< the offset of `value`
-    backward,   ///< `value` ends before it begins
-    too_early,  ///< `value` says that its bytes are free before cell `bytes`, in which they still are taken
+    overflow,   ///< `value` ends at `bytes`, beyond the `allowed` bytes of the rank
+    overlap,    ///< `value` and `other` overlap in memory while both are alive
+    unaligned,  ///< the offset of `value` is not a multiple of the alignment
+    backward,   ///< the lifetime of `value` ends before it begins
+    too_early,  ///< `value` may be written before cell `bytes`, in which its memory is still taken
   };
   kind what;
   rank_id rank{};
@@ -522,7 +527,7 @@ struct slot_fault {
 
 namespace cleave {
 
-/// `the saved activations of stage 3, microbatch 1`.
+/// Returns the words for a value, such as `the input of stage 3, microbatch 1`.
 inline std::string slot_text(slot_value const& v) {
   auto text = "the " + std::string(name_of(v.use)) + " of stage " + std::to_string(index(v.stage)) +
               ", microbatch " + std::to_string(index(v.microbatch));
@@ -534,7 +539,7 @@ inline std::string slot_text(slot_value const& v) {
 
 namespace cleave::detail {
 
-/// What, where and how to mend it.
+/// The message for a fault: where it is and how to correct it.
 inline std::string describe(slot_fault const& f) {
   auto const value = "rank " + std::to_string(index(f.rank)) + ": " + slot_text(f.value);
   switch (f.what) {
@@ -557,7 +562,7 @@ inline std::string describe(slot_fault const& f) {
 
 using slot_error = fault_error<slot_fault>;
 
-/// What a rank needs, and where it lies.
+/// Returns the memory requests of a rank's values, and their offsets.
 inline std::pair<std::vector<memory_request>, std::vector<std::uint64_t>> requests_of(rank_slots const& r) {
   std::pair<std::vector<memory_request>, std::vector<std::uint64_t>> found;
   for (auto const& v : r.values) {
@@ -567,8 +572,8 @@ inline std::pair<std::vector<memory_request>, std::vector<std::uint64_t>> reques
   return found;
 }
 
-/// The first value that ends beyond `allowed` bytes of its rank, or nothing. `allowed` is of each rank, or
-/// one number for all. O(values).
+/// Returns the first value that ends beyond the `allowed` bytes of its rank, or nothing. `allowed` has one
+/// entry for each rank, one for all, or none for no limit. O(values).
 inline std::optional<slot_fault> find_slot_overflow(memory_plan const& p,
                                                     std::vector<std::uint64_t> const& allowed) {
   for (std::uint32_t r = 0; r < p.ranks.size() && !allowed.empty(); ++r)
@@ -578,8 +583,8 @@ inline std::optional<slot_fault> find_slot_overflow(memory_plan const& p,
   return std::nullopt;
 }
 
-/// The first thing that is wrong with a plan, wherever it comes from, or nothing: values that lie on each
-/// other, beyond the bytes of their rank or unaligned, or that are written too early. O(values log values).
+/// Returns the first fault of a memory plan from any source, or nothing: values that overlap, exceed the
+/// bytes of their rank, are unaligned, or may be written too early. O(values log values).
 inline std::optional<slot_fault> find_slot_fault(memory_plan const& p) {
   using enum slot_fault::kind;
   for (std::uint32_t r = 0; r < p.ranks.size(); ++r) {

@@ -24,26 +24,28 @@
 
 namespace cleave {
 
-/// How long a stage needs what it gets from the stages before it.
+/// The time until which a stage needs its inputs from other stages.
 enum class input_use : std::uint8_t {
-  until_gradient,  ///< until its B or I; what W needs of it, I has put into the weight saved activations
-  by_forward,      ///< its F copies what its backward pass needs
+  until_gradient,  ///< until B or I; I copies what W needs of them into the state saved for W
+  by_forward,      ///< until F, which copies what the backward pass needs
 };
 
+/// Options of `plan_memory`.
 struct memory_plan_options {
   std::uint64_t alignment = 256;  ///< of offsets, in bytes; a power of two
   input_use inputs = input_use::until_gradient;
-  std::vector<std::uint64_t> memory_limit = {};  ///< of each rank; one for all; none: no limit
+  std::vector<std::uint64_t> memory_limit =
+      {};  ///< bytes per rank: one for each, one for all, or empty for no limit
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A message or a hand-over whose bytes nobody has told. The witness: its edge.
+/// Thrown for a message or local edge of unknown size; the witness is the edge.
 using unknown_bytes_error = tagged_error<struct unknown_bytes_tag, stage_edge>;
 
-/// Finds what each rank keeps and when; `plan_memory` is its one use.
+/// Finds the values that each rank keeps and their lifetimes, for `plan_memory`.
 class slot_analysis {
  public:
   slot_analysis(schedule const& s, schedule_bytes const& bytes, memory_plan_options const& options)
@@ -63,7 +65,8 @@ class slot_analysis {
     }
   }
 
-  /// What each rank keeps, in the order in which it begins; nothing has a place yet.
+  /// Returns the values of each rank in the order in which their lifetimes begin, still without slots and
+  /// offsets.
   std::vector<std::vector<slot_value>> take() {
     for (std::uint32_t r = 0; r < values_.size(); ++r)
       for (auto const& s : saved_intervals(schedule_, r, bytes_))
@@ -102,7 +105,7 @@ class slot_analysis {
     if (!is_receive(a.kind)) left_[end] = (std::max)(left_[end] == nowhere ? 0 : left_[end], cell);
   }
 
-  /// What moves along an edge for a microbatch, at both of its ends.
+  /// Adds the values that move along an edge for one microbatch, at both ends.
   void add_edge(std::uint32_t edge, microbatch_id m) {
     auto const e = schedule_.place.edges[edge];
     auto const bytes = bytes_.of_edge(edge);
@@ -127,7 +130,7 @@ class slot_analysis {
 
   void add(stage_edge e, stage_id here, slot_use use, microbatch_id m, std::uint32_t first,
            std::uint32_t last, std::uint64_t bytes) {
-    if (first == nowhere || last == nowhere) return;  // it computes only, or forward
+    if (first == nowhere || last == nowhere) return;  // the schedule has no messages, or no backward passes
     bool const is_gradient = use == slot_use::sent_gradient || use == slot_use::received_gradient ||
                              use == slot_use::local_gradient;
     if (bytes == 0)
@@ -148,13 +151,13 @@ class slot_analysis {
   schedule_bytes const& bytes_;
   memory_plan_options const& options_;
   schedule_dependencies requests_;
-  std::vector<std::uint32_t> cells_;  ///< in which an event happens
-  std::vector<std::uint32_t> left_;   ///< of a send: in which what it sends is let go
+  std::vector<std::uint32_t> cells_;  ///< the cell in which each event happens
+  std::vector<std::uint32_t> left_;  ///< for each send event: the cell after which the sent value is released
   std::vector<std::vector<slot_value>> values_;
 };
 
-/// Gives the values of a rank slots and offsets. Precondition: they are in the order in which they begin.
-/// O(values log values). \throws memory_request_error
+/// Gives the values of a rank slots and offsets. Precondition: they are ordered by the begin of their
+/// lifetimes. O(values log values). \throws memory_request_error
 inline rank_slots placed_values(std::vector<slot_value> values, std::uint64_t alignment) {
   rank_slots made{std::move(values)};
   std::vector<memory_request> requests;
@@ -171,7 +174,7 @@ inline rank_slots placed_values(std::vector<slot_value> values, std::uint64_t al
   for (std::size_t u = 0; u < slots.size(); ++u) {
     slots[u] = share_slots(alive[u]);
     made.counts[u] = count_slots(slots[u]);
-    std::ranges::reverse(slots[u]);  // taken from the back
+    std::ranges::reverse(slots[u]);  // popped from the back below
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     auto& v = made.values[i];
@@ -188,14 +191,15 @@ inline rank_slots placed_values(std::vector<slot_value> values, std::uint64_t al
 
 namespace cleave {
 
-/// Where every rank keeps saved activations, what it receives, what it sends until that has left, and what
-/// its stages hand to each other. Of a schedule that computes only, messages are left out; so is what takes
-/// no bytes.
+/// Plans the memory of every rank: saved activations, received values, sent values, and values passed between
+/// stages of the same rank. Sent values are kept until the send has completed. If the schedule has no
+/// messages, values that cross ranks are left out; so are saved activations of 0 bytes.
 ///
-/// A value is kept in the cells from the one that begins it to the last that uses it; whoever writes it first
-/// waits until cell `after` is done. That is all that running needs to know.
-/// O(actions log actions). \throws schedule_error, schedule_bytes_error, unknown_bytes_error,
-/// memory_request_error, and slot_error where a rank may not take so much
+/// A value is kept from the cell that produces it to the last cell that uses it. The first writer of a value
+/// waits until cell `after` is done. An executor needs to know no more than this. O(actions log actions).
+/// \throws schedule_error, schedule_bytes_error, memory_request_error
+/// \throws unknown_bytes_error if an edge has no size
+/// \throws slot_error if a rank needs more than its limit
 inline memory_plan plan_memory(schedule const& s, schedule_bytes const& bytes,
                                memory_plan_options const& options = {}) {
   detail::require_schedule(s, {.passes = passes_of(s)});

@@ -22,12 +22,14 @@
 
 namespace cleave {
 
-/// How many things a rank can have received and not let go: a number for each rank, one for all, or none for
-/// no limit.
+/// The number of values that a rank can have received and not yet released. Each vector has one entry for
+/// each rank, one for all, or none for no limit.
 struct receive_slots {
   std::vector<std::uint32_t> activations = {}, gradients = {};
-  input_use inputs = input_use::until_gradient;  ///< when an activation is let go; a gradient by B or I
+  input_use inputs =
+      input_use::until_gradient;  ///< when an activation is released; a gradient is released by B or I
 
+  /// Returns the number of slots of a rank for one flow; 2^32 - 1 if there is no limit.
   std::uint32_t of(edge_flow flow, std::uint32_t rank) const {
     return detail::one_or_each(flow == edge_flow::activations ? activations : gradients).of(rank, 0xffffffff);
   }
@@ -37,7 +39,7 @@ struct receive_slots {
 
 namespace cleave::detail {
 
-/// A pass before which a rank must have received more than it has slots for.
+/// A pass that needs more received values at once than its rank has slots.
 struct slot_shortage {
   static constexpr char subject[] = "receive slots: ";
   rank_id rank{};
@@ -60,7 +62,7 @@ using slot_shortage_error = fault_error<slot_shortage>;
 /// The order in which ranks use received messages, and when each message is released.
 class receive_uses {
  public:
-  /// Refers to the schedule and its edges.
+  /// Keeps references to the schedule and its edges.
   receive_uses(schedule const& s, edge_numbers const& edges, input_use inputs)
       : place_(s.place),
         edges_(edges),
@@ -72,7 +74,7 @@ class receive_uses {
   /// Returns the numbering of messages.
   step_index const& numbers() const { return numbers_; }
 
-  /// `f(edge, flow)` for what comes from another rank before a pass can begin.
+  /// Calls `f(edge, flow)` for each value from another rank that a pass waits for.
   template <class F>
   void each_received(action const& a, F f) const {
     if (a.kind == action_kind::forward) {
@@ -84,7 +86,7 @@ class receive_uses {
     }
   }
 
-  /// `f(flow)` for each thing received that a pass lets go.
+  /// Calls `f(flow)` for each received value that a pass releases.
   template <class F>
   void each_released(action const& a, F f) const {
     if (release_at_ == action_kind::forward ? a.kind == action_kind::forward : is_gradient(a.kind))
@@ -109,9 +111,9 @@ class receive_uses {
   action_kind release_at_;
 };
 
-/// The first pass for which a rank has too few slots, or nothing: with so many, all can be received in the
-/// order in which it is used. A compound needs what all its parts need at once.
-/// Precondition: the schedule has no fault; a number of slots for each rank, one for all, or none.
+/// Returns the first pass for which a rank has too few slots, or nothing. If there is none, all values can be
+/// received in the order in which they are used. A compound needs the inputs of all its parts at once.
+/// Precondition: the schedule has no fault; `slots` has one entry for each rank, one for all, or none.
 /// O(actions + edges).
 inline std::optional<slot_shortage> find_slot_shortage(schedule const& s, receive_slots const& slots) {
   edge_numbers const edges(s.place);
@@ -141,8 +143,8 @@ inline std::optional<slot_shortage> find_slot_shortage(schedule const& s, receiv
 
 namespace cleave {
 
-/// The fewest slots with which each rank can receive what it uses. Precondition and cost as of
-/// `find_slot_shortage`.
+/// Returns the fewest slots with which each rank can receive the values that it uses. Precondition and
+/// complexity as for `find_slot_shortage`.
 inline receive_slots fewest_receive_slots(schedule const& s, input_use inputs = input_use::until_gradient) {
   detail::edge_numbers const edges(s.place);
   detail::receive_uses const uses(s, edges, inputs);

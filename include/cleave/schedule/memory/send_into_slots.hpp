@@ -24,18 +24,19 @@
 
 namespace cleave::detail {
 
-/// Which passes have been done on each rank, and so which can be done next, once what comes from other ranks
-/// has arrived.
+/// The passes done so far on each rank, which determine the passes that can run once their messages have
+/// arrived.
 class local_passes {
  public:
-  /// Refers to all of them. O(stages * microbatches).
+  /// Keeps references to all arguments. O(stages * microbatches).
   local_passes(schedule const& s, edge_numbers const& edges, receive_uses const& uses)
       : place_(s.place), edges_(edges), uses_(uses), marks_(uses.numbers()) {}
 
   void mark(action const& a) { marks_.set_done(a); }
 
-  /// How many of some actions can be done one after the other. `arrival(message)` is when a message has
-  /// arrived, below 0 where it has not; `begin` moves to when all have that are needed.
+  /// Returns how many of the leading `actions` can run one after the other. `arrival(message)` is the time at
+  /// which a message arrives, or negative if it has not. Advances `begin` to the latest arrival among the
+  /// needed messages.
   template <class F>
   std::size_t count_ready(std::span<action const> actions, F arrival, double& begin) {
     return marks_.count_ready(actions, [&](action const& a) { return is_ready(a, arrival, begin); });
@@ -45,7 +46,7 @@ class local_passes {
   template <class F>
   bool is_ready(action const& a, F& arrival, double& begin) const {
     if (!is_compute(a.kind)) return true;
-    bool ready = true;  // all needs are looked at, so that `begin` is when the last of them is there
+    bool ready = true;  // all dependencies are visited, so that `begin` becomes the latest arrival
     auto const has = [&](std::uint32_t s, pass_mark which) {
       ready = ready && marks_.is_done(s, a.microbatch, which);
       return true;
@@ -73,6 +74,7 @@ class local_passes {
 
 namespace cleave {
 
+/// Options of `send_into_slots`: the receive slots, and the times that order the messages.
 struct send_into_slots_options {
   receive_slots slots = {};
   nominal_times times = {};
@@ -82,7 +84,7 @@ struct send_into_slots_options {
 
 namespace cleave::detail {
 
-/// Runs a schedule in time and writes its messages down; `send_into_slots` is its one use.
+/// Simulates a schedule with finite receive slots and records its messages, for `send_into_slots`.
 class slot_sender {
  public:
   slot_sender(schedule const& s, send_into_slots_options const& options)
@@ -121,27 +123,27 @@ class slot_sender {
   static constexpr std::size_t whole_cell = 0, some_parts = 1;
 
   struct message_state {
-    double ready = unknown;    ///< since when what it takes is there
-    double allowed = unknown;  ///< since when it has a slot
+    double ready = unknown;    ///< time at which the value to be sent is available
+    double allowed = unknown;  ///< time at which the receiver has a slot for it
     double arrival = unknown;
   };
-  /// What a rank receives of one flow, in the order in which it is used.
+  /// The messages of one flow that a rank receives, in the order in which it uses them.
   struct receive_queue {
     std::vector<std::size_t> messages;
-    std::size_t granted = 0;  ///< so many have slots
+    std::size_t granted = 0;  ///< the number of messages that have slots
   };
   struct rank_state {
-    std::size_t parts = 0;  ///< of its next cell, how many are planned; 0 while it waits
+    std::size_t parts = 0;  ///< number of planned actions of its next cell; 0 while the rank waits
     double free = 0;
     std::array<receive_queue, 2> queues;
   };
   struct event {
     double time;
-    bool is_pass;        ///< that ends; else a message that goes
-    std::uint32_t rank;  ///< that ends it, or that sends
+    bool is_pass;        ///< true if a pass ends, false if a message is sent
+    std::uint32_t rank;  ///< the rank that ends the pass or sends
     std::size_t message = 0;
   };
-  /// What comes later; of one time, messages come after the passes that end then, rank after rank.
+  /// Returns true if `a` comes after `b`. At equal times, passes end before messages are sent, rank by rank.
   static bool is_later(event const& a, event const& b) {
     if (a.time != b.time) return a.time > b.time;
     if (a.is_pass != b.is_pass) return b.is_pass;
@@ -162,7 +164,7 @@ class slot_sender {
       deliver(e.message, e.time);
   }
 
-  /// Plans the next cell of a rank if it can be done, or as many of its parts as can.
+  /// Plans the next cell of a rank if all its parts can run, or at least `least_parts` of them.
   bool look_at(std::uint32_t r, std::size_t least_parts) {
     auto& rank = ranks_[r];
     if (rank.parts > 0 || lists_.at_end(r)) return false;
@@ -177,14 +179,14 @@ class slot_sender {
     return true;
   }
 
-  /// Nothing can go on: some parts of a compound may be what others wait for.
+  /// Starts the parts of a compound that can run, when nothing else can: another rank may wait for them.
   bool split_a_compound() {
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
       if (look_at(r, some_parts)) return true;
     return false;
   }
 
-  /// A rank has done what was planned.
+  /// Finishes the planned actions of a rank.
   void end_cell(std::uint32_t r, double now) {
     ranks_[r].free = now;
     for (action const& a : lists_.take(r, std::exchange(ranks_[r].parts, 0))) finish(a, r);
@@ -196,7 +198,7 @@ class slot_sender {
     return one_or_each(options_.times.costs).of(index(a.stage)).of(a.kind);
   }
 
-  /// What a pass made is there, and what it let go is free.
+  /// Makes the results of a pass available, and frees the slots that it releases.
   void finish(action const& a, std::uint32_t r) {
     passes_.mark(a);
     uses_.each_released(a, [&](edge_flow flow) { grant_next(r, flow, ranks_[r].free); });
@@ -215,7 +217,7 @@ class slot_sender {
     messages_[number].ready = now;
     send_once_possible(number);
   }
-  /// The next message that a rank needs has a slot. Whether there was one.
+  /// Gives a slot to the next message that a rank needs. Returns false if no message is left.
   bool grant_next(std::uint32_t r, edge_flow flow, double now) {
     auto& queue = ranks_[r].queues[static_cast<std::size_t>(flow)];
     if (queue.granted == queue.messages.size()) return false;
@@ -232,7 +234,7 @@ class slot_sender {
                  number});
   }
 
-  /// The stages that a message goes between.
+  /// Returns the sending and the receiving stage of a message.
   stage_edge ends_of(message_id const& m) const {
     auto const e = schedule_.place.edges[m.edge];
     return m.flow == edge_flow::activations ? e : stage_edge{e.to, e.from};
@@ -263,16 +265,21 @@ class slot_sender {
 
 namespace cleave {
 
-/// A schedule that sends and receives, where each rank has so many slots for what it receives. A message goes
-/// once what it takes has been made and a slot is free, in the order of these times, which follow from the
-/// costs. Slots are given to what a rank uses next, in that order, whoever sends first: where
-/// `find_slot_shortage` finds none, nobody waits for ever.
+/// Adds messages to a schedule so that no rank holds more received values than it has slots.
 ///
-/// All messages have one order, so that it finishes on every transport; a receive stands behind what lets its
-/// slot go. A compound begins when all is there that its parts need; one that needs another rank's answer to
-/// its own parts is split there. Precondition: a number of slots for each rank, one for all, or none; the
-/// schedule has no messages. O(actions log actions). \throws schedule_error, nominal_time_error,
-/// slot_shortage_error, and stuck_error where a compound cannot be split so
+/// A message is sent as soon as its value is ready and the receiver has a free slot. Messages are ordered by
+/// that time, which follows from the costs. A free slot goes to the message that the rank uses next, even if
+/// another message is ready earlier. Hence the result cannot deadlock if `find_slot_shortage` finds no fault.
+///
+/// All messages have one global order, so that the schedule completes on every communicator. A receive
+/// follows the pass that frees its slot. A compound begins once the inputs of all its parts have arrived. If
+/// a part needs another rank's answer to an earlier part, the compound is split there.
+///
+/// Precondition: the schedule has no messages; `slots` has one entry for each rank, one for all, or none.
+/// O(actions log actions).
+/// \throws schedule_error, nominal_time_error
+/// \throws slot_shortage_error if a pass needs more slots than its rank has
+/// \throws stuck_error if a compound cannot be split in this way
 inline schedule send_into_slots(schedule const& s, send_into_slots_options const& options = {}) {
   detail::require_nominal_times(options.times, s.place.stages());
   expects(detail::one_or_each(options.slots.activations).covers(s.ranks.size()) &&

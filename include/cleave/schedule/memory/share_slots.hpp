@@ -12,16 +12,15 @@
 
 namespace cleave {
 
-/// From when to when something is kept, in cells of a list. Both ends count: what ends in a cell and what
-/// begins there are there together.
+/// A range of cells of a list during which something is kept. Both ends are included: a value that ends in a
+/// cell and a value that begins there coexist.
 struct lifetime {
   std::uint32_t first = 0, last = 0;
 
   auto operator<=>(lifetime const&) const = default;
 };
 
-/// The numbers of lifetimes in the order in which they begin; of several, in which they end.
-/// O(lifetimes log lifetimes).
+/// Returns the indices of lifetimes ordered by begin, then by end. O(lifetimes log lifetimes).
 inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
   std::vector<std::uint32_t> order(all.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -33,7 +32,7 @@ inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
 
 namespace cleave::detail {
 
-/// The numbers of lifetimes in the order in which they end. O(lifetimes log lifetimes).
+/// Returns the indices of lifetimes ordered by end. O(lifetimes log lifetimes).
 inline std::vector<std::uint32_t> order_of_ends(std::span<lifetime const> all) {
   std::vector<std::uint32_t> order(all.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -41,9 +40,10 @@ inline std::vector<std::uint32_t> order_of_ends(std::span<lifetime const> all) {
   return order;
 }
 
-/// A slot for each lifetime, such that none that meet have the same: in the order of `order_of`, each gets
-/// the lowest that is free. As many slots are used as lifetimes meet in one cell, and fewer cannot do.
-/// Precondition: no lifetime ends before it begins. O(lifetimes log lifetimes).
+/// Assigns a slot to each lifetime so that overlapping lifetimes have different slots. In the order of
+/// `order_of`, each lifetime gets the lowest free slot. The number of slots equals the most lifetimes that
+/// overlap in one cell, which is minimal. Precondition: no lifetime ends before it begins. O(lifetimes log
+/// lifetimes).
 inline std::vector<std::uint32_t> share_slots(std::span<lifetime const> all) {
   struct taken_slot {
     std::uint32_t last, slot;
@@ -71,15 +71,15 @@ inline std::vector<std::uint32_t> share_slots(std::span<lifetime const> all) {
   return slots;
 }
 
-/// How many slots `share_slots` has used. O(slots).
+/// Returns the number of slots that `share_slots` has used. O(slots).
 inline std::uint32_t count_slots(std::span<std::uint32_t const> slots) {
   std::uint32_t count = 0;
   for (auto const slot : slots) count = (std::max)(count, slot + 1);
   return count;
 }
 
-/// How many lifetimes meet in one cell, at most: the fewest slots that do. Precondition: none ends before it
-/// begins. O(lifetimes log lifetimes).
+/// Returns the most lifetimes that overlap in one cell, which is the fewest slots possible. Precondition: no
+/// lifetime ends before it begins. O(lifetimes log lifetimes).
 inline std::uint32_t most_alive(std::span<lifetime const> all) {
   std::vector<std::uint32_t> begins, ends;
   for (auto const& l : all) begins.push_back(l.first), ends.push_back(l.last);

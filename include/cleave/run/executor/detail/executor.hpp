@@ -28,32 +28,32 @@
 namespace cleave::detail {
 
 struct executor_options {
-  /// How many passes are issued beyond the last that has ended, where work runs beside the program that
-  /// issues it; at least 1.
+  /// Maximum number of passes that are issued but have not ended, on devices that run work asynchronously. At
+  /// least 1.
   std::size_t run_ahead = 64;
-  /// Who it is on the rendezvous: with replicas, another than in its program.
+  /// The rank on the rendezvous. With replicas it differs from the rank in the program.
   rank_id reporter = no_rank;
-  /// How long a step may take until it no longer waits for what it has issued; none: whoever runs it sees
-  /// to that.
+  /// Maximum time of a step until it stops waiting for issued work. Without a limit, the caller must enforce
+  /// one.
   std::optional<std::chrono::milliseconds> limit = {};
-  /// Replayed where device, communicator and program can, and the stages say that they can (`records()`);
-  /// else `find_replay_obstacle` says why not. The same on all ranks, as are the weights that steps are
-  /// given. Stages are then called in the first two steps alone, and times of later ones are all 0. What a
-  /// stage issues must be the same in each step.
+  /// `replayed` replays steps if the device, the communicator and the program can be recorded and the stages
+  /// allow it (`records()`). Otherwise steps are issued, and `find_replay_obstacle` explains why. All ranks
+  /// must use the same mode and the same weights in each step. Stages are called in the first two steps only,
+  /// and must issue the same work in each. Times of later steps are 0.
   step_mode steps = step_mode::issued;
 };
 
-/// Carries out the program of one rank, step after step, on any device: issues passes to one stream and
-/// messages to another, each behind what it needs and nothing else. All memory and all events are made once.
-/// What it refers to must outlive it.
+/// Executes the program of one rank, step after step, on any device. Issues passes to one stream and messages
+/// to another, each after exactly the work it depends on. Allocates all memory and events once. The
+/// constructor's arguments must outlive it.
 ///
-/// A step that fails publishes why, aborts the communicator and throws; then nothing is known of what was
-/// issued, and the executor is of no more use.
+/// If a step fails, the executor publishes the reason, aborts the communicator and throws. The state of
+/// issued work is then unknown, and the executor cannot be used any more.
 template <device D, communicator<D> C, rendezvous B, stage<D> S>
 class executor {
  public:
-  /// `reducer` sums gradients across replicas and ties; null: there are none.
-  /// \throws program_need_error where the stages cannot do what the program asks for
+  /// `reducer` sums gradients across replicas and ties; null if there are none.
+  /// \throws program_need_error if the stages lack a member function that the program needs
   executor(D& d, C& c, B& b, S& s, rank_program p, executor_options const& options = {},
            gradient_reducer<D, C>* reducer = nullptr)
       : device_(d),
@@ -76,7 +76,7 @@ class executor {
 
   rank_program const& program() const { return program_; }
 
-  /// One step. On the calling thread; returns when all of it has ended on this rank.
+  /// Runs one step. Blocks until all of it has ended on this rank.
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values) {
     require_step_values(program_, values);
@@ -100,20 +100,21 @@ class executor {
     }
   }
 
-  /// What the caller gets of microbatch `m`, result `number`, if this rank makes it: until the next step.
+  /// Returns result `number` of microbatch `m` for the caller, if this rank makes it. Valid until the next
+  /// step.
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number) const {
     return memory_.result(m, number);
   }
 
-  /// The instruction that is being issued, where work runs as it is issued the one that is carried out;
-  /// `program_done` between steps. From any thread.
+  /// Returns the instruction being issued or, on synchronous devices, executed. `program_done` between steps.
+  /// From any thread.
   std::uint32_t at() const { return at_.load(std::memory_order_relaxed); }
 
-  /// When each instruction of the last step began and ended. Of a message: from when it could go until it
-  /// had. Of a step that was recorded or replayed, 0.
+  /// Returns when each instruction of the last step began and ended. A message begins when it could be sent
+  /// and ends when it has been transferred. Recorded and replayed steps give 0.
   std::vector<instruction_time> times() { return events_.times(); }
 
-  /// What is recorded to be replayed, or why steps are issued.
+  /// The recording of the step, or the reason why steps are issued.
   step_recorder<D>& replays() { return replays_; }
   step_recorder<D> const& replays() const { return replays_; }
 
@@ -165,7 +166,7 @@ class executor {
         return issue_messages(i, i, i + 1);
       case call_kind::exchange:
         return issue_messages(i, i + 1, i + 1 + call.parts);
-      case call_kind::wait_send:  // a later message may be received where this one was
+      case call_kind::wait_send:  // a later message may reuse the slot of this one
         device_.wait(moving_, events_.end_of(call.begun));
         [[fallthrough]];
       case call_kind::wait_receive:
@@ -182,11 +183,11 @@ class executor {
         return;
       case call_kind::other:
         return issue_other(i);
-      case call_kind::loss:  // stages do it by themselves
+      case call_kind::loss:  // the stage computes the loss itself
       case call_kind::release:
-      case call_kind::local_transfer:  // the plan of the memory does
-      case call_kind::wait_unshard:    // the order of the stream does
-      case call_kind::part:            // with the action that it is of
+      case call_kind::local_transfer:  // handled by the memory plan
+      case call_kind::wait_unshard:    // handled by the order of the stream
+      case call_kind::part:            // issued with its compound action
         return;
     }
   }
@@ -202,12 +203,12 @@ class executor {
     events_.end(i, computing_);
   }
 
-  /// What the parts read is all made ready before, and what they make handed on afterwards.
+  /// Prepares the inputs of all parts, calls the stages once, then hands on all results.
   void issue_custom(std::uint32_t i) {
     auto const all = std::span(program_.instructions);
     auto const& call = all[i].call;
     auto const parts = call.parts > 0 ? all.subspan(i + 1, call.parts) : all.subspan(i, 1);
-    bool const is_asked = sums_gradients_ || !is_sum(call.of.kind);  // by the values of the step
+    bool const is_asked = sums_gradients_ || !is_sum(call.of.kind);  // depends on the values of the step
     limit_run_ahead(i);
     for (auto const& p : parts)
       if (is_backward_pass(p.call)) memory_.add_gradients(computing_, p.pass);
@@ -226,7 +227,7 @@ class executor {
            is_tied_reduction(k);
   }
 
-  /// To stages that sum gradients themselves; where they only wait, for what has been begun.
+  /// Leaves a sum to stages that compute it themselves. A custom wait still ends a sum that was begun here.
   void leave_sum(action const& a) {
     if (!reducing_) return;
     if (a.kind == action_kind::reduce_gradient) reducing_->leave_replicas(a.stage);
@@ -304,7 +305,7 @@ class executor {
     return f;
   }
 
-  /// Of a compound, its first part.
+  /// Returns the stage call of an instruction; for a compound, that of its first part.
   stage_call call_at(std::uint32_t i) const {
     if (i >= program_.instructions.size()) return {stage_id{0}, microbatch_id{0}};
     auto const& call = program_.instructions[i].call;
@@ -330,17 +331,18 @@ class executor {
   rank_program program_;
   executor_options options_;
   rank_id reporter_;
-  gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;  // the second in steps that sum gradients
+  // `reducing_` is null in steps that do not sum gradients
+  gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;
   pass_memory<D> memory_;
   stage_caller<D, S> calls_;
   instruction_events<D> events_;
   step_recorder<D> replays_;
   typename D::event ended_;
-  bool sums_gradients_ = true;         // in this step
-  std::vector<std::uint32_t> passes_;  // issued in it
+  bool sums_gradients_ = true;         // of the current step
+  std::vector<std::uint32_t> passes_;  // passes issued in the current step
   std::chrono::steady_clock::time_point until_ = {};
   std::atomic<std::uint32_t> at_ = program_done;
-  stream computing_, moving_;  // last: what they still do uses all else
+  stream computing_, moving_;  // last members, destroyed first: their pending work uses the others
 };
 
 }  // namespace cleave::detail

@@ -11,16 +11,16 @@
 
 namespace cleave::detail {
 
-/// When a rank did something, in nanoseconds since its step began.
+/// Begin and end of an instruction, in nanoseconds since the start of the rank's step.
 struct instruction_time {
   std::int64_t begin = 0, end = 0;
 
   bool operator==(instruction_time const&) const = default;
 };
 
-/// The events of a program on a device: that its passes, its messages and what stages do besides begin and
-/// end. The parts of an exchange, and of a custom compound, begin and end together, with those of their head.
-/// Refers to both.
+/// The begin and end events of a program's passes, messages and other stage calls on a device. The parts of
+/// an exchange or of a custom compound share the events of their head. Refers to both arguments of the
+/// constructor.
 template <device D>
 class instruction_events {
  public:
@@ -32,22 +32,23 @@ class instruction_events {
     }
   }
 
-  /// Times count from here.
+  /// Sets the origin of times.
   void begin_step(typename D::stream& s) { device_.record(origin_, s); }
 
-  /// Precondition throughout: there is such an instruction, and something happens in it.
+  /// Precondition of the next calls: `i` is an instruction that has events.
   void begin(std::uint32_t i, typename D::stream& s) { device_.record(begin_of(i), s); }
   void end(std::uint32_t i, typename D::stream& s) { device_.record(end_of(i), s); }
   typename D::event& end_of(std::uint32_t i) { return ends_[heads_[i]]; }
 
-  /// The first instruction that was begun and has not ended, or nothing. O(instructions).
+  /// Returns the first instruction that has not ended, or nothing. O(instructions).
   std::optional<std::uint32_t> find_open() {
     for (std::uint32_t i = 0; i < heads_.size(); ++i)
       if (happens(i) && !device_.query(end_of(i))) return i;
     return std::nullopt;
   }
 
-  /// Of each instruction; of a message from when it could go until it had. Precondition: a step has ended.
+  /// Returns the times of all instructions. A message begins when it could be sent and ends when it has been
+  /// transferred. Precondition: a step has ended.
   std::vector<instruction_time> times() {
     std::vector<instruction_time> all(heads_.size());
     for (std::uint32_t i = 0; i < all.size(); ++i)
@@ -70,9 +71,9 @@ class instruction_events {
 
   D& device_;
   rank_program const& program_;
-  std::vector<std::uint32_t> heads_;  // of instructions: what each is part of, or itself
+  std::vector<std::uint32_t> heads_;  // by instruction: the compound it belongs to, or itself
   typename D::event origin_;
-  std::vector<typename D::event> begins_, ends_;  // of instructions; used are those of heads
+  std::vector<typename D::event> begins_, ends_;  // by instruction; only those of heads are used
 };
 
 }  // namespace cleave::detail

@@ -14,10 +14,10 @@
 
 namespace cleave::detail {
 
-/// Something that a program asks of stages which cannot do it. The witness: the first such call.
+/// Thrown if a program has a call that the stages do not support. Carries the first such call.
 using program_need_error = witness_error<rank_call>;
 
-/// What member a call needs that the stages lack, or nothing.
+/// Returns the member functions that a call needs and the stages lack, or null.
 template <class S, class D>
 char const* lacking_member(rank_call const& c) {
   switch (c.kind) {
@@ -43,7 +43,7 @@ char const* lacking_member(rank_call const& c) {
   }
 }
 
-/// Where the first call is that stages of type `S` cannot do, or nothing. O(instructions).
+/// Returns the index of the first call that stages of type `S` do not support, or nothing. O(instructions).
 template <class S, class D>
 std::optional<std::size_t> find_lacking_instruction(rank_program const& p) {
   for (std::size_t i = 0; i < p.instructions.size(); ++i)
@@ -51,13 +51,14 @@ std::optional<std::size_t> find_lacking_instruction(rank_program const& p) {
   return std::nullopt;
 }
 
-/// That call, or nothing.
+/// Returns that call, or nothing.
 template <class S, class D>
 std::optional<rank_call> find_lacking_ability(rank_program const& p) {
   if (auto const at = find_lacking_instruction<S, D>(p)) return p.instructions[*at].call;
   return std::nullopt;
 }
 
+/// Checks that the stages support all calls of the program.
 /// \throws program_need_error
 template <class S, class D>
 void require_abilities(rank_program const& p) {

@@ -16,9 +16,9 @@
 
 namespace cleave::detail {
 
-/// Has the stages do what a call says: a pass, or what belongs to one. `in` and `out` are those of the pass:
-/// of a forward pass inputs and results, of a backward pass gradients of results and of inputs.
-/// Precondition: they have the member that it needs (`find_lacking_ability`).
+/// Calls the member function of the stages for `call`. `in` and `out` belong to its pass: inputs and results
+/// of a forward pass, or gradients of results and of inputs of a backward pass. Precondition: the stages have
+/// the member function (`find_lacking_ability`).
 template <device D, stage<D> S>
 void call_stage(S& stages, typename D::stream& s, rank_call const& call, stage_pass const& p,
                 std::span<tensor_view const> in, std::span<tensor_view> out) {
@@ -44,22 +44,23 @@ void call_stage(S& stages, typename D::stream& s, rank_call const& call, stage_p
   expects(false, "call_stage: a call that the stages have a member for");
 }
 
-/// Calls the stages of one rank as its program says, on the memory of the program. Refers to all three.
+/// Calls the stages of one rank with the memory of its program. Refers to all arguments of the constructor.
 template <device D, stage<D> S>
 class stage_caller {
  public:
-  /// `reporter`: who the rank is on the rendezvous.
+  /// `reporter` is the number of the rank on the rendezvous.
   stage_caller(S& stages, rank_program const& p, pass_memory<D>& m, rank_id reporter)
       : stages_(stages), program_(p), memory_(m), reporter_(reporter), trains_(has_backward(p)) {}
 
-  /// What follows is done with these values, which must stay until then.
+  /// Uses these values for the following calls. They must stay alive until the step ends.
   void begin_step(step_values const& v) { weights_ = v.weights; }
 
   bool trains() const { return trains_; }
 
-  /// What a stage throws is a failure of it, and of nothing else; so is what a device says meanwhile. A
-  /// stream whose work throws later is told what the work is about, and one that looks at what is issued has
-  /// the stage called. \throws run_error
+  /// Calls the stage of instruction `i` on stream `s`. Attributes exceptions and device errors to the stage
+  /// call. If the stream has `about`, it gets the stage call to attribute later errors; if it has `watch`, it
+  /// makes the call.
+  /// \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
     wait_chain(i, i.call.kind, s, [&] {
       watch(s, [&] { call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i)); });
@@ -67,7 +68,8 @@ class stage_caller {
     });
   }
 
-  /// The same of an action that the stages carry out themselves; `parts` are what it consists of, or itself.
+  /// As `call`, for an action that the stages execute themselves. `parts` are its parts, or the action
+  /// itself.
   void call_custom(action const& what, std::span<rank_instruction const> parts, typename D::stream& s) {
     if constexpr (custom_stage<S, D>) {
       parts_.clear();
@@ -125,7 +127,8 @@ class stage_caller {
             .saved_for_weights = memory_.saved_for_weights(i.pass)};
   }
 
-  /// What is no pass of its own, such as RECOMPUTE, reads what its forward pass has read.
+  /// Returns the inputs of a pass. Calls that are no pass of their own, such as RECOMPUTE, get the inputs of
+  /// the forward pass.
   std::span<tensor_view const> in_of(rank_instruction const& i) {
     if (i.pass == rank_instruction::none) return {};
     return memory_.in(has_views(i.call) ? i.pass : program_.passes[i.pass].forward);
@@ -141,7 +144,7 @@ class stage_caller {
   rank_id reporter_;
   bool trains_;
   std::span<double const> weights_;
-  std::vector<custom_part> parts_;  // of the action that is carried out
+  std::vector<custom_part> parts_;  // of the current action
 };
 
 }  // namespace cleave::detail

@@ -15,15 +15,14 @@
 
 namespace cleave::detail {
 
-/// What a pass leaves for a later one.
+/// The kind of data that a pass saves for a later one.
 enum class saved_kind : std::uint8_t {
-  saved,  ///< of F, for B or I
-  input,  ///< what is kept of a saved activations that RECOMPUTE makes again; the saved activations is then
-          ///< the rest
-  saved_for_weights,  ///< of I, for W
+  saved,  ///< saved by F for B or I
+  input,  ///< the part that is kept while RECOMPUTE is to make the rest again; `saved` is then that rest
+  saved_for_weights,  ///< saved by I for W
 };
 
-/// How long a saved activations is in the memory of its rank at a stretch.
+/// An unbroken range of cells during which saved activations are in the memory of their rank.
 struct saved_interval {
   saved_kind what;
   stage_id stage;
@@ -34,7 +33,7 @@ struct saved_interval {
   bool operator==(saved_interval const&) const = default;
 };
 
-/// Follows the saved activations along one list; `saved_intervals` is its one use.
+/// Follows the saved activations along one list, for `saved_intervals`.
 class saved_walk {
  public:
   saved_walk(schedule const& s, std::uint32_t rank, schedule_bytes const& bytes)
@@ -57,7 +56,7 @@ class saved_walk {
  private:
   static constexpr std::uint32_t none = 0xffffffff;
   struct saved_pair {
-    std::uint32_t saved = none, input = none, saved_for_weights = none;  // the last of its stays
+    std::uint32_t saved = none, input = none, saved_for_weights = none;  // the latest interval of each kind
   };
 
   void follow(action const& a, std::uint32_t cell) {
@@ -101,37 +100,40 @@ class saved_walk {
   std::vector<saved_interval> stays_;
 };
 
-/// When which saved activations are in the memory of a rank, in the order in which they were made. What is
-/// offloaded is there until OFFLOAD and from RELOAD on; what is recomputed, in the cell of its F and from
-/// RECOMPUTE on; a saved activations that nobody uses, in the cell of its F. What takes no bytes is left out.
-/// Precondition: the schedule has no fault, and the bytes go with it. O(actions log(stages)).
+/// Returns the intervals during which saved activations are in the memory of a rank, in the order in which
+/// they begin in the list.
+///
+/// Offloaded activations are in memory up to OFFLOAD and again from RELOAD on. Recomputed activations are in
+/// memory in the cell of their F and from RECOMPUTE on. Activations that no pass uses are in memory in the
+/// cell of their F only. Intervals of 0 bytes are left out. Precondition: the schedule has no fault, and
+/// `bytes` matches it. O(actions log(stages)).
 inline std::vector<saved_interval> saved_intervals(schedule const& s, std::uint32_t rank,
                                                    schedule_bytes const& bytes) {
   return saved_walk(s, rank, bytes).take();
 }
 
-/// How much all stays of a rank take together, by cell. O(stays + cells).
+/// Returns the bytes of all intervals of a rank, by cell. O(intervals + cells).
 inline std::vector<std::uint64_t> saved_activation_bytes(std::span<saved_interval const> stays,
                                                          std::size_t cells) {
   std::vector<std::uint64_t> bytes(cells + 1);
   for (auto const& s : stays) {
     bytes[s.alive.first] += s.bytes;
-    bytes[s.alive.last + std::size_t{1}] -= s.bytes;  // sums are below 2^64, whatever wraps in between
+    bytes[s.alive.last + std::size_t{1}] -= s.bytes;  // intermediate values may wrap; the sums are below 2^64
   }
   for (std::size_t c = 1; c < bytes.size(); ++c) bytes[c] += bytes[c - 1];
   bytes.pop_back();
   return bytes;
 }
 
-/// How many cells a list has. O(actions).
+/// Returns the number of cells of a list. O(actions).
 inline std::size_t count_cells(std::span<action const> row) {
   std::size_t cells = 0;
   each_cell(row, [&](action const&, std::span<action const>) { ++cells; });
   return cells;
 }
 
-/// The most bytes that saved activations take on each rank at a time. Precondition and cost as of
-/// `saved_intervals`.
+/// Returns the most bytes that saved activations occupy at a time, for each rank. Precondition and complexity
+/// as for `saved_intervals`.
 inline std::vector<std::uint64_t> max_saved_bytes(schedule const& s, schedule_bytes const& bytes) {
   std::vector<std::uint64_t> most;
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r) {
