@@ -50,7 +50,7 @@ class opencv_net {
 /// A model and its stages, loaded into OpenCV and run once. \throws cv::Exception where it cannot.
 class opencv_run {
  public:
-  explicit opencv_run(job const& j) : j_(j), transport_(dataflow_of(snapshot(), j.stages.stages.plan())) {
+  explicit opencv_run(job const& j) : j_(j), dataflow_(dataflow_of(snapshot(), j.stages.stages.plan())) {
     cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
     cv::setNumThreads(1);
     for (auto const& f : j.fills)
@@ -69,7 +69,7 @@ class opencv_run {
     whole_.emplace_back(*j.whole.proto, names(snapshot().inputs), names(made_));
     auto first = inputs_of(0);
     whole_.front()({}, first);
-    cleave::run_forward(stages_, transport_, std::vector<std::vector<cv::Mat>>{first});
+    cleave::run_forward(stages_, dataflow_, std::vector<std::vector<cv::Mat>>{first});
   }
 
   /// Runs whole and stages `attempts` times; the times are those of the fastest.
@@ -86,7 +86,7 @@ class opencv_run {
       auto const begin = std::chrono::steady_clock::now();
       for (auto& in : inputs) expected.push_back(whole_.front()({}, in));
       auto const whole_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
-      auto run = cleave::run_forward(stages_, transport_, inputs);
+      auto run = cleave::run_forward(stages_, dataflow_, inputs);
 
       if (attempt == 0 || whole_ns < r.whole_ns) r.whole_ns = whole_ns;
       if (attempt == 0 || duration(run.timeline) < duration(r.timeline)) r.timeline = std::move(run.timeline);
@@ -137,7 +137,7 @@ class opencv_run {
   }
 
   job const& j_;
-  cleave::transport transport_;
+  cleave::dataflow dataflow_;
   std::vector<opencv_net> stages_, whole_;
   std::vector<std::uint32_t> made_;
 };
