@@ -18,7 +18,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 /// Reads a graph into these arrays, once.
 #include "cleave/graph/snapshot.hpp"
-/// Computes a topological order, or finds a cycle, and sorts lists of nodes so that producers come first.
+/// Computes a topological order or finds a cycle, and lists the producers of given nodes, producers first.
 #include "cleave/graph/order.hpp"
 /// Finds which memory is written, and which of it is viewed through several handles at once.
 #include "cleave/graph/memory.hpp"

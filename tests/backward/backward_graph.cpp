@@ -52,21 +52,21 @@ std::string message(backward_arrays const& g) {
 
 }  // namespace
 
-TEST_CASE("backward graph: a sound one has no fault, and neither has an empty one") {
+TEST_CASE("find_backward_graph_fault: valid graphs and the empty graph have no fault") {
   CHECK_FALSE(find_backward_graph_fault(triangle()));
   CHECK_FALSE(find_backward_graph_fault(backward_arrays{}));
   rng r(1);
   for (int i = 0; i < 300; ++i) REQUIRE_FALSE(find_backward_graph_fault(random_backward(r, 20)));
 }
 
-TEST_CASE("backward graph: an edge to a node that there is not") {
+TEST_CASE("find_backward_graph_fault: reports an edge to a node that does not exist") {
   auto g = triangle();
   g.next.item[2].to = 3;
   CHECK(find_backward_graph_fault(g) == backward_graph_fault{edge, 1});
   CHECK(message(g) == "backward graph: node T (#1) sends a gradient to a node that is not among the 3");
 }
 
-TEST_CASE("backward graph: an output, input or parameter that there is not") {
+TEST_CASE("find_backward_graph_fault: reports an output, input or parameter that is not a node") {
   for (auto list : {&backward_arrays::outputs, &backward_arrays::inputs, &backward_arrays::parameters}) {
     auto g = triangle();
     (g.*list).push_back(7);
@@ -76,7 +76,7 @@ TEST_CASE("backward graph: an output, input or parameter that there is not") {
   }
 }
 
-TEST_CASE("backward graph: lists of the wrong length") {
+TEST_CASE("find_backward_graph_fault: reports lists of bytes, costs and names with the wrong length") {
   for (int i = 0; i < 3; ++i) {
     auto g = triangle();
     if (i == 0) g.bytes.pop_back();
@@ -87,7 +87,7 @@ TEST_CASE("backward graph: lists of the wrong length") {
   }
 }
 
-TEST_CASE("backward graph: costs that are no costs") {
+TEST_CASE("find_backward_graph_fault: reports costs that are negative, infinite or NaN") {
   for (double const bad :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     auto g = triangle();
@@ -98,14 +98,14 @@ TEST_CASE("backward graph: costs that are no costs") {
   }
 }
 
-TEST_CASE("backward graph: bytes whose sum does not fit") {
+TEST_CASE("find_backward_graph_fault: reports bytes whose sum overflows") {
   auto g = triangle();
   g.bytes[1] = std::numeric_limits<std::size_t>::max() - 4;
   CHECK(find_backward_graph_fault(g) == backward_graph_fault{too_much});
   CHECK(message(g).find("do not fit") != std::string::npos);
 }
 
-TEST_CASE("backward graph: a cycle is shown, each node sending to the next") {
+TEST_CASE("find_backward_graph_fault: reports a cycle with its nodes in the order of the edges") {
   auto g = triangle();
   g.next = {};
   g.next.add({1}), g.next.close();
@@ -119,7 +119,8 @@ TEST_CASE("backward graph: a cycle is shown, each node sending to the next") {
   CHECK(message(g) == "backward graph: gradients run in a circle: node T (#1) -> x (#2) -> T (#1)");
 }
 
-TEST_CASE("backward graph: a circle of a million nodes is found on a small stack, its message short") {
+TEST_CASE(
+    "find_backward_graph_fault: finds a cycle of a million nodes on a small stack, in a short message") {
   on_small_stack([] {
     std::uint32_t const n = 1'000'000;
     backward_arrays g;
@@ -132,7 +133,7 @@ TEST_CASE("backward graph: a circle of a million nodes is found on a small stack
   });
 }
 
-TEST_CASE("gradient_order: each node comes after those that send to it") {
+TEST_CASE("gradient_order: puts each node after those that send to it") {
   CHECK(gradient_order(triangle()) == node_list{0, 1, 2});
   rng r(2);
   for (int i = 0; i < 300; ++i) {
@@ -147,9 +148,10 @@ TEST_CASE("gradient_order: each node comes after those that send to it") {
   }
 }
 
-TEST_CASE("gradient_senders: as a walk from the outputs meets them, and only those it meets") {
+TEST_CASE(
+    "gradient_senders: lists senders in the order of a walk from the outputs, and only reachable ones") {
   backward_arrays g;
-  g.next.add({2}), g.next.close();                   // 0, which no output leads to
+  g.next.add({2}), g.next.close();                   // 0, unreachable from the outputs
   g.next.add({2}), g.next.add({2}), g.next.close();  // 1
   g.next.close();
   g.next.add({1}), g.next.add({2}), g.next.close();  // 3

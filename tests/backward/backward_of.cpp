@@ -29,7 +29,8 @@ std::vector<edge> row(backward_arrays const& b, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("backward_of: a node for each node, then a leaf for each input and state; constants need nothing") {
+TEST_CASE(
+    "backward_of: makes a node for each node and a leaf for each input and state, but not for constants") {
   snapshot_builder f;
   auto const x = f.input(4);
   auto const w = f.state(9), v = f.state(7);
@@ -56,7 +57,7 @@ TEST_CASE("backward_of: a node for each node, then a leaf for each input and sta
   CHECK(weight_cut_of(b).groups == std::vector<weight_group<std::uint32_t>>{{{4}, {0}, 10}, {{5}, {2}, 6}});
 }
 
-TEST_CASE("backward_of: inputs and state that need no gradient are no leaves") {
+TEST_CASE("backward_of: makes no leaf for inputs and state that need no gradient") {
   snapshot_builder f;
   auto const x = f.input(), w = f.state(), v = f.state();
   auto const h = f.node(1, {x, w});
@@ -68,7 +69,7 @@ TEST_CASE("backward_of: inputs and state that need no gradient are no leaves") {
   CHECK(row(b, 1) == std::vector<edge>{nowhere, {2, 0}});
 }
 
-TEST_CASE("backward_of: random graphs give sound backward graphs, whose senders read what a node makes") {
+TEST_CASE("backward_of: random graphs give valid backward graphs whose edges lead to producers of operands") {
   rng r(61);
   for (int i = 0; i < 300; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(30), .states = 3});
@@ -84,7 +85,7 @@ TEST_CASE("backward_of: random graphs give sound backward graphs, whose senders 
   }
 }
 
-TEST_CASE("backward_of: bytes that do not fit are found, not wrapped") {
+TEST_CASE("backward_of: bytes that overflow are reported and not wrapped around") {
   snapshot_builder f;
   auto const most = std::numeric_limits<std::size_t>::max();
   f.nodes(1, {f.input()}, {most, 2});

@@ -39,7 +39,7 @@ backward_arrays two_layers() {
 
 }  // namespace
 
-TEST_CASE("backward_phases: the input phase has the path to the input, each weight is a unit of its own") {
+TEST_CASE("backward_phases_of: the input phase is the path to the input, and each weight is its own unit") {
   auto const p = backward_phases_of(two_layers());
   CHECK(p.input == steps{{0, 0}, {2, 0}});
   REQUIRE(p.weight.size() == 2);
@@ -48,7 +48,7 @@ TEST_CASE("backward_phases: the input phase has the path to the input, each weig
   CHECK(p.bytes == 14);
 }
 
-TEST_CASE("backward_phases: a stage whose input needs no gradient has all in the weight phase") {
+TEST_CASE("backward_phases_of: a stage whose input needs no gradient does all work in the weight phase") {
   auto g = two_layers();
   g.inputs.clear();
   auto const p = backward_phases_of(g);
@@ -58,7 +58,7 @@ TEST_CASE("backward_phases: a stage whose input needs no gradient has all in the
   CHECK(phases_are_whole(g, p));
 }
 
-TEST_CASE("backward_phases: a parameter that is an output or an input, and one that nothing leads to") {
+TEST_CASE("backward_phases_of: an output or input can be a parameter, and an unreachable one is unused") {
   backward_arrays g;
   for (int i = 0; i < 3; ++i) g.next.close();
   g.outputs = {0, 1};
@@ -70,7 +70,8 @@ TEST_CASE("backward_phases: a parameter that is an output or an input, and one t
   CHECK(p.unused == node_list{2});
 }
 
-TEST_CASE("backward_phases: random passes, shared weights and all, equal the whole pass") {
+TEST_CASE(
+    "backward_phases_of: both phases of random graphs make up the whole pass, in any order of the lists") {
   rng r(21);
   std::size_t together = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -96,8 +97,7 @@ TEST_CASE("backward_phases: random passes, shared weights and all, equal the who
   CHECK(together > 200);
 }
 
-TEST_CASE(
-    "backward_phases: no unit has parameters of two groups but where an output off the paths joins them") {
+TEST_CASE("backward_phases_of: a unit has parameters of one group if all outputs lie on paths to inputs") {
   rng r(22);
   for (int i = 0; i < 2000; ++i) {
     auto const g = random_backward(r, 2 + r.below(20));
@@ -116,7 +116,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("backward_phases: a million nodes in a chain on a small stack") {
+TEST_CASE("backward_phases_of: handles a chain of a million nodes on a small stack") {
   on_small_stack([] {
     std::uint32_t const layers = 500'000;  // product, weight, and the input at the end
     backward_arrays g;

@@ -19,7 +19,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// The poorest type that models a backward pass: opaque handles, ranges that can be walked once.
+/// A minimal model of backward_pass: opaque handles and single-pass ranges.
 class bare_pass {
  public:
   bare_pass() = default;
@@ -45,7 +45,7 @@ static_assert(backward_pass<bare_pass>);
 static_assert(!sized_backward_pass<bare_pass> && !weighted_backward_pass<bare_pass> &&
               !named_backward_pass<bare_pass>);
 
-/// Nodes as an autograd has them: objects that point to the next.
+/// Nodes as an autograd stores them: objects with pointers to the next nodes.
 struct function {
   std::string name;
   std::vector<function const*> next;
@@ -73,7 +73,7 @@ using node_list = std::vector<std::uint32_t>;
 
 }  // namespace
 
-TEST_CASE("backward_snapshot: asks no more than backward_pass, and what it lacks stays empty") {
+TEST_CASE("backward_snapshot_of: requires only backward_pass and leaves absent sizes and costs empty") {
   auto const s = backward_snapshot_of(bare_pass{});
   CHECK(s.nodes() == 4);
   CHECK(s.node[0] == archetype::node(5));
@@ -89,7 +89,7 @@ TEST_CASE("backward_snapshot: asks no more than backward_pass, and what it lacks
   CHECK(weight_cut_of(s).groups.size() == 1);
 }
 
-TEST_CASE("backward_snapshot: numbers go breadth first from the outputs; sizes, costs and names are kept") {
+TEST_CASE("backward_snapshot_of: numbers nodes breadth-first from outputs and keeps sizes, costs and names") {
   function const x{"x", {}, 1}, w{"w", {}, 2}, v{"v", {}, 3}, idle{"idle", {}, 4};
   function const inner{"Mm", {&x, &w}, 5}, outer{"Addmm", {nullptr, &inner, &v}, 6};
   auto const s = backward_snapshot_of(recorded{{&outer, &inner}, {&x}, {&v, &w, &idle}});

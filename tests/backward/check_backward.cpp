@@ -22,7 +22,7 @@ using kind = backward_plan_fault::kind;
 constexpr auto no = none<std::uint32_t>;
 constexpr backward_options return_gradients{.inputs = input_gradients::returned};
 
-TEST_CASE("find_backward_plan_fault: finds nothing in what make_backward_plan makes") {
+TEST_CASE("find_backward_plan_fault: accepts the plans of make_backward_plan") {
   testing::rng random(21);
   for (int i = 0; i < 400; ++i) {
     auto const [root, loss] = testing::random_root(random, 1 + random.below(12));
@@ -33,7 +33,7 @@ TEST_CASE("find_backward_plan_fault: finds nothing in what make_backward_plan ma
   }
 }
 
-/// Changes one number of a plan to another that it may have.
+/// Changes one number of a plan to another value in its range.
 void change(testing::rng& random, backward_plan& p, std::uint32_t values) {
   auto const other = [&](std::uint32_t& n, std::size_t below) {
     n = random.one_in(6) ? no : static_cast<std::uint32_t>(random.below(below));
@@ -63,7 +63,7 @@ void change(testing::rng& random, backward_plan& p, std::uint32_t values) {
   }
 }
 
-TEST_CASE("find_backward_plan_fault: one changed number is a fault, unless it names the same place") {
+TEST_CASE("find_backward_plan_fault: reports a changed number unless gradients keep their calls and terms") {
   testing::rng random(22);
   std::size_t changed = 0, alike = 0;
   std::set<kind> met;
@@ -80,8 +80,8 @@ TEST_CASE("find_backward_plan_fault: one changed number is a fault, unless it na
       CHECK(!backward_plan_fault_text(*fault).empty());
       continue;
     }
-    ++alike;  // another value of the same place; a dead output of the stage; a value where nothing is asked
-              // for
+    ++alike;  // Another value of the same place, an unused output of the stage, or a value where none is
+              // required.
     CHECK(wrong.gradients.size() == right.gradients.size());
     for (std::size_t g = 0; g < right.gradients.size(); ++g) {
       CHECK(wrong.gradients[g].call == right.gradients[g].call);
@@ -94,7 +94,7 @@ TEST_CASE("find_backward_plan_fault: one changed number is a fault, unless it na
   CHECK(met.size() >= 8);
 }
 
-/// x → s0 → s1, s2(s0, s1) is the loss.
+/// x → s0 → s1; s2(s0, s1) is the loss.
 stage_root skip() {
   stage_root r;
   r.add(root_kind::input);
@@ -104,7 +104,7 @@ stage_root skip() {
   return r;
 }
 
-TEST_CASE("find_backward_plan_fault: says what is wrong") {
+TEST_CASE("find_backward_plan_fault: reports each kind of fault with its call, gradient and value") {
   auto const right = make_backward_plan(skip(), 3);
   auto const fault = [&](auto change_plan) {
     auto wrong = right;

@@ -48,14 +48,14 @@ std::string message(backward_arrays const& g, std::vector<edge_phase> const& pha
 }  // namespace
 
 TEST_CASE(
-    "edge_phases: paths to inputs are of the input phase, what else leads to a parameter of the other") {
+    "edge_phases_of: paths to inputs form the input phase, other paths to parameters the weight phase") {
   auto const g = small();
   auto const phases = edge_phases_of(g);
   CHECK(phases == std::vector<edge_phase>{in, never, in, weight, weight});
   CHECK_FALSE(find_edge_phase_fault(g, phases));
 }
 
-TEST_CASE("edge_phases: each fault is found and says what to do") {
+TEST_CASE("find_edge_phase_fault: reports each kind of fault, and the message states the broken rule") {
   auto const g = small();
   CHECK(find_edge_phase_fault(g, {in}) == edge_phase_fault{fault::rows});
   CHECK(message(g, {in}) == "edge phases: there must be one phase for each of the 5 edges");
@@ -84,7 +84,7 @@ TEST_CASE("edge_phases: each fault is found and says what to do") {
   CHECK_FALSE(find_edge_phase_fault(g, {in, never, in, in, in}));
 }
 
-TEST_CASE("edge_phases: random phases without a fault make a whole pass") {
+TEST_CASE("find_edge_phase_fault: random phases without a fault make a whole pass") {
   rng r(31);
   std::size_t sound = 0, moved = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -102,7 +102,7 @@ TEST_CASE("edge_phases: random phases without a fault make a whole pass") {
   CHECK(moved > 1000);
 }
 
-TEST_CASE("edge_phases: faults are no false alarms: phases with one lose a gradient or read it too early") {
+TEST_CASE("find_edge_phase_fault: reports a needed edge that is left out of both phases") {
   rng r(32);
   std::size_t wrong = 0;
   for (int i = 0; i < 20000; ++i) {

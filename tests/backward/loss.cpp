@@ -38,7 +38,7 @@ module_graph program(argument const& output) {
   return g;
 }
 
-TEST_CASE("loss_of: a message says what is wrong in the names of the program") {
+TEST_CASE("loss_of: rejects a wrong specification, and the message uses the names of the program") {
   auto const refused = [](module_graph const& g, argument const& spec, std::vector<std::string> const& said) {
     try {
       loss_of(g, spec);

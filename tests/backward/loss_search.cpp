@@ -28,7 +28,7 @@ argument node(std::uint32_t n) { return node_argument(n); }
 argument text(std::string s) { return {std::move(s)}; }
 argument const yes{true}, no{false};
 
-TEST_CASE("search_for_loss: finds what the specification marks, wherever it is") {
+TEST_CASE("search_for_loss: finds the value that the specification marks, at any depth") {
   auto const found = [](argument const& output, argument const& spec) {
     auto const s = search_for_loss(output, spec);
     CHECK(!s.fault);
@@ -44,7 +44,7 @@ TEST_CASE("search_for_loss: finds what the specification marks, wherever it is")
   CHECK(found(output, dict({{{std::int64_t{7}}, row({yes, no})}, {text("y"), no}})) == 2u);
 }
 
-TEST_CASE("search_for_loss: true fits the only element, however deep") {
+TEST_CASE("search_for_loss: true matches the only element, at any depth") {
   CHECK(search_for_loss(row({node(4)}), yes).node == 4u);
   CHECK(search_for_loss(dict({{text("l"), row({node(4)})}}), yes).node == 4u);
   CHECK(search_for_loss(row({node(1), row({node(2)})}), row({no, yes})).node == 2u);
@@ -52,7 +52,7 @@ TEST_CASE("search_for_loss: true fits the only element, however deep") {
   CHECK(search_for_loss(row({}), yes).fault == loss_fault{not_a_value, 0, 0, 0});
 }
 
-TEST_CASE("search_for_loss: without a specification the loss is what a dict has under loss") {
+TEST_CASE("search_for_loss: without a specification, the loss is the dict entry with the key 'loss'") {
   auto const output = dict({{text("y"), row({node(1), node(2)})}, {text("loss"), node(3)}});
   auto const s = search_for_loss(output, {token()});
   CHECK(s.node == 3u);
@@ -67,7 +67,7 @@ TEST_CASE("search_for_loss: without a specification the loss is what a dict has 
   CHECK(search_for_loss(dict({{text("loss"), {0.5}}}), {}).fault->what == not_a_value);
 }
 
-TEST_CASE("search_for_loss: two marks are refused, unless the first is asked for or both are one value") {
+TEST_CASE("search_for_loss: rejects two marks unless the options take the first or both mark one value") {
   auto const output = dict({{text("a"), node(1)}, {text("b"), node(2)}});
   auto const both = dict({{text("b"), yes}, {text("a"), yes}});
   CHECK(search_for_loss(output, both).fault == loss_fault{found_twice, 4, 4, 2});
@@ -75,7 +75,7 @@ TEST_CASE("search_for_loss: two marks are refused, unless the first is asked for
   CHECK(search_for_loss(row({node(1), node(1)}), row({yes, yes})).node == 1u);
 }
 
-TEST_CASE("search_for_loss: there may be no loss where none is asked for, unless that is refused") {
+TEST_CASE("search_for_loss: an empty or false specification finds no loss, and the options can reject that") {
   for (auto const& spec : {no, argument{token()}, argument()}) {
     CHECK(!search_for_loss(node(1), spec).fault);
     auto const refused = search_for_loss(node(1), spec, {.missing = missing_loss::refuse});
@@ -83,7 +83,7 @@ TEST_CASE("search_for_loss: there may be no loss where none is asked for, unless
   }
 }
 
-TEST_CASE("search_for_loss: a specification that does not fit is refused at the place") {
+TEST_CASE("search_for_loss: rejects a specification that does not fit the output, with the place") {
   auto const pair = row({node(1), node(2)});
   auto const named = dict({{text("a"), node(1)}});
   auto const fault = [](argument const& output, argument const& spec) {
@@ -108,7 +108,7 @@ TEST_CASE("search_for_loss: a specification that does not fit is refused at the 
   CHECK(fault(pair, row({{token()}, yes})) == loss_fault{unknown_mark, 1, 1, 0});
 }
 
-/// Nests of values in random containers; the marks beside them.
+/// Values nested in random containers, and a specification that marks some of them.
 struct random_output {
   argument output, spec;
   std::vector<std::uint32_t> marked;  // in the order of the specification
@@ -140,7 +140,7 @@ random_output random_nest(testing::rng& random, int depth, std::uint32_t& next) 
   return nest;
 }
 
-TEST_CASE("search_for_loss: the first mark in the order of the specification is the loss") {
+TEST_CASE("search_for_loss: several_losses::first takes the first mark in the order of the specification") {
   testing::rng random(3);
   std::size_t several = 0, nothing = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -161,7 +161,7 @@ TEST_CASE("search_for_loss: the first mark in the order of the specification is 
   CHECK(nothing > 100);
 }
 
-TEST_CASE("search_for_loss: goes through a deep nest without recursion") {
+TEST_CASE("search_for_loss: handles lists nested 100,000 deep on a small stack") {
   testing::on_small_stack([] {
     argument output(100'000, container{container::kind::list, 1}), spec = output;
     output.push_back(node_ref{1});

@@ -23,14 +23,14 @@ using testing::linear_stages, testing::whole_number;
 using all_gradients = std::map<std::uint32_t, std::vector<whole_number>>;
 constexpr auto no = none<std::uint32_t>;
 
-/// Carries out a plan where stages are linear. The gradient number `dropped` gets lost.
+/// Executes a plan of linear stages. Drops the gradient with the number `dropped`.
 class plan_runner {
  public:
   plan_runner(linear_stages const& stages, std::uint32_t loss, backward_plan const& plan,
               std::uint32_t dropped = no)
       : stages_(stages), loss_(loss), plan_(plan), dropped_(dropped) {}
 
-  /// The gradients of what stages give and, as far as the plan has them, of what the caller passes.
+  /// Returns the gradients of stage outputs and, if the plan has them, of inputs.
   all_gradients run() {
     for (std::size_t c = 0; c < plan_.calls.size(); ++c) {
       auto const& call = plan_.calls[c];
@@ -54,7 +54,8 @@ class plan_runner {
   std::vector<whole_number> seeds(backward_call const& call) {
     std::vector<whole_number> to(stages_.shape(call.stage).count);
     std::set<std::size_t> const selected(call.selected.begin(), call.selected.end());
-    std::size_t number = 0, missing = 0;  // of the output; of its places
+    std::size_t number = 0,
+                missing = 0;  // `number` counts elements of the output, `missing` places of an element
     for (auto const& place : call.outputs) {
       if (missing == 0 && number++ < call.width) missing = 1;
       missing += place.elements;
@@ -117,8 +118,7 @@ stage_root nested_root() {
   return r;
 }
 
-TEST_CASE(
-    "make_backward_plan: executed, it is reverse mode on the whole, whatever is taken out and how often") {
+TEST_CASE("make_backward_plan: the plan computes the gradients of reverse mode on random roots") {
   testing::rng random(5);
   std::size_t sums = 0, nested = 0, whole_too = 0;
   for (int i = 0; i < 500; ++i) {
@@ -145,7 +145,7 @@ TEST_CASE(
   CHECK(whole_too > 50);
 }
 
-TEST_CASE("make_backward_plan: without any one of its gradients the result is another") {
+TEST_CASE("make_backward_plan: every gradient of the plan affects the result") {
   testing::rng random(6);
   std::size_t dropped = 0;
   for (int i = 0; i < 200; ++i) {
@@ -159,14 +159,14 @@ TEST_CASE("make_backward_plan: without any one of its gradients the result is an
   CHECK(dropped > 500);
 }
 
-TEST_CASE("make_backward_plan: gradients are keyed by the path at which a value is taken out") {
+TEST_CASE("make_backward_plan: identifies gradients by the path of an element in the stage output") {
   auto const plan = make_backward_plan(nested_root(), 8);
   REQUIRE(plan.calls.size() == 4);
   CHECK(plan.calls[0] == backward_call{8, 1, {{8, no, 0}}, {0}, {6, 7}, 0});
   CHECK(plan.calls[1].inputs == std::vector<std::uint32_t>{1, 3});
   CHECK(plan.calls[2].inputs == std::vector<std::uint32_t>{3, 5});
 
-  // s2 gives gradients of the whole (2) and of the element (3); s1 adds twice to that (5 = 3 + 4, 7 = 5 + 6).
+  // s2 has gradients of the whole (2) and of the element (3); s1 adds two (5 = 3 + 4, 7 = 5 + 6).
   CHECK(plan.gradients[5] == gradient_step{3, no, no, 3, 4});
   CHECK(plan.gradients[7] == gradient_step{5, no, no, 5, 6});
   std::vector<gradient_place> const outputs{{no, no, 2}, {}, {3, 7, 0}, {1, 2, 0}};
@@ -174,7 +174,7 @@ TEST_CASE("make_backward_plan: gradients are keyed by the path at which a value 
   CHECK(plan.inputs.empty());
 }
 
-TEST_CASE("make_backward_plan: an element that no gradient reaches is listed, and not selected") {
+TEST_CASE("make_backward_plan: lists an element that no gradient reaches, but does not select it") {
   stage_root r;
   r.add(root_kind::stage);
   r.add(root_kind::element, {0}, 2);
@@ -191,7 +191,7 @@ TEST_CASE("make_backward_plan: a loss that the caller passes has no backward pas
   CHECK(make_backward_plan(r, 0) == backward_plan{});
 }
 
-TEST_CASE("make_backward_plan: gradients of inputs are summed where they are asked for, and else not") {
+TEST_CASE("make_backward_plan: sums gradients of inputs only if the options ask for them") {
   stage_root r;
   r.add(root_kind::input);
   r.add(root_kind::input);
@@ -203,7 +203,7 @@ TEST_CASE("make_backward_plan: gradients of inputs are summed where they are ask
   CHECK(plan.inputs == std::vector<gradient_tree>{{{0, 3, 0}}, {{}}});
 }
 
-TEST_CASE("make_backward_plan: what has no backward pass is refused with the value at fault") {
+TEST_CASE("make_backward_plan: rejects an invalid root or loss and reports the value") {
   using enum root_fault::kind;
   auto const fault = [](stage_root const& r, std::uint32_t loss) {
     auto const f = find_backward_fault(r, loss);
@@ -236,7 +236,7 @@ TEST_CASE("make_backward_plan: what has no backward pass is refused with the val
   CHECK(fault(early, 4) == root_fault{unordered, 5, 5});
 }
 
-TEST_CASE("make_backward_plan: goes through 100,000 stages and elements nested as deep without recursion") {
+TEST_CASE("make_backward_plan: handles 100,000 stages and elements nested as deep on a small stack") {
   testing::on_small_stack([] {
     stage_root chain, nest;
     chain.add(root_kind::input);

@@ -21,7 +21,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// A product (0) of the input (1) with a weight (3) that is transposed (2) before.
+/// A product (0) of the input (1) and the transpose (2) of a weight (3).
 backward_arrays layer(std::size_t rows, std::size_t width) {
   backward_arrays g;
   g.next.add({1}), g.next.add({2}), g.next.close();
@@ -36,7 +36,8 @@ backward_arrays layer(std::size_t rows, std::size_t width) {
   return g;
 }
 
-/// What a choice is worth: its bytes and the price of what is out of turn, and how many edges are.
+/// The cost of a choice: its bytes plus the price of edges in another phase than `rule` has, and their
+/// number.
 std::pair<double, std::size_t> price(backward_arrays const& g, std::vector<edge_phase> const& rule,
                                      std::vector<edge_phase> const& phases, double bytes_per_cost) {
   std::pair<double, std::size_t> sum{0, 0};
@@ -46,7 +47,7 @@ std::pair<double, std::size_t> price(backward_arrays const& g, std::vector<edge_
   return sum;
 }
 
-/// Tries every choice.
+/// The lowest price, by exhaustive search.
 std::pair<double, std::size_t> best_price(backward_arrays const& g, saved_options const& o) {
   auto const rule = edge_phases_of(g);
   auto best = price(g, rule, rule, o.bytes_per_cost);
@@ -72,21 +73,21 @@ std::size_t edges(backward_arrays const& g) {
 
 }  // namespace
 
-TEST_CASE("min_saved_activations: a weight smaller than its activations is kept instead, unless the price says no") {
+TEST_CASE("min_saved_activations: computes a small weight gradient early unless its price is too high") {
   auto const few = layer(2, 100), many = layer(1000, 100);
   CHECK(min_saved_activations(few).bytes == 200);
   CHECK(min_saved_activations(few).phases == edge_phases_of(few));
   auto const c = min_saved_activations(many);
   CHECK(c.bytes == 10'000);
-  CHECK(c.phases[1] == edge_phase::input);   // the product runs early …
-  CHECK(c.phases[2] == edge_phase::weight);  // … and what follows does not
+  CHECK(c.phases[1] == edge_phase::input);   // the product runs early,
+  CHECK(c.phases[2] == edge_phase::weight);  // the transpose does not
   CHECK(c.cost == 8);
   CHECK(c.least);
   CHECK(min_saved_activations(many, {.bytes_per_cost = 11'000}).bytes == 10'000);
   CHECK(min_saved_activations(many, {.bytes_per_cost = 12'000}).bytes == 100'000);
 }
 
-TEST_CASE("min_saved_activations: what can be made again from less is not kept") {
+TEST_CASE("min_saved_activations: saved_reach::again saves a smaller value to recompute from") {
   // 0: sum of the elements of 1, a product of the input 2 with weight 3: one number arrives at 0
   backward_arrays g;
   g.next.add({1}), g.next.close();
@@ -104,7 +105,7 @@ TEST_CASE("min_saved_activations: what can be made again from less is not kept")
   CHECK(phases_are_whole(g, backward_phases_of(g, c.phases)));
 }
 
-TEST_CASE("min_saved_activations: no choice is better, by trying all, and every choice is a whole pass") {
+TEST_CASE("min_saved_activations: matches exhaustive search on small graphs, and each pass is whole") {
   rng r(41);
   std::size_t tried = 0, moved = 0, saved = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -130,7 +131,7 @@ TEST_CASE("min_saved_activations: no choice is better, by trying all, and every 
   CHECK(saved > 200);
 }
 
-TEST_CASE("min_saved_activations: larger passes are whole too, and never keep more than the rule") {
+TEST_CASE("min_saved_activations: passes of larger graphs are whole and save no more than edge_phases_of") {
   rng r(42);
   for (int i = 0; i < 500; ++i) {
     auto const g = random_backward(r, 60);
@@ -145,18 +146,18 @@ TEST_CASE("min_saved_activations: larger passes are whole too, and never keep mo
   }
 }
 
-TEST_CASE("min_saved_activations: bytes that leave no room for a search give the cut by the rule") {
+TEST_CASE("min_saved_activations: falls back to edge_phases_of if the bytes are too large for a search") {
   auto g = layer(10, 10);
   g.bytes[0] = std::size_t{1} << 62;
   auto const c = min_saved_activations(g);
   CHECK_FALSE(c.least);
   CHECK(c.phases == edge_phases_of(g));
-  g.bytes[0] = std::size_t{1} << 58;  // room for bytes, not for counting edges
+  g.bytes[0] = std::size_t{1} << 58;  // leaves room for bytes, but not for counting edges
   CHECK(min_saved_activations(g).least);
   CHECK(min_saved_activations(g).bytes == 100);
 }
 
-TEST_CASE("min_saved_activations: a long chain on a small stack") {
+TEST_CASE("min_saved_activations: handles a chain of 30,000 layers on a small stack") {
   on_small_stack([] {
     std::uint32_t const layers = 30'000;
     backward_arrays g;
@@ -178,7 +179,7 @@ TEST_CASE("min_saved_activations: a long chain on a small stack") {
   });
 }
 
-TEST_CASE("min_saved_activations: bytes and prices that are unknown or no numbers are refused") {
+TEST_CASE("min_saved_activations: rejects invalid prices, missing costs and missing bytes") {
   auto g = layer(10, 10);
   for (double const bad :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})

@@ -18,7 +18,7 @@ using namespace cleave::detail;
 
 namespace {
 
-TEST_CASE("stage_root_of: reads a root back from the graph that it is written as") {
+TEST_CASE("stage_root_of: restores a root from the module graph that was written for it") {
   testing::rng random(41);
   for (int i = 0; i < 200; ++i) {
     auto const [root, loss] = testing::random_root(random, 1 + random.below(10));
@@ -53,7 +53,7 @@ TEST_CASE("stage_root_of: state has no gradient, and nested and keyword argument
   CHECK(std::ranges::equal(root.reads[2], std::vector<std::uint32_t>{w, x, x}));
 }
 
-TEST_CASE("stage_root_of: elements without a number come behind those with one, each key once") {
+TEST_CASE("stage_root_of: numbers text and negative keys once each, after elements with a number") {
   module_graph g;
   auto const add = [&](node_kind kind, std::string const& target, std::vector<module_argument> args) {
     module_node n;

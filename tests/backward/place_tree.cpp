@@ -17,7 +17,7 @@ using namespace cleave::detail;
 
 namespace {
 
-TEST_CASE("place_tree: values are one place exactly if their paths are equal") {
+TEST_CASE("place_tree: values share a place exactly if their paths are equal") {
   testing::rng random(31);
   std::size_t repeated = 0;
   for (int i = 0; i < 300; ++i) {
@@ -42,7 +42,7 @@ TEST_CASE("place_tree: values are one place exactly if their paths are equal") {
   CHECK(repeated > 100);
 }
 
-TEST_CASE("place_tree: elements are listed by number, whatever the order in which they are taken out") {
+TEST_CASE("place_tree: lists elements by number, in any order of use") {
   stage_root root;
   root.add(root_kind::stage);
   for (std::uint32_t const e : {7u, 2u, 7u, 0u}) root.add(root_kind::element, {0}, e);
@@ -56,7 +56,7 @@ TEST_CASE("place_tree: elements are listed by number, whatever the order in whic
   CHECK(places.elements[places.of[5]].empty());
 }
 
-TEST_CASE("find_tuple_loss: a loss of which elements are taken out, under any name, is a tuple") {
+TEST_CASE("find_tuple_loss: a loss is a tuple if its elements are read, under any of its values") {
   stage_root root;
   root.add(root_kind::stage);
   root.add(root_kind::element, {0}, 3);

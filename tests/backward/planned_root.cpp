@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto no = none<std::uint32_t>;
 
-TEST_CASE("planned_root_of: each stage is called with what it receives, from who sends it") {
+TEST_CASE("planned_root_of: each stage call reads its inputs from the stages that send them") {
   testing::rng random(8);
   std::size_t elements = 0, bare = 0;
   for (int i = 0; i < 300; ++i) {
@@ -87,7 +87,7 @@ TEST_CASE("planned_root_of: a stage that only passes a value on passes its gradi
   CHECK(std::ranges::none_of(backward.gradients, &gradient_step::is_sum));
 }
 
-TEST_CASE("planned_root_of: what no stage sends and the caller does not pass has no gradient") {
+TEST_CASE("planned_root_of: an input that neither a stage nor the caller provides has no gradient") {
   testing::snapshot_builder b;
   auto const w = b.state();
   auto const y = b.node(1, {w});

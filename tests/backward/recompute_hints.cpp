@@ -22,7 +22,7 @@ namespace {
 
 using node_list = std::vector<std::uint32_t>;
 
-/// A chain of products, `bytes` arriving at each, with a weight each and the input at the end.
+/// A chain of products, each with a weight and a gradient of `bytes`, that ends at the input.
 backward_arrays chain(std::vector<std::size_t> const& bytes, std::vector<double> const& cost) {
   backward_arrays g;
   auto const layers = static_cast<std::uint32_t>(bytes.size());
@@ -42,12 +42,13 @@ backward_arrays chain(std::vector<std::size_t> const& bytes, std::vector<double>
 
 }  // namespace
 
-TEST_CASE("recompute_hints: what is worth most for its cost comes first, and what it reads stays") {
+TEST_CASE(
+    "recompute_hints: prefers the highest saving per cost and keeps the values that it recomputes from") {
   auto const g = chain({10, 40, 60, 20}, {4, 2, 5, 1});
   auto const rule = edge_phases_of(g);
   auto const hints = recompute_hints(g, rule);
-  // Node 4 is worth 60 / 2 and reads 2, which therefore stays although it is worth 40 / 4; 6 is worth 20 / 5,
-  // but would be made from 4.
+  // Node 4 is worth 60 / 2 and reads node 2, which is therefore kept, although it is worth 40 / 4. Node 6 is
+  // worth 20 / 5, but would be recomputed from node 4.
   REQUIRE(hints.size() == 1);
   CHECK(hints[0] == recompute_hint<std::uint32_t>{4, {4}, {2}, {}, 60, 2, 30});
   auto const phases = recomputed(g, rule, hints);
@@ -56,7 +57,7 @@ TEST_CASE("recompute_hints: what is worth most for its cost comes first, and wha
   CHECK(recompute_hints(g, rule, {.least_worth = 31}).empty());
 }
 
-TEST_CASE("recompute_hints: random hints save what they say, together and alone, and passes stay whole") {
+TEST_CASE("recompute_hints: each random hint saves the stated bytes, and all together keep the pass whole") {
   rng r(51);
   std::size_t count = 0, added = 0, deep = 0;
   for (int i = 0; i < 4000; ++i) {
@@ -91,7 +92,7 @@ TEST_CASE("recompute_hints: random hints save what they say, together and alone,
   CHECK(deep > 50);
 }
 
-TEST_CASE("recompute_hints: one that would run too many edges again, or saves too little, is none") {
+TEST_CASE("recompute_hints: omits hints that rerun too many edges or save too little") {
   auto g = chain({10, 0, 0, 0, 60}, {1, 1, 1, 1, 1});
   g.parameters = {1, 9};
   auto const rule = edge_phases_of(g);
@@ -99,18 +100,18 @@ TEST_CASE("recompute_hints: one that would run too many edges again, or saves to
   CHECK(recompute_hints(g, rule)[0] == recompute_hint<std::uint32_t>{8, {2, 4, 6, 8}, {0}, {}, 60, 4, 15});
   CHECK(recompute_hints(g, rule, {.edges = 3}).empty());
   CHECK(recompute_hints(g, rule, {.least_worth = 16}).empty());
-  g.parameters = {9};  // then what the caller gives at the output must be kept instead
+  g.parameters = {9};  // then the gradient that the caller passes must be kept instead
   CHECK(recompute_hints(g, edge_phases_of(g))[0] ==
         recompute_hint<std::uint32_t>{8, {2, 4, 6, 8}, {0}, {0}, 50, 4, 12.5});
   g.bytes.clear();
   CHECK(recompute_hints(g, edge_phases_of(g)).empty());
 }
 
-TEST_CASE("recompute_hints: phases with a fault are refused") {
+TEST_CASE("recompute_hints: rejects phases with a fault") {
   CHECK_THROWS_AS(recompute_hints(chain({1}, {1}), {}), edge_phase_error);
 }
 
-TEST_CASE("recompute_hints: a million nodes in a chain on a small stack") {
+TEST_CASE("recompute_hints: handles a chain of a million nodes on a small stack") {
   on_small_stack([] {
     auto const g = chain(std::vector<std::size_t>(500'000, 4), std::vector<double>(500'000, 1));
     auto const hints = recompute_hints(g, edge_phases_of(g));

@@ -35,7 +35,7 @@ value dict(std::vector<std::string> names, std::vector<value> items) {
 }
 value const vector_of_leaf_1{value::kind::vector, 1, 1};
 
-/// The number `x` of leaf `k` depends on the leaf with slope `x`.
+/// An autograd in which the number `x` of leaf `k` depends on that leaf with slope `x`.
 struct slopes {
   std::map<int, double> held;
   std::size_t calls = 0;
@@ -69,7 +69,7 @@ static_assert(autograd<slopes, value>);
 using values = std::vector<value>;
 value const leaf_1 = number(0, 1), leaf_2 = number(0, 2);
 
-TEST_CASE("stage_backward: gives each input its gradient, in its form, and leaves none behind") {
+TEST_CASE("stage_backward: returns each input's gradient in the form of the input and leaves none behind") {
   slopes a;
   value const outputs = dict({"a", "b"}, {row({number(2, 1)}), number(3, 2)});
   value const gradients = dict({"b", "a"}, {number(10), row({number(5)})});
@@ -78,7 +78,7 @@ TEST_CASE("stage_backward: gives each input its gradient, in its form, and leave
   CHECK(a.held.empty());
 }
 
-TEST_CASE("stage_backward: what an input holds already is included, once") {
+TEST_CASE("stage_backward: includes a gradient that an input holds already, once") {
   slopes a;
   a.held[1] = 50;
   auto const made = stage_backward(a, number(2, 1), number(1), {leaf_1, leaf_1});
@@ -93,7 +93,8 @@ TEST_CASE("stage_backward: an output that is listed twice counts twice") {
   CHECK(made == values{number(22), number(3)});
 }
 
-TEST_CASE("stage_backward: null is one for a number, nothing for a container, and for a tensor an error") {
+TEST_CASE(
+    "stage_backward: a null gradient is 1 for a number, nothing for a container, an error for a tensor") {
   slopes a;
   CHECK(stage_backward(a, number(2, 1), value{}, {leaf_1}) == values{number(2)});
   CHECK(stage_backward(a, row({number(2, 1)}), value{}, {leaf_1}) == values{{}});
@@ -102,7 +103,7 @@ TEST_CASE("stage_backward: null is one for a number, nothing for a container, an
   CHECK(a.calls == 1);
 }
 
-TEST_CASE("stage_backward: away from the loss null says that nothing arrives") {
+TEST_CASE("stage_backward: with null_gradient::nothing, a null gradient contributes nothing") {
   slopes a;
   value const outputs = row({number(2, 1), vector_of_leaf_1, number(3, 2)});
   auto const made = stage_backward(a, outputs, row({{}, {}, number(1)}), {leaf_1, leaf_2}, std::nullopt,
@@ -110,20 +111,20 @@ TEST_CASE("stage_backward: away from the loss null says that nothing arrives") {
   CHECK(made == values{{}, number(3)});
 }
 
-TEST_CASE("stage_backward: what depends on nothing is skipped with its gradient") {
+TEST_CASE("stage_backward: skips outputs that need no gradient, together with their gradients") {
   slopes a;
   CHECK(stage_backward(a, row({number(2), {}}), row({row({}), number(1)}), {leaf_1}) == values{{}});
   CHECK(a.calls == 0);
 }
 
-TEST_CASE("stage_backward: only selected outputs count") {
+TEST_CASE("stage_backward: only selected outputs contribute") {
   slopes a;
   value const outputs = row({number(2, 1), vector_of_leaf_1}), gradients = row({number(1), {}});
   CHECK(stage_backward(a, outputs, gradients, {leaf_1}, std::vector<std::size_t>{0}) == values{number(2)});
   CHECK(stage_backward(a, outputs, gradients, {leaf_1}, std::vector<std::size_t>{}) == values{{}});
 }
 
-TEST_CASE("stage_backward: gradients that do not fit are refused where they do not") {
+TEST_CASE("stage_backward: rejects gradients that do not fit the outputs and names the path") {
   using enum gradient_fault::kind;
   slopes a;
   auto const refused = [&](value const& output, value const& gradient, gradient_fault::kind what,
@@ -148,8 +149,7 @@ TEST_CASE("stage_backward: gradients that do not fit are refused where they do n
   refused(x, x, different_form, "", std::vector<std::size_t>{0});
 }
 
-TEST_CASE(
-    "null_coalesce_accumulate: adds what is there, tuples element by element, the shorter one with null") {
+TEST_CASE("null_coalesce_accumulate: adds element by element and takes the other term where one is null") {
   slopes a;
   value const three = row({number(1), {}, row({number(2)})});
   CHECK(null_coalesce_accumulate(a, value{}, value{}) == value{});
@@ -163,7 +163,7 @@ TEST_CASE(
   CHECK(null_coalesce_accumulate(a, named, other) == dict({"x", "y"}, {number(4), number(2)}));
 }
 
-TEST_CASE("null_coalesce_accumulate: what is of different form is refused where it differs") {
+TEST_CASE("null_coalesce_accumulate: rejects values of different structure and names the path") {
   using enum gradient_fault::kind;
   slopes a;
   auto const refused = [&](value const& old, value const& added, gradient_fault const& fault) {
@@ -179,7 +179,8 @@ TEST_CASE("null_coalesce_accumulate: what is of different form is refused where 
   refused(dict({"a"}, {number(1)}), dict({"a", "b"}, {number(1), {}}), {different_count, ""});
 }
 
-TEST_CASE("element_gradient: one element has the gradient, the others null, in the form of the value") {
+TEST_CASE(
+    "element_gradient: sets the gradient of one element, null for the others, and rejects unknown keys") {
   slopes a;
   value const three = row({number(1), number(2), number(3)});
   CHECK(element_gradient(a, three, 1, number(9)) == row({{}, number(9), {}}));

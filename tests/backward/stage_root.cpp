@@ -14,7 +14,7 @@ namespace {
 
 using enum root_fault::kind;
 
-TEST_CASE("find_root_fault: says of each fault where it is and what it is about") {
+TEST_CASE("root_fault_text: names the value or number that a fault is about") {
   stage_root root;
   root.add(root_kind::input);
   root.add(root_kind::element, {0}, 5);

@@ -30,7 +30,7 @@ std::vector<std::vector<rank_id>> ids(std::vector<std::vector<std::uint32_t>> co
 
 }  // namespace
 
-TEST_CASE("ranks_of_tie: each group has the ranks at one place of the other axes") {
+TEST_CASE("ranks_of_tie: makes one group of ranks for each position on the other axes") {
   rank_grid const grid({4, 1, 2}, {pipe, data, model});
   auto const ranks = ranks_of_tie(grid, tie_between({{"head.weight", 3}, {"wte.weight", 0}}));
   CHECK(ranks.groups == ids({{0, 6}, {1, 7}}));
@@ -39,7 +39,7 @@ TEST_CASE("ranks_of_tie: each group has the ranks at one place of the other axes
   CHECK(ranks_of_tie(other, tie_between({{"a", 0}, {"b", 1}})).groups == ids({{0, 1}, {2, 3}}));
 }
 
-TEST_CASE("registration_of_tie: every rank joins the groups, and those that hold the weight name it") {
+TEST_CASE("registration_of_tie: each rank gets all groups, and a rank that holds the weight its name") {
   rank_grid const grid({3, 1, 2}, {pipe, data, model});
   auto const t = tie_between({{"wte.weight", 0}, {"decoder.head.weight", 2}});
   for (std::uint32_t r = 0; r < grid.size(); ++r) {
@@ -52,7 +52,7 @@ TEST_CASE("registration_of_tie: every rank joins the groups, and those that hold
   }
 }
 
-TEST_CASE("find_tie_rank_fault: a stage that the grid lacks, and a second name where one may be, are named") {
+TEST_CASE("find_tie_rank_fault: reports a stage outside the grid and, if one is allowed, a second name") {
   rank_grid const grid({2, 1, 1}, {pipe, data, model});
   auto const missing = find_tie_rank_fault(grid, tie_between({{"a", 0}, {"b", 5}}));
   REQUIRE(missing);
@@ -66,7 +66,7 @@ TEST_CASE("find_tie_rank_fault: a stage that the grid lacks, and a second name w
   CHECK_THROWS_AS(registration_of_tie(grid, twice, rank_id{0}), tie_rank_error);
 }
 
-TEST_CASE("find_tie_rank_fault: what the graph around the stages holds is in no stage") {
+TEST_CASE("find_tie_rank_fault: reports a tied weight that the outer graph holds") {
   rank_grid const grid({2, 1, 1}, {pipe, data, model});
   tie t = tie_between({{"a", 0}});
   t.members.push_back({"w", "p", the_caller});

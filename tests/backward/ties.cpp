@@ -25,7 +25,7 @@ std::vector<named_state> random_state(testing::rng& random) {
   return state;
 }
 
-/// Pair by pair.
+/// The expected groups, from a comparison of all pairs.
 std::set<std::set<std::size_t>> twin(std::vector<named_state> const& state, tie_scope scope) {
   std::set<std::set<std::size_t>> groups;
   for (auto const& a : state) {
@@ -43,7 +43,7 @@ std::set<std::set<std::size_t>> twin(std::vector<named_state> const& state, tie_
 
 }  // namespace
 
-TEST_CASE("ties_of: is what a comparison of all pairs gives, with every name") {
+TEST_CASE("ties_of: finds the ties that a comparison of all pairs finds, with every name") {
   testing::rng random(61);
   for (int round = 0; round < 500; ++round) {
     auto const state = random_state(random);
@@ -61,14 +61,14 @@ TEST_CASE("ties_of: is what a comparison of all pairs gives, with every name") {
   }
 }
 
-TEST_CASE("ties_of: a million names are no trouble") {
+TEST_CASE("ties_of: handles a million names") {
   std::vector<named_state> state;
   for (std::uint32_t i = 0; i < 1'000'000; ++i)
     state.push_back({"w" + std::to_string(i), "p" + std::to_string(i / 2), stage_id{i % 2}});
   CHECK(ties_of(state, tie_scope::stages).size() == 500'000);
 }
 
-TEST_CASE("ties_of: upstream lists the first name of each owner, and of the first stage one") {
+TEST_CASE("ties_of: tie_names::upstream lists the first name of each owner, and one of the first stage") {
   std::vector<named_state> const state{{"a.w", "p", stage_id{0}},
                                        {"a.v", "p", stage_id{0}},
                                        {"b.w", "p", stage_id{0}},
@@ -84,12 +84,12 @@ TEST_CASE("ties_of: upstream lists the first name of each owner, and of the firs
   CHECK(names_of(tie_scope::stages) == std::vector<std::string>{"a.w", "c.w", "d.w"});
 }
 
-TEST_CASE("owner_of: is all before the last word") {
+TEST_CASE("owner_of: returns the path without its last component") {
   CHECK(owner_of("a.b.w") == "a.b");
   CHECK(owner_of("w").empty());
 }
 
-TEST_CASE("state_of: lists state at any depth with its path, and tells state without a storage apart") {
+TEST_CASE("state_of: lists state at any depth with its path, and state without a storage stays untied") {
   module_graph inner, g;
   inner.add_attribute({"w", module_attribute::kind::parameter, "p", {}, {}, {}});
   inner.add_attribute({"b", module_attribute::kind::buffer, {}, {}, {}, {}});
@@ -109,7 +109,7 @@ TEST_CASE("state_of: lists state at any depth with its path, and tells state wit
   CHECK(ties_of(state)[0].members.size() == 3);
 }
 
-TEST_CASE("state_of_stages: what the outer graph itself holds belongs to the caller") {
+TEST_CASE("state_of_stages: state of the outer graph belongs to the caller") {
   module_graph stage, outer;
   stage.add_attribute({"w", module_attribute::kind::parameter, "p", {}, {}, {}});
   outer.add_attribute({"v", module_attribute::kind::parameter, "p", {}, {}, {}});

@@ -38,7 +38,7 @@ backward_arrays graph(std::vector<node_list> const& next, node_list outputs, nod
   return g;
 }
 
-/// Which nodes lead to which, by edges on which gradients of an output run: all pairs, by relaxation.
+/// The nodes reachable from each node along gradient edges, computed for all pairs by relaxation.
 std::vector<node_set> all_reached(backward_arrays const& g) {
   std::vector<node_set> from(g.nodes());
   for (bool grew = true; grew;) {
@@ -55,7 +55,7 @@ std::vector<node_set> all_reached(backward_arrays const& g) {
   return from;
 }
 
-/// The rule, word by word.
+/// A direct implementation of the definition.
 class plain_cut {
  public:
   explicit plain_cut(backward_arrays const& g) : g_(g), reached_(all_reached(g)) {
@@ -71,7 +71,7 @@ class plain_cut {
            std::ranges::any_of(g_.inputs, [&](auto input) { return reached_[n].contains(input); });
   }
 
-  /// Walks every path upwards, one after the other.
+  /// Walks up every path separately.
   node_set hits(std::uint32_t n) const {
     node_set found;
     for (auto const m : live_)
@@ -86,7 +86,7 @@ class plain_cut {
 
   using group = std::pair<node_set, node_set>;
 
-  /// Groups that overlap are merged until none do.
+  /// Merges overlapping groups until no two overlap.
   std::set<group> groups() const {
     std::vector<group> list;
     for (auto const p : g_.parameters)
@@ -110,7 +110,7 @@ class plain_cut {
     return {list.begin(), list.end()};
   }
 
-  /// Whether a path along nodes that lead to inputs runs from `a` to `b`, which are different.
+  /// True if a path of nodes that lead to inputs connects the different groups `a` and `b`.
   bool leads(node_set const& a, node_set const& b) const {
     return std::ranges::any_of(a, [&](auto n) {
       return std::ranges::any_of(b, [&](auto m) { return reached_[n].contains(m) && on_path(m); });
@@ -133,7 +133,7 @@ std::set<plain_cut::group> group_set(weight_cut const& cut) {
 
 }  // namespace
 
-TEST_CASE("weight_cut: two layers are two groups, each starting at its own product") {
+TEST_CASE("weight_cut_of: two layers give two groups, each starting at its own product") {
   // 0: product with weight 1, 2: product with weight 4, 3: the input
   auto const cut = weight_cut_of(graph({{2, 1}, {}, {3, 4}, {}, {}}, {0}, {3}, {1, 4}, {6, 9, 8, 4, 9}));
   CHECK(cut.groups == std::vector<weight_group<std::uint32_t>>{{{1}, {0}, 6}, {{4}, {2}, 8}});
@@ -142,38 +142,38 @@ TEST_CASE("weight_cut: two layers are two groups, each starting at its own produ
   CHECK(cut.bytes == 14);
 }
 
-TEST_CASE("weight_cut: a tied weight joins its own groups, in whatever order they are met") {
+TEST_CASE("weight_cut_of: a tied weight merges the groups that use it, in any order of the parameters") {
   for (auto const& parameters : {node_list{4, 1}, node_list{1, 4}, node_list{4, 1, 4, 1}}) {
     auto const cut = weight_cut_of(graph({{2, 1}, {}, {3, 4, 1}, {}, {}, {}}, {0}, {3}, parameters));
     CHECK(cut.groups == std::vector<weight_group<std::uint32_t>>{{{1, 4}, {0, 2}, 0}});
   }
 }
 
-TEST_CASE("weight_cut: groups of which one starts between the places of another are joint") {
+TEST_CASE("weight_cut_of: groups are joint if one starts between the starts of another") {
   // w at 1 and 6, v at 0 and 3, the gradient runs 0, 1, 3, 6
   auto const cut =
       weight_cut_of(graph({{1, 2}, {3, 4}, {5}, {6, 7}, {}, {}, {8, 4}, {5}, {}}, {0}, {8}, {4, 5}));
   CHECK(cut.groups == std::vector<weight_group<std::uint32_t>>{{{5}, {0, 3}, 0}, {{4}, {1, 6}, 0}});
   CHECK(cut.joint == node_list{0, 0});
-  // One output that feeds another: a chain, nothing comes back.
+  // One output feeds another: a chain without a way back.
   auto const chain = weight_cut_of(graph({{2, 3}, {0, 4}, {}, {}, {}}, {0, 1}, {2}, {3, 4}));
   CHECK(chain.joint == node_list{0, 1});
 }
 
-TEST_CASE("weight_cut: where no input needs a gradient there is no group") {
+TEST_CASE("weight_cut_of: there are no groups if no input needs a gradient") {
   auto const cut = weight_cut_of(graph({{1, 2}, {3, nowhere}, {}, {}}, {0}, {}, {2, 3}));
   CHECK(cut.groups.empty());
 }
 
-TEST_CASE("weight_cut: a parameter that is an input too starts where its senders are") {
+TEST_CASE("weight_cut_of: the group of a parameter that is also an input starts at its senders") {
   auto const cut = weight_cut_of(graph({{1}, {}}, {0}, {1}, {1}));
   CHECK(cut.groups == std::vector<weight_group<std::uint32_t>>{{{1}, {0}, 0}});
-  // and may be an intermediate of another
+  // It can also be an intermediate of another parameter.
   auto const both = weight_cut_of(graph({{1}, {2}, {}}, {0}, {1}, {1, 2}));
   CHECK(both.groups == std::vector<weight_group<std::uint32_t>>{{{1}, {0}, 0}, {{2}, {1}, 0}});
 }
 
-TEST_CASE("weight_cut: random graphs have the groups of the rule, whatever order their lists have") {
+TEST_CASE("weight_cut_of: matches the definition of groups on random graphs, in any order of the lists") {
   rng r(11);
   std::size_t overlaps = 0, joint = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -200,12 +200,12 @@ TEST_CASE("weight_cut: random graphs have the groups of the rule, whatever order
   CHECK(joint > 5);
 }
 
-TEST_CASE("weight_cut: joint are the groups that lead into each other, perhaps through others") {
+TEST_CASE("weight_cut_of: groups are joint exactly if each leads to the other, directly or through others") {
   rng r(12);
   std::size_t joint = 0;
   for (int i = 0; i < 2000; ++i) {
     auto g = random_backward(r, 2 + r.below(24));
-    for (auto& e : g.next.item)  // more of what is shared: leaves, so that no cycle arises
+    for (auto& e : g.next.item)  // shares more parameters; they are leaves, so no cycle arises
       if (!g.parameters.empty() && r.one_in(4))
         if (auto const p = g.parameters[r.below(g.parameters.size())]; g.next[p].empty()) e.to = p;
     auto const cut = weight_cut_of(g);
@@ -230,7 +230,7 @@ TEST_CASE("weight_cut: joint are the groups that lead into each other, perhaps t
   CHECK(joint > 5);
 }
 
-TEST_CASE("weight_cut: whole nodes run once, if each set of joint groups runs all between its ends") {
+TEST_CASE("weight_cut_of: no node lies between starts and parameters of two different joint sets") {
   rng r(13);
   std::size_t met = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -256,7 +256,7 @@ TEST_CASE("weight_cut: whole nodes run once, if each set of joint groups runs al
   CHECK(met > 1000);
 }
 
-TEST_CASE("weight_cut: a chain of a million nodes on a small stack") {
+TEST_CASE("weight_cut_of: handles a chain of a million nodes on a small stack") {
   std::uint32_t const layers = 333'333;
   on_small_stack([layers] {
     backward_arrays g;  // product, weight, input or the next product
@@ -271,7 +271,7 @@ TEST_CASE("weight_cut: a chain of a million nodes on a small stack") {
     g.inputs = {3 * layers};
     for (std::uint32_t i = 0; i < layers; ++i) g.parameters.push_back(3 * i + 2);
     CHECK(weight_cut_of(g).groups.size() == layers);
-    g.parameters.assign(1, 2);  // one weight for all layers, and one of its own in between
+    g.parameters.assign(1, 2);  // one weight for all layers but one in the middle
     for (std::uint32_t i = 0; i < layers; ++i) g.next.item[3 * i + 2] = {2};
     g.next.item[3 * (layers / 2) + 1] = {3 * (layers / 2) + 2};
     g.parameters.push_back(3 * (layers / 2) + 2);
@@ -281,6 +281,6 @@ TEST_CASE("weight_cut: a chain of a million nodes on a small stack") {
   });
 }
 
-TEST_CASE("weight_cut: what is no backward graph is refused") {
+TEST_CASE("weight_cut_of: rejects a graph with a cycle") {
   CHECK_THROWS_AS(weight_cut_of(graph({{1}, {0}}, {0}, {}, {})), backward_graph_error);
 }

@@ -24,8 +24,8 @@ using testing::linear_gradients, testing::linear_stages, testing::linear_value, 
 using all_gradients = std::map<std::uint32_t, std::vector<whole_number>>;
 constexpr backward_options return_gradients{.inputs = input_gradients::returned};
 
-/// The gradients of stages and of inputs that a root with a backward pass gives. Whoever drops a node gets
-/// nothing where the node has nothing to lose.
+/// Returns the gradients of stages and inputs that a root with a backward pass computes. Returns nothing if
+/// the node `dropped` has no gradient to lose.
 std::optional<all_gradients> run(linear_stages const& stages, std::uint32_t loss, module_graph const& g,
                                  module_graph::position dropped = none<module_graph::position>,
                                  std::set<testing::value_shape const*> const& dicts = {}) {
@@ -48,7 +48,7 @@ std::optional<all_gradients> run(linear_stages const& stages, std::uint32_t loss
   return all;
 }
 
-/// Drops what nothing reaches.
+/// Removes values that no gradient reaches.
 all_gradients reached(all_gradients all) {
   std::erase_if(all, [](auto const& entry) {
     return std::ranges::all_of(entry.second, [](whole_number n) { return n == 0; });
@@ -56,7 +56,7 @@ all_gradients reached(all_gradients all) {
   return all;
 }
 
-TEST_CASE("with_backward: the root with its backward pass gives what reverse mode on the whole gives") {
+TEST_CASE("with_backward: the graph computes the gradients of reverse mode on random roots") {
   testing::rng random(15);
   for (int i = 0; i < 300; ++i) {
     auto const [root, loss] = testing::random_root(random, 1 + random.below(10));
@@ -66,7 +66,7 @@ TEST_CASE("with_backward: the root with its backward pass gives what reverse mod
   }
 }
 
-TEST_CASE("with_backward: with any one gradient gone the result is another") {
+TEST_CASE("with_backward: every added gradient node affects the result") {
   testing::rng random(16);
   std::size_t dropped = 0;
   for (int i = 0; i < 120; ++i) {
@@ -84,8 +84,8 @@ TEST_CASE("with_backward: with any one gradient gone the result is another") {
   CHECK(dropped > 200);
 }
 
-/// `g`, the graph of `stages`, with elements read as a program may read them: of a dict by text, of a tuple
-/// from either end. Lists the dicts.
+/// Changes how `g`, the graph of `stages`, reads elements: dicts by text, tuples from either end. Adds the
+/// dicts to `dicts`.
 module_graph with_keys(testing::rng& random, linear_stages const& stages, module_graph const& g,
                        std::set<testing::value_shape const*>& dicts) {
   std::set<testing::value_shape const*> met;
@@ -107,7 +107,7 @@ module_graph with_keys(testing::rng& random, linear_stages const& stages, module
   return made;
 }
 
-TEST_CASE("with_backward: elements that are read by text or from the end have their own gradients") {
+TEST_CASE("with_backward: elements that are read by text or negative index have their own gradients") {
   testing::rng random(17);
   std::size_t parts = 0, reads = 0;
   for (int i = 0; i < 400; ++i) {
@@ -147,7 +147,7 @@ module_graph small_root(std::int64_t element) {
   return g;
 }
 
-TEST_CASE("with_backward: what was there stays, names are new, and the output comes last") {
+TEST_CASE("with_backward: keeps the nodes of the root, gives new nodes new names and puts the output last") {
   auto const root = small_root(1);
   auto const g = with_backward(root, 3);
   REQUIRE(g.list().size() == 9);
@@ -163,7 +163,7 @@ TEST_CASE("with_backward: what was there stays, names are new, and the output co
   CHECK(g.metadata == root.metadata);
 }
 
-TEST_CASE("with_backward: the output becomes a pair where gradients of inputs are returned") {
+TEST_CASE("with_backward: the output becomes a pair if gradients of inputs are returned") {
   auto const g = with_backward(small_root(0), 3, return_gradients);
   module_argument const pair{container{container::kind::tuple, 2}, container{container::kind::tuple, 1},
                              node_ref{3}, container{container::kind::tuple, 1}, node_ref{7}};
@@ -171,7 +171,7 @@ TEST_CASE("with_backward: the output becomes a pair where gradients of inputs ar
   CHECK(g[7].args[0] == node_argument(6));
 }
 
-TEST_CASE("with_backward: a tuple input that is taken apart and used whole has one gradient") {
+TEST_CASE("with_backward: a tuple input that is read whole and by element has one gradient") {
   using enum node_kind;
   module_graph g;
   auto const x = g.add(node(placeholder, "x", {}));
@@ -201,7 +201,7 @@ module_graph root_of_keys(std::vector<token> const& keys, module_graph::position
   return g;
 }
 
-TEST_CASE("with_backward: what is read of a stage by text or from the end comes behind what has a number") {
+TEST_CASE("with_backward: lists elements with text or negative keys after those with a number") {
   auto const g = with_backward(root_of_keys({token("loss"), token(std::int64_t{1}), token("loss")}, 1), 5);
   auto const tuple = [](std::uint32_t width) { return token(container{container::kind::tuple, width}); };
   // stage_backward of s1 is node 6; its inputs' gradients are 7, 8, 9, and 10 is the sum of 7 and 9.
@@ -214,7 +214,7 @@ TEST_CASE("with_backward: what is read of a stage by text or from the end comes 
   CHECK(h[8].kwargs[1].value == module_argument{tuple(2), node_ref{7}, node_ref{6}});
 }
 
-TEST_CASE("with_backward: the gradient of an input that is read by text or from the end has its form") {
+TEST_CASE("with_backward: the gradient of an input read by text or negative index has the input's form") {
   auto const g = with_backward(root_of_keys({token("a"), token("b")}, 0), 4, return_gradients);
   auto const end = *g.output();
   CHECK(g[end - 3].target == "element_gradient");
@@ -230,7 +230,7 @@ TEST_CASE("with_backward: the gradient of an input that is read by text or from 
   CHECK(sum.args[1] == node_argument(*h.output() - 2));
 }
 
-TEST_CASE("with_backward: what is no root is refused by the name of the node") {
+TEST_CASE("with_backward: rejects an invalid root and names the node") {
   using enum root_fault::kind;
   auto const refused = [](module_graph const& g, root_fault const& fault, std::string const& name) {
     try {

@@ -49,7 +49,7 @@ module_graph model() {
   return g;
 }
 
-TEST_CASE("with_loss: gives what the loss gives for what the program gives") {
+TEST_CASE("with_loss: the joined graph computes the loss of the program's outputs") {
   using testing::integer_value;
   auto const joined = with_loss(model(), distance());
   testing::integer_interpretation meaning;
@@ -58,7 +58,7 @@ TEST_CASE("with_loss: gives what the loss gives for what the program gives") {
 
   auto const y = evaluate(model(), std::vector{x}, meaning);
   auto renamed = distance();
-  module_graph whole;  // the loss by itself, its state where the joined one has it
+  module_graph whole;  // the loss alone, with its state at the paths of the joined graph
   for (auto n : renamed.list()) {
     if (n.kind == node_kind::get_attr) n.target = "loss.scale";
     whole.add(std::move(n));
@@ -66,7 +66,7 @@ TEST_CASE("with_loss: gives what the loss gives for what the program gives") {
   CHECK(given == evaluate(whole, std::vector{y.items->front(), t}, meaning));
 }
 
-TEST_CASE("with_loss: the program keeps its names, and its sole output is the loss") {
+TEST_CASE("with_loss: the program keeps its names, and its only output is the loss") {
   auto const joined = with_loss(model(), distance(), {.prefix = "criterion"});
   REQUIRE(joined.inputs().size() == 2);
   CHECK(joined[0].target == "target");
@@ -78,7 +78,7 @@ TEST_CASE("with_loss: the program keeps its names, and its sole output is the lo
   CHECK(joined[*loss].target == "distance");
 }
 
-TEST_CASE("with_loss: a program without inputs, and one that returns what it was given, get a loss") {
+TEST_CASE("with_loss: accepts a program without inputs and one that returns its input") {
   module_graph constant;
   auto const c = add(constant, node_kind::call_function, "make");
   add(constant, node_kind::output, "output", {node_argument(c)});
@@ -91,7 +91,7 @@ TEST_CASE("with_loss: a program without inputs, and one that returns what it was
   CHECK(joined[*loss_of(joined, sole_output())].args[0] == node_argument(0));
 }
 
-TEST_CASE("with_loss: what cannot be joined is refused and says why") {
+TEST_CASE("with_loss: rejects graphs that cannot be joined and says why") {
   using enum with_loss_fault::kind;
   auto const refused = [](module_graph const& program, module_graph const& loss, with_loss_fault const& fault,
                           std::string const& said) {

@@ -29,7 +29,7 @@ namespace {
 
 auto const in_memory = scratch_folder::in_memory();
 
-/// A tensor like `t`, with memory of its own, under some of its names.
+/// Adds a tensor like `t` with separate memory, under some of its names.
 void add_target(testing::owned_tensors& to, named_tensor const& t, testing::rng& random) {
   std::vector<std::string> names;
   for (auto const& name : t.names)
@@ -38,7 +38,7 @@ void add_target(testing::owned_tensors& to, named_tensor const& t, testing::rng&
   to.add(std::move(names), t.tensor.type, t.tensor.shape);
 }
 
-/// `weight` f32[2, 3], and `tied.in`, the same as `tied.out`, i64[4]: 56 bytes.
+/// `weight` f32[2, 3], and `tied.in`, tied to `tied.out`, i64[4]: 56 bytes.
 testing::owned_tensors small_state(std::uint64_t seed = 1) {
   testing::owned_tensors made;
   made.add({"weight"}, element_type::f32, {2, 3});
@@ -64,7 +64,7 @@ std::string file_of(scratch_folder const& folder, std::string const& begin, std:
   return "no such file";
 }
 
-/// What reading refuses, and that both ways to ask refuse alike.
+/// The error of read_checkpoint; checks that find_checkpoint_fault reports the same.
 std::string refusal_of(scratch_folder const& folder, read_checkpoint_options const& options = {}) {
   auto const found = find_checkpoint_fault(folder.path(), options);
   try {
@@ -89,7 +89,7 @@ std::string load_refusal(checkpoint const& from, std::vector<named_tensor> const
 
 }  // namespace
 
-TEST_CASE("checkpoint: any state of 1 to 8 ranks comes back into 1 to 8 others, by its names") {
+TEST_CASE("read_checkpoint: state written by 1 to 8 ranks loads by name in 1 to 8 others") {
   testing::rng random(1);
   std::size_t ties = 0, bytes = 0;
   for (int round = 0; round < 60; ++round) {
@@ -123,7 +123,7 @@ TEST_CASE("checkpoint: any state of 1 to 8 ranks comes back into 1 to 8 others, 
   CHECK(bytes > 10'000);
 }
 
-TEST_CASE("checkpoint: tensors larger than what is read at a time come back") {
+TEST_CASE("read_checkpoint: loads tensors larger than one piece") {
   scratch_folder const folder(in_memory);
   testing::owned_tensors state, back;
   for (auto* to : {&state, &back}) {
@@ -138,7 +138,7 @@ TEST_CASE("checkpoint: tensors larger than what is read at a time come back") {
   CHECK(state.memory == back.memory);
 }
 
-TEST_CASE("checkpoint: a tie is stored once, and what it has is found by each of its names") {
+TEST_CASE("read_checkpoint: lists a tied tensor once, with all its names") {
   scratch_folder const folder;
   write_small(folder, 1);
   auto const tensors = read_checkpoint(folder.path()).tensors();
@@ -149,7 +149,7 @@ TEST_CASE("checkpoint: a tie is stored once, and what it has is found by each of
   CHECK(elements == 56);
 }
 
-TEST_CASE("checkpoint: what differs from what is wanted is told with both sides, and nothing is loaded") {
+TEST_CASE("checkpoint: load rejects a mismatch, states both sides and loads nothing") {
   scratch_folder const folder;
   write_small(folder, 7);
   auto const found = read_checkpoint(folder.path());
@@ -182,7 +182,7 @@ TEST_CASE("checkpoint: what differs from what is wanted is told with both sides,
   CHECK(found.find_load_fault(nameless)->what == fault::missing_name);
 }
 
-TEST_CASE("checkpoint: one of another model is refused, not passed over") {
+TEST_CASE("read_checkpoint: rejects a checkpoint of another model and does not skip it") {
   scratch_folder const folder;
   write_small(folder, 1);
   write_small(folder, 2);
@@ -194,7 +194,7 @@ TEST_CASE("checkpoint: one of another model is refused, not passed over") {
         in + "'optimiser' is not in it, expected is 'adam'; it is of another model");
 }
 
-TEST_CASE("checkpoint: a folder without one, and a number that it does not have") {
+TEST_CASE("read_checkpoint: rejects a folder without a checkpoint and a checkpoint number that is missing") {
   scratch_folder const folder;
   CHECK(refusal_of(folder) ==
         "checkpoint '" + folder.path() +
@@ -207,7 +207,7 @@ TEST_CASE("checkpoint: a folder without one, and a number that it does not have"
   CHECK(find_checkpoint_fault(folder / "missing")->what == fault::none);
 }
 
-TEST_CASE("checkpoint: a newer one that is damaged is passed over, and that is told") {
+TEST_CASE("read_checkpoint: skips damaged newer checkpoints and reports them") {
   scratch_folder const folder;
   for (std::uint64_t step = 1; step <= 4; ++step) write_small(folder, step);
   auto const gone = file_of(folder, "step-4-rank-1-", ".part");
@@ -234,13 +234,13 @@ TEST_CASE("checkpoint: a newer one that is damaged is passed over, and that is t
   CHECK(refusal_of(folder).ends_with("; nor is any of the 3 before it whole"));
 }
 
-TEST_CASE("checkpoint: whoever goes back to an earlier step has the newest checkpoint all the same") {
+TEST_CASE("read_checkpoint: takes the checkpoint that was written last, even if its step is lower") {
   scratch_folder const folder;
   for (std::uint64_t const step : {10u, 20u, 15u}) write_small(folder, step);
   CHECK(read_checkpoint(folder.path()).step() == 15);
 }
 
-TEST_CASE("checkpoint: one that was removed while it is open is loaded to its end") {
+TEST_CASE("checkpoint: an open checkpoint loads completely after its files are removed") {
   scratch_folder const folder;
   write_small(folder, 1);
   auto const found = read_checkpoint(folder.path());
@@ -250,7 +250,7 @@ TEST_CASE("checkpoint: one that was removed while it is open is loaded to its en
   CHECK(state.memory == small_state(1).memory);
 }
 
-TEST_CASE("checkpoint: every file that is cut short anywhere, or grown, is refused") {
+TEST_CASE("find_checkpoint_fault: rejects every file that is cut short anywhere or extended") {
   scratch_folder const folder(in_memory);
   write_small(folder, 1);
   for (auto const& [name, text] : testing::texts_in(folder.path())) {
@@ -269,7 +269,7 @@ TEST_CASE("checkpoint: every file that is cut short anywhere, or grown, is refus
   CHECK(!find_checkpoint_fault(folder.path()));
 }
 
-TEST_CASE("checkpoint: 5,000 flips of a bit are refused, and nothing is loaded from them") {
+TEST_CASE("read_checkpoint: rejects 5,000 bit flips and loads nothing from damaged files") {
   scratch_folder const folder(in_memory);
   write_small(folder, 1);
   testing::rng random(6);
@@ -297,7 +297,7 @@ TEST_CASE("checkpoint: 5,000 flips of a bit are refused, and nothing is loaded f
   CHECK(seen == std::set{fault::altered, fault::length, fault::version});
 }
 
-TEST_CASE("checkpoint: files of two checkpoints that were mixed are refused") {
+TEST_CASE("read_checkpoint: rejects mixed files of two checkpoints") {
   scratch_folder const folder;
   write_small(folder, 1);
   write_small(folder, 2);

@@ -67,7 +67,7 @@ std::string refused(std::vector<std::byte> const& bytes) {
 
 }  // namespace
 
-TEST_CASE("checkpoint_content: indices and manifests come back, and the same gives the same bytes") {
+TEST_CASE("checkpoint_content: indices and manifests read back equal, and equal indices give equal bytes") {
   testing::rng random(1);
   for (int i = 0; i < 100; ++i) {
     auto const index = random_index(random);
@@ -86,7 +86,7 @@ TEST_CASE("checkpoint_content: indices and manifests come back, and the same giv
   CHECK(read == manifest);
 }
 
-TEST_CASE("checkpoint_content: element types of the schema are the library's of that number") {
+TEST_CASE("checkpoint_format: numbers element types as the library does") {
   CHECK(element_names.size() == ElementType_MAX + 1);
   for (std::size_t i = 0; i < element_names.size(); ++i) {
     std::string const name = EnumNameElementType(static_cast<ElementType>(i));
@@ -94,7 +94,7 @@ TEST_CASE("checkpoint_content: element types of the schema are the library's of 
   }
 }
 
-TEST_CASE("checkpoint_content: what no writer writes is refused") {
+TEST_CASE("checkpoint_content: rejects content that no writer writes") {
   CHECK(refused(hand_written{}.bytes()) == "accepted");
   CHECK(refused({}) == "it is no FlatBuffers content of a checkpoint");
   CHECK(refused(std::vector<std::byte>(100)) == "it is no FlatBuffers content of a checkpoint");
@@ -114,7 +114,7 @@ TEST_CASE("checkpoint_content: what no writer writes is refused") {
   CHECK(content_fault(hand_written{}.bytes(), as_manifest)->said.starts_with("it is no manifest;"));
 }
 
-TEST_CASE("checkpoint_content: a newer version is told") {
+TEST_CASE("checkpoint_content: rejects a newer version and names it") {
   auto const read = [](checkpoint_content const& c) { c.index(); };
   auto const found = content_fault(hand_written{.version = 3}.bytes(), read);
   REQUIRE(found);
@@ -124,7 +124,7 @@ TEST_CASE("checkpoint_content: a newer version is told") {
         "of the library that wrote it, or a newer one");
 }
 
-TEST_CASE("checkpoint_content: names that share their bytes do not become much memory") {
+TEST_CASE("checkpoint_content: rejects texts that share their bytes") {
   builder to;
   Digest const digest(1, 2);
   auto const text = to.CreateString(std::string(10'000, 'x'));
@@ -140,7 +140,7 @@ TEST_CASE("checkpoint_content: names that share their bytes do not become much m
   CHECK(refused({made.begin(), made.end()}) == "texts share their bytes");
 }
 
-TEST_CASE("checkpoint_content: numbers that lie where none may are refused") {
+TEST_CASE("checkpoint_content: rejects lists at misaligned offsets") {
   auto bytes = hand_written{}.bytes();
   std::size_t refusals = 0;
   for (std::size_t at = 0; at + 4 <= bytes.size(); at += 4) {
@@ -151,7 +151,7 @@ TEST_CASE("checkpoint_content: numbers that lie where none may are refused") {
   CHECK(refusals > 0);
 }
 
-TEST_CASE("checkpoint_content: bytes that were altered at will are refused, or are another checkpoint") {
+TEST_CASE("checkpoint_content: bytes with random changes are rejected or give another valid checkpoint") {
   testing::rng random(2);
   std::size_t taken = 0;
   for (int i = 0; i < 3'000; ++i) {

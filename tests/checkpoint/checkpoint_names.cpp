@@ -13,7 +13,7 @@ using namespace cleave;
 using namespace cleave::detail;
 using kind = checkpoint_file::kind;
 
-TEST_CASE("checkpoint_names: a file is known by its name") {
+TEST_CASE("find_checkpoint_file: recognises parts, manifests and unfinished files by their names") {
   checkpoint_part const part{9, 100, 50, {0x0123456789abcdef, 0xf}, rank_id{3}};
   CHECK(part_name(part) == "step-9-rank-3-000000000000000f0123456789abcdef.part");
   CHECK(manifest_stem(12, 9) == "checkpoint-00000012-step-9");
@@ -27,7 +27,7 @@ TEST_CASE("checkpoint_names: a file is known by its name") {
   CHECK(found("checkpoint-00000012-step-9.411-0.unfinished").what == kind::unfinished);
 }
 
-TEST_CASE("checkpoint_names: what the user keeps in the folder is no file of a checkpoint") {
+TEST_CASE("find_checkpoint_file: ignores names that do not belong to a checkpoint") {
   for (auto const* name :
        {"", "notes.txt", "checkpoint-", "checkpoint-1", "checkpoint-1-step-", "checkpoint-1-step-9",
         "checkpoint-1-step-9.manifest.old", "checkpoint--1-step-9.manifest", "checkpoint-x-step-9.manifest",
@@ -36,7 +36,7 @@ TEST_CASE("checkpoint_names: what the user keeps in the folder is no file of a c
     CHECK_MESSAGE(!find_checkpoint_file(name), name);
 }
 
-TEST_CASE("checkpoint_names: the newest manifest comes first, whatever its step") {
+TEST_CASE("checkpoint_files: lists the newest manifest first, whatever its step") {
   testing::scratch_folder const folder;
   for (auto const* name : {"checkpoint-00000009-step-90.manifest", "checkpoint-00000010-step-8.manifest",
                            "checkpoint-00000100-step-9.manifest", "step-9-rank-0-a.part", "other"})
@@ -49,7 +49,7 @@ TEST_CASE("checkpoint_names: the newest manifest comes first, whatever its step"
   CHECK(files[3].what == kind::part);
 }
 
-TEST_CASE("checkpoint_names: a folder that cannot be read is told") {
+TEST_CASE("checkpoint_files: reports a folder that cannot be read") {
   testing::scratch_folder const folder;
   auto const missing = folder / "missing";
   CHECK_THROWS_WITH_AS(

@@ -28,7 +28,7 @@ static_assert(ranked_rendezvous<tcp_rendezvous>);
 
 namespace {
 
-/// What `f` says of each rank of a board, each a thread; what it throws, where it does.
+/// Runs `f` on each rank of a rendezvous, in a thread of its own. Returns each rank's error, or "accepted".
 template <class F>
 std::vector<std::string> at_rendezvous(std::uint32_t ranks, F f) {
   tcp_rendezvous_options options{.key = "known to all of these"};
@@ -60,7 +60,7 @@ std::vector<std::string> at_rendezvous(std::uint32_t ranks, F f) {
 
 auto soon() { return std::chrono::steady_clock::now() + 60s; }
 
-/// One tensor of each rank: `w0`, `w1`, …, all elements `step`.
+/// The tensor of one rank: `w0`, `w1`, …, with all elements equal to `step`.
 struct rank_state {
   std::vector<std::int32_t> elements = std::vector<std::int32_t>(100);
   std::vector<named_tensor> tensors;
@@ -82,7 +82,7 @@ void write_step(scratch_folder const& folder, std::uint32_t ranks, std::uint64_t
 
 }  // namespace
 
-TEST_CASE("checkpoint_ranks: what ranks write together is loaded by more of them, and by fewer") {
+TEST_CASE("load_checkpoint: a checkpoint of 3 ranks loads on 1, 2 and 5 ranks") {
   scratch_folder const folder(scratch_folder::in_memory());
   testing::rng random(1);
   auto const state = testing::random_tensors(random, 30);
@@ -109,7 +109,7 @@ TEST_CASE("checkpoint_ranks: what ranks write together is loaded by more of them
   }
 }
 
-TEST_CASE("checkpoint_ranks: where one rank cannot write, none has a new checkpoint, and all know why") {
+TEST_CASE("write_checkpoint: if one rank cannot write, no checkpoint is made and every rank reports why") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 3, 1);
   auto said = at_rendezvous(3, [&](tcp_rendezvous& b) {
@@ -140,7 +140,7 @@ TEST_CASE("checkpoint_ranks: where one rank cannot write, none has a new checkpo
   CHECK(read_checkpoint(folder.path()).step() == 1);
 }
 
-TEST_CASE("checkpoint_ranks: where one rank cannot load, nothing is loaded anywhere") {
+TEST_CASE("load_checkpoint: if one rank cannot load, no rank loads anything") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 3, 5);
   auto const load = [&] {
@@ -167,8 +167,7 @@ TEST_CASE("checkpoint_ranks: where one rank cannot load, nothing is loaded anywh
   CHECK(said[1] == in + "rank 0 cannot load what it needs; it says why");
 }
 
-TEST_CASE(
-    "checkpoint_ranks: the files of other ranks are checked by one rank, and what it passes over by all") {
+TEST_CASE("load_checkpoint: all ranks skip a checkpoint with a damaged file") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 2, 1);
   write_step(folder, 2, 2);
@@ -185,7 +184,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("checkpoint_ranks: a rank that does not come ends the wait of the others, without a checkpoint") {
+TEST_CASE("write_checkpoint: a rank that leaves ends the wait of the others, and no checkpoint is made") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 2, 1);
   auto const said = at_rendezvous(2, [&](tcp_rendezvous& b) {
@@ -197,7 +196,7 @@ TEST_CASE("checkpoint_ranks: a rank that does not come ends the wait of the othe
   CHECK(read_checkpoint(folder.path()).step() == 1);
 }
 
-TEST_CASE("checkpoint_ranks: whichever process is killed, the others end and the last checkpoint is there") {
+TEST_CASE("write_checkpoint: after any process is killed, the others stop and the last checkpoint is whole") {
   scratch_folder const folder(scratch_folder::in_memory());
   testing::rng random(8);
   constexpr std::uint32_t ranks = 3;

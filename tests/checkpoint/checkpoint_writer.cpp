@@ -37,7 +37,7 @@ static_assert(std::is_trivially_copyable_v<checkpoint_part>);
 
 namespace {
 
-/// Two ranks with a tensor each, all of whose elements are the number of the step.
+/// Two ranks with one tensor each. All elements equal the number of the step.
 struct counting_state {
   std::vector<std::int64_t> elements[2] = {std::vector<std::int64_t>(300), std::vector<std::int64_t>(70)};
 
@@ -63,7 +63,7 @@ void write_counting(std::string const& folder, std::uint64_t step, std::size_t k
   complete_checkpoint(folder, {step, {{"model", "counting"}}}, parts, {.kept = kept});
 }
 
-/// The step of the newest checkpoint, once all of it was loaded and is right.
+/// Loads the newest checkpoint, checks its elements and returns its step.
 std::uint64_t checked_step(std::string const& folder) {
   auto const found = read_checkpoint(folder);
   CHECK(found.passed_over().empty());
@@ -82,8 +82,8 @@ std::size_t count_of(std::string const& folder, std::string const& ending) {
   return count;
 }
 
-/// Writes checkpoints in a loop in a process of its own, from `step` on, and kills it after `microseconds`.
-/// The last step that it has reported as complete, or the one before `step`.
+/// Writes checkpoints from `step` on in another process and kills it after `microseconds`. Returns the last
+/// step that the process reported as complete, or the one before `step`.
 std::uint64_t last_before_kill(std::string const& folder, std::uint64_t step, std::uint64_t microseconds) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
@@ -114,7 +114,7 @@ std::uint64_t last_before_kill(std::string const& folder, std::uint64_t step, st
 
 }  // namespace
 
-TEST_CASE("checkpoint_writer: 200 kills at any moment leave the last complete checkpoint, or the next") {
+TEST_CASE("complete_checkpoint: 200 kills at random moments leave the last complete checkpoint or the next") {
   scratch_folder const folder(scratch_folder::in_memory());
   testing::rng random(3);
   std::uint64_t step = 1, reported = 0;
@@ -143,7 +143,7 @@ TEST_CASE("checkpoint_writer: 200 kills at any moment leave the last complete ch
   CHECK(texts_in(folder.path()).size() == 6);
 }
 
-TEST_CASE("checkpoint_writer: kills on the disk itself") {
+TEST_CASE("complete_checkpoint: kills while writing to disk leave the last complete checkpoint or the next") {
   scratch_folder const folder;
   testing::rng random(4);
   std::uint64_t step = 1;
@@ -157,7 +157,7 @@ TEST_CASE("checkpoint_writer: kills on the disk itself") {
   }
 }
 
-TEST_CASE("checkpoint_writer: as many checkpoints are kept as is said, and no file of another") {
+TEST_CASE("complete_checkpoint: keeps the requested number of checkpoints and removes no other files") {
   scratch_folder const folder(scratch_folder::in_memory());
   testing::write_text(folder / "notes.txt", "the user's own");
   for (std::uint64_t step = 1; step <= 5; ++step) {
@@ -171,7 +171,7 @@ TEST_CASE("checkpoint_writer: as many checkpoints are kept as is said, and no fi
   CHECK(checked_step(folder.path()) == 6);
 }
 
-TEST_CASE("checkpoint_writer: a damaged checkpoint does not count among those that are kept") {
+TEST_CASE("complete_checkpoint: a damaged checkpoint does not count as one of those to keep") {
   scratch_folder const folder(scratch_folder::in_memory());
   for (std::uint64_t step = 1; step <= 2; ++step) write_counting(folder.path(), step, 2);
   for (auto const& [name, text] : texts_in(folder.path()))
@@ -182,7 +182,7 @@ TEST_CASE("checkpoint_writer: a damaged checkpoint does not count among those th
   CHECK(texts_in(folder.path()).size() == 6);
 }
 
-TEST_CASE("checkpoint_writer: a file that a rank has ready for the next step is not removed") {
+TEST_CASE("complete_checkpoint: does not remove a file that a rank has written for the next step") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_counting(folder.path(), 1, 1);
   checkpoint_part const ahead = write_rank(folder.path(), 3, 0);
@@ -192,7 +192,7 @@ TEST_CASE("checkpoint_writer: a file that a rank has ready for the next step is 
   CHECK(checked_step(folder.path()) == 3);
 }
 
-TEST_CASE("checkpoint_writer: a step that is written again with other elements is a checkpoint of its own") {
+TEST_CASE("write_checkpoint: a step that is written again with other elements is a new checkpoint") {
   scratch_folder const folder(scratch_folder::in_memory());
   testing::rng random(5);
   testing::owned_tensors state;
@@ -211,7 +211,7 @@ TEST_CASE("checkpoint_writer: a step that is written again with other elements i
   CHECK(texts_in(folder.path()).size() == 3);
 }
 
-TEST_CASE("checkpoint_writer: ranks that are threads write and load at the same time") {
+TEST_CASE("write_checkpoint_part: ranks in threads write and load at the same time") {
   scratch_folder const folder(scratch_folder::in_memory());
   for (std::uint64_t step = 1; step <= 3; ++step) {
     checkpoint_part parts[4];
@@ -237,14 +237,14 @@ TEST_CASE("checkpoint_writer: ranks that are threads write and load at the same 
   }
 }
 
-TEST_CASE("checkpoint_writer: the same state gives the same file") {
+TEST_CASE("write_checkpoint_part: equal states give the same file") {
   scratch_folder const folder(scratch_folder::in_memory());
   CHECK(write_rank(folder.path(), 1, 0) == write_rank(folder.path(), 1, 0));
   CHECK(texts_in(folder.path()).size() == 1);
   CHECK(write_rank(folder.path(), 1, 0) != write_rank(folder.path(), 2, 0));
 }
 
-TEST_CASE("checkpoint_writer: files of ranks that make no checkpoint are refused") {
+TEST_CASE("complete_checkpoint: rejects files of ranks that do not form a checkpoint") {
   scratch_folder const folder(scratch_folder::in_memory());
   auto const zero = write_rank(folder.path(), 5, 0), one = write_rank(folder.path(), 5, 1);
   auto const complete = [&](std::vector<checkpoint_part> const& parts, std::uint64_t step = 5,
@@ -276,14 +276,14 @@ TEST_CASE("checkpoint_writer: files of ranks that make no checkpoint are refused
   CHECK(complete({zero, one}) == "accepted");
 }
 
-TEST_CASE("checkpoint_writer: a state that is none is refused before a file is made") {
+TEST_CASE("write_checkpoint: rejects an invalid state before it makes a file") {
   scratch_folder const folder;
   std::vector<named_tensor> const state{{{"a"}, {nullptr, element_type::f32, {1}}}};
   CHECK_THROWS_AS(write_checkpoint(folder.path(), {}, state), named_tensor_error);
   CHECK(texts_in(folder.path()).empty());
 }
 
-TEST_CASE("checkpoint_writer: what lies under the names of unfinished files is written to by nobody") {
+TEST_CASE("complete_checkpoint: follows no symbolic link at the name of an unfinished file") {
   scratch_folder const folder(scratch_folder::in_memory());
   testing::write_text(folder / "victim", "somebody's");
   auto const mark = "." + std::to_string(getpid());
@@ -298,7 +298,7 @@ TEST_CASE("checkpoint_writer: what lies under the names of unfinished files is w
       CHECK(!entry.is_symlink());
 }
 
-TEST_CASE("checkpoint_writer: a full disk and a folder that is not there leave the checkpoint before") {
+TEST_CASE("complete_checkpoint: a full disk or a missing folder leaves the previous checkpoint whole") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_counting(folder.path(), 1);
   auto const before = texts_in(folder.path());

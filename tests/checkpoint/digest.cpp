@@ -23,7 +23,7 @@ checkpoint_digest in_pieces(std::span<std::byte const> bytes) {
 
 }  // namespace
 
-TEST_CASE("digest: of one piece it is xxh3-128 of the bytes, of several that of their digests") {
+TEST_CASE("element_digest: is XXH3-128 of the bytes of one piece, or of the digests of several") {
   std::vector<std::byte> bytes(2 * checkpoint_piece + 5, std::byte{7});
   std::span const all(bytes);
   CHECK(in_pieces({}) == digest_of({}));
@@ -35,7 +35,7 @@ TEST_CASE("digest: of one piece it is xxh3-128 of the bytes, of several that of 
   CHECK(in_pieces(all) == digest_of(std::as_bytes(std::span(pieces))));
 }
 
-TEST_CASE("digest: any altered byte gives another one") {
+TEST_CASE("element_digest: a changed byte in any piece changes the digest") {
   std::vector<std::byte> bytes(checkpoint_piece + 100, std::byte{0});
   auto const before = in_pieces(bytes);
   for (std::size_t const at : {std::size_t{0}, checkpoint_piece - 1, checkpoint_piece, bytes.size() - 1}) {

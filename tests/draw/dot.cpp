@@ -23,9 +23,9 @@ using namespace cleave;
 
 namespace {
 
-/// A drawing as Graphviz reads it.
+/// A drawing as parsed by Graphviz.
 struct drawing {
-  std::map<std::string, std::string> cluster;  // of a node; "" outside all
+  std::map<std::string, std::string> cluster;  // of a node; "" outside all clusters
   std::map<std::string, std::string> label;    // of a node, still escaped
   std::multiset<std::pair<std::string, std::string>> edges;
   std::map<std::pair<std::string, std::string>, std::string> edge_label;
@@ -63,8 +63,8 @@ std::string node_id(std::size_t s, std::size_t n) {
   return "s" + std::to_string(s) + "_n" + std::to_string(n);
 }
 
-/// How many values, each once, each node of each stage reads from nodes and from the caller; and what it must
-/// follow.
+/// The expected number of edges: the distinct values that each node reads from nodes and inputs, the nodes
+/// that it must follow, and the outputs.
 std::size_t reads(snapshot_arrays const& g, plan const& p) {
   std::size_t count = 0;
   for (auto const& s : p.stages)
@@ -79,7 +79,7 @@ std::size_t reads(snapshot_arrays const& g, plan const& p) {
 
 }  // namespace
 
-TEST_CASE("dot: Graphviz finds each node in the frame of its stage, and each read value as an edge") {
+TEST_CASE("write_dot: Graphviz reads each node in the cluster of its stage and an edge for each read value") {
   if (skipped()) return;
   testing::rng random(3);
   for (int round = 0; round < 12; ++round) {
@@ -108,7 +108,7 @@ TEST_CASE("dot: Graphviz finds each node in the frame of its stage, and each rea
   }
 }
 
-TEST_CASE("dot: an edge says the bytes of the value that crosses, and of no other") {
+TEST_CASE("write_dot: exactly the edges between stages are labelled with the bytes of their value") {
   if (skipped()) return;
   toy::program p{{"x"}, {}, {"out"}};
   p.add({"a", {"x"}, {"mid"}});
@@ -122,7 +122,7 @@ TEST_CASE("dot: an edge says the bytes of the value that crosses, and of no othe
   CHECK(read(write_dot(g)).edge_label.empty());
 }
 
-TEST_CASE("dot: names of any bytes stay labels, and are drawn as a terminal shows them") {
+TEST_CASE("write_dot: names with arbitrary bytes appear as escaped labels") {
   if (skipped()) return;
   toy::program p{{"x"}, {}, {}};
   for (auto const& name : testing::nasty_names()) p.add({name, {"x"}, {"v" + std::to_string(p.ops.size())}});
@@ -150,7 +150,7 @@ TEST_CASE("dot: names of any bytes stay labels, and are drawn as a terminal show
   }
 }
 
-TEST_CASE("dot: a graph above the limit has one box a stage and one edge for all that two stages exchange") {
+TEST_CASE("write_dot: a graph above the limit has one box per stage and one edge per pair of linked stages") {
   if (skipped()) return;
   testing::rng random(5);
   auto const program = testing::random_program(random, 400);
@@ -168,7 +168,7 @@ TEST_CASE("dot: a graph above the limit has one box a stage and one edge for all
   CHECK(read(write_dot(g, testing::equal_slices(g.nodes(), 5))).cluster.size() == 5);
 }
 
-TEST_CASE("dot: an invalid partition is drawn too") {
+TEST_CASE("write_dot: draws a partition with a cycle and a node without a part") {
   if (skipped()) return;
   toy::program p{{"x"}, {}, {"c"}};
   p.add({"a", {"x"}, {"a"}});
@@ -185,14 +185,14 @@ TEST_CASE("dot: an invalid partition is drawn too") {
   CHECK(read(write_dot(g, cyclic, {.collapse_above = 0})).edges.size() == 3);
 }
 
-TEST_CASE("dot: an empty graph is a drawing without nodes") {
+TEST_CASE("write_dot: an empty graph gives a drawing without nodes") {
   if (skipped()) return;
   CHECK(read(write_dot(snapshot_arrays{})).cluster.empty());
   CHECK(read(write_dot(snapshot_arrays{}, partition{})).cluster.empty());
   CHECK(read(write_dot(snapshot_arrays{}, plan{})).cluster.empty());
 }
 
-TEST_CASE("write_dot: a graph with nodes and operands alone is drawn, whole, cut and planned") {
+TEST_CASE("write_dot: draws a graph with only nodes and operands whole, partitioned and planned") {
   archetype::graph const g;
   auto const s = snapshot_of(g);
   partition const p{{part_id{0}, part_id{1}}, 2};

@@ -26,7 +26,8 @@ std::size_t count_of(std::string const& text, std::string const& word) {
 
 }  // namespace
 
-TEST_CASE("write_graph_svg: draws one dot for each node of a part and one line for each edge between parts") {
+TEST_CASE(
+    "write_graph_svg: draws one dot for each node and one line for each edge within and between parts") {
   testing::rng random(5);
   for (int round = 0; round < 40; ++round) {
     auto program = testing::random_program(random, 2 + random.below(40));
@@ -50,6 +51,6 @@ TEST_CASE("write_graph_svg: draws one dot for each node of a part and one line f
   }
 }
 
-TEST_CASE("write_graph_svg: an empty graph is an empty picture") {
+TEST_CASE("write_graph_svg: an empty graph gives well-formed SVG") {
   CHECK_NOTHROW(testing::read_markup(write_graph_svg(basic_snapshot_arrays<std::uint32_t>{}, {})));
 }

@@ -12,7 +12,7 @@
 using namespace cleave;
 using testing::read_markup;
 
-TEST_CASE("markup_writer: no text and no attribute leaves its element") {
+TEST_CASE("markup_writer: no text or attribute breaks out of its element") {
   for (auto const& name : testing::nasty_names()) {
     markup_writer to;
     to.open("p", {{"title", name}})
@@ -30,7 +30,7 @@ TEST_CASE("markup_writer: no text and no attribute leaves its element") {
   }
 }
 
-TEST_CASE("markup reader: finds what would be wrong with a page") {
+TEST_CASE("read_markup: rejects malformed pages") {
   for (auto const* text : {"<p>", "</p>", "<p><b></p></b>", "<p>a & b</p>", "<p>&nope;</p>", "<p a=b></p>",
                            "<p a=\"1\" a=\"2\"/>", "<p a=\"<\"/>", "<p>\"</p>", "<p></p>more", "<p"})
     CHECK_THROWS_AS(read_markup(text), std::runtime_error);

@@ -19,7 +19,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("quotient: counts what a reader of the plan counts") {
+TEST_CASE("quotient_of: counts nodes, costs, bytes and links as a direct walk over the plan does") {
   testing::rng random(11);
   for (int round = 0; round < 50; ++round) {
     auto const program = testing::random_program(random, 2 + random.below(60));
@@ -56,7 +56,7 @@ TEST_CASE("quotient: counts what a reader of the plan counts") {
   }
 }
 
-TEST_CASE("quotient: state that shares storage is held once, and unknown sizes are told") {
+TEST_CASE("quotient_of: counts shared storage once and marks sums with unknown sizes") {
   snapshot_arrays g;
   g.operands.item = {0, 1, 2};
   g.operands.first = {0, 3};
@@ -73,7 +73,7 @@ TEST_CASE("quotient: state that shares storage is held once, and unknown sizes a
   CHECK(bytes_text(quotient_of(g, p).stages[0].state) == "?\u00a0B");
 }
 
-TEST_CASE("byte_sum: stops at the largest number") {
+TEST_CASE("byte_sum: stays at the largest number on overflow") {
   byte_sum sum;
   sum.add(static_cast<std::size_t>(-2));
   sum.add(7);

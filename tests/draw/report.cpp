@@ -46,7 +46,7 @@ report example(std::uint32_t stages, std::uint32_t microbatches) {
   return r;
 }
 
-/// The cells of the stage table: class of the number -> its exact value, by row.
+/// The rows of the stage table: a map from the class of a number to its exact value.
 std::vector<std::map<std::string, double>> cells(std::vector<element> const& page) {
   std::vector<std::map<std::string, double>> rows;
   for (auto const& e : page) {
@@ -71,7 +71,7 @@ std::string all_text(std::vector<element> const& page) {
 
 }  // namespace
 
-TEST_CASE("report: the numbers in the table are the data, exactly") {
+TEST_CASE("write_report: the cells of the stage table hold the exact numbers") {
   for (std::uint32_t const k : {1u, 4u, 32u}) {
     auto const r = example(k, 8);
     auto const rows = cells(testing::read_markup(write_report(r)));
@@ -92,7 +92,7 @@ TEST_CASE("report: the numbers in the table are the data, exactly") {
   }
 }
 
-TEST_CASE("report: shows each stage and each microbatch once, and the totals of the run") {
+TEST_CASE("write_report: draws each stage once, a bar per stage and microbatch, and prints the totals") {
   auto const page = testing::read_markup(write_report(example(4, 8)));
   CHECK(count(page, "rect", "frame") == 4);
   CHECK(count(page, "g", "link") == 3);
@@ -106,7 +106,7 @@ TEST_CASE("report: shows each stage and each microbatch once, and the totals of 
   }
 }
 
-TEST_CASE("report: says how near the optimum the cut is") {
+TEST_CASE("write_report: states how far the cut is from the optimum at most") {
   auto r = example(3, 1);
   r.balance = report_balance{"cost", {100, 120, 80}, 96};
   auto text = all_text(testing::read_markup(write_report(r)));
@@ -118,7 +118,7 @@ TEST_CASE("report: says how near the optimum the cut is") {
   CHECK(text.find("below 120\u00a0FLOP: this one is optimal.") != std::string::npos);
 }
 
-TEST_CASE("report: a bound is of what has a price, and there is none where much has not") {
+TEST_CASE("write_report: the bound covers only priced parts and is left out if too much has no price") {
   auto r = example(3, 1);
   r.balance = report_balance{"cost", {100, 120, 80}, 96};
   r.balance->lacking = {.nodes = 1, .of_nodes = 100, .values = 0, .of_values = 100};
@@ -135,7 +135,7 @@ TEST_CASE("report: a bound is of what has a price, and there is none where much 
   CHECK(text.find("optim") == std::string::npos);
 }
 
-TEST_CASE("report: what is absent is left out") {
+TEST_CASE("write_report: leaves out sections without data") {
   auto r = example(4, 8);
   r.run.reset();
   r.balance.reset();
@@ -151,7 +151,7 @@ TEST_CASE("report: what is absent is left out") {
   CHECK(count(testing::read_markup(write_report({})), "svg") == 0);
 }
 
-TEST_CASE("report: every row of the table has a cell for each column") {
+TEST_CASE("write_report: every row of the table has a cell for each column") {
   for (auto const with : {0, 1, 2, 3}) {
     auto r = example(3, 2);
     if (!(with & 1)) r.balance.reset();
@@ -166,7 +166,7 @@ TEST_CASE("report: every row of the table has a cell for each column") {
   }
 }
 
-TEST_CASE("report: is well-formed with any names and any numbers, and loads nothing from elsewhere") {
+TEST_CASE("write_report: is well-formed for any names and numbers and loads nothing external") {
   double const odd[] = {0, -1, 1e308, 5e-324, std::nan(""), std::numeric_limits<double>::infinity()};
   std::size_t i = 0;
   for (auto const& name : testing::nasty_names()) {
@@ -188,7 +188,7 @@ TEST_CASE("report: is well-formed with any names and any numbers, and loads noth
   }
 }
 
-TEST_CASE("report: pictures and tables can be read aloud") {
+TEST_CASE("write_report: pictures and tables are labelled for screen readers") {
   auto const page = testing::read_markup(write_report(example(4, 8)));
   std::set<std::string> ids;
   for (auto const& e : page)

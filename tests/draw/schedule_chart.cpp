@@ -36,7 +36,7 @@ std::string without_memory(testing::timed_order const& t, schedule_chart_options
 
 }  // namespace
 
-TEST_CASE("schedule chart: is what one draws by hand") {
+TEST_CASE("schedule_chart: prints 1F1B and forward-only exactly as drawn by hand") {
   CHECK(without_memory(testing::timed_order(make_schedule(schedule_family::one_f_one_b, {2, 1, 3}))) ==
         "rank 0  F0F1····B0--F2B1--··B2--\n"
         "rank 1  ··F0B0--F1B1--F2B2--····\n"
@@ -47,7 +47,7 @@ TEST_CASE("schedule chart: is what one draws by hand") {
         "        0         5\n");
 }
 
-TEST_CASE("schedule chart: each pass begins once, with its letter, whatever room there is") {
+TEST_CASE("schedule_chart: each pass appears once with its letter, at any line width") {
   for (auto const& t : testing::timed_orders())
     for (std::size_t const columns : {40u, 100u, 237u}) {
       auto const text = without_memory(t, {.columns = columns});
@@ -59,14 +59,14 @@ TEST_CASE("schedule chart: each pass begins once, with its letter, whatever room
     }
 }
 
-TEST_CASE("schedule chart: what has no room for every pass is as wide as the line, and no more lines") {
+TEST_CASE("schedule_chart: a schedule too long for the line fills one line per rank") {
   testing::timed_order const t(make_schedule(schedule_family::gpipe, {4, 1, 512}));
   auto const lines = lines_of(without_memory(t, {.columns = 80}));
   REQUIRE(lines.size() == 5);
   for (std::size_t r = 0; r < 4; ++r) CHECK(width_of(lines[r]) == 80);
 }
 
-TEST_CASE("schedule chart: memory rises to the full block where it is most, and colours change no letter") {
+TEST_CASE("schedule_chart: memory bars reach the full block at the peak, and colours change no letter") {
   testing::timed_order const t(make_schedule(schedule_family::one_f_one_b, {4, 1, 8}));
   auto const text = schedule_chart(t.shown());
   auto const lines = lines_of(text.substr(text.find("memory")));
@@ -89,7 +89,7 @@ TEST_CASE("schedule chart: memory rises to the full block where it is most, and 
   CHECK(letters == plain);
 }
 
-TEST_CASE("schedule chart: a schedule in which nothing takes time is drawn too") {
+TEST_CASE("schedule_chart: draws an empty schedule") {
   testing::timed_order const t(schedule{loop_placement(2), 0, {{}, {}}});
   CHECK(lines_of(schedule_chart(t.shown())).size() >= 3);
 }

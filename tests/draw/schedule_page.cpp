@@ -14,7 +14,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("schedule page: has the totals, the facts, the picture and a row a rank, and loads nothing") {
+TEST_CASE("schedule_page: has totals, facts, picture and a row for each rank, and loads nothing external") {
   for (auto const& t : testing::timed_orders()) {
     auto const page = schedule_page(t.shown(), {{"Found in", "3 steps"}});
     std::vector<std::string> totals;

@@ -17,7 +17,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("schedule svg: each bar is there once, where and as long as it is in time, on its rank's row") {
+TEST_CASE("schedule_svg: each pass is one bar on the row of its rank, at its time and as long as it takes") {
   for (auto const& t : testing::timed_orders()) {
     auto const elements = testing::read_markup(schedule_svg(t.shown()));
     std::vector<testing::element> rows, bars;
@@ -41,7 +41,7 @@ TEST_CASE("schedule svg: each bar is there once, where and as long as it is in t
   }
 }
 
-TEST_CASE("schedule svg: everything lies inside the picture") {
+TEST_CASE("schedule_svg: all rectangles and texts lie inside the picture") {
   for (auto const& t : testing::timed_orders()) {
     auto const elements = testing::read_markup(schedule_svg(t.shown()));
     double const width = elements[0].number("width"), height = elements[0].number("height");
@@ -57,7 +57,7 @@ TEST_CASE("schedule svg: everything lies inside the picture") {
   }
 }
 
-TEST_CASE("schedule svg: the plain picture has the same bars in less, one path a colour") {
+TEST_CASE("schedule_svg: the plain picture has as many bars in fewer bytes") {
   for (auto const& t : testing::timed_orders()) {
     auto const bars = bars_of(t.order, t.times).size();
     auto const plain = schedule_svg(t.shown(), {.bars = schedule_svg_options::detail::plain});
@@ -69,7 +69,7 @@ TEST_CASE("schedule svg: the plain picture has the same bars in less, one path a
   }
 }
 
-TEST_CASE("schedule svg: what each rank keeps ends where it began, and its peak is told") {
+TEST_CASE("schedule_svg: draws a memory strip with its peak for each rank, and none without memory data") {
   testing::timed_order const t(make_schedule(schedule_family::one_f_one_b, {4, 1, 8}));
   std::vector<std::string> peaks;
   std::size_t strips = 0;
@@ -85,7 +85,7 @@ TEST_CASE("schedule svg: what each rank keeps ends where it began, and its peak 
   CHECK(schedule_svg(shown).find("kept\"") == std::string::npos);
 }
 
-TEST_CASE("schedule svg: a schedule in which nothing takes time is drawn too") {
+TEST_CASE("schedule_svg: draws an empty schedule and one in which nothing takes time") {
   schedule const nothing{loop_placement(2), 0, {{}, {}}};
   testing::timed_order const t(nothing);
   CHECK(testing::read_markup(schedule_svg(t.shown())).size() > 5);

@@ -18,7 +18,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("schedule trace: a named track a rank, each pass once at its time") {
+TEST_CASE("schedule_trace: has a named track for each rank and each pass once at its time") {
   for (auto const& t : testing::timed_orders()) {
     auto const trace = nlohmann::json::parse(schedule_trace(t.shown()));
     std::map<std::string, std::pair<double, double>> spans;
@@ -40,7 +40,7 @@ TEST_CASE("schedule trace: a named track a rank, each pass once at its time") {
   }
 }
 
-TEST_CASE("schedule trace: there is an arrow a message, from its pass to its use") {
+TEST_CASE("schedule_trace: has one arrow for each message, forward in time between two ranks") {
   for (auto const& t : testing::timed_orders()) {
     auto const trace = nlohmann::json::parse(schedule_trace(t.shown()));
     std::map<std::uint64_t, std::vector<nlohmann::json>> arrows;
@@ -57,7 +57,7 @@ TEST_CASE("schedule trace: there is an arrow a message, from its pass to its use
   }
 }
 
-TEST_CASE("schedule trace: counters follow what each rank keeps, in the unit of time") {
+TEST_CASE("schedule_trace: memory counters follow the memory of each rank in every unit of time") {
   testing::timed_order const t(make_schedule(schedule_family::zbv, {2, 2, 4}));
   auto shown = t.shown();
   for (auto const& [unit, microseconds] : std::map<std::string, double>{
@@ -79,7 +79,7 @@ TEST_CASE("schedule trace: counters follow what each rank keeps, in the unit of 
   }
 }
 
-TEST_CASE("schedule trace: what goes on beside the passes begins and ends on a track of its own") {
+TEST_CASE("schedule_trace: an UNSHARD is a pair of asynchronous begin and end events") {
   schedule s = make_schedule(schedule_family::gpipe, {1, 1, 1});
   s.ranks[0].insert(s.ranks[0].begin(), action{.kind = action_kind::unshard, .stage = stage_id{0}});
   testing::timed_order const t(s, {.costs = {{.unshard = 3}}});

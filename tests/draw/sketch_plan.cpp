@@ -17,7 +17,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("sketch_plan: that of a valid partition without copies is its plan") {
+TEST_CASE("sketch_plan: a valid partition without copies has the quotient of its plan") {
   testing::rng random(12);
   for (int round = 0; round < 50; ++round) {
     auto program = testing::random_program(random, 2 + random.below(40));
@@ -28,7 +28,7 @@ TEST_CASE("sketch_plan: that of a valid partition without copies is its plan") {
   }
 }
 
-TEST_CASE("sketch_plan: parts that need each other are drawn, and what has no part is one more stage") {
+TEST_CASE("sketch_plan: accepts parts in a cycle and puts nodes without a part into an extra stage") {
   snapshot_arrays g;  // 0 -> 1 -> 2 -> 3
   for (std::uint32_t n = 0; n < 4; ++n) {
     if (n > 0) g.operands.add(n - 1);

@@ -53,8 +53,7 @@ std::size_t overlapping(std::vector<rectangle> const& a, std::vector<rectangle> 
   return count;
 }
 
-/// What a text covers in a wide font: 0.6 em a character, which is 11 pixels high but for the stages'
-/// numbers.
+/// The area of a text in a wide font: 0.6 em per character. Fonts have 11 pixels, except names and details.
 rectangle covered(element const& e) {
   double const size = e.is("name") ? 19 : e.is("detail") ? 11.5 : 11;
   auto const characters = std::ranges::count_if(e.text, [](char c) { return (c & 0xc0) != 0x80; });
@@ -67,7 +66,7 @@ rectangle covered(element const& e) {
 
 }  // namespace
 
-TEST_CASE("stage graph: no two boxes and no two labels overlap, up to 32 stages and beyond") {
+TEST_CASE("write_stage_graph: boxes and labels do not overlap with 1 to 40 stages") {
   testing::rng random(21);
   for (std::uint32_t k = 1; k <= 40; ++k)
     for (std::size_t const sparseness : {2u, 6u, 30u}) {
@@ -92,7 +91,7 @@ TEST_CASE("stage graph: no two boxes and no two labels overlap, up to 32 stages 
     }
 }
 
-TEST_CASE("stage graph: fill shows cost and line width shows bytes") {
+TEST_CASE("write_stage_graph: fill shows cost and line width shows bytes") {
   quotient q;
   q.stages = {{3, 100, {}, {}, {}}, {1, 50, {}, {}, {}}, {1, 0, {}, {}, {}}};
   q.links = {{stage_id{0}, stage_id{1}, 1, {8000, 0}},
@@ -111,7 +110,7 @@ TEST_CASE("stage graph: fill shows cost and line width shows bytes") {
   CHECK(line[2] < line[1] / 2);
 }
 
-TEST_CASE("stage graph: each link ends once at its stage, in whatever rows they are") {
+TEST_CASE("layout_of: each link leaves its sender once and enters its receiver once, in any rows") {
   testing::rng random(22);
   for (std::uint32_t const k : {2u, 7u, 9u, 20u, 33u}) {
     auto const q = random_quotient(random, k, 5);
@@ -131,7 +130,7 @@ TEST_CASE("stage graph: each link ends once at its stage, in whatever rows they 
   }
 }
 
-TEST_CASE("stage graph: two stages' lines never share a place on a lane") {
+TEST_CASE("layout_of: lines of two stages never overlap in a lane") {
   testing::rng random(23);
   auto const q = random_quotient(random, 24, 3);
   auto const at = layout_of(q);
@@ -144,7 +143,7 @@ TEST_CASE("stage graph: two stages' lines never share a place on a lane") {
     }
 }
 
-TEST_CASE("stage graph: stages stand after those they receive from, whatever their numbers") {
+TEST_CASE("layout_of: places stages after those they receive from, and rejects a cycle") {
   quotient q;
   q.stages.resize(4);
   q.links = {{stage_id{3}, stage_id{0}, 1, {9, 0}},

@@ -18,7 +18,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("timeline: each microbatch has one bar in each stage, as long as it took and where it began") {
+TEST_CASE("write_timeline: each microbatch has one bar in each stage, at its time and as long as it took") {
   testing::rng random(31);
   for (auto const& [stages, microbatches] :
        std::vector<std::pair<std::uint32_t, std::uint32_t>>{{1, 1}, {4, 8}, {8, 30}, {45, 3}}) {
@@ -46,7 +46,7 @@ TEST_CASE("timeline: each microbatch has one bar in each stage, as long as it to
   }
 }
 
-TEST_CASE("timeline: a stage that takes longer has bars that are longer by as much, and no other has") {
+TEST_CASE("write_timeline: a stage that takes longer has a longer bar, and other bars stay as they are") {
   std::vector<interval> const before = {
       {stage_id{0}, microbatch_id{0}, activity::forward, 0, 10'000'000},
       {stage_id{1}, microbatch_id{0}, activity::forward, 10'000'000, 20'000'000},
@@ -67,7 +67,7 @@ TEST_CASE("timeline: a stage that takes longer has bars that are longer by as mu
   CHECK(b[1] == doctest::Approx(6 * a[1]));
 }
 
-TEST_CASE("timeline: marks are at round numbers, at most as many as asked for") {
+TEST_CASE("tick_step: ticks are at round numbers, at most as many as requested") {
   for (double const length : {0.0007, 0.3, 1.0, 7.0, 12.5, 99.0, 100.0, 12345.0}) {
     double const step = tick_step(length, 9);
     CHECK(length / step <= 9.0001);
@@ -81,7 +81,7 @@ TEST_CASE("timeline: marks are at round numbers, at most as many as asked for") 
   CHECK(tick_step(0, 9) == 1);
 }
 
-TEST_CASE("write_timeline: a timeline without intervals is drawn too") {
+TEST_CASE("write_timeline: draws a timeline without intervals") {
   markup_writer to;
   write_timeline(to, {}, 0);
   CHECK(testing::read_markup(to.str()).size() > 2);

@@ -18,7 +18,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("trace: has a track a stage and each interval once, none over another") {
+TEST_CASE("write_trace: has a track for each stage and each interval once, without overlaps") {
   testing::rng random(32);
   auto const timeline = testing::random_run(random, 3, 5);
   auto const trace = nlohmann::json::parse(write_trace(timeline));

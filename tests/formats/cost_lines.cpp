@@ -11,7 +11,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Where lines are wrong, and why; (0, 0) and nothing where they are not.
+/// The place and message of an error; (0, 0) and an empty message if there is none.
 struct refusal {
   cost_place at;
   std::string why;
@@ -34,7 +34,7 @@ void check_refusal(std::string const& text, cost_place at, std::string const& wh
 
 }  // namespace
 
-TEST_CASE("cost lines: a line a stage, in any order of columns, with blanks and comments") {
+TEST_CASE("read_cost_lines: reads one line per stage, columns in any order, with blanks and comments") {
   auto const table = read_cost_lines("# measured\nstage, W ,F,B\r\n0,1,2,3\r\n\n1, ,4.5e0,\n");
   REQUIRE(table.stages.size() == 2);
   CHECK(table.stages[0] == stage_cost{2, 3, 2, 1, 2});
@@ -42,7 +42,7 @@ TEST_CASE("cost lines: a line a stage, in any order of columns, with blanks and 
   CHECK(table.bytes == schedule_bytes{});
 }
 
-TEST_CASE("cost lines: one line for all stages, bytes with their units") {
+TEST_CASE("read_cost_lines: reads one line for all stages, and bytes with units") {
   auto const table = read_cost_lines("stage,F,stash,weight_stash\n*,1,1.5KiB,7\n");
   REQUIRE(table.stages.size() == 1);
   REQUIRE(table.bytes.stages.size() == 1);
@@ -50,7 +50,7 @@ TEST_CASE("cost lines: one line for all stages, bytes with their units") {
   CHECK(read_cost_lines("F\n1\n2").stages.size() == 2);
 }
 
-TEST_CASE("cost lines: what is wrong is told with its line and field") {
+TEST_CASE("read_cost_lines: rejects malformed lines and names line and field") {
   check_refusal("", {0, 0}, "there is no heading");
   check_refusal("stage,F\n", {1, 0}, "no costs below the heading");
   check_refusal("stage,G\n", {1, 2}, "no column is called 'G'; nearest:");

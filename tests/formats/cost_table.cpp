@@ -13,7 +13,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("cost table: what is not said of a stage follows from what is") {
+TEST_CASE("stated_costs: derives the missing times of a stage from the stated ones") {
   auto const costs = [](std::optional<double> f, std::optional<double> b, std::optional<double> i,
                         std::optional<double> w) {
     stated_costs stated;
@@ -32,7 +32,7 @@ TEST_CASE("cost table: what is not said of a stage follows from what is") {
   CHECK(costs(3, 7, 1, 2) == stage_cost{3, 7, 1, 2, 3});
 }
 
-TEST_CASE("cost table: a link of a pair goes before the link of all") {
+TEST_CASE("simulate_options_of: the link of a pair overrides the link of all pairs") {
   auto const place = loop_placement(3);
   cost_table table{.stages = {{}}, .base_latency = 0.5};
   CHECK(simulate_options_of(table, place).links.empty());

@@ -28,7 +28,7 @@ void check_refusal(std::string const& text, std::string const& where, std::strin
 
 }  // namespace
 
-TEST_CASE("costs file: JSON with all there is, and with the least") {
+TEST_CASE("read_costs: reads JSON with all keys and with the required ones only") {
   auto const table = read_costs(R"( {"unit": "ms", "hop": 0.1, "link": {"latency": 0.05, "bandwidth": 2e7},
     "links": [{"from": 0, "to": 1, "latency": 0.2}],
     "edges": {"activation": "8MiB", "gradient": 9},
@@ -48,13 +48,13 @@ TEST_CASE("costs file: JSON with all there is, and with the least") {
   CHECK(least == cost_table{.stages = {{2, 4, 2, 2, 2}}});
 }
 
-TEST_CASE("costs file: both forms say the same") {
+TEST_CASE("read_costs: both file formats give the same table") {
   CHECK(read_costs("stage,F,B,stash\n0,1.5,3,96MiB\n1,1,2,64MiB\n") ==
         read_costs(
             R"({"stages": [{"F": 1.5, "B": 3, "stash": "96MiB"}, {"F": 1, "B": 2, "stash": "64MiB"}]})"));
 }
 
-TEST_CASE("costs file: what is wrong is told with its place") {
+TEST_CASE("read_costs: rejects malformed files and names the place") {
   check_refusal("{", "line 1, column 2", "");
   check_refusal(R"({"hop": 1})", "line 1, column 1, $", "lacks the key 'stages'");
   check_refusal(R"({"stages": []})", "$.stages", "must not be empty");

@@ -51,7 +51,7 @@ std::string with_nodes_text(std::string const& nodes) {
 
 }  // namespace
 
-TEST_CASE("graph_json: a graph with costs needs little to be written by hand") {
+TEST_CASE("read_graph_json: reads a short graph with costs that was written by hand") {
   costed_module_graph const g(read_graph_json(R"({"format": "cleave graph 1", "nodes": [
     {"name": "x", "op": "placeholder"},
     {"name": "a", "operands": ["x"], "cost": 3, "bytes": 100},
@@ -68,7 +68,7 @@ TEST_CASE("graph_json: a graph with costs needs little to be written by hand") {
   CHECK(snapshot_of(g).weight == std::vector<double>{3, 0.5});
 }
 
-TEST_CASE("graph_json: the example of the documentation is one") {
+TEST_CASE("read_graph_json: reads the example of the documentation") {
   std::ifstream in(CLEAVE_SOURCE_DIR "/docs/graph_json.md");
   std::ostringstream page;
   page << in.rdbuf();
@@ -78,7 +78,7 @@ TEST_CASE("graph_json: the example of the documentation is one") {
   CHECK(costed_module_graph(g).weight(2) == 12.5);
 }
 
-TEST_CASE("graph_json: a cost that is none names its node") {
+TEST_CASE("costed_module_graph: rejects invalid costs and bytes") {
   for (std::string const what : {R"("cost": -1)", R"("cost": "much")", R"("cost": {"real": "nan"})",
                                  R"("bytes": -1)", R"("bytes": 0.5)", R"("cost": {"list": []})"}) {
     auto g = read_graph_json(with_nodes_text("{\"name\": \"a\", " + what + "}"));
@@ -86,7 +86,8 @@ TEST_CASE("graph_json: a cost that is none names its node") {
   }
 }
 
-TEST_CASE("graph_json: every field comes back, constants exactly, names with all characters") {
+TEST_CASE(
+    "write_graph_json: every field reads back equal, with exact constants and names of any characters") {
   module_graph g;
   g.add_attribute(
       {"w", module_attribute::kind::parameter, "s0", {}, "old.w", {{"bytes", {std::int64_t{4}}}}});
@@ -124,7 +125,7 @@ TEST_CASE("graph_json: every field comes back, constants exactly, names with all
   check_same(g, read_graph_json(write_graph_json(g, cleave::json::writer::layout::compact)));
 }
 
-TEST_CASE("graph_json: what is written comes back, of random graphs and of what they are split into") {
+TEST_CASE("write_graph_json: random graphs and their splits read back equal") {
   testing::rng random(71);
   for (int round = 0; round < 500; ++round) {
     auto const g = testing::random_module_graph(random, 1 + random.below(20), random.below(3));
@@ -137,8 +138,7 @@ TEST_CASE("graph_json: what is written comes back, of random graphs and of what 
   }
 }
 
-TEST_CASE(
-    "graph_json: nodes that share a name are told apart by numbers; deep bodies and arguments come back") {
+TEST_CASE("write_graph_json: equal names of nodes, deep bodies and deep arguments read back equal") {
   module_graph g;
   module_node n;
   n.name = n.target = "same";
@@ -162,7 +162,7 @@ TEST_CASE(
   check_same(g, read_graph_json(write_graph_json(g)));
 }
 
-TEST_CASE("graph_json: what is no graph is refused with the place and the reason") {
+TEST_CASE("read_graph_json: rejects an invalid graph with the place and the reason") {
   auto const node = [](std::string const& text) {
     auto const said =
         refusal(with_nodes_text("{\"name\": \"x\", \"op\": \"placeholder\"},\n{\"name\": \"a\"},\n" + text));

@@ -56,7 +56,7 @@ std::string fault(module_argument const& a) {
 
 }  // namespace
 
-TEST_CASE("nested_argument: an argument is the nested value of its constants and nodes") {
+TEST_CASE("nested_of: converts an argument to a nested value of its constants and nodes") {
   module_argument const a{container{kind::tuple, 2}, node_ref{4}, container{kind::dict, 2},
                           std::string("x"),          node_ref{5}, std::string("n"),
                           container{kind::list, 0}};
@@ -65,7 +65,7 @@ TEST_CASE("nested_argument: an argument is the nested value of its constants and
                  {40u, nested<std::uint32_t>::dict({{"x", 50u}, {"n", nested<std::uint32_t>::list({})}})}));
 }
 
-TEST_CASE("nested_argument: there and back is the same") {
+TEST_CASE("argument_of: inverts nested_of on random arguments") {
   testing::rng r(9);
   for (int round = 0; round < 300; ++round) {
     auto const a = random_argument(r, 5);
@@ -74,14 +74,14 @@ TEST_CASE("nested_argument: there and back is the same") {
   }
 }
 
-TEST_CASE("nested_argument: slices and keys that are no text are refused with their place") {
+TEST_CASE("nested_of: rejects slices and keys that are not texts and names the token") {
   CHECK(fault({container{kind::list, 1}, container{kind::slice, 3}, number(1), number(2),
                std::monostate()}) == "token #1 is a slice; give its bounds as a tuple");
   CHECK(fault({container{kind::dict, 1}, number(1), number(2)}) ==
         "token #1 is a key of a dict, but no text; name the elements, or give them as a list");
 }
 
-TEST_CASE("nested_argument: 100,000 levels need no stack") {
+TEST_CASE("nested_of: handles 100,000 levels on a small stack") {
   testing::on_small_stack([] {
     module_argument a(100'000, token(container{kind::list, 1}));
     a.push_back(number(1));

@@ -34,7 +34,7 @@ module_graph program(testing::rng& random) {
   return testing::random_module_graph(random, 1 + random.below(20), random.below(3) * random.below(2));
 }
 
-/// Cut at random places; what several stages read is replicated, or transmitted.
+/// Cuts `g` at random places. Shared state is replicated or transmitted, at random.
 module_pipe pipe_of(testing::rng& random, module_graph const& g) {
   auto const shared = random.one_in(2) ? shared_state::replicate : shared_state::transmit;
   return make_module_pipe(g, {.state = {.shared = shared}}, [&](auto const& s) {
@@ -42,7 +42,7 @@ module_pipe pipe_of(testing::rng& random, module_graph const& g) {
   });
 }
 
-/// x -> f -> | -> g -> | -> h, which reads f too.
+/// x -> f -> | -> g -> | -> h, which also reads f.
 stored_pipe chain() {
   module_graph g;
   auto const add = [&](node_kind kind, std::string name, std::vector<position> const& reads) {
@@ -61,7 +61,7 @@ stored_pipe chain() {
   return {std::move(made.plan), std::move(made.outer), std::move(made.paths)};
 }
 
-/// What a writer says of the chain once `alter` has had it.
+/// The error of write_pipe_bytes for the chain after `alter` has changed it.
 template <class F>
 std::string refusal(F alter, stage_bytes_limits const& limits = {}) {
   auto p = chain();
@@ -78,7 +78,7 @@ testing::integer_value result_of(module_graph const& g, std::size_t inputs) {
 
 }  // namespace
 
-TEST_CASE("pipe_buffer: random pipes come back as they were, mean the same, and have always the same bytes") {
+TEST_CASE("write_pipe_bytes: random pipes read back equal, compute the same and always have the same bytes") {
   testing::rng random(21);
   std::size_t stages = 0;
   for (std::size_t i = 0; i < 200; ++i) {
@@ -99,7 +99,7 @@ TEST_CASE("pipe_buffer: random pipes come back as they were, mean the same, and 
   CHECK(stages > 400);
 }
 
-TEST_CASE("pipe_buffer: bytes of a pipe are no stage, those of a stage no pipe") {
+TEST_CASE("find_pipe_bytes_fault: rejects the bytes of a stage, and find_stage_bytes_fault those of a pipe") {
   auto const p = chain();
   auto const pipe = write_pipe_bytes(p), stage = write_stage_bytes(p.outer);
   auto const known = testing::any_operators();
@@ -108,7 +108,7 @@ TEST_CASE("pipe_buffer: bytes of a pipe are no stage, those of a stage no pipe")
   CHECK_THROWS_AS(read_pipe_bytes(stage, known), stage_bytes_error);
 }
 
-TEST_CASE("pipe_buffer: an operator that is not registered is refused in whichever stage it is") {
+TEST_CASE("find_pipe_bytes_fault: reports an operator that is not registered") {
   registry<int> known({"call_function"});
   known.add("call_function", "f", 0);
   known.add("call_function", "g", 0);
@@ -118,7 +118,7 @@ TEST_CASE("pipe_buffer: an operator that is not registered is refused in whichev
   CHECK(found->said.starts_with("it calls 'h', which is not registered for 'call_function'"));
 }
 
-TEST_CASE("pipe_buffer: bytes cut short anywhere and 20,000 random bit flips are all refused") {
+TEST_CASE("find_pipe_bytes_fault: rejects bytes cut short anywhere and 20,000 random bit flips") {
   testing::rng random(2);
   auto const known = testing::any_operators();
   auto written = write_pipe_bytes(chain());
@@ -135,8 +135,7 @@ TEST_CASE("pipe_buffer: bytes cut short anywhere and 20,000 random bit flips are
   CHECK(accepted == 0);
 }
 
-TEST_CASE(
-    "pipe_buffer: altered bytes whose checksum was made right are refused, or are a pipe that comes back") {
+TEST_CASE("read_pipe_bytes: altered bytes with a correct checksum are rejected or read back equal") {
   testing::rng random(9);
   std::size_t taken = 0, refused = 0;
   for (std::size_t i = 0; i < 40; ++i) {
@@ -155,8 +154,7 @@ TEST_CASE(
   CHECK(refused > 200);
 }
 
-TEST_CASE(
-    "pipe_buffer: a plan that is not one of its stages is neither written nor read, and the place is told") {
+TEST_CASE("write_pipe_bytes: rejects a plan that does not fit its stages and names the place") {
   auto const s = [](stored_pipe& p, std::size_t i) -> stage_plan& { return p.plan.plan.stages[i]; };
   CHECK(refusal([](auto&) {}) == "accepted");
   CHECK(refusal([](auto& p) { p.paths[1] = "nowhere"; })

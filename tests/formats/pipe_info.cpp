@@ -40,7 +40,7 @@ module_graph skipping() {
 
 }  // namespace
 
-TEST_CASE("pipe_info: as text it lists stages, edges and cuts without effect") {
+TEST_CASE("write_pipe_info: lists stages, edges and cuts without effect") {
   auto const g = skipping();
   module_pipe_options const options{.cuts = {{"spare"}}};
   auto const p = make_module_pipe(g, options);
@@ -58,7 +58,7 @@ TEST_CASE("pipe_info: as text it lists stages, edges and cuts without effect") {
         "the cut at the begin of module 'spare' has no effect: the module is never called\n");
 }
 
-TEST_CASE("pipe_info: as JSON it has the same, the caller as null") {
+TEST_CASE("write_pipe_info_json: lists stages and edges, with null for the caller") {
   auto const g = skipping();
   auto const p = make_module_pipe(g);
   auto const info = pipe_info_of(p);
@@ -76,7 +76,7 @@ TEST_CASE("pipe_info: as JSON it has the same, the caller as null") {
         std::string::npos);
 }
 
-TEST_CASE("pipe_info: the root is without its stages, and says whether it goes backward") {
+TEST_CASE("pipe_info_of: the root has no graphs of stages and states whether it has a backward pass") {
   auto const g = skipping();
   auto p = make_module_pipe(g);
   auto const info = pipe_info_of(p);
@@ -87,7 +87,7 @@ TEST_CASE("pipe_info: the root is without its stages, and says whether it goes b
   CHECK(pipe_info_of(p).has_loss_and_backward);
 }
 
-TEST_CASE("pipe_info: names from elsewhere are printed so that they stay on their line") {
+TEST_CASE("write_pipe_info: names from elsewhere cannot break a line") {
   auto info = pipe_info();
   info.stages.push_back({"a\nb", 0, {}, {"x\ty"}, {}, {}});
   CHECK(write_pipe_info(info).find("a\nb") == std::string::npos);

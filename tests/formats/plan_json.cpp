@@ -23,7 +23,7 @@ std::string refusal(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("plan_json: one page shows the format") {
+TEST_CASE("write_plan_json: writes the expected text of a small plan") {
   plan const p{{{{0, 1}, {0}, {1}, {3}}, {{2}, {3}, {}, {4}}},
                {stage_id{0}, stage_id{1}},
                {{3, stage_id{0}, stage_id{1}}},
@@ -35,7 +35,7 @@ TEST_CASE("plan_json: one page shows the format") {
   CHECK(read_plan_json(write_plan_json(p, cleave::json::writer::layout::indented)) == p);
 }
 
-TEST_CASE("plan_json: what is written comes back, of any plan and for any index") {
+TEST_CASE("read_plan_json: random plans read back equal, with either index type") {
   testing::rng random(61);
   for (int round = 0; round < 300; ++round) {
     auto const g = testing::random_rich_graph(random, 1 + random.below(25));
@@ -46,7 +46,7 @@ TEST_CASE("plan_json: what is written comes back, of any plan and for any index"
   CHECK(read_plan_json(write_plan_json(plan())) == plan());
 }
 
-TEST_CASE("plan_json: what is no plan is refused where it is none") {
+TEST_CASE("read_plan_json: rejects an invalid plan and names the place") {
   auto const with = [](std::string const& stages, std::string const& order, std::string const& transfers) {
     return "{\"format\":\"cleave plan 1\",\n\"stages\":" + stages + ",\n\"order\":" + order +
            ",\n\"transfers\":" + transfers + ",\"updates\":[]}";

@@ -12,7 +12,7 @@
 
 using namespace cleave;
 
-TEST_CASE("schedule json: what is written is read back, lowered or not, one chain or two") {
+TEST_CASE("read_schedule_json: every schedule reads back equal, lowered or not") {
   for (auto const& t : testing::timed_orders()) {
     CHECK(read_schedule_json(schedule_json(t.shown())) == t.order);
     testing::timed_order const lowered(lower(t.order));
@@ -38,7 +38,7 @@ TEST_CASE("schedule json: has the times of every action") {
   }
 }
 
-TEST_CASE("schedule json: what is no schedule is refused where it is wrong") {
+TEST_CASE("read_schedule_json: rejects an invalid schedule and names the place") {
   auto const message = [](std::string const& text) {
     try {
       read_schedule_json(text);

@@ -51,7 +51,7 @@ module_graph small_stage() {
   return g;
 }
 
-/// The bodies of each graph are `deep` below one another.
+/// A stage with bodies nested `deep` levels.
 module_graph nested_stage(std::size_t deep) {
   auto g = small_stage();
   for (std::size_t i = 0; i < deep; ++i) {
@@ -70,7 +70,7 @@ std::string refusal_of(module_graph const& g, stage_bytes_limits const& limits =
 
 }  // namespace
 
-TEST_CASE("stage_buffer: random stages come back as they were, and their bytes are always the same") {
+TEST_CASE("write_stage_bytes: random stages read back equal and always have the same bytes") {
   testing::rng random(11);
   std::size_t bodies = 0, largest = 0;
   for (std::size_t i = 0; i < 300; ++i) {
@@ -88,7 +88,7 @@ TEST_CASE("stage_buffer: random stages come back as they were, and their bytes a
   CHECK(largest > 10'000);
 }
 
-TEST_CASE("stage_buffer: a graph that differs anywhere has other bytes") {
+TEST_CASE("write_stage_bytes: a graph with other metadata or another node has other bytes") {
   auto const written = write_stage_bytes(small_stage());
   auto altered = small_stage();
   altered.metadata = {{"k", {true}}};
@@ -99,7 +99,7 @@ TEST_CASE("stage_buffer: a graph that differs anywhere has other bytes") {
   CHECK(write_stage_bytes(altered) != written);
 }
 
-TEST_CASE("stage_buffer: numbers come back bit by bit: not-a-number, infinities, negative zero") {
+TEST_CASE("write_stage_bytes: numbers read back bit by bit, with NaN, infinities and negative zero") {
   using reals = std::numeric_limits<double>;
   double const loud = std::bit_cast<double>(std::uint64_t{0x7ff8dead'beef0001});
   for (double const d : {reals::quiet_NaN(), -reals::quiet_NaN(), loud, reals::infinity(), -reals::infinity(),
@@ -112,7 +112,7 @@ TEST_CASE("stage_buffer: numbers come back bit by bit: not-a-number, infinities,
   }
 }
 
-TEST_CASE("stage_buffer: an empty graph, empty names and an empty shape come back") {
+TEST_CASE("write_stage_bytes: an empty graph, empty names and an empty shape read back equal") {
   CHECK(same_graph(read_stage_bytes(write_stage_bytes({}), testing::any_operators()), {}));
   module_graph g;
   auto n = node(node_kind::placeholder, "");
@@ -126,7 +126,7 @@ TEST_CASE("stage_buffer: an empty graph, empty names and an empty shape come bac
   CHECK(back[0].shape->empty());
 }
 
-TEST_CASE("stage_buffer: bodies in bodies need no stack, however deep they are") {
+TEST_CASE("write_stage_bytes: handles bodies nested 20,000 deep on a small stack") {
   testing::on_small_stack([] {
     auto const g = nested_stage(20'000);
     auto const back = read_stage_bytes(write_stage_bytes(g), testing::operators_of(g));
@@ -134,7 +134,7 @@ TEST_CASE("stage_buffer: bodies in bodies need no stack, however deep they are")
   });
 }
 
-TEST_CASE("stage_buffer: arguments in arguments need no stack, however deep they are") {
+TEST_CASE("write_stage_bytes: handles arguments nested 100,000 deep on a small stack") {
   testing::on_small_stack([] {
     module_argument a(100'000, container{container::kind::list, 1});
     a.push_back(true);
@@ -144,7 +144,7 @@ TEST_CASE("stage_buffer: arguments in arguments need no stack, however deep they
   });
 }
 
-TEST_CASE("stage_buffer: pieces of a split come back, each alone and all in the graph that calls them") {
+TEST_CASE("write_stage_bytes: pieces of a split read back equal, alone and in the graph that calls them") {
   testing::rng random(4);
   for (std::size_t i = 0; i < 20; ++i) {
     auto const g = testing::random_module_graph(random, 20);
@@ -159,7 +159,7 @@ TEST_CASE("stage_buffer: pieces of a split come back, each alone and all in the 
   }
 }
 
-TEST_CASE("stage_buffer: bytes are read wherever in memory they lie") {
+TEST_CASE("read_stage_bytes: reads bytes at any alignment") {
   auto const g = nested_stage(3);
   auto const written = write_stage_bytes(g);
   for (std::size_t shift = 0; shift < 9; ++shift) {
@@ -170,7 +170,7 @@ TEST_CASE("stage_buffer: bytes are read wherever in memory they lie") {
   }
 }
 
-TEST_CASE("stage_buffer: bytes cut short anywhere are refused") {
+TEST_CASE("find_stage_bytes_fault: rejects bytes cut short anywhere") {
   auto const written = write_stage_bytes(nested_stage(1));
   for (std::size_t size = 0; size < written.size(); ++size) {
     auto const found = find_stage_bytes_fault(std::span(written).first(size), testing::any_operators());
@@ -183,7 +183,7 @@ TEST_CASE("stage_buffer: bytes cut short anywhere are refused") {
             " bytes after the header, there are 8; cut short, ask for the whole");
 }
 
-TEST_CASE("stage_buffer: of 20,000 random bit flips none is accepted") {
+TEST_CASE("find_stage_bytes_fault: rejects each of 20,000 random bit flips") {
   testing::rng random(2);
   auto const g = testing::rich_module_graph(random, 60, 2);
   auto const known = testing::any_operators();
@@ -200,8 +200,7 @@ TEST_CASE("stage_buffer: of 20,000 random bit flips none is accepted") {
   CHECK(accepted == 0);
 }
 
-TEST_CASE(
-    "stage_buffer: altered bytes whose checksum was made right are refused, or are a stage that comes back") {
+TEST_CASE("read_stage_bytes: altered bytes with a correct checksum are rejected or read back equal") {
   testing::rng random(8);
   std::size_t taken = 0, refused = 0;
   for (std::size_t i = 0; i < 40; ++i) {
@@ -221,8 +220,7 @@ TEST_CASE(
   CHECK(refused > 500);
 }
 
-TEST_CASE(
-    "stage_buffer: what fuzzing began with and found is refused, or is a stage or a pipe that comes back") {
+TEST_CASE("read_stage_bytes: files of the fuzzing corpus are rejected or read back equal") {
   std::size_t taken = 0, seen = 0;
   for (auto const& file : project::files("tests/fuzz/read_bytes")) {
     auto const text = project::text_of(project::root / file);
@@ -236,7 +234,7 @@ TEST_CASE(
   CHECK(taken >= 7);
 }
 
-TEST_CASE("stage_buffer: bytes that version 1 wrote are read, and written alike today") {
+TEST_CASE("read_stage_bytes: reads bytes that version 1 wrote, and write_stage_bytes writes the same today") {
   auto const text = project::text_of(project::root / "tests/fuzz/read_bytes/nested_stage.bytes");
   auto const kept = std::as_bytes(std::span(text));
   REQUIRE(!text.empty());
@@ -244,7 +242,7 @@ TEST_CASE("stage_buffer: bytes that version 1 wrote are read, and written alike 
   CHECK(write_stage_bytes(nested_stage(2)) == bytes(kept.begin(), kept.end()));
 }
 
-TEST_CASE("stage_buffer: an operator that is not registered is refused by name, with those that are near") {
+TEST_CASE("read_stage_bytes: rejects an operator that is not registered and names the nearest ones") {
   auto const written = write_stage_bytes(small_stage());
   registry<int> known({"call_function", "call_method", "call_module"});
   known.add("call_function", "elu", 0);
@@ -260,7 +258,7 @@ TEST_CASE("stage_buffer: an operator that is not registered is refused by name, 
         "'call_function' (byte 200)");
 }
 
-TEST_CASE("stage_buffer: a module whose body is not in the bytes must be registered, within bodies too") {
+TEST_CASE("read_stage_bytes: a module without a body in the bytes must be registered, in bodies too") {
   registry<int> known({"call_function", "call_method", "call_module"});
   known.add("call_function", "relu", 0);
   auto const nested = nested_stage(2);
@@ -281,7 +279,7 @@ TEST_CASE("stage_buffer: a module whose body is not in the bytes must be registe
   CHECK(same_graph(read_stage_bytes(write_stage_bytes(g), known), g));
 }
 
-TEST_CASE("stage_buffer: each limit holds for what is read and for what is written") {
+TEST_CASE("write_stage_bytes: each limit applies to writing and to reading") {
   auto const g = nested_stage(2);
   auto const written = write_stage_bytes(g);
   auto const check = [&](auto member, std::size_t least, std::string const& said) {
@@ -307,7 +305,7 @@ TEST_CASE("stage_buffer: each limit holds for what is read and for what is writt
   CHECK(refusal_of(g, limits).find("bytes are above the limit of") != std::string::npos);
 }
 
-TEST_CASE("stage_buffer: a text counts as often as it is named") {
+TEST_CASE("write_stage_bytes: a text counts each time that it is named") {
   module_graph g;
   std::string const note(1000, 'x');
   for (std::size_t i = 0; i < 100; ++i) g.metadata.push_back({"note", {note}});
@@ -318,7 +316,7 @@ TEST_CASE("stage_buffer: a text counts as often as it is named") {
         std::string::npos);
 }
 
-TEST_CASE("stage_buffer: a graph that cannot be read is not written, and the place is told") {
+TEST_CASE("write_stage_bytes: rejects a graph that could not be read and names the place") {
   auto g = small_stage();
   g.add(node(node_kind::call_function, "cut \xe5"));
   CHECK(refusal_of(g).find("text 3 'cut \\xe5' is no UTF-8; names and texts are") != std::string::npos);

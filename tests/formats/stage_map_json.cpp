@@ -22,7 +22,7 @@ std::string refusal(std::string const& text) {
   return testing::error_text([&] { read_stage_map_json(text); });
 }
 
-/// A map of two ranks whose stages are the given text.
+/// The text of a map with two ranks and the given stages.
 std::string of_stages(std::string const& stages) {
   return "{\"format\":\"cleave stage map 1\",\"ranks\":2,\n\"stages\":[" + stages + "]}";
 }
@@ -42,7 +42,7 @@ stage_map random_map(testing::rng& random) {
 
 }  // namespace
 
-TEST_CASE("stage_map_json: one page shows the format") {
+TEST_CASE("write_stage_map_json: writes the expected text of a small map") {
   stage_map const m{2,
                     {{rank_id{0}, {"embed", "h_0"}, {"embed", "h.0"}, {"position"}, {"tokens"}, {"h_0"}},
                      {.rank = rank_id{1}, .nodes = {"head"}}}};
@@ -53,7 +53,7 @@ TEST_CASE("stage_map_json: one page shows the format") {
   CHECK(read_stage_map_json(write_stage_map_json(m, cleave::json::writer::layout::indented)) == m);
 }
 
-TEST_CASE("stage_map_json: what is written comes back") {
+TEST_CASE("read_stage_map_json: random maps read back equal") {
   testing::rng random(17);
   for (int round = 0; round < 300; ++round) {
     auto const m = random_map(random);
@@ -61,7 +61,7 @@ TEST_CASE("stage_map_json: what is written comes back") {
   }
 }
 
-TEST_CASE("stage_map_json: stages stand in any order, and need say no more than rank and nodes") {
+TEST_CASE("read_stage_map_json: stages can have any order and need only rank and nodes") {
   auto const m = read_stage_map_json(
       of_stages(R"({"stage":1,"rank":1,"nodes":["b"]},{"rank":0,"stage":0,"nodes":["a"],"outputs":["a"]})"));
   CHECK(m == stage_map{2,
@@ -69,7 +69,7 @@ TEST_CASE("stage_map_json: stages stand in any order, and need say no more than 
                         {.rank = rank_id{1}, .nodes = {"b"}}}});
 }
 
-TEST_CASE("stage_map_json: a stage without a rank, or with two, is refused with its name") {
+TEST_CASE("read_stage_map_json: rejects a stage with no rank, two ranks or an unknown rank and names it") {
   CHECK(refusal(of_stages(R"({"stage":0,"rank":0,"nodes":["a"]},{"stage":1,"nodes":["b"]})")) ==
         "line 2, column 46, $.stages[1]: lacks the key 'rank'");
   CHECK(refusal(of_stages(R"({"stage":0,"rank":0,"nodes":[]},{"stage":2,"rank":1,"nodes":[]})")) ==
@@ -82,7 +82,7 @@ TEST_CASE("stage_map_json: a stage without a rank, or with two, is refused with 
         "map of stages: entry #0 puts stage 0 on rank 2, but there are 2 ranks; number them from 0");
 }
 
-TEST_CASE("stage_map_json: what is no map is refused where it is none") {
+TEST_CASE("read_stage_map_json: rejects a malformed map and names the place") {
   CHECK(refusal("[]") == "line 1, column 1, $: expected an object, got []");
   CHECK(refusal(R"({"format":"cleave plan 1"})") ==
         "line 1, column 11, $.format: expected the format \"cleave stage map 1\"");
@@ -94,7 +94,7 @@ TEST_CASE("stage_map_json: what is no map is refused where it is none") {
         std::string::npos);
 }
 
-TEST_CASE("stage_map_json: what a schedule says differently is named, with both sides") {
+TEST_CASE("find_other_placement: reports where map and schedule differ, with both sides") {
   stage_map m{2, {{.rank = rank_id{0}}, {.rank = rank_id{1}}, {.rank = rank_id{1}}, {.rank = rank_id{0}}}};
   CHECK(find_other_placement(m, wave_placement(2)) == std::nullopt);
   CHECK(find_other_placement(m, loop_placement(2, 2)) ==

@@ -14,7 +14,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("timed schedule: every pass is one bar, and bars of a rank do not overlap unless they have lanes") {
+TEST_CASE("bars_of: each pass is one bar, and bars of a rank overlap only in different lanes") {
   for (auto const& t : testing::timed_orders()) {
     auto const bars = bars_of(t.order, t.times);
     std::size_t passes = 0;
@@ -34,7 +34,7 @@ TEST_CASE("timed schedule: every pass is one bar, and bars of a rank do not over
   }
 }
 
-TEST_CASE("timed schedule: messages are counted before and after lowering") {
+TEST_CASE("count_messages: a schedule has as many messages before lowering as after") {
   for (auto const family : {schedule_family::gpipe, schedule_family::zbv, schedule_family::interleaved_1f1b,
                             schedule_family::forward_only}) {
     auto const s = make_schedule(family, {3, stages_per_rank_of(family).value_or(2), 6});
@@ -47,13 +47,13 @@ TEST_CASE("timed schedule: messages are counted before and after lowering") {
   CHECK(count_messages(make_schedule(schedule_family::gpipe, {1, 1, 5})) == 0);
 }
 
-TEST_CASE("timed schedule: stages of a rank are numbered upwards") {
+TEST_CASE("local_numbers: numbers the stages of each rank upwards from 0") {
   CHECK(local_numbers(wave_placement(3)) == std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1});
   CHECK(local_numbers(loop_placement(2, 3)) == std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2});
   CHECK(local_numbers({}).empty());
 }
 
-TEST_CASE("timed schedule: times and amounts have their units") {
+TEST_CASE("timed_schedule: texts of times and memory have their units") {
   testing::timed_order const t(make_schedule(schedule_family::gpipe, {2, 1, 2}));
   auto shown = t.shown();
   CHECK(time_text(shown, 1.5) == "1.5");

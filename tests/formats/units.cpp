@@ -37,7 +37,7 @@ TEST_CASE("units: counts are grouped, shares have one digit, times are in millis
   CHECK(milliseconds_text(1'234'500'000.0) == "1234\u00a0ms");
 }
 
-TEST_CASE("units: what is no number is a dash") {
+TEST_CASE("units: NaN and infinity are printed as a dash") {
   CHECK(short_text(std::nan("")) == "–");
   CHECK(amount_text(std::numeric_limits<double>::infinity(), "") == "–");
   CHECK(decimal_text(-0.001, 1) == "0");

@@ -37,8 +37,8 @@ void add_module(module_graph& g, std::string const& path, std::vector<module_gra
   g.add_attribute({path, module_attribute::kind::module, {}, std::move(body), {}, {}});
 }
 
-/// A function that names its device by keyword, one by position, a method, a constant that lives somewhere,
-/// and a module whose inside is not known.
+/// A function with a device keyword, a method with a positional and a keyword device, a tensor attribute on a
+/// device, and a module with an unknown body.
 module_graph stage(std::string const& on) {
   module_graph g;
   g.add_attribute({"mask", module_attribute::kind::tensor, {}, {}, {}, {{"device", device(on)}}});
@@ -74,7 +74,8 @@ std::vector<std::string> named(module_graph const& g) {
 
 }  // namespace
 
-TEST_CASE("device_assignment: every site is found, with what names the device and where") {
+TEST_CASE(
+    "devices_of: finds each keyword, argument and attribute that names a device, in nested bodies too") {
   auto const found = devices_of(stage("cpu"));
   CHECK(found == std::vector<device_site>{
                      {kind::keyword, "", "", "zeros", "device", "cpu", node_kind::call_function},
@@ -87,7 +88,7 @@ TEST_CASE("device_assignment: every site is found, with what names the device an
   CHECK(devices_of(outer())[8].stage == "s.0");
 }
 
-TEST_CASE("device_assignment: one device everywhere, and the graph that was given stays as it is") {
+TEST_CASE("with_devices: sets one device everywhere and leaves the given graph unchanged") {
   auto const before = stage("cpu");
   auto const made = with_devices(before, to_device{"cuda:1"});
   CHECK(devices_of(made.graph) == devices_of(stage("cuda:1")));
@@ -97,18 +98,18 @@ TEST_CASE("device_assignment: one device everywhere, and the graph that was give
   CHECK(with_devices(made.graph, to_device{"cuda:1"}).changed.empty());
 }
 
-TEST_CASE("device_assignment: by keywords, only functions that say device= change") {
+TEST_CASE("with_devices: to_device::sites::keywords changes only the device keywords of functions") {
   auto const made = with_devices(stage("cpu"), to_device{"meta", to_device::sites::keywords});
   REQUIRE(made.changed.size() == 1);
   CHECK(made.changed[0].owner == "zeros");
 }
 
-TEST_CASE("device_assignment: modules whose inside is not known are reported, once each") {
+TEST_CASE("with_devices: lists the modules whose body is unknown") {
   CHECK(with_devices(outer(), to_device{"meta"}).unseen ==
         std::vector<std::string>{"s.0.inner.opaque", "s.0.opaque", "s.1.opaque"});
 }
 
-TEST_CASE("device_assignment: a callback decides by the site") {
+TEST_CASE("with_devices: a callback chooses the device of each site") {
   auto const made = with_devices(stage("cpu"), [](device_site const& s) {
     return s.what == kind::attribute ? std::optional<std::string>("cuda:0") : std::nullopt;
   });
@@ -116,14 +117,14 @@ TEST_CASE("device_assignment: a callback decides by the site") {
   CHECK(made.changed[0].owner == "mask");
 }
 
-TEST_CASE("device_assignment: each stage of an outer graph is on its device, with the bodies inside") {
+TEST_CASE("with_stage_devices: sets the device of each listed stage, nested bodies included") {
   auto const made = with_stage_devices(outer(), {{"s.1", "cuda:1"}, {"s.0", "cuda:0"}});
   for (auto const& s : devices_of(made.graph)) CHECK(s.device == (s.stage == "s.0" ? "cuda:0" : "cuda:1"));
   auto const one = with_stage_devices(outer(), {{"s.1", "cuda:1"}});
   for (auto const& s : devices_of(one.graph)) CHECK(s.device == (s.stage == "s.0" ? "cpu" : "cuda:1"));
 }
 
-TEST_CASE("device_assignment: a device for what is no stage is an error with the nearest stages") {
+TEST_CASE("with_stage_devices: rejects an unknown stage, naming the nearest, and a stage with two devices") {
   CHECK_THROWS_WITH_AS(with_stage_devices(outer(), {{"s.7", "cuda:1"}}),
                        "stage devices: 's.7' is no stage of this graph; nearest: 's.0', 's.1'",
                        stage_device_error);
@@ -131,7 +132,7 @@ TEST_CASE("device_assignment: a device for what is no stage is an error with the
                        "stage devices: 's.0' has two devices; give it one", stage_device_error);
 }
 
-TEST_CASE("device_assignment: bodies in bodies 2,000 deep need no stack") {
+TEST_CASE("with_devices: handles bodies nested 2,000 deep on a small stack") {
   testing::on_small_stack([] {
     module_graph g = stage("cpu");
     for (int i = 0; i < 2'000; ++i) {

@@ -14,7 +14,7 @@ using namespace cleave;
 using namespace cleave::detail;
 
 TEST_CASE(
-    "gradient_need: a value needs one if a path of nodes that pass it leads there from one that starts") {
+    "gradient_need: marks the values that passing nodes connect to a starting value, on random graphs") {
   testing::rng r(61);
   for (int round = 0; round < 500; ++round) {
     auto const s = testing::random_graph(r, {.nodes = 1 + r.below(10), .states = 2});
@@ -23,7 +23,7 @@ TEST_CASE(
     for (auto& x : passes) x = !r.one_in(3);
     auto const need = gradient_need(
         s, [&](std::size_t v) { return starts[v] != 0; }, [&](std::size_t n) { return passes[n] != 0; });
-    std::vector<char> twin(s.values());  // to a fixed point, one value at a time
+    std::vector<char> twin(s.values());  // the expected result, by fixed-point iteration
     for (bool more = true; more;) {
       more = false;
       for (std::size_t v = 0; v < s.values(); ++v) {

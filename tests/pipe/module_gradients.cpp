@@ -36,7 +36,7 @@ module_node mode(bool on) {
   return n;
 }
 
-/// Whether a gradient arrives at the value of the node called `name`.
+/// True if the value of the node `name` needs a gradient.
 bool needs(module_graph const& g, std::string const& name, module_gradient_options const& options = {}) {
   auto const p = program_of(g);
   auto const need = gradient_need_of(p, options);
@@ -46,7 +46,7 @@ bool needs(module_graph const& g, std::string const& name, module_gradient_optio
   return false;
 }
 
-/// A mask is made in front, read behind a cut; a check of the first stage's value stands behind it too.
+/// A mask is made before a cut and read after it. A check of the first stage's value also follows the cut.
 module_graph masked() {
   module_graph g;
   g.add_attribute({"w", module_attribute::kind::parameter, {}, {}, {}, {}});
@@ -69,7 +69,7 @@ std::vector<std::string> names(module_graph const& g) {
 
 }  // namespace
 
-TEST_CASE("module_gradients: values that depend on a parameter need a gradient, unless it is frozen") {
+TEST_CASE("gradient_need_of: values that depend on a parameter need a gradient unless it is frozen") {
   auto const g = masked();
   CHECK(needs(g, "f"));
   CHECK(needs(g, "h"));
@@ -81,7 +81,7 @@ TEST_CASE("module_gradients: values that depend on a parameter need a gradient, 
   CHECK_FALSE(needs(frozen, "h"));
 }
 
-TEST_CASE("module_gradients: inputs need one where they are marked and asked for") {
+TEST_CASE("gradient_need_of: a marked input needs a gradient unless the options exclude inputs") {
   module_graph g;
   auto x = make(node_kind::placeholder, "x", "x");
   x.metadata = {{"requires_grad", {true}}};
@@ -91,7 +91,7 @@ TEST_CASE("module_gradients: inputs need one where they are marked and asked for
   CHECK_FALSE(needs(g, "f", {.inputs = input_need::none}));
 }
 
-TEST_CASE("module_gradients: modes, regions, detaching and whole numbers stop a gradient") {
+TEST_CASE("gradient_need_of: no-grad modes and regions, detach and integer values stop a gradient") {
   module_graph g;
   g.add_attribute({"w", module_attribute::kind::parameter, {}, {}, {}, {}});
   auto const w = g.add(make(node_kind::get_attr, "w", "w"));
@@ -115,7 +115,7 @@ TEST_CASE("module_gradients: modes, regions, detaching and whole numbers stop a 
   for (auto const* name : {"under_off", "region", "cut_off", "whole"}) CHECK_FALSE(needs(g, name));
 }
 
-TEST_CASE("module_gradients: what needs none goes where it is read, and effects where their values are") {
+TEST_CASE("sink_non_differentiable: moves nodes without gradient to their reader, but no node with effects") {
   auto const g = masked();
   auto const plain = make_module_pipe(g);
   CHECK(plain.plan.plan.stages[1].inputs.size() == 2);
@@ -129,7 +129,7 @@ TEST_CASE("module_gradients: what needs none goes where it is read, and effects 
   for (auto const& b : borders[1]) CHECK(b.needs_gradient == (g[p.program.s.value[b.value]].name == "f"));
 }
 
-TEST_CASE("module_gradients: what writes in place stays where it is") {
+TEST_CASE("sink_non_differentiable: does not move a node that writes in place") {
   module_graph g;
   g.add_attribute({"steps", module_attribute::kind::buffer, {}, {}, {}, {}});
   auto const steps = g.add(make(node_kind::get_attr, "steps", "steps"));
@@ -141,7 +141,7 @@ TEST_CASE("module_gradients: what writes in place stays where it is") {
         std::vector<std::string>{"add_"});
 }
 
-TEST_CASE("module_gradients: a program whose nodes were sunk gives what it gave") {
+TEST_CASE("sink_non_differentiable: a pipe with moved nodes computes the results of the program") {
   testing::rng r(63);
   for (int round = 0; round < 300; ++round) {
     auto const g = testing::random_module_graph(r, 2 + r.below(14));

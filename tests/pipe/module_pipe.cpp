@@ -35,7 +35,8 @@ module_node marker() { return make(node_kind::call_function, "marker", "pipe_spl
 
 template <class Graph>
 concept can_be_cut = requires(Graph&& g) { make_module_pipe(static_cast<Graph&&>(g), {}); };
-static_assert(can_be_cut<module_graph const&> && !can_be_cut<module_graph>);  // it would not outlive the pipe
+static_assert(can_be_cut<module_graph const&> &&
+              !can_be_cut<module_graph>);  // a temporary would not outlive the pipe
 
 /// `g` with markers and repeated reads of its attributes at random places.
 module_graph with_markers(testing::rng& r, module_graph const& g) {
@@ -82,7 +83,7 @@ module_graph chain() {
 
 }  // namespace
 
-TEST_CASE("module_pipe: stages and the graph that calls them give what the program gives") {
+TEST_CASE("make_module_pipe: the pipe computes the results of the program, and no stage contains a marker") {
   testing::rng r(31);
   for (int round = 0; round < 400; ++round) {
     auto const g = with_markers(r, testing::random_module_graph(r, 1 + r.below(14), r.below(3) * r.below(2)));
@@ -97,7 +98,7 @@ TEST_CASE("module_pipe: stages and the graph that calls them give what the progr
   }
 }
 
-TEST_CASE("module_pipe: markers, modules, a policy and balance cut together") {
+TEST_CASE("make_module_pipe: markers and module cuts combine with a policy or balance and keep the results") {
   testing::rng r(32);
   for (int round = 0; round < 200; ++round) {
     auto const g = with_markers(r, testing::random_module_graph(r, 2 + r.below(14)));
@@ -118,7 +119,7 @@ TEST_CASE("module_pipe: markers, modules, a policy and balance cut together") {
   }
 }
 
-TEST_CASE("module_pipe: the user's program is unchanged, and a second cut gives the same pipe") {
+TEST_CASE("make_module_pipe: leaves the program unchanged and makes the same plan when called again") {
   auto const g = chain();
   auto const before = std::vector<module_node>(g.list().begin(), g.list().end());
   module_pipe_options const options{.cuts = {}};
@@ -128,7 +129,7 @@ TEST_CASE("module_pipe: the user's program is unchanged, and a second cut gives 
   CHECK(one.paths == std::vector<std::string>{"stage_0", "stage_1", "stage_2"});
 }
 
-TEST_CASE("module_pipe: a value goes straight to each stage that reads it") {
+TEST_CASE("make_module_pipe: sends a value directly to each stage that reads it") {
   auto const g = chain();
   auto const p = make_module_pipe(g);
   REQUIRE(p.plan.edges.size() == 4);
@@ -139,7 +140,7 @@ TEST_CASE("module_pipe: a value goes straight to each stage that reads it") {
   CHECK(last.after.size() == 2);
 }
 
-TEST_CASE("module_pipe: several reads of one path are one state, and one attribute of the stage") {
+TEST_CASE("make_module_pipe: merges several reads of one path into one state value of the stage") {
   module_graph g;
   g.add_attribute({"w", module_attribute::kind::parameter, {}, {}, {}, {}});
   auto const x = g.add(make(node_kind::placeholder, "x", "x"));
@@ -154,7 +155,7 @@ TEST_CASE("module_pipe: several reads of one path are one state, and one attribu
   CHECK(agree(g, p.outer));
 }
 
-TEST_CASE("module_pipe: gradient mode is set up again in each stage that runs under it") {
+TEST_CASE("make_module_pipe: sets the gradient mode again in each stage that runs under it") {
   module_graph g;
   auto const mode = [&](bool on) {
     auto n = make(node_kind::call_function, on ? "on" : "off", "torch._C._set_grad_enabled");
@@ -177,7 +178,7 @@ TEST_CASE("module_pipe: gradient mode is set up again in each stage that runs un
         std::vector<std::string>{"torch._C._set_grad_enabled", "g", "torch._C._set_grad_enabled", "h"});
 }
 
-TEST_CASE("module_pipe: a region is an ordinary node, and its body goes with it") {
+TEST_CASE("make_module_pipe: treats a region as an ordinary node and moves its body with it") {
   module_graph body;
   auto const inner = body.add(make(node_kind::placeholder, "a", "a"));
   auto const made = body.add(call("k", {inner}));
@@ -199,7 +200,7 @@ TEST_CASE("module_pipe: a region is an ordinary node, and its body goes with it"
   CHECK(agree(g, p.outer));
 }
 
-TEST_CASE("module_pipe: a marker in a body is refused, with the node that holds it") {
+TEST_CASE("make_module_pipe: rejects a marker inside a body and names the node that holds the body") {
   module_graph inner;
   inner.add(marker());
   module_graph body;
@@ -216,7 +217,7 @@ TEST_CASE("module_pipe: a marker in a body is refused, with the node that holds 
                        body_cut_error);
 }
 
-TEST_CASE("module_pipe: a module in a body cannot be cut at, one that is called can") {
+TEST_CASE("make_module_pipe: rejects a cut at a module inside a body and accepts one at a called module") {
   module_graph body;
   auto const a = body.add(make(node_kind::placeholder, "a", "a"));
   body.add(make(node_kind::output, "output", "output", {a}));
@@ -231,10 +232,10 @@ TEST_CASE("module_pipe: a module in a body cannot be cut at, one that is called 
   CHECK_THROWS_AS(make_module_pipe(g, {.cuts = {{"bulk"}}}), unknown_module_error);
   auto const p = make_module_pipe(g, {.cuts = {{"blk"}, {"spare"}}});
   CHECK(p.paths.size() == 2);
-  CHECK(p.plan.idle.size() == 2);  // before the first call there is nothing; the other is never called
+  CHECK(p.plan.idle.size() == 2);  // nothing precedes the first call of blk; spare is never called
 }
 
-TEST_CASE("module_pipe: a module under a second name is cut under either") {
+TEST_CASE("make_module_pipe: a module with two names can be cut under either name") {
   module_graph g;
   for (auto const* path : {"a", "b", "alias"})
     g.add_attribute({path, module_attribute::kind::module, path == std::string("b") ? "1" : "0", {}, {}, {}});
@@ -246,7 +247,7 @@ TEST_CASE("module_pipe: a module under a second name is cut under either") {
   CHECK(make_module_pipe(g, {.cuts = {{"a"}, {"alias", module_side::end}}}).paths.size() == 3);
 }
 
-TEST_CASE("module_pipe: a program without output, and two sources where one is allowed, are refused") {
+TEST_CASE("make_module_pipe: rejects a program without output, and two cut sources where one is allowed") {
   module_graph g;
   g.add(call("f", {g.add(make(node_kind::placeholder, "x", "x"))}));
   CHECK_THROWS_AS(make_module_pipe(g), no_output_error);
@@ -257,7 +258,7 @@ TEST_CASE("module_pipe: a program without output, and two sources where one is a
   CHECK_THROWS_AS(make_module_pipe(c, one), unknown_module_error);
 }
 
-TEST_CASE("module_pipe: a program without operations has no stage") {
+TEST_CASE("make_module_pipe: a program without operations has no stages") {
   module_graph g;
   g.add_attribute({"w", module_attribute::kind::parameter, {}, {}, {}, {}});
   auto const x = g.add(make(node_kind::placeholder, "x", "x"));
@@ -268,7 +269,7 @@ TEST_CASE("module_pipe: a program without operations has no stage") {
   CHECK(agree(g, p.outer));
 }
 
-TEST_CASE("module_pipe: a nested result keeps its structure") {
+TEST_CASE("make_module_pipe: a nested result keeps its structure") {
   auto g = chain();
   module_argument const structure{container{container::kind::dict, 1}, std::string("y"),
                                   container{container::kind::list, 1}, token()};

@@ -32,7 +32,7 @@ namespace {
 using position = module_graph::position;
 using attribute = module_attribute::kind;
 
-/// Tied state is one value, whatever it is called.
+/// Evaluates all names of a tied tensor to the same value.
 struct tied_interpretation : integer_interpretation {
   value attribute(module_graph const& g, position n) const {
     auto const* a = g.find_attribute(g[n].target);
@@ -48,7 +48,7 @@ integer_value value_of(module_graph const& g) {
   return evaluate(g, inputs, meaning);
 }
 
-/// A random program with parameters, buffers and constants, some of them tied, some unread.
+/// A random program with parameters, buffers and constants. Some are tied, some unread.
 module_graph random_model(rng& random) {
   auto const plain = random_module_graph(random, 2 + random.below(20));
   module_graph g;
@@ -76,14 +76,14 @@ module_pipe random_pipe(rng& random, module_graph const& g, state_options const&
 
 }  // namespace
 
-TEST_CASE("module_state: stages together have the state of the model, whole and split give the same") {
+TEST_CASE("make_module_pipe: the stages together hold the state of the model and compute its results") {
   rng random(5150);
   for (int round = 0; round < 300; ++round) {
     auto g = random_model(random);
     state_options state;
     if (random.one_in(2)) state.shared = shared_state::transmit;
     if (random.one_in(3)) state.by_name = {{"w", shared_state::transmit}};
-    if (state.shared == shared_state::replicate)  // read by the calls of its module, and never sent
+    if (state.shared == shared_state::replicate)  // belongs to a called module and is never sent
       g.add_attribute({"layer.0.w", attribute::parameter, {}, {}, {}, {}});
     auto const p = random_pipe(random, g, state);
     CAPTURE(round);
@@ -119,7 +119,7 @@ TEST_CASE("module_state: stages together have the state of the model, whole and 
   }
 }
 
-TEST_CASE("module_state: a function that writes in place writes what it reads first") {
+TEST_CASE("make_module_pipe: rejects a read of a buffer that another stage writes in place") {
   module_graph g;
   auto const add = [&](node_kind kind, std::string target, std::vector<position> reads = {}) {
     module_node n;
@@ -148,7 +148,7 @@ TEST_CASE("module_state: a function that writes in place writes what it reads fi
   CHECK_FALSE(writes_in_place(n));
 }
 
-TEST_CASE("module_state: a called module brings its state with it") {
+TEST_CASE("make_module_pipe: a stage holds the state of the modules that it calls, submodules included") {
   module_graph g;
   auto const add = [&](node_kind kind, std::string target, std::vector<position> reads = {}) {
     module_node n;
@@ -170,7 +170,7 @@ TEST_CASE("module_state: a called module brings its state with it") {
   CHECK_FALSE(p.stage(stage_id{1}).find_attribute("a.w"));
 }
 
-TEST_CASE("module_state: state of the program is what it registers, by kind") {
+TEST_CASE("model_state_of: lists the registered tensors of a program by kind") {
   module_graph g;
   g.add_attribute({"p", attribute::parameter, {}, {}, {}, {}});
   g.add_attribute({"b", attribute::buffer, {}, {}, {}, {}});

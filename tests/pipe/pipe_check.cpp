@@ -45,7 +45,7 @@ cut_list cuts_before(std::vector<std::size_t> const& nodes) {
   return list;
 }
 
-/// Stages 0 to 3 have a, b, c, d in a chain; d reads a too, a and d are returned, b and c read a parameter.
+/// Stages 0 to 3 hold a chain a, b, c, d. d also reads a; a and d are returned; b and c read a parameter.
 struct small {
   snapshot_arrays s;
   std::uint32_t x, w, a, b, c, d;
@@ -77,7 +77,7 @@ struct small {
 
 }  // namespace
 
-TEST_CASE("pipe_check: a sound pipe has no findings, with relays and with markers") {
+TEST_CASE("findings_in_plan: a valid pipe has no findings, with or without relays") {
   small const m;
   CHECK(findings_in_plan(m.s, m.p).empty());
   auto const relay = relayed(m.s, m.p, std::vector(m.p.edges.size(), route::relay));
@@ -104,7 +104,7 @@ TEST_CASE("pipe_check: a sound pipe has no findings, with relays and with marker
   CHECK(relays > 50);
 }
 
-TEST_CASE("pipe_check: each change of a sound plan is found under its code") {
+TEST_CASE("findings_in_plan: reports each kind of damage to a valid plan under its code") {
   small const m;
   CHECK(m.with([](pipe_plan& p) { p.plan.stages[2].nodes.clear(); }).contains("node-missing"));
   CHECK(m.with([](pipe_plan& p) { p.plan.stages[2].nodes.clear(); }).contains("stage-empty"));
@@ -137,7 +137,7 @@ TEST_CASE("pipe_check: each change of a sound plan is found under its code") {
   CHECK(cyclic.contains("transfer-backward"));
 }
 
-TEST_CASE("pipe_check: what several things break is all told, each in its place") {
+TEST_CASE("findings_in_plan: reports every fault of a plan, each with its place") {
   small const m;
   auto q = m.p;
   q.plan.stages[1].state.clear();
@@ -155,7 +155,7 @@ TEST_CASE("pipe_check: what several things break is all told, each in its place"
         "cut-repeated: stages 0 and 3 come after the same number of cuts\n");
 }
 
-TEST_CASE("pipe_check: a relay that lost a link is found") {
+TEST_CASE("findings_in_plan: reports a relay stage that does not pass its value on") {
   small const m;
   auto const good = relayed(m.s, m.p, std::vector(m.p.edges.size(), route::relay));
   auto broken = good;
@@ -165,12 +165,12 @@ TEST_CASE("pipe_check: a relay that lost a link is found") {
   CHECK(found.contains("transfer-unneeded"));
   auto idle = good;
   for (auto& t : idle.plan.transfers)
-    if (t.value == m.a && t.to == stage_id{3}) t.from = stage_id{0};  // past stage 2, which is given it
+    if (t.value == m.a && t.to == stage_id{3}) t.from = stage_id{0};  // bypasses stage 2, which receives it
   idle.edges = pipe_edges_of<std::uint32_t>(m.s, idle.plan);
-  CHECK(codes_of(findings_in_plan(m.s, idle)).empty());  // for the caller, perhaps
+  CHECK(codes_of(findings_in_plan(m.s, idle)).empty());  // the caller may want the unused output
 }
 
-TEST_CASE("pipe_check: a marker in a stage is found, one in none is not missed") {
+TEST_CASE("findings_in_plan: reports a marker inside a stage and accepts a marker outside all stages") {
   testing::snapshot_builder g;
   auto const a = g.node(1, {g.input()});
   g.nodes(0, {}, {});
@@ -190,7 +190,7 @@ TEST_CASE("pipe_check: a marker in a stage is found, one in none is not missed")
   CHECK(found[0].message == "stage 1 has marker cut (#1), which only says where to cut");
 }
 
-TEST_CASE("pipe_check: gradients that are lost are found, and a loss that no stage gives") {
+TEST_CASE("findings_in_backward: reports lost gradients and a loss that no stage produces") {
   small const m;
   CHECK(findings_in_backward(m.s, m.p.plan, m.d).empty());
   CHECK(codes_of(findings_in_backward(m.s, m.p.plan, m.x)) == codes{"loss-missing"});
@@ -206,7 +206,7 @@ TEST_CASE("pipe_check: gradients that are lost are found, and a loss that no sta
   CHECK(codes_of(findings_in_backward(m.s, m.p.plan, m.d, lost)) == codes{"backward-missing"});
 }
 
-TEST_CASE("pipe_check: values between stages without a layout are told one by one") {
+TEST_CASE("findings_in_layouts: reports each value between stages that has no layout") {
   small const m;
   auto const known = pipe_dataflow_of(
       m.s, m.p, [](std::uint32_t) { return std::optional(value_layout{"f32", {std::int64_t{2}}}); });
@@ -220,7 +220,7 @@ TEST_CASE("pipe_check: values between stages without a layout are told one by on
   CHECK(found[0].value == m.b);
 }
 
-TEST_CASE("pipe_check: state in two places without a tie, and state that is nowhere") {
+TEST_CASE("findings_in_state: reports untied replicas and state that is absent, unused or unknown") {
   small const m;
   basic_model_state<std::uint32_t> model;
   model.tensors = {{"w", "0"}, {"idle", "1"}};
@@ -242,7 +242,7 @@ TEST_CASE("pipe_check: state in two places without a tie, and state that is nowh
   CHECK(codes_of(findings_in_state(m.s, m.p.plan, model, unknown)) == codes{"state-unknown"});
 }
 
-TEST_CASE("pipe_check: pipes of module graphs have no findings but unused state") {
+TEST_CASE("findings_in_pipe: reports only unused state for pipes of random module graphs") {
   testing::rng r(72);
   std::size_t stages = 0;
   for (int i = 0; i < 200; ++i) {
@@ -255,7 +255,7 @@ TEST_CASE("pipe_check: pipes of module graphs have no findings but unused state"
   CHECK(stages > 300);
 }
 
-TEST_CASE("pipe_check: many stages may have one parameter, each a copy, or sent by the first") {
+TEST_CASE("findings_in_pipe: 20,000 stages can share one parameter, and a missing reader is reported") {
   module_graph g;
   auto const add = [&](node_kind kind, std::string name, std::string target,
                        std::vector<module_graph::position> const& reads) {
@@ -280,13 +280,13 @@ TEST_CASE("pipe_check: many stages may have one parameter, each a copy, or sent 
     CHECK(codes_of(findings_in_pipe(p)).empty());
     auto& readers = shared == shared_state::replicate ? p.state.replicas.front().members.back().stage
                                                       : p.state.sent.front().to.back();
-    readers = stage_id{0};  // the last one is left out
+    readers = stage_id{0};  // omits the last reader
     CHECK(codes_of(findings_in_pipe(p)) ==
           codes{shared == shared_state::replicate ? "state-untied" : "state-absent"});
   }
 }
 
-TEST_CASE("pipe_check: a module pipe knows its markers; damage to plan and loss is told") {
+TEST_CASE("findings_in_pipe: accepts the markers of the pipe and reports damage to its plan and loss") {
   module_graph g;
   module_node n;
   auto const add = [&](node_kind kind, char const* name, char const* target,
@@ -315,7 +315,7 @@ TEST_CASE("pipe_check: a module pipe knows its markers; damage to plan and loss 
   CHECK(codes_of(findings_in_pipe(p, value_b)) == codes{"node-unknown"});
 }
 
-TEST_CASE("pipe_check: random damage is found and breaks nothing") {
+TEST_CASE("findings_in_plan: withstands random damage and reports it where no node is replicable") {
   testing::rng r(73);
   std::size_t damaged = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -349,7 +349,7 @@ TEST_CASE("pipe_check: random damage is found and breaks nothing") {
     if (q == p) continue;
     ++damaged;
     auto const found = findings_in_plan(s, q);
-    // Where a replicable node or its results are is free, in part.
+    // Some changes to the place of a replicable node are legal.
     bool const copies = std::ranges::any_of(s.replicable, [](char c) { return c != 0; });
     if (!copies) CHECK_FALSE(found.empty());
   }

@@ -42,7 +42,7 @@ module_graph skipping(bool with_shapes) {
 
 }  // namespace
 
-TEST_CASE("pipe_transport: each edge tells sender, reader, places, bytes, dtype and shape") {
+TEST_CASE("pipe_dataflow_of: an edge states sender, receiver, positions, bytes, dtype and shape") {
   auto const g = skipping(true);
   auto const p = make_module_pipe(g);
   auto const t = pipe_dataflow_of(p, layout_need::between_stages);
@@ -62,7 +62,7 @@ TEST_CASE("pipe_transport: each edge tells sender, reader, places, bytes, dtype 
   CHECK_FALSE(find_dataflow_fault(t));
 }
 
-TEST_CASE("pipe_transport: a value between stages without a shape is refused where shapes are needed") {
+TEST_CASE("pipe_dataflow_of: rejects a value between stages without a shape if layouts are required") {
   auto const g = skipping(false);
   auto const p = make_module_pipe(g);
   auto const t = pipe_dataflow_of(p);
@@ -77,7 +77,7 @@ TEST_CASE("pipe_transport: a value between stages without a shape is refused whe
       layout_error);
 }
 
-TEST_CASE("pipe_transport: what only the caller passes or is given needs no shape") {
+TEST_CASE("pipe_dataflow_of: values that only the caller passes or receives need no shape") {
   module_graph g;
   auto const x = g.add(make(node_kind::placeholder, "x", "x"));
   auto const f = g.add(make(node_kind::call_function, "f", "f", {x}));

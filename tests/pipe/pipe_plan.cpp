@@ -43,7 +43,7 @@ toy::program marked_program(testing::rng& r, std::size_t nodes) {
 
 using terms = std::map<std::string, std::string>;
 
-/// The stages run one after the other, each with what its edges bring and nothing else.
+/// Runs the stages in order, each with only the values that its edges deliver.
 terms run_pipe(toy::graph const& g, snapshot<toy::graph> const& s, pipe_plan const& p) {
   std::vector<terms> brought(p.plan.stages.size());
   terms returned;
@@ -67,7 +67,8 @@ terms run_pipe(toy::graph const& g, snapshot<toy::graph> const& s, pipe_plan con
 
 }  // namespace
 
-TEST_CASE("pipe_plan: stages run in order with what their edges bring give what the program gives") {
+TEST_CASE(
+    "make_pipe_plan: stages that run in order on the values of their edges give the program's results") {
   testing::rng r(21);
   for (int round = 0; round < 400; ++round) {
     auto const program = marked_program(r, 1 + r.below(20));
@@ -86,7 +87,7 @@ TEST_CASE("pipe_plan: stages run in order with what their edges bring give what 
   }
 }
 
-TEST_CASE("pipe_plan: markers refined by balance give stages that run, and no more than asked for") {
+TEST_CASE("make_pipe_plan: parts refined by balance run correctly and give at most 3 stages each") {
   testing::rng r(22);
   for (int round = 0; round < 200; ++round) {
     auto const program = marked_program(r, 2 + r.below(20));
@@ -102,7 +103,7 @@ TEST_CASE("pipe_plan: markers refined by balance give stages that run, and no mo
   }
 }
 
-TEST_CASE("pipe_plan: without markers the plan is the one that make_plan makes of the parts") {
+TEST_CASE("make_pipe_plan: without markers, the plan equals make_plan of the same parts") {
   testing::rng r(23);
   for (int round = 0; round < 200; ++round) {
     auto s = testing::random_graph(r, {.nodes = 1 + r.below(12), .states = 2, .ordered = 4});
@@ -118,7 +119,7 @@ TEST_CASE("pipe_plan: without markers the plan is the one that make_plan makes o
   }
 }
 
-TEST_CASE("pipe_plan: an edge lists all readers of a value, the caller last; an unread input has none") {
+TEST_CASE("make_pipe_plan: an edge lists all readers, the caller last, and an unread input has no edge") {
   testing::snapshot_builder b;
   auto const x = b.input(), unread = b.input();
   auto const a = b.node(1, {x});
@@ -142,7 +143,7 @@ TEST_CASE("pipe_plan: an edge lists all readers of a value, the caller last; an 
   CHECK_FALSE(is_returned(p.edges[2].to));
 }
 
-TEST_CASE("pipe_plan: state that the program returns is held and given by the last stage") {
+TEST_CASE("make_pipe_plan: the last stage holds and outputs the state that the program returns") {
   testing::snapshot_builder b;
   auto const x = b.input(), w = b.state();
   auto const a = b.node(1, {x, w});
@@ -159,7 +160,7 @@ TEST_CASE("pipe_plan: state that the program returns is held and given by the la
   CHECK(p.edges.back() == pipe_edge{w, stage_id{1}, {the_caller}});
 }
 
-TEST_CASE("pipe_plan: stages are numbered as they run, whatever numbers the partition has") {
+TEST_CASE("make_pipe_plan: numbers stages in the order in which they run, not as the partition does") {
   testing::snapshot_builder b;
   auto const x = b.input();
   auto const a = b.node(1, {x});
@@ -174,14 +175,14 @@ TEST_CASE("pipe_plan: stages are numbered as they run, whatever numbers the part
   CHECK(cut.plan.transfers == std::vector<transfer>{{a, stage_id{0}, stage_id{1}}});
 }
 
-TEST_CASE("pipe_plan: a program that returns nothing is refused") {
+TEST_CASE("make_pipe_plan: rejects a program that returns nothing") {
   testing::snapshot_builder b;
   b.node(1, {b.input()});
   auto const s = b.build();
   CHECK_THROWS_AS(make_pipe_plan(s, cut_at(s, {})), no_output_error);
 }
 
-TEST_CASE("pipe_plan: a program without operations has no stage, and gives the caller what it passed") {
+TEST_CASE("make_pipe_plan: a program without operations has no stages and returns its inputs") {
   testing::snapshot_builder b;
   auto const x = b.input();
   b.output(x);

@@ -39,7 +39,7 @@ route_options random_costs(testing::rng& r) {
   return {cost(), cost(), r.one_in(3) ? static_cast<std::uint32_t>(r.below(5)) : 0xffffffff};
 }
 
-/// a in stage 0 is read by stages 1 and 3 and returned.
+/// Stage 0 makes a, which stages 1 and 3 read and the program returns.
 struct skipping {
   snapshot_arrays s;
   std::uint32_t a;
@@ -70,7 +70,7 @@ double cost_of(snapshot_arrays const& s, pipe_plan const& p, route_options const
 
 }  // namespace
 
-TEST_CASE("relay: the cheaper route is taken, of equal ones the direct one") {
+TEST_CASE("routes_of: chooses the cheaper route, and the direct one if both cost the same") {
   auto const [s, a, p] = skip(10);
   CHECK(p.edges[1].value == a);
   CHECK(routes_of(s, p)[1] == route::direct);                      // 20 against 30
@@ -79,7 +79,7 @@ TEST_CASE("relay: the cheaper route is taken, of equal ones the direct one") {
   CHECK(routes_of(s, p, {.beyond = {1, 2}, .most_hops = 2})[1] == route::direct);
 }
 
-TEST_CASE("relay: stages between are given the value and give it, and the caller is given it once") {
+TEST_CASE("relayed: intermediate stages receive the value and send it on, and the caller receives it once") {
   auto const [s, a, p] = skip(10);
   auto const q = relayed(s, p, routes_of(s, p, {.beyond = {1, 2}}));
   CHECK(q.plan.stages[1].inputs == std::vector{a});
@@ -93,7 +93,7 @@ TEST_CASE("relay: stages between are given the value and give it, and the caller
   CHECK(returned == 1);
 }
 
-TEST_CASE("relay: on random programs no edge is dearer than before, and all relays at once cost their sum") {
+TEST_CASE("routes_of: relays an edge only if that lowers its cost, and all savings add up") {
   testing::rng r(41);
   for (int round = 0; round < 400; ++round) {
     auto s = testing::random_graph(r, {.nodes = 2 + r.below(14), .states = 1});
@@ -102,7 +102,7 @@ TEST_CASE("relay: on random programs no edge is dearer than before, and all rela
     auto const o = random_costs(r);
     auto const routes = routes_of(s, p, o);
     double best = cost_of(s, p, o);
-    for (std::size_t i = 0; i < routes.size(); ++i) {  // each edge alone, the other way
+    for (std::size_t i = 0; i < routes.size(); ++i) {  // relays each edge alone
       std::vector<route> one(routes.size(), route::direct);
       one[i] = route::relay;
       bool const far = p.edges[i].from != the_caller && skips_stages(p.edges[i]);
@@ -117,7 +117,7 @@ TEST_CASE("relay: on random programs no edge is dearer than before, and all rela
   }
 }
 
-TEST_CASE("relay: each sender that a transport names gives that value, and each reader is given it there") {
+TEST_CASE("relayed: both ends of each dataflow edge have its value at the stated positions") {
   testing::rng r(42);
   for (int round = 0; round < 300; ++round) {
     auto s = testing::random_graph(r, {.nodes = 2 + r.below(14)});
@@ -138,7 +138,7 @@ TEST_CASE("relay: each sender that a transport names gives that value, and each 
   }
 }
 
-TEST_CASE("relay: a program whose values are passed on gives what it gave") {
+TEST_CASE("relayed: a program with relayed values computes the same results") {
   testing::rng r(43);
   for (int round = 0; round < 300; ++round) {
     auto const g = testing::random_module_graph(r, 2 + r.below(14));
@@ -160,14 +160,14 @@ TEST_CASE("relay: a program whose values are passed on gives what it gave") {
   }
 }
 
-TEST_CASE("relay: what holds several values one after the other goes direct") {
+TEST_CASE("routes_of: sends a value directly if its slot is overwritten later") {
   auto [s, a, p] = skip(10);
   s.slot[a] = s.slot[s.results[1][0]];
   s.latest[s.slot[a]] = s.results[1][0];
   CHECK(routes_of(s, p, {.beyond = {1, 2}})[1] == route::direct);
 }
 
-TEST_CASE("relay: a cost that is none is refused") {
+TEST_CASE("routes_of: rejects costs that are negative, infinite or NaN") {
   auto const made = skip(10);
   for (double const cost :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {

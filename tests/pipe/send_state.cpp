@@ -32,7 +32,7 @@ namespace {
 
 using model_state = basic_model_state<std::uint32_t>;
 
-/// The weights of a program as tensors; those with equal storages are tied.
+/// The weights of a program as tensors. Weights with equal storage are tied.
 model_state weights_of(snapshot<toy::graph> const& s, std::map<std::string, std::string> const& storage) {
   model_state m;
   m.tensor.assign(s.values(), none<std::uint32_t>);
@@ -43,7 +43,7 @@ model_state weights_of(snapshot<toy::graph> const& s, std::map<std::string, std:
   return m;
 }
 
-/// A program that is cut, its state placed and sent.
+/// A partitioned program whose state is assigned to stages and sent between them.
 struct sent_program {
   sent_program(toy::program const& program, std::map<std::string, std::string> const& storage,
                std::uint32_t parts, state_options const& options = {.shared = shared_state::transmit})
@@ -65,7 +65,7 @@ struct sent_program {
     return made;
   }
 
-  /// What the stages give, run in the plan's order, each with what others have given it.
+  /// Runs the stages in the order of the plan and returns all their outputs.
   std::map<std::string, std::string> run(std::map<std::string, std::string> values) const {
     auto const made = stages();
     for (auto const i : p.order) {
@@ -83,7 +83,7 @@ struct sent_program {
   plan p;
 };
 
-/// Four operations in two stages, which read one tensor under two names.
+/// Four operations for two stages, which read one tensor under two names.
 toy::program tied_program() {
   toy::program p{{"x"}, {"in.w", "out.w", "b"}, {"y"}};
   p.add({"embed", {"x", "in.w"}, {"h"}});
@@ -97,7 +97,7 @@ std::map<std::string, std::string> const tied = {{"in.w", "w"}, {"out.w", "w"}};
 
 }  // namespace
 
-TEST_CASE("send_state: the owner gives what others read, which take it by first use") {
+TEST_CASE("send_state: the owner sends a tensor, and other stages receive it in the order of first use") {
   auto const program = tied_program();
   sent_program const sent(program, tied, 2, {.by_name = {{"out.w", shared_state::transmit}}});
   auto const stages = sent.stages();
@@ -108,7 +108,7 @@ TEST_CASE("send_state: the owner gives what others read, which take it by first 
   CHECK_FALSE(find_plan_fault(sent.s, sent.p));
 }
 
-TEST_CASE("send_state: a tied tensor is sent once, under the name that is read first") {
+TEST_CASE("send_state: sends a tied tensor once, under the name that is read first") {
   auto const program = tied_program();
   sent_program const sent(program, tied, 2);
   CHECK(sent.p.transfers.size() == 3);  // the value, the tied weight and the bias
@@ -116,7 +116,7 @@ TEST_CASE("send_state: a tied tensor is sent once, under the name that is read f
   CHECK(sent.run({{"x", "x"}}).at("y") == "scale(project(in.w,add(embed(x,in.w,)0,b,)0,)0,in.w,b,)0");
 }
 
-TEST_CASE("send_state: what the graph returns is given to the caller by its owner") {
+TEST_CASE("send_state: the owner gives the caller the state that the graph returns") {
   auto program = tied_program();
   program.outputs = {"y", "b", "out.w"};
   sent_program const sent(program, tied, 2);
@@ -127,13 +127,13 @@ TEST_CASE("send_state: what the graph returns is given to the caller by its owne
   CHECK_FALSE(find_plan_fault(sent.s, sent.p));
 }
 
-TEST_CASE("send_state: nothing is sent where each stage has a copy") {
+TEST_CASE("send_state: sends nothing if each stage has a copy") {
   auto const program = tied_program();
   sent_program const sent(program, tied, 2, {});
   CHECK(sent.p == make_plan(snapshot_of(sent.g), equal_slices(4, 2)));
 }
 
-TEST_CASE("send_state: whole and staged give the same, and each tensor is in one stage") {
+TEST_CASE("send_state: the stages compute the results of the program, and each tensor is in one stage") {
   rng random(731);
   for (int round = 0; round < 200; ++round) {
     auto program = random_program(random, 2 + random.below(12));
@@ -159,9 +159,9 @@ TEST_CASE("send_state: whole and staged give the same, and each tensor is in one
     auto const whole = toy::run(program, whole_given);
     auto staged = sent.run(given);
     for (auto const& v : program.outputs) {
-      if (v == "v" || v == "u") continue;  // state as it is
+      if (v == "v" || v == "u") continue;  // unchanged state
       auto term = staged.at(v);
-      for (std::size_t at = 0; at < term.size(); ++at)  // a name alone is the tied weight
+      for (std::size_t at = 0; at < term.size(); ++at)  // a bare name is the tied weight
         if ((term[at] == 'w' || (term[at] == 'v' && (at + 1 == term.size() || term[at + 1] == ','))) &&
             (at + 1 == term.size() || term[at + 1] == ','))
           term.replace(at, 1, "tied"), at += 3;

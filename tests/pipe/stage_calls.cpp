@@ -25,14 +25,14 @@ module_graph calling(std::vector<std::string> const& paths) {
 
 }  // namespace
 
-TEST_CASE("stage_calls: a stage counts once for each call, other modules do not") {
+TEST_CASE("stage_calls_of: lists a stage once for each call and skips other modules") {
   auto const g = calling({"prep", "stage_1", "stage_0", "stage_1", "loss"});
   CHECK(stage_calls_of(g) == std::vector<numbered_stage>{{1, 1}, {2, 0}, {3, 1}});
   CHECK(stage_calls_of(g, "submod_").empty());
   CHECK(stage_calls_of(calling({"s7"}), "s") == std::vector<numbered_stage>{{0, 7}});
 }
 
-TEST_CASE("stage_calls: what follows the prefix is a number, or the call is named") {
+TEST_CASE("stage_calls_of: rejects a stage prefix without a number after it and names the call") {
   CHECK_THROWS_WITH_AS(stage_calls_of(calling({"stage_x"})),
                        "node 'stage_x' calls 'stage_x'; after 'stage_' a stage has its number, not 'x'",
                        stage_number_error);
@@ -40,7 +40,7 @@ TEST_CASE("stage_calls: what follows the prefix is a number, or the call is name
     CHECK_THROWS_AS(stage_calls_of(calling({path})), stage_number_error);
 }
 
-TEST_CASE("stage_calls: a root without the graphs of its stages says so, and which") {
+TEST_CASE("check_stages: rejects a root without the graphs of its stages and names the stage") {
   auto g = calling({"stage_0"});
   module_graph body;
   body.add(module_node{});

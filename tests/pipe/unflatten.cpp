@@ -18,7 +18,7 @@ namespace {
 
 token const T = node_ref{0};
 
-/// A random value; with `only_tuples`, none that the tuple form loses.
+/// A random value. With `only_tuples`, the tuple form can restore it exactly.
 module_argument random_value(testing::rng& random, std::size_t depth, bool only_tuples) {
   std::uint32_t tensors = 0;
   module_argument a;
@@ -52,7 +52,7 @@ module_argument tuple_of(std::vector<module_argument> const& values) {
 
 }  // namespace
 
-TEST_CASE("unflatten: what was sent comes back, whatever it is") {
+TEST_CASE("tree_unflatten: restores every random value that tree_flatten wrote") {
   testing::rng random(71);
   for (int round = 0; round < 3000; ++round) {
     std::vector<module_argument> values;
@@ -61,7 +61,7 @@ TEST_CASE("unflatten: what was sent comes back, whatever it is") {
   }
 }
 
-TEST_CASE("unflatten: tuples that are not empty come back in the tuple form too") {
+TEST_CASE("tree_unflatten: restores nonempty tuples from the tuple form") {
   testing::rng random(72);
   for (int round = 0; round < 1000; ++round) {
     std::vector<module_argument> values;
@@ -70,13 +70,13 @@ TEST_CASE("unflatten: tuples that are not empty come back in the tuple form too"
   }
 }
 
-TEST_CASE("unflatten: the tuple form gives tuples for lists and dicts, and an empty one for a gap") {
+TEST_CASE("tree_unflatten: the tuple form turns lists into tuples and gaps into empty tuples") {
   std::vector<module_argument> const values{{container{list, 1}, T}, {container{tuple, 0}}, {T}};
   CHECK(tree_unflatten(tree_flatten(values, pytree_form::tuples), pytree_form::tuples) ==
         module_argument{container{tuple, 3}, container{tuple, 1}, T, container{tuple, 0}, T});
 }
 
-TEST_CASE("unflatten: a text that is none, or does not fit the leaves, is an error") {
+TEST_CASE("tree_unflatten: rejects malformed text and text that does not fit the leaves") {
   auto const refused = [](std::string const& text, std::vector<token> const& leaves = {T}) {
     CHECK_THROWS_AS(tree_unflatten({leaves, text}), pytree_error);
     CHECK(find_pytree_fault(pytree_message{leaves, text}));
@@ -97,7 +97,8 @@ TEST_CASE("unflatten: a text that is none, or does not fit the leaves, is an err
   CHECK(tree_unflatten({{T}, "0,5:-9223372036854775808|0.0,0"}).size() == 4);
 }
 
-TEST_CASE("unflatten: any change of one character is an error, or another value of as many leaves") {
+TEST_CASE(
+    "tree_unflatten: a text with one changed character is rejected or gives a value with as many leaves") {
   std::vector<module_argument> const values{{container{list, 2}, T, std::int64_t{1}},
                                             {container{dict, 1}, std::string("h"), T}};
   auto const m = tree_flatten(values);

@@ -13,18 +13,19 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// Lazy views of range-v3 over partitions: nothing is computed or stored before somebody looks. They refer to
-/// what they are made of, which outlives them. Without range-v3, `part_members` is the same as arrays.
+/// Lazy views of partitions with range-v3: nothing is computed or stored before a view is iterated. A view
+/// refers to the objects that it is made from, which must outlive it. Without range-v3, `part_members`
+/// returns the same as arrays.
 namespace cleave {
 
-/// The nodes of one part, ascending. Walking it costs O(n); for all parts take `parts_of`.
+/// Returns the nodes of one part, ascending. Iterating over them costs O(n); for all parts use `parts_of`.
 inline auto nodes_of(partition const& p, part_id part) {
   return ranges::views::iota(std::size_t{0}, p.of.size()) |
          ranges::views::filter([&p, part](std::size_t n) { return p.of[n] == part; });
 }
 auto nodes_of(partition&&, part_id) = delete;
 
-/// The parts, each a range of its nodes, of what `part_members` returned.
+/// Returns the parts as ranges of their nodes. `members` is the result of `part_members`.
 template <std::unsigned_integral Index>
 auto parts_of(detail::csr<Index> const& members) {
   return ranges::views::iota(std::size_t{0}, members.rows()) |
@@ -37,7 +38,7 @@ auto parts_of(detail::csr<Index>&&) = delete;
 
 namespace cleave::detail {
 
-/// An edge between two parts, `from` the smaller node.
+/// An edge between two parts. `from` is the smaller node.
 template <weight_number Weight>
 struct cut_edge {
   std::size_t from, to;
@@ -50,7 +51,8 @@ struct cut_edge {
 
 namespace cleave {
 
-/// The edges between parts, each once, by their smaller node. Refers to the arrays behind `g`.
+/// Returns the edges between parts, each once, ordered by their smaller node. Refers to `p` and to the arrays
+/// behind `g`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& p) {
   auto const arcs_of = [g, &p](std::size_t n) {

@@ -13,20 +13,20 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-/// Any automatic differentiation, as the backward pass of stages asks for it.
+/// An interface to any automatic differentiation, as the backward pass of stages needs it.
 namespace cleave {
 
-/// Values that are null, tensors or other leaves, or containers of values, and their differentiation.
-/// - `a.null()`, `a.is_null(v)`     what stands for no gradient,
-/// - `a.elements(v)`                what a container holds, of a dict its values; nothing of a leaf,
-/// - `a.keys(v)`                    of a dict its keys, in step with its elements; else none,
-/// - `a.rebuild(like, elements)`    a container of the form of `like`,
-/// - `a.needs_gradient(v)`          of a leaf: whether it depends on anything that is differentiated,
-/// - `a.is_scalar(v)`, `a.one(v)`   of a tensor: whether it is one number; the gradient one for it,
-/// - `a.add(x, y)`                  the sum of two tensors,
-/// - `a.differentiate(outputs, gradients)`  adds to the gradients that leaves hold; of an output that is
-///                                  listed twice both gradients count,
-/// - `a.take_gradient(v)`           the gradient that the leaf `v` holds, or null; then it holds none.
+/// Values and their differentiation. A value is null, a tensor or another leaf, or a container of values.
+/// - `a.null()` returns the null value, which means that there is no gradient; `a.is_null(v)` tests for it.
+/// - `a.elements(v)` returns the elements of a container (of a dict its values), or nothing for a leaf.
+/// - `a.keys(v)` returns the keys of a dict in the order of its elements; otherwise an empty list.
+/// - `a.rebuild(like, elements)` returns a container of the form of `like`.
+/// - `a.needs_gradient(v)` returns true if the leaf depends on anything that is differentiated.
+/// - `a.is_scalar(v)` returns true if the tensor is a single number; `a.one(v)` returns a gradient of one.
+/// - `a.add(x, y)` returns the sum of two tensors.
+/// - `a.differentiate(outputs, gradients)` adds to the gradients that leaves hold. If an output is listed
+///   twice, both of its gradients count.
+/// - `a.take_gradient(v)` returns the gradient that the leaf `v` holds, or null, and clears it.
 template <class A, class Value>
 concept autograd = std::copyable<Value> && requires(A& a, Value const& v, std::vector<Value> const& values) {
   { a.null() } -> std::convertible_to<Value>;
@@ -46,22 +46,22 @@ concept autograd = std::copyable<Value> && requires(A& a, Value const& v, std::v
 
 namespace cleave::detail {
 
-/// Why a value and its gradient, or two gradients, do not fit.
+/// The reason why a value and its gradient, or two gradients, do not match.
 struct gradient_fault {
   enum class kind : std::uint8_t {
-    different_form,   ///< one is a container and the other a leaf, or a dict and none
-    different_count,  ///< they differ in their number of elements
-    different_keys,   ///< dicts differ in their keys
-    null_gradient,    ///< the gradient is null, and the value is not one number, for which that means one
-    unknown_output,   ///< there is no output of that number
+    different_form,   ///< one is a container and the other a leaf, or only one is a dict
+    different_count,  ///< the numbers of elements differ
+    different_keys,   ///< the keys of two dicts differ
+    null_gradient,    ///< the gradient is null, which means one, but the value is not a scalar
+    unknown_output,   ///< there is no output with that number
   };
   kind what;
-  std::string path;  ///< where, from the outermost container: `[0]['x']`
+  std::string path;  ///< path from the outermost container, such as `[0]['x']`
 
   bool operator==(gradient_fault const&) const = default;
 };
 
-/// Returns how a gradient does not fit. The place stands before it, see `gradient_subject`.
+/// Returns a sentence about the fault, without its place; see `gradient_subject`.
 inline std::string describe(gradient_fault const& f) {
   switch (f.what) {
     case gradient_fault::kind::different_form:
@@ -78,15 +78,15 @@ inline std::string describe(gradient_fault const& f) {
   return {};
 }
 
-/// Gradients that do not have the form of what they are of. The witness: where, and why.
+/// Thrown if gradients do not have the form of their values. The witness is the place and the reason.
 using gradient_error = fault_error<gradient_fault>;
 
-/// Returns the place that an error about a gradient names: `whose`, or `whose at path`.
+/// Returns the place for an error message: `whose`, or `whose at path`.
 inline std::string gradient_subject(std::string const& whose, std::string const& path) {
   return path.empty() ? whose : whose + " at " + printable(path);
 }
 
-/// A value, open where it is a container.
+/// A value with its elements, if it is a container.
 template <class Value>
 struct opened_value {
   std::optional<std::vector<Value>> elements;
@@ -97,11 +97,12 @@ struct opened_value {
     if (elements) keys = a.keys(v);
   }
 
+  /// Returns element `i` as part of a path, such as `[0]` or `['x']`.
   std::string key(std::size_t i) const {
     return keys.empty() ? "[" + std::to_string(i) + "]" : "['" + keys[i] + "']";
   }
 
-  /// The numbers of the elements in the order of the keys, or of the elements where there are none.
+  /// Returns the positions of the elements sorted by key, or in order if there are no keys.
   std::vector<std::size_t> by_key() const {
     std::vector<std::size_t> order(elements->size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -110,10 +111,11 @@ struct opened_value {
   }
 };
 
-/// Whether one of two containers may have elements that the other lacks.
+/// Says if the shorter of two containers may lack elements of the other.
 enum class element_count : std::uint8_t { equal, any };
 
-/// Why `a` and `b`, of which one is a container, cannot be gone through side by side, or nothing.
+/// Returns the reason why `a` and `b` cannot be walked in parallel, or nothing.
+/// \pre at least one of them is a container
 template <class Value>
 std::optional<gradient_fault::kind> find_mismatch(opened_value<Value> const& a, opened_value<Value> const& b,
                                                   element_count count) {
@@ -128,7 +130,7 @@ std::optional<gradient_fault::kind> find_mismatch(opened_value<Value> const& a, 
   return std::nullopt;
 }
 
-/// `v` with each leaf replaced by `f(leaf)`. O(size), no recursion.
+/// Returns `v` with each leaf replaced by `f(leaf)`. O(size), without recursion.
 template <class Value, autograd<Value> A, class F>
 Value map_leaves(A& a, Value const& v, F f) {
   struct level {

@@ -20,33 +20,33 @@
 #include "cleave/graph/order.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-/// Backward passes as graphs. A node is one operation run backward: gradients arrive at it, one for each
-/// result that the operation had, and it sends one on for each of its operands.
+/// Backward passes as graphs. A node is one operation run backward. It receives a gradient for each result of
+/// the operation and sends one for each operand.
 namespace cleave {
 
-/// Where a node sends the gradient of one operand.
+/// An edge along which a node sends the gradient of one operand.
 template <std::unsigned_integral Index>
 struct gradient_edge {
-  Index to = none<Index>;  ///< a node; none where the operand needs no gradient
-  std::uint32_t slot = 0;  ///< which result of `to` the gradient is of
+  Index to = none<Index>;  ///< receiving node; none if the operand needs no gradient
+  std::uint32_t slot = 0;  ///< number of the result of `to` that the gradient belongs to
 
   bool operator==(gradient_edge const&) const = default;
 };
 
-/// The backward pass of a stage as flat arrays. An ability that it lacks is an empty array.
+/// The backward pass of a stage as flat arrays. Optional data that is absent is an empty array.
 template <std::unsigned_integral Index>
 struct basic_backward_graph {
   using index_type = Index;
 
-  detail::csr<Index, gradient_edge<Index>> next;   ///< of a node: an edge for each operand, in their order
-  std::vector<Index> outputs, inputs, parameters;  ///< of the stage; in any order, repeats are one
-  std::vector<std::size_t> bytes;                  ///< of a node: all gradients that arrive at it
-  std::vector<double> cost;                        ///< of an edge, by its place in `next.item`
-  detail::csr<Index, char> name;                   ///< of a node; may be empty
+  detail::csr<Index, gradient_edge<Index>> next;   ///< for each node: an edge for each operand, in order
+  std::vector<Index> outputs, inputs, parameters;  ///< nodes of the stage; in any order, repeats are ignored
+  std::vector<std::size_t> bytes;  ///< for each node: the bytes of all gradients that arrive at it
+  std::vector<double> cost;        ///< for each edge, by its index in `next.item`
+  detail::csr<Index, char> name;   ///< for each node; may be empty
 
   std::size_t nodes() const { return next.rows(); }
 
-  /// What messages call a node: its name and number, `MulBackward (#4)`, or `#4`.
+  /// Returns the label of a node in messages: `MulBackward (#4)`, or `#4` without a name.
   std::string label(std::size_t n) const {
     auto const text = name[n];
     return cleave::label(std::string_view(text.data(), text.size()), n);
@@ -59,15 +59,15 @@ using backward_arrays = basic_backward_graph<std::uint32_t>;
 
 namespace cleave::detail {
 
-/// What is wrong with a backward graph, and at which node or edge.
+/// A fault of a backward graph, and its node or edge.
 struct backward_graph_fault {
   enum class kind : std::uint8_t {
-    rows,     ///< `bytes`, `cost` or `name` is neither empty nor as long as what it describes
-    edge,     ///< `node` sends a gradient to a node that there is not
-    place,    ///< an output, input or parameter is `node`, which there is not
+    rows,     ///< `bytes`, `cost` or `name` is neither empty nor of the right length
+    edge,     ///< `node` sends a gradient to a node that does not exist
+    place,    ///< `node`, an output, input or parameter, does not exist
     cost,     ///< the cost of an edge of `node` is negative, infinite or not a number
     cycle,    ///< the nodes of `cycle` wait for each other: each sends a gradient to the next
-    too_much  ///< the bytes of all nodes do not fit a size
+    too_much  ///< the sum of all bytes overflows `std::size_t`
   };
   kind what;
   std::size_t node = none<std::size_t>;
@@ -76,11 +76,12 @@ struct backward_graph_fault {
   bool operator==(backward_graph_fault const&) const = default;
 };
 
-/// Data that is no backward graph. The witness: the first fault.
+/// Thrown for arrays that are not a backward graph. The witness is the first fault.
 using backward_graph_error = witness_error<backward_graph_fault>;
 
-/// The nodes, each after those that send it gradients, of those that are ready the first come first; shorter
-/// than the graph if there is a cycle. Depends on no list but `next`. O(V + E). Kahn, CACM 5(11), 1962.
+/// Returns the nodes in topological order: each follows the nodes that send it gradients, and nodes that
+/// become ready earlier come first. If there is a cycle, its nodes are missing. Reads only `next`. O(V + E).
+/// Source: Kahn, CACM 5(11), 1962.
 template <std::unsigned_integral Index>
 std::vector<Index> gradient_order(basic_backward_graph<Index> const& g) {
   std::vector<Index> missing(g.nodes()), order;
@@ -95,8 +96,9 @@ std::vector<Index> gradient_order(basic_backward_graph<Index> const& g) {
   return order;
 }
 
-/// A cycle, each node sending a gradient to the next and the last to the first, which has the smallest
-/// number. Precondition: there is one.
+/// Returns a cycle in which each node sends a gradient to the next and the last to the first. It starts at
+/// its smallest node.
+/// \pre the graph has a cycle
 template <std::unsigned_integral Index>
 std::vector<std::size_t> gradient_cycle(basic_backward_graph<Index> const& g) {
   dependency_table t;
@@ -112,7 +114,7 @@ std::vector<std::size_t> gradient_cycle(basic_backward_graph<Index> const& g) {
   return cycle;
 }
 
-/// The first thing that is wrong with `g`, or nothing. O(V + E), with a cycle O((V + E) log V).
+/// Returns the first fault of `g`, or nothing. O(V + E); with a cycle O((V + E) log V).
 template <std::unsigned_integral Index>
 std::optional<backward_graph_fault> find_backward_graph_fault(basic_backward_graph<Index> const& g) {
   using enum backward_graph_fault::kind;
@@ -140,7 +142,7 @@ std::optional<backward_graph_fault> find_backward_graph_fault(basic_backward_gra
   return std::nullopt;
 }
 
-/// One sentence, in the names of the graph.
+/// Returns one sentence that uses the names of the graph.
 template <std::unsigned_integral Index>
 std::string backward_graph_fault_text(basic_backward_graph<Index> const& g, backward_graph_fault const& f) {
   using enum backward_graph_fault::kind;
@@ -168,6 +170,7 @@ std::string backward_graph_fault_text(basic_backward_graph<Index> const& g, back
   return text + (f.cycle.size() > 8 ? " -> ..." : " -> " + g.label(f.cycle.front()));
 }
 
+/// Checks `g`.
 /// \throws backward_graph_error
 template <std::unsigned_integral Index>
 void check_backward_graph(basic_backward_graph<Index> const& g) {
@@ -175,7 +178,7 @@ void check_backward_graph(basic_backward_graph<Index> const& g) {
     throw backward_graph_error("backward graph: " + backward_graph_fault_text(g, *f), *f);
 }
 
-/// The nodes that gradients of the outputs reach, breadth first, each once. O(V + E).
+/// Returns the nodes that gradients of the outputs reach, breadth first, each once. O(V + E).
 template <std::unsigned_integral Index>
 std::vector<Index> reached_by_gradients(basic_backward_graph<Index> const& g) {
   std::vector<char> seen(g.nodes());
@@ -189,8 +192,8 @@ std::vector<Index> reached_by_gradients(basic_backward_graph<Index> const& g) {
   return order;
 }
 
-/// Of a node: which nodes send it a gradient that comes from an output, each once, as a walk from the outputs
-/// meets them, breadth first. O(V + E).
+/// Returns, for each node, the nodes that send it a gradient originating from an output. Each sender is
+/// listed once, in the order of a breadth-first walk from the outputs. O(V + E).
 template <std::unsigned_integral Index>
 csr<Index> gradient_senders(basic_backward_graph<Index> const& g) {
   auto const order = reached_by_gradients(g);
@@ -210,7 +213,8 @@ csr<Index> gradient_senders(basic_backward_graph<Index> const& g) {
   return senders;
 }
 
-/// Of a node: whether it is one of `ends`, or gradients that it gets from an output go on to one. O(V + E).
+/// Returns, for each node, 1 if it is one of `ends` or if gradients flow from it to one of them. Only
+/// gradients that originate from an output count. O(V + E).
 template <std::unsigned_integral Index>
 std::vector<char> backward_reachable(csr<Index> const& senders, std::vector<Index> const& ends) {
   std::vector<char> leads(senders.rows());
@@ -229,24 +233,25 @@ std::vector<char> backward_reachable(csr<Index> const& senders, std::vector<Inde
 
 }  // namespace cleave::detail
 
-/// How an autograd shows its backward passes to the library.
+/// Concepts by which an autograd exposes its backward passes to the library.
 namespace cleave {
 
-/// Where a user's node sends the gradient of one operand; nowhere, if that needs none.
+/// The target of the gradient of one operand. `node` is empty if the operand needs no gradient.
 template <class Node>
 struct next_gradient {
   std::optional<Node> node;
-  std::uint32_t slot = 0;  ///< which result of `node` the gradient is of
+  std::uint32_t slot = 0;  ///< number of the result of `node` that the gradient belongs to
 };
 
+/// The type of the handles of nodes.
 template <class Pass>
 using backward_node_t = std::ranges::range_value_t<decltype(std::declval<Pass const&>().outputs())>;
 
-/// The backward pass of a stage, read from its outputs on. Nodes are handles, as those of a graph are.
-/// - `g.outputs()`     where gradients begin: the nodes that made what the stage returns.
-/// - `g.inputs()`      leaves whose gradients another stage waits for.
-/// - `g.parameters()`  leaves whose gradients are only summed up.
-/// - `g.next(n)`       for each operand of the operation that `n` runs backward, a `next_gradient`.
+/// The backward pass of a stage, read from its outputs. Nodes are handles, as in a graph.
+/// - `g.outputs()` returns the nodes that made the results of the stage; gradients start there.
+/// - `g.inputs()` returns the leaves whose gradients another stage waits for.
+/// - `g.parameters()` returns the leaves whose gradients are only accumulated.
+/// - `g.next(n)` returns a `next_gradient` for each operand of the operation that `n` runs backward.
 template <class Pass>
 concept backward_pass = requires(Pass const& g) {
   { g.outputs() } -> std::ranges::input_range;
@@ -260,21 +265,24 @@ concept backward_pass = requires(Pass const& g) {
 
 namespace cleave::detail {
 
-/// - `g.bytes(n)`  all gradients that arrive at `n` together; 0 where nobody knows.
+/// A backward pass with known sizes.
+/// - `g.bytes(n)` returns the bytes of all gradients that arrive at `n`; 0 if unknown.
 template <class Pass>
 concept sized_backward_pass = backward_pass<Pass> && requires(Pass const& g, backward_node_t<Pass> n) {
   { g.bytes(n) } -> std::convertible_to<std::size_t>;
 };
 
-/// - `g.cost(n, i)`  what the gradient of operand `i` of `n` costs to make, in any one unit; finite, not
-///                   negative.
+/// A backward pass with known costs.
+/// - `g.cost(n, i)` returns the cost of computing the gradient of operand `i` of `n`, in any one unit; finite
+///   and not negative.
 template <class Pass>
 concept weighted_backward_pass =
     backward_pass<Pass> && requires(Pass const& g, backward_node_t<Pass> n, std::size_t i) {
       { g.cost(n, i) } -> std::convertible_to<double>;
     };
 
-/// - `g.name(n)`  what messages call the node; may be empty, need not be unique.
+/// A backward pass with names.
+/// - `g.name(n)` returns the name of the node in messages; may be empty and need not be unique.
 template <class Pass>
 concept named_backward_pass = backward_pass<Pass> && requires(Pass const& g, backward_node_t<Pass> n) {
   { g.name(n) } -> std::convertible_to<std::string_view>;
@@ -284,18 +292,18 @@ concept named_backward_pass = backward_pass<Pass> && requires(Pass const& g, bac
 
 namespace cleave {
 
-/// A backward pass as flat arrays, and the way back to the user's handles.
+/// A backward pass as flat arrays, with the mapping to the user's handles.
 template <class Pass>
 struct backward_snapshot : backward_arrays {
-  numbering<backward_node_t<Pass>, std::uint32_t> node;  ///< number <-> handle
+  numbering<backward_node_t<Pass>, std::uint32_t> node;  ///< number to handle and back
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Reads the nodes that are numbered and not read yet, and those they lead to; `backward_snapshot_of` is its
-/// one use.
+/// Reads all nodes that have a number and no row yet, and the nodes reached from them. Helper of
+/// `backward_snapshot_of`.
 template <class Pass>
 void read_rows(Pass const& g, backward_snapshot<Pass>& s) {
   for (std::size_t at = s.nodes(); at < s.node.size(); ++at) {
@@ -319,8 +327,8 @@ void read_rows(Pass const& g, backward_snapshot<Pass>& s) {
 
 namespace cleave {
 
-/// Reads `g` once: numbers are given breadth first from the outputs, then to inputs and parameters that these
-/// do not lead to. Expected O(V + E).
+/// Reads `g` once into flat arrays. Nodes are numbered breadth first from the outputs, followed by inputs and
+/// parameters that are not reachable from them. Expected O(V + E).
 ///
 /// \throws index_overflow beyond 2^32 - 2 nodes or edges
 template <backward_pass Pass>
@@ -344,20 +352,24 @@ backward_snapshot<Pass> backward_snapshot_of(Pass const& g) {
   return s;
 }
 
-/// The backward pass that a reverse-mode autograd would record for `g`: node n runs node n of `g` backward,
-/// then comes a leaf for each input and each state value, in their order. The inputs of the stage are the
-/// inputs of `g`, its parameters the state. `needs_gradient`, of a value, empty where all do, says which
-/// inputs and which state; a node needs none whose operands need none, and nor do constants. What arrives at
-/// a node has the bytes of its results; the gradient of an operand costs what the node weighs, as in products
-/// of matrices. Operands count once for each time they are read. O(V + E).
+/// Returns the backward pass that a reverse-mode autograd would record for `g`.
 ///
-/// \throws index_overflow where nodes, inputs and state together are too many
+/// Node n runs node n of `g` backward. After these nodes comes a leaf for each input and then for each state
+/// value. The inputs of the stage are the inputs of `g`; its parameters are the state. The bytes of a node
+/// are the bytes of its results. The gradient of each operand costs as much as the node weighs, as in matrix
+/// products. An operand that is read several times counts each time.
+///
+/// \param needs_gradient for each value, nonzero if it needs a gradient; only inputs and state are read;
+/// empty means that all need one. A node needs no gradient if its operands need none, and constants need none
+/// \throws index_overflow if nodes, inputs and state together exceed the index type
+///
+/// O(V + E).
 template <std::unsigned_integral Index>
 basic_backward_graph<Index> backward_of(basic_snapshot_arrays<Index> const& g,
                                         std::vector<char> const& needs_gradient = {}) {
   basic_backward_graph<Index> b;
-  std::vector<gradient_edge<Index>> made_by(g.values());  // of a value: where its gradient goes
-  std::vector<Index> leaves;                              // the values that are one
+  std::vector<gradient_edge<Index>> made_by(g.values());  // for each value: the target of its gradient
+  std::vector<Index> leaves;                              // values that have a leaf
   auto const add_leaves = [&](std::vector<Index> const& values, std::vector<Index>& list) {
     for (Index const v : values) {
       if (!needs_gradient.empty() && !needs_gradient[v]) continue;
@@ -383,7 +395,7 @@ basic_backward_graph<Index> backward_of(basic_snapshot_arrays<Index> const& g,
     for (Index const v : g.results[n]) {
       if (needed) made_by[v] = {static_cast<Index>(n), slot++};
       arrives += bytes(v);
-      if (arrives < bytes(v)) arrives = static_cast<std::size_t>(-1);  // which is too much
+      if (arrives < bytes(v)) arrives = static_cast<std::size_t>(-1);  // saturates: an overflow
     }
     if (!g.bytes.empty()) b.bytes.push_back(arrives);
     if (g.name.rows() == g.nodes()) {

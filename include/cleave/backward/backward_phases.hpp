@@ -14,19 +14,21 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/disjoint_sets.hpp"
 
-/// A backward pass in two phases that together are the whole: each edge of the graph runs in one of them, so
-/// that it does not matter where groups overlap, and no gradient is counted twice or lost.
+/// A backward pass in two phases. Each edge of the graph runs in one of them, so groups may overlap, and no
+/// gradient is counted twice or lost.
 namespace cleave {
 
-/// When the gradient of an operand is made. `both`: again in the weight phase, from what that has.
+/// The phase in which the gradient of an operand is computed. `both`: in the input phase and again in the
+/// weight phase, from gradients that the weight phase has.
 enum class edge_phase : std::uint8_t { never, input, weight, both };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The phases of the edges of `next.item` for `weight_cut_of(g)`: the input phase has the paths to inputs,
-/// the weight phase all else that leads to a parameter, from outputs off these paths too. O(V + E).
+/// Returns the phase of each edge of `next.item` according to `weight_cut_of(g)`. Edges on paths to inputs
+/// are in the input phase. Other edges that lead to a parameter are in the weight phase, including those from
+/// outputs that do not lead to an input. O(V + E).
 ///
 /// \throws backward_graph_error
 template <std::unsigned_integral Index>
@@ -43,15 +45,15 @@ std::vector<edge_phase> edge_phases_of(basic_backward_graph<Index> const& g) {
   return phases;
 }
 
-/// Why phases of edges are not those of a whole backward pass.
+/// The reason why edge phases are not a complete backward pass.
 struct edge_phase_fault {
   enum class kind : std::uint8_t {
-    rows,   ///< there is not one phase for each edge
-    input,  ///< `node` leads to an input, and an edge to it is not in the input phase
-    lost,   ///< `node` leads to a parameter, and an edge to it is in no phase
-    idle,   ///< an edge of `node` leads to no input and no parameter, and is in a phase
-    early,  ///< an edge of `node` is in the input phase and one that leads to it is not
-    mixed   ///< of what arrives at `node` some is made in both phases and some is not
+    rows,   ///< the number of phases is not the number of edges
+    input,  ///< `node` leads to an input, but an edge to it is not in the input phase
+    lost,   ///< `node` leads to a parameter, but an edge to it is in no phase
+    idle,   ///< an edge of `node` is in a phase but leads to no input and no parameter
+    early,  ///< an edge of `node` is in the input phase, but an edge that leads to `node` is not
+    mixed   ///< some gradients that arrive at `node` are made in both phases, and some are not
   };
   kind what;
   std::size_t node = none<std::size_t>;
@@ -59,15 +61,15 @@ struct edge_phase_fault {
   bool operator==(edge_phase_fault const&) const = default;
 };
 
-/// Phases that lose gradients or use them too early. The witness: the first fault.
+/// Thrown for phases that lose gradients or use them too early. The witness is the first fault.
 using edge_phase_error = witness_error<edge_phase_fault>;
 
-/// Of each node, how gradients arrive there and what is made of them, by edge phases.
+/// The phases in which gradients arrive at each node and in which they are used.
 template <std::unsigned_integral Index>
 struct arrivals {
-  /// Bit `1 << phase` is set where an edge that comes from an output has that phase.
+  /// Bit `1 << phase` is set if an edge of that phase carries a gradient that originates from an output.
   std::vector<std::uint8_t> in, out;
-  std::vector<char> is_output, is_parameter;  ///< a parameter only where gradients arrive
+  std::vector<char> is_output, is_parameter;  ///< `is_parameter` is set only where gradients arrive
 
   arrivals(basic_backward_graph<Index> const& g, std::vector<edge_phase> const& phases)
       : in(g.nodes()), out(g.nodes()), is_output(g.nodes()), is_parameter(g.nodes()) {
@@ -82,17 +84,18 @@ struct arrivals {
     for (Index const p : g.parameters) is_parameter[p] = reached(p);
   }
 
+  /// Returns true if a gradient arrives at `n`.
   bool reached(std::size_t n) const { return is_output[n] || in[n] != 0; }
   static constexpr bool has(std::uint8_t set, edge_phase p) { return (set >> static_cast<int>(p) & 1) != 0; }
 
-  /// Whether the weight phase begins with what the input phase has left at `n`.
+  /// Returns true if the input phase leaves a gradient at `n` that the weight phase needs.
   bool saved(std::size_t n) const {
     bool const needed = is_parameter[n] || has(out[n], edge_phase::weight) || has(out[n], edge_phase::both);
     return needed && (is_output[n] || has(in[n], edge_phase::input));
   }
 };
 
-/// The first node at which phases are not those of a whole backward pass, or nothing. O(V + E).
+/// Returns the first fault of the phases, or nothing. O(V + E).
 template <std::unsigned_integral Index>
 std::optional<edge_phase_fault> find_edge_phase_fault(basic_backward_graph<Index> const& g,
                                                       std::vector<edge_phase> const& phases) {
@@ -117,7 +120,7 @@ std::optional<edge_phase_fault> find_edge_phase_fault(basic_backward_graph<Index
   return std::nullopt;
 }
 
-/// One sentence, in the names of the graph.
+/// Returns one sentence that uses the names of the graph.
 template <std::unsigned_integral Index>
 std::string edge_phase_fault_text(basic_backward_graph<Index> const& g, edge_phase_fault const& f) {
   using enum edge_phase_fault::kind;
@@ -140,6 +143,7 @@ std::string edge_phase_fault_text(basic_backward_graph<Index> const& g, edge_pha
   return "there must be one phase for each of the " + std::to_string(g.next.item.size()) + " edges";
 }
 
+/// Checks the phases.
 /// \throws backward_graph_error, edge_phase_error
 template <std::unsigned_integral Index>
 void check_edge_phases(basic_backward_graph<Index> const& g, std::vector<edge_phase> const& phases) {
@@ -149,11 +153,11 @@ void check_edge_phases(basic_backward_graph<Index> const& g, std::vector<edge_ph
 
 }  // namespace cleave::detail
 
-/// The steps of a backward pass in two phases, in an order in which they can run.
+/// Orders the steps of a backward pass in two phases.
 namespace cleave {
 
-/// Makes the gradient of one operand from what has arrived at the node, and adds it to what has arrived where
-/// its edge leads.
+/// A step that computes the gradient of one operand of a node from the gradient that has arrived there. The
+/// result is added to the gradient at the target of its edge.
 template <std::unsigned_integral Index>
 struct edge_step {
   Index node, operand;
@@ -161,18 +165,19 @@ struct edge_step {
   bool operator==(edge_step const&) const = default;
 };
 
-/// Steps of the weight phase that share nothing with others: it can run at any time after `ready`.
+/// Steps of the weight phase that share no data with other units. The unit can run at any time after `ready`.
 template <std::unsigned_integral Index>
 struct weight_unit {
   std::vector<edge_step<Index>> steps;
-  /// Nodes, ascending: what has arrived there when the input phase ends, the caller's gradients included, is
-  /// what has arrived there when the unit begins.
+  /// Nodes, ascending. The gradients that have arrived there at the end of the input phase, including those
+  /// of the caller, are the initial gradients of the unit.
   std::vector<Index> saved;
-  std::vector<Index> parameters;  ///< ascending; what has arrived there at the end is theirs
-  std::size_t ready = 0;          ///< how many steps of the input phase it must wait for
-  std::size_t bytes = 0;          ///< of the saved activations; 0 if unknown
+  std::vector<Index> parameters;  ///< ascending; the gradients that have arrived there at the end are the
+                                  ///< parameters' gradients
+  std::size_t ready = 0;          ///< number of steps of the input phase that must run before the unit
+  std::size_t bytes = 0;          ///< bytes of the saved activations; 0 if unknown
 
-  /// The smallest number that its lists have.
+  /// Returns the smallest node in `saved` and `parameters`.
   Index first_node() const {
     if (saved.empty() || parameters.empty()) return saved.empty() ? parameters.front() : saved.front();
     return (std::min)(saved.front(), parameters.front());
@@ -180,14 +185,14 @@ struct weight_unit {
   bool operator==(weight_unit const&) const = default;
 };
 
-/// What to run. The caller's gradients arrive at the outputs before the input phase; what has arrived at the
-/// inputs after it is theirs.
+/// The steps of both phases. The caller's gradients must arrive at the outputs before the input phase. After
+/// the input phase, the gradients at the inputs are complete.
 template <std::unsigned_integral Index>
 struct basic_backward_phases {
-  std::vector<edge_step<Index>> input;
-  std::vector<weight_unit<Index>> weight;  ///< the first that are ready come first
-  std::vector<Index> unused;               ///< parameters that no output leads to: they have no gradient
-  std::size_t bytes = 0;                   ///< of all saved activations
+  std::vector<edge_step<Index>> input;     ///< steps of the input phase, in order
+  std::vector<weight_unit<Index>> weight;  ///< units that are ready earlier come first
+  std::vector<Index> unused;               ///< parameters that no output leads to; they have no gradient
+  std::size_t bytes = 0;                   ///< bytes of all saved activations
 };
 
 using backward_phases = basic_backward_phases<std::uint32_t>;
@@ -196,7 +201,7 @@ using backward_phases = basic_backward_phases<std::uint32_t>;
 
 namespace cleave::detail {
 
-/// Lays out the phases; `backward_phases_of` is its one use.
+/// Orders the steps of the phases. Helper of `backward_phases_of`.
 template <std::unsigned_integral Index>
 class backward_phase_maker {
  public:
@@ -216,7 +221,7 @@ class backward_phase_maker {
   }
 
  private:
-  /// Calls `f` with the operand, the end and the phase of each edge of `n`.
+  /// Calls `f` with the operand, the target and the phase of each edge of `n`.
   template <class F>
   void each_edge(Index n, F f) {
     if (!arrivals_.reached(n)) return;
@@ -240,7 +245,7 @@ class backward_phase_maker {
       });
   }
 
-  /// Units in the order of their first nodes.
+  /// Lists the units in the order of their first nodes.
   void list_units() {
     unit_of_.assign(g_.nodes(), none<Index>);
     for (Index const p : g_.parameters)
@@ -266,9 +271,9 @@ class backward_phase_maker {
   basic_backward_graph<Index> const& g_;
   std::vector<edge_phase> const& phases_;
   arrivals<Index> arrivals_;
-  disjoint_sets<Index> sets_;      // of nodes that the weight phase connects
-  std::vector<std::size_t> last_;  // of a node: steps of the input phase until all has arrived
-  std::vector<Index> unit_of_;     // of a set
+  disjoint_sets<Index> sets_;      // sets of nodes that the weight phase connects
+  std::vector<std::size_t> last_;  // for each node: steps of the input phase until its gradient is complete
+  std::vector<Index> unit_of_;     // for each set
   basic_backward_phases<Index> result_;
 };
 
@@ -276,9 +281,9 @@ class backward_phase_maker {
 
 namespace cleave {
 
-/// The steps of both phases, for phases of edges that were chosen. Without overlap in time the weight phase
-/// needs, beside the saved activations, all that the operations kept for their backward run. O((V + E) log
-/// V).
+/// Returns the steps of both phases for the given edge phases. Unless the phases overlap in time, the weight
+/// phase needs, in addition to the saved activations, all data that operations kept for their backward pass.
+/// O((V + E) log V).
 ///
 /// \throws backward_graph_error, edge_phase_error
 template <std::unsigned_integral Index>
@@ -288,8 +293,8 @@ basic_backward_phases<Index> backward_phases_of(basic_backward_graph<Index> cons
   return detail::backward_phase_maker<Index>(g, phases).make();
 }
 
-/// The steps of both phases, cut as `weight_cut_of` does. A stage whose inputs need no gradient has all in
-/// the weight phase, with its output gradients as saved activations.
+/// Returns the steps of both phases, cut as in `weight_cut_of`. If the inputs of the stage need no gradient,
+/// all steps are in the weight phase, and the saved activations are the output gradients. O((V + E) log V).
 ///
 /// \throws backward_graph_error
 template <std::unsigned_integral Index>

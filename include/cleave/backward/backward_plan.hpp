@@ -5,22 +5,22 @@
 
 #include "cleave/graph/csr.hpp"
 
-/// The backward pass of a pipe as plain data. Values are those of its stage_root, gradients are numbered in
-/// the order in which they are made.
+/// The backward pass of a pipe as plain data. Values are numbered as in the stage_root. Gradients are
+/// numbered in the order in which they are made.
 namespace cleave {
 
-/// A place in what a stage gives or the caller passes, in prefix order: a value with its gradient; or a tuple
-/// of the next `elements` places; or, without value and elements, one that nobody asks for.
+/// A place in the output of a stage or in an input of the caller, listed in prefix order. It is a value with
+/// its gradient, a tuple of the next `elements` places, or, without value and elements, an unused place.
 struct gradient_place {
   std::uint32_t value = none<std::uint32_t>;
-  std::uint32_t gradient = none<std::uint32_t>;  ///< or none where none arrives; at the loss that means one
-  std::uint32_t elements = 0;
+  std::uint32_t gradient = none<std::uint32_t>;  ///< none if none arrives; at the loss this means 1
+  std::uint32_t elements = 0;                    ///< number of places in the tuple; 0 for a leaf
 
   bool operator==(gradient_place const&) const = default;
 };
 
-/// A gradient of `value`: what `call` gives for its input number `input`, or, where `old` is set, the sum of
-/// two gradients that were made before.
+/// A step that makes a gradient of `value`. It is the gradient of input number `input` of `call`. If `old` is
+/// set, it is the sum of two earlier gradients instead.
 struct gradient_step {
   std::uint32_t value = none<std::uint32_t>;
   std::uint32_t call = none<std::uint32_t>, input = none<std::uint32_t>;
@@ -30,27 +30,27 @@ struct gradient_step {
   bool operator==(gradient_step const&) const = default;
 };
 
-/// The backward pass of one stage.
+/// The backward call of one stage.
 struct backward_call {
-  std::uint32_t stage;                    ///< its value
-  std::uint32_t width = 0;                ///< how many outputs it has …
-  std::vector<gradient_place> outputs{};  ///< … they: its elements, then what is used whole beside them
-  std::vector<std::uint32_t> selected{};  ///< the outputs that gradients arrive at, ascending
-  std::vector<std::uint32_t> inputs{};    ///< the values that it was called with, each once
-  std::uint32_t first_gradient = 0;       ///< of those that follow the call: of its inputs, and sums
+  std::uint32_t stage;                    ///< value of the stage in the root
+  std::uint32_t width = 0;                ///< number of outputs
+  std::vector<gradient_place> outputs{};  ///< in prefix order: its elements, then tuples that are used whole
+  std::vector<std::uint32_t> selected{};  ///< numbers of the outputs that receive gradients, ascending
+  std::vector<std::uint32_t> inputs{};    ///< the arguments of the stage, each listed once
+  std::uint32_t first_gradient = 0;  ///< first gradient after the call: gradients of its inputs, and sums
 
   bool operator==(backward_call const&) const = default;
 };
 
-/// Of an input of the root: where its gradients are. A tuple that stages also take whole has a gradient too,
-/// to which those of its elements are to be added.
+/// The places of the gradients of one input of the root. A tuple that stages also read whole has a gradient
+/// of its own, to which the gradients of its elements must be added.
 using gradient_tree = std::vector<gradient_place>;
 
-/// How the stages that a loss depends on are differentiated, and where gradients are added: plain data.
+/// A plan of the backward calls of stages and of the sums of gradients.
 struct backward_plan {
-  std::vector<backward_call> calls;      ///< of the stages that the loss depends on, the last first
-  std::vector<gradient_step> gradients;  ///< a sum directly after the later of what it adds
-  std::vector<gradient_tree> inputs;     ///< of each input in order, where they are asked for
+  std::vector<backward_call> calls;      ///< for the stages that the loss depends on, the last stage first
+  std::vector<gradient_step> gradients;  ///< a sum directly follows the later of its two terms
+  std::vector<gradient_tree> inputs;     ///< for each input of the root, in order; empty if not requested
 
   bool operator==(backward_plan const&) const = default;
 };

@@ -14,20 +14,22 @@
 
 namespace cleave {
 
-/// What is wrong with a backward plan. Of `call`, `gradient` and `value` those that `what` speaks of are set.
+/// A fault of a backward plan. Fields that do not concern the fault keep their defaults.
 struct backward_plan_fault {
   enum class kind : std::uint8_t {
-    missing_call,    ///< the loss depends on stage `value`, which is not differentiated
-    unneeded_call,   ///< `call` differentiates `value`: no stage, one that does not count, or one again
-    wrong_inputs,    ///< the inputs of `call` are not what its stage was called with, each once
-    wrong_width,     ///< `call` has not as many outputs as it says, or selects one that it lacks
-    wrong_step,      ///< `gradient` is none of its call's inputs, each once and in order, nor a sum of two
-    early_gradient,  ///< `gradient` is used before it is made
-    misplaced_gradient,  ///< `gradient` is of another place than where it is added or used
-    lost_gradient,       ///< `gradient` goes nowhere
-    repeated_gradient,   ///< `gradient` counts twice
-    missing_gradient,    ///< output `value` of `call` is selected, is not the loss, and no gradient arrives
-    missing_loss,        ///< no call begins at the loss
+    missing_call,   ///< the loss depends on stage `value`, which has no call
+    unneeded_call,  ///< `call` differentiates `value`, which is not a stage, does not affect the loss, or has
+                    ///< a call already
+    wrong_inputs,   ///< the inputs of `call` differ from the arguments of its stage, each listed once
+    wrong_width,  ///< the outputs of `call` do not match its width, or it selects an output beyond the width
+    wrong_step,   ///< `gradient` is neither the next input of its call, in order and once, nor a sum of two
+                  ///< gradients
+    early_gradient,      ///< `gradient` is used before it is made
+    misplaced_gradient,  ///< `gradient` belongs to another place than the one where it is added or used
+    lost_gradient,       ///< `gradient` is not used
+    repeated_gradient,   ///< `gradient` is used twice
+    missing_gradient,  ///< output `value` of `call` is selected and is not the loss, but receives no gradient
+    missing_loss,      ///< no call starts at the loss
   };
   kind what;
   std::uint32_t call = none<std::uint32_t>, gradient = none<std::uint32_t>, value = none<std::uint32_t>;
@@ -39,7 +41,7 @@ struct backward_plan_fault {
 
 namespace cleave::detail {
 
-/// One sentence, by numbers.
+/// Returns one sentence that names places by their numbers.
 inline std::string backward_plan_fault_text(backward_plan_fault const& f) {
   using enum backward_plan_fault::kind;
   auto const number = [](char const* what, std::uint32_t n) { return what + std::to_string(n); };
@@ -72,7 +74,7 @@ inline std::string backward_plan_fault_text(backward_plan_fault const& f) {
   return {};
 }
 
-/// Checks a backward plan; `find_backward_plan_fault` is its one use.
+/// Checks a backward plan. Helper of `find_backward_plan_fault`.
 class backward_checker {
  public:
   backward_checker(stage_root const& root, std::uint32_t loss, backward_plan const& planned)
@@ -107,7 +109,7 @@ class backward_checker {
     if (!fault_) fault_ = f;
   }
 
-  /// Each stage that the loss depends on is differentiated once, and no other.
+  /// Checks that each stage that the loss depends on has one call, and that no other stage has one.
   void check_stages() {
     std::vector<char> live(root_.values()), done(root_.values());
     live[loss_] = 1;
@@ -131,7 +133,7 @@ class backward_checker {
       if (i >= call.width) return fail({kind::wrong_width, c, no, no});
       selected[i] = 1;
     }
-    std::size_t output = 0, missing = 0;  // tops so far; places of this one that are to come
+    std::size_t output = 0, missing = 0;  // outputs so far; missing places of the current one
     for (auto const& place : call.outputs) {
       if (missing == 0 && output++ == call.width) return fail({kind::wrong_width, c, no, no});
       missing += place.elements + (missing == 0 ? 1 : 0);
@@ -156,7 +158,7 @@ class backward_checker {
     use(place, planned_.calls[c].first_gradient);
   }
 
-  /// The gradient of `place`, which must be one of the first `made`.
+  /// Uses the gradient of `place`, which must be one of the first `made` gradients.
   void use(gradient_place const& place, std::size_t made) {
     if (place.gradient == no) return;
     take(place.gradient, made);
@@ -172,7 +174,8 @@ class backward_checker {
       fail({kind::repeated_gradient, no, g, no});
   }
 
-  /// What follows a call: the gradients of its inputs in order, each perhaps added to an older one.
+  /// Checks the steps after a call: the gradients of its inputs in order, each optionally added to an earlier
+  /// gradient.
   void check_steps(std::uint32_t c) {
     auto const& call = planned_.calls[c];
     std::vector<std::uint32_t> reads;
@@ -216,8 +219,8 @@ class backward_checker {
   std::uint32_t loss_;
   backward_plan const& planned_;
   place_tree places_;
-  std::vector<std::uint32_t> used_;     // of a gradient: how often
-  std::vector<std::uint32_t> read_by_;  // of a value: the last call that has it among its inputs
+  std::vector<std::uint32_t> used_;     // for each gradient: the number of uses
+  std::vector<std::uint32_t> read_by_;  // for each value: the last call that has it among its inputs
   bool begins_ = false;
   std::size_t end_ = planned_.gradients.size();
   std::optional<backward_plan_fault> fault_;
@@ -227,9 +230,10 @@ class backward_checker {
 
 namespace cleave {
 
-/// The first fault of `planned` as a backward plan of `root` from `loss`, or nothing: every gradient that a
-/// stage gives arrives once, at the place that it is of, before that is needed. `root` and `loss` must have a
-/// backward pass (`find_backward_fault`). O(V log V + E + size of the plan).
+/// Returns the first fault of `planned`, a backward plan of `root` from `loss`, or nothing. In a correct
+/// plan, every gradient that a stage produces is used once, at its own place, and before it is needed there.
+/// O(V log V + E + size of the plan).
+/// \pre `root` and `loss` have a backward pass (`find_backward_fault` finds nothing)
 inline std::optional<backward_plan_fault> find_backward_plan_fault(stage_root const& root, std::uint32_t loss,
                                                                    backward_plan const& planned) {
   return detail::backward_checker(root, loss, planned).find();

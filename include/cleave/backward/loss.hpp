@@ -16,14 +16,15 @@
 
 namespace cleave {
 
-/// What to do where a specification marks several values as the loss: refuse it, or take the first, in the
-/// order of the specification, as torch does.
+/// The rule for specifications that mark several values as the loss. `refuse` reports a fault. `first` takes
+/// the first in the order of the specification, as torch does.
 enum class several_losses : std::uint8_t { refuse, first };
 
-/// Whether there may be no loss where none is asked for: without a specification, or at the specification
-/// false.
+/// Says if the loss may be missing when it is not requested: without a specification, or with the
+/// specification false.
 enum class missing_loss : std::uint8_t { allow, refuse };
 
+/// Options of `loss_of`.
 struct loss_options {
   several_losses several = several_losses::refuse;
   missing_loss missing = missing_loss::allow;
@@ -33,18 +34,18 @@ struct loss_options {
 
 namespace cleave::detail {
 
-/// Why a specification does not lead to the loss. The positions are those of tokens.
+/// The reason why a specification does not lead to a loss. Positions are those of tokens.
 struct loss_fault {
   enum class kind : std::uint8_t {
-    no_output,        ///< the program gives nothing
-    not_found,        ///< nothing is marked
-    found_twice,      ///< `output` and `other` of the output are both marked
-    not_a_value,      ///< `output` is marked, and is a constant or several values
-    different_kind,   ///< `spec` is a list, tuple or dict, and `output` is not of that kind
-    different_count,  ///< `spec` and `output` differ in their number of elements
-    different_keys,   ///< the dicts at `spec` and `output` differ in their keys, or repeat one
-    incomplete,       ///< the specification lacks elements of its containers, or has some too many
-    unknown_mark,     ///< `spec` is neither a truth value nor a list, tuple or dict
+    no_output,        ///< the program has no output
+    not_found,        ///< no value is marked
+    found_twice,      ///< `output` and `other` are both marked
+    not_a_value,      ///< `output` is marked but is a constant or several values
+    different_kind,   ///< `spec` is a list, tuple or dict, and `output` is of another kind
+    different_count,  ///< `spec` and `output` differ in the number of elements
+    different_keys,   ///< the dicts at `spec` and `output` differ in their keys, or repeat a key
+    incomplete,       ///< the specification has fewer or more tokens than its containers require
+    unknown_mark,     ///< `spec` is neither a boolean nor a list, tuple or dict
   };
   kind what;
   std::size_t output = 0, spec = 0, other = 0;
@@ -52,14 +53,14 @@ struct loss_fault {
   bool operator==(loss_fault const&) const = default;
 };
 
-/// What a search for the loss came to: a fault, or a node, or neither where no loss is asked for.
+/// The result of a search for the loss: a fault, or a node, or neither if no loss is requested.
 struct loss_search {
   std::optional<std::uint32_t> node;
-  module_argument spec;  ///< that leads to the node
+  module_argument spec;  ///< the specification that leads to the node
   std::optional<loss_fault> fault;
 };
 
-/// Of each token of `a` one past the end of its subtree. O(size).
+/// Returns, for each token of `a`, the position after the end of its subtree. O(size).
 inline std::vector<std::size_t> subtree_ends(module_argument const& a) {
   std::vector<std::size_t> end(a.size());
   for (std::size_t at = a.size(); at-- > 0;) {
@@ -70,7 +71,7 @@ inline std::vector<std::size_t> subtree_ends(module_argument const& a) {
   return end;
 }
 
-/// Goes through an output and a specification side by side; `search_for_loss` is its one use.
+/// Walks an output and a specification in parallel. Helper of `search_for_loss`.
 class loss_searcher {
  public:
   loss_searcher(module_argument const& output, module_argument const& spec, loss_options const& options)
@@ -99,7 +100,7 @@ class loss_searcher {
  private:
   using kind = loss_fault::kind;
 
-  /// `may_lack` where no loss is asked for.
+  /// Returns the result of the search. `may_lack` is true if no loss is requested.
   loss_search result(module_argument spec, bool may_lack) {
     bool const lacks = !fault_ && !found_ && !(may_lack && options_.missing == missing_loss::allow);
     if (lacks) fault_ = loss_fault{kind::not_found, 0, 0, 0};
@@ -108,7 +109,7 @@ class loss_searcher {
     return {std::get<node_ref>(output_[*found_]).node, std::move(spec), std::nullopt};
   }
 
-  /// Without a specification: what a dict has under `loss`.
+  /// Finds the loss without a specification: the value under the key `loss` of a dict.
   loss_search named_loss() {
     auto const* c = std::get_if<container>(&output_.front());
     if (!c || c->what != container::kind::dict) return result({token()}, true);
@@ -125,7 +126,7 @@ class loss_searcher {
     return result(found_ ? std::move(spec) : module_argument{token()}, true);
   }
 
-  /// The value at `o` is the loss. A container of one element is that element.
+  /// Marks the value at `o` as the loss. A container with one element stands for that element.
   void mark(std::size_t o, std::size_t s) {
     auto const whole = o;
     for (auto const* c = std::get_if<container>(&output_[o]); c && c->size == 1;
@@ -186,7 +187,7 @@ class loss_searcher {
     reverse_from(before);
   }
 
-  /// A key as text; keys that are no text never equal one that is.
+  /// Returns a key as text. A key that is not a string never equals a string.
   static std::string key(module_argument const& a, std::size_t at) {
     if (auto const* text = std::get_if<std::string>(&a[at])) return "text " + *text;
     if (auto const* number = std::get_if<std::int64_t>(&a[at])) return "number " + std::to_string(*number);
@@ -202,16 +203,18 @@ class loss_searcher {
   module_argument const& spec_;
   loss_options options_;
   std::vector<std::size_t> output_end_, spec_end_;
-  std::vector<std::pair<std::size_t, std::size_t>> rest_;  // of specification and output, the next one last
+  std::vector<std::pair<std::size_t, std::size_t>> rest_;  // stack: positions in specification and output
   std::optional<std::size_t> found_;
   std::optional<loss_fault> fault_;
 };
 
-/// Looks for the loss in `output`, the argument of a program's output, by `spec`: true at the loss, false
-/// elsewhere, in lists, tuples (either stands for the other) and dicts as the output has them; or false where
-/// all below is none. True fits a container of one element, at any depth. Without a specification (null or
-/// empty) the loss is what a dict has under `loss`.
-/// Total for a complete `output`: what is wrong is in the result. Expected O(size), no recursion.
+/// Finds the loss in `output`, the argument of a program's output.
+///
+/// `spec` has the form of the output, with true at the loss and false elsewhere. Lists and tuples are
+/// interchangeable. False may stand for a whole subtree, and true for a container with one element at any
+/// depth. If `spec` is null or empty, the loss is the value under the key `loss` of a dict.
+///
+/// Never throws for a complete `output`; the result has the fault. Expected O(size), without recursion.
 inline loss_search search_for_loss(module_argument const& output, module_argument const& spec,
                                    loss_options const& options = {}) {
   if (output.empty()) return {std::nullopt, {}, loss_fault{loss_fault::kind::no_output, 0, 0, 0}};
@@ -220,7 +223,7 @@ inline loss_search search_for_loss(module_argument const& output, module_argumen
   return loss_searcher(output, spec, options).search();
 }
 
-/// One sentence, in the names of the graph.
+/// Returns one sentence that uses the names of the graph.
 inline std::string loss_fault_text(module_graph const& g, module_argument const& spec, loss_fault const& f) {
   if (f.what == loss_fault::kind::no_output)
     return "loss: the program gives nothing; it needs an output node with an argument";
@@ -253,10 +256,10 @@ inline std::string loss_fault_text(module_graph const& g, module_argument const&
   return {};
 }
 
-/// A program's loss cannot be told. The witness says why.
+/// Thrown if the loss of a program cannot be determined. The witness is the reason.
 using loss_error = witness_error<loss_fault>;
 
-/// Looks for the loss of `g` as `search_for_loss` does in its output. Total.
+/// Finds the loss in the output of `g`. Never throws; the result has the fault.
 inline loss_search search_for_loss(module_graph const& g, module_argument const& spec,
                                    loss_options const& options = {}) {
   auto const output = g.output();
@@ -268,7 +271,9 @@ inline loss_search search_for_loss(module_graph const& g, module_argument const&
 
 namespace cleave {
 
-/// The loss of `g`, or nothing where none is asked for.
+/// Returns the loss of `g`, or nothing if no loss is requested.
+/// \param spec form of the output with true at the loss and false elsewhere; null or empty: the value under
+/// the key `loss`
 /// \throws loss_error
 inline std::optional<module_graph::position> loss_of(module_graph const& g, module_argument const& spec,
                                                      loss_options const& options = {}) {

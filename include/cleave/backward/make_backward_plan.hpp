@@ -13,9 +13,10 @@
 
 namespace cleave {
 
-/// Whether the gradients of the caller's inputs are summed and returned.
+/// Says if the gradients of the caller's inputs are dropped, or summed and returned.
 enum class input_gradients : std::uint8_t { dropped, returned };
 
+/// Options of `make_backward_plan`.
 struct backward_options {
   input_gradients inputs = input_gradients::dropped;
 };
@@ -24,7 +25,7 @@ struct backward_options {
 
 namespace cleave::detail {
 
-/// Goes through a root from the loss to the first stage; `make_backward_plan` is its one use.
+/// Plans the backward pass from the loss to the first stage. Helper of `make_backward_plan`.
 class backward_planner {
  public:
   backward_planner(stage_root const& root, place_tree const& places, std::uint32_t loss,
@@ -78,7 +79,8 @@ class backward_planner {
     return narrow<std::uint32_t>(plan_.gradients.size() - 1);
   }
 
-  /// Gradient `g` belongs to the place of `v`; what came from later stages is the left operand.
+  /// Assigns gradient `g` to the place of `v`. If the place has a gradient from later stages, that is the
+  /// left operand of a sum.
   void arrive(std::uint32_t v, std::uint32_t g) {
     auto const p = places_.of[v];
     auto const from = root_.kind[places_.base[p]];
@@ -90,15 +92,15 @@ class backward_planner {
     reach(p);
   }
 
-  /// A gradient arrives at `p`, or in it.
+  /// Marks that a gradient arrives at `p` or at one of its elements.
   void reach(std::uint32_t p) {
     for (; p != no && !std::exchange(reached_[p], 1); p = places_.above[p]) continue;
   }
 
   bool has_elements(std::uint32_t p) const { return !places_.elements[p].empty(); }
 
-  /// A stage without elements gives one value. Of one with elements all are listed, reached or not; below
-  /// them only what is reached, because a null gradient is no zero.
+  /// Lists the outputs of a call. A stage without elements has one output. For a stage with elements all are
+  /// listed; below these only elements that a gradient reaches, because a null gradient is not a zero.
   void list_outputs(backward_call& c) {
     auto const p = places_.of[c.stage];
     std::vector<gradient_place> whole;
@@ -128,8 +130,8 @@ class backward_planner {
     return tree;
   }
 
-  /// What is reached in `p`, in prefix order. A gradient of a tuple that has elements too goes to `whole`, or
-  /// else stays with the tuple.
+  /// Appends the places in `p` that gradients reach, in prefix order. If a tuple with elements also has a
+  /// gradient of its own, that gradient is appended to `whole`. Without `whole` it stays with the tuple.
   void append_tree(std::uint32_t p, std::vector<gradient_place>& to, std::vector<gradient_place>* whole) {
     rest_.assign(1, p);
     while (!rest_.empty()) {
@@ -151,7 +153,7 @@ class backward_planner {
     }
   }
 
-  /// One past the last element of `p` that is reached.
+  /// Returns one more than the index of the last element of `p` that a gradient reaches.
   std::uint32_t reached_elements(std::uint32_t p) const {
     std::uint32_t count = 0;
     for (auto const e : places_.elements[p])
@@ -170,15 +172,15 @@ class backward_planner {
   std::uint32_t loss_;
   backward_options options_;
   place_tree const& places_;
-  std::vector<char> live_;               // of a value: the loss depends on it
-  std::vector<std::uint32_t> gradient_;  // of a place: what has arrived so far
-  std::vector<char> reached_;            // of a place: a gradient arrives at it or in it
-  std::vector<std::uint32_t> taken_;     // of a value: the last call that has it among its inputs
-  std::vector<std::uint32_t> rest_;      // places still to write, the next one last
+  std::vector<char> live_;               // for each value: true if the loss depends on it
+  std::vector<std::uint32_t> gradient_;  // for each place: the gradient accumulated so far
+  std::vector<char> reached_;            // for each place: true if a gradient arrives at it or at an element
+  std::vector<std::uint32_t> taken_;     // for each value: the last call that has it among its inputs
+  std::vector<std::uint32_t> rest_;      // stack of places still to be written
   backward_plan plan_;
 };
 
-/// Why `root` has no backward pass from `loss`, or nothing. O(V log V + E).
+/// Returns the reason why `root` has no backward pass from `loss`, or nothing. O(V log V + E).
 inline std::optional<root_fault> find_backward_fault(stage_root const& root, std::uint32_t loss) {
   if (auto const f = find_root_fault(root, loss)) return f;
   return find_tuple_loss(root, place_tree(root), loss);
@@ -188,12 +190,17 @@ inline std::optional<root_fault> find_backward_fault(stage_root const& root, std
 
 namespace cleave {
 
-/// The backward pass of `root` from `loss`: of each stage that the loss depends on, from the last to the
-/// first, what it gave, the gradients of that, what it was called with; and where gradients are added up.
-/// They are, for each element by itself, wherever and however often it is taken out. A loss that no stage
-/// makes has no backward pass: the plan is empty. `name` gives what messages call a value.
-/// O(V log V + E + width of all tuples), no recursion.
+/// Plans the backward pass of `root` from `loss`.
+///
+/// The plan has one call for each stage that the loss depends on, from the last to the first. A call lists
+/// the outputs of the stage, their gradients, and its inputs. The plan also says where gradients are added:
+/// each element is summed separately, no matter where and how often it is extracted. If no stage makes the
+/// loss, the plan is empty.
+///
+/// \param name `name(v)` returns the name of value v in error messages
 /// \throws backward_error
+///
+/// O(V log V + E + width of all tuples), without recursion.
 template <class Name>
 backward_plan make_backward_plan(stage_root const& root, std::uint32_t loss, backward_options const& options,
                                  Name name) {
@@ -206,7 +213,8 @@ backward_plan make_backward_plan(stage_root const& root, std::uint32_t loss, bac
   return detail::backward_planner(root, places, loss, options).make();
 }
 
-/// The same, with values called by their numbers in messages.
+/// Plans the backward pass with values named by their numbers in error messages.
+/// \throws backward_error
 inline backward_plan make_backward_plan(stage_root const& root, std::uint32_t loss,
                                         backward_options const& options = {}) {
   return make_backward_plan(root, loss, options,

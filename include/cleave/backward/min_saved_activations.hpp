@@ -16,43 +16,47 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/flow/local_flow.hpp"
 
-/// What to keep between the phases of a backward pass so that it is little: gradients grow and shrink on
-/// their way, and the cut of `weight_cut_of` keeps them where they leave the input path.
+/// Chooses the gradients that are kept between the two phases of a backward pass, so that they take few
+/// bytes. Gradients grow and shrink along their paths. `weight_cut_of` keeps them where they leave the input
+/// path, which need not be the place where they are smallest.
 namespace cleave {
 
-/// What may be done out of turn to keep less.
+/// The deviations from the rule of `weight_cut_of` that the search may use to save fewer bytes.
 enum class saved_reach : std::uint8_t {
   early,  ///< edges of the weight phase may run in the input phase
   again,  ///< edges of the input phase may run once more in the weight phase
   both
 };
 
+/// Options of `min_saved_activations`.
 struct saved_options {
   saved_reach reach = saved_reach::early;
-  /// How many bytes must be saved for each unit of cost that runs out of turn.
+  /// Bytes per unit of cost, at least 0. The search minimises the saved bytes plus this price times the cost
+  /// of the edges that run early or again.
   double bytes_per_cost = 0;
-  std::size_t steps = 50'000'000;  ///< of the search; 0 = none, which gives the cut by the rule
+  std::size_t steps = 50'000'000;  ///< limit of the search; 0: no search, the cut follows the rule
 };
 
+/// The result of `min_saved_activations`.
 struct saved_choice {
-  std::vector<edge_phase> phases;  ///< for `backward_phases_of`
+  std::vector<edge_phase> phases;  ///< one for each edge, for `backward_phases_of`
   std::size_t bytes = 0;           ///< of the saved activations
-  double cost = 0;                 ///< of what runs early or again; 0 if unknown
-  bool least = false;              ///< no choice in reach is better: the search was not cut short
+  double cost = 0;                 ///< of the edges that run early or again; 0 if unknown
+  bool least = false;              ///< true if no allowed choice is better; false if the search was cut short
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Options that no search can follow.
+/// Thrown for options that the search cannot use.
 class saved_options_error : public error {
  public:
   using error::error;
 };
 
-/// The nodes, ascending, of whose gradients the weight phase begins with what the input phase has left there.
-/// O(V + E). Precondition: no edge phase fault.
+/// Returns the nodes, ascending, at which the input phase leaves gradients for the weight phase. O(V + E).
+/// \pre the phases have no edge phase fault
 template <std::unsigned_integral Index>
 std::vector<Index> saved_nodes(basic_backward_graph<Index> const& g, std::vector<edge_phase> const& phases) {
   arrivals<Index> const a(g, phases);
@@ -62,12 +66,12 @@ std::vector<Index> saved_nodes(basic_backward_graph<Index> const& g, std::vector
   return nodes;
 }
 
-/// Searches the smallest saved activations; `min_saved_activations` is its one use.
+/// Finds the phases with the fewest saved bytes. Helper of `min_saved_activations`.
 ///
-/// The least cut of a network whose source side is the input phase (Picard, Management Science 22(11), 1976).
-/// A node of the graph is a place in it: on the sink side where the weight phase has what arrives. So is a
-/// weight edge: on the sink side where it runs in the weight phase. So is a node on an input path once more:
-/// on the sink side where what arrives is made again.
+/// The solution is a minimum cut of a network whose source side is the input phase (Picard, Management
+/// Science 22(11), 1976). A graph node is a network node, on the sink side if the weight phase needs its
+/// gradient. A weight edge is a network node too, on the sink side if it runs in the weight phase. A graph
+/// node on an input path has a second network node, on the sink side if its gradient is made again.
 template <std::unsigned_integral Index>
 class saved_search {
  public:
@@ -96,8 +100,8 @@ class saved_search {
   bool is_input(std::size_t e) const { return phases_[e] == edge_phase::input; }
   bool is_weight(std::size_t e) const { return phases_[e] == edge_phase::weight; }
 
-  /// Whether what arrives at `n` may be made again: it lies on an input path, leads to a parameter, and the
-  /// caller adds nothing to it.
+  /// Returns true if the gradient at `n` may be made again: `n` lies on an input path and leads to a
+  /// parameter, and the caller adds no gradient to it.
   bool repeatable(std::size_t n) const {
     return may(saved_reach::again) && !arrivals_.is_output[n] && leads_[n] &&
            arrivals<Index>::has(arrivals_.in[n], edge_phase::input);
@@ -105,8 +109,9 @@ class saved_search {
 
   double cost(std::size_t e) const { return g_.cost.empty() ? 0.0 : g_.cost[e]; }
 
-  /// A byte as a capacity. Of equal choices the one with the fewest edges out of turn is wanted: each counts
-  /// a little, as far as numbers leave room.
+  /// Chooses the capacity of one byte. Each edge that runs early or again costs one extra unit of capacity,
+  /// which breaks ties in favour of fewer such edges. If the numbers leave no room for this, ties are not
+  /// broken. Returns false if the capacities do not fit at all.
   bool set_scale() {
     double total = 1;
     for (auto const b : g_.bytes) total += static_cast<double>(b);
@@ -144,7 +149,7 @@ class saved_search {
     for (std::size_t n = 0; n < g_.nodes(); ++n) {
       if (kept_[n] == 0) continue;
       if (arrivals_.is_parameter[n]) flow.arc(kept_[n], sink, unreachable_load);
-      if (partial_[n] != 0) {  // kept if the weight phase needs it and an edge to it ran early
+      if (partial_[n] != 0) {  // saved if the weight phase needs it and an edge to it ran early
         flow.arc(partial_[n], kept_[n], bytes(n));
         if (arrivals_.is_output[n]) flow.arc(source, partial_[n], unreachable_load);
       } else {
@@ -161,11 +166,11 @@ class saved_search {
   }
 
   void add_weight_edge(local_flow& flow, std::size_t e, std::size_t n, Index to) const {
-    flow.arc(kept_[n], edge_[e], unreachable_load);  // what runs later needs what arrives
+    flow.arc(kept_[n], edge_[e], unreachable_load);  // a later edge needs the gradients of its node
     flow.arc(edge_[e], partial_[to], unreachable_load);
     if (!may(saved_reach::early)) flow.arc(edge_[e], sink, unreachable_load);
     flow.arc(edge_[e], sink, price(e));
-    if (complete_[n] != 0) flow.arc(edge_[e], complete_[n], unreachable_load);  // early: all has arrived
+    if (complete_[n] != 0) flow.arc(edge_[e], complete_[n], unreachable_load);  // early: needs them all
     flow.arc(complete_[to], edge_[e], unreachable_load);
   }
 
@@ -191,27 +196,32 @@ class saved_search {
 
   basic_backward_graph<Index> const& g_;
   saved_options options_;
-  std::vector<edge_phase> phases_;  // by the rule
-  arrivals<Index> arrivals_;        // by these
-  std::vector<char> leads_;         // of a node: to a parameter
+  std::vector<edge_phase> phases_;  // by the rule of `weight_cut_of`
+  arrivals<Index> arrivals_;        // for these phases
+  std::vector<char> leads_;         // for each node: true if it leads to a parameter
   std::size_t scale_ = 1;
-  // Places in the network; 0, which is the source, stands for none.
-  std::vector<std::uint32_t> kept_, again_, partial_, complete_;  // of a node
-  std::vector<std::uint32_t> edge_;                               // of a weight edge
+  // Nodes of the network; 0, the source, means that there is no such node.
+  std::vector<std::uint32_t> kept_, again_, partial_, complete_;  // for each node of the graph
+  std::vector<std::uint32_t> edge_;                               // for each weight edge
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The edge phases with the smallest saved activations, and of those that are equal the one with the fewest
-/// edges out of turn; costs count as bytes by `bytes_per_cost`. Without it, `early` may run all but the last
-/// step of a weight's gradient in the input phase, because a weight is often smaller than what arrives at its
-/// operation; a price makes bubbles worth filling. What arrives at a parameter always waits for the weight
-/// phase. A least cut, in at most O(steps); if the search is cut short, the choice is the rule's.
+/// Returns the edge phases with the fewest bytes of saved activations. Ties go to the phases with the fewest
+/// edges that run early or again. Costs count as `bytes_per_cost` bytes per unit.
 ///
-/// \throws backward_graph_error, saved_options_error where bytes are unknown, or costs with a price on them,
-/// or the price is no finite number from 0 on
+/// With a price of 0, `early` may run all but the last step of a weight's gradient in the input phase. The
+/// reason is that a weight is often smaller than the gradient that arrives at its operation. A positive price
+/// leaves work that can fill bubbles. The gradient that arrives at a parameter always waits for the weight
+/// phase.
+///
+/// The result is a minimum cut, found in at most O(steps). If the search is cut short, the phases by the rule
+/// of `weight_cut_of` are returned.
+///
+/// \throws backward_graph_error; saved_options_error if bytes are unknown, if `bytes_per_cost` is positive
+/// and costs are unknown, or if it is negative or not finite
 template <std::unsigned_integral Index>
 saved_choice min_saved_activations(basic_backward_graph<Index> const& g, saved_options const& o = {}) {
   detail::check_backward_graph(g);

@@ -13,35 +13,37 @@
 #include "cleave/core/error.hpp"
 #include "cleave/graph/csr.hpp"
 
-/// Which of the gradients that are kept for the weight phase could be made again there, and what that saves.
+/// Finds gradients that need not be kept for the weight phase because it can recompute them.
 namespace cleave {
 
-/// What arrives at `node` need not be kept: the weight phase can make it from what else is kept.
+/// A hint that the gradient at `node` need not be kept, because the weight phase can recompute it from other
+/// gradients that are kept.
 template <std::unsigned_integral Index>
 struct recompute_hint {
   Index node;
-  std::vector<Index> again;  ///< where all that arrives is made again: `node` and nodes on the way to it
-  std::vector<Index> from;   ///< where what is kept is read; of these …
-  std::vector<Index> added;  ///< … outputs that had not been kept
-  std::size_t bytes = 0;     ///< what is saved: of `node`, less what is added
-  double cost = 0;           ///< of the edges that run again; 0 if unknown
+  std::vector<Index> again;  ///< nodes whose gradients are recomputed: `node` and nodes on the way to it
+  std::vector<Index> from;   ///< nodes whose kept gradients are read
+  std::vector<Index> added;  ///< the nodes of `from` that are outputs and were not kept before
+  std::size_t bytes = 0;     ///< saved bytes: those of `node` less those of `added`
+  double cost = 0;           ///< cost of the edges that run again; 0 if unknown
 
-  /// What hints are sorted by: bytes saved for each unit of cost, or for each edge where costs are unknown.
+  /// Sort key of hints: bytes saved per unit of cost, or per edge if costs are unknown.
   double worth = 0;
 
   bool operator==(recompute_hint const&) const = default;
 };
 
+/// Options of `recompute_hints`.
 struct recompute_options {
-  std::size_t edges = 256;  ///< the most that one hint may run again
-  double least_worth = 0;   ///< hints that save less for their cost are left out
+  std::size_t edges = 256;  ///< limit on the edges that one hint may run again
+  double least_worth = 0;   ///< hints with a smaller worth are left out
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Finds hints; `recompute_hints` is its one use.
+/// Finds hints. Helper of `recompute_hints`.
 template <std::unsigned_integral Index>
 class recompute_finder {
  public:
@@ -50,7 +52,7 @@ class recompute_finder {
   recompute_finder(basic_backward_graph<Index> const& g, std::vector<edge_phase> const& phases,
                    recompute_options const& o)
       : g_(g), options_(o), arrivals_(g, phases), seen_(g.nodes(), none<Index>) {
-    csr<Index> ends;  // of an edge
+    csr<Index> ends;  // for each edge: its target
     for (std::size_t n = 0; n < g.nodes(); ++n)
       for (auto const& e : g.next[n]) {
         sender_.push_back(static_cast<Index>(n));
@@ -71,12 +73,13 @@ class recompute_finder {
   }
 
  private:
-  /// The caller adds nothing there, and all that arrives is made in the input phase.
+  /// Returns true if the caller adds no gradient at `n` and its gradient is made entirely in the input phase.
   bool can_repeat(std::size_t n) const {
     return !arrivals_.is_output[n] && arrivals_.in[n] == 1 << static_cast<int>(edge_phase::input);
   }
 
-  /// Walks from `n` towards the outputs, up to what is kept; a hint that saves nothing where it gets too far.
+  /// Walks from `n` towards the outputs until it reaches kept gradients. Returns a hint that saves nothing if
+  /// the walk exceeds the limit on edges.
   hint trace(Index n) {
     hint h{n, {n}, {}, {}, g_.bytes[n]};
     std::size_t edges = 0, added = 0;
@@ -105,8 +108,8 @@ class recompute_finder {
     return h;
   }
 
-  /// Those that can be followed together, the first of a list before the others: none makes again from what
-  /// another no longer keeps.
+  /// Selects hints that can be followed together; earlier hints have priority. No selected hint reads a
+  /// gradient that another one drops.
   std::vector<hint> together(std::vector<hint> list) const {
     std::vector<char> needed(g_.nodes()), gone(g_.nodes());
     std::erase_if(list, [&](hint const& h) {
@@ -121,18 +124,20 @@ class recompute_finder {
   basic_backward_graph<Index> const& g_;
   recompute_options options_;
   arrivals<Index> arrivals_;
-  csr<Index> in_edges_;        // of a node: places of the edges to it
-  std::vector<Index> sender_;  // of an edge
-  std::vector<Index> seen_;    // of a node: the last hint that met it
+  csr<Index> in_edges_;        // for each node: the indices of its incoming edges
+  std::vector<Index> sender_;  // for each edge: the node that it leaves
+  std::vector<Index> seen_;    // for each node: the last hint that visited it
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// What need not be kept, the most bytes for the least cost first; all hints can be followed together, and
-/// `recomputed` does. Greedy: what a hint reads stays kept, whatever it is worth itself. O(V + E + kept
-/// gradients × edges of a hint).
+/// Returns hints sorted by the bytes saved per unit of cost, best first. All hints can be followed together;
+/// `recomputed` does this.
+///
+/// The choice is greedy: a gradient that a chosen hint reads is kept, even if a hint to drop it would be
+/// worth more. O(V + E + kept gradients × edges of a hint).
 ///
 /// \throws backward_graph_error, edge_phase_error
 template <std::unsigned_integral Index>
@@ -144,7 +149,7 @@ std::vector<recompute_hint<Index>> recompute_hints(basic_backward_graph<Index> c
   return detail::recompute_finder<Index>(g, phases, o).find();
 }
 
-/// `phases`, with what the hints say run again. O(E + hints).
+/// Returns `phases` with the edges of the hints set to run in both phases. O(E + hints).
 template <std::unsigned_integral Index>
 std::vector<edge_phase> recomputed(basic_backward_graph<Index> const& g, std::vector<edge_phase> phases,
                                    std::vector<recompute_hint<Index>> const& hints) {

@@ -11,24 +11,25 @@
 
 #include "cleave/backward/autograd.hpp"
 
-/// What the calls of a backward pass mean, over any automatic differentiation.
+/// The calls of a backward pass, implemented for any automatic differentiation (`autograd`).
 namespace cleave {
 
-/// What a null gradient of a tensor says: that the tensor is the loss, so one for a single number and an
-/// error else; or that nothing arrives.
+/// The meaning of a null gradient of a tensor. `at_the_loss`: the tensor is the loss, so its gradient is one;
+/// it must be a scalar. `nothing`: no gradient arrives.
 enum class null_gradient : std::uint8_t { at_the_loss, nothing };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Goes through outputs and their gradients side by side; `stage_backward` is its one use.
+/// Walks outputs and their gradients in parallel. Helper of `stage_backward`.
 template <class Value, autograd<Value> A>
 class gradient_matcher {
  public:
   gradient_matcher(A& a, null_gradient null) : a_(&a), null_(null) {}
 
-  /// Lists what is to be differentiated in `output`, with its gradients. `key` is that of the output.
+  /// Collects the tensors in `output` that are differentiated, and their gradients. `key` is the key of the
+  /// output.
   void match(Value const& output, Value const& gradient, std::string const& key) {
     trail_.assign(1, {0, key});
     rest_.push_back({output, gradient, 0});
@@ -49,7 +50,7 @@ class gradient_matcher {
   using kind = gradient_fault::kind;
   struct visit {
     Value output, gradient;
-    std::size_t step;  // the last of its path
+    std::size_t step;  // last step of its path
   };
   struct step {
     std::size_t before;
@@ -71,7 +72,8 @@ class gradient_matcher {
     gradients.push_back(null ? Value(a_->one(here.output)) : here.gradient);
   }
 
-  /// The elements of a container, the last first, so that the first comes next. Null is null for all.
+  /// Pushes the elements of a container, the last first, so that the first is visited next. A null gradient
+  /// of the container is null for all elements.
   void enter(opened_value<Value> const& output, visit const& here) {
     if (a_->is_null(here.gradient)) return;
     opened_value<Value> const gradient(*a_, here.gradient);
@@ -93,16 +95,21 @@ class gradient_matcher {
 
 namespace cleave {
 
-/// What the call `stage_backward` of a backward pass gives: differentiates what a stage gave by what it was
-/// given, and returns the gradients of `inputs`, each in the form of its input, null where none arrives. What
-/// an input already holds is included, and then it holds none.
+/// Differentiates the outputs of a stage with respect to its inputs. This is the call `stage_backward` of a
+/// backward pass.
 ///
-/// `gradients` has the form of `output`. Null for a container does nothing; for a tensor `null` says what it
-/// means: as PyTorch has it, `at_the_loss`, which is right for no other stage: there, what a stage does not
-/// use gives null to the one that made it. What does not depend on anything differentiable is skipped with
-/// its gradient. `selected` are the numbers of the outputs that count, in this order; without it all do.
-/// O(size of the values), no recursion.
+/// \param output value that the stage returned
+/// \param gradients gradients of `output`, in the same form; null for a container skips the container
+/// \param inputs arguments of the stage
+/// \param selected numbers of the outputs to differentiate, in this order; all if absent
+/// \param null meaning of a null gradient of a tensor. `at_the_loss` is PyTorch's rule and is right only for
+/// the stage of the loss. Elsewhere use `nothing`: an output that later stages do not use has a null gradient
+/// \returns the gradient of each input, in the form of the input; null where no gradient arrives. A gradient
+/// that an input already holds is included, and the input then holds none
 /// \throws gradient_error
+///
+/// Outputs that do not depend on anything differentiable are skipped. O(size of the values), without
+/// recursion.
 template <class Value, autograd<Value> A>
 std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradients,
                                   std::vector<Value> const& inputs,
@@ -134,7 +141,7 @@ std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradie
 
 namespace cleave::detail {
 
-/// Adds gradients side by side; `null_coalesce_accumulate` is its one use.
+/// Adds two gradients element by element. Helper of `null_coalesce_accumulate`.
 template <class Value, autograd<Value> A>
 class gradient_adder {
  public:
@@ -167,7 +174,7 @@ class gradient_adder {
     std::vector<Value> done;
   };
 
-  /// The sum where one is null or both are leaves.
+  /// Returns the sum if one gradient is null or both are leaves.
   std::optional<Value> simple(Value const& old, Value const& added) {
     if (a_->is_null(old)) return added;
     if (a_->is_null(added)) return old;
@@ -204,19 +211,19 @@ class gradient_adder {
 
 namespace cleave {
 
-/// The sum of two gradients of one value, either of which may be null. Containers are added element by
-/// element; what the shorter one lacks is null. O(size), no recursion.
+/// Returns the sum of two gradients of one value. Either may be null. Containers are added element by
+/// element; elements that the shorter one lacks count as null. O(size), without recursion.
 /// \throws gradient_error
 template <class Value, autograd<Value> A>
 Value null_coalesce_accumulate(A& a, Value const& old, Value const& added) {
   return detail::gradient_adder<Value, A>(a).add(old, added);
 }
 
-/// What an element is read under: its place, which counts from the end where it is negative, or a text.
+/// The key of an element: a position, which counts from the end if negative, or a string.
 using element_key = std::variant<std::int64_t, std::string>;
 
-/// A gradient of the form of `of`, a container: `gradient` is that of its element under `key`, all others are
-/// null. O(number of elements).
+/// Returns a gradient of the form of the container `of`. Its element under `key` is `gradient`; all others
+/// are null. O(number of elements).
 /// \throws gradient_error
 template <class Value, autograd<Value> A>
 Value element_gradient(A& a, Value const& of, element_key const& key, Value const& gradient) {

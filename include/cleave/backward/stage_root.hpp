@@ -19,18 +19,18 @@
 #include "cleave/split/modules/liveness.hpp"
 #include "cleave/split/plan.hpp"
 
-/// The root of a pipe as flat arrays: the graph that calls the stages and does nothing else.
+/// The root of a pipe as flat arrays. The root is the graph that calls the stages and does nothing else.
 namespace cleave {
 
-/// What a value of a root is: the caller's, what a stage gives, an element of another value; or one through
-/// which no gradient goes, such as state and what the root returns.
+/// The kind of a value of a root: an input of the caller, the result of a stage, or an element of another
+/// value. `other` values carry no gradient, for example state and the returned output.
 enum class root_kind : std::uint8_t { input, stage, element, other };
 
-/// Values are numbered in an order in which each comes after those it is made of.
+/// A root as flat arrays. Each value has a larger number than the values it is made of.
 struct stage_root {
-  std::vector<root_kind> kind;         ///< of a value
-  detail::csr<std::uint32_t> reads;    ///< of a stage: its arguments; of an element: the value it is of
-  std::vector<std::uint32_t> element;  ///< of an element: which one, from 0
+  std::vector<root_kind> kind;         ///< for each value
+  detail::csr<std::uint32_t> reads;    ///< arguments of a stage; the container of an element
+  std::vector<std::uint32_t> element;  ///< for an element: its index, from 0
 
   std::size_t values() const { return kind.size(); }
 
@@ -47,19 +47,19 @@ struct stage_root {
 
 namespace cleave::detail {
 
-/// No element beyond has a place: what is taken out of a tuple says how wide the tuple is.
+/// Limit on the index of an element. The width of a tuple is known only from the elements that are read.
 inline constexpr std::uint32_t widest_tuple = 1 << 16;
 
-/// Why there is no backward pass of a root.
+/// The reason why a root has no backward pass.
 struct root_fault {
   enum class kind : std::uint8_t {
     work_between_stages,  ///< `value` is neither a stage nor the reading of an element
-    malformed_element,    ///< `value` is an element under a key that is neither a number nor a text, or of
-                          ///< not one value
-    wide_element,         ///< `value` is the `other`-th element: beyond the widest tuple
-    unordered,            ///< `value` reads `other`, which does not come before it
-    unknown_loss,         ///< there is no value `value`
-    loss_is_tuple,        ///< `value` is the loss, and `other` an element of it
+    malformed_element,  ///< the key of `value`, an element, is neither a number nor a string, or it does not
+                        ///< read one value
+    wide_element,       ///< `value` reads element number `other`, beyond the widest tuple
+    unordered,          ///< `value` reads `other`, which does not come before it
+    unknown_loss,       ///< there is no value with the number `value`
+    loss_is_tuple,      ///< `value` is the loss, and `other` is an element of it
   };
   kind what;
   std::uint32_t value = none<std::uint32_t>, other = none<std::uint32_t>;
@@ -67,7 +67,7 @@ struct root_fault {
   bool operator==(root_fault const&) const = default;
 };
 
-/// One sentence; `name` gives the name of a value.
+/// Returns one sentence. `name(v)` returns the name of a value.
 template <class Name>
 std::string root_fault_text(root_fault const& f, Name name) {
   switch (f.what) {
@@ -90,10 +90,10 @@ std::string root_fault_text(root_fault const& f, Name name) {
   return {};
 }
 
-/// A root that cannot be differentiated from its loss. The witness: what is wrong with it.
+/// Thrown if a root cannot be differentiated from its loss. The witness is the fault.
 using backward_error = witness_error<root_fault>;
 
-/// What is wrong with `root`, or with `loss` in it, or nothing. O(V + E).
+/// Returns the first fault of `root`, or of `loss` in it, or nothing. O(V + E).
 inline std::optional<root_fault> find_root_fault(stage_root const& root, std::uint32_t loss) {
   using enum root_fault::kind;
   auto const values = narrow<std::uint32_t>(root.values());
@@ -109,9 +109,9 @@ inline std::optional<root_fault> find_root_fault(stage_root const& root, std::ui
   return std::nullopt;
 }
 
-/// The first node of `g` that no stage_root has a place for, or nothing. Called modules are stages, and
-/// `getitem(value, key)` reads an element, under a number, which counts from the end where it is negative, or
-/// under a text. O(V).
+/// Returns the first node of `g` that a stage_root cannot represent, or nothing. Called modules are stages.
+/// `getitem(value, key)` reads an element; the key is a number, which counts from the end if negative, or a
+/// string. O(V).
 inline std::optional<root_fault> find_root_fault(module_graph const& g) {
   using enum root_fault::kind;
   if (auto const n = find_work_between_stages(g))
@@ -128,16 +128,17 @@ inline std::optional<root_fault> find_root_fault(module_graph const& g) {
   return std::nullopt;
 }
 
-/// Whether an element has the number that it is read under: neither a text nor a place from the end.
+/// Returns true if the key is a non-negative position, not a string or a position from the end.
 inline bool is_place_from_the_start(token const& key) {
   auto const* at = std::get_if<std::int64_t>(&key);
   return at && *at >= 0;
 }
 
-/// Gives each element of a root a number; `stage_root_of` is its one use. Those that have none are numbered
-/// behind those of the same value that have one, in the order in which they are first read, each key once.
-/// How many elements a value has is not known here, so an element that is read from both ends has two
-/// numbers.
+/// Gives each element of a root an index. Helper of `stage_root_of`.
+///
+/// Elements under strings or negative positions have no index of their own. They follow the indexed elements
+/// of the same value, in the order in which they are first read, each key once. The number of elements of a
+/// value is unknown here. So an element that is read from both ends has two indices.
 class element_numbers {
  public:
   explicit element_numbers(module_graph const& g) : of_(g.list().size()), key_(g.list().size(), no) {
@@ -183,20 +184,20 @@ class element_numbers {
     return static_cast<std::uint32_t>(width_.size() - 1);
   }
 
-  std::vector<std::uint32_t> of_;                // of a node: the number
-  std::vector<std::uint32_t> key_;               // of a node: which key it reads, where that is no number
-  std::vector<std::uint32_t> place_;             // of a node: its place
-  std::vector<std::uint32_t> width_, others_;    // of a place: one past its largest number; how many others
-  numbering<std::string, std::uint32_t> known_;  // a place and a key in it, in step with …
-  std::vector<std::uint32_t> element_, whole_;   // … the place under the key, and that which it is in,
-  std::vector<std::uint32_t> rank_;              // and its turn among those without a number, or none
+  std::vector<std::uint32_t> of_;     // for each node: the index
+  std::vector<std::uint32_t> key_;    // for each node: its entry in `known_`, if its key is not a plain index
+  std::vector<std::uint32_t> place_;  // for each node: its place
+  std::vector<std::uint32_t> width_, others_;    // for each place: largest index plus 1; other keys
+  numbering<std::string, std::uint32_t> known_;  // a place and a key in it; indexed like the next three
+  std::vector<std::uint32_t> element_, whole_;   // the place of the element, and the place that contains it
+  std::vector<std::uint32_t> rank_;              // its rank among the elements without an index, or none
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// `g` as a root: its nodes are the values. Expected O(V + E).
+/// Returns `g` as a root; its nodes are the values. Expected O(V + E).
 /// \throws backward_error
 inline stage_root stage_root_of(module_graph const& g) {
   if (auto const f = detail::find_root_fault(g))
@@ -218,13 +219,14 @@ inline stage_root stage_root_of(module_graph const& g) {
   return root;
 }
 
-/// The root of a cut graph, and where it has the values of the graph.
+/// The root of a cut graph, with the mapping between values of the root and of the graph.
 template <std::unsigned_integral Index>
 struct basic_planned_root {
   stage_root root;
-  std::vector<Index> value;  ///< of a value of the root: the graph's; none where a stage gives several
-  std::vector<std::uint32_t> stage;    ///< of a stage: its value
-  std::vector<std::uint32_t> made_at;  ///< of a value of the graph: where the root has it first, or none
+  /// For each value of the root: its value in the graph; none for a stage that returns several.
+  std::vector<Index> value;
+  std::vector<std::uint32_t> stage;    ///< for each stage: its value in the root
+  std::vector<std::uint32_t> made_at;  ///< for each value of the graph: its first value in the root, or none
 };
 
 }  // namespace cleave
@@ -237,10 +239,12 @@ using planned_root = basic_planned_root<std::uint32_t>;
 
 namespace cleave {
 
-/// The root of `p`, a plan of `s`: the caller's inputs, then each stage in its order and, where it gives
-/// several values, these as its elements. What a stage receives it reads from the stage that sends it, also
-/// where that only passes it on. No user's graph is asked: `make_backward_plan` on it is the backward pass of
-/// stages in any IR. Expected O(values + size of the plan).
+/// Returns the root of `p`, a plan of `s`. It lists the caller's inputs, then each stage in order; a stage
+/// with several outputs is followed by these as its elements. A stage reads each input from the stage that
+/// sends it, even if that stage only relays it.
+///
+/// The user's graph is not needed, so `make_backward_plan` works on the result for stages in any IR. Expected
+/// O(values + size of the plan).
 template <std::unsigned_integral Index>
 basic_planned_root<Index> planned_root_of(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   basic_planned_root<Index> made{{},
@@ -258,13 +262,13 @@ basic_planned_root<Index> planned_root_of(basic_snapshot_arrays<Index> const& s,
   };
   for (Index const v : s.inputs) add(root_kind::input, v, {}, 0);
 
-  numbering<std::uint64_t, std::uint32_t> given;  // a stage and what it gives …
-  std::vector<std::uint32_t> given_at;            // … in step with it: where the root has that
+  numbering<std::uint64_t, std::uint32_t> given;  // key of a stage and a value that it outputs
+  std::vector<std::uint32_t> given_at;            // indexed like `given`: the value in the root
   auto const key = [&](stage_id from, Index v) { return std::uint64_t{index(from)} * s.values() + v; };
   auto const give = [&](stage_id from, Index v, std::uint32_t where) {
     if (given.insert(key(from, v)) == given_at.size()) given_at.push_back(where);
   };
-  auto next = p.transfers.begin();  // those to one stage stand together, in the order of its inputs
+  auto next = p.transfers.begin();  // transfers to one stage are consecutive, in the order of its inputs
   for (stage_id const i : p.order) {
     auto const& stage = p.stages[index(i)];
     std::vector<std::uint32_t> reads;
@@ -290,19 +294,19 @@ basic_planned_root<Index> planned_root_of(basic_snapshot_arrays<Index> const& s,
 
 namespace cleave::detail {
 
-/// The distinct values of a root: wherever an element is taken out again, it is the same place. Places form
-/// a tree for each stage and input, each place after the one it is an element of.
+/// The distinct values of a root. Every extraction of the same element is the same place. Places form a tree
+/// for each stage and input; each place comes after the place that contains it.
 struct place_tree {
   static constexpr auto no = none<std::uint32_t>;
 
-  std::vector<std::uint32_t> of;           ///< of a value: its place
-  std::vector<std::uint32_t> first;        ///< of a place: the first value that is it
-  std::vector<std::uint32_t> above, base;  ///< what it is an element of, or none; the stage or input it is in
-  csr<std::uint32_t> elements;             ///< the places in it, by their numbers
+  std::vector<std::uint32_t> of;           ///< for each value: its place
+  std::vector<std::uint32_t> first;        ///< for each place: the first value there
+  std::vector<std::uint32_t> above, base;  ///< for each place: its container, or none; its stage or input
+  csr<std::uint32_t> elements;             ///< for each place: the places in it, by their index
 
   explicit place_tree(stage_root const& root) : of(root.values()) {
     numbering<std::uint64_t, std::uint32_t> known;
-    std::vector<std::uint32_t> at;  // of what is known: its place
+    std::vector<std::uint32_t> at;  // indexed like `known`: the place
     known.reserve(root.values());
     for (std::uint32_t v = 0; v < root.values(); ++v) {
       if (root.kind[v] != root_kind::element) {
@@ -339,7 +343,7 @@ struct place_tree {
   }
 };
 
-/// Whether elements are taken out of `loss`, under whatever name. Total.
+/// Returns a fault if elements of `loss` are read, under any name. Never throws.
 inline std::optional<root_fault> find_tuple_loss(stage_root const& root, place_tree const& places,
                                                  std::uint32_t loss) {
   if (root.kind[loss] == root_kind::other) return std::nullopt;

@@ -18,19 +18,18 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-/// Parameters that share memory: the same weight under several names, which must stay equal when stages hold
-/// copies of it.
+/// Tied parameters: one weight under several names. Copies of it in several stages must stay equal.
 namespace cleave {
 
-/// Which ties count: those with several names; or those that several stages hold.
+/// The ties that count: weights with several names, or weights that several stages hold.
 enum class tie_scope : std::uint8_t { names, stages };
-/// Which names a tie lists: every one; or, as Slapo does, of those with one owner in one stage the first, and
-/// where stages count, of the first stage the first alone.
+/// The names that a tie lists. `every`: all of them. `upstream`, as in Slapo: only the first name per owning
+/// module and stage; with `tie_scope::stages`, only the first name in the first stage.
 enum class tie_names : std::uint8_t { every, upstream };
 
-/// What `g` and the graphs in it register that is no module, each level before those inside of it, in the
-/// order of registration; of one path in a level the first. State without a storage of its own is told apart
-/// by its path from the root, `original` where that is set. Expected O(size of all paths), no recursion.
+/// Returns the tensors that `g` and the graphs nested in it register, depth first in the order of
+/// registration. Without a storage, state is identified by its path from the root, or by `original` if that
+/// is set. Expected O(size of all paths), without recursion.
 inline std::vector<named_state> state_of(module_graph const& g, stage_id stage = stage_id{0}) {
   struct visit {
     module_graph const* graph;
@@ -57,8 +56,8 @@ inline std::vector<named_state> state_of(module_graph const& g, stage_id stage =
   return state;
 }
 
-/// The state of the stages of `outer`, which are its attributes with a body, in the order of their calls, and
-/// what `outer` itself holds, under `the_caller`.
+/// Returns the state of an outer graph and of its stages. The state of `outer` itself comes first, under
+/// `the_caller`. The stages are the attributes with a body, in the order of their calls.
 inline std::vector<named_state> state_of_stages(module_graph const& outer) {
   std::vector<named_state> state;
   for (auto const& a : outer.attributes())
@@ -78,7 +77,8 @@ inline std::vector<named_state> state_of_stages(module_graph const& outer) {
   return state;
 }
 
-/// The ties among `state`, in the order in which their storages first appear. Expected O(size of all names).
+/// Returns the ties among `state`, in the order in which their storages first appear. Expected O(size of all
+/// names).
 inline std::vector<tie> ties_of(std::vector<named_state> const& state, tie_scope scope = tie_scope::names,
                                 tie_names names = tie_names::every) {
   numbering<std::string, std::uint32_t> storages, owners;
@@ -109,8 +109,8 @@ inline std::vector<tie> ties_of(std::vector<named_state> const& state, tie_scope
 
 namespace cleave::detail {
 
-/// A tie that a grid of ranks cannot keep: `member` is held by no stage of the grid; or it is a second name
-/// in its stage, and the runtime takes one.
+/// The reason why a grid of ranks cannot keep a tie equal. Either no stage of the grid holds `member`, or
+/// `member` is a second name in its stage and the runtime accepts one.
 struct tie_rank_fault {
   static constexpr char subject[] = "ties: ";
   enum class kind : std::uint8_t { no_such_stage, is_alias };
@@ -121,7 +121,7 @@ struct tie_rank_fault {
   bool operator==(tie_rank_fault const&) const = default;
 };
 
-/// `'embed.weight' is held by stage 3, which is not in the grid`.
+/// Returns a message such as `'embed.weight' is held by stage 3, which is not in the grid`.
 inline std::string describe(tie_rank_fault const& f) {
   if (f.what == tie_rank_fault::kind::no_such_stage)
     return quoted(f.member) + " is held by " + stage_text(f.stage) + ", which is not in the grid";
@@ -129,13 +129,13 @@ inline std::string describe(tie_rank_fault const& f) {
          "; let one name of each stage take part";
 }
 
-/// A tie whose members no ranks of the grid can be found for. The witness: the member.
+/// Thrown if the grid has no ranks for a member of a tie. The witness has the member.
 using tie_rank_error = fault_error<tie_rank_fault>;
 
-/// How many names of one weight a runtime takes in a stage.
+/// The number of names of one weight that a runtime accepts in a stage.
 enum class names_in_stage : std::uint8_t { any, one };
 
-/// Why `grid` cannot keep `t`, or nothing. O(stages + members).
+/// Returns the reason why `grid` cannot keep `t` equal, or nothing. O(stages + members).
 inline std::optional<tie_rank_fault> find_tie_rank_fault(rank_grid const& grid, tie const& t,
                                                          names_in_stage names = names_in_stage::any) {
   std::vector<char> held(grid.size(rank_axis::pipe));
@@ -148,8 +148,8 @@ inline std::optional<tie_rank_fault> find_tie_rank_fault(rank_grid const& grid, 
   return std::nullopt;
 }
 
-/// The ranks that hold copies of one weight: each group has one rank for each member, at the same place of
-/// the other axes, ascending.
+/// The ranks that hold copies of one weight. Each group has one rank for each member, all at the same
+/// coordinates on the other axes, ascending.
 struct tie_ranks {
   std::vector<std::vector<rank_id>> groups;
   std::vector<stage_id> stages;  ///< of the members, ascending
@@ -157,7 +157,7 @@ struct tie_ranks {
   bool operator==(tie_ranks const&) const = default;
 };
 
-/// O(ranks * members).
+/// Returns the groups of ranks that hold the copies of `t`. O(ranks × members).
 /// \throws tie_rank_error
 inline tie_ranks ranks_of_tie(rank_grid const& grid, tie const& t) {
   if (auto fault = find_tie_rank_fault(grid, t)) throw tie_rank_error(*std::move(fault));
@@ -173,18 +173,18 @@ inline tie_ranks ranks_of_tie(rank_grid const& grid, tie const& t) {
   return made;
 }
 
-/// What a rank says of a tied weight to a runtime that makes all ranks join each group of ranks.
+/// The registration of a tied weight by one rank, for runtimes in which all ranks join each group of ranks.
 struct tie_registration {
-  std::string key;                           ///< the name of the first member, dots as underscores
-  std::vector<std::vector<rank_id>> groups;  ///< as `tie_ranks` has them
-  std::string owner, name;  ///< the module that owns it in the rank's stage, and its name there
-  bool held = false;        ///< whether the stage of the rank has it; else both are empty
+  std::string key;                           ///< name of the first member, with dots replaced by underscores
+  std::vector<std::vector<rank_id>> groups;  ///< as in `tie_ranks`
+  std::string owner, name;  ///< module that owns the weight in the rank's stage, and the weight's name in it
+  bool held = false;  ///< true if the rank's stage holds the weight; otherwise `owner` and `name` are empty
 
   bool operator==(tie_registration const&) const = default;
 };
 
-/// What `rank` registers for `t`. O(ranks * members).
-/// \throws tie_rank_error, also where a stage has two names of the weight.
+/// Returns the registration of `t` by `rank`. O(ranks × members).
+/// \throws tie_rank_error, also if a stage has two names of the weight
 inline tie_registration registration_of_tie(rank_grid const& grid, tie const& t, rank_id rank) {
   if (auto fault = find_tie_rank_fault(grid, t, names_in_stage::one)) throw tie_rank_error(*std::move(fault));
   tie_registration r;

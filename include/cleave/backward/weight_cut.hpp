@@ -12,17 +12,18 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/disjoint_sets.hpp"
 
-/// The cut of a backward pass between the gradients of a stage's inputs, which another stage waits for, and
-/// those of its parameters, which nobody does: they can fill the bubbles of a pipeline.
-/// Qi, Wan, Huang, Lin, ICLR 2024 ("Zero Bubble Pipeline Parallelism"), §2.
+/// Splits a backward pass into gradients of a stage's inputs, which another stage waits for, and gradients of
+/// its parameters. No stage waits for the latter, so they can fill the bubbles of a pipeline. Source: Qi,
+/// Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024, section 2.
 namespace cleave {
 
-/// Parameters whose gradients start from the same places.
+/// A group of parameters whose gradients start at common intermediates.
 template <std::unsigned_integral Index>
 struct weight_group {
   std::vector<Index> parameters;     ///< ascending
-  std::vector<Index> intermediates;  ///< where the weight phase starts, ascending
-  std::size_t bytes = 0;             ///< of what arrives at these, which is kept until then; 0 if unknown
+  std::vector<Index> intermediates;  ///< nodes where the weight phase starts, ascending
+  std::size_t bytes = 0;  ///< bytes of the gradients at the intermediates, which are kept until the weight
+                          ///< phase; 0 if unknown
 
   bool operator==(weight_group const&) const = default;
 };
@@ -30,14 +31,14 @@ struct weight_group {
 /// A backward pass cut between the gradients of inputs and of weights.
 template <std::unsigned_integral Index>
 struct basic_weight_cut {
-  /// Of a node: whether gradients that it sends reach an input, or it is one.
+  /// For each node: 1 if it is an input or if gradients flow from it to an input.
   std::vector<char> on_input_path;
-  std::vector<weight_group<Index>> groups;  ///< disjoint, by their smallest intermediate
-  /// Of a group: the first of those that lead into each other, itself if there are none: a path of gradients
-  /// leaves one, passes another and comes back. What runs whole nodes and frees them, and not edges one by
-  /// one, must take these groups at once.
+  std::vector<weight_group<Index>> groups;  ///< disjoint; sorted by their smallest intermediate
+  /// For each group, the first group of its joint set; the group itself if it is alone. Groups are joint if a
+  /// path of gradients leaves one, passes another and returns. An executor that runs and frees whole nodes,
+  /// not single edges, must process joint groups together.
   std::vector<Index> joint;
-  std::size_t bytes = 0;  ///< of all groups
+  std::size_t bytes = 0;  ///< sum over all groups
 };
 
 using weight_cut = basic_weight_cut<std::uint32_t>;
@@ -46,8 +47,8 @@ using weight_cut = basic_weight_cut<std::uint32_t>;
 
 namespace cleave::detail {
 
-/// Where the gradient of `parameter` leaves the paths to the inputs: of these nodes the first that are met
-/// from each of its senders on, ascending. O(V + E).
+/// Returns the nodes, ascending, where the gradient of `parameter` leaves the paths to the inputs. These are
+/// the first nodes on such a path on each way back from the parameter. O(V + E).
 template <std::unsigned_integral Index>
 std::vector<Index> intermediates_of(csr<Index> const& senders, std::vector<char> const& on_input_path,
                                     Index parameter) {
@@ -63,7 +64,7 @@ std::vector<Index> intermediates_of(csr<Index> const& senders, std::vector<char>
   return found;
 }
 
-/// Makes a weight cut; `weight_cut_of` is its one use.
+/// Computes a weight cut. Helper of `weight_cut_of`.
 template <std::unsigned_integral Index>
 class weight_cut_maker {
  public:
@@ -83,7 +84,7 @@ class weight_cut_maker {
  private:
   bool on_path(Index n) const { return cut_.on_input_path[n] != 0; }
 
-  /// Marks what lies off the paths between an intermediate and a parameter.
+  /// Marks the nodes between intermediates and parameters that are not on a path to an input.
   void find_weight_side() {
     auto const leads = backward_reachable(senders_, g_.parameters);
     std::vector<Index> rest;
@@ -102,7 +103,8 @@ class weight_cut_maker {
     }
   }
 
-  /// Joins all that shares a node off the paths, or an intermediate: then it shares an intermediate.
+  /// Unites parameters whose gradients share an intermediate or a node after it. Sharing such a node implies
+  /// sharing an intermediate.
   void join() {
     is_intermediate_.resize(g_.nodes());
     for (std::size_t n = 0; n < g_.nodes(); ++n) {
@@ -113,7 +115,7 @@ class weight_cut_maker {
       }
     }
     for (Index const p : g_.parameters)
-      if (on_path(p))  // all its senders are; it may be an intermediate of others itself
+      if (on_path(p))  // its senders are on a path too; it may itself be an intermediate of other parameters
         for (Index const m : senders_[p]) is_intermediate_[m] = 1, sets_.join(senders_[p].front(), m);
   }
 
@@ -140,11 +142,11 @@ class weight_cut_maker {
     }
   }
 
-  /// Groups are joint where they are one component once each is drawn together into one node.
+  /// Finds joint groups: the strongly connected components after each group is contracted to one node.
   void find_joint_groups() {
     auto const count = cut_.groups.size();
     for (std::size_t i = 0; i < count; ++i) cut_.joint.push_back(static_cast<Index>(i));
-    // The first rows are the groups; each other node on a path has one of its own.
+    // Row i is group i; each other node on a path has a row of its own.
     csr<Index> quotient;
     std::vector<Index> row(g_.nodes(), none<Index>);
     auto rows = static_cast<Index>(count);
@@ -176,9 +178,9 @@ class weight_cut_maker {
   basic_backward_graph<Index> const& g_;
   csr<Index> senders_;
   disjoint_sets<Index> sets_;
-  std::vector<char> weight_side_;  // of a node: between an intermediate and a parameter
+  std::vector<char> weight_side_;  // for each node: true if it is between an intermediate and a parameter
   std::vector<char> is_intermediate_;
-  std::vector<Index> group_of_;  // of a set
+  std::vector<Index> group_of_;  // for each set
   basic_weight_cut<Index> cut_;
 };
 
@@ -186,10 +188,13 @@ class weight_cut_maker {
 
 namespace cleave {
 
-/// The cut of `g`. Gradients that are on the way to an input run in the input phase; where one leaves these
-/// paths for a parameter is an *intermediate*, and what arrives there is kept. Parameters that share an
-/// intermediate are one group, and so are those that share one with a third. A parameter that no input path
-/// leads to is in no group. The order of the lists of `g` changes nothing. O((V + E) log V), no recursion.
+/// Cuts the backward pass `g` between the gradients of inputs and of weights.
+///
+/// Gradients on the way to an input run in the input phase. A node where a gradient leaves these paths for a
+/// parameter is an *intermediate*; the gradients that arrive there are kept. Parameters that share an
+/// intermediate, directly or through other parameters, form a group. A parameter that no input path leads to
+/// is in no group. The result does not depend on the order of the lists of `g`. O((V + E) log V), without
+/// recursion.
 ///
 /// \throws backward_graph_error
 template <std::unsigned_integral Index>

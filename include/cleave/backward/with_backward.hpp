@@ -18,29 +18,32 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 
-/// The backward pass of a pipe as calls in its root:
+/// Writes the backward pass of a pipe as calls in its root:
 ///
 ///     stage_backward(stage_output=(…), output_grads=(…), input_values=[…], outputs_with_grads_idxs=[…])
-///         differentiates a stage: gives the gradient of each input value;
-///     getitem(that, i)                     takes one;
-///     null_coalesce_accumulate(old, new)   adds two, either of which may be null; tuples element by element;
-///     element_gradient(of, key, gradient)  of an input that is read by a text or from the end: a gradient of
-///                                          the form of `of`, null but for what it has under `key`.
+///         differentiates a stage and returns the gradient of each input value;
+///     getitem(that, i)
+///         takes one of these gradients;
+///     null_coalesce_accumulate(old, new)
+///         adds two gradients, either of which may be null, and tuples element by element;
+///     element_gradient(of, key, gradient)
+///         is for an input that is read by a string key or from the end. It returns a gradient of the form
+///         of `of` that is null except at `key`.
 ///
-/// `stage_output` and `output_grads` have the same form; null stands for what nobody asks for and for a
-/// gradient that does not arrive; at the loss, where no gradient is written at all, it means one.
+/// `stage_output` and `output_grads` have the same form. Null stands for an unused output and for a gradient
+/// that does not arrive. For the stage that makes the loss all gradients are null; there, null means one.
 namespace cleave::detail {
 
-/// Writes a backward plan into a module_graph; `append_backward` is its one use.
+/// Writes a backward plan into a module_graph. Helper of `append_backward`.
 class backward_writer {
  public:
   using position = module_graph::position;
 
-  /// `at` tells where the values of the plan are.
+  /// `at` has the position of each value of the plan in `to`.
   backward_writer(module_graph& to, module_names& names, std::vector<position> const& at)
       : to_(to), names_(names), at_(at) {}
 
-  /// The gradients of the root's inputs, as far as the plan has them.
+  /// Writes the plan. Returns the gradients of the root's inputs that the plan contains.
   std::vector<module_argument> write(backward_plan const& planned) {
     gradients_.reserve(planned.gradients.size());
     for (std::size_t c = 0; c < planned.calls.size(); ++c) {
@@ -109,13 +112,13 @@ class backward_writer {
     return add(std::move(n));
   }
 
-  /// A place of a tree that is written.
+  /// A place of a tree that has been written.
   struct written_place {
     std::uint32_t value;
     module_argument gradient;
   };
 
-  /// From the last place to the first, so that the elements of a tuple are there when it is met.
+  /// Writes the places from last to first, so that the elements of a tuple are written before the tuple.
   module_argument write(gradient_tree const& tree) {
     std::vector<written_place> done;
     for (auto place = tree.rbegin(); place != tree.rend(); ++place) {
@@ -135,8 +138,8 @@ class backward_writer {
     return std::move(done.back().gradient);
   }
 
-  /// The gradient of a value of which elements are read: those from the start as a tuple, to which the others
-  /// are added.
+  /// Returns the gradient of a value whose elements are read. The elements at non-negative positions form a
+  /// tuple, and the gradients of the others are added to it.
   module_argument write(gradient_place const& whole, std::vector<written_place> const& elements) {
     auto const reading = [&](written_place const& e) -> module_node const& { return to_[at_[e.value]]; };
     auto const other = [&](written_place const& e) {
@@ -182,7 +185,8 @@ class backward_writer {
 
 namespace cleave {
 
-/// Whether `n` is the backward pass of the stage that gives the loss: the call to which no gradient goes.
+/// Returns true if `n` is the backward call of the stage that makes the loss: the call without output
+/// gradients.
 inline bool is_backward_of_loss(module_node const& n) {
   if (n.kind != node_kind::call_function || n.target != "stage_backward") return false;
   bool any = false;
@@ -195,15 +199,19 @@ inline bool is_backward_of_loss(module_node const& n) {
 
 namespace cleave::detail {
 
-/// Appends the calls of `planned` to `to`, which has its values at `at` and names in `names`. Returns the
-/// gradient of each input that the plan has one for, null where none arrives. O(size of the plan).
+/// Appends the calls of `planned` to `to`.
+/// \param at position in `to` of each value of the plan
+/// \param names names in use in `to`
+/// \returns the gradient of each input for which the plan has one; null if none arrives
+///
+/// O(size of the plan).
 inline std::vector<module_argument> append_backward(module_graph& to, module_names& names,
                                                     std::vector<module_graph::position> const& at,
                                                     backward_plan const& planned) {
   return backward_writer(to, names, at).write(planned);
 }
 
-/// What the output of a root gives, beside gradients: the pair of both.
+/// Returns the new output of a root: the pair of the old output and the tuple of gradients.
 inline module_argument with_gradients(module_argument const& given,
                                       std::vector<module_argument> const& gradients) {
   module_argument both{container{container::kind::tuple, 2}};
@@ -217,9 +225,9 @@ inline module_argument with_gradients(module_argument const& given,
 
 namespace cleave {
 
-/// `root` with its backward pass from `loss` before the output. Where gradients of inputs are returned, the
-/// new output is the pair of the old one and the tuple of these, one for each placeholder. The names and
-/// order of what was there stay. O(V log V + E + size of all attributes).
+/// Returns `root` with its backward pass from `loss` inserted before the output. If gradients of inputs are
+/// returned, the new output is a pair: the old output and a tuple with one gradient for each placeholder.
+/// Existing nodes keep their names and order. O(V log V + E + size of all attributes).
 /// \throws backward_error
 inline module_graph with_backward(module_graph const& root, module_graph::position loss,
                                   backward_options const& options = {}) {

@@ -15,7 +15,7 @@
 
 namespace cleave {
 
-/// Where what a loss reads by path is registered in the program that it is joined to.
+/// Options of `with_loss`. The attributes of the loss are registered below `prefix` in the joined program.
 struct with_loss_options {
   std::string prefix = "loss";
 };
@@ -24,14 +24,14 @@ struct with_loss_options {
 
 namespace cleave::detail {
 
-/// Why a loss cannot follow a program.
+/// The reason why a loss cannot be appended to a program.
 struct with_loss_fault {
   static constexpr char subject[] = "with_loss: ";
   enum class kind : std::uint8_t {
-    no_output,   ///< the program gives nothing
-    no_loss,     ///< the loss gives nothing
-    few_inputs,  ///< the program gives `count` values, more than the loss takes
-    taken_path,  ///< the program has something at `path`, where the loss needs it
+    no_output,   ///< the program has no output
+    no_loss,     ///< the loss has no output
+    few_inputs,  ///< the program returns `count` values, and the loss has fewer placeholders
+    taken_path,  ///< the program already has an attribute at `path`, which the loss needs
   };
   kind what;
   std::string path{};
@@ -40,7 +40,7 @@ struct with_loss_fault {
   bool operator==(with_loss_fault const&) const = default;
 };
 
-/// `the program has no output`.
+/// Returns a message such as `the program has no output`.
 inline std::string describe(with_loss_fault const& f) {
   switch (f.what) {
     case with_loss_fault::kind::no_output:
@@ -56,21 +56,21 @@ inline std::string describe(with_loss_fault const& f) {
   return {};
 }
 
-/// A program and a loss that do not fit together. The witness: why.
+/// Thrown if a program and a loss do not fit together. The witness is the reason.
 using with_loss_error = fault_error<with_loss_fault>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The specification of a program whose only output is the loss.
+/// Returns the loss specification of a program whose only output is the loss.
 inline module_argument sole_output() { return {true}; }
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Why `loss` cannot follow `program`, or nothing. Expected O(V + size of all paths).
+/// Returns the reason why `loss` cannot follow `program`, or nothing. Expected O(V + size of all paths).
 inline std::optional<with_loss_fault> find_with_loss_fault(module_graph const& program,
                                                            module_graph const& loss,
                                                            with_loss_options const& options = {}) {
@@ -85,7 +85,7 @@ inline std::optional<with_loss_fault> find_with_loss_fault(module_graph const& p
   return std::nullopt;
 }
 
-/// Writes a loss behind a program; `with_loss` is its one use.
+/// Appends a loss to a program. Helper of `with_loss`.
 class loss_joiner {
  public:
   using position = module_graph::position;
@@ -126,7 +126,7 @@ class loss_joiner {
     return n;
   }
 
-  /// What the loss takes besides what the program gives.
+  /// Adds the placeholders of the loss that the program's outputs do not fill.
   void add_inputs() {
     for (auto const n : loss_.inputs().subspan(program_.outputs().size())) add(n);
   }
@@ -152,7 +152,7 @@ class loss_joiner {
   module_graph const& program_;
   module_graph const& loss_;
   std::string prefix_;
-  std::vector<position> at_, loss_at_;  // of a node of the program, of the loss: where it is now
+  std::vector<position> at_, loss_at_;  // new position of each node of the program and of the loss
   module_graph made_;
   module_names names_;
 };
@@ -161,10 +161,13 @@ class loss_joiner {
 
 namespace cleave {
 
-/// `program` and then `loss`, as one program that gives what `loss` gives. The values that `program` returns,
-/// depth first, go to the first placeholders of `loss`; the others follow the program's own. What `program`
-/// is made of keeps its names; what `loss` reads is below the prefix. `sole_output()` finds the loss where it
-/// is one value. Storages are compared by name: those of both graphs must not clash. O(size of both).
+/// Returns `program` followed by `loss` as one program that returns the outputs of `loss`.
+///
+/// The values that `program` returns, depth first, fill the first placeholders of `loss`. Its other
+/// placeholders follow those of the program. Nodes and attributes of `program` keep their names; attributes
+/// of `loss` move below the prefix. If the loss is a single value, `sole_output()` is its specification.
+/// O(size of both).
+/// \pre storages with the same name in both graphs are the same memory
 /// \throws with_loss_error
 inline module_graph with_loss(module_graph const& program, module_graph const& loss,
                               with_loss_options const& options = {}) {

@@ -17,23 +17,25 @@
 #include "cleave/run/model/named_tensor.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-/// Checkpoints, read into any number of stages and ranks: tensors are found by name.
+/// Reads checkpoints into any number of stages and ranks. Tensors are found by name.
 namespace cleave {
 
+/// Options of `read_checkpoint`.
 struct read_checkpoint_options {
-  /// Notes that the checkpoint must have: the model's name, a digest of what it is of.
+  /// Notes that the checkpoint must have, such as the name of the model or a digest of its graph.
   std::vector<checkpoint_note> expected = {};
-  /// This one and no other; else the newest that is whole.
+  /// The serial number of the checkpoint to read. If absent, the newest complete checkpoint is read.
   std::optional<std::uint64_t> serial = {};
-  /// What is checked before the checkpoint is chosen. Of several ranks one checks all elements and tells the
-  /// others the serial number; they check those that they load.
+  /// The data that is checked before a checkpoint is chosen. With several ranks, one rank checks all elements
+  /// and sends the serial number to the others. The others check the elements that they load.
   enum class extent : std::uint8_t { all_elements, no_elements } checked = extent::all_elements;
 };
 
-/// A checkpoint on the disk, with its files open: it may be removed there while it is loaded.
+/// A checkpoint on the disk with its files open. It may be removed from the folder while it is loaded.
 class checkpoint {
  public:
-  /// Opens one and checks it; `newer` were passed over. O(size), or O(names) where no elements are checked.
+  /// Opens and checks a checkpoint. `newer` lists the damaged newer checkpoints. O(size), or O(names) if no
+  /// elements are checked.
   /// \throws checkpoint_error, file_error
   checkpoint(std::string const& folder, checkpoint_file const& file, read_checkpoint_options const& options,
              std::vector<checkpoint_fault> const& newer = {})
@@ -59,33 +61,35 @@ class checkpoint {
   std::uint64_t serial() const { return serial_; }
   std::uint64_t step() const { return label_.step; }
   std::vector<checkpoint_note> const& notes() const { return label_.notes; }
-  /// Of all ranks that wrote it.
+  /// Returns the tensors of all ranks that wrote the checkpoint.
   std::vector<stored_tensor> tensors() const {
     std::vector<stored_tensor> all;
     for (auto const& part : parts_)
       all.insert(all.end(), part.index.tensors.begin(), part.index.tensors.end());
     return all;
   }
-  /// Newer checkpoints that are damaged, newest first: in their place this one was read.
+  /// Returns the faults of damaged newer checkpoints, newest first, in whose place this one was read.
   std::vector<checkpoint_fault> const& passed_over() const { return passed_over_; }
 
-  /// Why `load` would refuse `into` before it looks at elements, or nothing. O(names of `into` * log names).
+  /// Returns the reason why `load(into)` would fail before it reads elements, or nothing. O(names in `into` ×
+  /// log names).
   std::optional<checkpoint_fault> find_load_fault(std::span<named_tensor const> into) const {
     for (auto const& wanted : into)
       if (auto fault = find_fault(wanted)) return fault;
     return std::nullopt;
   }
 
-  /// Checks all that `load` would, and so that it need not. O(bytes).
+  /// Performs all checks of `load(into)`, so that `load` can skip them. O(bytes).
   /// \throws checkpoint_error, named_tensor_error, file_error
   void check(std::span<named_tensor const> into) {
     for (auto const& [from, to] : sound_loads(into)) checked_[from.part][from.tensor] = true;
   }
 
-  /// Fills tensors with what is stored under their names. Each has the stored type and shape; several may
-  /// have one name, and one all names of a tie, or some. Nothing is written to any before all that is to be
-  /// loaded is found sound, and elements go from the file to where they belong. Threads may load at the same
-  /// time. O(bytes).
+  /// Fills tensors with the elements stored under their names.
+  ///
+  /// Each tensor must have the stored type and shape. Several tensors may have the same name. A tensor may
+  /// have some or all names of a tie. All tensors to be loaded are checked before any is written. Elements
+  /// are read directly into the tensors. Several threads may load at the same time. O(bytes).
   /// \throws checkpoint_error, named_tensor_error, file_error
   void load(std::span<named_tensor const> into) const {
     for (auto const& [from, to] : sound_loads(into))
@@ -104,7 +108,7 @@ class checkpoint {
     void* to;
   };
 
-  /// What goes where, in the order of the files, once it is found sound.
+  /// Returns the sources and destinations of all loads in the order of the files, after checking them.
   std::vector<single_load> sound_loads(std::span<named_tensor const> into) const {
     for (std::size_t i = 0; i < into.size(); ++i)
       if (auto const fault = detail::find_named_tensor_fault(into[i], i))
@@ -180,12 +184,12 @@ class checkpoint {
   std::vector<detail::stored_name> names_;  // sorted
   std::vector<std::vector<std::uint64_t>> offsets_;
   std::vector<checkpoint_fault> passed_over_;
-  std::vector<std::vector<bool>> checked_;  // which elements
+  std::vector<std::vector<bool>> checked_;  // for each tensor of each part: its elements are checked
 };
 
-/// The newest checkpoint in `folder` that is whole. Damaged ones that are newer are passed over, and told in
-/// the result; one of another model or of a newer version is not.
-/// \throws checkpoint_error, of the newest where none is whole; file_error
+/// Returns the newest complete checkpoint in `folder`. Damaged newer checkpoints are skipped and listed in
+/// the result. A checkpoint of another model or of a newer format version is not skipped but throws.
+/// \throws checkpoint_error, with the fault of the newest checkpoint if none is complete; file_error
 inline checkpoint read_checkpoint(std::string const& folder, read_checkpoint_options const& options = {}) {
   auto const files = detail::checkpoint_files(folder);
   std::vector<checkpoint_fault> damaged;
@@ -214,7 +218,7 @@ inline checkpoint read_checkpoint(std::string const& folder, read_checkpoint_opt
 
 namespace cleave::detail {
 
-/// Why `read_checkpoint` would throw, or nothing.
+/// Returns the reason why `read_checkpoint` would throw, or nothing.
 inline std::optional<checkpoint_fault> find_checkpoint_fault(std::string const& folder,
                                                              read_checkpoint_options const& options = {}) {
   try {

@@ -18,54 +18,59 @@
 #include "cleave/run/model/named_tensor.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-/// What a checkpoint is made of, as plain data; docs/running.md says how it lies on the disk.
+/// The contents of a checkpoint as plain data. docs/running.md describes the files.
 namespace cleave {
 
-/// xxh3-128 of some bytes: it finds accidents, and nobody who means harm.
+/// An xxh3-128 digest of some bytes. It detects accidental damage, not tampering.
 struct checkpoint_digest {
   std::uint64_t low = 0, high = 0;
 
   bool operator==(checkpoint_digest const&) const = default;
 };
 
-/// What the user writes down with a step: the model's name, a digest of what it is of, a learning rate.
+/// A note that the user stores with a step, such as the name of the model, a digest of its graph, or a
+/// learning rate.
 struct checkpoint_note {
   std::string key, value;
 
   bool operator==(checkpoint_note const&) const = default;
 };
 
+/// The step of a checkpoint and the notes of the user.
 struct checkpoint_label {
   std::uint64_t step = 0;
-  std::vector<checkpoint_note> notes = {};  ///< no key twice
+  std::vector<checkpoint_note> notes = {};  ///< keys are distinct
 
   bool operator==(checkpoint_label const&) const = default;
 };
 
-/// The file of one rank. Its bytes may be sent as they are to the rank that completes the checkpoint.
+/// The file of one rank. The bytes of this struct may be sent unchanged to the rank that completes the
+/// checkpoint.
 struct checkpoint_part {
   std::uint64_t step = 0;
-  std::uint64_t bytes = 0;        ///< all of the file
-  std::uint64_t index_bytes = 0;  ///< of them those before the elements
-  checkpoint_digest index = {};   ///< of the index, which has the digests of all tensors
+  std::uint64_t bytes = 0;        ///< size of the file
+  std::uint64_t index_bytes = 0;  ///< size of the part before the elements
+  checkpoint_digest index = {};   ///< digest of the index, which contains the digests of all tensors
   rank_id rank = {};
 
   bool operator==(checkpoint_part const&) const = default;
 };
 
-/// A tensor in a file.
+/// The description of a tensor in a file.
 struct stored_tensor {
   std::vector<std::string> names;
   element_type type = element_type::f32;
   tensor_shape shape = {};
   checkpoint_digest elements = {};
 
-  /// Precondition: the shape is one of a tensor.
+  /// Returns the bytes of the elements.
+  /// \pre the shape is that of a valid tensor
   std::uint64_t bytes() const { return *detail::find_tensor_bytes(type, shape); }
   bool operator==(stored_tensor const&) const = default;
 };
 
-/// What the file of a rank begins with. The elements follow, in the order of the tensors and without gaps.
+/// The index at the start of a rank's file. The elements follow, in the order of the tensors and without
+/// gaps.
 struct checkpoint_index {
   std::uint64_t step = 0;
   rank_id rank = {};
@@ -78,7 +83,7 @@ struct checkpoint_index {
 
 namespace cleave::detail {
 
-/// All files of a step.
+/// The files of all ranks for a step.
 struct checkpoint_manifest {
   checkpoint_label label = {};
   std::vector<checkpoint_part> parts = {};
@@ -90,29 +95,29 @@ struct checkpoint_manifest {
 
 namespace cleave {
 
-/// Why there is no checkpoint to read, why one is refused, or why tensors cannot be loaded from it.
+/// The reason why no checkpoint is found, why one is refused, or why tensors cannot be loaded from it.
 struct checkpoint_fault {
   static constexpr char subject[] = "checkpoint ";
   enum class kind : std::uint8_t {
-    none,          ///< the folder has no checkpoint, or not the one that is asked for
-    missing_file,  ///< the manifest names a file that is not there
-    length,        ///< a file is cut short, or something was appended
-    altered,       ///< bytes are not those that were written, or the disk does not give them back
-    structure,     ///< what no version of this library writes
+    none,          ///< the folder has no checkpoint, or not the requested one
+    missing_file,  ///< the manifest names a file that does not exist
+    length,        ///< a file is truncated, or bytes were appended
+    altered,       ///< bytes differ from those written, or the disk cannot read them
+    structure,     ///< the content is not of a form that any version of this library writes
     version,       ///< a newer version of this library wrote it
-    other_model,   ///< a note says otherwise than expected
-    note,          ///< a key is empty or given twice, or a text is no UTF-8
-    parts,         ///< what ranks have written does not make one checkpoint
+    other_model,   ///< a note differs from the expected one
+    note,          ///< a key is empty or repeated, or a text is not UTF-8
+    parts,         ///< the files of the ranks do not form one checkpoint
     named_twice,   ///< two ranks have stored a tensor of the same name
-    missing_name,  ///< no tensor has the name that is wanted
-    element_type,  ///< the tensor of that name has other elements than wanted
-    shape,         ///< … another shape
-    tie,           ///< names of one tensor here, of two there
-    above_limit,   ///< more names than a file can hold
+    missing_name,  ///< no tensor has the requested name
+    element_type,  ///< the stored tensor has another element type than requested
+    shape,         ///< the stored tensor has another shape than requested
+    tie,           ///< two names of one requested tensor belong to two stored tensors
+    above_limit,   ///< the names exceed the limit of a file
   };
   kind what;
-  std::string file;  ///< or folder
-  std::string said;  ///< what is wrong, and what to do
+  std::string file;  ///< path of the file or folder
+  std::string said;  ///< the fault, and the remedy
 
   bool operator==(checkpoint_fault const&) const = default;
 };
@@ -121,37 +126,37 @@ struct checkpoint_fault {
 
 namespace cleave::detail {
 
-/// Whether an older checkpoint of the folder may be read in place of one with this fault.
+/// Returns true if an older checkpoint may be read in place of one with this fault.
 constexpr bool is_damage(checkpoint_fault::kind what) {
   using enum checkpoint_fault::kind;
   return what == missing_file || what == length || what == altered || what == structure;
 }
 
-/// A path, in quotes, fit for a terminal: longer than names are.
+/// Returns a path in quotes, safe to print on a terminal. The limit on its length is larger than for names.
 inline std::string quoted_path(std::string_view path) { return "'" + printable(path, 400) + "'"; }
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// One sentence.
+/// Returns one sentence.
 inline std::string describe(checkpoint_fault const& f) { return detail::quoted_path(f.file) + ": " + f.said; }
 
-/// A checkpoint that is refused. The witness: the first fault.
+/// Thrown if a checkpoint is refused. The witness is the first fault.
 using checkpoint_error = fault_error<checkpoint_fault>;
 
 }  // namespace cleave
 
-/// The names of the files in a folder of checkpoints. A part's name has the digest of what is in it, so that
-/// no file is ever written over by another one that differs.
+/// The names of the files in a folder of checkpoints. The name of a part contains its digest, so a file is
+/// never overwritten by a different one.
 namespace cleave::detail {
 
-/// `step-9-rank-3`.
+/// Returns a name such as `step-9-rank-3`.
 inline std::string part_stem(std::uint64_t step, rank_id rank) {
   return "step-" + std::to_string(step) + "-rank-" + std::to_string(index(rank));
 }
 
-/// `step-9-rank-3-0123456789abcdef0123456789abcdef.part`.
+/// Returns a name such as `step-9-rank-3-0123456789abcdef0123456789abcdef.part`.
 inline std::string part_name(checkpoint_part const& part) {
   std::string name = part_stem(part.step, part.rank) + "-";
   for (auto const half : {part.index.high, part.index.low})
@@ -159,8 +164,8 @@ inline std::string part_name(checkpoint_part const& part) {
   return name + ".part";
 }
 
-/// `checkpoint-00000012-step-9`. The serial number says which of two is newer: a run that went back to an
-/// earlier step writes lower steps again.
+/// Returns a name such as `checkpoint-00000012-step-9`. The serial number says which of two checkpoints is
+/// newer. The step does not, because a run that returns to an earlier step writes lower steps again.
 inline std::string manifest_stem(std::uint64_t serial, std::uint64_t step) {
   auto const digits = std::to_string(serial);
   return "checkpoint-" + std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits + "-step-" +
@@ -174,12 +179,12 @@ inline constexpr std::string_view part_ending = ".part";
 
 namespace cleave {
 
-/// A file of a checkpoint, by its name.
+/// A file of a checkpoint, identified by its name.
 struct checkpoint_file {
   enum class kind : std::uint8_t { manifest, part, unfinished };
   kind what;
   std::uint64_t step = 0;
-  std::uint64_t serial = 0;  ///< of a manifest
+  std::uint64_t serial = 0;  ///< only for manifests
   std::string name = {};
 
   bool operator==(checkpoint_file const&) const = default;
@@ -189,7 +194,7 @@ struct checkpoint_file {
 
 namespace cleave::detail {
 
-/// Which file of a checkpoint has that name, or nothing.
+/// Parses the name of a checkpoint file. Returns nothing for other names.
 inline std::optional<checkpoint_file> find_checkpoint_file(std::string_view name) {
   using enum checkpoint_file::kind;
   std::string_view rest = name;
@@ -219,8 +224,9 @@ inline std::optional<checkpoint_file> find_checkpoint_file(std::string_view name
   return found;
 }
 
-/// All files of checkpoints in `folder`: manifests from the newest to the oldest, then the others.
-/// O(files log files). \throws checkpoint_error where it is no folder that can be read
+/// Returns all files of checkpoints in `folder`: manifests from the newest to the oldest, then the other
+/// files. O(files log files).
+/// \throws checkpoint_error if `folder` cannot be read as a folder
 inline std::vector<checkpoint_file> checkpoint_files(std::string const& folder) {
   std::vector<checkpoint_file> files;
   std::error_code fault;

@@ -17,10 +17,10 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/named_tensor.hpp"
 
-/// Checkpoints of ranks that are processes: what fails at one is an error at all.
+/// Checkpoints of ranks that are processes. A failure at one rank is an error at all ranks.
 namespace cleave {
 
-/// A rendezvous that knows how many ranks there are, and which of them it belongs to.
+/// A rendezvous that knows the number of ranks and its own rank.
 template <class B>
 concept ranked_rendezvous = collective_rendezvous<B> && requires(B const& b) {
   { b.rank() } -> std::same_as<rank_id>;
@@ -31,7 +31,8 @@ concept ranked_rendezvous = collective_rendezvous<B> && requires(B const& b) {
 
 namespace cleave::detail {
 
-/// What each rank says, by rank, to all. \throws run_error
+/// Exchanges one message per rank and returns all messages by rank, at every rank.
+/// \throws run_error
 template <ranked_rendezvous Board, class Said>
 std::vector<Said> agreed_by_all_ranks(Board& b, Said const& mine,
                                       std::chrono::steady_clock::time_point until) {
@@ -42,7 +43,7 @@ std::vector<Said> agreed_by_all_ranks(Board& b, Said const& mine,
   return all;
 }
 
-/// The first rank of `all` that says nothing but zeros.
+/// Returns the first rank whose message is all zeros, which stands for a failure, if any.
 template <class Said>
 std::optional<std::uint32_t> find_silent(std::vector<Said> const& all) {
   for (std::uint32_t r = 0; r < all.size(); ++r)
@@ -54,11 +55,14 @@ std::optional<std::uint32_t> find_silent(std::vector<Said> const& all) {
 
 namespace cleave {
 
-/// Writes a checkpoint: every rank calls it with its own state and the same `folder`, step and `until`. Where
-/// it returns, it does at all ranks but those that a failure of the run reaches first, and the checkpoint is
-/// there. The serial number.
-/// \throws named_tensor_error, file_error at the rank that has failed, checkpoint_error that names it at the
-/// others, none of which then has a new checkpoint; run_error where a rank is lost or late
+/// Writes a checkpoint of all ranks and returns its serial number.
+///
+/// Every rank calls it with its own state and with the same folder, step and deadline `until`. If it returns
+/// at one rank, the checkpoint is complete. It then returns at all ranks, except those that a failure of the
+/// run reaches first.
+///
+/// \throws named_tensor_error or file_error at a rank that failed; checkpoint_error at the other ranks, which
+/// names that rank, and no new checkpoint exists; run_error if a rank is lost or late
 template <ranked_rendezvous Board>
 std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_label const& label,
                                std::span<named_tensor const> state,
@@ -91,10 +95,13 @@ std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_l
   return serial;
 }
 
-/// Loads the newest checkpoint that is whole: every rank calls it with what its own stages need. No rank
-/// writes to a tensor before all have found all of theirs sound. The checkpoint, for its step and notes.
-/// \throws checkpoint_error, named_tensor_error, file_error at the rank that has failed, checkpoint_error
-/// that names it at the others; run_error where a rank is lost or late
+/// Loads the newest complete checkpoint and returns it for its step and notes.
+///
+/// Every rank calls it with the tensors of its own stages. No rank writes to a tensor before all ranks have
+/// checked theirs.
+///
+/// \throws checkpoint_error, named_tensor_error or file_error at a rank that failed; checkpoint_error at the
+/// other ranks, which names that rank; run_error if a rank is lost or late
 template <ranked_rendezvous Board>
 checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_tensor const> into,
                            std::chrono::steady_clock::time_point until,

@@ -29,16 +29,16 @@
 #include "cleave/run/model/named_tensor.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-/// What is in the envelopes of a checkpoint, to bytes and back, safe against bytes from anybody.
+/// Encodes and decodes the contents of checkpoint files. Decoding is safe for bytes from untrusted sources.
 namespace cleave::detail {
 
-/// Of what a checkpoint is. Whoever reads a greater one refuses it.
+/// Version of the checkpoint format. Readers refuse greater versions.
 inline constexpr std::uint32_t checkpoint_version = 1;
 
 inline checkpoint_format::Digest stored_digest(checkpoint_digest const& d) { return {d.low, d.high}; }
 inline checkpoint_digest digest_from(checkpoint_format::Digest const& d) { return {d.low(), d.high()}; }
 
-/// Finished content as bytes of its own.
+/// Returns finished content as a byte vector.
 inline std::vector<std::byte> finished_content(flatbuffers::FlatBufferBuilder& builder,
                                                flatbuffers::Offset<checkpoint_format::Part> part,
                                                flatbuffers::Offset<checkpoint_format::Manifest> manifest) {
@@ -47,7 +47,7 @@ inline std::vector<std::byte> finished_content(flatbuffers::FlatBufferBuilder& b
   return {bytes.begin(), bytes.end()};
 }
 
-/// How many bytes the names of all tensors take, and what goes with them, at most.
+/// Returns an upper bound on the bytes of the content: the names of all tensors and their metadata.
 inline std::uint64_t most_content_bytes(checkpoint_index const& from) {
   std::uint64_t total = 256;
   for (auto const& t : from.tensors) {
@@ -57,7 +57,7 @@ inline std::uint64_t most_content_bytes(checkpoint_index const& from) {
   return total;
 }
 
-/// The bytes of an index; how many they are does not depend on its digests. Expected O(size).
+/// Returns the bytes of an index. Their number does not depend on the digests. Expected O(size).
 inline std::vector<std::byte> content_of(checkpoint_index const& from) {
   flatbuffers::FlatBufferBuilder to(most_content_bytes(from));
   std::vector<flatbuffers::Offset<checkpoint_format::Tensor>> tensors;
@@ -73,7 +73,7 @@ inline std::vector<std::byte> content_of(checkpoint_index const& from) {
   return finished_content(to, part, 0);
 }
 
-/// The bytes of a manifest. O(size).
+/// Returns the bytes of a manifest. O(size).
 inline std::vector<std::byte> content_of(checkpoint_manifest const& from) {
   flatbuffers::FlatBufferBuilder to;
   std::vector<flatbuffers::Offset<checkpoint_format::Note>> notes;
@@ -88,14 +88,16 @@ inline std::vector<std::byte> content_of(checkpoint_manifest const& from) {
   return finished_content(to, 0, manifest);
 }
 
-/// Reads content once it was found sound; what refuses it is thrown.
+/// Decodes content after checking it. Invalid content throws.
 class checkpoint_content {
  public:
-  /// `payload` is aligned as FlatBuffers are, and outlives the reader; `file` is what messages call it.
-  /// O(size). \throws checkpoint_error
+  /// Checks `payload`, which must have the alignment of FlatBuffers and outlive the reader. `file` is its
+  /// name in messages. O(size).
+  /// \throws checkpoint_error
   checkpoint_content(std::span<std::byte const> payload, std::string const& file)
       : payload_(payload), file_(file), content_(checked()) {}
 
+  /// Returns the index of a rank's file.
   /// \throws checkpoint_error
   checkpoint_index index() const {
     auto const* part = content_.part();
@@ -112,6 +114,7 @@ class checkpoint_content {
     return read;
   }
 
+  /// Returns the manifest.
   /// \throws checkpoint_error
   checkpoint_manifest manifest() const {
     auto const* from = content_.manifest();
@@ -136,7 +139,8 @@ class checkpoint_content {
   checkpoint_format::Content const& checked() const {
     auto const* data = reinterpret_cast<std::uint8_t const*>(payload_.data());
     bool const has_size = payload_.size() >= 8 && payload_.size() < std::size_t{1} << 31;
-    // No table takes less than 16 bytes; so the same table cannot be named more often than it pays for.
+    // A table takes at least 16 bytes. The limit keeps small content from referring to the same table many
+    // times.
     flatbuffers::Verifier verifier(data, payload_.size(), 8,
                                    static_cast<std::uint32_t>(payload_.size() / 16 + 8));
     if (!has_size || !checkpoint_format::VerifyContentBuffer(verifier))
@@ -151,7 +155,7 @@ class checkpoint_content {
     return content;
   }
 
-  /// FlatBuffers' verifier asks where a list begins, but not whether numbers of 8 bytes may lie there.
+  /// Checks the alignment of 8-byte numbers in a list, which the FlatBuffers verifier does not check.
   template <class T>
   void require_aligned(flatbuffers::Vector<T> const& list) const {
     if (list.size() > 0 && reinterpret_cast<std::uintptr_t>(list.Data()) % sizeof(std::uint64_t) != 0)
@@ -176,7 +180,8 @@ class checkpoint_content {
     return read;
   }
 
-  /// `so_far` counts the bytes of all texts: several in the same bytes would take more memory than the file.
+  /// Returns a text. `so_far` counts the bytes of all texts; texts that overlap in the file could need more
+  /// memory than the file has.
   std::string text_from(flatbuffers::String const& from, std::uint64_t& so_far) const {
     auto const text = from.string_view();
     so_far += text.size();
@@ -190,25 +195,27 @@ class checkpoint_content {
   checkpoint_format::Content const& content_;
 };
 
-/// xxh3-128.
+/// Returns the xxh3-128 digest.
 inline checkpoint_digest digest_of(std::span<std::byte const> bytes) {
   auto const sum = XXH3_128bits(bytes.data(), bytes.size());
   return {sum.low64, sum.high64};
 }
 
-/// How much of a tensor is read, digested and written at a time: it stays in the cache.
+/// Bytes of a tensor that are read, digested and written at a time. They fit in the cache.
 inline constexpr std::size_t checkpoint_piece = 1_MiB;
 
-/// The digest of elements that come piece by piece: of one piece its own, of several that of their digests.
+/// Computes the digest of elements that arrive in pieces. The digest of one piece is its own; the digest of
+/// several is that of their digests.
 class element_digest {
  public:
-  /// Precondition: all pieces before this one were of `checkpoint_piece` bytes.
+  /// Adds a piece.
+  /// \pre all previous pieces have `checkpoint_piece` bytes
   void add(std::span<std::byte const> piece) {
     expects(!last_, "a piece after whole ones");
     last_ = piece.size() != checkpoint_piece;
     pieces_.push_back(digest_of(piece));
   }
-  /// Of all that was added.
+  /// Returns the digest of all pieces.
   checkpoint_digest digest() const {
     if (pieces_.size() == 1) return pieces_.front();
     return digest_of(std::as_bytes(std::span(pieces_)));
@@ -219,7 +226,9 @@ class element_digest {
   bool last_ = false;
 };
 
-/// \throws checkpoint_error where a manifest names it and it is not there, file_error
+/// Opens a file of a checkpoint.
+/// \param said message if the file does not exist
+/// \throws checkpoint_error if the file does not exist; file_error
 inline stored_file open_checkpoint_file(std::string const& path, std::string const& said) {
   try {
     return stored_file(path);
@@ -229,8 +238,8 @@ inline stored_file open_checkpoint_file(std::string const& path, std::string con
   }
 }
 
-/// Fills `to` with the bytes of `file` from `offset` on. \throws checkpoint_error where they are not all
-/// there or the disk does not give them back, file_error
+/// Fills `to` with the bytes of `file` from `offset` on.
+/// \throws checkpoint_error if the file is too short or the disk fails to read it; file_error
 inline void read_exactly(stored_file const& file, std::uint64_t offset, std::span<std::byte> to) {
   try {
     if (auto const got = file.read(offset, to); got < to.size())
@@ -242,7 +251,7 @@ inline void read_exactly(stored_file const& file, std::uint64_t offset, std::spa
   }
 }
 
-/// The envelope of `size` bytes that a file begins with, once it was found sound. O(size).
+/// Returns the envelope of `size` bytes at the start of a file, after checking it. O(size).
 /// \throws checkpoint_error, file_error
 inline std::vector<std::byte> sealed_content_of(stored_file const& file, std::uint64_t size) {
   using enum checkpoint_fault::kind;
@@ -260,7 +269,7 @@ inline std::vector<std::byte> sealed_content_of(stored_file const& file, std::ui
   throw checkpoint_error({newer ? version : cut ? length : altered, file.path(), describe(*fault)});
 }
 
-/// What is in the envelope.
+/// Returns the payload of an envelope.
 inline std::span<std::byte const> payload_of(std::span<std::byte const> sealed) {
   return sealed.subspan(envelope_header_bytes);
 }
@@ -269,18 +278,18 @@ inline std::span<std::byte const> payload_of(std::span<std::byte const> sealed) 
 
 namespace cleave {
 
-/// The file of a rank, and what it has.
+/// The open file of a rank, with its index.
 struct part_file {
   stored_file file;
   checkpoint_index index;
-  std::uint64_t first_element;  ///< the byte
+  std::uint64_t first_element;  ///< byte offset of the first element
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Opens the file of `part` in `folder` and checks all but the elements. O(index).
+/// Opens the file of `part` in `folder` and checks everything except the elements. O(index).
 /// \throws checkpoint_error, file_error
 inline part_file open_part(std::string const& folder, checkpoint_part const& part) {
   using enum checkpoint_fault::kind;
@@ -308,7 +317,7 @@ inline part_file open_part(std::string const& folder, checkpoint_part const& par
   return {std::move(file), std::move(read), part.index_bytes};
 }
 
-/// Checks the elements of a tensor that begin at `offset`. O(bytes), in pieces.
+/// Checks the digest of a tensor whose elements begin at byte `offset`. O(bytes), in pieces.
 /// \throws checkpoint_error, file_error
 inline void check_elements(stored_file const& file, stored_tensor const& tensor, std::uint64_t offset) {
   std::vector<std::byte> piece(std::min<std::uint64_t>(checkpoint_piece, tensor.bytes()));
@@ -326,7 +335,8 @@ inline void check_elements(stored_file const& file, stored_tensor const& tensor,
          "the elements of " + quoted(tensor.names.front()) + " are not those that were written"});
 }
 
-/// The manifest that `file` is. O(size). \throws checkpoint_error, file_error
+/// Reads a manifest. O(size).
+/// \throws checkpoint_error, file_error
 inline checkpoint_manifest read_manifest(std::string const& folder, checkpoint_file const& file) {
   auto const opened =
       open_checkpoint_file(folder + "/" + file.name, "it is not there any more; read the folder again");
@@ -338,13 +348,13 @@ inline checkpoint_manifest read_manifest(std::string const& folder, checkpoint_f
   return read;
 }
 
-/// Where a name leads: a tensor of a part.
+/// The location of a named tensor: its part and its index there.
 struct stored_name {
   std::string_view name;
   std::size_t part, tensor;
 };
 
-/// All names in `parts`, which they are part of, sorted. O(n log n).
+/// Returns all tensor names, sorted. They refer to `parts`, which must outlive them. O(n log n).
 inline std::vector<stored_name> sorted_names(std::vector<part_file> const& parts) {
   std::vector<stored_name> names;
   for (std::size_t p = 0; p < parts.size(); ++p)
@@ -356,7 +366,7 @@ inline std::vector<stored_name> sorted_names(std::vector<part_file> const& parts
   return names;
 }
 
-/// Opens all files of a manifest and checks that they make one checkpoint. O(indices).
+/// Opens all files of a manifest and checks that they form one checkpoint. O(indices).
 /// \throws checkpoint_error, file_error
 inline std::vector<part_file> open_parts(std::string const& folder, checkpoint_manifest const& manifest) {
   using enum checkpoint_fault::kind;
@@ -388,8 +398,9 @@ inline std::vector<part_file> open_parts(std::string const& folder, checkpoint_m
   return opened;
 }
 
-/// The files of a checkpoint, its manifest too; nothing where these are not whole, by their lengths.
-/// \throws file_error where the system does not say
+/// Returns the names of the files of a checkpoint, including its manifest. Returns nothing if a file is
+/// missing or has the wrong length.
+/// \throws file_error if the system cannot open or read a file
 inline std::optional<std::vector<std::string>> complete_files(std::string const& folder,
                                                               checkpoint_file const& file) {
   try {
@@ -404,9 +415,11 @@ inline std::optional<std::vector<std::string>> complete_files(std::string const&
   }
 }
 
-/// Removes what the newest `kept` whole checkpoints do not need: manifests, then files that none of those
-/// kept names and what was left unfinished, up to `step`, for ranks may be writing a later one. But for the
-/// unfinished ones, nothing is removed before as many are whole. What cannot be removed stays.
+/// Removes the files that the newest `kept` complete checkpoints do not need.
+///
+/// These are older manifests, parts that no kept manifest names, and unfinished files. Parts and unfinished
+/// files of steps after `step` stay, because ranks may be writing them. Until `kept` checkpoints are
+/// complete, only unfinished files are removed. Files that cannot be removed stay.
 inline void remove_old_checkpoints(std::string const& folder, std::uint64_t step, std::size_t kept) {
   std::vector<std::string> needed;
   std::size_t whole = 0;
@@ -434,11 +447,12 @@ inline void remove_old_checkpoints(std::string const& folder, std::uint64_t step
 
 }  // namespace cleave::detail
 
-/// Checkpoints, written so that one is there whole or not at all: each rank writes a file, and when all are
-/// on the disk, one rank the manifest that names them.
+/// Writes checkpoints atomically: a checkpoint exists completely or not at all. Each rank writes a file.
+/// After all files are on the disk, one rank writes the manifest that names them.
 namespace cleave::detail {
 
-/// Writes the elements of a tensor from `offset` on, and digests them while they are in the cache.
+/// Writes the elements of a tensor at `offset` and returns their digest, computed while they are in the
+/// cache.
 inline checkpoint_digest write_elements(pending_file const& to, std::uint64_t offset,
                                         tensor_view const& tensor) {
   auto const elements = tensor.elements();
@@ -456,12 +470,13 @@ inline checkpoint_digest write_elements(pending_file const& to, std::uint64_t of
 
 namespace cleave {
 
-/// Writes the state that a rank has into a file of `folder`, which is there; who has no state writes an empty
-/// one. A tensor that several ranks have is written by one of them. When this returns the file is on the
-/// disk, and belongs to no checkpoint before `complete_checkpoint`. Nothing is copied but what the system
-/// copies. O(bytes).
-/// \throws named_tensor_error, checkpoint_error where the names are too many for a file; file_error: nothing
-/// of the file is left
+/// Writes the state of one rank into a file in the existing folder `folder`. A rank without state writes a
+/// file without tensors. A tensor that several ranks hold must be written by exactly one of them.
+///
+/// When the function returns, the file is on the disk. It belongs to no checkpoint until
+/// `complete_checkpoint` is called. The elements are not copied, except by the system. O(bytes).
+/// \throws named_tensor_error; checkpoint_error if the names exceed the limit of a file; file_error. If it
+/// throws, nothing remains of the file
 inline checkpoint_part write_checkpoint_part(std::string const& folder, std::uint64_t step, rank_id rank,
                                              std::span<named_tensor const> state) {
   static_assert(std::endian::native == std::endian::little, "files have the bytes as they are in memory");
@@ -488,15 +503,16 @@ inline checkpoint_part write_checkpoint_part(std::string const& folder, std::uin
   return written;
 }
 
+/// Options of `complete_checkpoint`.
 struct checkpoint_options {
-  std::size_t kept = 2;  ///< checkpoints, with the new one; at least 1
+  std::size_t kept = 2;  ///< number of checkpoints to keep, including the new one; at least 1
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Why `notes` cannot be written down, or nothing.
+/// Returns the reason why `notes` cannot be stored, or nothing.
 inline std::optional<std::string> find_note_fault(std::vector<checkpoint_note> const& notes) {
   std::vector<std::string_view> keys;
   for (auto const& [key, value] : notes) {
@@ -514,10 +530,15 @@ inline std::optional<std::string> find_note_fault(std::vector<checkpoint_note> c
 
 namespace cleave {
 
-/// Completes the checkpoint of a step, from what `write_checkpoint_part` has returned on all ranks, and
-/// removes older ones. When this returns the checkpoint is there, and the newest; where it throws or the
-/// process ends before, the one before is. It is read back but for the elements first. Its serial number.
-/// Precondition: options.kept >= 1. \throws checkpoint_error, file_error
+/// Completes the checkpoint of a step and removes older checkpoints. Returns its serial number.
+///
+/// \param parts results of `write_checkpoint_part` on all ranks
+/// \pre options.kept >= 1
+/// \throws checkpoint_error, file_error
+///
+/// The files of the parts are first read back and checked, except for their elements. When the function
+/// returns, the new checkpoint is complete and the newest. If it throws or the process ends earlier, the
+/// previous checkpoint stays the newest.
 inline std::uint64_t complete_checkpoint(std::string const& folder, checkpoint_label const& label,
                                          std::span<checkpoint_part const> parts,
                                          checkpoint_options const& options = {}) {
@@ -541,7 +562,7 @@ inline std::uint64_t complete_checkpoint(std::string const& folder, checkpoint_l
   return serial;
 }
 
-/// Writes a checkpoint of one rank that has all state. Its serial number.
+/// Writes a checkpoint of a single rank that holds all state. Returns its serial number.
 /// \throws named_tensor_error, checkpoint_error, file_error
 inline std::uint64_t write_checkpoint(std::string const& folder, checkpoint_label const& label,
                                       std::span<named_tensor const> state,

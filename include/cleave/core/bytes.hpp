@@ -11,7 +11,7 @@
 
 namespace cleave {
 
-/// `16_GiB` in options; a size above 2^64 - 1 does not compile.
+/// Literals for sizes in bytes, such as `16_GiB`. A size above 2^64 - 1 does not compile.
 inline namespace literals {
 
 consteval std::uint64_t operator""_KiB(unsigned long long n) {
@@ -29,8 +29,9 @@ consteval std::uint64_t operator""_GiB(unsigned long long n) {
 
 }  // namespace literals
 
-/// `0 B`, `1.5 KiB`, `16 GiB`: the largest binary unit that keeps the number at least 1, rounded to tenths;
-/// an exact multiple shows none. `parse_bytes` reads it back, to within the rounding.
+/// Returns a size as text: `0 B`, `1.5 KiB`, `16 GiB`. The unit is the largest binary unit in which the
+/// number is at least 1, and the number is rounded to tenths. An exact multiple of the unit has no decimal
+/// digit. `parse_bytes` reads the text back, up to the rounding.
 inline std::string format_bytes(std::uint64_t bytes) {
   static constexpr char const* unit[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
   std::size_t u = 0;
@@ -47,10 +48,13 @@ inline std::string format_bytes(std::uint64_t bytes) {
   return std::to_string(whole) + '.' + static_cast<char>('0' + tenths) + unit[u];
 }
 
-/// The size that a person wrote: digits, perhaps a point and up to six digits more, perhaps one space, then
-/// `B`, `kB`, `KB`, `MB`, `GB`, `TB` (powers of 1000), `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB` (powers of
-/// 1024), or nothing (bytes). A fraction needs a unit and is rounded down to whole bytes. Nothing where the
-/// text is not that or the size is above 2^64 - 1.
+/// Parses a size in bytes that a person wrote. Returns nothing if the text is malformed or the size is above
+/// 2^64 - 1.
+///
+/// The text is a number, optionally one space, then a unit. The number has digits, optionally a point, and
+/// then at most six digits. Units are `B`, `kB`, `KB`, `MB`, `GB`, `TB` (powers of 1000), `KiB`, `MiB`,
+/// `GiB`, `TiB`, `PiB`, `EiB` (powers of 1024), or nothing (bytes). A fraction needs a unit larger than a
+/// byte and is rounded down to whole bytes.
 constexpr std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   constexpr std::uint64_t most = (std::numeric_limits<std::uint64_t>::max)();
   struct unit {
@@ -96,7 +100,7 @@ constexpr std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   for (auto const& u : units) {
     if (text.substr(at) != u.name) continue;
     if (whole > most / u.bytes || (scale > 1 && u.bytes == 1)) return std::nullopt;
-    // u / scale and the remainder apart, since the product of both may not fit.
+    // The quotient and the remainder of u / scale are multiplied separately: u * fraction may overflow.
     std::uint64_t const part = u.bytes / scale * fraction + u.bytes % scale * fraction / scale;
     if (whole * u.bytes > most - part) return std::nullopt;
     return whole * u.bytes + part;

@@ -12,12 +12,13 @@
 /// Finds cycles in directed graphs. Nodes are numbered from 0; `follow(n)` returns the successors of node n.
 namespace cleave::detail {
 
-/// An arc of a directed graph.
+/// An edge of a directed graph.
 struct directed_arc {
   std::uint32_t from, to;
 };
 
-/// Arcs in CSR form, grouped by their first node. Arcs of one node keep the order in which they were given.
+/// The edges of a directed graph in CSR form, grouped by their first node. The edges of a node keep the order
+/// in which they were given.
 class arc_rows {
  public:
   arc_rows(std::uint32_t nodes, std::span<directed_arc const> arcs)
@@ -34,7 +35,7 @@ class arc_rows {
   std::uint32_t nodes() const { return static_cast<std::uint32_t>(first_.size() - 1); }
   /// Returns the successors of `n`.
   std::span<std::uint32_t const> operator()(std::uint32_t n) const { return row(head_, n); }
-  /// Returns the numbers of the arcs to these successors.
+  /// Returns the numbers of the edges to these successors, in the same order.
   std::span<std::uint32_t const> numbers(std::uint32_t n) const { return row(number_, n); }
 
  private:
@@ -46,8 +47,8 @@ class arc_rows {
   std::vector<std::uint32_t> number_, head_;
 };
 
-/// Returns nodes in topological order. Nodes on a cycle, and nodes that a cycle leads to, are left out.
-/// O(nodes + arcs). Kahn, CACM 5(11), 1962.
+/// Returns the nodes in topological order. Nodes on a cycle, and nodes reachable from a cycle, are left out.
+/// O(nodes + edges). Kahn, CACM 5(11), 1962.
 template <class Node, class Follow>
 std::vector<Node> order_of_arcs(Node nodes, Follow const& follow) {
   std::vector<Node> missing(nodes), order;
@@ -69,7 +70,7 @@ std::vector<char> unordered_nodes(std::size_t nodes, std::vector<Node> const& or
   return left;
 }
 
-/// Returns the first node that is left out. Precondition: there is one.
+/// Returns the first node that is marked as left out. Precondition: there is one.
 template <class Node>
 Node first_unordered(std::vector<char> const& left) {
   return static_cast<Node>(std::find(left.begin(), left.end(), 1) - left.begin());
@@ -83,15 +84,15 @@ Node first_met_again(std::size_t nodes, Node at, Next const& next) {
   return at;
 }
 
-/// Returns some cycle, in the direction of the arcs; it need not be short. `order` is a result of
-/// `order_of_arcs` that leaves nodes out. Each of those has a predecessor that is left out too, so a walk
-/// back along predecessors ends on a cycle. The cycle ends with the node that `nodes` steps back lead to.
-/// O(nodes + arcs).
+/// Returns a cycle, in the direction of the edges; it need not be short. `order` is a result of
+/// `order_of_arcs` that leaves nodes out. Each of these has a predecessor that is left out too, so a walk
+/// back along predecessors ends on a cycle. The returned cycle ends with the node that the walk reaches after
+/// `nodes` steps. O(nodes + edges).
 template <class Arcs>
 std::vector<std::uint32_t> some_cycle(std::uint32_t nodes, Arcs const& arcs,
                                       std::vector<std::uint32_t> const& order) {
   auto const left = unordered_nodes(nodes, order);
-  std::vector<std::uint32_t> before(nodes);  // of a node that is left: the last that it follows
+  std::vector<std::uint32_t> before(nodes);  // of a left-out node: its last left-out predecessor
   for (auto const& [from, to] : arcs)
     if (left[from]) before[to] = from;
   auto at = first_unordered<std::uint32_t>(left);
@@ -110,7 +111,7 @@ class cycle_search {
       : follow_(follow), seen_in_(nodes), came_from_(nodes), depth_(nodes) {}
 
   /// Returns the nodes of a shortest cycle that begins at `start` and visits only nodes where `may_pass(n)`
-  /// is true. Returns an empty list if every such cycle has `below` arcs or more.
+  /// is true. Returns an empty list if every such cycle has `below` edges or more.
   template <class MayPass>
   std::vector<Node> through(Node start, MayPass const& may_pass,
                             std::size_t below = static_cast<std::size_t>(-1)) {
@@ -135,19 +136,19 @@ class cycle_search {
     return cycle;
   }
 
-  /// Returns how many arcs all searches have looked at.
+  /// Returns the number of edges that all searches have scanned.
   std::size_t steps() const { return steps_; }
 
  private:
   Follow const& follow_;
-  std::vector<std::size_t> seen_in_;  // of a node: the last search that came to it
+  std::vector<std::size_t> seen_in_;  // of a node: the last search that reached it
   std::vector<Node> came_from_, depth_, queue_;
   std::size_t search_ = 0, steps_ = 0;
 };
 
-/// Returns the numbers of the arcs of a shortest cycle, in order; an empty list if there is no cycle. The
-/// cycle begins at the smallest node that lies on any shortest cycle. A search stops at the length of the
-/// best cycle so far: O(nodes · (nodes + arcs)) at most, O(nodes + arcs) where some cycle is short.
+/// Returns the numbers of the edges of a shortest cycle, in order; an empty list if there is no cycle. The
+/// cycle begins at the smallest node that lies on any shortest cycle. Each search stops at the length of the
+/// best cycle so far. O(nodes · (nodes + edges)) at most, O(nodes + edges) if some cycle is short.
 inline std::vector<std::uint32_t> shortest_cycle(std::uint32_t nodes, std::span<directed_arc const> arcs) {
   arc_rows const rows(nodes, arcs);
   cycle_search search(nodes, rows);

@@ -16,33 +16,34 @@
 
 namespace cleave {
 
-/// How a value lies in memory. An extent is a number, or an expression in symbols.
+/// The element type and the shape of a value. Each extent is a number, or an expression in symbols.
 struct value_layout {
-  std::string dtype;
+  std::string dtype;  ///< the name of the element type, such as `f32`
   std::vector<std::variant<std::int64_t, std::string>> shape;
 
   bool operator==(value_layout const&) const = default;
 };
 
-/// What moves between stages for each microbatch: where the graph's side of the library and the side that
-/// runs stages meet. Plain data.
+/// The values that move between stages for each microbatch, as plain data. The side of the library that cuts
+/// graphs makes it; the side that runs stages reads it.
 struct dataflow {
-  /// One value on its way to one reader. A value with several readers has an edge for each.
+  /// A value on its way from the stage that makes it to one reader. A value with several readers has one edge
+  /// per reader.
   struct edge {
-    stage_id from;            ///< the stage that makes it, or `the_caller`
-    std::uint32_t output;     ///< which of the results of `from`, or of the caller's inputs
-    stage_id to;              ///< the stage that reads it, or `the_caller`
-    std::uint32_t input;      ///< which of the inputs of `to`, or of the results that the caller gets
-    std::uint64_t value = 0;  ///< its number in the graph, for people
-    std::uint64_t bytes = 0;  ///< of one microbatch; 0 where nobody knows
-    std::uint32_t layout = 0xffffffff;  ///< which of `layouts`; none where nobody knows
+    stage_id from;         ///< the stage that makes it, or `the_caller`
+    std::uint32_t output;  ///< its index among the results of `from`, or among the caller's inputs
+    stage_id to;           ///< the stage that reads it, or `the_caller`
+    std::uint32_t input;   ///< its index among the inputs of `to`, or among the results that the caller gets
+    std::uint64_t value = 0;            ///< the value's number in the graph, for display only
+    std::uint64_t bytes = 0;            ///< bytes per microbatch; 0 if unknown
+    std::uint32_t layout = 0xffffffff;  ///< index into `layouts`; 0xffffffff if unknown
 
     bool operator==(edge const&) const = default;
   };
 
-  std::uint32_t stages = 0;
+  std::uint32_t stages = 0;  ///< the number of stages
   std::vector<edge> edges;
-  std::vector<value_layout> layouts = {};  ///< of values, each once
+  std::vector<value_layout> layouts = {};  ///< the distinct layouts of the values
 
   bool operator==(dataflow const&) const = default;
 };
@@ -51,15 +52,15 @@ struct dataflow {
 
 namespace cleave::detail {
 
-/// What is wrong with a transport, and where.
+/// A fault of a dataflow and its place.
 struct dataflow_fault {
   static constexpr char subject[] = "transport: ";
   enum class kind : std::uint8_t {
-    unknown_stage,    ///< edge `edge` names a stage that there is not
-    filled_twice,     ///< a second edge, `edge`, brings input `position` of `stage`
-    nothing_arrives,  ///< no edge brings input `position` of `stage`, though one brings a later input
-    nobody_reads,     ///< no edge takes result `position` of `stage`, though one takes a later result
-    cycle,            ///< each stage of `path` waits for the one before it, the first for the last
+    unknown_stage,    ///< edge `edge` names a stage that does not exist
+    filled_twice,     ///< edge `edge` is the second one that fills input `position` of `stage`
+    nothing_arrives,  ///< no edge fills input `position` of `stage`, but an edge fills a later input
+    nobody_reads,     ///< no edge reads result `position` of `stage`, but an edge reads a later result
+    cycle,            ///< each stage of `path` waits for the previous one, the first for the last
   };
   kind what;
   stage_id stage = the_caller;
@@ -70,7 +71,7 @@ struct dataflow_fault {
   bool operator==(dataflow_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that says what is wrong, where, and how to fix it.
 inline std::string describe(dataflow_fault const& f) {
   using enum dataflow_fault::kind;
   std::string const position = std::to_string(f.position), edge = "edge #" + std::to_string(f.edge);
@@ -97,8 +98,9 @@ inline std::string describe(dataflow_fault const& f) {
 
 using dataflow_error = fault_error<dataflow_fault>;
 
-/// Stages that wait for each other, each followed by one that reads from it; not always the shortest such
-/// cycle. Precondition: every edge names stages that there are. O(stages + edges).
+/// Returns a cycle of stages that wait for each other, or nothing. Each stage of the cycle is followed by one
+/// that reads from it. The cycle need not be the shortest. Precondition: every edge names existing stages.
+/// O(stages + edges).
 inline std::optional<std::vector<stage_id>> find_stage_cycle(dataflow const& t) {
   std::vector<directed_arc> arcs;
   for (auto const& e : t.edges)
@@ -110,26 +112,28 @@ inline std::optional<std::vector<stage_id>> find_stage_cycle(dataflow const& t) 
   return cycle;
 }
 
-/// Which positions of each stage, and last of the caller, edges have named.
+/// The positions that edges have named, for each stage and for the caller, which comes last. Call `count` for
+/// every edge, then `end_count` once, then `name` for every edge.
 class named_positions {
  public:
   explicit named_positions(std::uint32_t stages) : caller_(stages), first_(std::size_t{stages} + 2) {}
 
-  /// First every edge is counted, then the counting ends, then every edge is named.
+  /// Counts an edge of `s`.
   void count(stage_id s) { ++first_[place(s) + 1]; }
   void end_count() {
     for (std::size_t p = 1; p < first_.size(); ++p) first_[p] += first_[p - 1];
     named_.resize(first_.back());
     last_.resize(first_.size() - 1);
   }
-  /// Whether it is the first time.
+  /// Records that an edge names `position`. Returns false if an earlier edge named the same position.
+  /// Positions at or above the number of edges are not recorded, because they leave a gap anyway.
   bool name(stage_id s, std::uint32_t position) {
     std::size_t const p = place(s);
     last_[p] = (std::max)(last_[p], position);
     // n edges name at most n positions, so a larger number leaves a gap below it.
     return position >= first_[p + 1] - first_[p] || !std::exchange(named_[first_[p] + position], true);
   }
-  /// The first position that is not named although a later one is.
+  /// Returns the first position that is not named although a later one is, or nothing.
   std::optional<std::uint32_t> find_gap(stage_id s) const {
     std::size_t const p = place(s);
     std::uint32_t position = 0;
@@ -146,8 +150,8 @@ class named_positions {
   std::vector<std::uint32_t> last_;
 };
 
-/// The first thing that keeps a transport from being carried out, or nothing. Inputs of the caller may go
-/// unread. O(stages + edges).
+/// Returns the first fault that prevents a dataflow from being executed, or nothing. Inputs of the caller may
+/// be unread. O(stages + edges).
 inline std::optional<dataflow_fault> find_dataflow_fault(dataflow const& t) {
   using enum dataflow_fault::kind;
   for (std::size_t i = 0; i < t.edges.size(); ++i)

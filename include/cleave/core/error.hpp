@@ -8,15 +8,15 @@
 
 namespace cleave {
 
-/// Bad data: what came from a file, an option or a user's IR is not what it must be. The message says what,
-/// where and in the user's names. Where there is a place to show, a subclass carries it as data, and a total
-/// function `find_…` returns the same as `std::optional`.
+/// The base of errors about invalid data from a file, an option or a user's IR. The message says what is
+/// wrong and where, in the user's names. If there is a place to show, a subclass carries it as data. A
+/// function `find_…` then returns the same data as `std::optional` and does not throw.
 class error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A graph, a partition or a plan breaks a promise; `witness` shows where.
+/// A broken promise of a graph, a partition or a plan. `witness` is the place.
 template <class Witness>
 class witness_error : public error {
  public:
@@ -29,7 +29,7 @@ template <class Fault>
 class fault_error : public witness_error<Fault> {
  public:
   explicit fault_error(Fault const& f) : witness_error<Fault>(text_of(f), f) {}
-  /// Takes the subject for faults that can occur in several places.
+  /// Puts `subject` before the text, for faults that can occur in several places.
   fault_error(std::string const& subject, Fault const& f)
       : witness_error<Fault>(subject + ": " + describe(f), f) {}
 
@@ -49,8 +49,8 @@ class tagged_error : public witness_error<Witness> {
   using witness_error<Witness>::witness_error;
 };
 
-/// The request is sound but cannot be met (a memory limit, more stages than nodes); the message says which
-/// bound.
+/// A valid request that cannot be met, such as a memory limit or more stages than nodes. The message names
+/// the bound.
 class infeasible_error : public error {
  public:
   using error::error;

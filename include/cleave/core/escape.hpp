@@ -8,11 +8,12 @@
 
 namespace cleave::detail {
 
-/// Names are arbitrary bytes. In each format below, all that shows comes back exactly when parsed; what does
-/// not show (see `shows`) becomes the four visible characters `\xNN`, so that no name can leave its place or
-/// break the file.
+/// Escapes names, which are arbitrary bytes, for several text formats. Printable characters come back exactly
+/// when the format is parsed. All other bytes become the four visible characters `\xNN` (see
+/// `is_printable_character`), so that no name can end its field or corrupt the file.
 
-/// `text` with each character that shows passed through `quote`, and all else as hex after `backslash`.
+/// Returns `text` with each printable ASCII character c replaced by `quote(c)`, if that is not empty. Bytes
+/// that are not printable become hexadecimal digits after `backslash`.
 template <class Quote>
 std::string escaped(std::string_view text, std::string_view backslash, Quote quote) {
   std::string out;
@@ -36,7 +37,7 @@ std::string escaped(std::string_view text, std::string_view backslash, Quote quo
   return out;
 }
 
-/// For the text and for quoted attributes of HTML, SVG and XML.
+/// Escapes a text for the content and the quoted attributes of HTML, SVG and XML.
 inline std::string escape_markup(std::string_view text) {
   return escaped(text, "\\", [](char c) -> std::string_view {
     switch (c) {
@@ -56,8 +57,8 @@ inline std::string escape_markup(std::string_view text) {
   });
 }
 
-/// For a label between double quotes in DOT. Graphviz replaces backslash sequences and entities in labels,
-/// and `|{}<>` have a meaning in records.
+/// Escapes a label between double quotes in DOT. Graphviz interprets backslash sequences and entities in
+/// labels. In labels of records `|{}<>` have a meaning too; these are not escaped.
 inline std::string escape_dot(std::string_view text) {
   return escaped(text, "\\\\", [](char c) -> std::string_view {
     switch (c) {
@@ -73,8 +74,8 @@ inline std::string escape_dot(std::string_view text) {
   });
 }
 
-/// For a string between double quotes in JSON. Unlike elsewhere every well-formed character comes back
-/// exactly, controls too; only bytes that are no UTF-8 become the characters `\xNN`.
+/// Escapes a string between double quotes in JSON. Unlike in the other formats, every well-formed character
+/// comes back exactly, including controls. Only bytes that are not UTF-8 become the characters `\xNN`.
 inline std::string escape_json(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 8);

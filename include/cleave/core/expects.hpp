@@ -8,9 +8,9 @@
 
 namespace cleave {
 
-/// A precondition that only the programmer can break: prints file, line and sentence to stderr, then aborts.
-/// Always on, therefore for O(1) conditions only; a linear check is a `find_…` function. In a constant
-/// expression a broken one stops compilation.
+/// Checks a precondition that only the programmer can break. If `ok` is false, prints file, line and
+/// `sentence` to stderr and aborts. The check is always on, so it is for O(1) conditions only; linear checks
+/// are `find_…` functions. In a constant expression, a broken precondition is a compile error.
 constexpr void expects(bool ok, char const* sentence,
                        std::source_location at = std::source_location::current()) {
   if (ok) [[likely]]

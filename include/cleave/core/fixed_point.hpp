@@ -7,13 +7,13 @@
 
 namespace cleave::detail {
 
-/// Costs as integers, in units of a power of two: sums are exact and the same in any order, and one less than
-/// a load is the next load below it. The unit is the largest that keeps every cost as exact as 2^-60 of their
-/// sum; integers of moderate size stay what they are.
+/// A conversion of costs to integers in units of a power of two. Sums are exact and do not depend on the
+/// order, and a load minus 1 is the next smaller load. The unit is the largest that rounds every cost by at
+/// most 2^-60 of the sum of all costs. Integers of moderate size are exact.
 struct fixed_point {
   int exponent = 0;  ///< the unit is 2^-exponent
 
-  /// So that sums of costs whose magnitudes add up to `total` stay below 2^60.
+  /// Returns the unit in which sums stay below 2^60, for costs whose magnitudes add up to `total`.
   static fixed_point for_total(double total) {
     return {total > 0 ? (std::min)(59 - binary_exponent(total), 1022) : 0};
   }
@@ -22,7 +22,7 @@ struct fixed_point {
   double value(std::int64_t cost) const { return static_cast<double>(cost) * power_of_two(-exponent); }
 };
 
-/// Above every sum of costs, with room to add one.
+/// A load above every sum of costs; adding one more such sum does not overflow.
 inline constexpr std::int64_t unreachable_load = std::int64_t{1} << 61;
 
 }  // namespace cleave::detail

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// What the library needs of the compiler, asked before anything else of it is read: each header includes this
-// one first, or one that does. Only an include that finds nothing ends a compilation at once; an #error would
-// be followed by thousands.
+// Checks what the library needs of the compiler. Every header includes this one first, or another header that
+// does, so that nothing else is compiled before the check. The messages are includes of files that do not
+// exist: only these stop a compilation at once, while an #error would be followed by thousands of other
+// errors.
 #if __cplusplus < 202002L
 #include "cleave needs C++20: compile with -std=c++20 or newer"
 #endif

@@ -8,16 +8,17 @@
 
 namespace cleave {
 
-/// FNV-1a over names, one after the other: tells apart what differs by mistake, not by design of an enemy.
+/// An FNV-1a hash over a sequence of names. It detects accidental differences; it is not secure against
+/// deliberate collisions.
 class name_digest {
  public:
   name_digest& add(std::string_view name) {
     for (unsigned char const c : name) add(c);
-    add(0xff);  // in no UTF-8: where the name ends
+    add(0xff);  // never occurs in UTF-8: marks the end of the name
     return *this;
   }
 
-  /// 16 hexadecimal digits.
+  /// Returns the hash as 16 hexadecimal digits.
   std::string text() const {
     std::string digits;
     for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[value_ >> shift & 15];

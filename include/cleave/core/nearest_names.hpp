@@ -11,8 +11,8 @@
 
 namespace cleave {
 
-/// How many characters must be inserted, deleted or replaced to make `a` from `b` (Levenshtein). What is
-/// beyond the first 256 bytes of either does not count. O(size of a * size of b).
+/// Returns the Levenshtein distance of `a` and `b`: the smallest number of bytes to insert, delete or
+/// replace. Only the first 256 bytes of each count. O(size of a * size of b).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   a = a.substr(0, 256);
   b = b.substr(0, 256);
@@ -29,7 +29,7 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The `how_many` names of `names` that are nearest to `wanted`, nearest first, equally near ones in their
+/// Returns the `how_many` names that are nearest to `wanted`, nearest first. Equally near names keep their
 /// order. O(names * size of wanted * size of a name).
 inline std::vector<std::string> nearest_names(std::string_view wanted, std::vector<std::string> const& names,
                                               std::size_t how_many = 3) {
@@ -42,7 +42,7 @@ inline std::vector<std::string> nearest_names(std::string_view wanted, std::vect
   return best;
 }
 
-/// `; nearest: 'a', 'b'`, or nothing where there are no names.
+/// Returns `; nearest: 'a', 'b'`, or an empty text if there are no names.
 inline std::string suggestion(std::vector<std::string> const& nearest) {
   std::string text;
   for (auto const& name : nearest) text += (text.empty() ? "; nearest: " : ", ") + quoted(name);

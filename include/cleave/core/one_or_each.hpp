@@ -8,8 +8,8 @@
 
 namespace cleave::detail {
 
-/// Reads a list of options that is empty, has one entry for all, or one entry each, of ranks, stages or
-/// edges. It refers to the list. `per_part` differs: there a list of one entry is for one part only.
+/// A view of a list of options for ranks, stages or edges. The list is empty, has one entry for all, or has
+/// one entry for each. In `per_part`, by contrast, a list of one entry is for one part only.
 template <class T>
 class one_or_each {
  public:

@@ -9,17 +9,17 @@
 
 namespace cleave::detail {
 
-/// One character of a text that claims to be UTF-8.
+/// A character of a text that may be invalid UTF-8.
 struct utf8_character {
-  std::uint32_t code;  ///< its code point; `malformed_utf8` where no character begins
-  std::size_t bytes;   ///< how many it takes, at least 1
+  std::uint32_t code;  ///< its code point, or `malformed_utf8` if no character begins here
+  std::size_t bytes;   ///< its length in bytes, at least 1
 };
 
-/// The code of a byte that begins no well-formed character.
+/// The code of a byte at which no well-formed character begins.
 inline constexpr std::uint32_t malformed_utf8 = 0xffffffff;
 
-/// The character that begins at `text[at]`, by table 3-7 of the Unicode standard: nothing overlong, no
-/// surrogates, nothing above U+10FFFF. Precondition: at < text.size().
+/// Returns the character that begins at `text[at]`, by table 3-7 of the Unicode standard. Overlong forms,
+/// surrogates and code points above U+10FFFF are malformed. Precondition: at < text.size().
 constexpr utf8_character utf8_at(std::string_view text, std::size_t at) {
   auto const byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[at + i])) : 0u;
@@ -38,8 +38,8 @@ constexpr utf8_character utf8_at(std::string_view text, std::size_t at) {
   return {code, bytes};
 }
 
-/// Whether a character shows as itself: neither malformed, nor a control, nor one that turns the writing
-/// direction or breaks the line, nor a noncharacter.
+/// Returns true if a character is displayed as itself. Returns false for malformed bytes, controls,
+/// noncharacters, and characters that change the writing direction or break the line.
 constexpr bool is_printable_character(std::uint32_t code) {
   if (code == malformed_utf8 || code < 0x20 || (code >= 0x7f && code <= 0x9f)) return false;
   if (code == 0x61c || code == 0xfeff || (code >= 0x200b && code <= 0x200f)) return false;
@@ -47,7 +47,7 @@ constexpr bool is_printable_character(std::uint32_t code) {
   return (code & 0xfffe) != 0xfffe && !(code >= 0xfdd0 && code <= 0xfdef);
 }
 
-/// `\x1b` for each byte of `bytes`.
+/// Appends each byte of `bytes` in the form `\x1b`.
 inline void append_hex(std::string& to, std::string_view bytes) {
   static constexpr char digit[] = "0123456789abcdef";
   for (char const c : bytes) {
@@ -60,9 +60,9 @@ inline void append_hex(std::string& to, std::string_view bytes) {
 
 namespace cleave {
 
-/// A name from anywhere, fit for a terminal or a log: one line, well-formed UTF-8, at most `limit` characters
-/// wide. What does not show as itself becomes `\xNN` byte by byte; a long text keeps its two ends around a
-/// `…`. O(size) time, O(limit) memory.
+/// Returns a name of unknown origin in a form that is fit for a terminal or a log. The result is one line of
+/// well-formed UTF-8, at most `limit` characters wide. Characters that are not printable become `\xNN`, byte
+/// by byte. A long text keeps both of its ends around a `…`. O(size) time, O(limit) memory.
 inline std::string printable(std::string_view text, std::size_t limit = 80) {
   auto const width = [](detail::utf8_character c) {
     return detail::is_printable_character(c.code) ? 1 : 4 * c.bytes;
@@ -98,8 +98,8 @@ inline std::string printable(std::string_view text, std::size_t limit = 80) {
   return out;
 }
 
-/// A name for a message: in quotes, fit for a terminal. An object, because a function would lose to
-/// `std::quoted` where the header `iomanip` is included.
+/// Returns a name in single quotes for a message, in a form that is fit for a terminal. It is an object
+/// because a function would lose overload resolution to `std::quoted` if the header `iomanip` is included.
 inline constexpr auto quoted = [](std::string_view name) { return "'" + printable(name) + "'"; };
 
 }  // namespace cleave

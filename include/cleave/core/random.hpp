@@ -9,12 +9,13 @@
 
 namespace cleave {
 
-/// Random numbers that are the same with every compiler and library. Steele, Lea, Flood, OOPSLA 2014
-/// (splitmix64).
+/// A generator of random numbers that are the same with every compiler and standard library. Steele, Lea,
+/// Flood, OOPSLA 2014 (splitmix64).
 class splitmix {
  public:
   explicit splitmix(std::uint64_t seed) : state_(seed) {}
 
+  /// Returns the next 64 random bits.
   std::uint64_t next() {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -22,9 +23,10 @@ class splitmix {
     return z ^ (z >> 31);
   }
 
-  /// Below `bound`, which is not 0; uneven by less than bound / 2^64.
+  /// Returns a number below `bound`, which must not be 0. The relative bias is less than bound / 2^64.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
 
+  /// Shuffles a list (Fisher and Yates).
   template <class T>
   void shuffle(std::vector<T>& list) {
     for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);

@@ -13,7 +13,7 @@
 
 namespace cleave {
 
-/// The three ways in which ranks share a training: by stages, by samples, by slices of each weight.
+/// An axis of parallelism: pipeline (by stages), data (by samples), or model (by slices of each weight).
 enum class rank_axis : std::uint8_t { pipe, data, model };
 
 }  // namespace cleave
@@ -28,10 +28,11 @@ inline char const* rank_axis_name(rank_axis a) {
 
 namespace cleave {
 
-/// Where a rank stands on each axis.
+/// The coordinates of a rank: its place on each axis. Also the sizes of a grid along each axis.
 struct rank_coordinates {
   std::uint32_t pipe = 0, data = 0, model = 0;
 
+  /// Returns the coordinate on axis `a`.
   std::uint32_t on(rank_axis a) const {
     return a == rank_axis::pipe ? pipe : a == rank_axis::data ? data : model;
   }
@@ -43,7 +44,7 @@ struct rank_coordinates {
 
 namespace cleave::detail {
 
-/// Why sizes and an order of axes make no grid, and at which axis.
+/// The reason why sizes and an order of axes do not form a grid, and the axis.
 struct rank_grid_fault {
   static constexpr char subject[] = "ranks: ";
   enum class kind : std::uint8_t { listed_twice, no_place, too_many_ranks };
@@ -53,7 +54,7 @@ struct rank_grid_fault {
   bool operator==(rank_grid_fault const&) const = default;
 };
 
-/// `axis pipe has no place; give at least 1`.
+/// Returns a sentence such as `axis pipe has no place; give at least 1`.
 inline std::string describe(rank_grid_fault const& f) {
   auto const axis = std::string("axis ") + rank_axis_name(f.axis);
   if (f.what == rank_grid_fault::kind::listed_twice)
@@ -62,10 +63,10 @@ inline std::string describe(rank_grid_fault const& f) {
   return axis + " makes more than 2^32 - 1 ranks";
 }
 
-/// Axes that make no grid of ranks. The witness: the axis.
+/// Sizes and an order of axes that do not form a grid of ranks. The witness names the axis.
 using rank_grid_error = fault_error<rank_grid_fault>;
 
-/// Why `size` places in the order `order` of the axes make no grid, or nothing.
+/// Returns the reason why sizes `size` and the order `order` of the axes do not form a grid, or nothing.
 inline std::optional<rank_grid_fault> find_rank_grid_fault(rank_coordinates const& size,
                                                            std::array<rank_axis, 3> const& order) {
   rank_coordinates seen;
@@ -83,22 +84,25 @@ inline std::optional<rank_grid_fault> find_rank_grid_fault(rank_coordinates cons
 
 namespace cleave {
 
-/// Ranks as a grid. `order` lists the axes, the one along which ranks grow slowest first.
+/// A three-dimensional grid of ranks. `order` lists the axes; the last one varies fastest, as in a C array.
 class rank_grid {
  public:
   using axes = std::array<rank_axis, 3>;
 
-  /// `size` has the number of places on each axis.
-  /// \throws rank_grid_error
+  /// Makes a grid with `size` places on each axis.
+  /// \throws rank_grid_error if an axis is listed twice or has no place, or if there are more than 2^32 - 1
+  /// ranks
   rank_grid(rank_coordinates size, axes order) : size_(size), order_(order) {
     if (auto const fault = detail::find_rank_grid_fault(size, order)) throw detail::rank_grid_error(*fault);
     ranks_ = size.pipe * size.data * size.model;
   }
 
+  /// Returns the number of ranks.
   std::uint32_t size() const { return ranks_; }
   std::uint32_t size(rank_axis a) const { return size_.on(a); }
   axes const& order() const { return order_; }
 
+  /// Returns the coordinates of a rank.
   rank_coordinates operator[](rank_id rank) const {
     expects(index(rank) < ranks_, "a rank of the grid");
     rank_coordinates at;
@@ -108,6 +112,7 @@ class rank_grid {
     return at;
   }
 
+  /// Returns the rank at given coordinates.
   rank_id operator[](rank_coordinates at) const {
     std::uint32_t rank = 0;
     for (auto const a : order_) {
@@ -117,7 +122,7 @@ class rank_grid {
     return rank_id{rank};
   }
 
-  /// The ranks that stand at `place` of axis `a`, ascending. O(ranks).
+  /// Returns the ranks at `place` of axis `a`, ascending. O(ranks).
   std::vector<rank_id> ranks_at(rank_axis a, std::uint32_t place) const {
     std::vector<rank_id> ranks;
     for (std::uint32_t r = 0; r < ranks_; ++r)

@@ -6,22 +6,24 @@
 
 #include "cleave/core/language.hpp"
 
-/// What the library needs of `<cmath>`, which alone costs 5,000 preprocessed lines.
+/// The functions of `<cmath>` that the library needs. Including `<cmath>` itself costs 5,000 preprocessed
+/// lines.
 namespace cleave {
 
-/// Neither infinite nor NaN.
+/// Returns true if x is neither infinite nor NaN.
 constexpr bool is_finite(double x) { return x - x == 0; }
 
+/// Returns the absolute value of x.
 constexpr double magnitude(double x) { return x < 0 ? -x : x; }
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// `a * b`, rounded before anything is added to it, so that sums of products have the same bits on every
-/// machine: where a processor has one instruction for `a * b + c`, which rounds once, compilers take it
-/// unless they are told not to. g++ hears of that by a flag alone, but adds nothing to a product that it
-/// compares first. Which NaN comes out is nobody's promise.
+/// Returns `a * b`, rounded before anything is added to it, so that sums of products have the same bits on
+/// every machine. Otherwise a compiler may contract `a * b + c` into one fused instruction, which rounds
+/// once. In clang a pragma forbids this. In g++ only a flag does, but g++ does not contract a product that is
+/// compared first. If the result is NaN, its bits are unspecified.
 template <class T>
 constexpr T rounded_product(T a, T b) {
 #ifdef __clang__
@@ -35,20 +37,20 @@ constexpr T rounded_product(T a, T b) {
 #endif
 }
 
-/// 2^e, for -1022 <= e <= 1023.
+/// Returns 2^e. Precondition: -1022 <= e <= 1023.
 constexpr double power_of_two(int e) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52);
 }
 
-/// The e with 2^e <= x < 2^(e + 1); -1023 for all x below 2^-1022. Precondition: x is finite and not
-/// negative.
+/// Returns the e with 2^e <= x < 2^(e + 1), or -1023 for all x below 2^-1022. Precondition: x is finite and
+/// not negative.
 constexpr int binary_exponent(double x) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52) - 1023;
 }
 
-/// The square root, to one unit in the last place, of a number from 2^-1022 up; 0 of what is below, and x
-/// itself where it is infinite or NaN. Precondition: x is not negative. Newton's method, on x brought into
-/// [1, 4).
+/// Returns the square root of x, to one unit in the last place, for x from 2^-1022 up. Returns 0 for smaller
+/// x, and x itself if it is infinite or NaN. Precondition: x is not negative. Uses Newton's method on x
+/// scaled to [1, 4).
 constexpr double square_root(double x) {
   if (!is_finite(x)) return x;
   int const e = binary_exponent(x);
@@ -60,8 +62,8 @@ constexpr double square_root(double x) {
   return root * power_of_two(half);
 }
 
-/// The e with 10^e <= |x| < 10^(e + 1), up to the rounding of some multiplications; 0 for 0. Precondition: x
-/// is finite.
+/// Returns the e with 10^e <= |x| < 10^(e + 1), up to the rounding of some multiplications; 0 for x = 0.
+/// Precondition: x is finite.
 constexpr int decimal_exponent(double x) {
   double rest = magnitude(x);
   int e = 0;
@@ -71,7 +73,7 @@ constexpr int decimal_exponent(double x) {
   return e;
 }
 
-/// 10^e by repeated multiplication.
+/// Returns 10^e, by repeated multiplication.
 constexpr double power_of_ten(int e) {
   double x = 1;
   for (; e > 0; --e) x *= 10;
@@ -79,7 +81,7 @@ constexpr double power_of_ten(int e) {
   return x;
 }
 
-/// The nearest integer, halves upward. Precondition: 0 <= x < 2^63.
+/// Returns the nearest integer; halves round up. Precondition: 0 <= x < 2^63.
 constexpr std::int64_t rounded(double x) {
   auto const whole = static_cast<std::int64_t>(x);
   return whole + (x - static_cast<double>(whole) >= 0.5 ? 1 : 0);

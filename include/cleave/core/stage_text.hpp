@@ -6,7 +6,7 @@
 
 namespace cleave {
 
-/// `stage 3`, or `the caller`.
+/// Returns `stage 3`, or `the caller`.
 inline std::string stage_text(stage_id s) {
   return s == the_caller ? "the caller" : "stage " + std::to_string(index(s));
 }

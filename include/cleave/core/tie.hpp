@@ -10,9 +10,9 @@ namespace cleave {
 
 /// A parameter, buffer or tensor of a tree of modules.
 struct named_state {
-  std::string name;              ///< its path; in a stage, from the stage
-  std::string storage;           ///< equal where memory is shared
-  stage_id stage = stage_id{0};  ///< who holds it; `the_caller`: the graph around the stages
+  std::string name;              ///< its path; in a stage, the path from the stage
+  std::string storage;           ///< equal for names that share memory
+  stage_id stage = stage_id{0};  ///< the stage that holds it, or `the_caller` for the graph around the stages
 
   bool operator==(named_state const&) const = default;
 };
@@ -21,7 +21,7 @@ struct named_state {
 
 namespace cleave::detail {
 
-/// The module that owns `name`: all before its last word.
+/// Returns the path of the module that owns `name`: everything before the last dot.
 inline std::string_view owner_of(std::string_view name) {
   auto const dot = name.rfind('.');
   return dot == name.npos ? std::string_view() : name.substr(0, dot);
@@ -31,7 +31,7 @@ inline std::string_view owner_of(std::string_view name) {
 
 namespace cleave {
 
-/// All names of one storage, in the order of the list that they came from.
+/// All names of one storage, in the order of the list that they were taken from.
 struct tie {
   std::string storage;
   std::vector<named_state> members;

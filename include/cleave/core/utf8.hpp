@@ -9,7 +9,7 @@
 
 namespace cleave::detail {
 
-/// Whether `text` is well-formed UTF-8 throughout. O(size), eight bytes at a time where they are ASCII.
+/// Returns true if `text` is well-formed UTF-8 throughout. O(size); ASCII is checked eight bytes at a time.
 inline bool is_utf8(std::string_view text) {
   auto const eight_ascii = [&](std::size_t at) {
     std::uint64_t bytes = 0;

@@ -16,15 +16,16 @@
 
 namespace cleave::detail {
 
-/// What stages without a backward pass give for one.
+/// Stands for the missing backward pass of a stage.
 struct no_body {};
 
 }  // namespace cleave::detail
 
 namespace cleave::cuda {
 
-/// The two passes as callables, lambdas for one: `(cudaStream_t, stage_pass const&, std::span<tensor_view
-/// const>, std::span<tensor_view>)` and `(…, …, gradients, in)`, both spans of `tensor_view const`.
+/// The two passes of a stage as callables, such as lambdas. `forward` takes `(cudaStream_t, stage_pass
+/// const&, std::span<tensor_view const> in, std::span<tensor_view> out)`. `backward` takes `(cudaStream_t,
+/// stage_pass const&, std::span<tensor_view const> gradients, std::span<tensor_view const> in)`.
 template <class Forward, class Backward = detail::no_body>
 struct pass_bodies {
   Forward forward;
@@ -35,13 +36,13 @@ pass_bodies(Forward)->cuda::pass_bodies<Forward>;
 template <class Forward, class Backward>
 pass_bodies(Forward, Backward)->cuda::pass_bodies<Forward, Backward>;
 
-/// Stages whose bodies take a `cudaStream_t` where those of cleave take a stream of a device: `Bodies` has
-/// the same members with the same arguments otherwise (run/model/concepts.hpp), functions or callables, and
-/// those alone that it can do. What launches kernels, or calls a library that takes a stream, can so be run
-/// without knowing of devices.
+/// Stages whose functions take a `cudaStream_t` instead of a stream of the device. `Bodies` otherwise has the
+/// members of a stage with the same arguments (run/model/concepts.hpp), as functions or callables. It needs
+/// only those that it supports. So code that launches kernels or calls CUDA libraries needs no knowledge of
+/// devices.
 ///
-/// A body issues its work to that stream, and does not wait for it. It may use other streams of its own where
-/// they wait for this one first and it for them afterwards. It leaves the current GPU as it is.
+/// A body issues its work to that stream and does not wait for it. It may use other streams if they wait for
+/// this stream first and this stream waits for them afterwards. It leaves the current GPU unchanged.
 template <class Bodies>
 class callable_stage {
  public:

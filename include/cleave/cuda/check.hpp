@@ -9,15 +9,15 @@
 
 namespace cleave::detail {
 
-/// A call of the CUDA runtime failed.
+/// Thrown if a call of the CUDA runtime failed.
 class cuda_error : public run_error {
  public:
   cuda_error(std::string detail, cudaError_t cuda_status)
       : run_error({.code = failure_code::device, .detail = std::move(detail)}), status(cuda_status) {}
-  cudaError_t status;  ///< CUDA's
+  cudaError_t status;  ///< the error code of CUDA
 };
 
-/// What to do about it, or nothing where CUDA's sentence says all.
+/// Returns advice for an error, or null if CUDA's own message is enough.
 inline char const* cuda_remedy(cudaError_t e) {
   switch (e) {
     case cudaErrorInsufficientDriver:
@@ -55,7 +55,7 @@ inline char const* cuda_remedy(cudaError_t e) {
   }
 }
 
-/// `cudaMalloc: cudaErrorNoDevice: no CUDA-capable device is detected`, and what to do about it.
+/// Formats an error: `cudaMalloc: cudaErrorNoDevice: no CUDA-capable device is detected`, followed by advice.
 inline std::string cuda_text(char const* call, cudaError_t e) {
   auto text = std::string(call) + ": " + cudaGetErrorName(e) + ": " + cudaGetErrorString(e);
   if (auto const* const remedy = cuda_remedy(e)) text.append("; ").append(remedy);
@@ -66,8 +66,9 @@ inline std::string cuda_text(char const* call, cudaError_t e) {
 
 namespace cleave::cuda {
 
-/// `call` names what gave `e`, which may be an earlier kernel's: `cudaMemcpyAsync`.
-/// \throws cuda_error where that is not success; CUDA's note of it is wiped
+/// Checks the result `e` of the CUDA function `call`, such as `cudaMemcpyAsync`. The error may stem from an
+/// earlier kernel. Resets CUDA's last error.
+/// \throws cuda_error if `e` is not success
 inline void check(cudaError_t e, char const* call) {
   if (e == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
@@ -78,8 +79,9 @@ inline void check(cudaError_t e, char const* call) {
 
 namespace cleave::detail {
 
-/// After kernels were launched, which `call` names. That something has not ended, as a question about an
-/// event may have left behind, is no failure of theirs. \throws cuda_error where one could not be launched
+/// Checks for launch errors of the kernels that `call` names. Ignores cudaErrorNotReady, which an event query
+/// may have left as the last error.
+/// \throws cuda_error if a kernel could not be launched
 inline void check_launch(char const* call) {
   if (auto const e = cudaGetLastError(); e != cudaErrorNotReady) cuda::check(e, call);
 }

@@ -31,7 +31,8 @@
 
 namespace cleave::detail {
 
-/// Elements that do not lie at a multiple of their size, as a GPU needs them: `beyond` bytes behind one.
+/// Elements that are not aligned to their size, as a GPU requires: the address is `beyond` bytes past a
+/// multiple.
 struct misplaced_elements {
   static constexpr char subject[] = "sums: ";
   element_type type;
@@ -41,7 +42,7 @@ struct misplaced_elements {
   bool operator==(misplaced_elements const&) const = default;
 };
 
-/// The first region of a table whose elements do, or nothing. Linear.
+/// Returns the first misaligned region of a table, or nothing. O(segments).
 inline std::optional<misplaced_elements> find_misplaced_elements(sum_table const& table) {
   auto const beyond = [](void const* p, element_type t) {
     return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(p) % size_of(t));
@@ -62,10 +63,11 @@ inline std::string describe(misplaced_elements const& m) {
 
 using misplaced_elements_error = fault_error<misplaced_elements>;
 
-/// A list of additions whose table is in the memory of a GPU.
+/// A list of additions whose table is in GPU memory.
 class cuda_sums {
  public:
-  /// Waits until the table is there. \throws misplaced_elements_error, cuda_error
+  /// Uploads the table and waits for the copy.
+  /// \throws misplaced_elements_error if a region is misaligned; cuda_error
   cuda_sums(std::shared_ptr<cuda::resources> const& of, sum_table const& table, cuda_stream const& uploading)
       : runs_(table.runs) {
     if (auto const m = find_misplaced_elements(table)) throw misplaced_elements_error(*m);
@@ -86,7 +88,8 @@ class cuda_sums {
     return all;
   }
 
-  /// One kernel for each run. \throws cuda_error
+  /// Launches one kernel per run.
+  /// \throws cuda_error
   void issue(cuda_stream const& s, accumulate_options const& o, std::uint32_t processors) const {
     for (auto const& r : runs_) launch_sums(s.handle(), segments(), r, o, processors);
     check_launch("launch of sums");
@@ -97,10 +100,10 @@ class cuda_sums {
   std::vector<sum_run> runs_;
 };
 
-/// How large gradients are: the sum of the squares of some regions, in the order in which the host adds them.
+/// The sum of squares of some regions, for gradient norms. The order of additions is that of the host.
 class cuda_squares {
  public:
-  /// As of `cuda_sums`.
+  /// Uploads the table, as in `cuda_sums`.
   cuda_squares(std::shared_ptr<cuda::resources> const& of, std::span<region const> regions,
                cuda_stream const& uploading)
       : regions_(regions.begin(), regions.end()),
@@ -110,6 +113,7 @@ class cuda_squares {
 
   bool is_of(std::span<region const> regions) const { return std::ranges::equal(regions, regions_); }
 
+  /// Issues the computation and a copy of the result to the host.
   /// \throws cuda_error
   void issue(cuda_stream const& s, std::uint32_t processors) const {
     auto* at = static_cast<double*>(partials_.data());
@@ -123,7 +127,7 @@ class cuda_squares {
     cuda::check(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
                 "cudaMemcpyAsync");
   }
-  /// Precondition: what was issued last has ended.
+  /// Precondition: the last issued computation has ended.
   double sum() const { return *static_cast<double const*>(sum_.data()); }
 
  private:
@@ -133,9 +137,9 @@ class cuda_squares {
   pinned_buffer sum_;
 };
 
-/// Few bytes of a GPU that go to ordinary memory of the host, in the order of a stream and without a wait:
-/// shapes, and numbers. CUDA's own copy there would wait on the host for all that the stream does before.
-/// Used by one thread.
+/// Copies small data (shapes and numbers) from a GPU to pageable host memory, in stream order and without
+/// blocking. CUDA's own copy to pageable memory would block the host until all earlier work of the stream has
+/// ended. Used by one thread.
 class host_arrivals {
  public:
   static constexpr std::size_t most_bytes = 4096;
@@ -143,12 +147,13 @@ class host_arrivals {
   explicit host_arrivals(std::shared_ptr<cuda::resources> of) : of_(std::move(of)) {}
   host_arrivals(host_arrivals&&) = default;
   host_arrivals& operator=(host_arrivals&&) = default;
-  /// What has not arrived never will.
+  /// Copies that have not arrived are dropped.
   ~host_arrivals() {
     for (auto const& l : landings_) l->close();
   }
 
-  /// Precondition: `most_bytes` at most. \throws cuda_error
+  /// Precondition: `bytes` is at most `most_bytes`.
+  /// \throws cuda_error
   void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
     expects(bytes <= most_bytes, "host_arrivals: few bytes");
     auto const& l = free_landing();
@@ -188,7 +193,7 @@ class host_arrivals {
     void* to = nullptr;
     std::size_t bytes = 0;
     std::atomic<bool> busy = false;
-    std::shared_ptr<landing> self;  // while a stream may use it
+    std::shared_ptr<landing> self;  // keeps it alive while a stream may use it
   };
 
   std::shared_ptr<landing> const& free_landing() {
@@ -204,12 +209,13 @@ class host_arrivals {
   std::size_t next_ = 0;
 };
 
-/// What was issued to streams of a GPU, as one graph that is launched as often as wanted. Memory that it
-/// takes and does not give back is given back when it is launched again. It is left where its device leaves
-/// everything.
+/// A recording of issued work as a CUDA graph, which can be launched any number of times. Memory that the
+/// graph allocates and does not free is freed at the next launch. Not destroyed once its device keeps
+/// everything (`resources::keep`).
 class cuda_recording {
  public:
-  /// Takes what a capture has made, the recording of that number. \throws cuda_error
+  /// Instantiates a captured graph and destroys it. `number` is the number of the recording.
+  /// \throws cuda_error
   cuda_recording(std::shared_ptr<cuda::resources> of, cudaGraph_t captured, std::uint64_t number)
       : of_(std::move(of)), number_(number) {
     auto const e = cudaGraphInstantiateWithFlags(
@@ -230,7 +236,8 @@ class cuda_recording {
     if (handle_ && !of_->is_kept()) static_cast<void>(cudaGraphExecDestroy(handle_));
   }
 
-  /// All of it behind what was issued to `s`. \throws cuda_error
+  /// Launches the graph after all work issued to `s`.
+  /// \throws cuda_error
   void launch(cuda_stream const& s) const {
     cuda::check(cudaGraphLaunch(handle_, s.handle()), "cudaGraphLaunch");
     of_->note_launch(number_);
@@ -246,16 +253,17 @@ class cuda_recording {
 
 namespace cleave::cuda {
 
+/// Options of a `cuda::device`.
 struct options {
-  int device = 0;  ///< of those that CUDA lists
-  /// Whether events know when they happened; without, they cost less, and there are no times.
+  int device = 0;  ///< number in CUDA's list of devices
+  /// Determines whether events record times. Without them events are cheaper, and all measured times are 0.
   enum class timing : std::uint8_t { on, off } timing = timing::on;
-  /// How long a stream that is destroyed may take to end what was issued, and the device what it waits for.
+  /// Time limit for a destroyed stream to finish its work, and for waits of the device itself.
   std::chrono::milliseconds drain_within{5000};
   cuda::checks checks = cuda::checks::none;
 };
 
-/// Why the GPU that is asked for cannot be used, with what to do about it; or nothing.
+/// Returns why GPU `device` cannot be used, with advice, or nothing.
 inline std::optional<detail::cuda_error> find_device_fault(int device) {
   int count = 0;
   if (auto const e = cudaGetDeviceCount(&count); e != cudaSuccess) {
@@ -268,11 +276,11 @@ inline std::optional<detail::cuda_error> find_device_fault(int device) {
                             cudaErrorInvalidDevice);
 }
 
-/// A GPU, as the thread of one rank uses it: work runs beside that thread, in streams. Several ranks may have
-/// the same GPU, each by a device of its own.
+/// A GPU as used by the thread of one rank. Work runs asynchronously in streams. Several ranks may use the
+/// same GPU, each with a device object of its own.
 ///
-/// Whoever uses it has its GPU as the current one, by `use` or `scope`; making it leaves the current GPU of
-/// the thread as it is.
+/// The calling thread must have this GPU as its current one, by `use` or `scope`. The constructor leaves the
+/// current GPU of the thread unchanged.
 class device {
  public:
   using stream = detail::cuda_stream;
@@ -281,7 +289,7 @@ class device {
   using sums = detail::cuda_sums;
   using recording = detail::cuda_recording;
 
-  /// \throws cuda_error that says what is missing, and what to do
+  /// \throws cuda_error that says what is missing, and how to fix it
   explicit device(cuda::options const& options = {}) : options_(options) {
     if (auto const f = find_device_fault(options.device)) throw *f;
     detail::cuda_scope const here(options.device);
@@ -299,26 +307,27 @@ class device {
 
   int number() const { return options_.device; }
   std::uint32_t processors() const { return processors_; }
-  /// What memory and streams share that are made beside it.
+  /// Returns the state that streams, events and memory of this device share.
   std::shared_ptr<cuda::resources> const& resources() const { return resources_; }
 
-  /// The calling thread uses this GPU from now on. \throws cuda_error, as all that follow
+  /// Makes this GPU the current one of the calling thread. This and the following functions throw cuda_error,
+  /// unless they are noexcept.
   void use() const { check(cudaSetDevice(options_.device), "cudaSetDevice"); }
-  /// The same while what it returns lives.
+  /// The same while the result lives.
   [[nodiscard]] detail::cuda_scope scope() const { return detail::cuda_scope(options_.device); }
 
   stream make_stream(int priority) { return {resources_, priority}; }
   event make_event() { return event(resources_); }
   void record(event& e, stream& s) { e.record(s); }
-  /// Waits, if at all, for another rank of this process that has not issued a transfer yet.
+  /// Blocks only if another rank of this process has not issued its side of a transfer yet.
   void wait(stream& s, event const& e) { e.hold_back(s); }
   bool query(event const& e) const { return e.happened(); }
-  /// Nothing where events have no times.
+  /// Returns 0 if events do not record times.
   std::chrono::nanoseconds elapsed(event const& from, event const& to) const {
     return resources_->has_timing() ? to.since(from) : std::chrono::nanoseconds(0);
   }
 
-  /// `n` bytes of 0xff, so that a floating-point number that nobody has written is a NaN.
+  /// Returns `n` bytes set to 0xff, so that uninitialised floating-point numbers are NaN.
   buffer allocate(std::size_t n) {
     detail::cuda_scope const here(number());
     buffer b(resources_, n);
@@ -326,11 +335,11 @@ class device {
     check(cudaStreamSynchronize(own_->handle()), "cudaStreamSynchronize");
     return b;
   }
-  /// Memory of the host that copies beside the processor are made from and to.
+  /// Returns `n` bytes of pinned host memory, from and to which copies are asynchronous.
   detail::pinned_buffer allocate_pinned(std::size_t n) { return {resources_, n}; }
 
-  /// From anywhere to anywhere; it never waits where one end is memory of a GPU and the other is that, or
-  /// pinned, or few bytes.
+  /// Copies between any addresses. Does not block if one end is GPU memory and the other is GPU memory,
+  /// pinned memory, or at most `host_arrivals::most_bytes` long.
   void copy(stream& s, void* to, void const* from, std::size_t n) {
     if (n == 0) return;
     if (n <= detail::host_arrivals::most_bytes && is_pageable(to))
@@ -338,14 +347,14 @@ class device {
     check(cudaMemcpyAsync(to, from, n, cudaMemcpyDefault, s.handle()), "cudaMemcpyAsync");
   }
 
-  /// \throws sums_error too
+  /// Also throws sums_error.
   sums make_sums(std::span<region_pair const> pairs) {
     return {resources_, detail::make_sum_table(pairs), *own_};
   }
   void accumulate(stream& s, sums const& list, accumulate_options const& o) { list.issue(s, o, processors_); }
 
-  /// What it needs is made once for the same regions. \throws run_error too, where that takes longer than
-  /// streams may take to end
+  /// Caches the prepared tables while the regions stay the same.
+  /// \throws run_error if it takes longer than `drain_within`
   double sum_of_squares(std::span<region const> regions) {
     detail::cuda_scope const here(number());
     if (!squares_ || !squares_->is_of(regions)) squares_.emplace(resources_, regions, *own_);
@@ -356,7 +365,7 @@ class device {
     return squares_->sum();
   }
 
-  /// As graphs: what NCCL launches meanwhile, from threads of its own, is part of it.
+  /// Records as a CUDA graph. Work that NCCL launches meanwhile from its own threads is part of it.
   void begin_recording(stream& s) {
     check(cudaStreamBeginCapture(s.handle(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
     resources_->begin_recording();
@@ -374,15 +383,15 @@ class device {
     if (cudaStreamEndCapture(s.handle(), &captured) == cudaSuccess)
       static_cast<void>(cudaGraphDestroy(captured));
     else
-      static_cast<void>(cudaGetLastError());  // or the next launch would be blamed for it
+      static_cast<void>(cudaGetLastError());  // clear the error, or the next launch would report it
   }
   void replay(recording const& r, stream& s) { r.launch(s); }
 
-  /// Waits until all its streams have ended what was issued, `drain_within` at most; whether they have. If
-  /// not, nothing of it is freed any more: neither memory nor streams, for a stream may still use it. After a
-  /// failure every rank does so before any gives memory back that others may copy from or to.
+  /// Waits until all streams have finished, at most `drain_within`. Returns true if they have. If not, memory
+  /// and streams are never freed from then on, because a stream may still use them. After a failure, all
+  /// ranks must call it before any rank frees memory that other ranks may copy from or to.
   bool drain() noexcept { return resources_->drain(); }
-  /// The same without waiting: nothing of it is freed from now on.
+  /// As `drain` after a timeout, without waiting: nothing is freed from now on.
   void keep() noexcept { resources_->keep(); }
 
  private:
@@ -410,7 +419,7 @@ class device {
   std::shared_ptr<cuda::resources> resources_;
   std::optional<detail::host_arrivals> arrivals_;
   std::optional<detail::cuda_squares> squares_;
-  std::optional<detail::cuda_stream> own_;  // last: it ends before what it uses
+  std::optional<detail::cuda_stream> own_;  // last member, destroyed first: it may still use the others
 };
 
 static_assert(measuring_device<cuda::device> && detail::recording_device<cuda::device>);

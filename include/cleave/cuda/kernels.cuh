@@ -13,13 +13,13 @@
 #include "cleave/cuda/detail/square_lane.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-/// Defines what kernels.hpp declares. Include it in exactly one source of a program, one that nvcc compiles,
-/// without -use_fast_math: that flushes small numbers to 0.
+/// Defines the functions declared in kernels.hpp. Include it in exactly one source file of a program,
+/// compiled by nvcc without -use_fast_math, which would flush subnormal numbers to 0.
 namespace cleave::detail {
 
-/// As many blocks run at once on a multiprocessor, of 64 registers a lane.
+/// Blocks per multiprocessor that run concurrently, with 64 registers per lane.
 inline constexpr std::uint32_t blocks_at_once = 4;
-/// Of those that square, whose sums take more registers.
+/// The same for sums of squares, which need more registers.
 inline constexpr std::uint32_t square_blocks_at_once = 3;
 
 template <class From, class To, class Operation>
@@ -38,8 +38,9 @@ __global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
   reduce_lane<T, Op, gpu_lanes>(regions, blockIdx.x, gridDim.x, threadIdx.x);
 }
 
-/// The tree over the sums `mine[u]`, number `u * 256 + lane`, of all lanes of a block: on the first lane what
-/// `sum_of_neighbours` makes of them. `scratch` may be used again once all lanes have met again.
+/// Adds the partial sums `mine[u]`, number `u * 256 + lane`, of all lanes of a block as a tree. The first
+/// lane gets the result of `sum_of_neighbours`. `scratch` may be reused after the next synchronisation of all
+/// lanes.
 template <std::size_t N>
 __device__ double block_sum_of_neighbours(double const (&mine)[N], double* scratch) {
   constexpr std::uint32_t warps = gpu_lanes::lanes / 32, all = N * warps;
@@ -65,7 +66,8 @@ template <class T>
 __global__ void __launch_bounds__(gpu_lanes::lanes, square_blocks_at_once)
     squares_kernel(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles, double* partials) {
   constexpr std::size_t packs = square_packs<T, gpu_lanes>;
-  __shared__ double scratch[2][packs * gpu_lanes::lanes / 32];  // by turns: all lanes meet once a tile
+  // two buffers alternate, so lanes synchronise once per tile
+  __shared__ double scratch[2][packs * gpu_lanes::lanes / 32];
   std::size_t at = 0;
   std::uint32_t turn = 0;
   for (std::uint64_t t = blockIdx.x; t < tiles; t += gridDim.x, turn ^= 1) {
@@ -79,7 +81,7 @@ __global__ void __launch_bounds__(gpu_lanes::lanes, square_blocks_at_once)
   }
 }
 
-/// By one block, which reads little.
+/// Run by one block, since it reads little.
 __global__ void __launch_bounds__(gpu_lanes::lanes)
     partials_kernel(double const* partials, std::uint64_t count, double* result) {
   constexpr std::uint32_t each = sums_by_turns / gpu_lanes::lanes;
@@ -114,7 +116,7 @@ void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const
   });
 }
 
-/// With as many addresses as there is room for.
+/// Launches a reduction with space for `Room` addresses.
 template <std::size_t Room>
 void launch_reduction(cudaStream_t stream, std::span<region const> regions, reduce_op op,
                       std::uint32_t processors) {

@@ -26,13 +26,14 @@
 
 namespace cleave::cuda {
 
-/// Ranks that are threads of one process, on one GPU or on several, and send each other messages. Whoever
-/// issues the second end of a message issues the copy too, behind events of both ends and on a stream of its
-/// own: nothing on a GPU ever waits for what has not been issued. It may be used from all ranks at once.
+/// A group of ranks that are threads of one process, on one or several GPUs, which send each other messages.
+/// The rank that issues the second end of a message also issues the copy, on a separate stream and after
+/// events of both ends. So no GPU work waits for work that has not been issued. Thread-safe.
 class loopback_group {
  public:
-  /// `members[i]` is the rank, among `ranks`, of member i, and uses `devices[i]`; all ranks differ. All must
-  /// outlive it. \throws cuda_error
+  /// `members[i]` is the rank of member i among `ranks`, and uses `devices[i]`; all ranks differ. All
+  /// arguments must outlive it.
+  /// \throws cuda_error
   loopback_group(host_ranks& ranks, std::vector<rank_id> members, std::span<cuda::device* const> devices)
       : matcher_(ranks, std::move(members)), lanes_(devices.size() * devices.size()), turns_(devices.size()) {
     expects(devices.size() == matcher_.size(), "cuda::loopback_group: a device for each member");
@@ -47,8 +48,9 @@ class loopback_group {
   std::uint32_t size() const { return matcher_.size(); }
   host_ranks& ranks() const { return matcher_.ranks(); }
 
-  /// As of `transfer_matcher`: all of these begin behind what was issued to `s`, and `e` is when all have
-  /// ended. \throws cuda_error
+  /// Issues transfers as `transfer_matcher::issue`. They begin after all work issued to `s`, and `e` happens
+  /// when all have ended.
+  /// \throws cuda_error
   void issue(std::uint32_t member, std::span<detail::group_transfer const> all, std::uint64_t reductions,
              detail::cuda_event& e, detail::cuda_stream const& s) {
     if (all.empty()) return e.record(s);
@@ -60,7 +62,7 @@ class loopback_group {
   using matcher = detail::transfer_matcher<detail::cuda_event::transfers*>;
   friend matcher;
 
-  /// Where one kind of work for a member is issued: a stream on its GPU, with a mark to wait for.
+  /// A stream for one kind of work of a member, on its GPU, with an event to wait for.
   struct lane {
     explicit lane(std::shared_ptr<cuda::resources> const& of) : stream(of, -1), done(of) {}
     detail::cuda_stream stream;
@@ -77,7 +79,7 @@ class loopback_group {
     return resources_[a]->device() == resources_[b]->device();
   }
 
-  /// GPUs that reach each other copy without the host.
+  /// Enables direct copies between two GPUs that support peer access.
   static void connect(int from, int to) {
     int can = 0;
     if (from == to) return;
@@ -98,7 +100,7 @@ class loopback_group {
     copy(here, received.memory.data, sent.memory.data, sent.memory.bytes());
     if (is_shared(from, to)) {
       sent.end->issue(here.stream.handle());
-    } else {  // an event of a GPU is recorded on a stream of the same
+    } else {  // an event must be recorded on a stream of its own GPU
       here.done.record(here.stream.handle());
       auto& there = open(pair.sender, resources_[from]);
       here.done.hold_back(there.stream.handle());
@@ -107,7 +109,7 @@ class loopback_group {
     received.end->issue(here.stream.handle());
   }
 
-  /// On the GPU of the first member, in the order of the members; what others have is copied there and back.
+  /// Reduces on the GPU of the first member, in member order. Parts on other GPUs are copied there and back.
   void reduce(std::span<matcher::issued const> parts) {
     auto& here = open(turns_[0], resources_[0]);
     auto const handle = here.stream.handle();
@@ -140,7 +142,7 @@ class loopback_group {
     part.end->issue(there.stream.handle());
   }
 
-  /// For parts that are on other GPUs. Waits where it is not large enough, until it is used no more.
+  /// Provides memory for parts on other GPUs. To replace memory that is too small, waits until it is unused.
   void make_room(std::size_t each) {
     bool const is_one_gpu = std::ranges::all_of(
         resources_, [&](auto const& r) { return r->device() == resources_[0]->device(); });
@@ -154,12 +156,12 @@ class loopback_group {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on.stream.handle()), "cudaMemcpyAsync");
   }
 
-  std::vector<std::shared_ptr<cuda::resources>> resources_;  // of members
+  std::vector<std::shared_ptr<cuda::resources>> resources_;  // by member
   std::vector<std::uint32_t> processors_;
   std::optional<cuda::buffer> room_;
   std::vector<region> regions_;
   matcher matcher_;
-  std::vector<lane_pair> lanes_;            // from one member to another
-  std::vector<std::optional<lane>> turns_;  // of members: where their reductions end
+  std::vector<lane_pair> lanes_;            // by sender and receiver
+  std::vector<std::optional<lane>> turns_;  // by member: where its reductions end
 };
 }  // namespace cleave::cuda

@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// `the memory of GPU 0, of which 1048576 of 84986691584 bytes are free`.
+/// Formats the free memory: `the memory of GPU 0, of which 1048576 of 84986691584 bytes are free`.
 inline std::string cuda_room_text(int device) {
   std::size_t free = 0, all = 0;
   auto text = "the memory of GPU " + std::to_string(device);
@@ -25,8 +25,8 @@ inline std::string cuda_room_text(int device) {
   return text;
 }
 
-/// \throws cuda_error where `e`, which `call` gave, is not success: with the bytes that were wanted, and what
-/// there is
+/// Checks the result `e` of the allocation function `call`.
+/// \throws cuda_error if it is not success, with the requested size and the available memory
 inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::string const& where) {
   if (e != cudaErrorMemoryAllocation) return cuda::check(e, call);
   static_cast<void>(cudaGetLastError());
@@ -38,13 +38,13 @@ inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::
 
 namespace cleave::cuda {
 
-/// Memory of a GPU, or of the host where a GPU copies from and to by itself. It is left where its device
-/// leaves everything.
+/// A buffer of GPU memory or pinned host memory. Not freed once its device keeps everything
+/// (`resources::keep`).
 template <class Kind>
 class basic_buffer {
  public:
   basic_buffer() = default;
-  /// \throws cuda_error that says how much is free
+  /// \throws cuda_error that says how much memory is free
   basic_buffer(std::shared_ptr<cuda::resources> of, std::size_t bytes) : of_(std::move(of)), size_(bytes) {
     detail::cuda_scope const here(of_->device());
     Kind::allocate(&bytes_, std::max<std::size_t>(bytes, 1), of_->device());
@@ -109,12 +109,13 @@ using pinned_buffer = cuda::basic_buffer<cuda_pinned_kind>;
 
 namespace cleave::cuda {
 
-/// Memory of a GPU that stages take and give back as they go, in the order of a stream: neither waits for the
-/// GPU, and what was given back is taken again without asking the driver. For few pieces at a time. What is
-/// not given back goes with it; what a recorded step takes and does not give back is taken anew, at the same
-/// place, in each replay.
+/// A stream-ordered allocator of GPU memory for stages. Taking and giving back memory does not wait for the
+/// GPU, and freed memory is reused without a driver call. Meant for few pieces at a time. Pieces that are
+/// still taken are freed by the destructor. Pieces that a recorded step takes and does not give back are
+/// allocated again, at the same address, in each replay.
 class step_memory {
  public:
+  /// Makes a memory pool on the GPU.
   /// \throws cuda_error
   explicit step_memory(std::shared_ptr<cuda::resources> of) : of_(std::move(of)) {
     cudaMemPoolProps wanted = {};
@@ -139,7 +140,8 @@ class step_memory {
   }
   ~step_memory() { end(); }
 
-  /// Whatever is issued to `s` from now on may use it. \throws cuda_error that says how much is free
+  /// Allocates `bytes` bytes, usable by all work issued to `s` from now on.
+  /// \throws cuda_error that says how much memory is free
   void* take(cudaStream_t s, std::size_t bytes) {
     taken_.reserve(taken_.size() + 1);
     void* p = nullptr;
@@ -150,7 +152,9 @@ class step_memory {
     taken_.push_back({p, of_->recording()});
     return p;
   }
-  /// What was issued to `s` so far may still use it. Precondition: it was taken here. \throws cuda_error
+  /// Frees memory after all work issued to `s` so far. Precondition: `p` was returned by `take` and not given
+  /// back.
+  /// \throws cuda_error
   void give_back(cudaStream_t s, void* p) {
     expects(std::erase_if(taken_, [p](piece const& t) { return t.at == p; }) == 1,
             "cuda::step_memory: memory that was taken here");
@@ -160,7 +164,7 @@ class step_memory {
  private:
   struct piece {
     void* at;
-    std::uint64_t recording;  // that it was taken in
+    std::uint64_t recording;  // in which it was taken; 0: none
   };
 
   void end() noexcept {

@@ -20,38 +20,43 @@
 
 namespace cleave::cuda {
 
+/// The order of additions in reductions.
 enum class nccl_reductions : std::uint8_t {
-  ordered,  ///< in the order of the ranks: to the bit what threads make of it, at each rank
-  library,  ///< in the order that suits NCCL
+  ordered,  ///< in rank order: every rank gets the same bits as with threads
+  library,  ///< in the order that NCCL chooses
 };
 
-/// How a rank uses NCCL; the same at all ranks.
+/// The use of NCCL by a rank; the same on all ranks.
 struct nccl_options {
   cuda::nccl_reductions reductions = cuda::nccl_reductions::ordered;
-  std::size_t shortest_slice = 65'536;  ///< in bytes: below that, each rank makes all of an ordered sum
-  /// Of messages that begin together. NCCL cuts large groups into several kernels, not necessarily alike at
-  /// both ends, and these may then wait for each other for ever.
+  std::size_t shortest_slice = 65'536;  ///< in bytes; below this size each rank computes an ordered sum alone
+  /// Maximum number of messages in a group. NCCL splits large groups into several kernels, perhaps
+  /// differently at the two ends, which can then deadlock.
   std::uint32_t largest_group = 128;
-  int most_blocks = 4;                                ///< of a GPU, that messages may take from the stages
-  std::chrono::milliseconds connect_within{120'000};  ///< all ranks, before the first step
-  std::chrono::milliseconds settle_within{30'000};    ///< a call in a step, which waits for no other rank
-  std::chrono::milliseconds abort_within{2'000};      ///< what goes on, once the run has failed
-  std::chrono::milliseconds finish_within{2'000};     ///< all ranks, once the run is over
+  /// GPU thread blocks (CTAs) that messages may take from the stages.
+  int most_blocks = 4;
+  /// Limit for all ranks to connect, before the first step.
+  std::chrono::milliseconds connect_within{120'000};
+  /// Limit for a call in a step, which waits for no other rank.
+  std::chrono::milliseconds settle_within{30'000};
+  /// Limit for running operations to stop after a failure.
+  std::chrono::milliseconds abort_within{2'000};
+  std::chrono::milliseconds finish_within{2'000};  ///< limit for all ranks to disconnect at the end
 };
 
 }  // namespace cleave::cuda
 
 namespace cleave::detail {
 
-/// What the communicators of one rank have in common: its GPU, the first failure that it knows of, and that
-/// no call of NCCL waits longer than it may. All calls of NCCL are made by one thread, the one that makes
-/// this; `publish` and `poll` may be called from any.
+/// The state that the communicators of one rank share: its GPU, the first known failure, and time limits of
+/// all NCCL calls. The thread that constructs it makes all NCCL calls; `publish` and `poll` may be called
+/// from any thread.
 class nccl_rank {
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// `d` must outlive it, and is the current GPU wherever a communicator is made or used. `here` is the rank
-  /// in the run, for messages.
+  /// `d` must outlive it, and must be the current GPU whenever a communicator is made or used. `here` is the
+  /// rank in the run, for failure reports.
   nccl_rank(cuda::device& d, rank_id here, cuda::nccl_options const& o = {})
       : device_(&d), here_(here), options_(o) {}
   nccl_rank(nccl_rank&&) = delete;
@@ -61,29 +66,33 @@ class nccl_rank {
   rank_id here() const { return here_; }
   cuda::nccl_options const& options() const { return options_; }
 
-  /// The run has failed. The first failure counts; the rank's thread sees it wherever it waits.
+  /// Records that the run has failed. Only the first failure is kept. The rank's thread sees it in its next
+  /// wait.
   void publish(failure const& f) noexcept { first_.publish(f); }
-  /// The first failure, also one that NCCL has noticed since. Never waits.
+  /// Returns the first failure, including errors that NCCL has detected since. Never waits.
   std::optional<failure> poll() const {
     if (auto f = first_.poll()) return f;
     if (is_own_thread()) look_for_errors();
     return first_.poll();
   }
-  /// Publishes and throws. \throws run_error with the first failure
+  /// Publishes `f` and throws the first failure.
+  /// \throws run_error
   [[noreturn]] void fail(failure const& f) const {
     first_.publish(f);
     throw run_error(*first_.poll());
   }
 
-  /// A place for a communicator, which NCCL may fill later; it stays as long as this.
+  /// Returns storage for a communicator, which NCCL may fill later. Its address is valid as long as this
+  /// object.
   ncclComm_t* make_place() { return &places_.emplace_back(1).front(); }
 
-  /// What `call` about `of` answered at once. \throws run_error where it failed
+  /// Checks the immediate result of `call` on `of`.
+  /// \throws run_error if it failed
   void check(std::string_view call, ncclResult_t r, ncclComm_t of) const {
     if (r != ncclSuccess && r != ncclInProgress) fail(nccl_failure(call, r, of, here_));
   }
-  /// Waits until what was called about `of` has ended, and then as long as `ended()` is false.
-  /// \throws run_error where it failed, the run has, or it takes longer than `within`
+  /// Waits until the pending call on `of` has ended and `ended()` returns true.
+  /// \throws run_error if the call or the run has failed, or it takes longer than `within`
   template <class Ended>
   void settle(std::string_view call, ncclComm_t const& of, milliseconds within, Ended ended) const {
     auto const until = clock::now() + within;
@@ -101,7 +110,7 @@ class nccl_rank {
     settle(call, of, within, [] { return true; });
   }
 
-  /// Begins what `issue()` calls about `of` together, and returns when it is in its stream.
+  /// Issues the calls of `issue()` on `of` as one group, and returns when they are enqueued.
   /// \throws run_error as `settle`
   template <class Issue>
   void group(ncclComm_t const& of, milliseconds within, Issue issue) const {
@@ -109,14 +118,15 @@ class nccl_rank {
     try {
       issue();
     } catch (...) {
-      static_cast<void>(ncclGroupEnd());  // which gives the group up
+      static_cast<void>(ncclGroupEnd());  // discards the group
       throw;
     }
     check("ncclGroupEnd", ncclGroupEnd(), of);
     settle("ncclGroupEnd", of, within);
   }
 
-  /// Stops what is on its way, as far as this NCCL can, and waits for nothing. On the rank's thread alone.
+  /// Stops running operations, as far as this version of NCCL supports it, without waiting. Only on the
+  /// rank's thread.
   void revoke() noexcept {
     if (!is_own_thread() || std::exchange(revoked_, true)) return;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7)
@@ -125,8 +135,8 @@ class nccl_rank {
         static_cast<void>(ncclCommRevoke(place[0], NCCL_REVOKE_DEFAULT));
 #endif
   }
-  /// Ends all communicators without their peers, and waits for the GPU as `cuda::device::drain`; afterwards
-  /// nothing uses the memory of this rank any more, or it is never freed.
+  /// Ends all communicators without their peers, and waits for the GPU as `cuda::device::drain`. Afterwards
+  /// no operation uses memory of this rank any more, or the memory is never freed.
   void abort_all() noexcept {
     if (std::ranges::none_of(places_, [](auto const& place) { return place[0] != nullptr; })) return;
     revoke();
@@ -137,7 +147,7 @@ class nccl_rank {
       if (place[0]) static_cast<void>(ncclCommAbort(std::exchange(place[0], nullptr)));
     device_->drain();
   }
-  /// Ends one: together with its peers, unless the run has failed or they do not come.
+  /// Ends one communicator: together with its peers, or alone if the run has failed or they do not respond.
   void end(ncclComm_t* place, bool together) noexcept {
     if (!*place) return;
     if (!together || first_.poll()) return abort_all();
@@ -187,7 +197,7 @@ class nccl_rank {
   std::thread::id owner_ = std::this_thread::get_id();
   mutable host_rendezvous first_{1};
   bool revoked_ = false;
-  std::vector<std::vector<ncclComm_t>> places_;  // one each, which stays where it is
+  std::vector<std::vector<ncclComm_t>> places_;  // one element each; addresses do not change
 };
 
 }  // namespace cleave::detail

@@ -18,25 +18,25 @@
 
 namespace cleave::cuda {
 
-/// Pinned memory of the host where stages put what forward passes keep, and from where they get it back: what
-/// `offload` and `reload` of a stage call. Both copy in the order of the stream, without a wait of the host:
-/// what is issued next may use the memory on the GPU for something else, as the plan of the memory has it.
-/// All calls are with one stream.
+/// Pinned host memory for saved activations, for use in `offload` and `reload` of a stage. Both copy
+/// asynchronously in stream order. Later work may then reuse the GPU memory, as the memory plan assumes. All
+/// calls use the same stream.
 class pinned_saved_activations {
  public:
-  /// For saved activations of `bytes` at most. Memory for `at_once` of them is made now, for more when they
-  /// come.
+  /// For saved activations of at most `bytes` bytes. Allocates memory for `at_once` of them now, and more on
+  /// demand.
   /// \throws cuda_error
   pinned_saved_activations(cuda::device& d, std::size_t bytes, std::size_t at_once)
       : device_(&d), bytes_(bytes) {
     for (std::size_t n = 0; n < at_once; ++n) free_.push_back(d.allocate_pinned(bytes));
   }
 
-  /// How many are there now.
+  /// Returns how many are stored now.
   std::size_t count() const { return kept_.size(); }
 
-  /// Moves a saved activations of this pass out of the GPU: `r`, which `number` tells from others of the
-  /// pass. Preconditions: it fits, and is not there yet. \throws cuda_error
+  /// Copies the region `r` of saved activations of this pass to the host. `number` distinguishes regions of
+  /// the same pass. Preconditions: it fits, and is not stored yet.
+  /// \throws cuda_error
   void offload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
     expects(r.bytes() <= bytes_, "cuda::pinned_saved_activations: a stash that fits");
     expects(find(p, number) == kept_.end(), "cuda::pinned_saved_activations: one stash of a pass and number");
@@ -46,13 +46,14 @@ class pinned_saved_activations {
     copy(s, kept_.back().memory.data(), r.data, r.bytes());
   }
 
-  /// Moves it back, to `r`, which may be elsewhere than it was. Precondition: it is there, and as large.
+  /// Copies the region back to `r`, which may have another address. Precondition: it is stored, with the same
+  /// size.
   /// \throws cuda_error
   void reload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
     auto const at = find(p, number);
     expects(at != kept_.end(), "cuda::pinned_saved_activations: a stash that was offloaded");
     copy(s, r.data, at->memory.data(), r.bytes());
-    free_.push_back(std::move(at->memory));  // whoever gets it next comes later in the stream
+    free_.push_back(std::move(at->memory));  // its next user is later in the stream
     std::swap(*at, kept_.back());
     kept_.pop_back();
   }
@@ -78,6 +79,6 @@ class pinned_saved_activations {
   cuda::device* device_;
   std::size_t bytes_;
   std::vector<detail::pinned_buffer> free_;
-  std::vector<kept> kept_;  // few at a time
+  std::vector<kept> kept_;  // only few at a time
 };
 }  // namespace cleave::cuda

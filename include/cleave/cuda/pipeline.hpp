@@ -36,16 +36,18 @@
 
 namespace cleave::detail {
 
-/// Reductions of one communicator in the order of its ranks. Each rank gets one slice of all others, reduces
-/// it and gives the result to all; what is short, or left over by equal slices, all give to all and each
-/// reduces itself. So the bits are those of `sum_in_order`, at each rank.
+/// All-reduce in rank order, so every rank gets the bits of `sum_in_order`. Each rank receives its slice from
+/// all others, reduces it and gathers the results. Short regions, and the remainder after equal slices, are
+/// gathered whole and reduced by every rank itself.
 class nccl_ordered_reducer {
  public:
-  /// `with` is this rank's communicator, of `size` ranks of which it is number `here`; both must outlive it.
+  /// `with` is this rank's communicator, of `size` ranks, in which its number is `here`. `rank` and `with`
+  /// must outlive it.
   nccl_ordered_reducer(nccl_rank& rank, ncclComm_t const& with, std::uint32_t here, std::uint32_t size)
       : rank_(&rank), with_(&with), here_(here), size_(size), ended_(rank.device().make_event()) {}
 
-  /// Issues the reduction of `r`, in place, to `s`. All ranks call it, in the same order. \throws run_error
+  /// Issues the reduction of `r`, in place, to `s`. Collective, in the same order on all ranks.
+  /// \throws run_error
   void reduce(region const& r, reduce_op op, cuda_stream& s) {
     if (size_ < 2 || r.count == 0) return;
     auto const share = is_sliced(r) ? r.count / size_ / together * together : 0;
@@ -63,7 +65,7 @@ class nccl_ordered_reducer {
   }
 
  private:
-  /// Slices are so many elements, or a multiple, so that kernels read 16 bytes at once.
+  /// Slices have a multiple of this many elements, so that kernels can read 16 bytes at once.
   static constexpr std::size_t together = 8;
   static constexpr std::size_t alignment = 256;
 
@@ -77,8 +79,8 @@ class nccl_ordered_reducer {
     return (r.bytes() + alignment - 1) / alignment * alignment;
   }
 
-  /// What it reduced before may have been issued to another stream. Room that was too small stays until the
-  /// end: it may still be used.
+  /// Returns scratch memory. Waits in `s` for the previous reduction, which may be on another stream. Buffers
+  /// that became too small are kept until the end, as they may still be in use.
   std::byte* make_room(std::size_t bytes, cuda_stream& s) {
     auto& device = rank_->device();
     if (room_.empty() || room_.back().size() < bytes)
@@ -87,7 +89,8 @@ class nccl_ordered_reducer {
     return static_cast<std::byte*>(room_.back().data());
   }
 
-  /// By messages, with some ranks at a time: in each group everybody sends as many as it receives.
+  /// Exchanges slices with some ranks at a time. In each group every rank sends as many messages as it
+  /// receives.
   void exchange(region const& r, std::size_t bytes, std::byte* to, std::size_t stride, cuda_stream& s) {
     auto const at_once = (std::max)(rank_->options().largest_group / 2, 1u);
     for (std::uint32_t first = 1; first < size_; first += at_once)
@@ -107,7 +110,7 @@ class nccl_ordered_reducer {
     });
   }
 
-  /// The parts of others lie from `parts` on, its own where it was.
+  /// Reduces the parts of the other ranks, which begin at `parts`, and the own part in place.
   void sum(region const& own, std::byte* parts, std::size_t stride, reduce_op op, cuda_stream& s) {
     parts_.assign(size_, own);
     for (std::uint32_t r = 0; r < size_; ++r)
@@ -125,27 +128,28 @@ class nccl_ordered_reducer {
   nccl_rank* rank_;
   ncclComm_t const* with_;
   std::uint32_t here_, size_;
-  cuda_event ended_;                // the last of them
-  std::vector<cuda::buffer> room_;  // the last one is used
+  cuda_event ended_;                // end of the last reduction
+  std::vector<cuda::buffer> room_;  // the last buffer is used
   std::vector<region> parts_;
 };
 
-/// Which NCCL a rank has, as its numbers: 22809 is 2.28.9.
+/// The NCCL version of a rank, as a code: 22809 is 2.28.9.
 struct nccl_version {
   std::int32_t header = NCCL_VERSION_CODE;  ///< for which the program was compiled
-  std::int32_t library = 0;                 ///< that was loaded
+  std::int32_t library = 0;                 ///< loaded at run time
 
   bool operator==(nccl_version const&) const = default;
 };
 
-/// `2.28.9`.
+/// Formats a version code: `2.28.9`.
 inline std::string nccl_version_text(std::int32_t code) {
   std::int32_t const major = code >= 10000 ? 10000 : 1000;  // 2.9 was the first with five digits
   return std::to_string(code / major) + "." + std::to_string(code % major / 100) + "." +
          std::to_string(code % 100);
 }
 
-/// \throws run_error
+/// Returns the NCCL version of this process.
+/// \throws run_error if NCCL does not report it
 inline nccl_version own_nccl_version(rank_id here) {
   int code = 0;
   if (auto const r = ncclGetVersion(&code); r != ncclSuccess)
@@ -153,16 +157,16 @@ inline nccl_version own_nccl_version(rank_id here) {
   return {.library = code};
 }
 
-/// The rank whose NCCL is older than what its program was compiled for, or other than that of rank 0.
+/// The first rank whose NCCL is older than its headers, or differs from that of rank 0.
 struct nccl_version_fault {
   rank_id rank;
   nccl_version there;
-  std::optional<nccl_version> of_rank_0;  ///< nothing: it is the rank alone
+  std::optional<nccl_version> of_rank_0;  ///< nothing: the rank's library is older than its headers
 
   bool operator==(nccl_version_fault const&) const = default;
 };
 
-/// `rank 1 has loaded NCCL 2.18.1, but rank 0 has loaded 2.19.3; install the same on all machines`.
+/// Describes the fault: `rank 1 has loaded NCCL 2.18.1, but rank 0 has loaded 2.19.3; install …`.
 inline std::string describe(nccl_version_fault const& f) {
   auto const who = "rank " + std::to_string(index(f.rank));
   auto const have = nccl_version_text(f.there.library), built = nccl_version_text(f.there.header);
@@ -176,10 +180,10 @@ inline std::string describe(nccl_version_fault const& f) {
          nccl_version_text(f.of_rank_0->header) + "; start the same program everywhere";
 }
 
-/// An NCCL that cannot be used. The witness: which, and whose.
+/// Thrown if an NCCL version cannot be used. Carries the rank and the versions.
 using nccl_version_error = fault_error<nccl_version_fault>;
 
-/// Of the versions of ranks 0, 1, …: the first that cannot be used, or nothing. O(ranks).
+/// Returns the first fault among the versions of ranks 0, 1, …, or nothing. O(ranks).
 inline std::optional<nccl_version_fault> find_nccl_version_fault(std::span<nccl_version const> of_ranks) {
   for (std::uint32_t r = 0; r < of_ranks.size(); ++r) {
     if (of_ranks[r].library < of_ranks[r].header)
@@ -189,8 +193,9 @@ inline std::optional<nccl_version_fault> find_nccl_version_fault(std::span<nccl_
   return std::nullopt;
 }
 
-/// Every rank tells all others which NCCL it has; all find the same fault. Each of `ranks` ranks of the
-/// rendezvous calls it. \throws nccl_version_error, on all ranks; run_error
+/// Exchanges the NCCL versions of all ranks and compares them; all ranks find the same fault. Collective:
+/// each of the `ranks` ranks of the rendezvous calls it.
+/// \throws nccl_version_error on all ranks if versions do not match; run_error if a rank is lost or late
 template <collective_rendezvous B>
 void agree_on_nccl(B& rendezvous, rank_id here, std::uint32_t ranks,
                    std::chrono::steady_clock::time_point until) {
@@ -201,7 +206,7 @@ void agree_on_nccl(B& rendezvous, rank_id here, std::uint32_t ranks,
   if (auto const fault = find_nccl_version_fault(all)) throw nccl_version_error(*fault);
 }
 
-/// What NCCL calls elements of `t` in a reduction; nothing where it has none such.
+/// Returns the NCCL type of elements of type `t` in reductions, or nothing if NCCL cannot reduce them.
 constexpr std::optional<ncclDataType_t> find_nccl_type(element_type t) {
   switch (t) {
     case element_type::f32:
@@ -227,21 +232,22 @@ constexpr std::optional<ncclDataType_t> find_nccl_type(element_type t) {
 
 constexpr ncclRedOp_t nccl_operation_of(reduce_op op) { return op == reduce_op::sum ? ncclSum : ncclMax; }
 
-/// Ranks that NCCL connects, each with a GPU of its own. What is issued together is one group of NCCL, which
-/// ends when all of it has. Messages of a pair of ranks match in order, and by nothing else: that both ends
-/// mean the same is agreed before the first step. The thread of the rank makes all calls, but for `poll` and
-/// `abort`, which any thread may.
+/// The communicator of ranks that NCCL connects, each with its own GPU. Transfers issued together are one
+/// NCCL group, which ends when all of them have. Messages between the same two ranks match only by order;
+/// `agree_on_program` checks before the first step that both ends agree. The rank's thread makes all calls,
+/// except that `poll` and `abort` may be called from any thread.
 class nccl_communicator {
  public:
-  /// All that it issues goes to the stream that it is given.
+  /// True, because all work goes to the stream that is passed.
   static constexpr bool can_be_recorded = true;
 
-  /// What a communicator is for. One for messages occupies at most `cuda::nccl_options::most_blocks` of the
-  /// GPU and leaves the rest to the stages.
+  /// The purpose of a communicator. One for messages uses at most `cuda::nccl_options::most_blocks` thread
+  /// blocks of the GPU and leaves the rest to the stages.
   enum class use : std::uint8_t { messages, sums };
 
-  /// All ranks of a run, who meet at `b`: `here` is one of `size`. Every rank calls it; `r` must outlive it.
-  /// \throws nccl_version_error, on all ranks; run_error, also where that takes too long
+  /// Connects all ranks of a run through the rendezvous `b`. This is rank `here` of `size`. Collective. `r`
+  /// must outlive it.
+  /// \throws nccl_version_error on all ranks; run_error if connecting fails or takes too long
   template <collective_rendezvous B>
   nccl_communicator(nccl_rank& r, B& b, rank_id here, std::uint32_t size, use what = use::messages)
       : nccl_communicator(r, here, size) {
@@ -260,9 +266,9 @@ class nccl_communicator {
     reducer_.emplace(r, *place_, index(here), size);
   }
 
-  /// Those ranks of `of` that say the same `colour`, in the order of their `key`; who says none is alone.
-  /// Every rank of it calls this, in the same order. Precondition: no message is on its way. \throws
-  /// run_error
+  /// Connects the ranks of `of` with the same `colour`, ordered by `key`. A rank without colour is alone.
+  /// Collective, in the same order on all ranks. Precondition: no message is pending.
+  /// \throws run_error
   nccl_communicator(nccl_communicator const& of, std::optional<std::uint32_t> colour, std::uint32_t key,
                     use what = use::messages)
       : nccl_communicator(*of.rank_, rank_id{0}, 1) {
@@ -284,14 +290,15 @@ class nccl_communicator {
     reducer_.emplace(*rank_, *place_, index(here_), size_);
   }
   nccl_communicator(nccl_communicator&&) = delete;
-  /// Together with the other ranks, unless the run has failed or an exception is on its way.
+  /// Ends together with the other ranks, unless the run has failed or the stack is being unwound.
   ~nccl_communicator() { rank_->end(place_, std::uncaught_exceptions() == exceptions_); }
 
   rank_id rank() const { return here_; }
   std::uint32_t size() const { return size_; }
 
-  /// Connects this rank with each of `peers`, which does the same with it, and all of them for reductions, so
-  /// that nothing connects in a step. Every rank calls it; returns when it is done. \throws run_error
+  /// Connects this rank with each of `peers`, which must call it with this rank, and all ranks for
+  /// reductions. Otherwise NCCL would connect lazily during a step. Collective; blocks until done.
+  /// \throws run_error
   void warm_up(std::vector<rank_id> peers, cuda_stream& s) {
     if (size_ < 2) return;
     auto const within = rank_->options().connect_within;
@@ -300,7 +307,7 @@ class nccl_communicator {
     auto const pair_with = [this](rank_id p) {
       return std::pair((std::min)(here_, p), (std::max)(here_, p));
     };
-    std::ranges::sort(peers, {}, pair_with);  // part of one order of all pairs: nobody waits in a cycle
+    std::ranges::sort(peers, {}, pair_with);  // by one global order of pairs, so ranks never wait in a cycle
     for (auto const p : peers)
       rank_->group(*place_, within, [&] {
         send_bytes({warmth_.data(), 1}, p, s);
@@ -320,13 +327,14 @@ class nccl_communicator {
   void begin_group() { pending_.clear(); }
   void send(region r, message const& m, cuda_stream&) { add(group_transfer::send(r, m)); }
   void receive(region r, message const& m, cuda_stream&) { add(group_transfer::receive(r, m)); }
-  /// Precondition: in a group without messages, where reductions are ordered. Those of elements that NCCL
-  /// does not reduce always are.
+  /// Precondition: ordered reductions are in a group without messages. Reductions of types that NCCL cannot
+  /// reduce are always ordered.
   void all_reduce(region r, reduce_op op, std::uint32_t number, cuda_stream&) {
     add(group_transfer::reduce(r, op, number));
   }
 
-  /// Returns when all is in its stream. \throws run_error, also once the run has failed
+  /// Issues the collected transfers; returns when they are enqueued.
+  /// \throws run_error if a call fails, or once the run has failed
   void end_group(cuda_event& e, cuda_stream& s) {
     if (auto f = poll()) throw run_error(*std::move(f));
     bool const ordered =
@@ -346,7 +354,7 @@ class nccl_communicator {
   }
 
   std::optional<failure> poll() const { return rank_->poll(); }
-  /// On the thread of the rank it also stops what is on its way, as far as this NCCL can.
+  /// On the rank's thread it also stops running operations, as far as this version of NCCL supports it.
   void abort(failure const& f) noexcept {
     rank_->publish(f);
     rank_->revoke();
@@ -379,7 +387,7 @@ class nccl_communicator {
   void add(group_transfer const& t) {
     expects(t.how == kind::reduction || index(t.what.peer) < size_,
             "nccl_communicator: messages go to members");
-    if (t.memory.bytes() > 0 && size_ > 1) pending_.push_back(t);  // both ends agree about the bytes
+    if (t.memory.bytes() > 0 && size_ > 1) pending_.push_back(t);  // both ends agree on the size
   }
 
   bool is_ordered(group_transfer const& t) const {
@@ -406,7 +414,7 @@ class nccl_communicator {
   }
 
   nccl_rank* rank_;
-  ncclComm_t* place_;  // null there where this rank is alone
+  ncclComm_t* place_;  // points to null if this rank is alone
   rank_id here_;
   std::uint32_t size_;
   int exceptions_ = std::uncaught_exceptions();
@@ -421,32 +429,33 @@ static_assert(communicator<nccl_communicator, cuda::device>);
 
 namespace cleave::cuda {
 
-/// Options of every pipeline, and of CUDA and NCCL.
+/// Options of every pipeline, plus those of CUDA and NCCL.
 struct pipeline_options {
   cleave::pipeline_options run = {};
-  /// Of those that CUDA lists; none: the only one, or that of the number of the process on its machine.
+  /// GPU number in CUDA's list of devices. Empty: the only GPU, or the one with the local rank of the
+  /// process.
   std::optional<int> gpu = {};
-  cuda::options device = {};  ///< but for its number
+  cuda::options device = {};  ///< `device.device` is ignored
   cuda::nccl_options messages = {};
-  tcp_rendezvous_options rendezvous = {};  ///< but for its key
+  tcp_rendezvous_options rendezvous = {};  ///< `rendezvous.key` is ignored
 };
 
 }  // namespace cleave::cuda
 
 namespace cleave::detail {
 
-/// The GPU, of so many, of a process that is number `local_rank` on its machine; nothing where there are too
-/// few. One that sees a single GPU was given it.
+/// Returns the GPU of a process, given its local rank and the number of visible GPUs. Returns nothing if
+/// there are too few. A process that sees a single GPU uses that one.
 constexpr std::optional<int> find_gpu(std::uint32_t local_rank, int count) {
   if (count == 1) return 0;
   if (count < 0 || local_rank >= static_cast<std::uint32_t>(count)) return std::nullopt;
   return static_cast<int>(local_rank);
 }
 
-/// A machine with more processes than GPUs.
+/// The fault that a host has more processes than GPUs.
 struct gpu_shortage {
-  std::uint32_t local_rank;  ///< of the first process that has none
-  int gpus;                  ///< that it sees
+  std::uint32_t local_rank;  ///< of the first process without a GPU
+  int gpus;                  ///< number of GPUs that it sees
 
   bool operator==(gpu_shortage const&) const = default;
 };
@@ -459,11 +468,11 @@ inline std::string describe(gpu_shortage const& s) {
 
 using gpu_error = fault_error<gpu_shortage>;
 
-/// A plan that was verified for messages which do not wait for each other. The witness: for which.
+/// Thrown if a plan was verified for independent messages. Carries the delivery of the plan.
 using plan_delivery_error = witness_error<delivery>;
 
-/// How messages go for which a plan was verified, where it may get stuck if those of a rank go one after the
-/// other; or nothing.
+/// Returns the delivery for which a plan was verified, if it may deadlock when the messages of a rank execute
+/// in order. Returns nothing otherwise.
 std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
   if constexpr (requires { p.options().delivery; }) {
     delivery_rules const rules = p.options().delivery;
@@ -477,13 +486,14 @@ std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
 
 namespace cleave::cuda {
 
-/// The device and the communicators of a process of a `cuda::pipeline`.
+/// The device and communicators of a process in a `cuda::pipeline`.
 class backend final : public watchdog::waiter {
  public:
   using device = cuda::device;
   using communicator = detail::nccl_communicator;
 
-  /// Every rank makes its own; returns when all have joined. \throws error, gpu_error, run_error
+  /// Collective; blocks until all ranks have joined.
+  /// \throws error, gpu_error, run_error
   backend(process_start const& start, cuda::pipeline_options const& o)
       : rendezvous_(detail::join_rendezvous(start, o.rendezvous)),
         device_(make_device(start, o)),
@@ -512,7 +522,7 @@ class backend final : public watchdog::waiter {
     return &made;
   }
 
-  /// \throws run_error too where more messages begin together than may
+  /// \throws run_error if a group has too many messages, or connecting fails
   void prepare(detail::nccl_communicator& c, rank_program const& p) {
     std::vector<rank_id> peers;
     for (auto const& i : p.instructions) {
@@ -527,7 +537,7 @@ class backend final : public watchdog::waiter {
   void end() noexcept { nccl_.abort_all(); }
 
  private:
-  /// The others need not wait for a rank without a GPU.
+  /// Publishes a missing GPU, so that the other ranks do not wait for this one.
   cuda::device make_device(process_start const& start, cuda::pipeline_options const& o) {
     try {
       auto chosen = o.device;
@@ -538,7 +548,7 @@ class backend final : public watchdog::waiter {
       throw;
     }
   }
-  /// Where CUDA cannot say how many there are, the device says why.
+  /// If CUDA cannot count the GPUs, the constructor of the device reports the reason.
   static int require_gpu(std::uint32_t local_rank) {
     int count = 0;
     bool const known = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
@@ -561,16 +571,16 @@ class backend final : public watchdog::waiter {
   detail::nccl_communicator* all_ = nullptr;
 };
 
-/// What one process does of schedules that run on GPUs of processes, one GPU each, step after step:
-/// `process_pipeline` with CUDA and NCCL. torchrun, mpirun or srun starts the processes, all with one
-/// CLEAVE_KEY.
+/// The pipeline of one process with one GPU: `process_pipeline` with CUDA and NCCL. torchrun, mpirun or srun
+/// starts the processes, all with the same CLEAVE_KEY.
 template <stage<cuda::device> S>
 class pipeline : public process_pipeline<S, cuda::backend> {
  public:
-  /// `make_stages(device)` gives the stages of this rank, which use that device. Every process calls it.
-  /// \throws plan_delivery_error; error where there are not as many ranks as the plan and the replicas need;
-  /// gpu_error, cuda_error, nccl_version_error, run_error, tie_order_error, program_need_error, and what it
-  /// throws
+  /// `make_stages(device)` returns the stages of this rank, which use that device. Collective.
+  /// \throws plan_delivery_error if the plan was verified for independent messages
+  /// \throws error if the number of ranks is not that of the plan times the replicas
+  /// \throws gpu_error, cuda_error, nccl_version_error, run_error, tie_order_error, program_need_error, and
+  ///   exceptions of `make_stages`
   template <std::invocable<cuda::device&> F>
   pipeline(planned_step auto const& p, F make_stages, cuda::pipeline_options const& o = {},
            process_start const& start = read_process_start())
@@ -578,7 +588,8 @@ class pipeline : public process_pipeline<S, cuda::backend> {
             require_delivery(p), std::move(make_stages), o.run,
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
 
-  /// As of `process_pipeline`. \throws plan_delivery_error too
+  /// As `process_pipeline::add_plan`.
+  /// \throws plan_delivery_error too
   std::size_t add_plan(planned_step auto const& p) {
     return process_pipeline<S, cuda::backend>::add_plan(require_delivery(p));
   }

@@ -18,7 +18,7 @@ namespace cleave::detail {
 /// Makes a GPU the current one of this thread while it lives.
 class cuda_scope {
  public:
-  /// \throws cuda_error where there is no such GPU
+  /// \throws cuda_error if the GPU does not exist
   explicit cuda_scope(int device) {
     cuda::check(cudaGetDevice(&before_), "cudaGetDevice");
     if (device == before_) return;
@@ -39,19 +39,19 @@ class cuda_scope {
 
 namespace cleave::cuda {
 
-/// What is looked at while stages issue their work. `streams`: whether it goes to the default streams of
-/// CUDA, which nothing waits for. That takes microseconds a call, and nobody else in the process may use
-/// those streams while stages are called.
+/// Checks while stages issue their work. `streams` detects work on CUDA's default streams, which no other
+/// work waits for. It costs microseconds per call, and no other code of the process may use those streams
+/// while stages are called.
 enum class checks : std::uint8_t { none, streams };
 
-/// What streams, events and memory of one GPU share: its events to be used again, its streams, and whether
-/// all is to be left as it is. That is so once a stream did not come to its end: what it still does may use
-/// any of it, and CUDA would wait for it where memory is freed. May be used from any thread.
+/// The state that streams, events and memory of one GPU share: a pool of events, the list of streams, and the
+/// flag `kept`. The flag is set once a stream did not finish in time. From then on nothing is freed, since
+/// the stream may still use it and CUDA's free functions would block. Thread-safe.
 class resources {
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// Streams may take `drain_within` to end what was issued, before what it uses is destroyed.
+  /// `drain_within` is the time limit for streams to finish before the memory they use is freed.
   resources(int device, unsigned event_flags, milliseconds drain_within,
             cuda::checks checks = cuda::checks::none)
       : device_(device), event_flags_(event_flags), drain_within_(drain_within), checks_(checks) {}
@@ -65,11 +65,11 @@ class resources {
   bool has_timing() const { return event_flags_ == cudaEventDefault; }
   cuda::checks checks() const { return checks_; }
 
-  /// The recording that what is issued is part of; 0: none. For the thread of the rank alone.
+  /// Returns the number of the current recording, or 0 if there is none. Only for the rank's thread.
   std::uint64_t recording() const { return recording_; }
   void begin_recording() { recording_ = ++recordings_; }
   void end_recording() { recording_ = 0; }
-  /// Which recordings were launched: what they have taken is there.
+  /// Notes that a recording was launched, so memory that it takes is allocated.
   void note_launch(std::uint64_t recording) {
     if (!was_launched(recording)) launched_.push_back(recording);
   }
@@ -77,11 +77,12 @@ class resources {
     return std::ranges::find(launched_, recording) != launched_.end();
   }
 
-  /// From now on nothing of this GPU is freed.
+  /// Frees nothing of this GPU from now on.
   void keep() noexcept { kept_.store(true); }
   bool is_kept() const noexcept { return kept_.load(); }
 
-  /// An event, recorded some time or never. \throws cuda_error
+  /// Returns an event of the pool, which may have been recorded before.
+  /// \throws cuda_error
   cudaEvent_t take_event() {
     std::lock_guard lock(mutex_);
     if (!events_.empty()) {
@@ -90,7 +91,7 @@ class resources {
       return e;
     }
     detail::cuda_scope const here(device_);
-    events_.reserve(++made_);  // so that it can be given back without room being made
+    events_.reserve(++made_);  // so that `give_event` never allocates
     cudaEvent_t e = nullptr;
     check(cudaEventCreateWithFlags(&e, event_flags_), "cudaEventCreateWithFlags");
     return e;
@@ -100,7 +101,8 @@ class resources {
     events_.push_back(e);
   }
 
-  /// A stream that does not wait for the default one; the smaller the number, the sooner its work.
+  /// Returns a stream that does not synchronise with the default stream. A smaller number means a higher
+  /// priority.
   /// \throws cuda_error
   cudaStream_t make_stream(int priority) {
     detail::cuda_scope const here(device_);
@@ -114,7 +116,8 @@ class resources {
     streams_.push_back(s);
     return s;
   }
-  /// Waits until it has ended what was issued, as long as may be; then destroys it, or leaves everything.
+  /// Waits for the stream to finish, at most `drain_within`, and destroys it. If it does not finish, keeps
+  /// everything.
   void end_stream(cudaStream_t s) noexcept {
     {
       std::lock_guard lock(mutex_);
@@ -124,8 +127,8 @@ class resources {
     keep();
   }
 
-  /// Waits until all streams have ended what was issued, as long as may be; whether they have. If not,
-  /// everything is left from now on.
+  /// Waits for all streams to finish, at most `drain_within`. Returns true if they have; otherwise keeps
+  /// everything from now on.
   bool drain() noexcept {
     auto const until = clock::now() + drain_within_;
     std::lock_guard lock(mutex_);
@@ -137,7 +140,7 @@ class resources {
  private:
   using clock = std::chrono::steady_clock;
 
-  /// A stream that failed does nothing more.
+  /// Returns true if `s` finishes before `until`. A failed stream counts as finished.
   static bool ends_by(cudaStream_t s, clock::time_point until) noexcept {
     for (int turn = 0; cudaStreamQuery(s) == cudaErrorNotReady; ++turn) {
       if (clock::now() >= until) return false;
@@ -152,11 +155,11 @@ class resources {
   milliseconds drain_within_;
   cuda::checks checks_;
   std::uint64_t recording_ = 0, recordings_ = 0;
-  std::vector<std::uint64_t> launched_;  // of the recordings
+  std::vector<std::uint64_t> launched_;  // numbers of recordings
   std::atomic<bool> kept_ = false;
   std::mutex mutex_;
-  std::vector<cudaEvent_t> events_;  // that nobody uses
-  std::size_t made_ = 0;             // events of all time
+  std::vector<cudaEvent_t> events_;  // unused events
+  std::size_t made_ = 0;             // number of events ever made
   std::vector<cudaStream_t> streams_;
 };
 

@@ -20,21 +20,21 @@
 
 namespace cleave::cuda {
 
-/// One member of a `cuda::loopback_group`.
+/// The communicator of one member of a `cuda::loopback_group`.
 using loopback_communicator = member_communicator<cuda::device, cuda::loopback_group>;
 
 static_assert(communicator<cuda::loopback_communicator, cuda::device>);
-/// Ranks that are threads of one process, each with a GPU or several with the same.
+/// The backend of ranks that are threads of one process on one or several GPUs. Ranks may share a GPU.
 struct threads {
   using device = cuda::device;
   using communicator = cuda::loopback_communicator;
   using group = cuda::loopback_group;
 
-  /// Rank r uses GPU `gpus[r % gpus.size()]`, of those that CUDA lists.
+  /// Rank r uses GPU `gpus[r % gpus.size()]`, by number in CUDA's list of devices.
   std::vector<int> gpus = {0};
-  cuda::options of_each = {};  ///< but for its `device`
+  cuda::options of_each = {};  ///< `device` is ignored
 
-  /// \throws cuda_error, error where no GPU is named
+  /// \throws cuda_error, or error if `gpus` is empty
   device make_device(host_ranks& /*ranks*/, rank_id r) {
     if (gpus.empty()) throw error("cuda threads: no GPU is named; name one at least, {0} for the first");
     auto options = of_each;
@@ -49,7 +49,8 @@ struct threads {
     return to.emplace(ranks, std::move(members), of_members);
   }
   void begin(device& d) { d.use(); }
-  /// Where the work of one does not end, all leave what they have: it may use memory of any.
+  /// Waits for all devices. If one does not finish, all devices keep their memory, which that one may still
+  /// use.
   void end(std::span<device> devices) noexcept {
     bool ended = true;
     for (auto& d : devices) ended = d.drain() && ended;
@@ -58,8 +59,8 @@ struct threads {
   }
 };
 
-/// Runs schedules on GPUs of one process, by a thread for each rank. As of `thread_pipeline`, where what the
-/// caller gives and gets is memory of the GPU of the rank that reads or makes it.
+/// Runs schedules on GPUs of one process, with one thread per rank. As `cleave::thread_pipeline`, except that
+/// inputs and results of the caller are in memory of the GPU of the rank that reads or makes them.
 template <class S>
 using thread_pipeline = cleave::thread_pipeline<S, cuda::threads>;
 }  // namespace cleave::cuda

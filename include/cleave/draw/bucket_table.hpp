@@ -12,8 +12,8 @@
 
 namespace cleave::detail {
 
-/// A table in box characters: a header, and a line between any two rows. Each column is as wide as its widest
-/// text; `left` says of a column that it is flush left.
+/// A table in box-drawing characters, with a header and a rule between any two rows. Each column is as wide
+/// as its widest text. `left` is nonzero for columns that are left-aligned.
 struct box_table {
   std::vector<std::string> header;
   std::vector<char> left;
@@ -22,7 +22,7 @@ struct box_table {
   std::string text() const {
     std::vector<std::size_t> widths;
     for (std::size_t c = 0; c < header.size(); ++c) {
-      // two blanks beside the header, as torch's reports have them
+      // two blanks next to the header, as in torch's reports
       widths.push_back(width(header[c]) + 2);
       for (auto const& row : rows) widths[c] = (std::max)(widths[c], width(row[c]));
     }
@@ -60,8 +60,8 @@ struct box_table {
 
 namespace cleave {
 
-/// Which bucket, counted from the graph's tail, has how many bytes of which parameters. Empty where no bucket
-/// counts anything.
+/// Returns a table of the buckets, counted from the tail of the graph, with their bytes and parameter names.
+/// The text is empty if no bucket has counted parameters.
 inline std::string bucket_table(bucket_report const& r) {
   detail::box_table t{{"Index", "Size (b)", "Param Names"}, {0, 0, 1}};
   for (auto const& row : r.rows)
@@ -77,7 +77,8 @@ inline std::string bucket_table(bucket_report const& r) {
 
 namespace cleave::detail {
 
-/// Which buckets had to grow beyond their caps, by how many nodes and bytes. Empty where none had to.
+/// Returns a table of the buckets that exceed their caps, with their extra nodes and bytes. The text is empty
+/// if there are none.
 inline std::string extension_table(bucket_report const& r) {
   box_table t{{"Index", "Extra Ops", "Extra Param Size (b)"}, {0, 0, 0}};
   for (auto const& b : r.extended)

@@ -21,9 +21,9 @@
 
 namespace cleave::detail {
 
-/// A plan good enough to draw, of any partition: also of one that no plan can be made of, because its parts
-/// need each other or nodes have no part (those form one further stage at the end). Replicable nodes stay in
-/// their own part. O(V + E).
+/// Returns a plan that is good enough to draw, for any partition. The partition may be invalid: its parts may
+/// depend on each other in a cycle. Nodes without a part form an additional last stage. Replicable nodes stay
+/// in their own part. O(V + E).
 template <std::unsigned_integral Index>
 basic_plan<Index> sketch_plan(basic_snapshot_arrays<Index> const& g, partition const& p) {
   auto const part_of = [&](std::size_t n) { return (std::min)(index(p.of[n]), p.parts); };
@@ -64,21 +64,22 @@ basic_plan<Index> sketch_plan(basic_snapshot_arrays<Index> const& g, partition c
 
 namespace cleave {
 
+/// Options of `write_dot`.
 struct dot_options {
-  std::size_t collapse_above = 300;  ///< nodes; a larger cut graph is drawn with one box a stage
-  std::size_t label_limit = 40;      ///< characters of a name; the tooltip has it whole
+  std::size_t collapse_above = 300;  ///< limit on nodes; a larger cut graph is drawn with one box per stage
+  std::size_t label_limit = 40;      ///< limit on the characters of a name; the tooltip has the full name
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Writes one graph; `write_dot` is its one use. Graphviz sees only ids made here: node n of stage s is
-/// `s_n`.
+/// Writes one graph. Helper of `write_dot`. Graphviz sees only generated ids: node 17 of
+/// stage 2 is `s2_n17`.
 template <std::unsigned_integral Index>
 class dot_writer {
  public:
-  /// The stages from `clusters` on are drawn without a frame.
+  /// Stages numbered `clusters` or more are drawn without a frame.
   dot_writer(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p, std::size_t clusters,
              dot_options const& options)
       : g_(g), p_(p), clusters_(clusters), options_(options) {}
@@ -129,7 +130,7 @@ class dot_writer {
         "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#7b8794\", arrowsize=0.6];\n";
   }
 
-  /// One statement. Values are escaped already; keys are ours.
+  /// Writes one statement. Values must be escaped; keys are constants.
   void line(std::string const& what, attributes const& list) {
     text_ += "  " + what;
     for (std::size_t i = 0; i < list.size(); ++i)
@@ -193,7 +194,8 @@ class dot_writer {
     for (auto const& t : p_.transfers) received_[index(t.to)].emplace_back(t.value, index(t.from));
   }
 
-  /// An edge for each value that each node of `s` reads, once, and for each other node that it must follow.
+  /// Writes the edges into the nodes of `s`: one for each value that a node reads, and one for each other
+  /// node that it must follow.
   void edges_into(std::size_t s) {
     here_.resize(g_.nodes(), p_.stages.size());
     sender_.resize(g_.values(), {p_.stages.size(), 0});
@@ -207,7 +209,7 @@ class dot_writer {
         if (auto const from = here_[m] == s ? s : stage_of_[m]; from < p_.stages.size())
           edge(id(from, m), id(s, n), {{"style", "dashed"}});
     }
-    // A replicated node is read again as a node of the next stage that has it.
+    // A replicated node is in several stages, so the readers are reset for the next stage.
     for (Index const n : p_.stages[s].nodes)
       for (Index const v : g_.operands[n]) last_reader_[v] = none<Index>;
   }
@@ -231,20 +233,20 @@ class dot_writer {
   std::size_t clusters_;
   dot_options options_;
   std::string text_;
-  std::vector<std::size_t> stage_of_;  // of a node: the first stage that has it
-  std::vector<std::vector<std::pair<Index, std::size_t>>> received_;  // of a stage: value, sender
-  std::vector<std::size_t> here_;                            // of a node: the last stage seen to have it
-  std::vector<std::pair<std::size_t, std::size_t>> sender_;  // of a value: last receiver, its sender
-  std::vector<Index> last_reader_;                           // of a value
+  std::vector<std::size_t> stage_of_;  // for each node: the first stage that contains it
+  std::vector<std::vector<std::pair<Index, std::size_t>>> received_;  // for each stage: values and senders
+  std::vector<std::size_t> here_;  // for each node: the last visited stage that contains it
+  std::vector<std::pair<std::size_t, std::size_t>> sender_;  // for each value: last receiver, its sender
+  std::vector<Index> last_reader_;                           // for each value: the last node that read it
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// A graph cut into stages, in Graphviz' language: a frame a stage, the sizes of the values that cross on
-/// their edges; above `collapse_above` nodes one box a stage, with what it holds and sends. Names may be any
-/// bytes. O(V + E).
+/// Returns a graph cut into stages in the DOT language of Graphviz. Each stage has a frame, and edges between
+/// stages are labelled with the bytes of their values. Above `collapse_above` nodes, each stage is a single
+/// box with the bytes that it holds and sends. Names may contain any bytes. O(V + E).
 template <std::unsigned_integral Index>
 std::string write_dot(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p,
                       dot_options const& options = {}) {
@@ -252,9 +254,9 @@ std::string write_dot(basic_snapshot_arrays<Index> const& g, basic_plan<Index> c
   return g.nodes() > options.collapse_above ? writer.box_a_stage() : writer.nodes_in_clusters();
 }
 
-/// The same for a partition, which need not be valid: a cycle of parts is then seen as one. Nodes without a
-/// part stand outside the frames; a replicable node stands in its own part, with dashed edges to its readers
-/// elsewhere.
+/// Returns a partitioned graph in the DOT language. The partition need not be valid, so a cycle of parts
+/// becomes visible. Nodes without a part are drawn outside the frames. A replicable node is drawn in its own
+/// part, with dashed edges to its readers in other parts. O(V + E).
 template <std::unsigned_integral Index>
 std::string write_dot(basic_snapshot_arrays<Index> const& g, partition const& p,
                       dot_options const& options = {}) {
@@ -263,7 +265,7 @@ std::string write_dot(basic_snapshot_arrays<Index> const& g, partition const& p,
   return g.nodes() > options.collapse_above ? writer.box_a_stage() : writer.nodes_in_clusters();
 }
 
-/// A graph that is not cut, node by node whatever its size.
+/// Returns an uncut graph in the DOT language, always node by node. O(V + E).
 template <std::unsigned_integral Index>
 std::string write_dot(basic_snapshot_arrays<Index> const& g, dot_options const& options = {}) {
   auto const whole = detail::sketch_plan(g, partition{std::vector(g.nodes(), no_part), 0});

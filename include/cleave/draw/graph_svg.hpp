@@ -21,7 +21,7 @@
 
 namespace cleave::detail {
 
-/// Colours of a drawn graph, light or dark as the reader's system is. Parts 8, 16, … start again.
+/// Colours of a drawn graph, for light and dark mode. Colours repeat after eight parts.
 inline constexpr std::string_view graph_style = R"(
 .graph { font: 13px system-ui, -apple-system, Roboto, Arial, sans-serif; }
 .graph .ground { fill: #ffffff; }
@@ -39,8 +39,8 @@ inline constexpr std::string_view graph_style = R"(
 }
 )";
 
-/// Draws a partitioned graph from left to right: a column holds the nodes whose longest path from a source
-/// has the same length.
+/// Draws a partitioned graph from left to right. A column contains the nodes with the same length of the
+/// longest path from a source.
 template <std::unsigned_integral Index>
 class graph_drawing {
  public:
@@ -94,7 +94,7 @@ class graph_drawing {
     }
   }
 
-  /// Puts each node at the mean height of its producers, as far as the others in its column leave room.
+  /// Orders the nodes of each column by the mean height of their producers, one row apart.
   void place_rows() {
     y_.assign(g_.nodes(), 0);
     std::vector<std::vector<Index>> in_column(columns_);
@@ -142,7 +142,7 @@ class graph_drawing {
         to.empty("circle", {{"cx", x(n)}, {"cy", y_[n]}, {"r", radius()}});
       }
     to.close("g");
-    constexpr std::uint32_t most_named = 7;  // as many as the line has room for
+    constexpr std::uint32_t most_named = 7;  // the legend has no room for more
     if (part >= most_named) return;
     double const at = margin + 150 * static_cast<double>(part);
     to.empty("circle", {{"class", hue}, {"cx", at}, {"cy", 14}, {"r", 5.5}});
@@ -152,8 +152,8 @@ class graph_drawing {
 
   basic_snapshot_arrays<Index> const& g_;
   partition const& p_;
-  std::vector<std::uint32_t> column_;  // of a node
-  std::vector<double> y_;              // of a node
+  std::vector<std::uint32_t> column_;  // for each node
+  std::vector<double> y_;              // for each node
   std::uint32_t columns_ = 0, rows_ = 0;
 };
 
@@ -161,9 +161,10 @@ class graph_drawing {
 
 namespace cleave {
 
-/// Returns an SVG of a graph whose nodes have the colours of their parts. Edges between parts are red.
-/// Replicable nodes, which have no part, are left out. O(V log V + E).
-/// Precondition: `p` has an entry for each node of `g`.
+/// Returns a drawing of a partitioned graph as SVG. Nodes have the colours of their parts, and edges between
+/// parts are red. Replicable nodes, which have no part, are omitted. O(V log V + E).
+/// \param title title of the picture for screen readers
+/// \pre `p` has an entry for each node of `g`
 template <std::unsigned_integral Index>
 std::string write_graph_svg(basic_snapshot_arrays<Index> const& g, partition const& p,
                             std::string_view title = "A partitioned graph") {

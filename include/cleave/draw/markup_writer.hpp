@@ -13,8 +13,8 @@
 
 namespace cleave::detail {
 
-/// Name and value of an attribute; the value is escaped when written. Numbers are rounded to a
-/// hundredth; what is no finite number is written as 0.
+/// The name and value of an attribute. The value is escaped when it is written. Numbers are rounded to two
+/// decimals; NaN and infinity are written as 0.
 struct markup_attribute {
   std::string_view name;
   std::string value;
@@ -40,8 +40,9 @@ struct markup_attribute {
 
 namespace cleave {
 
-/// Writes HTML with SVG inside, in the form that parsers of XML read too. What is opened must be closed,
-/// which a programmer gets wrong at the price of an abort; no text can end an element.
+/// Writes HTML with embedded SVG, in a form that XML parsers also accept. Text is escaped, so it cannot end
+/// an element.
+/// \pre every opened element is closed, in order; a violation aborts the program
 class markup_writer {
  public:
   using attributes = std::initializer_list<detail::markup_attribute>;
@@ -58,13 +59,13 @@ class markup_writer {
     ((text_ += "</") += tag) += ">\n";
     return *this;
   }
-  /// An element without content.
+  /// Writes an element without content.
   markup_writer& empty(std::string_view tag, attributes list = {}) {
     begin(tag, list);
     text_ += "/>\n";
     return *this;
   }
-  /// An element with nothing but text.
+  /// Writes an element that contains only text.
   markup_writer& element(std::string_view tag, attributes list, std::string_view content) {
     return open(tag, list).text(content).close(tag);
   }
@@ -73,13 +74,14 @@ class markup_writer {
     text_ += detail::escape_markup(content);
     return *this;
   }
-  /// Markup that is whole in itself.
+  /// Writes markup without escaping; it must be well-formed by itself.
   markup_writer& markup(std::string_view whole) {
     text_ += whole;
     return *this;
   }
 
-  /// All that was written. Precondition: nothing is open.
+  /// Returns the document.
+  /// \pre no element is open
   std::string const& str() const {
     expects(open_.empty(), "every element closed");
     return text_;
@@ -95,7 +97,8 @@ class markup_writer {
   std::vector<std::string> open_;
 };
 
-/// A line of text in a drawing, of the style `kind`, with its `anchor` (start, middle, end) at (x, y).
+/// Writes a line of text in a drawing, with the CSS class `kind`. Its `anchor` (start, middle or end) is at
+/// (x, y).
 inline void write_svg_text(markup_writer& to, std::string_view kind, double x, double y,
                            std::string_view anchor, std::string_view content) {
   to.element("text", {{"class", kind}, {"x", x}, {"y", y}, {"text-anchor", anchor}}, content);

@@ -23,40 +23,40 @@
 
 namespace cleave {
 
-/// How even a cut is: what `balance` minimised, and how little it could be.
+/// The balance of a cut: the loads that `balance` minimised, and a lower bound.
 struct report_balance {
-  std::string objective = "cost";  ///< what the numbers count, as a noun: `cost plus transfer`
-  std::vector<double> load;        ///< of a stage
-  double bound = 0;      ///< no cut into as many stages has a smaller largest load, of what has a price
-  unpriced lacking{};    ///< what has none; where that is much, the page states no bound
-  std::string advice{};  ///< what would price most, as a sentence without an end; or nothing
+  std::string objective = "cost";  ///< name of the quantity in the numbers, such as `cost plus transfer`
+  std::vector<double> load;        ///< for each stage
+  double bound = 0;    ///< no cut into as many stages has a smaller maximum load, counting priced items only
+  unpriced lacking{};  ///< items without a price; if they are many, the page states no bound
+  std::string advice{};  ///< the step that would price most items, without a full stop; may be empty
 };
 
-/// A measured run.
+/// The measurements of a run.
 struct report_run {
   std::vector<interval> timeline;
-  std::uint32_t microbatches = 0;
-  std::int64_t whole_ns = 0;  ///< the uncut model over the same microbatches, one after the other
-  std::optional<double> largest_difference;  ///< between the results of both
+  std::uint32_t microbatches = 0;  ///< number of microbatches of the run
+  std::int64_t whole_ns = 0;       ///< time of the uncut model for the same microbatches, in sequence
+  std::optional<double> largest_difference;  ///< between the results of both runs
   std::string engine, machine;
 };
 
-/// All that a report shows. What is absent is left out of the page.
+/// The contents of a report. Fields that are empty are omitted from the page.
 struct report {
   struct fact {
     std::string what, value;
   };
-  std::string title;        ///< of the model: any bytes
-  std::vector<fact> facts;  ///< what the model is
-  quotient cut;
-  std::string cost_unit;           ///< `FLOP`; empty where costs have none
-  std::vector<std::string> files;  ///< of a stage: where it was written
-  std::vector<byte_sum> memory;    ///< of a stage: the most it needs while it runs
+  std::string title;               ///< name of the model; any bytes
+  std::vector<fact> facts;         ///< facts about the model
+  quotient cut;                    ///< the stages, and the values sent between them
+  std::string cost_unit;           ///< unit such as `FLOP`; empty if costs have none
+  std::vector<std::string> files;  ///< for each stage: the file it was written to
+  std::vector<byte_sum> memory;    ///< for each stage: its peak memory while it runs
   std::optional<report_balance> balance;
   std::optional<report_run> run;
 };
-/// The looks of a report: light or dark as the reader's system is, narrow screens scroll wide parts in place,
-/// paper gets black on white. Nothing is loaded from elsewhere.
+/// The style sheet of a report, for light and dark mode. On narrow screens wide parts scroll in place; print
+/// is black on white. Nothing is loaded from the network.
 inline constexpr std::string_view report_style = R"(
 :root {
   color-scheme: light dark;
@@ -162,7 +162,7 @@ footer { margin-top: 3rem; padding-top: 0.9rem; border-top: 1px solid var(--line
 
 namespace cleave::detail {
 
-/// Writes a report; `write_report` is its one use.
+/// Writes a report. Helper of `write_report`.
 class report_writer {
  public:
   explicit report_writer(report const& r) : r_(r) {}
@@ -224,7 +224,7 @@ class report_writer {
     to_.close("dl");
   }
 
-  /// A cell whose exact number a program can read.
+  /// Writes a cell that also has the exact number in machine-readable form.
   void number(std::string_view column, double exact, std::string_view shown) {
     to_.open("td").element("data", {{"class", column}, {"value", json_number(exact)}}, shown).close("td");
   }
@@ -281,7 +281,7 @@ class report_writer {
     if (!r_.files.empty()) to_.element("td", s < r_.files.size() ? printable(r_.files[s]) : "–");
     to_.close("tr");
   }
-  /// The bar is full at twice the even share.
+  /// Writes the share of an even cut as a bar. The bar is full at twice the even share.
   void share(double of_even) {
     to_.open("td").open("span", {{"class", "share"}, {"aria-hidden", "true"}});
     to_.element("span", {{"style", "width:" + decimal_text(std::clamp(50 * of_even, 0.0, 100.0), 1) + "%"}},
@@ -400,9 +400,9 @@ class report_writer {
 
 namespace cleave {
 
-/// One HTML page that needs nothing else: what the model is, a table of the stages, the cut as a picture, the
-/// measured timeline.
-/// \throws error if the stages of `r.cut` need each other in a cycle.
+/// Returns a self-contained HTML page about a cut model. It shows facts about the model, a table of the
+/// stages, a picture of the cut, and the measured timeline.
+/// \throws error if the stages of `r.cut` depend on each other in a cycle
 inline std::string write_report(report const& r) { return detail::report_writer(r).write(); }
 
 }  // namespace cleave

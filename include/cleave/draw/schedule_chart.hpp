@@ -17,18 +17,19 @@
 
 namespace cleave {
 
+/// Options of `schedule_chart`.
 struct schedule_chart_options {
   enum class ink : std::uint8_t { plain, ansi };
   ink colours = ink::plain;
-  std::size_t columns = 100;     ///< of a line; 40 at least
-  std::size_t most_lines = 120;  ///< of the timeline; what would need more is drawn coarser
+  std::size_t columns = 100;     ///< characters per line; at least 40
+  std::size_t most_lines = 120;  ///< limit of the timeline; a longer one is drawn coarser
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Draws a schedule in characters; `schedule_chart` is its one use.
+/// Draws a schedule in characters. Helper of `schedule_chart`.
 class schedule_chart_writer {
  public:
   schedule_chart_writer(timed_schedule const& t, schedule_chart_options const& options)
@@ -58,7 +59,8 @@ class schedule_chart_writer {
  private:
   static constexpr std::uint32_t nothing = 0xffffffff;
 
-  /// As many columns as let every bar have its letter and microbatch; or its letter; or as there are.
+  /// Chooses the columns per unit of time. They suffice for the letter and microbatch of every bar; if this
+  /// needs too many lines, for its letter; otherwise the whole step fits one line.
   void choose_scale(std::size_t ranks) {
     double shortest = drawn_time(t_.times);
     for (auto const& b : bars_)
@@ -79,7 +81,7 @@ class schedule_chart_writer {
     return std::string(what) + std::string(margin_ - 7 - number.size(), ' ') + number + "  ";
   }
 
-  /// Of each rank: the bar in whose time the middle of each column is.
+  /// Returns, for each rank, the bar that covers the middle of each column.
   std::vector<std::vector<std::uint32_t>> columns_of_bars() const {
     std::vector<std::vector<std::uint32_t>> lines(t_.order.ranks.size(),
                                                   std::vector<std::uint32_t>(total_, nothing));
@@ -108,8 +110,8 @@ class schedule_chart_writer {
     return text;
   }
 
-  /// `F3`, small for every second stage of a rank; the letter alone where there is no room; what goes on
-  /// from the line above has none.
+  /// Returns the text of a bar, such as `F3`. Every second stage of a rank has lower-case letters. If there
+  /// is no room for the number, the letter stands alone. A continuation from the line above has no label.
   std::string bar_text(action const& a, std::size_t width, bool goes_on) const {
     bool const second = index(a.stage) < local_.size() && local_[index(a.stage)] % 2 == 1;
     char const capital = is_compute(a.kind) ? name_of(a.kind).front() : 'X';
@@ -155,7 +157,7 @@ class schedule_chart_writer {
     return most;
   }
 
-  /// The whole step in one line: the most that is kept in the time of each column.
+  /// Returns the memory of the whole step in one line: the maximum within the time of each column.
   std::string kept_text(std::vector<memory_step> const& steps) const {
     constexpr std::array<std::string_view, 9> eighths = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                                          "\u2585", "\u2586", "\u2587", "\u2588"};
@@ -186,9 +188,9 @@ class schedule_chart_writer {
 
 namespace cleave {
 
-/// A schedule in time in characters: a line a rank, `F3` for the forward pass of microbatch 3, `-` while a
-/// pass goes on, a dot for a bubble; below what each rank keeps. Lines are wrapped at `columns`.
-/// O(actions + characters).
+/// Returns a timed schedule as text with one line per rank. `F3` is the forward pass of microbatch 3, `-`
+/// continues a pass, and a dot is a bubble. Below are the memory profiles of the ranks. Lines are wrapped at
+/// `columns`. O(actions + characters).
 inline std::string schedule_chart(timed_schedule const& t, schedule_chart_options const& options = {}) {
   return detail::schedule_chart_writer(t, options).write();
 }

@@ -14,7 +14,7 @@
 
 namespace cleave {
 
-/// A line of facts above a page's picture.
+/// A fact shown above the picture of a page: a term and its value.
 struct page_fact {
   std::string what, value;
 };
@@ -23,7 +23,7 @@ struct page_fact {
 
 namespace cleave::detail {
 
-/// Writes a page; `schedule_page` is its one use.
+/// Writes a page. Helper of `schedule_page`.
 class schedule_page_writer {
  public:
   schedule_page_writer(timed_schedule const& t, std::vector<page_fact> const& facts) : t_(t), facts_(facts) {}
@@ -117,8 +117,8 @@ class schedule_page_writer {
 
 namespace cleave {
 
-/// A schedule in time as a page that needs nothing else: totals and `facts`, the picture with what each bar
-/// is, a table of the ranks. O(actions).
+/// Returns a timed schedule as a self-contained HTML page. It shows totals and `facts`, the picture with a
+/// tooltip for each bar, and a table of the ranks. O(actions).
 inline std::string schedule_page(timed_schedule const& t, std::vector<page_fact> const& facts = {}) {
   return detail::schedule_page_writer(t, facts).write();
 }

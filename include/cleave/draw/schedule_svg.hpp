@@ -20,7 +20,7 @@
 
 namespace cleave::detail {
 
-/// The tint of each kind of pass and the name in a legend; X is all else that takes time.
+/// The colour class of a kind of pass and its name in the legend. X is any other action that takes time.
 struct pass_hue {
   std::string_view style, name;
 };
@@ -39,12 +39,12 @@ constexpr pass_hue hue_of(action_kind k) {
   }
 }
 
-/// Where the parts of a drawn schedule are, and what is drawn around its bars. `schedule_drawing` is its use.
+/// Lays out a drawn schedule and draws everything around its bars. Helper of `schedule_drawing`.
 class schedule_frame {
  public:
   static constexpr double left = 64, top = 30, right = 100;
 
-  /// `asked`: the width of the time axis, in pixels; 0: by the passes.
+  /// `asked` is the width of the time axis in pixels; 0 derives it from the number of passes.
   schedule_frame(timed_schedule const& t, double asked) : t_(t) {
     std::size_t longest = 0;
     for (auto const& row : t.order.ranks)
@@ -65,7 +65,7 @@ class schedule_frame {
   double full_width() const { return left + width + right; }
   double full_height() const { return t_.memory.empty() ? bottom() + 34 : strip(ranks()) + 8; }
 
-  /// All but the bars, which are to be drawn above it.
+  /// Draws everything except the bars, which are drawn on top.
   void write(markup_writer& to, std::array<bool, 5> const& hues, std::size_t tints) const {
     write_hatch(to);
     to.empty("rect", {{"class", "ground"}, {"width", full_width()}, {"height", full_height()}});
@@ -80,7 +80,7 @@ class schedule_frame {
   double strip_height() const { return row_height - 4; }
   double strip(std::size_t r) const { return bottom() + 52 + static_cast<double>(r) * (row_height + 2); }
 
-  /// What bubbles are filled with.
+  /// Defines the hatch pattern of bubbles.
   static void write_hatch(markup_writer& to) {
     to.open("defs").open("pattern", {{"id", "bubble"},
                                      {"width", 6},
@@ -153,7 +153,7 @@ class schedule_frame {
         {{"class", "strip"}, {"x", left}, {"y", strip(r)}, {"width", width}, {"height", strip_height()}});
   }
 
-  /// What rank `r` keeps over time, as steps; all ranks have one scale.
+  /// Draws the memory of rank `r` over time as steps. All ranks have the same scale.
   void write_strip(markup_writer& to, std::size_t r) const {
     bool const bytes = t_.memory_unit == timed_schedule::unit::bytes;
     if (r == 0)
@@ -176,8 +176,8 @@ class schedule_frame {
   std::uint64_t most_ = 0;
 };
 
-/// The looks of a drawn schedule, alone or within a report: light or dark as the reader's system is. A kind
-/// of pass is a hue, the stages of a rank are its tints.
+/// The style sheet of a drawn schedule, alone or within a report, for light and dark mode. Each kind of pass
+/// has a hue, and the stages of a rank are tints of it.
 inline constexpr std::string_view schedule_style = R"(
 .schedule { font: 11.5px system-ui, -apple-system, Roboto, Arial, sans-serif; }
 .schedule .ground { fill: #ffffff; }
@@ -221,21 +221,22 @@ inline constexpr std::string_view schedule_style = R"(
 
 namespace cleave {
 
+/// Options of `schedule_svg` and `write_schedule`.
 struct schedule_svg_options {
   enum class detail : std::uint8_t {
-    hover,  ///< each bar is an element that tells, when pointed at, what it is
-    plain,  ///< much smaller: the bars of one colour are one path
+    hover,  ///< each bar is an element with a tooltip that describes it
+    plain,  ///< much smaller: all bars of one colour are a single path
   };
   detail bars = detail::hover;
-  double width = 0;  ///< of the time axis, in pixels; 0: what the bars need to be told apart, 908 at least
-  std::string id = "schedule";  ///< of the picture, one of its own for each in a page
+  double width = 0;  ///< width of the time axis in pixels; 0: wide enough to tell bars apart, at least 908
+  std::string id = "schedule";  ///< HTML id of the picture; must be unique within a page
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Draws a schedule; `write_schedule` is its one use.
+/// Draws a schedule. Helper of `write_schedule`.
 class schedule_drawing {
  public:
   schedule_drawing(markup_writer& to, timed_schedule const& t, schedule_svg_options const& options)
@@ -302,7 +303,7 @@ class schedule_drawing {
            decimal_text(at.height, 1) + "h-" + width + 'z';
   }
 
-  /// The microbatch in a bar, if there is room.
+  /// Writes the microbatch into a bar if there is room.
   void write_number(schedule_bar const& b, box const& at) {
     if (b.what.microbatch == no_microbatch || at.height < 10) return;
     auto const number = std::to_string(index(b.what.microbatch));
@@ -337,7 +338,7 @@ class schedule_drawing {
     for (auto const& b : bars_) write_number(b, box_of(b));
   }
 
-  /// Underlines what the makespan is made of.
+  /// Underlines the actions of the critical path.
   void write_critical() {
     std::string path;
     for (auto const& place : t_.critical) {
@@ -362,14 +363,14 @@ class schedule_drawing {
 
 namespace cleave {
 
-/// A schedule in time as an SVG picture inside a page: a row a rank, a bar an action, bubbles hatched, and
-/// below what each rank keeps. O(actions).
+/// Draws a timed schedule as an SVG picture inside a page. It has a row per rank and a bar per action;
+/// bubbles are hatched. Below are the memory profiles of the ranks. O(actions).
 inline void write_schedule(markup_writer& to, timed_schedule const& t,
                            schedule_svg_options const& options = {}) {
   detail::schedule_drawing(to, t, options).write();
 }
 
-/// The same as a file of its own.
+/// Returns a timed schedule as an SVG file. O(actions).
 inline std::string schedule_svg(timed_schedule const& t, schedule_svg_options const& options = {}) {
   markup_writer to;
   write_schedule(to, t, options);

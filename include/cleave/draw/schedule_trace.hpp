@@ -15,8 +15,8 @@
 
 namespace cleave::detail {
 
-/// How many microseconds a time unit has: `s`, `ms`, `us`, `µs` or `ns`. Any other unit is shown as
-/// milliseconds are.
+/// Returns the number of microseconds in a time unit: `s`, `ms`, `us`, `µs` or `ns`. Any other unit counts as
+/// milliseconds.
 constexpr double microseconds_of(std::string_view unit) {
   if (unit == "s") return 1e6;
   if (unit == "us" || unit == "µs") return 1;
@@ -24,7 +24,7 @@ constexpr double microseconds_of(std::string_view unit) {
   return 1000;
 }
 
-/// Writes a trace; `schedule_trace` is its one use.
+/// Writes a trace. Helper of `schedule_trace`.
 class schedule_trace_writer {
  public:
   explicit schedule_trace_writer(timed_schedule const& t)
@@ -62,7 +62,7 @@ class schedule_trace_writer {
     to_.close_object().close_object();
   }
 
-  /// What overlaps others of its rank has a track of its own.
+  /// Writes an action that overlaps others of its rank, on a track of its own.
   void beside(schedule_bar const& b) {
     for (bool const begins : {true, false}) {
       event(begins ? "b" : "e", index(b.rank)).member("id", beside_).member("cat", name_of(b.what.kind));
@@ -72,7 +72,7 @@ class schedule_trace_writer {
     ++beside_;
   }
 
-  /// From each pass to those on other ranks that use its result.
+  /// Writes an arrow from each pass to the passes on other ranks that use its result.
   void arrows(std::vector<schedule_bar> const& bars) {
     auto const& place = t_.order.place;
     auto const stages = place.stages(), microbatches = t_.order.microbatches;
@@ -109,6 +109,7 @@ class schedule_trace_writer {
 
   std::string unit() const { return t_.memory_unit == timed_schedule::unit::bytes ? "bytes" : "passes kept"; }
 
+  /// Writes the counter of the memory that rank `r` keeps.
   void kept(std::size_t r) {
     auto const title = unit() + " of rank " + std::to_string(r);
     for (auto const& step : t_.memory[r]) {
@@ -127,9 +128,10 @@ class schedule_trace_writer {
 
 namespace cleave {
 
-/// A schedule in time in the trace format that Chrome and Perfetto open: a track a rank, arrows from each
-/// pass to those on other ranks that use its result, a counter for what each rank keeps. Times without one of
-/// the units of `microseconds_of` are shown as milliseconds. O(actions + edges · microbatches).
+/// Returns a timed schedule in the trace format of Chrome and Perfetto. It has a track per rank and a counter
+/// of the memory that each rank keeps. Arrows lead from each pass to the passes on other ranks that use its
+/// result. A time unit unknown to `microseconds_of` is shown as milliseconds. O(actions + edges ×
+/// microbatches).
 inline std::string schedule_trace(timed_schedule const& t) {
   return detail::schedule_trace_writer(t).write();
 }

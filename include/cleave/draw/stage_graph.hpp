@@ -20,10 +20,10 @@
 
 namespace cleave {
 
-/// A sum of sizes of which some may be unknown; it stops at the largest number instead of wrapping.
+/// A sum of sizes, some of which may be unknown. It saturates at the largest number instead of overflowing.
 struct byte_sum {
-  std::uint64_t known = 0;
-  std::size_t unknown = 0;  ///< how many values have no size
+  std::uint64_t known = 0;  ///< bytes of the values with a known size
+  std::size_t unknown = 0;  ///< number of values without a known size
 
   void add(byte_sum const& other) {
     unknown += other.unknown;
@@ -33,24 +33,24 @@ struct byte_sum {
   bool operator==(byte_sum const&) const = default;
 };
 
-/// `3 MiB`, `≥3 MiB` where sizes are missing, `? B` where all are.
+/// Returns `3 MiB`, or `≥3 MiB` if some sizes are unknown, or `? B` if all are.
 inline std::string bytes_text(byte_sum const& sum) {
   if (sum.unknown == 0) return bytes_text(sum.known);
   return sum.known == 0 ? "?\u00a0B" : "≥" + bytes_text(sum.known);
 }
 
-/// A stage as one box.
+/// A stage as one box of the picture.
 struct stage_box {
   std::size_t nodes = 0;
-  double cost = 0;  ///< sum of its nodes' weights
-  byte_sum state;   ///< parameters, buffers and constants; what shares storage counts once
-  byte_sum in;      ///< values that the caller or other stages pass
-  byte_sum out;     ///< values that other stages or the caller receive, each once
+  double cost = 0;  ///< sum of the weights of its nodes
+  byte_sum state;   ///< parameters, buffers and constants; shared storage counts once
+  byte_sum in;      ///< values received from the caller or other stages
+  byte_sum out;     ///< values sent to other stages or the caller, each once
 
   bool operator==(stage_box const&) const = default;
 };
 
-/// All that one stage sends to another.
+/// All values that one stage sends to another.
 struct stage_link {
   stage_id from, to;
   std::size_t values = 0;
@@ -59,20 +59,21 @@ struct stage_link {
   bool operator==(stage_link const&) const = default;
 };
 
-/// A cut graph with its stages as boxes: what one page can show of any graph.
+/// A cut graph with one box per stage, small enough to show on one page for any graph.
 struct quotient {
   std::vector<stage_box> stages;
-  std::vector<stage_link> links;  ///< by sender, then by receiver
+  std::vector<stage_link> links;  ///< sorted by sender, then by receiver
 
   bool operator==(quotient const&) const = default;
 };
 
+/// Returns the bytes of a value, or 0 if they are unknown.
 template <std::unsigned_integral Index>
 std::size_t bytes_of(basic_snapshot_arrays<Index> const& g, Index value) {
   return g.bytes.empty() ? 0 : g.bytes[value];
 }
 
-/// The plan `p` of `g`, a box a stage. O(V + E + T log T) for T transfers.
+/// Returns the quotient of the plan `p` of `g`, one box per stage. O(V + E + T log T) for T transfers.
 template <std::unsigned_integral Index>
 quotient quotient_of(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p) {
   quotient q;
@@ -101,34 +102,34 @@ quotient quotient_of(basic_snapshot_arrays<Index> const& g, basic_plan<Index> co
   }
   return q;
 }
-/// Where a picture of a quotient has its boxes and lines; x to the right, y down, in CSS pixels.
+/// Positions of the boxes and lines of a quotient's picture. x grows to the right and y down, in CSS pixels.
 struct stage_graph_layout {
   struct box {
     double x, y;  ///< top left
   };
-  /// A piece of a link within one row. A straight piece leads from box to box; others run along a lane above
-  /// the boxes and reach the row's margin where the link begins or ends in another row.
+  /// The part of a link within one row. A straight piece leads from box to box. Other pieces run along a lane
+  /// above the boxes, and reach the margin of the row if the link starts or ends in another row.
   struct piece {
     std::size_t link;
     double from_x, to_x;
-    double lane_y;      ///< of the horizontal part
-    double lane_width;  ///< of the widest line that shares it
-    double box_y;       ///< the top of the row's boxes
+    double lane_y;      ///< y of the horizontal part
+    double lane_width;  ///< width of the widest line that shares the lane
+    double box_y;       ///< top of the boxes of the row
     bool straight, leaves_box, enters_box;
   };
   double width = 0, height = 0, box_width = 0, box_height = 0;
-  std::vector<box> boxes;          ///< of a stage
-  std::vector<piece> pieces;       ///< by link, then from left to right
-  std::vector<double> line_width;  ///< of a link
+  std::vector<box> boxes;          ///< for each stage
+  std::vector<piece> pieces;       ///< sorted by link, then from left to right
+  std::vector<double> line_width;  ///< for each link
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Places stages from left to right in rows of at most eight, each after those it receives from. Links to the
-/// next box are straight; all others share lanes above the row, those from one stage a common one, which no
-/// two stages use at once.
+/// Places the stages from left to right in rows of at most eight, each after the stages it receives from.
+/// Links to the next box are straight. The other links run in lanes above the row: those from one stage share
+/// a lane, and no two stages use the same part of a lane.
 class stage_graph_placer {
  public:
   explicit stage_graph_placer(quotient const& q) : q_(q) {}
@@ -146,11 +147,11 @@ class stage_graph_placer {
   }
 
  private:
-  /// What runs along a lane: all links of one stage that are not straight, as far as they lie in the row.
+  /// One horizontal segment in a lane: all bent links that leave one stage, within one row.
   struct run {
-    std::size_t from;  // position of the stage that sends
+    std::size_t from;  // position of the sending stage
     double left, right;
-    double width;  // of its widest line
+    double width;  // width of its widest line
     std::vector<std::size_t> links;
     std::size_t lane = 0;
   };
@@ -166,7 +167,8 @@ class stage_graph_placer {
     return receiver(link) == sender(link) + 1 && row_of(sender(link)) == row_of(receiver(link));
   }
 
-  /// Kahn's order, smallest stage first.
+  /// Orders the stages by Kahn's algorithm, the smallest ready stage first.
+  /// \throws error if the stages form a cycle
   void sort_stages() {
     std::vector<std::size_t> waits(stages());
     for (auto const& l : q_.links) ++waits[index(l.to)];
@@ -205,7 +207,8 @@ class stage_graph_placer {
           (std::max)(1.25, 10 * static_cast<double>(l.bytes.known) / static_cast<double>(most)));
   }
 
-  /// The parts of the links that pass through a row, and its boxes. Returns where the next row may begin.
+  /// Places the boxes of a row and the pieces of links that pass through it. Returns the y at which the next
+  /// row may begin.
   double place_row(std::size_t row, double y) {
     auto runs = runs_in(row);
     auto const lane_middle = share_lanes(runs);
@@ -230,6 +233,7 @@ class stage_graph_placer {
     return static_cast<std::size_t>(std::ranges::find(position_, position) - position_.begin());
   }
 
+  /// Returns the segments of bent links in a row.
   std::vector<run> runs_in(std::size_t row) const {
     std::vector<run> runs(stages());
     for (std::size_t i = 0; i < q_.links.size(); ++i) {
@@ -249,8 +253,8 @@ class stage_graph_placer {
     return runs;
   }
 
-  /// Gives each run the lowest lane that is free over its length, short runs first. Returns each lane's
-  /// height above the lowest point of the lanes.
+  /// Gives each run the lowest lane that is free over its length, short runs first. Returns the height of
+  /// each lane above the bottom of the lanes.
   static std::vector<double> share_lanes(std::vector<run>& runs) {
     std::ranges::sort(runs, {}, [](run const& r) { return std::pair(r.right - r.left, r.from); });
     std::vector<double> width;
@@ -266,13 +270,13 @@ class stage_graph_placer {
     double height = 0;
     for (double const w : width) {
       middle.push_back(height + w / 2);
-      height += w + 16;  // a line of text fits between lanes
+      height += w + 16;  // leaves room for a line of text between lanes
     }
     return middle;
   }
 
-  /// Where each link enters its box from above: lower lanes further left, so that no line crosses another's
-  /// label.
+  /// Chooses the x at which each link enters its box from above. Lower lanes enter further left, so that no
+  /// line crosses the label of another.
   void place_ports(std::size_t row, std::vector<run> const& runs) {
     port_.resize(q_.links.size());
     for (std::size_t p = row * columns_; p < (std::min)(stages(), (row + 1) * columns_); ++p) {
@@ -290,25 +294,26 @@ class stage_graph_placer {
 
   quotient const& q_;
   stage_graph_layout out_;
-  std::vector<std::size_t> position_;  // of a stage
-  std::vector<double> port_;           // of a link, in the row that is being placed
+  std::vector<std::size_t> position_;  // for each stage
+  std::vector<double> port_;           // for each link, in the row that is being placed
   std::size_t rows_ = 1, columns_ = 1;
-  double left_ = 0;   // margin, with room for a note and a size
-  double pitch_ = 0;  // from box to box
+  double left_ = 0;   // left margin, with room for a note and a size
+  double pitch_ = 0;  // distance between the left edges of adjacent boxes
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// \throws error if the stages need each other in a cycle. O(stages · links) time.
+/// Returns the layout of a quotient's picture. O(stages × links) time.
+/// \throws error if the stages depend on each other in a cycle
 inline stage_graph_layout layout_of(quotient const& q) { return detail::stage_graph_placer(q).place(); }
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Draws a quotient into a page; `write_stage_graph` is its one use.
+/// Draws a quotient into a page. Helper of `write_stage_graph`.
 class stage_graph_writer {
  public:
   stage_graph_writer(markup_writer& to, quotient const& q, std::string_view unit)
@@ -344,8 +349,8 @@ class stage_graph_writer {
     return count_text(l.values) + (l.values == 1 ? " value, " : " values, ") + bytes_text(l.bytes);
   }
 
-  /// All lines of a stage at once: their light edge then separates them from other stages' lines, not from
-  /// each other.
+  /// Draws all links. The lines of one stage are drawn together, so that their light edges separate them from
+  /// lines of other stages but not from each other.
   void links() {
     auto const& pieces = at_.pieces;
     for (std::size_t i = 0; i < pieces.size();) {
@@ -365,6 +370,7 @@ class stage_graph_writer {
     }
   }
 
+  /// Returns the end of the pieces that have the same sender as piece `i`.
   std::size_t end_of_sender(std::size_t i) const {
     auto const from = [&](std::size_t j) { return q_.links[at_.pieces[j].link].from; };
     std::size_t end = i;
@@ -410,7 +416,7 @@ class stage_graph_writer {
     to_.close("g");
   }
 
-  /// Bytes above the line, near its end.
+  /// Writes the bytes of a link above its line, near the end.
   void label(stage_graph_layout::piece const& p) {
     auto const content = short_size(q_.links[p.link].bytes);
     double const above = p.lane_y - p.lane_width / 2 - 4;
@@ -421,7 +427,7 @@ class stage_graph_writer {
       write_svg_text(to_, "size", p.to_x - 9, above, "end", content);
   }
 
-  /// At most nine characters, which fit between boxes: no tenths from 100 on.
+  /// Returns a size of at most nine characters, which fits between boxes: from 100 on it has no decimals.
   static std::string short_size(byte_sum const& sum) {
     auto out = bytes_text(sum);
     auto const point = out.find('.');
@@ -429,7 +435,8 @@ class stage_graph_writer {
     return out.erase(point, 2);
   }
 
-  /// Where the lines of one stage meet the margins of a row: where they come from or go on to, said once.
+  /// Writes notes where the lines of one stage meet the margins of a row. A note names the stages that the
+  /// lines come from or go to, once per row.
   void margin_notes(std::size_t begin, std::size_t end) {
     auto const& pieces = at_.pieces;
     auto const first_in_row = [&](std::size_t j, auto concerns) {
@@ -478,7 +485,7 @@ class stage_graph_writer {
   static std::string nodes(stage_box const& box) {
     return count_text(box.nodes) + (box.nodes == 1 ? "\u00a0node" : "\u00a0nodes");
   }
-  /// The long form where it surely has room: 0.62 em a character, 11.5 pixels an em.
+  /// Returns the long form if it surely fits, assuming 0.62 em per character and 11.5 pixels per em.
   std::string fitting(std::string long_form, std::string short_form) const {
     std::size_t characters = 0;
     for (char const c : long_form) characters += (c & 0xc0) != 0x80;
@@ -496,8 +503,10 @@ class stage_graph_writer {
 
 namespace cleave {
 
-/// The stages of a cut graph as an SVG picture inside a page: boxes filled by cost, lines as wide as their
-/// bytes. `unit` is that of the costs. \throws error if the stages need each other in a cycle.
+/// Draws the stages of a cut graph as an SVG picture inside a page. Boxes are filled in proportion to their
+/// cost; the width of a line is proportional to its bytes.
+/// \param unit unit of the costs, such as `FLOP`
+/// \throws error if the stages depend on each other in a cycle
 inline void write_stage_graph(markup_writer& to, quotient const& q, std::string_view unit) {
   detail::stage_graph_writer(to, q, unit).write();
 }

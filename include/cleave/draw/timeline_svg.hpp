@@ -16,8 +16,8 @@
 
 namespace cleave {
 
-/// The distance between the marks of an axis: 1, 2 or 5 times a power of ten, so that at most `marks` fit in
-/// `length`.
+/// Returns the distance between the ticks of an axis: 1, 2 or 5 times a power of ten. At most
+/// `marks` of them fit in `length`.
 inline double tick_step(double length, std::size_t marks) {
   if (!(length > 0)) return 1;
   double const least = length / static_cast<double>(marks);
@@ -31,7 +31,7 @@ inline double tick_step(double length, std::size_t marks) {
 
 namespace cleave::detail {
 
-/// Draws a measured run into a page; `write_timeline` is its one use.
+/// Draws a measured run into a page. Helper of `write_timeline`.
 class timeline_writer {
  public:
   timeline_writer(markup_writer& to, std::span<interval const> timeline, std::size_t stages)
@@ -109,7 +109,7 @@ class timeline_writer {
 
   void wait(interval const& bar) {
     double const width = x(bar.end) - x(bar.begin);
-    if (width < 0.25) return;  // less than a screen shows
+    if (width < 0.25) return;  // too narrow to be visible on a screen
     bool const sends = bar.what == activity::send;
     to_.open("rect", {{"class", sends ? "wait send" : "wait receive"},
                       {"x", x(bar.begin)},
@@ -145,8 +145,9 @@ class timeline_writer {
   double row_height_, scale_;
 };
 
-/// A measured run as an SVG picture inside a page: a row a stage, a bar for each microbatch it computed,
-/// waiting and idle time beneath, milliseconds along the bottom.
+/// Draws a measured run as an SVG picture inside a page. It has a row per stage and a bar for each microbatch
+/// that the stage computed. Waiting and idle time are shown behind the bars, and milliseconds along the
+/// bottom.
 inline void write_timeline(markup_writer& to, std::span<interval const> timeline, std::size_t stages) {
   timeline_writer(to, timeline, stages).write();
 }

@@ -11,7 +11,8 @@
 
 namespace cleave {
 
-/// A measured run in the trace format that Chrome and Perfetto open: a track a stage, times in microseconds.
+/// Returns a measured run in the trace format of Chrome and Perfetto, with one track per stage and times in
+/// microseconds. O(n log n) for n bars.
 inline std::string write_trace(std::span<interval const> timeline) {
   json::writer to;
   to.open_object().member("displayTimeUnit", "ms").key("traceEvents").open_array();

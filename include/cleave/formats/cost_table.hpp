@@ -23,7 +23,7 @@
 
 namespace cleave {
 
-/// The link from one rank to another.
+/// The link from one rank to another, if it differs from the default.
 struct pair_link {
   rank_id from, to;
   rank_link link;
@@ -31,14 +31,14 @@ struct pair_link {
   bool operator==(pair_link const&) const = default;
 };
 
-/// What a file of costs says. Times are in `unit`, whatever that is.
+/// The content of a cost file. Times are in `unit`, bandwidths in bytes per unit of time.
 struct cost_table {
-  std::string unit = {};                ///< `ms`; empty where it is not said
-  std::vector<stage_cost> stages = {};  ///< one for all, or one of each stage
-  double base_latency = 0;              ///< of every message
-  rank_link link = {};                  ///< of every pair of ranks that has none of its own
-  std::vector<pair_link> links = {};    ///< of those that have
-  schedule_bytes bytes = {};            ///< of stages none where the file says of none
+  std::string unit = {};                ///< such as `ms`; empty if not given
+  std::vector<stage_cost> stages = {};  ///< one for all, or one for each stage
+  double base_latency = 0;              ///< latency of every message
+  rank_link link = {};                  ///< the link of all pairs of ranks without their own
+  std::vector<pair_link> links = {};    ///< the links of single pairs of ranks
+  schedule_bytes bytes = {};            ///< sizes of stages are empty if the file gives none
 
   bool operator==(cost_table const&) const = default;
 };
@@ -47,15 +47,15 @@ struct cost_table {
 
 namespace cleave::detail {
 
-/// A link of a rank that there is not. The witness: the link.
+/// Thrown for a link of a rank that does not exist; the witness is the link.
 using pair_link_error = witness_error<pair_link>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The costs as they are given to `simulate`. O(stages + ranks² where pairs have links of their own).
-/// \throws pair_link_error
+/// Returns the costs as options of `simulate`. O(stages), plus O(ranks²) if `links` is not empty.
+/// \throws pair_link_error if a link names a rank outside the placement
 inline simulate_options simulate_options_of(cost_table const& table, stage_placement const& place) {
   simulate_options options{
       .costs = table.stages, .base_latency = table.base_latency, .bytes = table.bytes.edges};
@@ -77,7 +77,7 @@ inline simulate_options simulate_options_of(cost_table const& table, stage_place
 
 namespace cleave::detail {
 
-/// What a file says of a stage; the rest follows.
+/// The entries of a file for one stage; missing ones are derived.
 struct stated_costs {
   static constexpr std::array<std::string_view, 9> time_names = {
       "F", "B", "I", "W", "RECOMPUTE", "UNSHARD", "REDUCE_GRAD", "OFFLOAD", "RELOAD"};
@@ -90,7 +90,9 @@ struct stated_costs {
     return std::ranges::any_of(bytes, [](auto const& b) { return b.has_value(); });
   }
 
-  /// B is I + W or twice F; I and W are what the other leaves of B, or halves of it; RECOMPUTE is F.
+  /// Returns the costs with missing entries filled in. B is I + W; if only one of these is given, twice that;
+  /// otherwise twice F. I and W are the remainder of B without the other, or half of B. RECOMPUTE is F. All
+  /// other times are 0.
   stage_cost cost() const {
     auto const& [f, b, i, w, recompute, unshard, reduce, offload, reload] = times;
     stage_cost c;
@@ -112,7 +114,7 @@ struct stated_costs {
   }
 };
 
-/// The stages of a table as they are read, one after the other.
+/// Collects the stages of a table in the order in which they are read.
 class stage_costs {
  public:
   void add(stated_costs const& stated) {
@@ -136,21 +138,21 @@ class stage_costs {
 
 namespace cleave {
 
-/// Where in lines of costs something is wrong, both from 1; field 0 is the line as a whole.
+/// A place in lines of costs; both numbers count from 1. Field 0 is the whole line.
 struct cost_place {
   std::size_t line = 0, field = 0;
 
   bool operator==(cost_place const&) const = default;
 };
 
-/// A line of costs that says no costs. The witness: its place.
+/// Thrown for an invalid line of costs; the witness is its place.
 using cost_line_error = witness_error<cost_place>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Reads lines of costs; `read_cost_lines` is its one use.
+/// Reads lines of costs, for `read_cost_lines`.
 class cost_lines_reader {
  public:
   cost_table read(std::string_view text) {
@@ -189,7 +191,7 @@ class cost_lines_reader {
     columns_.empty() ? heading(fields) : costs(fields);
   }
 
-  /// Columns are numbered: the stage, then the times, then the bytes.
+  /// Reads the heading. Column 0 is the stage; then come the times, then the bytes.
   void heading(std::vector<std::string_view> const& fields) {
     std::vector<std::string> known = {"stage"};
     for (auto const name : stated_costs::time_names) known.emplace_back(name);
@@ -248,12 +250,12 @@ class cost_lines_reader {
   std::size_t line_ = 0;
 };
 
-/// Costs in lines of fields with commas between them, below a heading that names the columns: `stage`, those
-/// of `stated_costs`. `#` begins a line that says nothing, a field may be empty, the stage `*` is all of
-/// them. O(size of the text). \throws cost_line_error
+/// Reads costs from lines of comma-separated fields. The first line names the columns: `stage` and the names
+/// in `stated_costs`. Lines that begin with `#` are comments, and a field may be empty. The stage `*` stands
+/// for all stages. O(size of the text). \throws cost_line_error
 inline cost_table read_cost_lines(std::string_view text) { return cost_lines_reader().read(text); }
 
-/// Reads costs from JSON; `read_cost_json` is its one use.
+/// Reads costs from JSON, for `read_cost_json`.
 class cost_json_reader {
  public:
   cost_table read(json_value const& all) {
@@ -282,7 +284,7 @@ class cost_json_reader {
   }
 
  private:
-  /// `f` with the one object, or with each of a list that is not empty.
+  /// Calls `f` with the one object, or with each element of a non-empty list.
   template <class F>
   static void each_or_all(json_value const& v, F f) {
     if (v.what() == json_kind::object) return f(v);
@@ -327,7 +329,7 @@ class cost_json_reader {
   }
 };
 
-/// \throws json::error
+/// Reads costs from JSON. \throws json::error
 inline cost_table read_cost_json(std::string text) {
   json_document const document(std::move(text));
   return cost_json_reader().read(json_value(document));
@@ -337,24 +339,24 @@ inline cost_table read_cost_json(std::string text) {
 
 namespace cleave {
 
-/// What a file of costs says, in one of two forms. JSON:
+/// Reads a file of costs in one of two forms. The first is JSON:
 ///
 ///     {"unit": "ms", "hop": 0.1,
 ///      "link": {"latency": 0.05, "bandwidth": 2.5e7},
 ///      "links": [{"from": 0, "to": 1, "latency": 0.2}],
 ///      "edges": {"activation": "8MiB", "gradient": "8MiB"},
-///      "stages": [{"F": 1.5, "B": 3, "saved activations": "96MiB"}, {"F": 1, "I": 1.25, "W": 0.75, "saved
-///      activations": "64MiB"}]}
+///      "stages": [{"F": 1.5, "B": 3, "stash": "96MiB"}, {"F": 1, "I": 1.25, "W": 0.75, "stash": "64MiB"}]}
 ///
-/// `stages` and `edges` are lists, or one object for all; bandwidths are bytes in a unit of time; everything
-/// but `stages` and F may be left out. Or lines, below a heading of the same names:
+/// `stages` and `edges` are lists, or one object for all. Bandwidths are bytes per unit of time. Everything
+/// except `stages` and F is optional. The second form has one line per stage, below a heading with the same
+/// names:
 ///
-///     stage,F,B,saved activations
+///     stage,F,B,stash
 ///     0,1.5,3,96MiB
 ///     1,1,2,64MiB
 ///
-/// What is not said of a stage follows: see `stated_costs`. O(size of the text).
-/// \throws json::error, cost_line_error: with the place
+/// Missing entries of a stage are derived; see `stated_costs`. O(size of the text).
+/// \throws json::error, cost_line_error: with the place in the file
 inline cost_table read_costs(std::string text) {
   auto const first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '{') return detail::read_cost_json(std::move(text));

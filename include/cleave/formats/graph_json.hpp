@@ -24,17 +24,16 @@
 
 /// Arguments of a module_graph as JSON, and back, without recursion:
 ///
-///     null, true, 3, 0.5, "text"             constants; a number that looks like an integer is one
-///     {"real": 3}, {"real": "nan"}           a floating-point number that does not show as one
-///     {"node": "conv1"}, {"node": 4}         the value of a node before this one, by name or number
+///     null, true, 3, 0.5, "text"             constants; a number that looks like an integer is an integer
+///     {"real": 3}, {"real": "nan"}           a floating-point number written like an integer, or as text
+///     {"node": "conv1"}, {"node": 4}         the value of an earlier node, by name or number
 ///     {"list": […]}, {"tuple": […]}, {"slice": [a, b, c]}, {"dict": [[key, value], …]}
-///     {"dtype": "float32"}                   an opaque constant of that kind; {"opaque": [kind, text]} says
-///     the same
+///     {"dtype": "float32"}                   an opaque constant, like {"opaque": [kind, text]}
 namespace cleave::detail {
 
 inline constexpr std::array<std::string_view, 4> container_names = {"list", "tuple", "dict", "slice"};
 
-/// How nodes are called in a text: by their names where these are different, else by their numbers.
+/// The labels of nodes in a text: their names if all are distinct, otherwise their numbers.
 class node_labels {
  public:
   explicit node_labels(module_graph const& g) : g_(&g) {
@@ -73,7 +72,7 @@ inline void write_constant(json::writer& w, token const& t) {
   }
 }
 
-/// O(size).
+/// Writes an argument. O(size).
 inline void write_argument(json::writer& w, node_labels const& names, module_argument const& a) {
   struct level {
     container::kind what;
@@ -85,7 +84,7 @@ inline void write_argument(json::writer& w, node_labels const& names, module_arg
     w.close_array().close_object();
     open.pop_back();
   };
-  auto const written = [&] {  // one element more of the innermost container
+  auto const written = [&] {  // counts one more element of the innermost container
     while (!open.empty()) {
       --open.back().missing;
       if (in_dict() && open.back().missing % 2 == 0) w.close_array();
@@ -110,7 +109,8 @@ inline void write_argument(json::writer& w, node_labels const& names, module_arg
   }
 }
 
-/// As an object under `key`; nothing where there is none. \throws error where two have one keyword.
+/// Writes keyword arguments as an object under `key`; writes nothing if there are none. \throws error if a
+/// keyword is repeated
 inline void write_arguments(json::writer& w, node_labels const& names, std::string_view key,
                             std::vector<keyword_argument> const& list) {
   if (list.empty()) return;
@@ -124,8 +124,8 @@ inline void write_arguments(json::writer& w, node_labels const& names, std::stri
   w.close_object();
 }
 
-/// The token that `v` begins; the elements of a container are added to `rest`, the last first.
-/// `node_of(json_value)` is the position of the node that a label names.
+/// Reads the token that `v` begins. Adds the elements of a container to `rest`, the last first.
+/// `node_of(json_value)` returns the position of the node with that label.
 template <class F>
 token read_token(json_value const& v, F& node_of, std::vector<json_value>& rest) {
   using enum json_kind;
@@ -171,7 +171,7 @@ token read_token(json_value const& v, F& node_of, std::vector<json_value>& rest)
   return made;
 }
 
-/// \throws json::error
+/// Reads an argument. \throws json::error
 template <class F>
 module_argument read_argument(json_value const& v, F node_of) {
   module_argument a;
@@ -184,7 +184,7 @@ module_argument read_argument(json_value const& v, F node_of) {
   return a;
 }
 
-/// The members of an object. \throws json::error
+/// Reads the members of an object as keyword arguments. \throws json::error
 template <class F>
 std::vector<keyword_argument> read_arguments(json_value const& v, F node_of) {
   std::vector<keyword_argument> list;
@@ -201,7 +201,7 @@ namespace cleave::detail {
 
 inline constexpr char graph_json_format[] = "cleave graph 1";
 
-/// Writes graphs; `write_graph_json` is its one use. Bodies in bodies are written without recursion.
+/// Writes graphs, for `write_graph_json`. Nested bodies are written without recursion.
 class graph_json_writer {
  public:
   explicit graph_json_writer(json::writer::layout l) : w_(l) {}
@@ -216,7 +216,7 @@ class graph_json_writer {
       if (l.next == attributes.size()) {
         w_.close_object();
         write_arguments(w_, l.names, "meta", l.graph->metadata);
-        if (open.size() > 1) w_.close_object().close_object();  // the body, and the attribute it is of
+        if (open.size() > 1) w_.close_object().close_object();  // closes the body and its attribute
         open.pop_back();
         continue;
       }
@@ -239,7 +239,7 @@ class graph_json_writer {
   struct level {
     module_graph const* graph;
     node_labels names;
-    std::size_t next = 0;  // the attribute to write
+    std::size_t next = 0;  // index of the next attribute to write
   };
 
   void begin(module_graph const& g, std::vector<level>& open) {
@@ -275,7 +275,7 @@ class graph_json_writer {
       w_.close_array();
     }
     if (n.from != none<std::uint32_t>) w_.member("from", n.from);
-    std::size_t beside = 0;  // what stands beside the metadata, if it comes first in it
+    std::size_t beside = 0;  // number of leading metadata entries that are written as members of the node
     for (auto const* key : {"cost", "bytes"})
       if (beside < n.metadata.size() && n.metadata[beside].key == key)
         write_argument(w_.key(key), names, n.metadata[beside++].value);
@@ -302,8 +302,9 @@ class graph_json_writer {
 
 namespace cleave {
 
-/// `g` as JSON: nodes are named by their names where these are different, else by their numbers. Names that
-/// are no UTF-8 come back changed, as `escape_json` says; all else comes back. O(size).
+/// Returns `g` as JSON. Nodes are labelled by their names if all are distinct, otherwise by their numbers.
+/// Names that are not valid UTF-8 are altered as `escape_json` says; everything else survives a round trip.
+/// O(size).
 inline std::string write_graph_json(module_graph const& g,
                                     json::writer::layout l = json::writer::layout::indented) {
   return detail::graph_json_writer(l).write(g);
@@ -313,7 +314,7 @@ inline std::string write_graph_json(module_graph const& g,
 
 namespace cleave::detail {
 
-/// Reads the nodes of one graph; `read_graph_json` is its one use.
+/// Reads the nodes of one graph, for `read_graph_json`.
 class node_json_reader {
  public:
   using position = module_graph::position;
@@ -391,7 +392,7 @@ class node_json_reader {
                          [](json_value const& label) -> position { label.fail("a default names no nodes"); });
   }
 
-  /// `operands` is short for arguments that are nodes; of an output, for a tuple of them.
+  /// Reads `operands`, a short form for arguments that are nodes; for an output, for a tuple of nodes.
   void read_operands(module_node& n, json_value const& operands, bool has_args) const {
     if (has_args) operands.fail("a node has args or operands, not both");
     std::vector<position> read;
@@ -439,23 +440,23 @@ class node_json_reader {
 
   module_graph& g_;
   numbering<std::string, position> names_, repeated_;
-  std::vector<position> places_;  // of a name
+  std::vector<position> places_;  // position of the node with each name
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The graph that a JSON value describes (docs/graph_json.md). Bodies in bodies are read without recursion.
-/// Expected O(size).
-/// \throws json::error with line, column and path where the value is no graph.
+/// Reads a graph from a JSON value (docs/graph_json.md). Nested bodies are read without recursion. Expected
+/// O(size).
+/// \throws json::error with line, column and path if the value is not a graph
 inline module_graph read_graph_json(detail::json_value const& file) {
   struct pending {
     detail::json_value at;
-    std::vector<std::size_t> bodies;  // of its attributes, in order
+    std::vector<std::size_t> bodies;  // levels of its attributes' bodies, in order
   };
   std::vector<pending> levels{{file, {}}};
-  for (std::size_t i = 0; i < levels.size(); ++i) {  // who is inside comes behind
+  for (std::size_t i = 0; i < levels.size(); ++i) {  // nested bodies are appended behind their parents
     auto const level = levels[i].at;
     i == 0 ? level.allow({"format", "nodes", "attributes", "meta"})
            : level.allow({"nodes", "attributes", "meta"});
@@ -501,7 +502,7 @@ inline module_graph read_graph_json(detail::json_value const& file) {
   }
   return std::move(made.front());
 }
-/// The same of a text. \throws json::error also where it is no JSON.
+/// Reads a graph from JSON text. \throws json::error also if the text is not JSON
 inline module_graph read_graph_json(std::string text) {
   detail::json_document const document(std::move(text));
   return read_graph_json(detail::json_value(document));

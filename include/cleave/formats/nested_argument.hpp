@@ -15,16 +15,16 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/run/batch/nested.hpp"
 
-/// Between the arguments that a module_graph writes down and the nested values that a run is given: what a
-/// graph returns, filled with the values of one microbatch, and back.
+/// Conversion between arguments of a module_graph and nested values of a run. An example is the structure
+/// that a graph returns, filled with the values of one microbatch.
 namespace cleave {
 
-/// What of an argument no nested value can be.
+/// The reason why an argument cannot be a nested value.
 struct nested_argument_fault {
   static constexpr char subject[] = "nested argument: ";
   enum class kind : std::uint8_t {
-    slice,         ///< token `at` is a slice: it selects elements and holds no values
-    key_not_text,  ///< token `at` is a key of a dict, and no text
+    slice,         ///< token `at` is a slice, which selects elements and holds no values
+    key_not_text,  ///< token `at` is a key of a dict, but not text
   };
   kind what;
   std::size_t at;
@@ -32,7 +32,7 @@ struct nested_argument_fault {
   bool operator==(nested_argument_fault const&) const = default;
 };
 
-/// One sentence, with the way out.
+/// The message for a fault, in one sentence with the remedy.
 inline std::string describe(nested_argument_fault const& f) {
   auto const at = "token #" + std::to_string(f.at);
   return f.what == nested_argument_fault::kind::slice
@@ -40,15 +40,16 @@ inline std::string describe(nested_argument_fault const& f) {
              : at + " is a key of a dict, but no text; name the elements, or give them as a list";
 }
 
-/// An argument that is no nested value. The witness: the token.
+/// Thrown for an argument that is not a nested value; the witness is the token.
 using nested_argument_error = fault_error<nested_argument_fault>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Calls `open(container)`, `leaf(token)` and `close()` of `visit` in prefix order, each with the key that it
-/// has in a dict, or an empty one. Stops at the first fault and returns it. O(tokens), no recursion.
+/// Calls `open(container)`, `leaf(token)` and `close()` of `visit` in prefix order. Each call also gets the
+/// key in the enclosing dict, or an empty text. Stops at the first fault and returns it. O(tokens), without
+/// recursion.
 template <class Visit>
 std::optional<nested_argument_fault> visit_argument(module_argument const& a, Visit& visit) {
   using enum nested_argument_fault::kind;
@@ -85,7 +86,7 @@ std::optional<nested_argument_fault> visit_argument(module_argument const& a, Vi
 
 namespace cleave {
 
-/// Why `a` cannot be a nested value, or nothing. Precondition: complete(a).
+/// Returns the reason why `a` cannot be a nested value, or nothing. Precondition: complete(a).
 inline std::optional<nested_argument_fault> find_nested_argument_fault(module_argument const& a) {
   struct {
     void open(container const&, std::string const&) {}
@@ -95,8 +96,9 @@ inline std::optional<nested_argument_fault> find_nested_argument_fault(module_ar
   return detail::visit_argument(a, nothing);
 }
 
-/// `a` with `leaf_of(token)` for each constant and each node that it reads. Precondition: complete(a).
-/// \throws nested_argument_error where `find_nested_argument_fault` finds something.
+/// Converts `a` to a nested value with `leaf_of(token)` in place of each constant and node. Precondition:
+/// complete(a).
+/// \throws nested_argument_error if `find_nested_argument_fault` finds a fault
 template <class LeafOf, class Leaf = std::invoke_result_t<LeafOf&, token const&>>
 nested<Leaf> nested_of(module_argument const& a, LeafOf leaf_of) {
   struct {
@@ -116,7 +118,8 @@ nested<Leaf> nested_of(module_argument const& a, LeafOf leaf_of) {
   return std::move(builder.made).take();
 }
 
-/// `x` with `token_of(leaf)` for each leaf. Precondition: no container has 2^32 elements.
+/// Converts `x` to an argument with `token_of(leaf)` in place of each leaf. Precondition: each container has
+/// fewer than 2^32 elements.
 template <class Leaf, std::invocable<Leaf const&> TokenOf>
 module_argument argument_of(nested<Leaf> const& x, TokenOf token_of) {
   module_argument made;

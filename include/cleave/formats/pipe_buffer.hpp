@@ -25,24 +25,25 @@
 #include "cleave/pipe/pipe_plan.hpp"
 #include "cleave/split/plan.hpp"
 
-/// A whole pipe as bytes, and back, safe against bytes from anybody; docs/stage_format.md describes the
-/// format.
+/// A whole pipe as bytes, and back. Bytes from untrusted sources are safe to read; docs/stage_format.md
+/// describes the format.
 namespace cleave {
 
-/// A pipe without the program that it was cut from: what those need who run it. Nodes and values of the plan
-/// are numbers of that program.
+/// A pipe without the program that it was cut from, which suffices to run it. Nodes and values of the plan
+/// are numbers in that program.
 struct stored_pipe {
   pipe_plan plan;
-  module_graph outer;              ///< the stages are its attributes, as bodies
-  std::vector<std::string> paths;  ///< of a stage, in the outer graph
+  module_graph outer;  ///< the graph that calls the stages; their graphs are bodies of its attributes
+  std::vector<std::string> paths;  ///< per stage: the path of its attribute in the outer graph
 
+  /// Returns the graph of stage `i`.
   module_graph const& stage(stage_id i) const {
     expects(index(i) < paths.size(), "a stage of this pipe");
     return outer.find_attribute(paths[index(i)])->body.front();
   }
 };
 
-/// What has the members of a stored_pipe: a module_pipe too.
+/// A type with the members of a stored_pipe, such as a module_pipe.
 template <class Pipe>
 concept written_pipe = requires(Pipe const& p) {
   { p.plan } -> std::convertible_to<pipe_plan const&>;
@@ -54,13 +55,13 @@ concept written_pipe = requires(Pipe const& p) {
 
 namespace cleave::detail {
 
-/// The plan of a pipe as records; `write_pipe_bytes` is its one use.
+/// Writes the plan of a pipe as records, for `write_pipe_bytes`.
 class pipe_writer {
  public:
   pipe_writer(pipe_plan const& cut, std::vector<std::string> const& paths, stage_writer& graphs)
       : cut_(cut), paths_(paths), graphs_(graphs) {}
 
-  /// How many bytes it takes, at most.
+  /// Returns an upper bound on the bytes that it takes.
   std::size_t bytes() const {
     std::size_t positions =
         cut_.plan.order.size() + 3 * (cut_.plan.transfers.size() + cut_.plan.updates.size());
@@ -105,7 +106,7 @@ class pipe_writer {
   stage_writer& graphs_;
 };
 
-/// The plan of a checked pipe, with the paths of its stages. O(size).
+/// Reads the plan of a checked pipe, and the paths of its stages. O(size).
 inline std::pair<pipe_plan, std::vector<std::string>> read_pipe_plan(stage_format::Content const& content) {
   auto const& from = *content.pipe();
   std::pair<pipe_plan, std::vector<std::string>> read;
@@ -143,9 +144,9 @@ inline std::pair<pipe_plan, std::vector<std::string>> read_pipe_plan(stage_forma
 
 namespace cleave {
 
-/// `p` as bytes: the graph that calls the stages, these, and the plan. The same pipe gives the same bytes.
-/// Expected O(size).
-/// \throws stage_bytes_error where `read_pipe_bytes` would refuse them
+/// Returns `p` as bytes: the graph that calls the stages, the stages, and the plan. Equal pipes give equal
+/// bytes. Expected O(size).
+/// \throws stage_bytes_error if `read_pipe_bytes` would reject the result
 template <written_pipe Pipe>
 std::vector<std::byte> write_pipe_bytes(Pipe const& p, stage_bytes_limits const& limits = {}) {
   auto const stages = p.plan.plan.stages.size();
@@ -158,7 +159,8 @@ std::vector<std::byte> write_pipe_bytes(Pipe const& p, stage_bytes_limits const&
   return detail::sealed_content(builder, detail::content_kind::pipe, limits);
 }
 
-/// The pipe that `bytes` hold; as `read_stage_bytes`, and that its plan is one of its stages. O(size).
+/// Reads a pipe from `bytes`. Checks them like `read_stage_bytes`, and that the plan matches the stages.
+/// O(size).
 /// \throws stage_bytes_error
 template <class Entry>
 stored_pipe read_pipe_bytes(std::span<std::byte const> bytes, registry<Entry> const& operators,
@@ -170,7 +172,7 @@ stored_pipe read_pipe_bytes(std::span<std::byte const> bytes, registry<Entry> co
   return {std::move(cut), detail::stage_reader(*content).read(), std::move(paths)};
 }
 
-/// Why `read_pipe_bytes` would refuse `bytes`, or nothing.
+/// Returns the reason why `read_pipe_bytes` would reject `bytes`, or nothing.
 template <class Entry>
 std::optional<stage_bytes_fault> find_pipe_bytes_fault(std::span<std::byte const> bytes,
                                                        registry<Entry> const& operators,

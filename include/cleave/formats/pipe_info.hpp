@@ -18,10 +18,10 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/pipe/module_pipe.hpp"
 
-/// The calls of stages in the root of a pipe: the graph that calls them.
+/// The calls of stages in the root of a pipe, which is the graph that calls them.
 namespace cleave::detail {
 
-/// A call of a stage, and the number that its path ends with.
+/// A call of a stage, and the number at the end of its path.
 struct numbered_stage {
   module_graph::position node;
   std::uint32_t number;
@@ -29,10 +29,11 @@ struct numbered_stage {
   bool operator==(numbered_stage const&) const = default;
 };
 
-/// A call whose path begins like a stage's and ends with no number. The witness: the node.
+/// Thrown for a call whose path has the prefix of stages but does not end with a number; the witness is the
+/// node.
 using stage_number_error = tagged_error<struct stage_number_tag, module_graph::position>;
 
-/// The number at the end of a stage's path, where it is one.
+/// Returns the number after the prefix of a stage's path, if it is one.
 inline std::optional<std::uint32_t> find_stage_number(std::string_view path, std::string_view prefix) {
   auto const digits = path.substr(prefix.size());
   std::uint32_t number = 0;
@@ -42,7 +43,8 @@ inline std::optional<std::uint32_t> find_stage_number(std::string_view path, std
   return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
 }
 
-/// The calls of stages in `root`, in order, a stage once for each call; other modules are none. O(V).
+/// Returns the calls of stages in `root`, in order, one entry per call. Calls of other modules are skipped.
+/// O(V).
 /// \throws stage_number_error
 inline std::vector<numbered_stage> stage_calls_of(module_graph const& root,
                                                   std::string_view prefix = "stage_") {
@@ -61,10 +63,10 @@ inline std::vector<numbered_stage> stage_calls_of(module_graph const& root,
   return calls;
 }
 
-/// A root whose stages are elsewhere cannot run. The witness: the call.
+/// Thrown if the root calls a stage whose graph it does not contain; the witness is the call.
 using detached_stage_error = tagged_error<struct detached_stage_tag, module_graph::position>;
 
-/// `root` without the graphs of its stages, which others may then free.
+/// Returns `root` without the graphs of its stages, which can then be freed.
 inline module_graph detached_root(module_graph const& root, std::string_view prefix = "stage_") {
   module_graph detached;
   detached.reserve(root.list().size());
@@ -79,7 +81,7 @@ inline module_graph detached_root(module_graph const& root, std::string_view pre
   return detached;
 }
 
-/// The first call of a stage that has no graph.
+/// Returns the first call of a stage without a graph, if any.
 inline std::optional<module_graph::position> find_detached_stage(module_graph const& root,
                                                                  std::string_view prefix = "stage_") {
   for (auto const& call : stage_calls_of(root, prefix)) {
@@ -89,7 +91,7 @@ inline std::optional<module_graph::position> find_detached_stage(module_graph co
   return std::nullopt;
 }
 
-/// \throws detached_stage_error unless each stage that `root` calls has its graph.
+/// Checks that `root` contains the graph of each stage that it calls. \throws detached_stage_error
 inline void check_stages(module_graph const& root, std::string_view prefix = "stage_") {
   if (auto const n = find_detached_stage(root, prefix))
     throw detached_stage_error("the root of this pipe cannot run: stage " + quoted(root[*n].target) +
@@ -99,39 +101,41 @@ inline void check_stages(module_graph const& root, std::string_view prefix = "st
 
 }  // namespace cleave::detail
 
-/// What a pipe is, for people and for tools, without its stages.
+/// A description of a pipe for people and tools, without the graphs of its stages.
 namespace cleave {
 
 /// The stages of a pipe, the values between them, and the graph that calls them.
 struct pipe_info {
+  /// A stage, with the names of its nodes, inputs, state and outputs.
   struct stage {
     std::string path;
-    std::uint32_t number;  ///< how many cuts come before it
+    std::uint32_t number;  ///< number of cuts before it
     std::vector<std::string> nodes, inputs, state, outputs;
 
     bool operator==(stage const&) const = default;
   };
+  /// A value, the stage that makes it, and the stages that read it.
   struct edge {
     std::string value;
-    stage_id from;             ///< `the_caller`: an input
-    std::vector<stage_id> to;  ///< the caller last
-    bool skips;                ///< it goes past a stage that does not read it
+    stage_id from;             ///< `the_caller` for an input of the pipe
+    std::vector<stage_id> to;  ///< `the_caller` is last
+    bool skips;                ///< true if it passes a stage that does not read it
 
     bool operator==(edge const&) const = default;
   };
 
   std::vector<stage> stages;
   std::vector<edge> edges;
-  std::vector<std::string> idle;       ///< cuts without effect, in words
-  bool has_loss_and_backward = false;  ///< the root calls backward passes of stages
-  module_graph root;                   ///< what calls the stages, which are not in it
+  std::vector<std::string> idle;       ///< descriptions of cuts without effect
+  bool has_loss_and_backward = false;  ///< true if the root calls backward passes of stages
+  module_graph root;                   ///< the graph that calls the stages, without their graphs
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// An idle cut of `p`, in words.
+/// Returns the description of a cut of `p` that has no effect.
 inline std::string describe_idle(module_pipe const& p, std::vector<module_cut> const& cuts,
                                  idle_cut const& c) {
   module_graph const& g = p.program.whole();
@@ -155,7 +159,7 @@ inline std::string describe_idle(module_pipe const& p, std::vector<module_cut> c
   return {};
 }
 
-/// What `p` is; `options` are those that it was made with. O(V + E).
+/// Returns the description of `p`; `options` are those that it was made with. O(V + E).
 inline pipe_info pipe_info_of(module_pipe const& p, module_pipe_options const& options = {}) {
   auto const& s = p.program.s;
   module_graph const& g = p.program.whole();
@@ -184,7 +188,7 @@ inline pipe_info pipe_info_of(module_pipe const& p, module_pipe_options const& o
   return info;
 }
 
-/// `x, y`, or a dash.
+/// Returns names as `x, y`; a dash if there are none.
 inline std::string name_list(std::vector<std::string> const& names) {
   std::string text;
   for (auto const& name : names) text += (text.empty() ? "" : ", ") + printable(name);
@@ -195,7 +199,7 @@ inline std::string name_list(std::vector<std::string> const& names) {
 
 namespace cleave {
 
-/// A few lines a stage, then a line an edge.
+/// Returns a text with a few lines per stage, then one line per edge.
 inline std::string write_pipe_info(pipe_info const& info) {
   std::string text = std::to_string(info.stages.size()) + " stages, " +
                      (info.has_loss_and_backward ? "with" : "without") + " loss and backward\n";
@@ -213,7 +217,7 @@ inline std::string write_pipe_info(pipe_info const& info) {
   return text;
 }
 
-/// The same as JSON; the caller is null.
+/// Returns the description as JSON; the caller is null.
 ///
 ///     {"format": "cleave pipe 1", "has_loss_and_backward": false,
 ///      "stages": [{"path": "stage_0", "number": 0, "nodes": […], "inputs": […], "state": […],

@@ -12,8 +12,8 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/split/plan.hpp"
 
-/// A plan as JSON, and back. Nodes and values are the numbers of the snapshot, which the same graph gives
-/// again; `find_plan_fault` says whether a plan is one of a graph.
+/// A plan as JSON, and back. Nodes and values are numbers of the snapshot, which are reproducible for the
+/// same graph. `find_plan_fault` checks a plan against a graph.
 ///
 ///     {"format": "cleave plan 1",
 ///      "stages": [{"nodes": [0, 1], "inputs": [0], "state": [1], "outputs": [3]}, …],
@@ -24,7 +24,7 @@ namespace cleave {
 
 inline constexpr char plan_json_format[] = "cleave plan 1";
 
-/// `p` as JSON. O(its size).
+/// Returns `p` as JSON. O(size).
 template <std::unsigned_integral Index>
 std::string write_plan_json(basic_plan<Index> const& p,
                             json::writer::layout l = json::writer::layout::compact) {
@@ -61,7 +61,7 @@ std::string write_plan_json(basic_plan<Index> const& p,
 
 namespace cleave::detail {
 
-/// \throws json::error with line, column and path where the text is no plan.
+/// Reads a plan. \throws json::error with line, column and path if the text is not a plan
 template <std::unsigned_integral Index = std::uint32_t>
 basic_plan<Index> read_plan_json(std::string text) {
   json_document const document(std::move(text));

@@ -18,7 +18,7 @@
 
 namespace cleave {
 
-/// Writes the members that make a schedule into an object that is open. O(actions).
+/// Writes the members of a schedule into the object that is open. O(actions).
 inline void write_schedule_members(json::writer& to, schedule const& s) {
   to.member("ranks", s.place.ranks).member("microbatches", s.microbatches).key("rank_of").open_array();
   for (auto const r : s.place.rank_of) to.value(index(r));
@@ -29,19 +29,19 @@ inline void write_schedule_members(json::writer& to, schedule const& s) {
   to.close_array();
 }
 
-/// A schedule and its times as one JSON object:
+/// Returns a schedule and its times as one JSON object:
 ///
 ///     name, time_unit
 ///     ranks, microbatches     counts
-///     rank_of                 of each stage
+///     rank_of                 rank of each stage
 ///     edges                   [from, to] of stages
-///     rows                    of each rank, its list in PyTorch's text, cells with commas between them
+///     rows                    list of each rank in PyTorch's text, cells separated by commas
 ///     makespan, bubble, messages
-///     busy, first, last       of each rank
-///     spans                   of each rank, of each action of its list [begin, end]; a compound is followed
+///     busy, first, last       one number for each rank
+///     spans                   [begin, end] of each action in the list of each rank; a compound is followed
 ///                             by its parts
 ///     memory_unit             "passes" or "bytes"
-///     memory                  of each rank [from when, how much], where it is known
+///     memory                  [time, amount] of each change on each rank, if known
 ///
 /// O(actions).
 inline std::string schedule_json(timed_schedule const& t) {
@@ -74,9 +74,9 @@ inline std::string schedule_json(timed_schedule const& t) {
   return to.close_array().close_object().text();
 }
 
-/// The schedule of a JSON object: `ranks`, `microbatches`, `rank_of`, `edges` and `rows`; other members are
-/// left alone. Whether it is a schedule that can run is for `schedule_faults` to say. O(size of the text).
-/// \throws json::error, with line, column and path, also for a cell that is no action
+/// Reads a schedule from a JSON object with `ranks`, `microbatches`, `rank_of`, `edges` and `rows`. Other
+/// members are ignored. Use `schedule_faults` to check that the schedule can run. O(size of the text).
+/// \throws json::error with line, column and path, also for a cell that is not an action
 inline schedule read_schedule_json(std::string text) {
   detail::json_document const document(std::move(text));
   detail::json_value const all(document);

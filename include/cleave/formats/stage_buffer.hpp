@@ -14,12 +14,13 @@
 #include "cleave/formats/bytes/writer.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-/// A stage as bytes, and back, safe against bytes from anybody; docs/stage_format.md describes the format.
+/// A stage as bytes, and back. Bytes from untrusted sources are safe to read; docs/stage_format.md describes
+/// the format.
 namespace cleave {
 
-/// `stage` and all bodies inside it as bytes; the same stage gives the same bytes. Expected O(size).
-/// \throws stage_bytes_error where `read_stage_bytes` would refuse them: above a limit, names that are no
-/// UTF-8, metadata that names nodes which are not there
+/// Returns `stage` and all bodies inside it as bytes. Equal stages give equal bytes. Expected O(size).
+/// \throws stage_bytes_error if `read_stage_bytes` would reject the result: a limit is exceeded, a name is
+///   not UTF-8, or metadata names nodes that do not exist
 inline std::vector<std::byte> write_stage_bytes(module_graph const& stage,
                                                 stage_bytes_limits const& limits = {}) {
   detail::stage_writer const writer(stage);
@@ -33,11 +34,10 @@ inline std::vector<std::byte> write_stage_bytes(module_graph const& stage,
 
 namespace cleave::detail {
 
-/// The stage that `bytes` hold. What is checked, in this order, and nothing is made before all of it is
-/// right: size, magic, version, length, checksum, structure, counts, texts, what each number names,
-/// operators. `operators` has kinds `call_function`, `call_method` and `call_module`; a call's target must be
-/// registered for its kind, or its kind have a default; a module whose body is in the bytes need not be.
-/// O(size).
+/// Reads a stage from `bytes`. Nothing is built before all checks have passed. They are, in this order: size,
+/// magic, version, length, checksum, structure, counts, texts, references, operators. `operators` has the
+/// kinds `call_function`, `call_method` and `call_module`. The target of a call must be registered for its
+/// kind, or the kind must have a default. A module whose body is in the bytes needs no entry. O(size).
 /// \throws stage_bytes_error
 template <class Entry>
 module_graph read_stage_bytes(std::span<std::byte const> bytes, registry<Entry> const& operators,
@@ -51,7 +51,7 @@ module_graph read_stage_bytes(std::span<std::byte const> bytes, registry<Entry> 
 
 namespace cleave {
 
-/// Why `read_stage_bytes` would refuse `bytes`, or nothing.
+/// Returns the reason why `read_stage_bytes` would reject `bytes`, or nothing.
 template <class Entry>
 std::optional<stage_bytes_fault> find_stage_bytes_fault(std::span<std::byte const> bytes,
                                                         registry<Entry> const& operators,

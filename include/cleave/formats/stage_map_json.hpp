@@ -14,30 +14,32 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/stage_map.hpp"
 
-/// Which nodes of a model are in which stage, and which rank runs it, by the model's own names: what somebody
-/// needs who builds the stages with other means, and runs them by a schedule.
+/// The nodes of each stage and the rank that runs it, in the model's own names. This is enough to build the
+/// stages with other tools and run them by a schedule.
 ///
 ///     {"format": "cleave stage map 1",
 ///      "ranks": 2,
 ///      "stages": [{"stage": 0, "rank": 0, "nodes": ["embed", "h_0"], "modules": ["embed", "h.0"],
 ///                  "state": ["position"], "inputs": ["tokens"], "outputs": ["h_0"]}, …]}
 ///
-/// Nodes are in program order; one that is cheap to copy may be in several stages. Only `stage`, `rank` and
-/// `nodes` must be there.
+/// Nodes are in program order. A node that is cheap to copy may be in several stages. Only `stage`, `rank`
+/// and `nodes` are required.
 namespace cleave {
 
 inline constexpr char stage_map_json_format[] = "cleave stage map 1";
 
+/// A stage, its rank, and the names of what it contains.
 struct mapped_stage {
   rank_id rank{};
   std::vector<std::string> nodes{};
-  std::vector<std::string> modules{};            ///< those that its nodes call
-  std::vector<std::string> state{};              ///< parameters and the like
-  std::vector<std::string> inputs{}, outputs{};  ///< values that it takes and gives
+  std::vector<std::string> modules{};            ///< modules called by its nodes
+  std::vector<std::string> state{};              ///< parameters and buffers
+  std::vector<std::string> inputs{}, outputs{};  ///< values that it receives, and values that it produces
 
   bool operator==(mapped_stage const&) const = default;
 };
 
+/// The stages of a model and their ranks.
 struct stage_map {
   std::uint32_t ranks = 0;
   std::vector<mapped_stage> stages{};
@@ -45,7 +47,7 @@ struct stage_map {
   bool operator==(stage_map const&) const = default;
 };
 
-/// What `m` and a schedule's placement say differently, in words, or nothing. O(stages).
+/// Returns the first difference between `m` and a schedule's placement in words, or nothing. O(stages).
 inline std::optional<std::string> find_other_placement(stage_map const& m, stage_placement const& p) {
   auto const count = [](std::size_t n, char const* what) {
     return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
@@ -63,7 +65,7 @@ inline std::optional<std::string> find_other_placement(stage_map const& m, stage
   return std::nullopt;
 }
 
-/// `m` as JSON. O(its size).
+/// Returns `m` as JSON. O(size).
 inline std::string write_stage_map_json(stage_map const& m,
                                         json::writer::layout l = json::writer::layout::compact) {
   json::writer w(l);
@@ -87,9 +89,9 @@ inline std::string write_stage_map_json(stage_map const& m,
   return w.close_array().close_object().text();
 }
 
-/// The map in a text, whose stages may stand in any order.
-/// \throws json::error with line, column and path where the text is none, or a stage has no rank;
-/// stage_map_error where a stage is there twice or not at all, or its rank is none
+/// Reads a stage map; stages may be listed in any order.
+/// \throws json::error with line, column and path if the text is not a stage map, or a stage has no rank
+/// \throws stage_map_error if a stage is repeated or missing, or its rank is out of range
 inline stage_map read_stage_map_json(std::string text) {
   detail::json_document const document(std::move(text));
   detail::json_value const top(document);

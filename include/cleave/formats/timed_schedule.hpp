@@ -17,16 +17,16 @@
 
 namespace cleave {
 
-/// A schedule in time, for those who draw it or write it. It refers to what it shows, which must outlive it.
+/// A schedule and its times, for drawing and writing. It holds references, which must outlive it.
 struct timed_schedule {
-  std::string name;  ///< for titles
+  std::string name;  ///< used in titles
   schedule const& order;
-  schedule_times const& times;                        ///< of `order`
-  std::string time_unit = {};                         ///< of all times, where there is one
-  std::vector<std::vector<memory_step>> memory = {};  ///< of each rank; none: not shown
+  schedule_times const& times;                        ///< the times of `order`
+  std::string time_unit = {};                         ///< unit of all times; may be empty
+  std::vector<std::vector<memory_step>> memory = {};  ///< per rank; if empty, memory is not shown
   enum class unit : std::uint8_t { passes, bytes };
-  unit memory_unit = unit::passes;          ///< what `memory` counts
-  std::vector<action_place> critical = {};  ///< what the makespan is made of; none: not shown
+  unit memory_unit = unit::passes;          ///< unit of `memory`
+  std::vector<action_place> critical = {};  ///< the critical path; if empty, it is not shown
 };
 
 }  // namespace cleave
@@ -36,22 +36,24 @@ namespace cleave::detail {
 /// An action that takes time, to be drawn as a bar.
 struct schedule_bar {
   rank_id rank;
-  std::size_t position;  ///< in the list of the rank, parts counted
+  std::size_t position;  ///< in the list of the rank, counting parts
   action what;
   double begin, end;
-  std::uint16_t lane = 0, lanes = 1;  ///< of a compound whose parts run together: which, of how many
-  bool is_beside = false;             ///< goes on while the rank does what follows
+  std::uint16_t lane = 0,
+                lanes =
+                    1;  ///< for a part of a compound whose parts overlap: its index, and the number of parts
+  bool is_beside = false;  ///< true if it overlaps with the following actions of the rank
 
   bool operator==(schedule_bar const&) const = default;
 };
 
-/// Whether an action goes on beside what follows: copies and collectives.
+/// Returns true if an action overlaps with later ones: copies and collectives.
 constexpr bool runs_beside(action_kind k) {
   using enum action_kind;
   return k == unshard || k == reduce_gradient || k == offload || k == reload;
 }
 
-/// Every action that takes time, rank after rank in the order of the lists. O(actions).
+/// Returns a bar for each action that takes time, rank by rank in list order. O(actions).
 inline std::vector<schedule_bar> bars_of(schedule const& s, schedule_times const& times) {
   std::vector<schedule_bar> bars;
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r) {
@@ -78,26 +80,26 @@ inline std::vector<schedule_bar> bars_of(schedule const& s, schedule_times const
 
 namespace cleave {
 
-/// The most that is reached; 0 where there is no step.
+/// Returns the largest amount; 0 if there are no steps.
 inline std::uint64_t most_memory(std::vector<memory_step> const& steps) {
   std::uint64_t most = 0;
   for (auto const& step : steps) most = (std::max)(most, step.bytes);
   return most;
 }
 
-/// `7 passes`, `98.2 MiB`.
+/// Returns an amount with its unit: `7 passes`, `98.2 MiB`.
 inline std::string memory_text(timed_schedule const& t, std::uint64_t amount) {
   if (t.memory_unit == timed_schedule::unit::bytes) return bytes_text(amount);
   return count_text(amount) + (amount == 1 ? "\u00a0pass" : "\u00a0passes");
 }
 
-/// `7.5 ms`, `7.5`.
+/// Returns a time with its unit, if any: `7.5 ms`, `7.5`.
 inline std::string time_text(timed_schedule const& t, double time) {
   return decimal_text(time, 4) + (t.time_unit.empty() ? "" : "\u00a0" + printable(t.time_unit, 12));
 }
 
-/// How many messages go between ranks in one step: those that a lowered schedule sends, or that any will. A
-/// value and its gradient are a message each. O(actions + edges).
+/// Returns the number of messages between ranks in one step: those of a lowered schedule, or those that
+/// lowering will add. A value and its gradient count as one message each. O(actions + edges).
 inline std::uint64_t count_messages(schedule const& s) {
   std::uint64_t sends = 0, crossing = 0;
   bool forward = false, backward = false;
@@ -113,14 +115,14 @@ inline std::uint64_t count_messages(schedule const& s) {
   return sends > 0 ? sends : crossing * ways * s.microbatches;
 }
 
-/// Of each stage: how many stages of its rank have lower numbers. O(stages).
+/// Returns for each stage the number of stages with lower numbers on its rank. O(stages).
 inline std::vector<std::uint32_t> local_numbers(stage_placement const& place) {
   std::vector<std::uint32_t> next(place.ranks), local;
   for (auto const r : place.rank_of) local.push_back(index(r) < next.size() ? next[index(r)]++ : 0);
   return local;
 }
 
-/// The last level of time or, where nothing takes time, 1: what a drawing is scaled by.
+/// Returns the makespan, or 1 if nothing takes time: the scale of a drawing.
 inline double drawn_time(schedule_times const& times) { return times.makespan > 0 ? times.makespan : 1; }
 
 }  // namespace cleave

@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-/// `61.3 % of nodes and 58.0 % of values have no price`; empty where all have one.
+/// Returns a sentence such as `61.3 % of nodes and 58.0 % of values have no price`; empty if all have one.
 inline std::string unpriced_text(unpriced const& u) {
   auto const share = [](double x) { return x < 0.0005 ? "less than 0.1\u00a0%" : percent_text(x); };
   if (!u.any()) return "";

@@ -18,33 +18,34 @@
 
 namespace cleave {
 
-/// A promise of an adapter that no concept can state.
+/// A promise of an adapter that no concept can express.
 enum class adapter_violation : std::uint8_t {
   node_twice,        ///< `nodes()` lists a node twice
   after_its_user,    ///< a node is listed after a user of its result
-  two_producers,     ///< a node produces what another node produces, or the same value twice
-  makes_argument,    ///< a node produces what `inputs()`, `state()` or `constants()` lists
+  two_producers,     ///< a node produces a value that is already produced, by another node or by itself
+  makes_argument,    ///< a node produces a value that `inputs()`, `state()` or `constants()` lists
   follows_a_later,   ///< `after(n)` names a node that is listed later, or never
   stays_with_none,   ///< `together(n)` names a node that is never listed
   input_twice,       ///< `inputs()`, `state()` or `constants()` lists a value twice
-  input_and_state,   ///< a value is in two of them
-  not_a_size,        ///< `bytes(v)` of a value that a node reads or makes is negative, or no number
-  unlisted_operand,  ///< no node produces what a node reads, and `constants()`, which is there, does not list
-                     ///< it
-  unmade_output,     ///< no node produces or reads what `outputs()` lists, and nothing else lists it
+  input_and_state,   ///< a value is in two of `inputs()`, `state()` and `constants()`
+  not_a_size,        ///< `bytes(v)` is negative or not a number, for a value that a node reads or makes
+  unlisted_operand,  ///< a node reads a value that no node produces and no list names, though `constants()`
+                     ///< exists
+  unmade_output,     ///< `outputs()` lists a value that no node produces or reads and no other list names
 };
 
-/// Which promise, and where: a position in `nodes()`; for `input_twice` and `input_and_state` in `inputs()`
-/// followed by `state()` and `constants()`, for `unmade_output` in `outputs()`.
+/// A broken promise and its place. `at` is a position in `nodes()`. For `input_twice` and `input_and_state`
+/// it is a position in `inputs()` followed by `state()` and `constants()`. For `unmade_output` it is a
+/// position in `outputs()`.
 struct adapter_fault {
   adapter_violation what;
   std::size_t at;
-  std::size_t operand = 0;  ///< for `unlisted_operand`: its number, as in `unlisted_value`
+  std::size_t operand = 0;  ///< for `unlisted_operand`: the number of the operand, as in `unlisted_value`
 
   bool operator==(adapter_fault const&) const = default;
 };
 
-/// The sentence that follows the label of the place.
+/// Returns the sentence that follows the label of the place in a message.
 constexpr char const* describe(adapter_violation what) {
   switch (what) {
     case adapter_violation::node_twice:
@@ -76,7 +77,7 @@ constexpr char const* describe(adapter_violation what) {
   return "";
 }
 
-/// Thrown where a graph is read.
+/// Thrown if an adapter breaks a promise while its graph is read.
 class adapter_error : public witness_error<adapter_fault> {
  public:
   adapter_error(adapter_fault f, std::string const& place)
@@ -87,7 +88,7 @@ class adapter_error : public witness_error<adapter_fault> {
 
 namespace cleave::detail {
 
-/// Whether what `bytes(v)` returned counts bytes; it may be of a signed or floating type.
+/// Returns true if a result of `bytes(v)` is a number of bytes. It may be of a signed or floating-point type.
 template <class T>
 constexpr bool is_size(T const& bytes) {
   if constexpr (std::floating_point<T>)
@@ -98,7 +99,7 @@ constexpr bool is_size(T const& bytes) {
     return true;
 }
 
-/// The first node that reads or makes a value whose size is none. O(V + E).
+/// Returns the first node that reads or makes a value whose size is not valid, or nothing. O(V + E).
 template <sized_graph Graph>
 std::optional<std::size_t> find_node_without_size(Graph const& g) {
   auto const bad = [&](value_t<Graph> const& v) { return !is_size(g.bytes(v)); };
@@ -116,7 +117,8 @@ std::optional<std::size_t> find_node_without_size(Graph const& g) {
   return std::nullopt;
 }
 
-/// Whether `v` names memory that is written through one handle at a time: then it means what that holds.
+/// Returns true if `v` names memory that is written through one handle at a time. Such a handle stands for
+/// the current contents of the memory.
 template <dataflow_graph Graph>
 bool names_a_version(Graph const& g, value_t<Graph> const& v) {
   if constexpr (aliasing_graph<Graph>) {
@@ -131,7 +133,7 @@ bool names_a_version(Graph const& g, value_t<Graph> const& v) {
 
 namespace cleave {
 
-/// The first broken promise of an adapter, or nothing: the first thing to run on a new one. Expected O(V +
+/// Returns the first broken promise of an adapter, or nothing. Run it first on a new adapter. Expected O(V +
 /// E).
 template <dataflow_graph Graph>
 std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
@@ -168,7 +170,7 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
       for (auto v : g.overwrites(n)) written.push_back(v);
     for (auto v : detail::results_of(g, n)) {
       if (std::find(written.begin(), written.end(), v) != written.end())
-        continue;  // what it holds now, not another value
+        continue;  // the new contents of written memory, not another value
       if (arguments.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::makes_argument, at};
       if (made.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::two_producers, at};
       if (used.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::after_its_user, at};

@@ -23,39 +23,47 @@
 
 namespace cleave {
 
+/// A type of weights: any arithmetic type but bool.
 template <class T>
 concept weight_number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 
-/// What sums of weights are held in.
+/// The type of sums of weights: double for floating-point weights, otherwise a 64-bit integer.
 template <weight_number Weight>
 using weight_total = std::conditional_t<std::floating_point<Weight>, double, std::int64_t>;
 
-/// An undirected graph in the arrays of whoever has them, as METIS (xadj, adjncy) and SciPy (indptr, indices)
-/// have it: rows of neighbours one after the other, each edge at both of its ends, rows in any order. An edge
-/// from a node to itself is of no account; edges between the same two nodes count as one with the sum of
-/// their weights. No weight is negative. Types follow from arrays: `adjacency_view g{offsets, targets}`, or
-/// with weights after them; `{}` stands for those of the nodes where only edges have some.
+/// An undirected graph as a view of CSR arrays that the caller owns, as in METIS (xadj, adjncy) and SciPy
+/// (indptr, indices).
+///
+/// The neighbours of node n are the entries of `targets` from `offsets[n]` to `offsets[n + 1] - 1`, in any
+/// order. Each edge is listed at both of its ends with the same weight. Self-loops are ignored. Parallel
+/// edges count as one edge with the sum of their weights. No weight is negative.
+///
+/// The template arguments are deduced from the arrays: `adjacency_view g{offsets, targets}`, optionally
+/// followed by node weights and edge weights. Pass `{}` for the node weights if only edges have weights.
 template <std::integral Index, weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight,
           std::integral Offset = Index>
 struct adjacency_view {
-  std::span<Offset const> offsets;            ///< where the row of node n begins; one more than nodes
-  std::span<Index const> targets;             ///< the neighbours, row after row
+  std::span<Offset const> offsets;  ///< where the neighbours of node n begin in `targets`; size: nodes + 1
+  std::span<Index const> targets;   ///< the neighbours of all nodes, one node after the other
   std::span<NodeWeight const> node_weight{};  ///< of a node; empty: all weigh 1
-  std::span<EdgeWeight const> edge_weight{};  ///< beside `targets`, alike at both ends; empty: all weigh 1
+  std::span<EdgeWeight const> edge_weight{};  ///< parallel to `targets`; empty: all weigh 1
 
   std::size_t nodes() const { return offsets.empty() ? 0 : offsets.size() - 1; }
-  std::size_t directed_edges() const { return targets.size(); }  ///< ends of edges: twice the number of edges
+  /// Returns the size of `targets`: twice the number of edges.
+  std::size_t directed_edges() const { return targets.size(); }
+  /// Returns the neighbours of node `n`.
   std::span<Index const> neighbours(std::size_t n) const {
     auto const begin = static_cast<std::size_t>(offsets[n]);
     return targets.subspan(begin, static_cast<std::size_t>(offsets[n + 1]) - begin);
   }
   NodeWeight weight(std::size_t n) const { return node_weight.empty() ? NodeWeight{1} : node_weight[n]; }
+  /// Returns the weight of the edge at index `arc` of `targets`.
   EdgeWeight weight_of_edge(std::size_t arc) const {
     return edge_weight.empty() ? EdgeWeight{1} : edge_weight[arc];
   }
 };
 
-/// What an array, a vector or a span is of.
+/// The element type of an array, a vector or a span.
 template <class Array>
 using element_of = std::remove_cvref_t<decltype(*std::data(std::declval<Array const&>()))>;
 
@@ -68,7 +76,7 @@ adjacency_view(Offsets const&, Targets const&, NodeWeights const&, EdgeWeights c
     -> adjacency_view<element_of<Targets>, element_of<NodeWeights>, element_of<EdgeWeights>,
                       element_of<Offsets>>;
 
-/// The same in arrays of its own.
+/// An undirected graph in CSR arrays of its own; `adjacency_view` describes their contents.
 template <std::integral Index, weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight>
 struct adjacency {
   std::vector<Index> offsets{0};
@@ -82,17 +90,18 @@ struct adjacency {
 };
 /// A promise of `adjacency_view` that arrays may break.
 enum class adjacency_violation : std::uint8_t {
-  wrong_length,          ///< an array of weights is neither empty nor as long as what it is of
-  offsets_out_of_range,  ///< `offsets` does not rise from 0 to the number of arcs; `node`: the first such row
-  no_such_node,          ///< an arc leads to no node
-  bad_node_weight,       ///< negative, infinite or no number
-  bad_edge_weight,       ///< negative, infinite or no number
-  nodes_too_heavy,       ///< the weights of nodes add up to more than 2^63 - 1, or than a double can hold
-  edges_too_heavy,       ///< the weights of arcs do
-  one_sided_edge,        ///< the other end does not list the edge as often with this weight
+  wrong_length,          ///< an array of weights is neither empty nor as long as the array that it belongs to
+  offsets_out_of_range,  ///< `offsets` does not rise from 0 to the size of `targets`; `node` is the first
+                         ///< wrong entry
+  no_such_node,          ///< an entry of `targets` is not a node
+  bad_node_weight,       ///< a node weight is negative, infinite or NaN
+  bad_edge_weight,       ///< an edge weight is negative, infinite or NaN
+  nodes_too_heavy,       ///< the sum of the node weights is above 2^63 - 1, or overflows a double
+  edges_too_heavy,       ///< the sum of the edge weights, counted at both ends, does
+  one_sided_edge,        ///< an edge is not listed as often at its other end with this weight
 };
 
-/// Which promise, and where; `arc` is an index of `targets` where the fault is that of an arc.
+/// A broken promise and its place. `arc` is an index of `targets` if the fault is that of an edge.
 struct adjacency_fault {
   adjacency_violation what;
   std::size_t node = 0, arc = 0;
@@ -106,7 +115,7 @@ namespace cleave::detail {
 
 using adjacency_error = witness_error<adjacency_fault>;
 
-/// Adds up weights that are not negative, as long as they are weights and their sum has room.
+/// Adds up weights, and detects invalid weights and sums that overflow.
 template <weight_number Weight>
 class weight_sum {
  public:
@@ -137,8 +146,8 @@ class weight_sum {
   bool full_ = false;
 };
 
-/// Sums of hashes that cancel where each arc has its counterpart: one arc without always shows, several do
-/// with all but certainty.
+/// A sum of hashes of directed edges that is 0 if each edge is matched by its reverse with the same weight.
+/// Unmatched edges make it nonzero with near certainty.
 class edge_symmetry_hash {
  public:
   void add(std::size_t from, std::size_t to, std::uint64_t weight) {
@@ -149,23 +158,24 @@ class edge_symmetry_hash {
     x ^= x >> 29;
     sum_ += from < to ? x : -x;
   }
-  void add(edge_symmetry_hash const& other) { sum_ += other.sum_; }  ///< of other arcs
+  void add(edge_symmetry_hash const& other) { sum_ += other.sum_; }  ///< adds the hashes of other edges
   bool even() const { return sum_ == 0; }
 
  private:
   std::uint64_t sum_ = 0;
 };
 
-/// Bits of a weight, equal where weights are.
+/// Returns the bits of a weight. Equal weights have equal bits.
 template <weight_number Weight>
 std::uint64_t weight_bits(Weight w) {
   if constexpr (std::floating_point<Weight>)
-    return std::bit_cast<std::uint64_t>(static_cast<double>(w) + 0.0);  // one zero, not two
+    return std::bit_cast<std::uint64_t>(static_cast<double>(w) + 0.0);  // -0.0 becomes 0.0
   else
     return static_cast<std::uint64_t>(w);
 }
 
-/// An arc that its other end lacks; there is one. Precondition: targets are nodes. O(n + m log d).
+/// Returns an edge that its other end does not list as often with the same weight, or nothing. Precondition:
+/// all targets are nodes. O(n + m log d) for maximum degree d.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   struct entry {
@@ -174,7 +184,7 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
     std::size_t arc;
   };
   auto const n = g.nodes();
-  std::vector<std::size_t> first(n + 1);  // of arcs by the node they lead to
+  std::vector<std::size_t> first(n + 1);  // of the edges grouped by target
   for (Index const to : g.targets) ++first[static_cast<std::size_t>(to) + 1];
   for (std::size_t i = 0; i < n; ++i) first[i + 1] += first[i];
   std::vector<entry> into(g.directed_edges());
@@ -221,8 +231,8 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
 
 namespace cleave {
 
-/// The first broken promise of arrays, or nothing. Two passes over the arcs, no memory, unless an edge is
-/// one-sided.
+/// Returns the first broken promise of the arrays, or nothing. O(n + m), without allocating memory. If an
+/// edge is one-sided, O(n + m log d) for maximum degree d, with O(n + m) memory.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   using enum adjacency_violation;
@@ -232,7 +242,7 @@ std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWe
     return adjacency_fault{wrong_length};
   std::uint64_t end = 0;
   for (std::size_t i = 0; i <= n && !g.offsets.empty(); ++i) {
-    auto const here = static_cast<std::uint64_t>(g.offsets[i]);  // a negative one is large
+    auto const here = static_cast<std::uint64_t>(g.offsets[i]);  // a negative offset becomes large
     if (i == 0 ? here != 0 : here < end || here > g.directed_edges())
       return adjacency_fault{offsets_out_of_range, i, 0};
     end = here;
@@ -262,7 +272,7 @@ std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWe
   return balance.even() ? std::nullopt : detail::find_one_sided_edge(g);
 }
 
-/// What is wrong, as a sentence in numbers of nodes.
+/// Returns a sentence that says what is wrong and names nodes by their numbers.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   auto const count = [](std::size_t i) { return std::to_string(i); };
@@ -298,18 +308,19 @@ std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWe
   return "";
 }
 
-/// \throws adjacency_error if `find_adjacency_fault` finds one.
+/// Checks the arrays of a graph, as `find_adjacency_fault` does.
+/// \throws adjacency_error if there is a fault
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 void check_adjacency(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   if (auto const fault = find_adjacency_fault(g))
     throw detail::adjacency_error("graph: " + describe(*fault, g), *fault);
 }
 
-/// Edges in any order, each once, in either direction; those from a node to itself are of no account.
+/// A list of undirected edges, in any order, each once and in either direction. Self-loops are ignored.
 template <std::integral Index, weight_number Weight = std::int64_t>
 struct edge_pairs {
-  std::vector<Index> from, to;
-  std::vector<Weight> weight;  ///< of an edge; empty: all weigh 1
+  std::vector<Index> from, to;  ///< the two ends of each edge
+  std::vector<Weight> weight;   ///< of an edge; empty: all weigh 1
 
   std::size_t size() const { return from.size(); }
   void add(Index a, Index b) {
@@ -322,12 +333,15 @@ struct edge_pairs {
   }
 };
 
-/// What edges between the same two nodes become: one with the sum of their weights, or with the largest.
+/// The treatment of several edges between the same two nodes. They become one edge with the sum of their
+/// weights (`add_up`) or with the largest weight (`count_once`).
 enum class repeated_edges : std::uint8_t { add_up, count_once };
 
-/// The rows of each node's neighbours, ascending, each once. Edges without weights that add up give an edge
-/// its number as weight if that is not 1 everywhere. O(nodes + edges).
-/// \throws index_overflow if there are too many ends of edges to number, error if weights add up past 2^63.
+/// Builds the CSR arrays of a graph from a list of edges. The neighbours of each node are ascending, each
+/// once. Edges without weights stay without weights, unless `repeated` is `add_up` and some edge is repeated.
+/// Then the weight of an edge is its number of repetitions. O(nodes + edges).
+/// \throws index_overflow if there are too many nodes or ends of edges for `Index`
+/// \throws error if weights add up to more than 2^63 - 1
 template <std::integral Index, weight_number Weight>
 adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index, Weight> const& edges,
                                             repeated_edges repeated = repeated_edges::add_up) {
@@ -340,7 +354,8 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
   for (Weight const w : edges.weight) total.add(w);
   if (total.overflows()) throw error("the weights of the edges add up past 2^63 - 1: take a larger unit");
 
-  // By the node an arc leads to, then by where it begins: rows are then in order.
+  // Groups the directed edges by target. Distributing the groups in order then fills each row in ascending
+  // order.
   std::vector<Index> first(nodes + 1, 0);
   auto const is_loop = [&](std::size_t e) { return edges.from[e] == edges.to[e]; };
   for (std::size_t e = 0; e < edges.size(); ++e) {
@@ -405,7 +420,8 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
   return g;
 }
 
-/// Each edge once, from the larger number to the smaller; edges of two nodes are added up.
+/// Returns each edge once, from the larger node number to the smaller. Parallel edges are merged, and their
+/// weights add up. O(nodes + edges).
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 edge_pairs<Index, EdgeWeight> edges_of(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   edge_pairs<Index, EdgeWeight> listed, merged;
@@ -424,10 +440,10 @@ edge_pairs<Index, EdgeWeight> edges_of(adjacency_view<Index, NodeWeight, EdgeWei
 }
 }  // namespace cleave
 
-/// Weights of a graph as 64-bit integers, whose sums are exact and the same in any order.
+/// Converts the weights of a graph to 64-bit integers. Their sums are exact and do not depend on the order.
 namespace cleave::detail {
 
-/// Floating weights in units that keep their sum below 2^60; integral ones as they are.
+/// Returns the unit in which floating-point weights have a sum below 2^60. Integer weights stay as they are.
 template <weight_number Weight>
 fixed_point exact_unit(std::span<Weight const> weights) {
   if constexpr (std::floating_point<Weight>) {

@@ -10,8 +10,8 @@
 
 namespace cleave {
 
-/// What a container holds, in prefix order after it: `size` elements, of a dict `size` pairs of key and value
-/// in the order in which they were written.
+/// A list, tuple, dict or slice in a flat argument. Its elements follow it in prefix order: `size` elements,
+/// or `size` pairs of key and value for a dict. Pairs keep the order in which they were written.
 struct container {
   enum class kind : std::uint8_t { list, tuple, dict, slice };
   kind what;
@@ -20,14 +20,14 @@ struct container {
   bool operator==(container const&) const = default;
 };
 
-/// The value of another node of the same graph, by its position.
+/// A reference to the value of another node of the same graph, by the node's position.
 struct node_ref {
   std::uint32_t node;
 
   bool operator==(node_ref const&) const = default;
 };
 
-/// A constant that the IR does not look into: an element type, a device, a symbol.
+/// A constant that the IR does not interpret, such as an element type, a device or a symbol.
 struct opaque {
   std::string kind, text;
 
@@ -38,11 +38,11 @@ using token =
     std::variant<std::monostate, bool, std::int64_t, double, std::string, opaque, node_ref, container>;
 
 /// An argument of a call: a constant, a node's value, or any nesting of these in lists, tuples, dicts and
-/// slices. It is stored flat, in prefix order: the nodes it reads are found, depth first and left to right,
-/// by one scan, and no nesting is too deep.
+/// slices. It is stored flat, in prefix order. One scan finds the nodes that it reads, depth first and left
+/// to right. The depth of nesting is not limited.
 using module_argument = std::vector<token>;
 
-/// An argument under its keyword.
+/// A keyword and its argument.
 struct keyword_argument {
   std::string key;
   module_argument value;
@@ -54,7 +54,7 @@ struct keyword_argument {
 
 namespace cleave::detail {
 
-/// Calls `f` with the position of each node that `a` reads, in order, repeats included.
+/// Calls `f` with the position of each node that `a` reads, in order, including repetitions.
 template <class F>
 void each_node(module_argument const& a, F f) {
   for (auto const& t : a)
@@ -65,7 +65,7 @@ void each_node(module_argument const& a, F f) {
 
 namespace cleave {
 
-/// How many subtrees follow `c`.
+/// Returns the number of subtrees that follow `c`: its elements, or the keys and values of a dict.
 inline std::size_t elements_of(container const& c) {
   return c.what == container::kind::dict ? std::size_t{2} * c.size : c.size;
 }
@@ -74,7 +74,7 @@ inline std::size_t elements_of(container const& c) {
 
 namespace cleave::detail {
 
-/// One past the end of the subtree of `a` that begins at `at`.
+/// Returns one past the end of the subtree of `a` that begins at `at`.
 inline std::size_t subtree_end(module_argument const& a, std::size_t at) {
   for (std::size_t missing = 1; missing > 0; ++at) {
     --missing;
@@ -87,7 +87,7 @@ inline std::size_t subtree_end(module_argument const& a, std::size_t at) {
 
 namespace cleave {
 
-/// Whether `a` is exactly one subtree: a constant, a node, or a container with all its elements.
+/// Returns true if `a` is exactly one subtree: a constant, a node, or a container with all its elements.
 inline bool complete(module_argument const& a) {
   std::size_t missing = 1;
   for (auto const& t : a) {
@@ -102,8 +102,7 @@ inline bool complete(module_argument const& a) {
 
 namespace cleave::detail {
 
-/// `a` with each node that it reads replaced by what `f` gives for the node's position: a position of another
-/// graph.
+/// Returns `a` with each node position p replaced by `f(p)`, a position in another graph.
 template <class F>
 module_argument map_nodes(module_argument a, F f) {
   for (auto& t : a)
@@ -115,14 +114,14 @@ module_argument map_nodes(module_argument a, F f) {
 
 namespace cleave {
 
-/// The value of one node.
+/// Returns an argument that is the value of one node.
 inline module_argument node_argument(std::uint32_t node) { return {node_ref{node}}; }
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The values of several nodes as a tuple.
+/// Returns an argument that is the tuple of the values of several nodes.
 inline module_argument tuple_argument(std::vector<std::uint32_t> const& nodes) {
   module_argument a{container{container::kind::tuple, static_cast<std::uint32_t>(nodes.size())}};
   for (auto const n : nodes) a.push_back(node_ref{n});

@@ -12,7 +12,7 @@
 
 namespace cleave::detail {
 
-/// A token that is no container, for a message; a node by its name in `g`.
+/// Returns the text of a token that is not a container, for a message. A node is shown by its name in `g`.
 inline std::string token_text(module_graph const& g, token const& t) {
   if (auto const* b = std::get_if<bool>(&t)) return *b ? "true" : "false";
   if (auto const* i = std::get_if<std::int64_t>(&t)) return std::to_string(*i);
@@ -27,12 +27,12 @@ inline std::string token_text(module_graph const& g, token const& t) {
 
 namespace cleave {
 
-/// The subtree of `a` at `at` for a message, nodes by their names in `g`: `(conv1, {'loss': 3})`. What is
-/// long is cut short. No recursion.
+/// Returns the text of the subtree of `a` at `at`, for a message. Nodes are shown by their names in `g`:
+/// `(conv1, {'loss': 3})`. A long text is cut short. Does not recurse.
 inline std::string argument_text(module_graph const& g, module_argument const& a, std::size_t at = 0) {
   struct level {
     container what;
-    std::size_t met;  // elements so far
+    std::size_t met;  // elements met so far
   };
   constexpr std::size_t limit = 200;
   std::string text;

@@ -14,10 +14,10 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-/// What a caller passes, by position and by name, as the placeholders of a graph take it.
+/// Binds the positional and named arguments of a call to the placeholders of a graph.
 namespace cleave::detail {
 
-/// One thing that is wrong with a call.
+/// A fault of a call.
 struct binding_fault {
   enum class kind : std::uint8_t {
     missing,   ///< parameter `name` has neither an argument nor a default
@@ -35,21 +35,21 @@ struct binding_fault {
 
 namespace cleave {
 
-/// What becomes of positional arguments that no parameter is left for.
+/// The treatment of positional arguments for which no parameter is left.
 enum class surplus_arguments : std::uint8_t { refused, ignored };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What a parameter takes, as Python and torch.fx have it. The target of its placeholder says so.
+/// The kind of a parameter, as in Python and torch.fx. It follows from the target of the placeholder.
 enum class parameter_kind : std::uint8_t {
   one,         ///< `x`: one argument, by position or by name, or its default
-  positional,  ///< `*args`: the positional arguments that are left; what comes after it is passed by name
-  named,       ///< `**kwargs`: the named arguments that no other parameter has the name of
+  positional,  ///< `*args`: the remaining positional arguments; later parameters are passed by name
+  named,       ///< `**kwargs`: the named arguments that match no other parameter
 };
 
-/// What the parameter of a placeholder takes.
+/// Returns the kind of a placeholder's parameter.
 inline parameter_kind parameter_kind_of(module_node const& placeholder) {
   if (placeholder.target.starts_with("**")) return parameter_kind::named;
   return placeholder.target.starts_with("*") ? parameter_kind::positional : parameter_kind::one;
@@ -59,19 +59,20 @@ inline parameter_kind parameter_kind_of(module_node const& placeholder) {
 
 namespace cleave {
 
-/// The arguments that each parameter takes, by their places among the positional ones and then the named
-/// ones. A parameter that takes one has one or none: then its default holds. Of `*args` they are the elements
-/// of a tuple, of `**kwargs` the values of a dict under their names; none make it empty.
+/// For each parameter, the arguments that it takes. An argument is an index into the positional arguments
+/// followed by the named ones. A plain parameter takes one argument, or none if its default applies. The
+/// arguments of `*args` are the elements of a tuple. Those of `**kwargs` are the values of a dict under their
+/// names. Both may be empty.
 using argument_binding = std::vector<std::vector<std::size_t>>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A call that does not fit the parameters. The witness: all that is wrong with it.
+/// A call that does not fit the parameters. The witness: all faults of the call.
 using binding_error = witness_error<std::vector<binding_fault>>;
 
-/// Returns what is wrong with a call, given the names of the parameters.
+/// Returns a text that lists all faults of a call. `parameters` are the names of the parameters.
 inline std::string binding_text(std::vector<binding_fault> const& faults,
                                 std::vector<std::string> const& parameters) {
   std::string all = "the arguments do not fit";
@@ -88,7 +89,7 @@ inline std::string binding_text(std::vector<binding_fault> const& faults,
   return all;
 }
 
-/// Binds arguments to parameters; `bind_arguments` and `find_binding_faults` are its uses.
+/// Binds arguments to parameters, for `bind_arguments` and `find_binding_faults`.
 class argument_binder {
  public:
   explicit argument_binder(module_graph const& g) : g_(g), binding_(g.inputs().size()) {
@@ -131,7 +132,7 @@ class argument_binder {
 
   void bind_names(std::size_t positional, std::vector<std::string> const& named) {
     using enum binding_fault::kind;
-    numbering<std::string, std::uint32_t> met;  // of the names that no parameter has
+    numbering<std::string, std::uint32_t> met;  // the names that match no parameter
     for (std::size_t i = 0; i < named.size(); ++i) {
       auto const at = names_.find(named[i]);
       if (at != none<std::uint32_t>) {
@@ -153,16 +154,16 @@ class argument_binder {
   }
 
   module_graph const& g_;
-  numbering<std::string, std::uint32_t> names_;  // of the parameters that take one, in step with …
-  std::vector<std::size_t> named_;               // their places
-  std::size_t rest_ = nobody, others_ = nobody;  // the places of `*args` and `**kwargs`
+  numbering<std::string, std::uint32_t> names_;  // names of parameters of kind `one`, parallel to …
+  std::vector<std::size_t> named_;               // … their indices
+  std::size_t rest_ = nobody, others_ = nobody;  // indices of `*args` and `**kwargs`
   bool too_many_ = false;
   argument_binding binding_;
   std::vector<binding_fault> faults_;
 };
 
-/// All that is wrong with a call of `g` with so many positional arguments and these names; a parameter's name
-/// is the target of its placeholder. Expected O(parameters + arguments).
+/// Returns all faults of a call of `g` with `positional` positional arguments and the names `named`. A
+/// parameter's name is the target of its placeholder. Expected O(parameters + arguments).
 inline std::vector<binding_fault> find_binding_faults(
     module_graph const& g, std::size_t positional, std::vector<std::string> const& named,
     surplus_arguments surplus = surplus_arguments::refused) {
@@ -175,8 +176,12 @@ inline std::vector<binding_fault> find_binding_faults(
 
 namespace cleave {
 
-/// Of each placeholder of `g` the argument that it takes.
-/// \throws binding_error
+/// Binds the arguments of a call to the placeholders of `g`. Returns, for each placeholder, the arguments
+/// that it takes. Expected O(parameters + arguments).
+/// \param positional number of positional arguments
+/// \param named names of the named arguments, in the order of the call
+/// \param surplus treatment of positional arguments for which no parameter is left
+/// \throws binding_error with all faults, if the arguments do not fit
 inline argument_binding bind_arguments(module_graph const& g, std::size_t positional,
                                        std::vector<std::string> const& named,
                                        surplus_arguments surplus = surplus_arguments::refused) {

@@ -8,31 +8,35 @@
 
 namespace cleave::detail {
 
-/// What functions that take graphs return for types that are meant as graphs and lack a member: such a
-/// call does not compile, and their bodies say why. It has no destructor, so that `requires` knows of it too;
-/// it becomes anything, so that one mistake is one message.
+/// The return type of overloads for types that are meant as graphs but lack a member. A call of such an
+/// overload does not compile, and a static assertion in its body says why. The deleted destructor makes
+/// `requires` expressions detect this. The conversion to any type prevents follow-up errors, so that one
+/// mistake gives one message.
 struct refused {
   ~refused() = delete;  // the static assertion says why
   template <class T>
   operator T() const;
 };
 
-/// A type that has a member of a graph and is none of the library's own arrays.
+/// A type that has a member of a graph and is not one of the library's own arrays.
 template <class T>
 concept meant_as_graph = (requires(T& g) { g.nodes(); } || requires { &T::operands; }) &&
                          !requires(T const& g) { []<class Index>(basic_snapshot_arrays<Index> const&) {}(g); };
 
+/// A type that is meant as a graph but is not a `dataflow_graph`.
 template <class T>
 concept unfinished_graph = meant_as_graph<T> && !dataflow_graph<T>;
 
+/// A type that is meant as a graph but lacks weights or sizes.
 template <class T>
 concept uncosted_graph = meant_as_graph<T> && !(weighted_graph<T> && sized_graph<T>);
 
-/// What a sentence about a type stands beside, where it was found out before that it is to be said.
+/// Always false. It depends on a type, so that a `static_assert` fails only when its template is
+/// instantiated.
 template <class...>
 inline constexpr bool is_met = false;
 
-/// Says the first thing that an unfinished_graph lacks.
+/// Fails to compile with a message about the first member that an `unfinished_graph` lacks.
 template <class Graph>
 [[noreturn]] void refuse_graph() {
   constexpr bool lists_nodes = requires(Graph const& g) {
@@ -60,7 +64,7 @@ template <class Graph>
   throw;
 }
 
-/// The same of an uncosted_graph.
+/// Fails to compile with a message about the first member that an `uncosted_graph` lacks.
 template <class Graph>
 [[noreturn]] void refuse_costs() {
   if constexpr (!dataflow_graph<Graph>)
@@ -79,9 +83,10 @@ template <class Graph>
 
 namespace cleave {
 
-/// A rung missed by an inch (not const, wrong type) must not become an ability that is ignored in silence:
-/// whatever reads a graph calls this first. A *misspelt* rung nobody can see: an adapter should
-/// `static_assert` the rungs it means to have.
+/// Checks at compile time that no member of an adapter has a wrong signature, such as a missing `const` or a
+/// wrong type. Otherwise the ability would be ignored silently. Each function that reads a graph calls this
+/// first. A misspelt member cannot be detected: an adapter should `static_assert` the concepts that it means
+/// to satisfy.
 template <dataflow_graph Graph>
 consteval void check_graph_concepts() {
   using N = node_t<Graph>;

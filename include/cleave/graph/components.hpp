@@ -9,10 +9,10 @@
 
 namespace cleave::detail {
 
-/// Whether the rows of `needs` can be ordered so that each follows those it lists. O(rows + items).
+/// Returns true if the rows can be ordered so that each follows its predecessors. O(rows + items).
 template <std::unsigned_integral Index>
 bool is_acyclic(csr<Index> const& predecessors) {
-  std::vector<Index> users(predecessors.rows()), ready;  // peeled from the users' end
+  std::vector<Index> users(predecessors.rows()), ready;  // rows without users are removed first
   for (Index const m : predecessors.item) ++users[m];
   for (std::size_t n = 0; n < users.size(); ++n)
     if (users[n] == 0) ready.push_back(static_cast<Index>(n));
@@ -22,8 +22,8 @@ bool is_acyclic(csr<Index> const& predecessors) {
   return ready.size() == predecessors.rows();
 }
 
-/// Of each row the number of its strongly connected component; empty if each would be its own. O(rows +
-/// items), without recursion. Tarjan, SIAM J. Comput. 1(2), 1972.
+/// Returns, for each row, the number of its strongly connected component. Returns an empty list if there is
+/// no cycle. O(rows + items), without recursion. Tarjan, SIAM J. Comput. 1(2), 1972.
 template <std::unsigned_integral Index>
 std::vector<Index> components_of(csr<Index> const& predecessors) {
   if (is_acyclic(predecessors)) return {};

@@ -10,42 +10,45 @@
 
 #include "cleave/core/language.hpp"
 
-/// Page one of the library: what a graph is.
+/// The concepts that define a graph. Start reading here.
 ///
-/// An IR is adapted by a small class with the members below; nothing is specialised, registered or found by
-/// argument-dependent lookup. `nodes()` and `operands(n)` are all that is needed where a node is its own
-/// result. Each further concept is one rung, with one ability; an algorithm asks for the rungs that its body
-/// uses.
+/// An IR is adapted by a small class with the members below. Nothing is specialised, registered or found by
+/// argument-dependent lookup. If each node is its own result, `nodes()` and `operands(n)` are enough. Each
+/// further concept adds one ability, and an algorithm requires only the concepts that its body uses.
 namespace cleave {
 
-/// A small value that names a node or a value: an index, a pointer, a descriptor. Where an IR's own type has
-/// no `std::hash`, name the node or value by a pointer or an index.
+/// A small value that names a node or a value: an index, a pointer, a descriptor. If an IR's own type has no
+/// `std::hash`, name nodes and values by pointers or indices.
 template <class T>
 concept handle = std::regular<T> && requires(T t) {
   { std::hash<T>{}(t) } -> std::convertible_to<std::size_t>;
 };
 
+/// A range whose elements are of type `Value`.
 template <class Range, class Value>
 concept range_of = std::ranges::input_range<Range> && std::same_as<std::ranges::range_value_t<Range>, Value>;
 
+/// The type of a graph's nodes: the elements of `nodes()`.
 template <class Graph>
 using node_t = std::ranges::range_value_t<decltype(std::declval<Graph const&>().nodes())>;
 
+/// The type of a graph's values: the elements of `operands(n)`.
 template <class Graph>
 using value_t = std::ranges::range_value_t<decltype(std::declval<Graph const&>().operands(
     std::declval<node_t<Graph>>()))>;
 
-/// Nodes that name what they produce.
-/// - `g.results(n)`  the values `n` produces, in order.
+/// A graph whose nodes name their results.
+/// - `g.results(n)`  the values that `n` produces, in order.
 template <class Graph>
 concept multi_result = requires(Graph const& g, node_t<Graph> n) {
   { g.results(n) } -> range_of<value_t<Graph>>;
 };
 
-/// A computation, read as nodes that consume values which other nodes produce.
-/// - `g.nodes()`      every node once, each after the producers of its operands.
-/// - `g.operands(n)`  the values `n` consumes, in argument order; what no node produces is from outside.
-/// - `g.results(n)`   may be left out where a node is its own only result (value_t is node_t).
+/// A computation: nodes consume values that other nodes produce.
+/// - `g.nodes()`  every node once, each after the producers of its operands.
+/// - `g.operands(n)`  the values that `n` consumes, in argument order. A value that no node produces comes
+///   from outside.
+/// - `g.results(n)`  may be left out if each node is its own only result (value_t is node_t).
 template <class Graph>
 concept dataflow_graph = requires(Graph const& g) {
   { g.nodes() } -> std::ranges::forward_range;
@@ -57,7 +60,7 @@ concept dataflow_graph = requires(Graph const& g) {
 
 namespace cleave::detail {
 
-/// The values `n` produces, for every graph: `g.results(n)`, or `n` itself.
+/// Returns the values that `n` produces, for every graph: `g.results(n)`, or `n` itself.
 template <dataflow_graph Graph>
 decltype(auto) results_of(Graph const& g, node_t<Graph> n) {
   if constexpr (multi_result<Graph>)
@@ -70,63 +73,72 @@ decltype(auto) results_of(Graph const& g, node_t<Graph> n) {
 
 namespace cleave {
 
-/// - `g.weight(n)`  what running `n` costs, in any one unit; finite, not negative.
+/// A graph whose nodes have costs.
+/// - `g.weight(n)`  the cost of running `n`, in any one unit; finite, not negative.
 template <class Graph>
 concept weighted_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.weight(n) } -> std::convertible_to<double>;
 };
 
-/// - `g.bytes(v)`  how much moves when `v` crosses a boundary; 0 where nobody knows.
+/// A graph whose values have sizes.
+/// - `g.bytes(v)`  the number of bytes that move when `v` crosses a boundary; 0 if unknown.
 template <class Graph>
 concept sized_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   { g.bytes(v) } -> std::convertible_to<std::size_t>;
 };
 
-/// - `g.inputs()`   the caller's arguments, in order.
-/// - `g.outputs()`  what the caller gets back, in order.
+/// A graph that is called with arguments and returns results.
+/// - `g.inputs()`  the caller's arguments, in order.
+/// - `g.outputs()`  the values that the caller gets back, in order.
 template <class Graph>
 concept function_graph = dataflow_graph<Graph> && requires(Graph const& g) {
   { g.inputs() } -> range_of<value_t<Graph>>;
   { g.outputs() } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.state()`  parameters and buffers, disjoint from `inputs()`. Any other value that no node produces
-///                is a constant and is placed like state.
+/// A graph with parameters and buffers.
+/// - `g.state()`  the parameters and buffers, disjoint from `inputs()`. Any other value that no node produces
+///   is a constant and is placed like state.
 template <class Graph>
 concept stateful_graph = function_graph<Graph> && requires(Graph const& g) {
   { g.state() } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.constants()`  all values that no node produces and that are neither inputs nor state. Then any other
-///                    operand is a mistake, and found to be one.
+/// A graph that lists all its constants.
+/// - `g.constants()`  all values that no node produces and that are neither inputs nor state. Any other
+///   operand is then reported as a mistake.
 template <class Graph>
 concept closed_graph = function_graph<Graph> && requires(Graph const& g) {
   { g.constants() } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.storage(v)`  a handle, equal where two values share memory (ties, views, caches).
+/// A graph that knows which values share memory.
+/// - `g.storage(v)`  a handle that is equal for two values that share memory (ties, views, caches).
 template <class Graph>
 concept tied_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   requires handle<std::remove_cvref_t<decltype(g.storage(v))>>;
 };
 
-/// + `g.overwrites(n)`  the values whose memory `n`, a body of it included, writes. `results(n)` names what
-///                      they hold then by new handles, by the same, or not at all.
+/// A graph whose nodes may write memory in place.
+/// - `g.overwrites(n)`  the values whose memory `n` writes, including the writes of its bodies. `results(n)`
+///   may name the new contents by new handles, by the same handles, or not at all.
 template <class Graph>
 concept aliasing_graph = tied_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.overwrites(n) } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.replicable(n)`  running `n` again elsewhere costs nothing and gives the same (constants, shapes):
-///                      it is copied into each stage that needs it and its results are never sent, provided
-///                      that all it needs is everywhere.
+/// A graph with nodes that are copied rather than sent.
+/// - `g.replicable(n)`  true if running `n` again elsewhere costs nothing and gives the same result
+///   (constants, shapes). Such a node is copied into each stage that reads it and its results are never sent,
+///   provided that its operands are available in every stage.
 template <class Graph>
 concept replicating_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.replicable(n) } -> std::convertible_to<bool>;
 };
 
-/// - `g.portable(v)`  false where `v` cannot cross a boundary (objects, tokens, tuples): its producer and
-///                    its users stay together.
+/// A graph with values that cannot be sent.
+/// - `g.portable(v)`  false if `v` cannot cross a boundary (objects, tokens, tuples). Its producer and its
+///   users then stay together.
 template <class Graph>
 concept bounded_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   { g.portable(v) } -> std::convertible_to<bool>;
@@ -144,12 +156,12 @@ using region_t =
 
 namespace cleave {
 
-/// Bodies of If, Loop and calls. What a body captures is an operand of the node that holds it; the snapshot
-/// sees to that.
-/// - `g.regions(n)`    the bodies of `n`; of a region `r`:
-/// - `g.nodes(r)`      its nodes, in any order,
-/// - `g.arguments(r)`  the values it defines on entry,
-/// - `g.yields(r)`     the values it returns.
+/// A graph whose nodes may have bodies: If, Loop, calls. The values that a body captures are operands of the
+/// node that holds it; the snapshot adds them.
+/// - `g.regions(n)`  the bodies of `n`. For each of these regions `r`:
+/// - `g.nodes(r)`  its nodes, in any order,
+/// - `g.arguments(r)`  the values that it defines on entry,
+/// - `g.yields(r)`  the values that it returns.
 template <class Graph>
 concept nested_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.regions(n) } -> std::ranges::input_range;
@@ -159,35 +171,40 @@ concept nested_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<
   { g.yields(r) } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.after(n)`  nodes that `n` must follow although no value says so (printing, random state): effects
-///                 without memory.
+/// A graph with an order of nodes that no value implies.
+/// - `g.after(n)`  nodes that `n` must follow although it reads none of their values, because of effects
+///   other than those on memory (printing, random state).
 template <class Graph>
 concept effectful_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.after(n) } -> range_of<node_t<Graph>>;
 };
 
-/// - `g.together(n)`  nodes that must share the part of `n`, though no value says so: the reads and writes of
-///                    a variable. It is enough if one of two names the other. Replicable nodes among them do
-///                    not count.
+/// A graph with nodes that must share a part.
+/// - `g.together(n)`  nodes that must share the part of `n` although no value implies it, such as the reads
+///   and writes of a variable. It is enough if one of two nodes names the other. Replicable nodes among them
+///   are ignored.
 template <class Graph>
 concept grouped_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.together(n) } -> range_of<node_t<Graph>>;
 };
 
-/// - `g.companions(v)`  values that go wherever `v` goes although nobody may read them there: the sizes that
-///                      its shape is written in. What makes one may come after the users of `v`.
+/// A graph with values that are sent along with others.
+/// - `g.companions(v)`  values that are sent wherever `v` is sent although no node may read them there, such
+///   as the sizes in the shape of `v`. The producer of a companion may come after the users of `v`.
 template <class Graph>
 concept accompanied_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   { g.companions(v) } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.name(n)`  what messages call the node; may be empty, need not be unique.
+/// A graph whose nodes have names.
+/// - `g.name(n)`  the node's name in messages; may be empty, need not be unique.
 template <class Graph>
 concept named_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.name(n) } -> std::convertible_to<std::string_view>;
 };
 
-/// - `g.path(n)`  the module the node was written in, outermost first ("encoder.block.3").
+/// A graph whose nodes belong to modules.
+/// - `g.path(n)`  the path of the module in which the node was written, outermost first ("encoder.block.3").
 template <class Graph>
 concept hierarchical_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.path(n) } -> std::convertible_to<std::string_view>;

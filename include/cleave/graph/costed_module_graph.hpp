@@ -14,16 +14,17 @@
 
 namespace cleave::detail {
 
-/// A node whose metadata has a cost or a size that is none. The witness: the node.
+/// A node whose metadata has a cost or a size that is not valid. The witness: the node.
 using cost_error = tagged_error<struct cost_tag, module_graph::position>;
 
-/// What a node of `g` costs and how much it makes, as its metadata say.
+/// The cost of a node of a module graph and the size of its result, from the node's metadata.
 struct module_cost {
   std::optional<double> cost;  ///< `cost`, a number
-  std::size_t bytes = 0;       ///< `bytes`, an integer; 0 where it does not say
+  std::size_t bytes = 0;       ///< `bytes`, an integer; 0 if absent
 };
 
-/// \throws cost_error where a cost is no finite number from 0 on, or a size no integer from 0 on.
+/// Returns the cost and the size in the metadata of node `n`.
+/// \throws cost_error if a cost is not a finite number from 0 up, or a size not an integer from 0 up
 inline module_cost cost_of(module_graph const& g, module_graph::position n) {
   auto const refuse = [&](std::string const& key, std::string const& kind) {
     throw cost_error(
@@ -50,12 +51,14 @@ inline module_cost cost_of(module_graph const& g, module_graph::position n) {
 
 namespace cleave {
 
-/// A module_graph with what its nodes cost: their metadata `cost`, a number, and `bytes`, an integer, of what
-/// they make. It models `weighted_graph` and `sized_graph` besides. A node without `cost` costs nothing, one
-/// without `bytes` makes something of unknown size; `has_costs()` says whether any node has a cost.
+/// A module_graph with the costs of its nodes, read from their metadata: `cost`, a number, and `bytes`, an
+/// integer, the size of the result. In addition to the concepts of `module_graph` it models `weighted_graph`
+/// and `sized_graph`. A node without `cost` costs nothing. The result of a node without `bytes` has an
+/// unknown size.
 class costed_module_graph : public module_graph {
  public:
-  /// \throws cost_error
+  /// Reads the metadata of all nodes.
+  /// \throws cost_error if a cost is not a finite number from 0 up, or a size not an integer from 0 up
   explicit costed_module_graph(module_graph g) : module_graph(std::move(g)) {
     for (position n = 0; n < list().size(); ++n) {
       auto const known = detail::cost_of(*this, n);
@@ -67,11 +70,12 @@ class costed_module_graph : public module_graph {
 
   double weight(position n) const { return cost_[n]; }
   std::size_t bytes(position v) const { return bytes_[v]; }
+  /// Returns true if any node has a cost in its metadata.
   bool has_costs() const { return has_costs_; }
 
  private:
-  std::vector<double> cost_;        // of a position
-  std::vector<std::size_t> bytes_;  // of a position
+  std::vector<double> cost_;        // by position
+  std::vector<std::size_t> bytes_;  // by position
   bool has_costs_ = false;
 };
 

@@ -8,7 +8,8 @@
 
 namespace cleave {
 
-/// `f(0) … f(count - 1)`, for IRs that only say how many there are and which is the i-th.
+/// Returns the range `f(0) … f(count - 1)`, for IRs that only know the number of their nodes and the i-th
+/// one.
 template <class F>
 auto counted(std::size_t count, F f) {
   return std::views::iota(std::size_t{}, count) | std::views::transform(std::move(f));

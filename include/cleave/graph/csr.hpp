@@ -12,8 +12,8 @@
 
 namespace cleave {
 
-/// A graph has more nodes, values or operands than the index type can number. Functions that take a graph
-/// accept a wider one: `balance<std::uint64_t>(graph, k)`.
+/// Thrown if a graph has more nodes, values or operands than the index type can number. Functions that take a
+/// graph accept a wider type: `balance<std::uint64_t>(graph, k)`.
 class index_overflow : public error {
  public:
   explicit index_overflow(int bits)
@@ -26,7 +26,8 @@ class index_overflow : public error {
 template <std::unsigned_integral Index>
 inline constexpr Index none = static_cast<Index>(-1);
 
-/// `n` as an index, if it fits below `none`.
+/// Returns `n` as an index.
+/// \throws index_overflow if `n` is not below `none`
 template <std::unsigned_integral Index>
 constexpr Index narrow(std::size_t n) {
   if (n >= none<Index>) throw index_overflow(std::numeric_limits<Index>::digits);
@@ -41,8 +42,8 @@ namespace cleave::detail {
 /// ability that the graph lacks: each of its lists reads as empty.
 template <std::unsigned_integral Index, class Item = Index>
 struct csr {
-  std::vector<Index> first{0};  ///< where list i begins; one more entry than there are lists
-  std::vector<Item> item;
+  std::vector<Index> first{0};  ///< where list i begins in `item`; one more entry than there are lists
+  std::vector<Item> item;       ///< the entries of all lists, one list after the other
 
   std::size_t rows() const { return first.size() - 1; }
   std::span<Item const> operator[](std::size_t i) const {
@@ -50,11 +51,12 @@ struct csr {
       return {};
     return {item.data() + first[i], item.data() + first[i + 1]};
   }
-  void add(Item const& x) { item.push_back(x); }                 ///< to the list that is being written
-  void close() { first.push_back(narrow<Index>(item.size())); }  ///< ends it
+  void add(Item const& x) { item.push_back(x); }  ///< appends to the list that is being written
+  void close() { first.push_back(narrow<Index>(item.size())); }  ///< ends that list
 };
 
-/// Which rows of `table` list each of the items below `items`: each row once, ascending. O(items + table).
+/// Returns, for each item below `items`, the rows of `table` that list it, ascending, each row once. O(items
+/// + table).
 template <std::unsigned_integral Index>
 csr<Index> users_of(csr<Index> const& table, std::size_t items) {
   csr<Index> users;
@@ -65,7 +67,7 @@ csr<Index> users_of(csr<Index> const& table, std::size_t items) {
       for (Index const i : table[row])
         if (std::exchange(last[i], static_cast<Index>(row)) != row) f(i, static_cast<Index>(row));
   };
-  users.first.assign(items + 1, 0);  // how many first, then who
+  users.first.assign(items + 1, 0);  // pass 1 counts the users, pass 2 lists them
   each_use([&](Index i, Index) { ++users.first[i + std::size_t{1}]; });
   for (std::size_t i = 0; i < items; ++i) users.first[i + 1] += users.first[i];
   users.item.resize(users.first.back());

@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// The symbols in a size expression such as `2*s1 + u0`, sorted, each once. O(size).
+/// Returns the symbols in a size expression such as `2*s1 + u0`, sorted, each once. O(size).
 inline std::vector<std::string> symbols_in(std::string const& expression) {
   auto const digit = [](char c) { return c >= '0' && c <= '9'; };
   auto const letter = [&](char c) {
@@ -34,7 +34,7 @@ inline std::vector<std::string> symbols_in(std::string const& expression) {
   return symbols;
 }
 
-/// Rewrites one graph; `decompose_sizes` is its one use.
+/// Rewrites one graph, for `decompose_sizes`.
 class size_decomposer {
  public:
   using position = module_graph::position;
@@ -60,7 +60,7 @@ class size_decomposer {
   }
 
  private:
-  /// A dimension: its number, or the new node that reads it.
+  /// A dimension: its number, or the index of the new node that reads it.
   using extent = std::variant<std::int64_t, std::size_t>;
 
   bool is_full_size(module_node const& n) const {
@@ -95,7 +95,8 @@ class size_decomposer {
     sizes_[n] = std::move(dimensions);
   }
 
-  /// Whether `n` takes one dimension of a size that was taken apart: then the dimension stands in its place.
+  /// Returns true if `n` reads one dimension of a decomposed size, and records that dimension as its
+  /// replacement.
   bool replaces_item(position n) {
     auto const& item = g_[n];
     if (item.kind != node_kind::call_function || item.target != "getitem" || item.args.size() != 2 ||
@@ -111,7 +112,7 @@ class size_decomposer {
     return true;
   }
 
-  /// What stands in the place of the getitem node `n`, or null.
+  /// Returns the replacement of the getitem node `n`, or null.
   extent const* find_item(position n) const {
     auto const item = std::ranges::lower_bound(item_, n, {}, &std::pair<position, extent>::first);
     return item != item_.end() && item->first == n ? &item->second : nullptr;
@@ -122,7 +123,7 @@ class size_decomposer {
     return node_ref{made_at_[std::get<std::size_t>(d)]};
   }
 
-  /// `a` in the new graph; a size that was taken apart is the tuple of its dimensions.
+  /// Returns `a` in the new graph, with each decomposed size as the tuple of its dimensions.
   module_argument rewritten(module_argument const& a) const {
     module_argument out;
     for (auto const& t : a) {
@@ -161,12 +162,12 @@ class size_decomposer {
   module_graph const& g_;
   module_graph made_;
   module_names names_;
-  // Of a node: the dimensions of a size that is taken apart.
+  // Of a node: the dimensions of the size, if the node is a decomposed size.
   std::vector<std::optional<std::vector<extent>>> sizes_;
   std::vector<std::vector<std::size_t>> made_after_;  // of a tensor: the new nodes that read its dimensions
-  std::vector<module_node> new_nodes_;                // until they are placed …
-  std::vector<position> made_at_;                     // … and where
-  std::vector<position> at_;                          // of a node of the original: where its copy is
+  std::vector<module_node> new_nodes_;                // until they are added to the new graph …
+  std::vector<position> made_at_;                     // … at these positions
+  std::vector<position> at_;                          // of a node of the original: the position of its copy
   std::vector<std::pair<position, extent>> item_;     // getitem nodes that a dimension replaces, ascending
 };
 
@@ -174,11 +175,13 @@ class size_decomposer {
 
 namespace cleave {
 
-/// Takes apart each `x.size()` of a tensor with a known shape, so that no tuple of sizes crosses a cut: a
-/// symbolic dimension becomes a `sym_size.int` node directly behind the tensor (the last dimension first, as
-/// torch.fx has it), a fixed one its number. A call that has the size as a direct operand gets the dimensions
-/// as operands, `getitem` of it the dimension itself; elsewhere the tuple of dimensions stands in its place.
-/// O(V + E).
+/// Returns `g` with each `x.size()` of a tensor of known shape replaced by its dimensions, so that no tuple
+/// of sizes crosses a cut. O(V + E).
+///
+/// A symbolic dimension becomes a `sym_size.int` node directly after the tensor; the last dimension comes
+/// first, as in torch.fx. A fixed dimension becomes its number. A call with the size as a direct operand gets
+/// the dimensions as operands instead. A `getitem` of the size becomes the dimension. Elsewhere the size
+/// becomes the tuple of its dimensions.
 inline module_graph decompose_sizes(module_graph const& g) { return detail::size_decomposer(g).run(); }
 
 }  // namespace cleave

@@ -17,12 +17,14 @@
 
 namespace cleave {
 
-/// What the constants, containers and calls of a module_graph mean, in values of the user's choice.
-/// - `i.constant(t)`                the value of a token that is neither a node nor a container,
-/// - `i.collect(c, elements)`       a list, tuple, dict or slice; of a dict keys and values alternate,
-/// - `i.attribute(g, n)`            what the get_attr node `n` of `g` reads,
-/// - `i.call(g, n, args, kwargs)`   what the call `n` of `g` gives; `kwargs` are in step with `g[n].kwargs`.
-/// A module whose inside is a graph is not asked for: the interpreter goes through that graph.
+/// The meaning of the constants, containers and calls of a module_graph, on values of the user's type.
+/// - `i.constant(t)`  the value of a token that is neither a node nor a container,
+/// - `i.collect(c, elements)`  the value of a list, tuple, dict or slice; for a dict, keys and values
+///   alternate,
+/// - `i.attribute(g, n)`  the value that the get_attr node `n` of `g` reads,
+/// - `i.call(g, n, args, kwargs)`  the result of the call `n` of `g`; `kwargs` is parallel to `g[n].kwargs`.
+///
+/// A call of a module whose inside is a graph is not passed to `call`: the interpreter evaluates that graph.
 template <class I, class Value>
 concept interpretation =
     std::copyable<Value> && requires(I& i, token const& t, container const& c, std::span<Value const> values,
@@ -37,17 +39,17 @@ concept interpretation =
 
 namespace cleave::detail {
 
-/// Why a graph cannot be called with certain arguments.
+/// The reason why a graph cannot be called with certain arguments.
 struct argument_fault {
   static constexpr char subject[] = "evaluate: ";
   enum class kind : std::uint8_t { too_many, unknown_keyword, missing };
   kind what;
-  std::string name;  ///< the keyword, or the parameter that has no value; empty if there are too many
+  std::string name;  ///< the keyword, or the parameter that has no value; empty for `too_many`
 
   bool operator==(argument_fault const&) const = default;
 };
 
-/// `placeholder 'x' has neither an argument nor a default`.
+/// Returns a sentence such as `placeholder 'x' has neither an argument nor a default`.
 inline std::string describe(argument_fault const& f) {
   if (f.what == argument_fault::kind::too_many) return "more arguments than placeholders";
   if (f.what == argument_fault::kind::missing)
@@ -57,8 +59,8 @@ inline std::string describe(argument_fault const& f) {
 
 using argument_error = fault_error<argument_fault>;
 
-/// Why `g` cannot be called with that many positional arguments and these keywords, or nothing. A keyword is
-/// a placeholder's target. O(placeholders * keywords).
+/// Returns the reason why `g` cannot be called with `positional` positional arguments and these keywords, or
+/// nothing. A keyword is the target of a placeholder. O(placeholders * keywords).
 inline std::optional<argument_fault> find_argument_fault(module_graph const& g, std::size_t positional,
                                                          std::vector<std::string> const& keywords) {
   using enum argument_fault::kind;
@@ -75,7 +77,7 @@ inline std::optional<argument_fault> find_argument_fault(module_graph const& g, 
   return std::nullopt;
 }
 
-/// Goes through a graph, and through the graphs that it calls; `evaluate` is its one use.
+/// Evaluates a graph and the graphs that it calls, for `evaluate`.
 template <class Value, interpretation<Value> I>
 class interpreter {
  public:
@@ -101,11 +103,11 @@ class interpreter {
   struct frame {
     module_graph const* graph;
     std::vector<Value> positional;
-    std::vector<std::string> keys;  // in step with …
+    std::vector<std::string> keys;  // parallel to …
     std::vector<Value> keywords;
-    std::vector<std::optional<Value>> values{};  // of a node
-    module_graph::position next = 0;             // the node to evaluate
-    std::size_t taken = 0;                       // how many placeholders have been met
+    std::vector<std::optional<Value>> values{};  // by node
+    module_graph::position next = 0;             // the next node to evaluate
+    std::size_t taken = 0;                       // number of placeholders evaluated so far
     std::optional<Value> result{};
   };
 
@@ -117,7 +119,8 @@ class interpreter {
     calls_.back().values.resize(g.list().size());
   }
 
-  /// The value of the next node of `f`, or nothing where it is a call into a graph, which has been entered.
+  /// Returns the value of the next node of `f`. If the node calls a graph, enters that graph and returns
+  /// nothing.
   std::optional<Value> step(frame& f) {
     module_graph const& g = *f.graph;
     module_node const& n = g[f.next];
@@ -161,7 +164,8 @@ class interpreter {
     return values;
   }
 
-  /// From the last token to the first, so that the elements of a container lie on the stack when it is met.
+  /// Evaluates the tokens from last to first, so that the elements of a container are on the stack when the
+  /// container is reached.
   Value value_of(frame const& f, module_argument const& a) {
     std::vector<Value> stack, elements;
     for (auto t = a.rbegin(); t != a.rend(); ++t) {
@@ -189,10 +193,10 @@ class interpreter {
 
 namespace cleave {
 
-/// What `g` gives for `inputs`, one for each placeholder; those that have a default may be left out at the
-/// end. A graph without an output node gives the value of the null constant. O(size of all graphs gone
-/// through) values, no recursion.
-/// \throws argument_error where the arguments of `g`, or of a graph that it calls, do not fit.
+/// Returns the result of `g` for `inputs`, one value for each placeholder. Placeholders at the end that have
+/// a default may be left out. A graph without an output node returns the value of the null constant. Keeps
+/// O(size of all evaluated graphs) values, and does not recurse.
+/// \throws argument_error if the arguments of `g`, or of a graph that it calls, do not fit
 template <class Value, interpretation<Value> I>
 Value evaluate(module_graph const& g, std::vector<Value> inputs, I& i) {
   return detail::interpreter<Value, I>(i).run(g, std::move(inputs));

@@ -9,13 +9,14 @@
 
 namespace cleave {
 
-/// What messages call a node: its name, fit for a terminal, and position, `conv1 (#4)`, or `#4` where it has
-/// no name.
+/// Returns the label of a node in messages: its name in a form fit for a terminal, and its position. An
+/// example is `conv1 (#4)`, or `#4` if the node has no name.
 inline std::string label(std::string_view name, std::size_t position) {
   auto const at = "#" + std::to_string(position);
   return name.empty() ? at : printable(name) + " (" + at + ")";
 }
 
+/// Returns the label of node `n` of `g`, which is at `position` in `nodes()`.
 template <class Graph>
 std::string label(Graph const& g, node_t<Graph> const& n, std::size_t position) {
   if constexpr (named_graph<Graph>)

@@ -11,18 +11,19 @@
 
 namespace cleave::detail {
 
-/// What a first pass over an `aliasing_graph` finds out about one piece of memory.
+/// The facts about one piece of memory that a first pass over an `aliasing_graph` collects.
 template <class Value>
 struct memory_cell {
-  bool written = false;        ///< some node overwrites it
-  bool viewed = false;         ///< two handles of it are alive at once (a cache and its slices)
-  bool known = false;          ///< a handle of it has been seen
+  bool written = false;        ///< a node overwrites it
+  bool viewed = false;         ///< two of its handles are alive at once (such as a cache and its slices)
+  bool known = false;          ///< one of its handles has been seen
   std::vector<Value> outside;  ///< its handles that no node makes
 
-  /// Written through one handle at a time: each write makes a new version of one slot.
+  /// Returns true if the memory is written through one handle at a time. Each write then makes a new version
+  /// of one slot.
   bool versioned() const { return written && !viewed; }
-  /// Written and viewed: a view cannot be rebuilt from a version that was sent under another handle, so all
-  /// who touch it share a stage.
+  /// Returns true if the memory is written and viewed. All nodes that read or write it then share a stage,
+  /// because a view cannot be rebuilt from a version that was sent under another handle.
   bool shared() const { return written && viewed; }
 };
 
@@ -30,8 +31,8 @@ struct memory_cell {
 
 namespace cleave {
 
-/// The memory behind the values of an `aliasing_graph`: which is written, and which of that has several
-/// handles at once. Expected O(V + E).
+/// The memory behind the values of an `aliasing_graph`. Finds which memory is written, and which of that has
+/// several handles alive at once. Expected O(V + E).
 template <class Graph>
 class memory {
  public:
@@ -64,16 +65,19 @@ class memory {
     }
   }
 
-  /// Of `v`'s storage: a number, for tables beside this one.
+  /// Returns the number of the memory of `v`, for use as an index of tables.
   std::size_t number(value const& v) {
     auto const c = storages_.insert(graph_->storage(v));
     if (c == cells_.size()) cells_.emplace_back();
     return c;
   }
+  /// Returns the facts about the memory with this number.
   detail::memory_cell<value> const& cell(std::size_t number) const { return cells_[number]; }
   std::size_t cells() const { return cells_.size(); }
 
  private:
+  /// Records a use of `v`, which comes from outside if no node has made it, and returns the number of its
+  /// memory.
   std::size_t meet(value const& v, numbering<value, std::size_t> const& made) {
     auto const number = this->number(v);
     auto& c = cells_[number];

@@ -18,8 +18,8 @@
 
 namespace cleave {
 
-/// What a node of a module_graph is. Calls are the nodes that partitions are about; the others are the
-/// interface.
+/// The kind of a node of a module_graph. Partitions assign calls to parts; the other kinds are the interface
+/// of the graph.
 enum class node_kind : std::uint8_t {
   placeholder,
   get_attr,
@@ -31,23 +31,24 @@ enum class node_kind : std::uint8_t {
 
 class module_graph;
 
-/// An extent: a number, or an expression in symbols.
+/// An extent of a shape: a number, or an expression in symbols.
 using dimension = std::variant<std::int64_t, std::string>;
 
+/// A node of a module_graph.
 struct module_node {
   node_kind kind = node_kind::call_function;
-  std::string name;    ///< what messages call it; whoever adds nodes keeps it unique
-  std::string target;  ///< a function, method, path of a module or attribute, or placeholder's parameter
-  std::vector<module_argument> args;
-  std::vector<keyword_argument> kwargs;          ///< in written order
-  std::optional<module_argument> default_value;  ///< of a placeholder
-  std::optional<std::vector<dimension>> shape;   ///< of a tensor
-  std::string expression;                        ///< of a scalar that depends on symbols: what it is
-  std::string binds;                             ///< the symbol that this scalar is, or empty
+  std::string name;                   ///< its name in messages; code that adds nodes keeps it unique
+  std::string target;                 ///< its function, method, path of a module or attribute, or parameter
+  std::vector<module_argument> args;  ///< positional arguments
+  std::vector<keyword_argument> kwargs;          ///< keyword arguments, in written order
+  std::optional<module_argument> default_value;  ///< the default of a placeholder
+  std::optional<std::vector<dimension>> shape;   ///< the shape of a tensor
+  std::string expression;                        ///< the value of a scalar that depends on symbols
+  std::string binds;                             ///< the symbol whose value this scalar is, or empty
   std::vector<std::string> symbols;  ///< the symbols free in its shape or expression, sorted as text
   std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values
-  std::vector<keyword_argument> metadata;    ///< whatever else is known of it, but no nodes; travels with it
-  std::uint32_t from = none<std::uint32_t>;  ///< in a split graph: the node that it is in the original
+  std::vector<keyword_argument> metadata;    ///< further information, without nodes; copied with the node
+  std::uint32_t from = none<std::uint32_t>;  ///< in a split graph: its position in the original graph
 
   bool operator==(module_node const&) const = default;
 };
@@ -56,7 +57,8 @@ struct module_node {
 
 namespace cleave::detail {
 
-/// Calls `f` with what `n` reads: positional before keyword arguments, depth first, repeats included.
+/// Calls `f` with the position of each node that `n` reads: positional before keyword arguments, depth first,
+/// including repetitions.
 template <class F>
 void each_operand(module_node const& n, F f) {
   for (auto const& a : n.args) each_node(a, f);
@@ -67,23 +69,24 @@ void each_operand(module_node const& n, F f) {
 
 namespace cleave {
 
-/// Something that a path of the graph names: a parameter, a buffer, a tensor, a module, the body of an
+/// An attribute, named by a path of the graph: a parameter, a buffer, a tensor, a module, or the body of an
 /// operation.
 struct module_attribute {
   enum class kind : std::uint8_t { tensor, parameter, buffer, module };
   std::string path;
   kind what = kind::tensor;
-  std::string storage;                     ///< equal where memory is shared; empty: of its own
-  std::vector<module_graph> body;          ///< of a module whose inside is a graph: that one graph; else none
-  std::string original;                    ///< in a split graph: its path in the original
-  std::vector<keyword_argument> metadata;  ///< whatever else is known of it; travels with it
+  std::string storage;             ///< equal for attributes that share memory; empty: memory of its own
+  std::vector<module_graph> body;  ///< one graph if this is a module whose inside is a graph, otherwise empty
+  std::string original;            ///< in a split graph: its path in the original graph
+  std::vector<keyword_argument> metadata;  ///< further information; copied with the attribute
 };
 
-/// The IR that the library owns: one graph of placeholders, attributes, calls and one output, in program
-/// order, with nested arguments and keyword arguments, as torch.fx has it. It models `dataflow_graph`,
-/// `function_graph`, `stateful_graph`, `tied_graph`, `effectful_graph` and `named_graph`: calls are its
-/// nodes, a call is its own result, placeholders are inputs and get_attr nodes are state. A node and a value
-/// are named by their position in `list()`.
+/// The library's own IR: one graph of placeholders, attributes, calls and one output, in program order, with
+/// nested arguments and keyword arguments, as in torch.fx.
+///
+/// It models `dataflow_graph`, `function_graph`, `stateful_graph`, `tied_graph`, `effectful_graph` and
+/// `named_graph`. Calls are its nodes, and each call is its own result. Placeholders are its inputs and
+/// get_attr nodes its state. A node or value is named by its position in `list()`.
 class module_graph {
  public:
   using position = std::uint32_t;
@@ -95,7 +98,7 @@ class module_graph {
     swap(other);
     return *this;
   }
-  ~module_graph() {  // bodies in bodies are released one by one, not by recursion
+  ~module_graph() {  // nested bodies are released one by one, not by recursion
     std::vector<module_graph> rest;
     for (take_bodies(rest); !rest.empty();) {
       auto last = std::move(rest.back());
@@ -104,10 +107,11 @@ class module_graph {
     }
   }
 
-  /// Makes room for `nodes` in all.
+  /// Reserves memory for `nodes` nodes in total.
   void reserve(std::size_t nodes) { list_.reserve(nodes); }
 
-  /// Appends a node as it is; the positions that its arguments name must be there. O(size of the node).
+  /// Appends a node unchanged and returns its position. Precondition: the positions in its arguments are in
+  /// the graph already. O(size of the node).
   position add(module_node const& n) { return add(module_node(n)); }
   position add(module_node&& n) {
     auto const at = static_cast<position>(list_.size());
@@ -128,31 +132,32 @@ class module_graph {
     return at;
   }
 
-  std::span<module_node const> list() const { return list_; }  ///< every node, in program order
+  std::span<module_node const> list() const { return list_; }  ///< all nodes, in program order
   module_node const& operator[](position n) const { return list_[n]; }
-  std::optional<position> output() const { return output_; }  ///< the output node; a graph may lack one
+  std::optional<position> output() const { return output_; }  ///< the output node, if there is one
 
-  /// Registers what a path names; a path is registered once. Expected O(1).
+  /// Registers an attribute. Precondition: its path is not registered yet. Expected O(1).
   void add_attribute(module_attribute a) {
     expects(paths_.find(a.path) == none<position>, "a path that is not registered yet");
     paths_.insert(a.path);
     attributes_.push_back(std::move(a));
   }
-  /// In the order of registration.
+  /// Returns the attributes in the order in which they were registered.
   std::span<module_attribute const> attributes() const { return attributes_; }
-  /// What `path` names, or null.
+  /// Returns the attribute that `path` names, or null.
   module_attribute const* find_attribute(std::string const& path) const {
     auto const at = paths_.find(path);
     return at == none<position> ? nullptr : &attributes_[at];
   }
 
-  std::vector<keyword_argument> metadata;
+  std::vector<keyword_argument> metadata;  ///< further information about the graph
 
-  // As a graph of the concept ladder.
+  // The members of the graph concepts.
   std::span<position const> nodes() const { return calls_; }
   std::span<position const> inputs() const { return inputs_; }
   std::span<position const> state() const { return state_; }
-  /// What `n` reads: positional before keyword arguments, depth first, repeats included.
+  /// Returns the positions of the nodes that `n` reads: positional before keyword arguments, depth first,
+  /// including repetitions.
   std::vector<position> operands(position n) const {
     std::vector<position> read;
     read.reserve(list_[n].args.size() + list_[n].kwargs.size());
@@ -160,7 +165,7 @@ class module_graph {
     return read;
   }
   std::vector<position> outputs() const { return output_ ? operands(*output_) : std::vector<position>(); }
-  /// Equal for two get_attr nodes of one path, or of paths that share memory.
+  /// Returns a text that is equal for two get_attr nodes of one path, or of paths that share memory.
   std::string storage(position v) const {
     auto const& n = list_[v];
     if (n.kind != node_kind::get_attr) return "%" + std::to_string(v);
@@ -194,7 +199,7 @@ class module_graph {
     }
   }
 
-  /// Bodies in bodies are copied one by one, not by recursion.
+  /// Copies nested bodies one by one, not by recursion.
   void copy(module_graph const& other) {
     std::vector<std::pair<module_graph const*, module_graph*>> rest{{&other, this}};
     while (!rest.empty()) {
@@ -222,13 +227,13 @@ class module_graph {
   std::vector<position> calls_, inputs_, state_;
   std::optional<position> output_;
   std::vector<module_attribute> attributes_;
-  numbering<std::string, position> paths_;  // in step with attributes_
+  numbering<std::string, position> paths_;  // parallel to attributes_
 };
 
 }  // namespace cleave
 
-/// The words for what is in a module_graph, wherever it is written out: by the number of a `node_kind` and of
-/// a `module_attribute::kind`.
+/// The names of node kinds and attribute kinds in all text formats, indexed by `node_kind` and
+/// `module_attribute::kind`.
 namespace cleave::detail {
 
 inline constexpr std::array<std::string_view, 6> node_kind_names = {

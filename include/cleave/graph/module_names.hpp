@@ -11,11 +11,10 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-/// How torch.fx names the nodes of a graph that it writes: from their targets, as Python identifiers, each
-/// once.
+/// Names the nodes of a graph as torch.fx does: from their targets, as unique Python identifiers.
 namespace cleave::detail {
 
-/// Whether Python gives `word` a meaning: its keywords and builtins, and the names that generated code
+/// Returns true if `word` has a meaning in Python: keywords, builtins, and the names that generated code
 /// imports. O(log words).
 constexpr bool reserved_in_python(std::string_view word) {
   // clang-format off
@@ -51,8 +50,9 @@ constexpr bool reserved_in_python(std::string_view word) {
   return std::ranges::binary_search(words, word);
 }
 
-/// The name that a node asks for: its target with `_` between a lower-case and an upper-case letter, in lower
-/// case. Targets that are text (all but functions) lose the underscores of `__x__`. O(size).
+/// Returns the name that a node asks for: its target in lower case, with `_` between a lower-case and an
+/// upper-case letter. The targets of all nodes but functions are text; from these, the underscores of `__x__`
+/// are removed. O(size).
 inline std::string name_candidate(node_kind kind, std::string_view target) {
   if (kind != node_kind::call_function && target.size() > 4 && target.starts_with("__") &&
       target.ends_with("__"))
@@ -67,13 +67,14 @@ inline std::string name_candidate(node_kind kind, std::string_view target) {
   return name;
 }
 
-/// The names of one graph. Expected O(size) a name.
+/// The names of the nodes of one graph. Expected O(size of the name) per name.
 class module_names {
  public:
-  /// Makes room for `names` in all.
+  /// Reserves memory for `names` names in total.
   void reserve(std::size_t names) { numbered_.reserve(names); }
 
-  /// A name after what a node calls; the same target again costs no more than its number.
+  /// Returns a new name for a node with this target. For a target that was given before, the cost is only
+  /// that of the next number.
   std::string take(node_kind kind, std::string_view target) {
     auto& known = kind == node_kind::call_function ? functions_ : texts_;
     if (auto const at = known.targets.find(target); at != none<std::uint32_t>) return next_of(known.stem[at]);
@@ -84,8 +85,8 @@ class module_names {
     return name;
   }
 
-  /// `candidate` as an identifier that no node of the graph has yet: with `_<number>` after its stem where it
-  /// is taken or reserved.
+  /// Returns `candidate` as an identifier that no node of the graph has yet. If it is taken or reserved,
+  /// `_<number>` is appended to its stem.
   std::string take(std::string_view candidate) {
     std::string name = identifier(candidate);
     auto const [stem_size, number] = suffix(name);
@@ -102,14 +103,14 @@ class module_names {
   }
 
  private:
-  /// Targets that have been asked for, and their stems. The texts stay where they are.
+  /// The targets that were given so far, and their stems. The texts keep their addresses.
   struct known_targets {
     numbering<std::string_view, std::uint32_t> targets;
     std::vector<std::vector<char>> texts;
     std::vector<std::uint32_t> stem;
   };
 
-  /// The next free name after a stem whose own name is taken.
+  /// Returns the next free name with a stem whose own name is taken.
   std::string next_of(std::uint32_t stem) {
     while (!insert(stem, ++counter_[stem])) continue;
     std::string name = stems_[stem];
@@ -117,7 +118,7 @@ class module_names {
     return name += std::to_string(counter_[stem]);
   }
 
-  /// Whether a stem with this number is new.
+  /// Records a stem with a number. Returns true if this name is new.
   bool insert(std::uint32_t stem, std::uint64_t number) {
     return number < no_number ? insert_key(stem, number)
                               : insert_odd(stems_[stem] + "_" + std::to_string(number));
@@ -133,7 +134,7 @@ class module_names {
 
   static std::string identifier(std::string_view candidate) {
     std::string name;
-    bool replaced = false;  // the character before was no part of an identifier
+    bool replaced = false;  // the previous character was not part of an identifier
     for (char const c : candidate) {
       bool const kept =
           (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -144,8 +145,8 @@ class module_names {
     return name[0] >= '0' && name[0] <= '9' ? "_" + name : name;
   }
 
-  /// The size of the stem before `_<number>`, and the number; the whole size if there is none, or one of more
-  /// than 18 digits.
+  /// Returns the size of the stem before `_<number>`, and the number. Returns the whole size if there is no
+  /// number, or one of more than 18 digits.
   static std::pair<std::size_t, std::uint64_t> suffix(std::string const& name) {
     std::size_t digits = name.size();
     while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
@@ -154,10 +155,10 @@ class module_names {
     return {digits - 1, std::stoull(name.substr(digits))};
   }
 
-  static constexpr std::uint64_t no_number = 0xffffffff;  // of a name that is only a stem
+  static constexpr std::uint64_t no_number = 0xffffffff;  // stands for a name that is only a stem
 
-  numbering<std::uint64_t, std::uint32_t> numbered_;  // names that are used, as stem and number …
-  numbering<std::string, std::uint32_t> odd_;         // … but numbers beyond 32 bits, and such as 01
+  numbering<std::uint64_t, std::uint32_t> numbered_;  // used names, as stem and number …
+  numbering<std::string, std::uint32_t> odd_;         // … except numbers beyond 32 bits or with leading zeros
   numbering<std::string, std::uint32_t> stems_;
   std::uint32_t last_stem_ = 0;
   known_targets functions_, texts_;

@@ -18,13 +18,13 @@
 
 namespace cleave {
 
-/// Which operands the marks of a scope may have. Torch's: an exit has its entry and nothing else, an entry
-/// constants, a setting one truth value.
+/// The operands that the marks of a scope may have. With `as_torch`, an exit has its entry as its only
+/// operand, an entry has only constants, and a setting has one truth value.
 enum class mark_operands : std::uint8_t { any, as_torch };
 
-/// A kind of scope of a module_graph, by the targets of its marks: those that `enter` and `leave`, or those
-/// that `set` a state. A target may have a path before it: `torch.amp._enter_autocast`. An exit ends the
-/// scope of the entry that its first operand is, else the innermost.
+/// A kind of scope of a module_graph, defined by the targets of its marks. Marks `enter` and `leave` the
+/// scope, or `set` a state. A target may have a path before it: `torch.amp._enter_autocast`. An exit ends the
+/// scope of the entry that is its first operand, or else the innermost scope.
 struct module_scope {
   scope_kind kind;
   std::string enter = {}, leave = {};
@@ -36,7 +36,7 @@ struct module_scope {
 
 namespace cleave::detail {
 
-/// Autocast and gradient mode, as torch.fx has them in graphs.
+/// Returns the scopes in graphs of torch.fx: autocast and gradient mode.
 inline std::vector<module_scope> torch_scopes() {
   std::vector<module_scope> scopes(2);
   scopes[0].kind.name = "autocast";
@@ -48,16 +48,16 @@ inline std::vector<module_scope> torch_scopes() {
   return scopes;
 }
 
-/// A call that enters, exits or sets a scope in a form in which it cannot be copied. The witness: the node.
+/// A call that enters, exits or sets a scope, with operands that prevent copying it. The witness: the node.
 using mark_operand_error = tagged_error<struct mark_operand_tag, module_graph::position>;
 
-/// A call that is a mark.
+/// A call that is a mark of a scope.
 struct module_mark {
   module_graph::position node;
   scope_mark<module_graph::position> mark;
 };
 
-/// Finds the marks of a module_graph; `module_marks` is its one use.
+/// Finds the marks of a module_graph, for `module_marks`.
 class module_mark_finder {
  public:
   using position = module_graph::position;
@@ -77,7 +77,7 @@ class module_mark_finder {
     return std::nullopt;
   }
 
-  /// What the operands of mark `n` should be and are not, or nothing.
+  /// Returns the operands that mark `n` must have, as text, if it does not have them.
   std::optional<std::string> find_fault(position n, scope_mark<position> const& mark) const {
     if (scopes_[mark.kind].operands == mark_operands::any) return std::nullopt;
     auto const& args = g_[n].args;
@@ -90,7 +90,7 @@ class module_mark_finder {
   }
 
  private:
-  /// Whether `target` is `name`, or a path that ends with it.
+  /// Returns true if `target` is `name`, or a path that ends with it.
   static bool names(std::string_view target, std::string_view name) {
     if (name.empty() || !target.ends_with(name)) return false;
     return target.size() == name.size() || target[target.size() - name.size() - 1] == '.';
@@ -105,8 +105,8 @@ class module_mark_finder {
   std::vector<module_scope> const& scopes_;
 };
 
-/// The calls of `g` that are marks of `scopes`, in program order. O(V * scopes).
-/// \throws mark_operand_error
+/// Returns the calls of `g` that are marks of `scopes`, in program order. O(V * scopes).
+/// \throws mark_operand_error if a mark has other operands than its scope allows
 inline std::vector<module_mark> module_marks(module_graph const& g, std::vector<module_scope> const& scopes) {
   module_mark_finder const finder(g, scopes);
   std::vector<module_mark> marks;
@@ -122,8 +122,8 @@ inline std::vector<module_mark> module_marks(module_graph const& g, std::vector<
   return marks;
 }
 
-/// The scopes that these marks make in `s`, a snapshot whose nodes are positions of the module_graph.
-/// \throws unpaired_scope_error
+/// Returns the scopes that `marks` make in `s`, a snapshot whose nodes are positions of the module_graph.
+/// \throws unpaired_scope_error if a scope is never left, or a mark leaves a scope that is not open
 template <class Snapshot>
 auto module_scopes_of(Snapshot const& s, std::vector<module_scope> const& kinds,
                       std::vector<module_mark> const& marks) {

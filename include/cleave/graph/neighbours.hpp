@@ -17,13 +17,14 @@
 #include "cleave/graph/label.hpp"
 #include "cleave/graph/numbering.hpp"
 
-/// What an undirected graph is, for partitioners that know no direction. As for computations
-/// (`graph/concepts.hpp`) an adapter is a small class with the members below; each concept is one rung.
+/// The concepts of an undirected graph, for partitioners that ignore directions. As for computations
+/// (`graph/concepts.hpp`), an adapter is a small class with the members below. Each concept adds one ability.
 namespace cleave {
 
-/// - `g.nodes()`        every node once, in any order.
-/// - `g.neighbours(n)`  the nodes at the other ends of its edges: an edge is listed at both of its ends,
-///                      parallel ones as often as there are, and one from `n` to itself is of no account.
+/// A graph without directions.
+/// - `g.nodes()`  every node once, in any order.
+/// - `g.neighbours(n)`  the nodes at the other ends of the edges of `n`. Each edge is listed at both of its
+///   ends, and parallel edges as often as there are. Self-loops are ignored.
 template <class Graph>
 concept undirected_graph = requires(Graph const& g) {
   { g.nodes() } -> std::ranges::forward_range;
@@ -35,7 +36,7 @@ concept undirected_graph = requires(Graph const& g) {
 
 namespace cleave::detail {
 
-/// What may weigh: a number, or what converts to a double.
+/// A type of weights: a number, or a type that converts to double.
 template <class T>
 concept weight_like = weight_number<std::remove_cvref_t<T>> || std::convertible_to<T, double>;
 
@@ -43,7 +44,8 @@ concept weight_like = weight_number<std::remove_cvref_t<T>> || std::convertible_
 
 namespace cleave {
 
-/// - `g.weight(n)`  what `n` weighs, in any one unit; finite, not negative. Without it all nodes weigh 1.
+/// An undirected graph whose nodes have weights.
+/// - `g.weight(n)`  the weight of `n`, in any one unit; finite, not negative. Without it all nodes weigh 1.
 template <class Graph>
 concept node_weighted_graph = undirected_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.weight(n) } -> detail::weight_like;
@@ -53,22 +55,25 @@ concept node_weighted_graph = undirected_graph<Graph> && requires(Graph const& g
 
 namespace cleave::detail {
 
-/// - `g.edge_weights(n)`  what the edges to `neighbours(n)` weigh, one beside each, alike at both ends;
-///                        finite, not negative. Without it all edges weigh 1.
+/// An undirected graph whose edges have weights.
+/// - `g.edge_weights(n)`  the weights of the edges to `neighbours(n)`, in the same order and equal at both
+///   ends; finite, not negative. Without it all edges weigh 1.
 template <class Graph>
 concept edge_weighted_graph = undirected_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.edge_weights(n) } -> std::ranges::input_range;
   requires weight_like<std::ranges::range_reference_t<decltype(g.edge_weights(n))>>;
 };
 
-/// - `g.name(n)`  what messages call the node; may be empty, need not be unique.
+/// An undirected graph whose nodes have names.
+/// - `g.name(n)`  the node's name in messages; may be empty, need not be unique.
 template <class Graph>
 concept named_undirected_graph = undirected_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.name(n) } -> std::convertible_to<std::string_view>;
 };
 
-/// A rung missed by an inch (not const, wrong type) must not become an ability that is ignored in silence:
-/// whoever reads an undirected graph calls this first.
+/// Checks at compile time that no member of an adapter has a wrong signature, such as a missing `const` or a
+/// wrong type. Otherwise the ability would be ignored silently. Each function that reads an undirected graph
+/// calls this first.
 template <undirected_graph Graph>
 consteval void check_undirected_concepts() {
   using N = node_t<Graph>;
@@ -83,12 +88,12 @@ consteval void check_undirected_concepts() {
       "name(n): make it const, a string");
 }
 
-/// The number as which a weight is kept: its own type, or a double.
+/// The type in which a weight is stored: its own type, or double.
 template <weight_like T>
 using kept_weight = typename std::conditional_t<weight_number<std::remove_cvref_t<T>>, std::remove_cvref<T>,
                                                 std::type_identity<double>>::type;
 
-/// What `n` weighs in `g`; 1 where nothing is said.
+/// Returns the weight of `n` in `g`, or 1 if the graph has no node weights.
 template <undirected_graph Graph>
 auto node_weight_of(Graph const& g, node_t<Graph> const& n) {
   if constexpr (node_weighted_graph<Graph>)
@@ -97,7 +102,8 @@ auto node_weight_of(Graph const& g, node_t<Graph> const& n) {
     return std::int64_t{1};
 }
 
-/// What the edges of `n` weigh, beside its neighbours; nothing where nothing is said.
+/// Returns the weights of the edges of `n`, parallel to its neighbours, or nothing if the graph has no edge
+/// weights.
 template <undirected_graph Graph>
 decltype(auto) edge_weights_of(Graph const& g, node_t<Graph> const& n) {
   if constexpr (edge_weighted_graph<Graph>)
@@ -110,38 +116,40 @@ decltype(auto) edge_weights_of(Graph const& g, node_t<Graph> const& n) {
 
 namespace cleave {
 
+/// The type of a graph's node weights.
 template <undirected_graph Graph>
 using node_weight_t =
     decltype(detail::node_weight_of(std::declval<Graph const&>(), std::declval<node_t<Graph>>()));
 
+/// The type of a graph's edge weights.
 template <undirected_graph Graph>
 using edge_weight_t = detail::kept_weight<std::ranges::range_reference_t<decltype(detail::edge_weights_of(
     std::declval<Graph const&>(), std::declval<node_t<Graph>>()))>>;
 
-/// An undirected graph as flat arrays, without edges from a node to itself, and the way back to the user's
-/// handles. Not constrained: clang then names the missing member of a graph, not this class.
+/// An undirected graph as CSR arrays without self-loops, and the mapping to the user's handles. The template
+/// is not constrained, so that clang names the missing member of a graph rather than this class.
 template <class Graph, std::unsigned_integral Index = std::uint32_t>
 struct neighbour_snapshot : adjacency<Index, node_weight_t<Graph>, edge_weight_t<Graph>> {
-  numbering<node_t<Graph>, Index> node;  ///< position <-> handle
+  numbering<node_t<Graph>, Index> node;  ///< maps positions to handles and back
 };
 
-/// A promise of an adapter of an undirected graph that no concept can state.
+/// A promise of an adapter of an undirected graph that no concept can express.
 enum class neighbour_violation : std::uint8_t {
   node_twice,       ///< `nodes()` lists `node` twice
   unlisted,         ///< `node` has the neighbour `other`, which `nodes()` does not list
-  uneven_weights,   ///< `edge_weights(node)` has not one weight for each of `neighbours(node)`
-  bad_node_weight,  ///< negative, infinite or no number
-  bad_edge_weight,  ///< that of the edge from `node` to `other`
+  uneven_weights,   ///< `edge_weights(node)` does not have one weight for each of `neighbours(node)`
+  bad_node_weight,  ///< the weight of `node` is negative, infinite or NaN
+  bad_edge_weight,  ///< the weight of the edge from `node` to `other` is
   one_sided_edge,   ///< `other` does not list `node` as often with the same weight
-  too_heavy,        ///< the weights of nodes or edges add up to more than a sum holds, at `node`
+  too_heavy,        ///< the sum of the weights of nodes or edges overflows at `node`
 };
 
-/// Which promise, and where, in the user's handles; `other` is `node` where there is no second.
+/// A broken promise and its place, in the user's handles. `other` is `node` if there is no second node.
 template <class Node>
 struct neighbour_fault {
   neighbour_violation what;
   Node node, other;
-  std::size_t at;  ///< of `node`, in `nodes()`
+  std::size_t at;  ///< the position of `node` in `nodes()`
 
   bool operator==(neighbour_fault const&) const = default;
 };
@@ -153,7 +161,7 @@ namespace cleave::detail {
 template <class Node>
 using neighbour_error = witness_error<neighbour_fault<Node>>;
 
-/// Reads an undirected graph node by node; `neighbours_of` and `find_neighbour_fault` use it.
+/// Reads an undirected graph node by node, for `neighbours_of` and `find_neighbour_fault`.
 template <undirected_graph Graph, std::unsigned_integral Index>
 class neighbour_reader {
  public:
@@ -161,7 +169,7 @@ class neighbour_reader {
 
   explicit neighbour_reader(Graph const& g) : g_(g) {}
 
-  /// Fills `s`, which is complete if nothing is returned.
+  /// Fills `s`. Returns the first fault, or nothing if `s` is complete.
   std::optional<fault> read(neighbour_snapshot<Graph, Index>& s) {
     if constexpr (std::ranges::sized_range<decltype(g_.nodes())>) {
       s.node.reserve(std::ranges::size(g_.nodes()));
@@ -225,7 +233,8 @@ class neighbour_reader {
 
 namespace cleave {
 
-/// What is wrong, as a sentence that begins with the node; nodes are called by `name(n)` and position.
+/// Returns a sentence that begins with the node and says what is wrong. Nodes are named by `name(n)` and
+/// position.
 template <undirected_graph Graph, std::unsigned_integral Index>
 std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
                      neighbour_snapshot<Graph, Index> const& s) {
@@ -258,8 +267,8 @@ std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
   return node;
 }
 
-/// The first broken promise of an adapter of an undirected graph, or nothing: the first thing to run on a new
-/// one. Expected O(n + m).
+/// Returns the first broken promise of an adapter of an undirected graph, or nothing. Run it first on a new
+/// adapter. Expected O(n + m).
 template <undirected_graph Graph>
 std::optional<neighbour_fault<node_t<Graph>>> find_neighbour_fault(Graph const& g) {
   detail::check_undirected_concepts<Graph>();
@@ -267,9 +276,10 @@ std::optional<neighbour_fault<node_t<Graph>>> find_neighbour_fault(Graph const& 
   return detail::neighbour_reader<Graph, std::size_t>(g).read(s);
 }
 
-/// Reads `g` once into flat arrays, nodes by their position in `nodes()`, neighbours in their order. Expected
-/// O(n + m); all hashing of handles is done here.
-/// \throws neighbour_error where the adapter breaks a promise, `index_overflow` where `Index` is too narrow.
+/// Reads `g` once into flat arrays. Nodes are numbered by their position in `nodes()`, and neighbours keep
+/// their order. Expected O(n + m); all hashing of handles is done here.
+/// \throws neighbour_error if the adapter breaks a promise
+/// \throws index_overflow if `Index` is too narrow
 template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
 neighbour_snapshot<Graph, Index> neighbours_of(Graph const& g) {
   detail::check_undirected_concepts<Graph>();

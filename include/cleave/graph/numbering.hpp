@@ -11,8 +11,8 @@
 
 namespace cleave {
 
-/// Numbers handles in the order in which they come. Integers that stay small beside their count are looked up
-/// in an array, all other handles in a hash table with open addressing; both are expected O(1).
+/// Numbers handles in the order of their first insertion. Integers that are small relative to their count are
+/// looked up in an array, all other handles in a hash table with open addressing. Both take expected O(1).
 template <class Handle, std::unsigned_integral Index>
 class numbering {
  public:
@@ -20,23 +20,24 @@ class numbering {
   Handle const& operator[](Index i) const { return handles_[i]; }
   std::vector<Handle> const& handles() const { return handles_; }
 
-  /// Makes room for `handles` in all.
+  /// Reserves memory for `handles` handles in total.
   void reserve(std::size_t handles) {
     handles_.reserve(handles);
     expected_ = handles;
     if (!integral && table_.size() < 2 * handles) rebuild_table(handles);
   }
 
-  /// The number of `h`, or none.
+  /// Returns the number of `h`, or none.
   Index find(Handle const& h) const {
     if constexpr (integral) {
-      auto const at = static_cast<std::uint64_t>(h);  // a negative one is large
+      auto const at = static_cast<std::uint64_t>(h);  // a negative handle becomes large
       if (at < array_.size() && array_[at] != none<Index>) return array_[at];
     }
     return table_.empty() ? none<Index> : table_[place(h)];
   }
 
-  /// The number of `h`, which is the next free one if `h` is new.
+  /// Returns the number of `h`. A new handle gets the next free number.
+  /// \throws index_overflow if `Index` is too narrow
   Index insert(Handle const& h) {
     if constexpr (!integral) return insert_into_table(h);
     if (Index const known = find(h); known != none<Index>) return known;
@@ -52,7 +53,7 @@ class numbering {
  private:
   static constexpr bool integral = std::integral<Handle> && sizeof(Handle) <= sizeof(std::uint64_t);
 
-  /// Whether the array has room for `h`; lets it grow to sixteen places a handle.
+  /// Returns true if the array has room for `h`. The array may grow to sixteen entries per handle.
   bool fits_array(Handle const& h) {
     if constexpr (integral) {
       auto const at = static_cast<std::uint64_t>(h);
@@ -63,7 +64,8 @@ class numbering {
     return false;
   }
 
-  /// Where `h` is in the table, or where it would go; at least half of the places are free.
+  /// Returns the place of `h` in the table, or the free place where it would go. At least half of the places
+  /// are free.
   std::size_t place(Handle const& h) const {
     auto const spread = static_cast<std::uint64_t>(std::hash<Handle>{}(h)) * 0x9e3779b97f4a7c15u;
     auto at = static_cast<std::size_t>(spread >> (64 - std::countr_zero(table_.size())));
@@ -95,9 +97,9 @@ class numbering {
   }
 
   std::vector<Handle> handles_;
-  std::vector<Index> array_;     // by the handle's own value
-  std::vector<Index> table_;     // a power of two of places
-  std::vector<Index> in_table_;  // what the table holds
+  std::vector<Index> array_;     // numbers, indexed by the handle's own value
+  std::vector<Index> table_;     // numbers, at hashed places; the size is a power of two
+  std::vector<Index> in_table_;  // the numbers that are in the table
   std::size_t expected_ = 0;
 };
 }  // namespace cleave

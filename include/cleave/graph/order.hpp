@@ -16,12 +16,12 @@
 #include "cleave/graph/label.hpp"
 #include "cleave/graph/numbering.hpp"
 
-/// Orders of graphs whose `nodes()` may be in any order: the two functions here ask for no more than that
-/// each node is listed once.
+/// Orders the nodes of graphs whose `nodes()` may be in any order. `find_cycle` and `topological_order` only
+/// require that each node is listed once.
 namespace cleave {
 
-/// A graph that cannot be ordered. `witness` is the cycle: each node is needed by the next, the last by the
-/// first.
+/// A graph that cannot be ordered. `witness` is the cycle: each node is a predecessor of the next, and the
+/// last of the first.
 template <class Node>
 class cycle_error : public witness_error<std::vector<Node>> {
  public:
@@ -32,16 +32,17 @@ class cycle_error : public witness_error<std::vector<Node>> {
 
 namespace cleave::detail {
 
-/// Which node needs which, by position in `nodes()`: through values, captures of bodies and `after(n)`.
+/// The dependencies between nodes, by position in `nodes()`: through values, captures of bodies and
+/// `after(n)`.
 struct dependency_table {
-  csr<std::size_t> predecessors;  ///< of a node: the nodes it must follow
-  csr<std::size_t> successors;    ///< the same edges from their other end
+  csr<std::size_t> predecessors;  ///< of a node: the nodes that it must follow
+  csr<std::size_t> successors;    ///< the reversed edges
 
   template <dataflow_graph Graph>
   static dependency_table of(Graph const& g);
 };
 
-/// The same edges from their other end: row j lists, ascending, the rows in which j stood.
+/// Returns the reversed edges: row j lists, ascending, the rows that contain j.
 inline csr<std::size_t> transposed(csr<std::size_t> const& table) {
   csr<std::size_t> t;
   t.first.assign(table.rows() + 1, 0);
@@ -83,8 +84,8 @@ dependency_table dependency_table::of(Graph const& g) {
   return t;
 }
 
-/// Positions in an order in which each follows those it needs, the smallest that is ready first (Kahn, CACM
-/// 5(11), 1962); shorter than the table if there is a cycle. O((V + E) log V).
+/// Returns positions in topological order. Of the nodes that are ready, the smallest comes first (Kahn, CACM
+/// 5(11), 1962). If there is a cycle, the order is shorter than the table. O((V + E) log V).
 inline std::vector<std::size_t> ready_order(dependency_table const& t) {
   std::vector<std::size_t> missing(t.predecessors.rows()), order;
   std::vector<std::size_t> ready;  // a heap, the smallest on top
@@ -107,8 +108,8 @@ inline std::vector<std::size_t> ready_order(dependency_table const& t) {
   return order;
 }
 
-/// A cycle among the positions that `ready_order` left out, the shortest through the one where it is first
-/// met. O(V + E).
+/// Returns a cycle among the positions that `ready_order` left out. It is the shortest through the first node
+/// that a walk back along predecessors visits twice. O(V + E). Precondition: `order` leaves positions out.
 inline std::vector<std::size_t> cycle_outside(dependency_table const& t,
                                               std::vector<std::size_t> const& order) {
   auto const nodes = t.predecessors.rows();
@@ -126,7 +127,8 @@ inline std::vector<std::size_t> cycle_outside(dependency_table const& t,
 
 namespace cleave {
 
-/// A cycle of `g`, each node needed by the next and the last by the first, or nothing. O((V + E) log V).
+/// Returns a cycle of `g`, or nothing. Each node is a predecessor of the next, and the last of the first.
+/// O((V + E) log V).
 template <dataflow_graph Graph>
 std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
   auto const t = detail::dependency_table::of(g);
@@ -138,8 +140,9 @@ std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
   return cycle;
 }
 
-/// The nodes of `g`, each after those it needs, the first in `nodes()` that is ready first. O((V + E) log V).
-/// \throws cycle_error with the cycle; the message leaves out the middle of a long one.
+/// Returns the nodes of `g` in topological order. Of the nodes that are ready, the first in `nodes()` comes
+/// first. O((V + E) log V).
+/// \throws cycle_error with the cycle; the message leaves out the middle of a long one
 template <dataflow_graph Graph>
 std::vector<node_t<Graph>> topological_order(Graph const& g) {
   auto const t = detail::dependency_table::of(g);
@@ -151,7 +154,7 @@ std::vector<node_t<Graph>> topological_order(Graph const& g) {
     std::vector<node_t<Graph>> witness;
     for (auto const at : cycle) witness.push_back(nodes[at]);
     std::string path;
-    std::size_t const shown = 8;  // at each end of a long cycle
+    std::size_t const shown = 8;  // nodes shown at each end of a long cycle
     for (std::size_t i = 0; i < cycle.size(); ++i)
       if (i < shown || i + shown >= cycle.size())
         path += label(g, witness[i], cycle[i]) + " -> ";
@@ -174,9 +177,10 @@ detail::refused topological_order(Graph const&) {
   detail::refuse_graph<Graph>();
 }
 
-/// The nodes that `roots` need, each after those it needs itself, for IRs that have no node list and only
-/// remember where a value came from. `operands(n)` is a range of nodes, asked once per node. On a cycle the
-/// order has a backward edge, which `find_cycle` will name. O(V + E), no recursion.
+/// Returns `roots` and all nodes on which they depend, producers first. Use it for IRs that have no node list
+/// and only record where a value came from. `operands(n)` returns a range of nodes and is called once per
+/// node. If there is a cycle, the order has a backward edge, and `find_cycle` reports the cycle. O(V + E),
+/// without recursion.
 template <handle Node, class Operands>
 std::vector<Node> producers_first(std::vector<Node> const& roots, Operands operands) {
   struct frame {

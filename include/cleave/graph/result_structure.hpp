@@ -14,11 +14,11 @@
 
 namespace cleave::detail {
 
-/// What a program returns does not fit the structure that it is to have. The witness: how many leaves the
-/// structure has.
+/// The result of a program does not fit the required structure. The witness: the number of leaves of the
+/// structure.
 using structure_error = tagged_error<struct structure_tag, std::size_t>;
 
-/// How many constants and values `a` has, at any depth; the keys of dicts do not count.
+/// Returns the number of constants and values in `a`, at any depth. Keys of dicts do not count.
 inline std::size_t leaves_of(module_argument const& a) {
   std::size_t leaves = 0, keys = 0;
   for (auto const& t : a) {
@@ -33,9 +33,9 @@ inline std::size_t leaves_of(module_argument const& a) {
 
 namespace cleave {
 
-/// `g` with its result in the structure that the model had before a front end made it flat, as tracers do:
-/// the i-th leaf of `structure` becomes the i-th element of the tuple that `g` returns. O(size of g).
-/// \throws structure_error
+/// Returns `g` with the nested result that the model had before a front end flattened it, as tracers do. The
+/// i-th leaf of `structure` is replaced by the i-th element of the tuple that `g` returns. O(size of g).
+/// \throws structure_error if the number of leaves differs from the number of elements
 inline module_graph with_result_structure(module_graph const& g, module_argument const& structure) {
   std::vector<module_argument> elements;
   if (auto const output = g.output())
@@ -59,8 +59,7 @@ inline module_graph with_result_structure(module_graph const& g, module_argument
                                   leaves);
 
   module_argument result;
-  std::vector<std::pair<std::size_t, bool>>
-      open;  // subtrees that a container still lacks, and keys among them
+  std::vector<std::pair<std::size_t, bool>> open;  // containers: missing subtrees; true for a dict
   for (std::size_t next = 0; auto const& t : structure) {
     bool const key = !open.empty() && open.back().second && open.back().first % 2 == 0;
     if (!open.empty()) --open.back().first;

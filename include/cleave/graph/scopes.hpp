@@ -18,52 +18,54 @@
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-/// State around operations that no value shows: autocast, gradient mode, profiler ranges, device guards,
-/// locks. Nodes enter and leave it, or set it until the next one does.
+/// Scopes: state around operations that no value shows, such as autocast, gradient mode, profiler ranges,
+/// device guards or locks. Nodes enter and leave a scope, or set a state until the next node sets it.
 namespace cleave {
 
-/// What becomes of a scope when its nodes are cut apart.
+/// The treatment of a scope whose nodes are cut apart.
 enum class scope_policy : std::uint8_t {
-  replicate,  ///< each stage enters it anew and leaves it again, or sets the state anew
-  forbid,     ///< it must not be cut: its nodes share a part
-  extend,     ///< it stays open from stage to stage; these keep the order that this needs
+  replicate,  ///< each stage enters and leaves the scope itself, or sets the state itself
+  forbid,     ///< the scope must not be cut: its nodes share a part
+  extend,     ///< the scope stays open across stages, which keep the order that this requires
 };
 
+/// A kind of scope: its name in messages, and its treatment if it is cut.
 struct scope_kind {
   std::string name;
   scope_policy across = scope_policy::replicate;
 };
 
+/// The action of a mark.
 enum class scope_action : std::uint8_t { enter, leave, set };
 
-/// What a node does to the state that the nodes after it run under. Kinds are independent of each other, and
-/// within a kind what is entered is independent of what is set.
+/// The effect of a node on the state of the nodes after it. Kinds are independent of each other. Within a
+/// kind, entered scopes are independent of set states.
 template <class Node>
 struct scope_mark {
   scope_action what = scope_action::enter;
-  std::uint32_t kind = 0;            ///< its number among the kinds
-  std::optional<Node> entered = {};  ///< of one that leaves: whose scope, else the innermost
+  std::uint32_t kind = 0;            ///< index of the kind
+  std::optional<Node> entered = {};  ///< for `leave`: the entry of the scope; nothing: the innermost scope
 };
 
-/// The nodes from `first` to `last`, in program order; `last` is the exit, or the next node that sets the
-/// kind's state, or none where nothing ends it.
+/// A scope: the nodes from `first` to `last`, in program order. `last` is the exit, or the next node that
+/// sets the state of this kind, or none if nothing ends the scope.
 template <std::unsigned_integral Index>
 struct basic_scope {
   std::uint32_t kind;
   Index first, last;
-  bool is_set;
+  bool is_set;  ///< true if `first` sets a state, false if it enters a scope
 };
 
 /// The scopes of a graph, by node positions.
 template <std::unsigned_integral Index>
 struct basic_scopes {
   std::vector<scope_kind> kinds;
-  std::vector<basic_scope<Index>> list;  ///< by their first nodes
-  std::vector<Index> at;  ///< of a node: the scope that it enters, exits or sets, or none; empty if none does
+  std::vector<basic_scope<Index>> list;  ///< ordered by first node
+  std::vector<Index> at;  ///< of a node: the scope it enters, exits or sets, or none; empty: no node does
 
   bool is_mark(std::size_t n) const { return !at.empty() && at[n] != none<Index>; }
   scope_policy policy(basic_scope<Index> const& x) const { return kinds[x.kind].across; }
-  /// Whether stages open `x` themselves.
+  /// Returns true if each stage opens `x` itself.
   bool is_copied(basic_scope<Index> const& x) const { return policy(x) != scope_policy::extend; }
 };
 
@@ -71,7 +73,7 @@ struct basic_scopes {
 
 namespace cleave::detail {
 
-/// A node that enters a scope which nobody leaves, or leaves what is not open.
+/// A node that enters a scope which no node leaves, or leaves a scope which is not open.
 struct unpaired_scope {
   enum class kind : std::uint8_t { never_left, not_entered, left_twice };
   kind what;
@@ -82,14 +84,14 @@ struct unpaired_scope {
 
 using unpaired_scope_error = witness_error<unpaired_scope>;
 
-/// What a node, by its label, does to a scope.
+/// Returns the part of a message that says what `node`, given by its label, does to a scope.
 inline std::string unpaired_scope_text(unpaired_scope::kind what, std::string const& node) {
   if (what == unpaired_scope::kind::never_left) return "node " + node + " enters it and no node leaves it";
   if (what == unpaired_scope::kind::left_twice) return "node " + node + " leaves it a second time";
   return "node " + node + " leaves it, but no node before has entered it";
 }
 
-/// Pairs entries and exits node by node; `scopes_of` and `find_unpaired_scope` are its two uses.
+/// Pairs entries and exits node by node, for `scopes_of` and `find_unpaired_scope`.
 template <std::unsigned_integral Index>
 class scope_reader {
  public:
@@ -119,7 +121,7 @@ class scope_reader {
   std::optional<unpaired_scope> const& fault() const { return fault_; }
   std::uint32_t kind_of_fault() const { return kind_; }
 
-  /// The scopes, or the first fault.
+  /// Returns the scopes. If there is no fault yet, the first scope that is never left becomes the fault.
   basic_scopes<Index> finish() {
     for (auto const& scope : scopes_.list)
       if (!scope.is_set && scope.last == none<Index>)
@@ -151,14 +153,13 @@ class scope_reader {
 
   std::size_t nodes_;
   basic_scopes<Index> scopes_;
-  std::vector<std::vector<Index>> open_;  // of a kind: scopes
+  std::vector<std::vector<Index>> open_;  // of a kind: its open scopes
   std::vector<Index> set_;                // of a kind: the scope of the last setting
   std::optional<unpaired_scope> fault_;
   std::uint32_t kind_ = 0;
 };
 
-/// Reads the marks of a graph: `mark(n)` says of position `n` what it does, as an optional
-/// `scope_mark<Index>`.
+/// Reads the marks of a graph. `mark(n)` returns the mark at position `n` as an optional `scope_mark<Index>`.
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
 scope_reader<Index> read_scopes(basic_snapshot_arrays<Index> const& s, std::vector<scope_kind> kinds,
@@ -169,7 +170,8 @@ scope_reader<Index> read_scopes(basic_snapshot_arrays<Index> const& s, std::vect
   return reader;
 }
 
-/// The first node that enters a scope which nobody leaves, or leaves what is not open. O(V).
+/// Returns the first node that enters a scope which no node leaves, or leaves a scope which is not open, or
+/// nothing. O(V).
 template <std::unsigned_integral Index, class F>
 std::optional<unpaired_scope> find_unpaired_scope(basic_snapshot_arrays<Index> const& s,
                                                   std::vector<scope_kind> kinds, F mark) {
@@ -178,9 +180,9 @@ std::optional<unpaired_scope> find_unpaired_scope(basic_snapshot_arrays<Index> c
   return reader.fault();
 }
 
-/// The scopes of a graph, of any kinds that the user defines: `mark(n)` says of position `n` what it does to
-/// the state, as an optional `scope_mark<Index>`. Scopes may nest and cross. O(V).
-/// \throws unpaired_scope_error
+/// Returns the scopes of a graph, of any kinds that the user defines. `mark(n)` returns the mark at position
+/// `n` as an optional `scope_mark<Index>`. Scopes may nest and overlap. O(V).
+/// \throws unpaired_scope_error if a scope is never left, or a node leaves a scope that is not open
 template <std::unsigned_integral Index, class F>
 basic_scopes<Index> scopes_of(basic_snapshot_arrays<Index> const& s, std::vector<scope_kind> kinds, F mark) {
   auto const names = kinds;
@@ -193,7 +195,7 @@ basic_scopes<Index> scopes_of(basic_snapshot_arrays<Index> const& s, std::vector
   return scopes;
 }
 
-/// The same in the user's handles: `mark(node)` gives an optional `scope_mark` of nodes.
+/// The same with the user's handles: `mark(node)` returns an optional `scope_mark` of nodes.
 template <class Graph, std::unsigned_integral Index, class F>
 basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope_kind> kinds, F mark) {
   auto const by_position = [&](std::size_t n) -> std::optional<scope_mark<Index>> {
@@ -206,18 +208,18 @@ basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope
   return scopes_of(static_cast<basic_snapshot_arrays<Index> const&>(s), std::move(kinds), by_position);
 }
 
-/// A scope that each stage enters anew needs a value that only one stage makes. The witness: the node that
-/// reads it.
+/// A scope that each stage enters itself reads a value that only one stage makes. The witness: the node that
+/// reads the value.
 using scope_operand_error = tagged_error<struct scope_operand_tag, std::size_t>;
 
-/// Whether node `n` runs under `x`: between its two ends, or as one of them; the node that sets a state anew
-/// is not under the old one.
+/// Returns true if node `n` runs under `x`: between its two ends, or as one of them. A node that sets a new
+/// state is not under the old one.
 template <std::unsigned_integral Index>
 bool is_under(basic_scope<Index> const& x, std::size_t n) {
   return x.first <= n && (x.last == none<Index> || n < x.last || (n == x.last && !x.is_set));
 }
 
-/// Writes scopes into a snapshot; `add_scopes` is its one use.
+/// Encodes scopes in a snapshot, for `add_scopes`.
 template <class Snapshot>
 class scope_describer {
  public:
@@ -234,7 +236,8 @@ class scope_describer {
   }
 
  private:
-  /// What an entry makes is at hand wherever its scope is: it is not read across stages.
+  /// Removes the results of entries (tokens) from the operands of nodes in their scopes. A token is available
+  /// wherever its scope is open, so stages do not send it.
   void keep_tokens_inside() {
     csr<Index> operands;
     operands.first.reserve(s_.nodes() + 1);
@@ -264,7 +267,8 @@ class scope_describer {
     return x.first == m && scopes_.is_copied(x) && is_under(x, reader);
   }
 
-  /// A node follows the last mark of each kind that stays open across stages, and the mark all nodes before.
+  /// Makes each node follow the last mark of each kind that extends, and each such mark follow all nodes
+  /// before it.
   void keep_open_scopes_in_order() {
     auto const extends = [](scope_kind const& k) { return k.across == scope_policy::extend; };
     if (std::ranges::none_of(scopes_.kinds, extends)) return;
@@ -291,7 +295,7 @@ class scope_describer {
   void keep_forbidden_scopes_whole() {
     disjoint_sets<Index> sets(s_.nodes());
     for (std::size_t n = 0; n < s_.group.size(); ++n) sets.join(n, s_.group[n]);
-    std::size_t done = 0, leader = 0;  // nodes below `done` are joined; `leader` with the last of them
+    std::size_t done = 0, leader = 0;  // nodes below `done` are joined, the last of them with `leader`
     bool any = false;
     for (auto const& x : scopes_.list) {
       if (scopes_.policy(x) != scope_policy::forbid) continue;
@@ -309,10 +313,12 @@ class scope_describer {
   basic_scopes<Index> const& scopes_;
 };
 
-/// `s` with its scopes told in terms that every algorithm knows: what an entry makes is no value for others,
-/// a forbidden scope is a group, and `after` keeps the order that scopes which stay open across stages need.
-/// Values, nodes and slots keep their numbers. O(V + E), times the kinds that extend.
-/// \throws scope_operand_error
+/// Returns `s` with its scopes expressed in terms that every algorithm knows. The result of an entry is no
+/// operand of the nodes in its scope. A scope that must not be cut is a group. `after` keeps the order that
+/// scopes need which stay open across stages. Values, nodes and slots keep their numbers. O(V + E), times the
+/// number of kinds that extend.
+/// \throws scope_operand_error if a scope that stages enter themselves reads a value that only one stage
+/// makes
 template <class Snapshot>
 Snapshot add_scopes(Snapshot s, basic_scopes<typename Snapshot::index_type> const& scopes) {
   if (!scopes.list.empty()) scope_describer<Snapshot>(s, scopes).run();

@@ -24,7 +24,7 @@
 
 namespace cleave::detail {
 
-/// Reads a graph node by node into a `Snapshot` of it; `snapshot_of` is its one use.
+/// Reads a graph node by node into a `Snapshot`, for `snapshot_of`.
 template <class Snapshot, class Graph>
 class snapshot_reader {
  public:
@@ -52,11 +52,11 @@ class snapshot_reader {
   using value = value_t<Graph>;
   using enum adapter_violation;
 
-  /// What a second pass over an aliasing graph writes down beside each memory cell.
+  /// The record of a memory cell that the second pass over an aliasing graph keeps.
   struct cell_log {
     Index slot = none<Index>;    // of a versioned cell
     std::vector<Index> readers;  // since the last write
-    std::vector<Index> touched;  // of a shared cell: all who read or write it
+    std::vector<Index> touched;  // of a shared cell: all nodes that read or write it
   };
   struct no_memory {
     explicit no_memory(Graph const&) {}
@@ -64,7 +64,7 @@ class snapshot_reader {
 
   [[noreturn]] void fault(adapter_violation what, std::size_t at, std::string const& place) {
     if (what == after_its_user || what == follows_a_later)
-      topological_order(g_);  // throws if there is no order at all
+      topological_order(g_);  // throws cycle_error if there is no order
     throw adapter_error({what, at}, place);
   }
 
@@ -112,7 +112,7 @@ class snapshot_reader {
     }
   }
 
-  /// Throws where a node reads what became a constant and was not listed.
+  /// Throws if a node reads a value that became a constant and is not listed.
   void refuse_unlisted() {
     for (auto v = listed_; v < s_.values(); ++v)
       if (s_.producer[v] == none<Index>) {
@@ -142,8 +142,8 @@ class snapshot_reader {
     for (auto v : g_.operands(n)) read(v, at);
     if constexpr (nested_graph<Graph>)
       for (auto v : captures(g_, n)) read(v, at);
-    std::vector<Index> written;             // slots …
-    std::vector<value> overwritten;         // … and handles
+    std::vector<Index> written;             // the slots that `n` writes …
+    std::vector<value> overwritten;         // … and their handles
     if constexpr (aliasing_graph<Graph>) {  // all reads first, so that the results are numbered consecutively
       for (auto v : g_.overwrites(n)) overwritten.push_back(v);
       for (auto const& v : overwritten) read_overwritten(v, at);
@@ -180,7 +180,8 @@ class snapshot_reader {
     if constexpr (effectful_graph<Graph> || aliasing_graph<Graph>) s_.after.close();
   }
 
-  /// Why no node can make what `slot` names: where its first value comes from.
+  /// Returns the reason why no node can make the value that `slot` names. It follows from the origin of the
+  /// slot's first value.
   adapter_violation clash(Index slot) const {
     auto const first =
         static_cast<std::size_t>(std::find(s_.slot.begin(), s_.slot.end(), slot) - s_.slot.begin());
@@ -199,7 +200,8 @@ class snapshot_reader {
     }
   }
 
-  /// A partial write keeps the rest; memory that is viewed has the rest under other handles too.
+  /// Reads the old contents of written memory, because a partial write keeps the rest. Viewed memory has
+  /// contents under other handles too.
   void read_overwritten(value const& v, Index at) {
     read(v, at);
     if (auto const& cell = memory_.cell(memory_.number(v)); cell.shared())
@@ -207,8 +209,8 @@ class snapshot_reader {
         if (!(h == v)) read(h, at);
   }
 
-  /// Node `at` writes the memory of `v`: a new version of its slot, or of each outside handle of memory that
-  /// is viewed.
+  /// Records that node `at` writes the memory of `v`. This makes a new version of its slot; for viewed
+  /// memory, of the slot of each outside handle.
   void overwrite(value const& v, Index at, std::vector<Index>& written) {
     auto const number = memory_.number(v);
     auto const& cell = memory_.cell(number);
@@ -216,7 +218,7 @@ class snapshot_reader {
       for (auto const& h : cell.outside)
         if (Index const k = slot(h); s_.producer[s_.latest[k]] != at) s_.results.add(make(h, k, at));
     } else if (Index const k = slot(v); std::find(written.begin(), written.end(), k) == written.end()) {
-      for (Index const r : log(number).readers)  // a write follows the reads of what it destroys
+      for (Index const r : log(number).readers)  // a write follows the reads of the old contents
         if (r != at) s_.after.add(r);
       log(number).readers.clear();
       written.push_back(k);
@@ -252,14 +254,14 @@ class snapshot_reader {
     return made;
   }
 
-  /// The value that `v` means here.
+  /// Returns the value that `v` names at this point.
   Index use(value const& v) {
     Index const k = slot(v);
     return s_.latest[k] == none<Index> ? make(v, k, none<Index>) : s_.latest[k];
   }
 
   void read_companions() {
-    for (Index v = 0; v < s_.values(); ++v) {  // grows where a companion is seen for the first time
+    for (Index v = 0; v < s_.values(); ++v) {  // grows when a companion is first seen
       for (auto c : g_.companions(s_.value[v])) s_.companions.add(use(c));
       s_.companions.close();
     }
@@ -309,7 +311,7 @@ class snapshot_reader {
       for (auto const& v : s_.value) s_.portable.push_back(static_cast<bool>(g_.portable(v)));
   }
 
-  /// Throws, unless no node reads or makes the value without a size.
+  /// Throws if a node reads or makes the value without a valid size.
   void refuse_size() {
     if constexpr (sized_graph<Graph>)
       if (auto const n = find_node_without_size(g_))
@@ -344,25 +346,25 @@ class snapshot_reader {
   Snapshot s_;
   typename std::conditional_t<aliasing_graph<Graph>, std::type_identity<memory<Graph>>,
                               std::type_identity<no_memory>>::type memory_;
-  std::size_t listed_ = 0;      // the first values: arguments and constants that are listed
-  csr<Index> together_;         // of a node: itself, and who must share its part
-  std::vector<cell_log> logs_;  // by the memory's cell number
+  std::size_t listed_ = 0;      // number of listed arguments and constants, which are the first values
+  csr<Index> together_;         // of a node: itself, and the nodes that must share its part
+  std::vector<cell_log> logs_;  // by memory cell
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// A graph as flat arrays, and the way back to the user's handles. Not constrained: clang then names the
-/// missing member of a graph, not this class.
+/// A graph as flat arrays, and the mapping back to the user's handles. The template is not constrained, so
+/// that clang names the missing member of a graph rather than this class.
 template <class Graph, std::unsigned_integral Index = std::uint32_t>
 struct snapshot : basic_snapshot_arrays<Index> {
-  numbering<node_t<Graph>, Index> node;     ///< position <-> handle
-  std::vector<value_t<Graph>> value;        ///< of a value: the handle it was last made under
-  numbering<value_t<Graph>, Index> handle;  ///< every value handle that the graph mentions …
-  std::vector<Index> slot_of_handle;        ///< … and the slot it names
+  numbering<node_t<Graph>, Index> node;     ///< maps positions to handles and back
+  std::vector<value_t<Graph>> value;        ///< of a value: the handle under which it was last made
+  numbering<value_t<Graph>, Index> handle;  ///< all value handles that the graph mentions …
+  std::vector<Index> slot_of_handle;        ///< … and the slots that they name
 
-  /// The slot that `v` names, or none.
+  /// Returns the slot that `v` names, or none.
   Index find_slot(value_t<Graph> const& v) const {
     Index const h = handle.find(v);
     return h == none<Index> ? h : slot_of_handle[h];
@@ -371,17 +373,21 @@ struct snapshot : basic_snapshot_arrays<Index> {
 
 /// Reads `g` once into flat arrays. Expected O(V + E); all hashing of handles is done here.
 ///
-/// What bodies capture is added to the operands of the node that holds them. Values that no node makes are
-/// inputs if `inputs()` lists them, state if `state()` does, else constants; without `inputs()` and
-/// `outputs()`, what nobody makes is an input and what nobody reads is an output. Memory that is written in
-/// place through one handle at a time gets a new value with each write, which follows the reads of what it
-/// destroys; memory that is written and viewed makes its nodes one group, and so does a value that is not
-/// portable; `together(n)` makes one, too. A replicable node stays one only if it follows nobody, touches no
-/// such memory and all it reads is constant, unwritten state or replicable; its weight is 0.
+/// - Bodies: the values that bodies capture are added to the operands of the node that holds them.
+/// - Origins: a value that no node makes is an input if `inputs()` lists it, state if `state()` does, and
+///   otherwise a constant. Without `inputs()` and `outputs()`, values that no node makes are inputs, and
+///   values that no node reads are outputs.
+/// - Writes: memory that is written in place through one handle at a time gets a new value with each write.
+///   The write follows the reads of the old value.
+/// - Groups: the nodes that read or write memory that is both written and viewed form a group. So do the
+///   producer and the users of a value that is not portable, and the nodes of `together(n)`.
+/// - Replicable nodes: a node stays replicable only if it has to follow no other node and touches no memory
+///   that is both written and viewed. Its operands must be constants, state that is not written, or results
+///   of replicable nodes. Its weight is 0.
 ///
-/// \throws adapter_error  where the adapter breaks a promise that no concept can state,
-/// \throws cycle_error    where the nodes are out of order because they have none,
-/// \throws index_overflow where `Index` is too narrow.
+/// \throws adapter_error if the adapter breaks a promise that no concept can express
+/// \throws cycle_error if nodes are listed out of order because the graph has a cycle
+/// \throws index_overflow if `Index` is too narrow
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 snapshot<Graph, Index> snapshot_of(Graph const& g) {
   check_graph_concepts<Graph>();

@@ -12,54 +12,55 @@
 
 namespace cleave {
 
-/// Where a value comes from.
+/// The origin of a value.
 enum class source : std::uint8_t { node, input, state, constant };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Returns whether values from this source are held by each stage that reads them and never sent: state and
-/// constants.
+/// Returns true if values of this origin (state and constants) are held by each stage that reads them and
+/// never sent.
 constexpr bool is_held(source from) { return from == source::state || from == source::constant; }
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// A graph as flat arrays: all that an algorithm sees. Nodes are numbered by their position in `nodes()`,
-/// values as they first appear. A *value* is what a slot holds between two writes; a *slot* is a value's
-/// handle, or memory that is written in place (then each write makes a new value in the same slot). An
-/// ability that the graph lacks is an empty array; whoever has costs from elsewhere fills `weight` and
-/// `bytes` by hand.
+/// A graph as flat arrays, which are all that an algorithm sees. Nodes are numbered by their position in
+/// `nodes()`, values in order of first appearance.
+///
+/// A *slot* is a value's handle, or memory that is written in place. A *value* is the content of a slot
+/// between two writes: each write makes a new value in the same slot. An ability that the graph lacks is an
+/// empty array. If costs come from elsewhere, fill `weight` and `bytes` by hand.
 template <std::unsigned_integral Index>
 struct basic_snapshot_arrays {
   using index_type = Index;
 
-  detail::csr<Index> operands;    ///< of a node: values, in argument order, then what its bodies capture
-  detail::csr<Index> results;     ///< of a node: values, in order, numbered consecutively
-  detail::csr<Index> after;       ///< of a node: nodes that it must follow although no value says so
-  detail::csr<Index> companions;  ///< of a value: values that a stage which is given it is given too
+  detail::csr<Index> operands;  ///< of a node: values, in argument order, then the captures of its bodies
+  detail::csr<Index> results;   ///< of a node: values, in order, numbered consecutively
+  detail::csr<Index> after;  ///< of a node: nodes that it must follow although it reads none of their values
+  detail::csr<Index> companions;  ///< of a value: values that are sent wherever it is sent
   detail::csr<Index> users;       ///< of a value: nodes that read it, each once, in order
 
-  std::vector<Index> producer;                ///< of a value: its node, or none
-  std::vector<Index> slot;                    ///< of a value
+  std::vector<Index> producer;                ///< of a value: the node that makes it, or none
+  std::vector<Index> slot;                    ///< of a value: the slot that holds it
   std::vector<Index> latest;                  ///< of a slot: its last value
-  std::vector<source> from;                   ///< of a value
+  std::vector<source> from;                   ///< of a value: its origin
   std::vector<Index> inputs, state, outputs;  ///< values, in the caller's order
 
-  std::vector<Index> group;        ///< of a node: the first node of those that must share its stage
-  std::vector<char> replicable;    ///< of a node: copied to its users, never sent
-  std::vector<double> weight;      ///< of a node
-  std::vector<std::size_t> bytes;  ///< of a value; 0 = unknown
-  std::vector<char> portable;      ///< of a value: it may cross a boundary
-  std::vector<Index> storage;      ///< of a value: equal where memory is shared
-  detail::csr<Index, char> name;   ///< of a node; may be empty
+  std::vector<Index> group;        ///< of a node: the first of the nodes that must share its stage
+  std::vector<char> replicable;    ///< of a node: 1 if it is copied to its users and never sent
+  std::vector<double> weight;      ///< of a node: the cost of running it
+  std::vector<std::size_t> bytes;  ///< of a value: its size; 0 if unknown
+  std::vector<char> portable;      ///< of a value: 1 if it may cross a boundary
+  std::vector<Index> storage;      ///< of a value: equal for values that share memory
+  detail::csr<Index, char> name;   ///< of a node: its characters; may be empty
 
   std::size_t nodes() const { return operands.rows(); }
   std::size_t values() const { return producer.size(); }
 
-  /// What messages call a node: its name and position, `conv1 (#4)`, or `#4`.
+  /// Returns the label of a node in messages: its name and position, `conv1 (#4)`, or `#4`.
   std::string label(std::size_t n) const {
     auto const text = name[n];
     return cleave::label(std::string_view(text.data(), text.size()), n);
@@ -72,7 +73,7 @@ using snapshot_arrays = basic_snapshot_arrays<std::uint32_t>;
 
 namespace cleave::detail {
 
-/// Whether `n` is copied to its users; false in a graph that knows no such nodes.
+/// Returns true if `n` is copied to its users; false in a graph without replicable nodes.
 template <std::unsigned_integral Index>
 bool is_replicable(basic_snapshot_arrays<Index> const& g, std::size_t n) {
   return n < g.replicable.size() && g.replicable[n] != 0;

@@ -11,9 +11,9 @@
 
 namespace cleave {
 
-/// A value that no node makes and no list of the graph names, and where it is read first: by the node at
-/// position `node`, as number `operand` of what it reads: `operands(n)`, then what its bodies capture, then
-/// `overwrites(n)`.
+/// A value that no node makes and no list of the graph names, and the place where it is first read. `node` is
+/// the position of the reader. `operand` is the value's number among those that the node reads:
+/// `operands(n)`, then the captures of its bodies, then `overwrites(n)`.
 template <class Value>
 struct unlisted_value {
   std::size_t node, operand;
@@ -26,8 +26,8 @@ struct unlisted_value {
 
 namespace cleave::detail {
 
-/// Calls `f(v)` with each value that node `n` reads: its operands, what its bodies capture, what it
-/// overwrites.
+/// Calls `f(v)` with each value that node `n` reads: its operands, the captures of its bodies, and the values
+/// that it overwrites.
 template <dataflow_graph Graph, class F>
 void each_read(Graph const& g, node_t<Graph> n, F f) {
   for (auto v : g.operands(n)) f(v);
@@ -52,9 +52,9 @@ void each_argument(Graph const& g, F f) {
 
 namespace cleave {
 
-/// The operands that a snapshot takes for constants although `constants()` does not list them, in the order
-/// in which they are read: what no node makes and neither `inputs()` nor `state()` names either. A mistyped
-/// operand is among them. Of a graph without `inputs()` these are its inputs. Expected O(V + E).
+/// Returns the operands that a snapshot takes for constants although `constants()` does not list them, in the
+/// order in which they are read. No node makes them, and neither `inputs()` nor `state()` lists them. A
+/// mistyped operand is among them. In a graph without `inputs()` they are its inputs. Expected O(V + E).
 template <dataflow_graph Graph>
 std::vector<unlisted_value<value_t<Graph>>> find_unlisted_values(Graph const& g) {
   using value = value_t<Graph>;
@@ -70,7 +70,7 @@ std::vector<unlisted_value<value_t<Graph>>> find_unlisted_values(Graph const& g)
   };
   if constexpr (aliasing_graph<Graph>) {
     memory<Graph> memory(g);
-    std::vector<char> holds(memory.cells());  // of memory: something, so that each handle of a slot names it
+    std::vector<char> holds(memory.cells());  // of memory: 1 once it holds a value
     auto const hold = [&](value const& v) {
       auto const c = memory.number(v);
       if (c >= holds.size()) holds.resize(c + 1);

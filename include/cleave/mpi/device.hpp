@@ -15,8 +15,7 @@
 
 namespace cleave::detail {
 
-/// A point in time of a rank that is a process. One that nothing was recorded in has happened. For one
-/// thread.
+/// An event of a rank that is a process. An event that was never recorded has happened. Used by one thread.
 class mpi_event {
  public:
   using clock = std::chrono::steady_clock;
@@ -35,8 +34,8 @@ class mpi_event {
   /// Precondition: it has happened.
   clock::time_point at() const { return state_.empty() ? clock::time_point{} : state_[0].at; }
 
-  /// It happens when whoever is given the result says so. That stays where it is, as long as this or what it
-  /// is moved to lives. Precondition: it has happened.
+  /// Makes the event happen when the holder of the result calls `pass`. The address of the result does not
+  /// change while the event, or the event it is moved to, lives. Precondition: it has happened.
   state& expect() {
     if (state_.empty()) state_.resize(1);
     state_[0].happened = false;
@@ -44,16 +43,16 @@ class mpi_event {
   }
 
  private:
-  std::vector<state> state_;  // none until it is used
+  std::vector<state> state_;  // empty until the event is used
 };
 
 }  // namespace cleave::detail
 
 namespace cleave::mpi {
 
-/// The processor, as one rank that is a process uses it. A stream is the thread that issues to it: what was
-/// issued has run when the call returns, but for messages, which go on. So waiting for an event is waiting,
-/// and asking MPI meanwhile. One thread uses it, the one that uses its communicators.
+/// The host as the device of a rank that is a process. A stream is the thread that issues to it: work has
+/// ended when the issuing call returns, except for messages. Waiting for an event blocks the thread and
+/// drives MPI's progress. Used by one thread, the one that uses its communicators.
 class device : public host_memory {
  public:
   struct stream {};
@@ -63,12 +62,13 @@ class device : public host_memory {
   device(mpi::device const&) = delete;
   mpi::device& operator=(mpi::device const&) = delete;
 
-  /// What is on its way from and to this rank.
+  /// Returns the pending requests of this rank.
   detail::mpi_progress& run() { return run_; }
 
   stream make_stream(int /*priority*/) { return {}; }
   event make_event() { return {}; }
   void record(event& e, stream&) { e.expect().pass(); }
+  /// Blocks until `e` has happened.
   /// \throws run_error once the run has failed
   void wait(stream&, event const& e) {
     run_.wait([&] { return e.happened(); });
@@ -91,7 +91,8 @@ static_assert(measuring_device<mpi::device>);
 
 namespace cleave::detail {
 
-/// What MPI calls elements of `t`. Those of 16 bits have no name there: they go as what has their size.
+/// Returns the MPI type of elements of type `t`. MPI has no 16-bit floats; they are sent as integers of that
+/// size.
 inline MPI_Datatype mpi_type_of(element_type t) {
   switch (t) {
     case element_type::f32:
@@ -114,7 +115,7 @@ inline MPI_Datatype mpi_type_of(element_type t) {
   }
 }
 
-/// How MPI reduces elements: by itself, or, those that it does not know, by the library's own sums.
+/// The reduction operations: those of MPI, or our own for element types that MPI does not know.
 class mpi_operations {
  public:
   mpi_operations() = default;
@@ -127,6 +128,7 @@ class mpi_operations {
       if (o != MPI_OP_NULL) MPI_Op_free(&o);
   }
 
+  /// Returns the operation for elements of type `t`.
   /// \throws mpi_error
   MPI_Op operator()(element_type t, reduce_op op) {
     bool const sum = op == reduce_op::sum;
@@ -155,17 +157,18 @@ class mpi_operations {
   std::array<MPI_Op, 4> own_ = {MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL};
 };
 
-/// So many bytes as MPI counts them, which is in `int`: what is longer than `longest` is one element of a
-/// type made for it. Both ends may count differently.
+/// A number of bytes in the form of MPI, whose counts are `int`. A size above `longest` becomes one element
+/// of a derived type. The two ends of a message may use different forms.
 class mpi_extent {
  public:
-  /// Precondition: 0 < `longest` < 2^31. \throws mpi_error
+  /// Precondition: 0 < `longest` < 2^31.
+  /// \throws mpi_error
   mpi_extent(std::size_t bytes, std::size_t longest) : count_(static_cast<int>(bytes)) {
     if (bytes > longest) make_type(bytes, longest);
   }
   mpi_extent(mpi_extent const&) = delete;
   mpi_extent& operator=(mpi_extent const&) = delete;
-  /// Messages on their way keep the type.
+  /// Pending messages keep the type alive.
   ~mpi_extent() {
     if (type_ != MPI_BYTE) MPI_Type_free(&type_);
   }

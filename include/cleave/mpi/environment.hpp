@@ -17,20 +17,22 @@
 
 namespace cleave::mpi {
 
+/// Options of `mpi::environment`.
 struct environment_options {
-  /// How long MPI_Finalize may wait for other ranks before the process leaves without it.
+  /// Time limit for MPI_Finalize, which waits for other ranks. After that the process exits without it.
   std::chrono::milliseconds finalize_within{10'000};
-  /// How long a rank that has failed stays, so that others can say what they know before the launcher, which
-  /// sees it go, ends them.
+  /// Time that a failed rank waits before it exits. The others can then report their errors before the
+  /// launcher kills them.
   std::chrono::milliseconds linger{200};
 };
 
-/// MPI from the beginning to the end of a program of ranks, for calls from one thread at a time
-/// (MPI_THREAD_SERIALIZED). Errors are returned, not fatal. Where MPI has begun already it is used as it is,
-/// and left so.
+/// Initialises and finalises MPI for a program whose threads call MPI one at a time (MPI_THREAD_SERIALIZED).
+/// Errors of MPI_COMM_WORLD are returned instead of aborting. If MPI is already initialised, it is used as it
+/// is and not finalised.
 class environment {
  public:
-  /// \throws mpi_error where the library offers less, or has ended
+  /// Initialises MPI.
+  /// \throws mpi_error if the library provides a lower thread level, or has been finalised
   explicit environment(mpi::environment_options const& o = {}) : options_(o) {
     int begun = 0, ended = 0, level = MPI_THREAD_SINGLE;
     detail::check_mpi(MPI_Initialized(&begun));
@@ -53,7 +55,7 @@ class environment {
   }
   environment(mpi::environment const&) = delete;
   mpi::environment& operator=(mpi::environment const&) = delete;
-  /// MPI_Finalize, within its bound, where nothing has failed here.
+  /// Calls MPI_Finalize, with a time limit, unless this rank has failed.
   ~environment() {
     if (owns_ && !failed_ && std::uncaught_exceptions() == exceptions_) finalize();
   }
@@ -61,7 +63,7 @@ class environment {
   rank_id rank() const { return rank_id{static_cast<std::uint32_t>(rank_)}; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(size_); }
 
-  /// What an MPI that offers `level` lacks.
+  /// Returns the error message for an MPI that provides only `level`.
   static std::string thread_level_message(int level) {
     char const* const name = level == MPI_THREAD_SINGLE     ? "MPI_THREAD_SINGLE"
                              : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
@@ -70,15 +72,15 @@ class environment {
            ", but needed is MPI_THREAD_SERIALIZED; use a library that has it, or begin MPI with it";
   }
 
-  /// Ends the process, without MPI_Finalize, which would wait for ranks that are gone or for messages that
-  /// nobody receives. The launcher then ends the job. Runs no destructors; what was written is flushed.
+  /// Exits the process without MPI_Finalize, which would wait for lost ranks and unreceived messages. The
+  /// launcher then ends the job. Flushes output, but runs no destructors.
   [[noreturn]] void leave(int status) const {
     std::fflush(nullptr);
     std::this_thread::sleep_for(options_.linger);
     std::_Exit(status);
   }
 
-  /// Calls `body()` and returns its status. What it throws goes to stderr in one line, and the process leaves
+  /// Calls `body()` and returns its status. If it throws, prints the error to stderr in one line and exits
   /// with status 1.
   template <class F>
   int run(F body) {
@@ -94,7 +96,7 @@ class environment {
   }
 
  private:
-  /// At once, so that lines of several ranks do not mix.
+  /// Prints one line in a single call, so that lines of several ranks do not mix.
   void report(char const* what) const {
     auto const line = "rank " + std::to_string(rank_) + " ends: " + what + "\n";
     std::fputs(line.c_str(), stderr);

@@ -18,39 +18,42 @@
 
 namespace cleave::mpi {
 
+/// The mode of MPI sends.
 enum class sends : std::uint8_t {
-  synchronous,  ///< a send ends once its receive has begun, however short it is: as schedules are verified
-  standard,     ///< short messages may go ahead into memory of the library
+  synchronous,  ///< a send of any size ends once its receive has begun, as schedules are verified
+  standard,     ///< short messages may be buffered by the library
 };
 
+/// The order of additions in reductions.
 enum class reductions : std::uint8_t {
-  library,  ///< in the order that suits MPI
-  ordered,  ///< in the order of the ranks: to the bit what threads make of it, at each rank
+  library,  ///< in the order that MPI chooses
+  ordered,  ///< in rank order: every rank gets the same bits as with threads
 };
 
-/// How a communicator uses MPI; the same at all of its ranks.
+/// The use of MPI by a communicator; the same on all its ranks.
 struct options {
   mpi::sends sends = mpi::sends::synchronous;
   mpi::reductions reductions = mpi::reductions::library;
-  std::size_t longest_piece = std::size_t{1} << 30;  ///< in bytes, of what is handed to MPI as such
-  std::size_t shortest_slice = 4096;  ///< in bytes: below that, each rank makes all of an ordered sum
+  std::size_t longest_piece = std::size_t{1} << 30;  ///< maximum size of a single MPI operation, in bytes
+  std::size_t shortest_slice = 4096;  ///< in bytes; below this size each rank computes an ordered sum alone
 };
 
 }  // namespace cleave::mpi
 
 namespace cleave::detail {
 
-/// A communicator of MPI for this purpose alone, so that no foreign message is taken for one of ours.
+/// A duplicated communicator, so that messages of other code are never received here.
 class mpi_own_communicator {
  public:
-  /// Every rank of `of` calls it. \throws mpi_error
+  /// Collective over `of`.
+  /// \throws mpi_error
   mpi_own_communicator(MPI_Comm of, mpi_progress const& run) : run_(&run) {
     check_mpi(MPI_Comm_dup(of, &handle_));
     check_mpi(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN));
   }
   mpi_own_communicator(mpi_own_communicator const&) = delete;
   mpi_own_communicator& operator=(mpi_own_communicator const&) = delete;
-  /// After a failure, and after MPI has ended, it is not given back: others may wait in it.
+  /// After a failure or after MPI_Finalize it is not freed, since other ranks may still wait in it.
   ~mpi_own_communicator() {
     int ended = 0;
     if (MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0 && !run_->poll()) MPI_Comm_free(&handle_);
@@ -62,11 +65,10 @@ class mpi_own_communicator {
   MPI_Comm handle_ = MPI_COMM_NULL;
 };
 
-/// What connects this rank with others: posts messages to MPI and checks those that arrive.
+/// The connection of this rank with others: posts messages to MPI and checks received ones.
 class mpi_link {
  public:
-  /// `members[i]` is the rank in the run of rank i of `of`. Every rank of `of` calls it; `run` must outlive
-  /// it.
+  /// `members[i]` is the rank in the run of rank i of `of`. Collective over `of`. `run` must outlive it.
   /// \throws mpi_error
   mpi_link(MPI_Comm of, std::vector<rank_id> members, mpi_progress& run, mpi::options const& o)
       : run_(&run), own_(of, run), members_(std::move(members)), options_(o) {
@@ -88,7 +90,8 @@ class mpi_link {
   mpi_progress& run() const { return *run_; }
   mpi::options const& options() const { return options_; }
 
-  /// `to` is told the end of it. What MPI refuses is published. Precondition: the peer is a member.
+  /// Posts a send; `to` is notified of its end. An error of MPI is published. Precondition: the peer is a
+  /// member.
   void send(region r, message const& m, mpi_requester& to, std::uint32_t which) {
     auto const post = options_.sends == mpi::sends::synchronous ? &MPI_Issend : &MPI_Isend;
     mpi_extent const extent(r.bytes(), options_.longest_piece);
@@ -96,7 +99,8 @@ class mpi_link {
     int const code = post(r.data, extent.count(), extent.type(), peer_of(m), tag_of(m.number), handle(), &q);
     accept(code, m, q, to, which);
   }
-  /// Of any number: that it is the right one is seen when it is there, not waited for.
+  /// Posts a receive of a message with any number. A wrong number is detected on arrival, instead of waiting
+  /// forever.
   void receive(region r, message const& m, mpi_requester& to, std::uint32_t which) {
     mpi_extent const extent(r.bytes(), options_.longest_piece);
     MPI_Request q = MPI_REQUEST_NULL;
@@ -104,13 +108,14 @@ class mpi_link {
     accept(code, m, q, to, which);
   }
 
-  /// What has arrived, and whether that is `r` with the number it must have.
+  /// A received message. `expected` is true if its number and size are right.
   struct arrival {
     bool expected;
     std::uint32_t number;
-    std::string bytes;  ///< in words: not every library says how many there would have been
+    /// As text, because some libraries do not report the full size of a truncated message.
+    std::string bytes;
   };
-  /// Nothing where it could not be received: then the run has failed.
+  /// Returns the received message. Returns nothing if the receive failed; the run has then failed.
   std::optional<arrival> find_arrival(region r, message const& m, MPI_Status const& s) {
     int kind = MPI_SUCCESS;
     if (s.MPI_ERROR != MPI_SUCCESS) MPI_Error_class(s.MPI_ERROR, &kind);
@@ -124,14 +129,14 @@ class mpi_link {
                    static_cast<std::uint32_t>(s.MPI_TAG),
                    more ? "more than " + std::to_string(expected) : std::to_string(bytes)};
   }
-  /// Whether it has ended well; else the run has failed.
+  /// Returns true if the operation succeeded; otherwise the run fails.
   bool check_ended(message const& m, MPI_Status const& s) {
     if (s.MPI_ERROR == MPI_SUCCESS) return true;
     refuse(m, failure_code::transport, mpi_text(s.MPI_ERROR));
     return false;
   }
 
-  /// The run fails for what became of `m`.
+  /// Fails the run because of message `m`.
   void refuse(message const& m, failure_code code, std::string const& detail) {
     run_->publish({.code = code,
                    .at = m.of.stage == no_stage ? std::nullopt : std::optional(m.of),
@@ -158,7 +163,7 @@ class mpi_link {
   std::vector<rank_id> members_;
   mpi::options options_;
   std::uint32_t rank_ = 0;
-  std::uint32_t tags_ = 32767;  // those that every library has
+  std::uint32_t tags_ = 32767;  // the minimum that MPI guarantees
 };
 
 }  // namespace cleave::detail

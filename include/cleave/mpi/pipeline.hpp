@@ -24,7 +24,7 @@
 
 namespace cleave::detail {
 
-/// One rank's part of a reduction, and who is told its end.
+/// One rank's part of a reduction, and the object that is notified of its end.
 struct mpi_reduction {
   region memory;
   reduce_op op;
@@ -33,11 +33,10 @@ struct mpi_reduction {
   std::uint32_t which;
 };
 
-/// The reductions of one communicator: one after the other, in the order in which they are issued, which is
-/// the same at all ranks.
+/// The reductions of one communicator, executed one by one in issue order, which is the same on all ranks.
 class mpi_reducer : public mpi_requester {
  public:
-  /// `link` is used for nothing else, and outlives it.
+  /// `link` must outlive it, and is used for nothing else.
   explicit mpi_reducer(mpi_link& link) : link_(&link) {}
   virtual ~mpi_reducer() = default;
 
@@ -55,9 +54,9 @@ class mpi_reducer : public mpi_requester {
  protected:
   mpi_link& link() const { return *link_; }
   mpi_reduction const& now() const { return queue_[first_]; }
-  /// What is said of it; it has no peer unless `r` is one.
+  /// Returns the reduction as a message for errors. The peer is `r`, if any.
   message what(rank_id r = no_rank) const { return {r, now().number, {no_stage, {}}}; }
-  /// `message 7, the sum of 28 bytes of f32`.
+  /// Formats a reduction: `message 7, the sum of 28 bytes of f32`.
   static std::string text_of(std::int64_t number, std::string const& bytes, std::int64_t type,
                              std::int64_t op) {
     bool const known = type >= 0 && static_cast<std::size_t>(type) < element_names.size();
@@ -72,9 +71,9 @@ class mpi_reducer : public mpi_requester {
   }
   void expect_one_more() { ++open_; }
 
-  /// Posts what comes next, phase after phase; false where all has been done.
+  /// Posts the operations of a phase. Returns false if no phase is left.
   virtual bool post(std::uint32_t phase) = 0;
-  /// Whether what was posted as `which` has ended well; else the run has failed.
+  /// Returns true if operation `which` succeeded; otherwise the run fails.
   virtual bool arrived(std::uint32_t /*which*/, MPI_Status const& s) { return link_->check_ended(what(), s); }
 
  private:
@@ -93,12 +92,12 @@ class mpi_reducer : public mpi_requester {
   }
 
   mpi_link* link_;
-  std::vector<mpi_reduction> queue_;  // from `first_` on
+  std::vector<mpi_reduction> queue_;  // valid from position `first_`
   std::size_t first_ = 0;
   std::uint32_t phase_ = 0, open_ = 0;
 };
 
-/// By MPI_Iallreduce, once all ranks have said that they mean the same.
+/// Reduces with MPI_Iallreduce, after all ranks have compared their arguments.
 class mpi_library_reducer : public mpi_reducer {
  public:
   explicit mpi_library_reducer(mpi_link& link) : mpi_reducer(link), said_(link.size()) {}
@@ -152,8 +151,8 @@ class mpi_library_reducer : public mpi_reducer {
   std::vector<words> said_;
 };
 
-/// By messages: each rank gets one slice of all others, sums it in the order of the ranks and gives the sum
-/// to all; what is short, each rank sums itself.
+/// Reduces with point-to-point messages, in rank order. Each rank receives its slice from all others, sums it
+/// and sends the result to all. Short regions are sent whole, and each rank sums them itself.
 class mpi_ordered_reducer : public mpi_reducer {
  public:
   explicit mpi_ordered_reducer(mpi_link& link) : mpi_reducer(link) {}
@@ -199,7 +198,7 @@ class mpi_ordered_reducer : public mpi_reducer {
     return {static_cast<std::byte*>(m.data) + first * size_of(m.type), share + (r < more ? 1 : 0), m.type};
   }
 
-  /// The number also says what is reduced, and how: ranks that disagree find out.
+  /// Returns a message whose number also encodes type and operation, so that mismatches are detected.
   message tagged(rank_id r) const {
     auto m = what(r);
     m.number = m.number * 32 + static_cast<std::uint32_t>(now().memory.type) * 2 +
@@ -248,24 +247,25 @@ class mpi_ordered_reducer : public mpi_reducer {
   std::vector<region> parts_, received_;
 };
 
-/// Ranks that are processes of MPI. Messages go on once they are issued, whenever this rank waits for
-/// something or asks; those of a pair of ranks match in order, and so do reductions, and nothing else is
-/// ordered. One thread calls it, and the device, except for `poll` and `abort`: these two may be called from
-/// any. `abort` releases this rank alone; who releases the others is the rendezvous.
+/// The communicator of ranks that are MPI processes. Issued messages progress whenever this rank waits or
+/// queries. Messages between the same two ranks match in order, as do reductions; nothing else is ordered.
+/// One thread uses it and the device, except that `poll` and `abort` may be called from any thread. `abort`
+/// releases only this rank; the rendezvous releases the others.
 class mpi_communicator {
  public:
-  /// The ranks of `of`, which is used for nothing here but to make communicators of its own. Every rank of it
-  /// calls this, with the same options. \throws mpi_error
+  /// Connects all ranks of `of`, which is only duplicated. Collective, with the same options on all ranks.
+  /// \throws mpi_error
   mpi_communicator(MPI_Comm of, mpi::device& d, mpi::options const& o = {})
       : mpi_communicator(of, ranks_of(of), d.run(), o) {}  // `d` must outlive it
 
   rank_id rank() const { return messages_.rank(); }
   std::uint32_t size() const { return messages_.size(); }
-  /// The rank in the run, which is that of the first communicator, of a rank of this one.
+  /// Returns the rank in the run (the first communicator) of rank `r` of this communicator.
   rank_id member(rank_id r) const { return messages_.member(r); }
 
-  /// Those ranks of `of` that say the same `colour`, in the order of their `key`. Every rank of it calls
-  /// this, and waits until all have. Precondition: no message is on its way. \throws mpi_error
+  /// Connects the ranks of `of` with the same `colour`, ordered by `key`. Collective and blocking.
+  /// Precondition: no message is pending.
+  /// \throws mpi_error
   mpi_communicator(mpi_communicator const& of, std::uint32_t colour, std::uint32_t key)
       : mpi_communicator(part(of, colour, key)) {}
   mpi_communicator split(std::uint32_t colour, std::uint32_t key) const { return {*this, colour, key}; }
@@ -282,6 +282,7 @@ class mpi_communicator {
     pending_.push_back(group_transfer::reduce(r, op, number));
   }
 
+  /// Issues the collected transfers.
   /// \throws run_error once the run has failed
   void end_group(mpi::device::event& e, mpi::device::stream&) {
     if (auto const f = poll()) throw run_error(*f);
@@ -297,13 +298,13 @@ class mpi_communicator {
  private:
   using kind = group_transfer::kind;
 
-  /// What has been issued together and has not ended.
+  /// The transfers of one issued group that have not ended yet.
   class group final : public mpi_requester {
    public:
     group(mpi_link& messages, mpi_reducer& reductions) : messages_(&messages), reductions_(&reductions) {}
     bool is_free() const { return open_ == 0; }
 
-    /// Receives first, so that messages that are there find their place.
+    /// Posts receives first, so that messages that have already arrived find a matching receive.
     void begin(std::vector<group_transfer> const& all, mpi_event::state& end) {
       all_.assign(all.begin(), all.end());
       end_ = &end;
@@ -355,7 +356,7 @@ class mpi_communicator {
       reductions_ = &library_.emplace(for_reductions_);
   }
 
-  /// Some of the ranks of a communicator, for as long as it takes to make one of them.
+  /// The result of an MPI_Comm_split, kept only until a communicator is made of it.
   struct some_ranks {
     MPI_Comm handle = MPI_COMM_NULL;
     std::vector<rank_id> members = {};
@@ -399,10 +400,10 @@ class mpi_communicator {
   mpi_link messages_, for_reductions_;
   std::optional<mpi_ordered_reducer> ordered_;
   std::optional<mpi_library_reducer> library_;
-  mpi_reducer* reductions_ = nullptr;  // one of the two
-  std::vector<std::vector<group>>
-      groups_;            // those that go on, and those that are free: each stays where it is
-  std::size_t next_ = 0;  // where to look first
+  mpi_reducer* reductions_ = nullptr;  // one of the two above
+  // busy and free groups; their addresses do not change
+  std::vector<std::vector<group>> groups_;
+  std::size_t next_ = 0;  // start of the search for a free group
   std::vector<group_transfer> pending_;
 };
 
@@ -412,7 +413,7 @@ static_assert(communicator<mpi_communicator, mpi::device>);
 
 namespace cleave::mpi {
 
-/// Options of every pipeline, and of MPI.
+/// Options of every pipeline, plus those of MPI.
 struct pipeline_options {
   cleave::pipeline_options run = {};
   mpi::rendezvous_options rendezvous = {};
@@ -420,13 +421,14 @@ struct pipeline_options {
   mpi::backoff backoff = {};
 };
 
-/// The device and the communicators of a process of an `mpi::pipeline`.
+/// The device and communicators of a process in an `mpi::pipeline`.
 class backend final : public watchdog::waiter {
  public:
   using device = mpi::device;
   using communicator = detail::mpi_communicator;
 
-  /// Every rank of `ranks` calls it. \throws mpi_error, run_error
+  /// Collective over `ranks`.
+  /// \throws mpi_error, run_error
   backend(MPI_Comm ranks, mpi::pipeline_options const& o)
       : ranks_(ranks),
         messages_(o.messages),
@@ -440,7 +442,7 @@ class backend final : public watchdog::waiter {
     all_ = &communicators_.emplace(ranks_, device_, messages_);
     return *all_;
   }
-  /// Who says no colour makes one alone.
+  /// A rank without colour gets a communicator of its own, which is not returned.
   detail::mpi_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
     auto& made = communicators_.emplace(*all_, colour ? *colour : all_->size() + index(all_->rank()), key);
     return colour ? &made : nullptr;
@@ -462,15 +464,14 @@ class backend final : public watchdog::waiter {
   detail::mpi_communicator* all_ = nullptr;
 };
 
-/// What one process does of schedules that run on processes of MPI, step after step: `process_pipeline` with
-/// MPI. No other calls of MPI are made meanwhile.
-///
-/// After a failure MPI cannot be ended as usual: `mpi::environment::run` does what can be done.
+/// The pipeline of one MPI process: `process_pipeline` with MPI. No other MPI calls may be made while it
+/// runs. After a failure MPI cannot be finalised normally; `mpi::environment::run` handles that.
 template <stage<mpi::device> S>
 class pipeline : public process_pipeline<S, mpi::backend> {
  public:
-  /// `stages` has those of this rank. Every rank of `ranks` calls it. \throws error where there are not as
-  /// many ranks as the plan and the replicas need; mpi_error, run_error, tie_order_error, program_need_error
+  /// `stages` are those of this rank. Collective over `ranks`.
+  /// \throws error if the number of ranks is not that of the plan times the replicas
+  /// \throws mpi_error, run_error, tie_order_error, program_need_error
   pipeline(planned_step auto const& p, S stages, mpi::pipeline_options const& o = {},
            MPI_Comm ranks = MPI_COMM_WORLD)
       : process_pipeline<S, mpi::backend>(

@@ -14,9 +14,9 @@
 
 namespace cleave::mpi {
 
-/// How a rank waits for others: it asks MPI `spins` times without a pause, then gives its processor up
-/// between `yields` questions, then sleeps, twice as long each time. Ranks that share processors want few
-/// spins.
+/// The waiting strategy of a rank. It polls MPI `spins` times without a pause, then yields the processor
+/// `yields` times between polls. After that it sleeps, twice as long each time. Use few spins if ranks share
+/// processors.
 struct backoff {
   std::uint32_t spins = 64;
   std::uint32_t yields = 1000;
@@ -28,7 +28,7 @@ struct backoff {
 
 namespace cleave::detail {
 
-/// What has requests on their way and is told when one has ended. `which` is what it was watched as.
+/// An object that has pending requests and is notified when one ends. `which` is the value passed to `watch`.
 class mpi_requester {
  public:
   virtual void ended(std::uint32_t which, MPI_Status const& s) = 0;
@@ -37,26 +37,27 @@ class mpi_requester {
   ~mpi_requester() = default;
 };
 
-/// The requests of one rank that have not ended, and the first failure that it knows of. All calls of MPI are
-/// made by one thread, which is that of the rank; `publish` and `poll` may be called from any. MPI makes
-/// progress in these calls only.
+/// The pending requests of one rank, and the first known failure. One thread, that of the rank, makes all MPI
+/// calls; MPI makes progress only in these calls. `publish` and `poll` may be called from any thread.
 class mpi_progress {
  public:
   explicit mpi_progress(mpi::backoff p = {}) : backoff_(p) {}
   mpi_progress(mpi_progress const&) = delete;
   mpi_progress& operator=(mpi_progress const&) = delete;
 
-  /// Releases whoever waits, now and later. The first failure counts.
+  /// Releases all current and future waits. Only the first failure is kept.
   void publish(failure const& f) noexcept { first_.publish(f); }
   std::optional<failure> poll() const { return first_.poll(); }
 
-  /// `to` hears of the end of `r`, unless the run has failed by then. It stays where it is until then.
+  /// Notifies `to` when `r` ends, unless the run has failed by then. The address of `to` must not change
+  /// until then.
   void watch(MPI_Request r, mpi_requester& to, std::uint32_t which) {
     requests_.push_back(r);
     owners_.push_back({&to, which});
   }
 
-  /// Asks MPI once what has ended; whether anything has. Never waits. What fails is published.
+  /// Polls MPI once and notifies the owners of ended requests. Returns true if any has ended. Never waits.
+  /// Failures are published.
   bool advance() {
     if (requests_.empty() || poll()) return false;
     auto const open = static_cast<int>(requests_.size());
@@ -71,7 +72,8 @@ class mpi_progress {
     if (count <= 0) return false;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       ended_.push_back({owners_[static_cast<std::size_t>(indices_[i])], statuses_[i]});
-      if (code == MPI_SUCCESS) ended_.back().status.MPI_ERROR = MPI_SUCCESS;  // else it is not set
+      // MPI does not set it in this case
+      if (code == MPI_SUCCESS) ended_.back().status.MPI_ERROR = MPI_SUCCESS;
     }
     forget_ended();
     for (auto const& e : ended_) e.owner.who->ended(e.owner.which, e.status);
@@ -79,7 +81,8 @@ class mpi_progress {
     return true;
   }
 
-  /// Until `done()`. \throws run_error once the run has failed
+  /// Waits until `done()` returns true.
+  /// \throws run_error once the run has failed
   template <class F>
   void wait(F done) {
     for (std::uint64_t idle = 0; !done(); ++idle) {
@@ -123,8 +126,8 @@ class mpi_progress {
   mpi::backoff backoff_;
   host_rendezvous first_{1};
   std::vector<MPI_Request> requests_;
-  std::vector<owner> owners_;  // of each request
-  std::vector<int> indices_;   // scratch of `advance`
+  std::vector<owner> owners_;  // by request
+  std::vector<int> indices_;   // temporaries of `advance`
   std::vector<MPI_Status> statuses_;
   std::vector<end> ended_;
 };

@@ -20,10 +20,12 @@
 
 namespace cleave::mpi {
 
+/// Options of the rendezvous of MPI ranks.
 struct rendezvous_options {
-  /// The name or number by which all others reach the machine of rank 0; empty: what MPI calls it, or, where
-  /// all ranks are on one machine, that machine itself.
+  /// Host name or IP address at which other ranks reach the host of rank 0. Empty: the processor name from
+  /// MPI, or localhost if all ranks are on one host.
   std::string host = {};
+  /// Time limit for all ranks to join.
   std::chrono::milliseconds join_within{30'000};
 };
 
@@ -31,7 +33,7 @@ struct rendezvous_options {
 
 namespace cleave::detail {
 
-/// Where rank 0 listens, as it goes to all ranks.
+/// The address of rank 0, as broadcast to all ranks.
 struct mpi_rendezvous_invitation {
   static constexpr std::size_t longest = 255;
   std::array<char, longest + 1> host = {}, key = {}, refusal = {};
@@ -42,7 +44,8 @@ struct mpi_rendezvous_invitation {
   }
 };
 
-/// Whether all ranks of `ranks` share memory. Every rank calls it. \throws mpi_error
+/// Returns true if all ranks of `ranks` are on one host. Collective.
+/// \throws mpi_error
 inline bool on_one_machine(MPI_Comm ranks) {
   MPI_Comm here = MPI_COMM_NULL;
   int all = 0, count = 0;
@@ -50,14 +53,14 @@ inline bool on_one_machine(MPI_Comm ranks) {
   check_mpi(MPI_Comm_size(ranks, &all));
   check_mpi(MPI_Comm_size(here, &count));
   check_mpi(MPI_Comm_free(&here));
-  int alike = count == all ? 1 : 0;  // the smallest group decides, at all ranks alike
+  int alike = count == all ? 1 : 0;  // the minimum gives the same answer on all ranks
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &alike, 1, MPI_INT, MPI_MIN, ranks));
   return alike == 1;
 }
 
-/// The rendezvous of the ranks of `ranks`: rank 0 listens, and says through MPI where and under which key.
-/// Every rank calls it. \throws mpi_error, error where rank 0 cannot listen, run_error where a rank does not
-/// join
+/// Makes the rendezvous of the ranks of `ranks`. Rank 0 listens and broadcasts its address and a random key
+/// through MPI. Collective.
+/// \throws mpi_error, error if rank 0 cannot listen, run_error if a rank does not join
 inline tcp_rendezvous make_mpi_rendezvous(MPI_Comm ranks, mpi::rendezvous_options const& o = {}) {
   int rank = 0, size = 1;
   check_mpi(MPI_Comm_rank(ranks, &rank));

@@ -29,8 +29,7 @@ struct device_site {
     attribute,  ///< metadata entry `key` of attribute `owner`: the device of a constant or of state
   };
   kind what;
-  std::string
-      stage;  ///< attribute of the outer graph that contains the site; empty for the outer graph itself
+  std::string stage;   ///< attribute of the outer graph that contains the site; empty for the outer graph
   std::string body;    ///< path of the body that contains the site, joined by dots; equals or extends `stage`
   std::string owner;   ///< name of a node, or path of an attribute within its body
   std::string key;     ///< name of the argument or of the metadata entry
@@ -64,9 +63,8 @@ struct to_device {
 /// A graph with replaced devices.
 struct device_assignment {
   module_graph graph;
-  std::vector<device_site>
-      changed;  ///< the changed sites with their old devices, in the order of `devices_of`
-  std::vector<std::string> unseen;  ///< called modules without a known body; left unchanged; sorted
+  std::vector<device_site> changed;  ///< with their old devices, in the order of `devices_of`
+  std::vector<std::string> unseen;   ///< called modules without a known body; left unchanged; sorted
 };
 
 }  // namespace cleave
@@ -97,8 +95,7 @@ class device_writer {
     module_graph const* from;
     std::string stage, path;
     std::vector<module_attribute> attributes = {};
-    std::vector<std::size_t> bodies =
-        {};  // indices of the levels of the bodies, in the order of their attributes
+    std::vector<std::size_t> bodies = {};  // levels, in the order of the attributes with a body
     module_graph made = {};
   };
 

@@ -44,14 +44,14 @@ namespace cleave {
 /// The caller's inputs that need a gradient: none, or those marked by their metadata.
 enum class input_need : std::uint8_t { none, marked };
 
+/// Options of `gradient_need_of`.
 struct module_gradient_options {
   /// `marked`: inputs with the metadata `requires_grad` true. Parameters need a gradient unless their
   /// `requires_grad` is false.
   input_need inputs = input_need::marked;
   std::string mode = "gradient mode";  ///< kind of scope that switches gradients on and off
-  std::vector<std::string> regions = {
-      "wrap_with_set_grad_enabled"};  ///< operations with a body that their first argument turns gradients
-                                      ///< on or off for
+  /// Operations with a body whose first argument switches gradients on or off for the body.
+  std::vector<std::string> regions = {"wrap_with_set_grad_enabled"};
 };
 
 }  // namespace cleave
@@ -161,8 +161,8 @@ inline std::vector<std::vector<boundary_value>> boundary_values(pipe_plan const&
 ///
 /// A node moves if it needs no gradient and depends only on inputs of the caller, constants and state. A node
 /// that runs for its effect on the results of a single node moves to the stage of that node. A node that
-/// reads several values stays if other nodes read any of them too, because moving it could increase the
-/// number of values sent. Nodes that write in place and mode switches stay.
+/// reads several values stays if any of them has other readers or is returned, because moving it could
+/// increase the number of values sent. Nodes that write in place and mode switches stay.
 struct sink_non_differentiable {
   module_gradient_options options = {};
 

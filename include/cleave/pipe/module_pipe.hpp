@@ -274,7 +274,7 @@ struct module_pipe_options {
   std::vector<module_cut> cuts = {};       ///< cuts at modules, in addition to markers
   cut_sources sources = cut_sources::any;  ///< `one` refuses `cuts` together with a policy
   module_program_options program = {};
-  state_options state = {};                       ///< how state shared by several stages is placed
+  state_options state = {};                       ///< placement of state shared by several stages
   write_rule writes = write_rule::by_underscore;  ///< calls that write state in place
   order run = order::program;                     ///< the order of stages that do not depend on each other
   std::string prefix = "stage_";  ///< the path of stage i in the outer graph is this prefix and i
@@ -288,11 +288,10 @@ struct module_pipe_options {
 struct module_pipe {
   module_program program;
   pipe_plan plan;
-  module_graph outer;              ///< calls the stages, which are the bodies of its attributes
-  std::vector<std::string> paths;  ///< for each stage: its path in the outer graph
-  basic_model_state<std::uint32_t>
-      model;               ///< the tensors of the model, and the nodes that read and write them
-  state_assignment state;  ///< the stages that hold each tensor of the model
+  module_graph outer;                      ///< calls the stages, which are the bodies of its attributes
+  std::vector<std::string> paths;          ///< for each stage: its path in the outer graph
+  basic_model_state<std::uint32_t> model;  ///< its tensors, and the nodes that use them
+  state_assignment state;                  ///< the stages that hold each tensor of the model
 
   /// Returns the graph of stage `i`.
   module_graph const& stage(stage_id i) const {

@@ -27,10 +27,9 @@ namespace cleave {
 /// Options that say where a program may be cut and which state its nodes run under.
 struct module_program_options {
   std::string marker = "pipe_split";  ///< target of the calls that mark a cut
-  std::string calls =
-      "scope";  ///< metadata key of a node that lists the module calls around it, outermost first
-  std::vector<module_scope> scopes =
-      detail::torch_scopes();  ///< kinds of scopes (gradient mode, autocast) that stages must set up
+  std::string calls = "scope";        ///< metadata key that lists the calls around a node, outermost first
+  /// Kinds of scopes (gradient mode, autocast) that stages must set up.
+  std::vector<module_scope> scopes = detail::torch_scopes();
 };
 
 }  // namespace cleave

@@ -100,8 +100,7 @@ class structure_reporter {
     if (p_.number.size() != stages.size())
       add("cut-numbers",
           std::to_string(p_.number.size()) + " cut numbers for " + std::to_string(stages.size()) + " stages");
-    std::vector<std::pair<std::uint32_t, std::uint32_t>>
-        numbers;  // the number of cuts before a stage, and the stage
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // and their stages
     for (std::uint32_t i = 0; i < p_.number.size(); ++i) numbers.emplace_back(p_.number[i], i);
     std::ranges::sort(numbers);
     for (std::size_t i = 1; i < numbers.size(); ++i)

@@ -39,8 +39,7 @@ struct basic_pipe_plan {
   /// The stages, in execution order. Markers belong to no stage. State that the program returns belongs to
   /// the last stage.
   basic_plan<Index> plan;
-  std::vector<std::uint32_t>
-      number;  ///< for each stage: the number of cuts before it, including cuts without effect
+  std::vector<std::uint32_t> number;  ///< for each stage: the cuts before it, including those without effect
   std::vector<basic_pipe_edge<Index>> edges;  ///< first the caller's inputs, then the outputs of each stage
   std::vector<idle_cut> idle;                 ///< cuts without effect
 

@@ -17,11 +17,11 @@
 /// flat tuples. A value is a module_argument in which a tensor is a `node_ref` with any number.
 ///
 /// The text is `path,type|path,type|…`, with one entry for each leaf. A path is the positions that lead to
-/// the leaf, joined by dots. A type is 0 for a tensor, 1 for a number or a boolean, 2 for null. Leaves alone
-/// restore every container as a tuple, as in Slapo.
+/// the leaf, joined by dots. A type is 0 for a tensor, 1 for a number or a boolean, 2 for null. A text with
+/// entries for leaves only restores every container as a tuple, as in Slapo.
 ///
-/// The exact form adds entries for containers that are not non-empty tuples, each before the entries of its
-/// elements. Their types are 3 for a list, 4 for an empty tuple and 5 for a dict. The keys of a dict follow
+/// The exact form also has an entry for each list, dict and empty tuple, before the entries of its elements.
+/// Their types are 3 for a list, 4 for an empty tuple and 5 for a dict. The keys of a dict follow
 /// its type, each after a colon: a string as `'text` with `%xx` escapes, an integer as digits.
 namespace cleave {
 
@@ -75,7 +75,7 @@ class pytree_writer {
  private:
   struct level {
     std::string prefix;      // prefix of the paths of its elements
-    std::size_t left, next;  ///< elements that remain, and the position of the next one
+    std::size_t left, next;  // elements that remain, and the position of the next one
     bool dict;
   };
 
@@ -171,8 +171,9 @@ inline std::optional<pytree_fault> find_pytree_fault(std::vector<module_argument
   return std::nullopt;
 }
 
-/// Returns a value and its elements by name. If a list or tuple contains a tensor, its elements are named
-/// `name.0`, `name.1`, … in addition to the container. O(size × depth).
+/// Returns the result of a stage called `name` and its elements, each with its name. If a list or tuple
+/// contains a tensor, its elements are named `name.0`, `name.1`, … in addition to the container. O(size ×
+/// depth).
 inline std::vector<std::pair<std::string, module_argument>> itemised(module_argument const& value,
                                                                      std::string const& name) {
   std::vector<std::pair<std::string, module_argument>> items;
@@ -226,8 +227,7 @@ class pytree_reader {
     std::vector<std::size_t> children;
     std::vector<token> keys;
   };
-  static constexpr std::size_t most_nodes =
-      std::size_t{1} << 20;  // limit on nodes, including the gaps between the positions
+  static constexpr std::size_t most_nodes = std::size_t{1} << 20;  // including gaps in the paths
 
   void read_entry(std::string_view entry) {
     auto const comma = entry.find(',');

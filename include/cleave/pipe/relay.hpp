@@ -26,6 +26,7 @@ struct link_cost {
   double message = 0, byte = 1;
 };
 
+/// Options of `routes_of`.
 struct route_options {
   link_cost next = {};                   ///< cost of a message to the next stage
   link_cost beyond = {};                 ///< cost of a message to any other stage
@@ -99,8 +100,7 @@ basic_pipe_plan<Index> relayed(basic_snapshot_arrays<Index> const& s, basic_pipe
                                std::vector<route> const& routes) {
   expects(routes.size() == p.edges.size(), "a route for each edge");
   auto& stages = p.plan.stages;
-  std::vector<std::vector<std::pair<Index, stage_id>>> senders(
-      stages.size());                             // for each stage: its inputs and their senders
+  std::vector<std::vector<std::pair<Index, stage_id>>> senders(stages.size());  // for each stage: its inputs
   numbering<std::uint64_t, std::uint32_t> given;  // a stage and an input that another stage sends
   std::vector<std::uint32_t> place;               // indexed like `given`: its position in the list of senders
   auto const give = [&](stage_id to, Index v, stage_id from) {

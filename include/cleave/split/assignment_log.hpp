@@ -18,25 +18,25 @@
 
 namespace cleave::detail {
 
-/// One step on a node's way into a stage.
+/// One step in the assignment of a node to a stage.
 struct assignment_event {
   enum class kind : std::uint8_t {
-    assigned,     ///< the partition puts it into part `to`
-    moved,        ///< from part `from`, since parts needed each other in a cycle
-    cut,          ///< its part `from` lay on a cycle: `to` is the instance that has the node
-    merged,       ///< its part `from` lay on a cycle: all of that are part `to`
-    renumbered,   ///< part `from` is part `to` now, since others were merged
-    projected,    ///< it takes an element of what `other` makes, and went there
-    recomputed,   ///< it is copied to its readers instead of sending what it makes
-    together,     ///< it must share its stage with `other`
+    assigned,     ///< the partition puts the node into part `to`
+    moved,        ///< the node moved from part `from` to `to`, since parts depended on each other in a cycle
+    cut,          ///< part `from` lay on a cycle and was cut into instances; `to` is the one with the node
+    merged,       ///< part `from` lay on a cycle, all parts of which were merged into part `to`
+    renumbered,   ///< part `from` is now numbered `to`, since other parts were merged
+    projected,    ///< the node takes an element of a result of `other` and moved to its part
+    recomputed,   ///< the node is copied to its readers, so that its results are not sent
+    together,     ///< the node must share its stage with `other`
     copied,       ///< stage `to` has a copy, which `other` reads
-    in_own_part,  ///< stage `to` has it, since nobody else reads it or the caller does
-    state_mark,   ///< stage `to` has a copy, for the state under which `other` runs, or to end one
+    in_own_part,  ///< stage `to`, the node's own, has it: no other stage reads it, or the caller does
+    state_mark,   ///< stage `to` has a copy of this mark, to set the state of `other` or to end a scope
   };
   kind what;
   std::size_t node;
   part_id from = no_part, to = no_part;
-  std::size_t other = none<std::size_t>;  ///< a node
+  std::size_t other = none<std::size_t>;  ///< another node, or none
 
   bool operator==(assignment_event const&) const = default;
 };
@@ -45,16 +45,17 @@ struct assignment_event {
 
 namespace cleave {
 
-/// Why nodes are where they are: what each step of a cut did to them, in the order of the steps, as data. Who
-/// cuts records the steps that were taken; nothing else is needed to plan.
+/// A record, as data, of why each node is in its stage: the effects of the steps of a cut, in their order.
+/// The caller records the steps that were taken. Planning does not need the log.
 class assignment_log {
  public:
+  /// Starts with the parts of `p`.
   explicit assignment_log(partition const& p) : of_(p.of) {
     for (std::size_t n = 0; n < of_.size(); ++n)
       if (of_[n] != no_part) add({kind::assigned, n, no_part, of_[n]});
   }
 
-  /// What a policy for cycles did. O(V)
+  /// Records the effect of a policy for cycles. O(V).
   void record(acyclic_partition const& a) {
     auto moved = a.moved.begin();
     for (std::size_t n = 0; n < of_.size(); ++n) {
@@ -72,7 +73,7 @@ class assignment_log {
     }
   }
 
-  /// What rules for the boundary did. O(V)
+  /// Records the effect of the rules for the boundary. O(V).
   template <class Snapshot>
   void record(resolved_boundary<Snapshot> const& b) {
     for (auto const n : b.projected) {
@@ -86,7 +87,7 @@ class assignment_log {
     for (auto const n : b.recomputed) add({kind::recomputed, n, of_[n], of_[n]});
   }
 
-  /// What a plan did: groups and copies. O(V + E + copies)
+  /// Records the groups and copies of a plan. O(V + E + copies).
   template <std::unsigned_integral Index>
   void record(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
     for (std::size_t n = 0; n < s.group.size(); ++n)
@@ -123,9 +124,10 @@ class assignment_log {
     }
   }
 
+  /// Returns all events, in the order of the steps.
   std::span<detail::assignment_event const> events() const { return {events_.data(), events_.size()}; }
 
-  /// Those of one node, in order. O(events)
+  /// Returns the events of one node, in order. O(events).
   std::vector<detail::assignment_event> of(std::size_t n) const {
     std::vector<detail::assignment_event> list;
     for (auto const& e : events_)
@@ -137,7 +139,7 @@ class assignment_log {
   using kind = detail::assignment_event::kind;
   void add(detail::assignment_event const& e) { events_.push_back(e); }
 
-  std::vector<part_id> of_;  // of a node: its part so far
+  std::vector<part_id> of_;  // by node: its part so far
   std::vector<detail::assignment_event> events_;
 };
 
@@ -145,7 +147,7 @@ class assignment_log {
 
 namespace cleave::detail {
 
-/// One sentence, in the names of the graph.
+/// Returns one sentence that describes the event, in the names of the graph.
 template <std::unsigned_integral Index>
 std::string assignment_text(basic_snapshot_arrays<Index> const& s, assignment_event const& e) {
   using enum assignment_event::kind;

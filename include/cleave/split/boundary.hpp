@@ -22,46 +22,48 @@
 
 namespace cleave::detail {
 
-/// What becomes of a value that other parts read than the one which makes it.
+/// The treatment of a value that is read in a part other than its producer's.
 enum class crossing_rule : std::uint8_t {
-  pass,       ///< it is sent
-  project,    ///< the nodes that take an element of it come to its producer, and only elements are sent
-  recompute,  ///< its producer is copied to each part that reads it
-  refuse,     ///< an error
+  pass,       ///< the value is sent
+  project,    ///< nodes that take an element of the value move to its producer's part; only elements are sent
+  recompute,  ///< the producer is copied to each part that reads the value
+  refuse,     ///< an error is thrown
 };
 
-/// Who has a state or a constant.
+/// The owner of a state value or a constant.
 enum class holding_rule : std::uint8_t {
-  hold,  ///< each stage that reads it has its own
-  pass,  ///< the caller has it, once, and passes it to each stage that reads it
-  lift,  ///< the stage that reads it, if there is only one; else the caller
+  hold,  ///< each stage that reads the value has a copy
+  pass,  ///< the caller has the value once and passes it to each stage that reads it
+  lift,  ///< the stage that reads the value, if there is only one; otherwise the caller
 };
 
-/// A value that may not cross, or not as its rule says. The witness: its producer and a reader elsewhere.
+/// Thrown if a value may not cross a boundary, or not in the way that its rule demands. The witness is its
+/// producer and a reader in another part.
 using boundary_error = witness_error<dependency>;
 
-/// A state that is written cannot be passed by the caller, who would not get it back. The witness: the value.
+/// Thrown if the caller is to pass a state that a node writes, since the caller would not get the new value
+/// back. The witness is the value.
 using holding_error = tagged_error<struct holding_tag, std::size_t>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// A snapshot and a partition in which the rules for the boundary are carried out: `make_plan` does the rest.
+/// A snapshot and a partition after the boundary rules have been applied, ready for `make_plan`.
 template <class Snapshot>
 struct resolved_boundary {
   Snapshot s;
   partition parts;
-  std::vector<std::size_t> projected;   ///< nodes that went to their operand's producer, ascending
-  std::vector<std::size_t> recomputed;  ///< nodes that are copied from now on, ascending
-  std::vector<std::size_t> passed;      ///< states and constants that the caller passes, ascending
+  std::vector<std::size_t> projected;   ///< nodes that moved to their operand's producer, ascending
+  std::vector<std::size_t> recomputed;  ///< nodes that became replicable, ascending
+  std::vector<std::size_t> passed;      ///< states and constants that became inputs, ascending
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Carries out the rules; `resolve_boundary` is its one use.
+/// Applies the rules of `resolve_boundary`.
 template <class Snapshot, class Crossing, class Projects, class Holding>
 class boundary_resolver {
  public:
@@ -97,20 +99,21 @@ class boundary_resolver {
                          {producer, reader});
   }
 
-  /// A reader of `v` that runs elsewhere: in another part, or, as a copy, anywhere.
+  /// Returns a reader of `v` outside its producer's part, or nothing. A copy counts as outside, since it can
+  /// be anywhere.
   std::optional<Index> reader_elsewhere(Index v) {
     for (Index const n : s().users[v])
       if (is_replicable(s(), n) || part(n) != part(s().producer[v])) return n;
     return std::nullopt;
   }
 
-  /// What the user says of `v`, who is asked once.
+  /// Returns the user's rule for `v`, asking once for each value.
   crossing_rule rule(Index v) {
     if (!rules_[v]) rules_[v] = crossing_(std::size_t{v});
     return *rules_[v];
   }
 
-  /// Whether `n` shares its part with nobody and follows nobody.
+  /// True if `n` has no group and no node that it must follow, so that it can be moved or copied.
   bool is_free(std::size_t n) {
     if (group_size_.empty() && !s().group.empty()) {
       group_size_.resize(s().nodes());
@@ -136,7 +139,8 @@ class boundary_resolver {
     }
   }
 
-  /// From the last node to the first: what a copy reads must be wherever the copy is.
+  /// Copies node `n` if a rule demands it. To be called from the last node to the first, since a copy must
+  /// find its operands wherever it is.
   void recompute(std::size_t n) {
     if (is_replicable(s(), n)) return;
     for (Index const v : s().results[n]) {
@@ -167,9 +171,10 @@ class boundary_resolver {
     out_.recomputed.push_back(n);
   }
 
-  /// How many parts read a value that no node makes: 0, 1 or 2 for more. Copies are wherever they are read.
+  /// Returns the number of parts that read each value that no node makes: 0, 1, or 2 for more. Copies are in
+  /// the parts that read them.
   std::vector<std::uint8_t> count_reading_parts() {
-    std::vector<part_id> first(s().values(), no_part);  // of a value: a part that reads it
+    std::vector<part_id> first(s().values(), no_part);  // by value: one part that reads it
     std::vector<std::uint8_t> count(s().values());
     std::vector<char> given(s().values());
     for (Index const v : s().outputs) given[v] = 1;
@@ -178,12 +183,12 @@ class boundary_resolver {
       if (first[v] != by) count[v] = 2;
     };
     for (std::size_t n = s().nodes(); n-- > 0;) {
-      bool own = !is_replicable(s(), n);  // its part has it
+      bool own = !is_replicable(s(), n);  // the node is in its own part
       bool unread = true;
       for (Index const r : s().results[n]) own |= given[r] != 0, unread &= count[r] == 0;
       for (Index const v : s().operands[n]) {
         if (own || unread) read(v, part(n));
-        for (Index const r : s().results[n]) {  // copies are where these are read
+        for (Index const r : s().results[n]) {  // copies are in the parts that read these results
           if (!is_replicable(s(), n)) break;
           if (count[r] > 0) read(v, first[r]);
           if (count[r] > 1) count[v] = 2;
@@ -213,20 +218,25 @@ class boundary_resolver {
   Projects& projects_;
   Holding& holding_;
   std::vector<std::optional<crossing_rule>> rules_;
-  std::vector<std::size_t> group_size_;  // of a node that gives its group its number
+  std::vector<std::size_t> group_size_;  // by first node of a group: number of its nodes
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Carries out what is said of the values at a boundary. `crossing(v)` is asked once for each value that
-/// parts other than its producer's read, or copies do; `projects(n)` says whether node n takes an element of
-/// the value it reads; `holding(v)` is asked once for each state and constant that a part reads. Values and
-/// nodes are positions in `s`, a snapshot. What is recomputed reads only what comes from outside the graph or
-/// is copied too. Parts that had an order have one afterwards, unless companions of what crosses now forbid
+/// Applies the user's rules to the values that cross the boundaries of `p`. Values and nodes are positions in
+/// `s`, a snapshot.
+///
+/// Nodes that are recomputed may read only values from outside the graph or results of other copied nodes. If
+/// the parts had a topological order, they still have one, unless companions of values that now cross forbid
 /// it. O(V + E).
 ///
+/// \param crossing `crossing(v)` returns the rule for value `v`. It is asked once for each value that is read
+/// by a copy, or in a part other than its producer's.
+/// \param projects `projects(n)` returns true if node `n` takes an element of the value that it reads
+/// \param holding `holding(v)` returns the owner of `v`. It is asked once for each state and constant that a
+/// part reads.
 /// \throws partition_error as check_assignment does, boundary_error, holding_error
 template <class Snapshot, class Crossing, class Projects, class Holding>
 resolved_boundary<Snapshot> resolve_boundary(Snapshot const& s, partition const& p, Crossing crossing,
@@ -240,7 +250,7 @@ resolved_boundary<Snapshot> resolve_boundary(Snapshot const& s, partition const&
 
 namespace cleave::detail {
 
-/// `split` under such rules, which are asked with the graph's own nodes and values.
+/// Splits `g` under such rules, which are called with the graph's own nodes and values.
 template <dataflow_graph Graph, class Crossing, class Projects, class Holding>
 staged_graph<Graph> split_with_boundary(Graph const& g, partition const& p, Crossing crossing,
                                         Projects projects, Holding holding,

@@ -9,7 +9,7 @@
 
 namespace cleave::detail {
 
-/// What a builder calls a value in the graph that it builds: whatever `argument` returns.
+/// The type by which a builder names values in the graph that it builds: the return type of `argument`.
 template <class Builder, class Graph>
 using made_t = std::remove_cvref_t<decltype(std::declval<Builder&>().argument(std::declval<value_t<Graph>>(),
                                                                               source::input))>;
@@ -18,13 +18,13 @@ using made_t = std::remove_cvref_t<decltype(std::declval<Builder&>().argument(st
 
 namespace cleave {
 
-/// Where a stage is written out, in the user's own IR; one for each stage.
-/// - `b.argument(v, from)`  the new graph's own name for a value that the stage is given: inputs first, then
-///                          state. State that another stage sends is an input, from a node.
-/// - `b.clone(n, lookup)`   copies `n`; returns its new names for the results of `n`, a range in their order.
-///                          `lookup(v)` is the new name of what `n` or one of its bodies reads.
-/// - `b.result(v, made)`    the stage gives `v`, which it calls `made`; after all nodes, in the order of its
-///                          outputs.
+/// A class that writes one stage into the user's own IR. Each stage has a builder of its own.
+/// - `b.argument(v, from)` returns the new graph's name for a value that the stage is given. It is called for
+///   the inputs first, then for the state. State that another stage sends is an input whose source is `node`.
+/// - `b.clone(n, lookup)` copies `n` and returns a range with the new names of its results, in order.
+///   `lookup(v)` returns the new name of a value that `n` or one of its bodies reads.
+/// - `b.result(v, made)` makes `v`, whose new name is `made`, an output of the stage. It is called after all
+///   nodes, in the order of the stage's outputs.
 template <class Builder, class Graph>
 concept stage_builder =
     dataflow_graph<Graph> &&
@@ -41,7 +41,7 @@ namespace cleave::detail {
 template <class Builder, class Graph>
 concept unfinished_builder = dataflow_graph<Graph> && !stage_builder<Builder, Graph>;
 
-/// Says the first thing that an unfinished_builder lacks.
+/// Fails to compile with a message about the first member that `Builder` lacks.
 template <class Builder, class Graph>
 [[noreturn]] void refuse_builder() {
   using N = node_t<Graph>;

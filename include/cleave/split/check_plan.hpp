@@ -19,27 +19,29 @@
 
 namespace cleave {
 
-/// What is wrong with a plan. Of `node`, `value` and `other` those that `what` speaks of are set.
+/// One way in which a plan does not match its graph. `what` decides which of `stage`, `other`, `node` and
+/// `value` are set.
 struct plan_fault {
   enum class kind : std::uint8_t {
-    unknown_stage,    ///< the order, a transfer or an update names a stage that the plan lacks
-    unknown_node,     ///< a stage lists a node that the graph lacks
-    unknown_value,    ///< a list names a value that the graph lacks
-    order,            ///< the order of stages has `stage` not at all or twice
-    missing_node,     ///< no stage has `node`
-    repeated_node,    ///< `stage` and `other`, which may be the same, have `node`
-    unneeded_copy,    ///< `stage` has a copy of `node` that nothing in it reads
-    split_group,      ///< `node` is in `stage`, one that must share its stage is in `other`
-    early_node,       ///< `node` stands before one that it must follow, or its stage before the other's
-    absent_value,     ///< `node` reads `value`, or needs it as a companion, and `stage` has it not or later
-    repeated_value,   ///< a list of `stage` has `value` twice
-    misplaced_value,  ///< `value` is held and among the inputs, or not held and among the state, or made here
-    unused_value,     ///< `stage` is given `value` for nothing
-    foreign_output,   ///< `stage` gives `value`, which it does not make
-    missing_output,   ///< nobody gives `value`, which the caller or another stage receives
-    unneeded_output,  ///< `stage` gives `value`, which nobody receives
-    missing_transfer,   ///< `value` goes from `stage` to `other`, and the transfers or updates lack it
-    unneeded_transfer,  ///< the transfers or updates have that, and it is not so
+    unknown_stage,  ///< the order, a transfer or an update names `stage`, which the plan lacks
+    unknown_node,   ///< `stage` lists `node`, which the graph lacks
+    unknown_value,  ///< a list or transfer of `stage` names `value`, which the graph lacks
+    order,          ///< `stage` is missing from the order of stages, or is there twice
+    missing_node,   ///< `node` is in no stage
+    repeated_node,  ///< `node` is in `stage` and again in `other`, which may be the same stage
+    unneeded_copy,  ///< `stage` has a copy of `node` that nothing in it reads
+    split_group,    ///< `node` is in `stage`, but the first node of its group is in `other`
+    early_node,     ///< `node` runs before a node that it must follow, or its stage before that node's stage
+    absent_value,  ///< `node` reads `value`, or needs it as a companion, but `stage` does not have it by then
+    repeated_value,     ///< `value` is twice in a list of `stage`, or another stage outputs it too
+    misplaced_value,    ///< `value` is state among the inputs, an input among the state, or made by `stage`
+                        ///< itself
+    unused_value,       ///< `stage` is given `value` and does not use it
+    foreign_output,     ///< `stage` outputs `value` but does not make it
+    missing_output,     ///< no stage outputs `value`, which the caller or another stage receives
+    unneeded_output,    ///< `stage` outputs `value`, which neither the caller nor another stage receives
+    missing_transfer,   ///< `value` goes from `stage` to `other`, but the transfers or updates lack it
+    unneeded_transfer,  ///< the transfers or updates send `value` from `stage` to `other` without need
     backward_transfer,  ///< `value` goes from `stage` to `other`, which runs before it
   };
   kind what;
@@ -50,7 +52,7 @@ struct plan_fault {
   bool operator==(plan_fault const&) const = default;
 };
 
-/// A text for programs, which stays as it is from version to version.
+/// Returns the code of a fault for programs. Codes stay the same from version to version.
 constexpr std::string_view code_of(plan_fault::kind what) {
   constexpr std::string_view codes[] = {
       "stage-unknown",   "node-unknown",     "value-unknown",     "stage-order",      "node-missing",
@@ -64,10 +66,11 @@ constexpr std::string_view code_of(plan_fault::kind what) {
 
 namespace cleave::detail {
 
-/// A plan that is none of its graph. The witness: the first fault.
+/// Thrown if a plan does not match its graph. The witness is the first fault.
 using plan_error = witness_error<plan_fault>;
 
-/// What messages call a value: its number, and the node that makes it: `value #7 of node conv1 (#4)`.
+/// Returns the name of a value in messages: its number and its producer, such as `value #7 of node conv1
+/// (#4)`.
 template <std::unsigned_integral Index>
 std::string value_label(basic_snapshot_arrays<Index> const& s, std::size_t v) {
   auto number = "value #" + std::to_string(v);
@@ -75,7 +78,7 @@ std::string value_label(basic_snapshot_arrays<Index> const& s, std::size_t v) {
   return number + " of node " + s.label(s.producer[v]);
 }
 
-/// One sentence, in the names of the graph.
+/// Returns one sentence that describes the fault, in the names of the graph.
 template <std::unsigned_integral Index>
 std::string plan_fault_text(basic_snapshot_arrays<Index> const& s, plan_fault const& f) {
   using enum plan_fault::kind;
@@ -127,10 +130,10 @@ std::string plan_fault_text(basic_snapshot_arrays<Index> const& s, plan_fault co
   return {};
 }
 
-/// Whether a stage may be given values that it does not read, to pass them on to others (`relayed`).
+/// The permission for stages to receive values that they only pass on to others (see `relayed`).
 enum class passing : std::uint8_t { refused, allowed };
 
-/// Looks for what is wrong with a plan, without the code that makes plans; `plan_faults` is its one use.
+/// Finds the faults of a plan without using the code that makes plans. Used by `plan_faults`.
 template <std::unsigned_integral Index, class Copied>
 class plan_checker {
  public:
@@ -141,7 +144,7 @@ class plan_checker {
   std::vector<plan_fault> find() {
     check_numbers();
     if (faults_.empty()) check_order();
-    if (!faults_.empty()) return std::move(faults_);  // the numbers of the rest mean nothing
+    if (!faults_.empty()) return std::move(faults_);  // the other checks need valid numbers
     if (relays_) list_passed_on();
     check_stages_of_nodes();
     list_senders();
@@ -239,7 +242,7 @@ class plan_checker {
     std::sort(passed_on_.begin(), passed_on_.end());
   }
 
-  /// Of state that stages send or return: who does.
+  /// Finds the stage that sends or returns each state value.
   void list_senders() {
     sender_.assign(s_.values(), nowhere);
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
@@ -295,7 +298,7 @@ class plan_checker {
       }
   }
 
-  /// Of a node in several stages, each has a use for it.
+  /// Checks that each stage with a copy of a replicated node uses it.
   void check_copies() {
     std::vector<stage_id> read(s_.values(), nowhere);
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i) {
@@ -315,12 +318,14 @@ class plan_checker {
     }
   }
 
-  /// Who makes `v`, or has and gives it; `nowhere` where that was a fault.
+  /// Returns the stage that makes `v`, or that holds and sends it. Returns `nowhere` if that was reported as
+  /// a fault.
   stage_id giver(Index v) const {
     return s_.producer[v] == none<Index> ? sender_[v] : stage_of_[s_.producer[v]];
   }
 
-  /// Each input from its giver, or from whom the plan says, if that stage passes it on.
+  /// Returns a transfer for each input, from the stage that makes the value. If the plan has a transfer from
+  /// a stage that passes the value on, that one counts.
   transfers expected_transfers() const {
     transfers list, relays;
     auto const key = [](auto const& t) { return std::pair(t.to, t.value); };
@@ -349,7 +354,8 @@ class plan_checker {
     return list;
   }
 
-  /// What nobody makes or gives was a fault before.
+  /// Compares transfers or updates with the expected ones. Values that no stage makes or sends are skipped,
+  /// since they have been reported.
   void check_lists(transfers expected, transfers listed) {
     auto const is_lost = [&](auto const& t) {
       return s_.producer[t.value] != none<Index> && giver(t.value) == nowhere;
@@ -366,7 +372,7 @@ class plan_checker {
       auto const& t = lacks ? expected[e] : listed[l];
       fault(lacks ? kind::missing_transfer : kind::unneeded_transfer, t.from, none<std::size_t>, t.value,
             t.to);
-      lacks ? --l : --e;  // which has its turn again
+      lacks ? --l : --e;  // compare this entry again
     }
   }
 
@@ -378,7 +384,7 @@ class plan_checker {
 
   void check_outputs() {
     std::vector<char> received(s_.values()), gives(s_.values());
-    std::vector<stage_id> listed(s_.values(), nowhere);  // of a value: the last stage that gives it
+    std::vector<stage_id> listed(s_.values(), nowhere);  // by value: the last stage that outputs it
     for (Index const v : s_.outputs) received[v] = s_.producer[v] != none<Index> || sender_[v] != nowhere;
     auto const returned = received;
     std::vector<std::pair<stage_id, Index>> sent;
@@ -421,21 +427,29 @@ class plan_checker {
   bool relays_;
   std::vector<std::pair<stage_id, Index>> passed_on_;  // sorted
   std::vector<plan_fault> faults_;
-  std::vector<std::size_t> place_;            // of a stage: in the order
-  std::vector<stage_id> stage_of_;            // of a node: the last stage that has it
-  std::vector<std::size_t> copies_;           // of a node: how many stages have it
-  std::vector<stage_id> sender_;              // of a value that is state: the stage that gives it
-  std::vector<stage_id> has_, given_, used_;  // of a value: the last stage that …
-  std::vector<stage_id> done_;                // of a node: the last stage that has met it
+  std::vector<std::size_t> place_;            // by stage: its place in the order
+  std::vector<stage_id> stage_of_;            // by node: the last stage that has it
+  std::vector<std::size_t> copies_;           // by node: number of stages that have it
+  std::vector<stage_id> sender_;              // by state value: the stage that sends or returns it
+  std::vector<stage_id> has_, given_, used_;  // by value: the last stage that has it, is given it, uses it
+  std::vector<stage_id> done_;                // by node: the last stage in which it was visited
 };
 
-/// Every way in which `p` is no plan of `s`; where stages are numbered wrongly, only that. Each node is in
-/// one stage, or, where it is replicable, in each that reads it; a stage reads what it is given or has made
-/// before, is given nothing else, and gives what others receive; transfers and updates say just that, and run
-/// forward. State is with each that reads it, or with one that gives it to the others. The orders of lists
-/// are free, but for what nodes need. Nodes for which `copied(n)` holds may be anywhere: the marks of scopes.
-/// With `passing::allowed` a stage may also be given what it only gives on. O(V + E + T log T) for T
-/// transfers, and O(nodes of a stage) for each output that is replicable.
+/// Returns every way in which `p` is not a plan of `s`. If stages, nodes or values are numbered wrongly, or
+/// the order lacks stages, returns only these faults.
+///
+/// A plan of `s` has these properties:
+/// - Each node is in one stage. A replicable node is in each stage that reads it.
+/// - A stage reads only values that it has been given or has made before. It is given no others, and it
+///   outputs the values that others receive.
+/// - Transfers and updates agree with the inputs, outputs and state of the stages. Transfers run forward in
+///   the order of stages.
+/// - State is held by each stage that reads it, or by one stage that sends it to the others.
+///
+/// Lists may have any order that respects the dependencies of nodes. Nodes for which `copied(n)` is true,
+/// such as marks of scopes, may be in any stage. With `passing::allowed` a stage may also receive values that
+/// it only passes on. O(V + E + T log T) for T transfers, plus O(nodes of a stage) for each output of a
+/// replicable node.
 template <std::unsigned_integral Index, class Copied>
 std::vector<plan_fault> plan_faults(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                     Copied copied, passing relays = passing::refused) {
@@ -446,7 +460,9 @@ std::vector<plan_fault> plan_faults(basic_snapshot_arrays<Index> const& s, basic
 
 namespace cleave {
 
-/// The first of `plan_faults`, or nothing.
+/// Returns the first fault of `p` as a plan of `s`, or nothing. Nodes for which `copied(n)` is true, such as
+/// marks of scopes, may be in any stage. O(V + E + T log T) for T transfers, plus O(nodes of a stage) for
+/// each output of a replicable node.
 template <std::unsigned_integral Index, class Copied>
 std::optional<plan_fault> find_plan_fault(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                           Copied copied) {
@@ -462,7 +478,8 @@ std::optional<plan_fault> find_plan_fault(basic_snapshot_arrays<Index> const& s,
 
 namespace cleave::detail {
 
-/// \throws plan_error unless `p` is a plan of `s`, with the first fault.
+/// Checks that `p` is a plan of `s`.
+/// \throws plan_error with the first fault
 template <std::unsigned_integral Index>
 void check_plan(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   if (auto const f = find_plan_fault(s, p))

@@ -13,18 +13,19 @@
 
 namespace cleave {
 
-/// What moves for each microbatch when the stages of `p`, a plan of `s`, run. Input j of a stage is the j-th
-/// of its `inputs`, result j the j-th of its `outputs`; the caller's inputs are those of the graph, its
-/// results the graph's outputs in order, without state and constants that no stage gives. Edges are listed by
-/// reader, stages ascending and the caller last; the caller is given a value by the last stage that gives it.
-/// `updates` of state are not among them. Bytes are 0 where the graph does not tell them. Expected O(values +
-/// size of the plan).
+/// Returns the values that move for each microbatch when the stages of `p`, a plan of `s`, run.
+///
+/// Input j of a stage is the j-th of its `inputs`, and result j the j-th of its `outputs`. The caller's
+/// inputs are those of the graph. Its results are the graph's outputs in order, without state and constants
+/// that no stage outputs. Edges are sorted by reader: stages ascending, then the caller. If several stages
+/// output a value, the caller receives it from the last one. `updates` of state are not included. `bytes` is
+/// 0 if the graph has no sizes. Expected O(values + size of the plan).
 template <std::unsigned_integral Index>
 dataflow dataflow_of(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   using giver = std::pair<stage_id, std::uint32_t>;
   std::vector<giver> sender(s.values(), {the_caller, 0});
-  numbering<std::uint64_t, std::uint32_t> again;  // a stage and a value that an earlier one gives too …
-  std::vector<std::uint32_t> output;              // … and which of its results that is
+  numbering<std::uint64_t, std::uint32_t> again;  // (stage, value) outputs that a later stage has too …
+  std::vector<std::uint32_t> output;              // … and the value's position among the outputs
   auto const key = [&](stage_id i, Index v) { return std::uint64_t{index(i)} * s.values() + v; };
   for (std::uint32_t i = 0; i < s.inputs.size(); ++i) sender[s.inputs[i]].second = i;
   for (stage_id const i : p.order)
@@ -36,8 +37,9 @@ dataflow dataflow_of(basic_snapshot_arrays<Index> const& s, basic_plan<Index> co
       }
       sender[v] = {i, j};
     }
-  numbering<std::uint64_t, std::uint32_t> relayed;  // a stage and a value that an earlier one than the last …
-  std::vector<giver> relay;                         // … gives it
+  // (receiver, value) pairs whose sender is not the last stage with this output …
+  numbering<std::uint64_t, std::uint32_t> relayed;
+  std::vector<giver> relay;  // … and these senders
   for (auto const& t : p.transfers)
     if (auto const at = again.find(key(t.from, t.value)); at != none<std::uint32_t>) {
       relayed.insert(key(t.to, t.value));

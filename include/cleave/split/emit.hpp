@@ -17,26 +17,26 @@
 
 namespace cleave {
 
-/// A builder's `clone` looked up a value that its stage neither is given nor makes before. The witness: the
-/// node's position.
+/// Thrown if a builder's `clone` looks up a value that its stage neither receives nor has made before. The
+/// witness is the position of the node.
 using lookup_error = tagged_error<struct lookup_tag, std::size_t>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Writes one stage of a plan of `s`, the snapshot of `g`, into `b`. Expected O(size of the stage). Nothing
-/// is written into `g`.
+/// Writes one stage of a plan of `s`, the snapshot of `g`, into `b`. Expected O(size of the stage). `g` is
+/// not modified.
 ///
-/// Values are looked up by version: an operand means what its memory holds at that point of the stage. The
-/// first `opening` nodes, which read nothing, are cloned before the arguments are asked for.
-/// \throws lookup_error where `clone` asks for more than its node is known to read.
+/// Values are looked up by version: an operand means the content of its slot at that point of the stage. The
+/// first `opening` nodes, which read nothing, are cloned before the arguments are requested.
+/// \throws lookup_error if `clone` looks up a value that the stage does not have at that point
 template <dataflow_graph Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
 void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Index> const& stage, Builder& b,
                 std::size_t opening = 0) {
   using made = made_t<Builder, Graph>;
-  numbering<Index, Index> slots;  // those that the stage has met …
-  std::vector<made> holds;        // … and what they hold now
+  numbering<Index, Index> slots;  // slots that the stage has seen …
+  std::vector<made> holds;        // … and the names of their current values
   slots.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size());
   holds.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size());
   auto const hold = [&](Index slot, made m) {
@@ -72,7 +72,7 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
 
   expects(opening <= stage.nodes.size(), "an opening among the nodes of the stage");
   for (std::size_t i = 0; i < opening; ++i) clone(stage.nodes[i]);
-  auto const sent = [](source from) {  // state among the inputs comes from the stage that has it
+  auto const sent = [](source from) {  // state among the inputs is sent by the stage that holds it
     return is_held(from) ? source::node : from;
   };
   for (Index const v : stage.inputs) hold(s.slot[v], b.argument(s.value[v], sent(s.from[v])));

@@ -19,31 +19,33 @@
 
 namespace cleave::detail {
 
-/// A piece that does not have the arguments, nodes, results, values or outputs that the plan says of its
-/// stage. The witness: the stage.
+/// Thrown if a piece does not have exactly the arguments, nodes, results, values or outputs that the plan
+/// lists for its stage. The witness is the stage.
 using piece_error = tagged_error<struct piece_tag, stage_id>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The way back: joins what the stages of a plan were written out as into one graph again.
+/// Joins the written stages of a plan into one graph again: the inverse of emitting them.
 ///
-/// `pieces[i]` is stage i as a graph: its `inputs()` (followed by its `state()`, where it has one) are the
-/// stage's inputs and state in the plan's order, its `nodes()` the stage's nodes, its `outputs()` the stage's
-/// outputs. `b` receives the whole:
-/// - `b.argument(v, from)`           a value that no stage makes; `v` is its number in `s`,
-/// - `b.clone(piece, n, lookup)`     a node of `pieces[piece]`; returns names for its results, `lookup(v)` is
-///                                   the name of a value `v` of the piece that `n` reads,
-/// - `b.result(v, made)`             what the whole gives, in the order of `s.outputs`.
-/// A replicable node that several stages have is cloned once; what enters and leaves a scope stays with each.
-/// Expected O(V + E). Precondition: a piece a stage.
-/// \throws piece_error if a piece is not what the plan says of its stage.
+/// `pieces[i]` is stage i as a graph. Its `inputs()`, followed by its `state()` if it has one, are the
+/// stage's inputs and state in the plan's order. Its `nodes()` are the stage's nodes, and its `outputs()` the
+/// stage's outputs. `b` builds the joined graph:
+/// - `b.argument(v, from)` returns a name for a value that no stage makes; `v` is its number in `s`.
+/// - `b.clone(piece, n, lookup)` copies node `n` of `pieces[piece]` and returns names for its results.
+///   `lookup(v)` returns the name of a value `v` of the piece that `n` reads.
+/// - `b.result(v, made)` receives the outputs of the joined graph, in the order of `s.outputs`.
+///
+/// A replicable node that several stages have is cloned once. Nodes that enter or leave a scope are cloned in
+/// each stage. Expected O(V + E).
+/// \pre there is one piece for each stage
+/// \throws piece_error if a piece does not match the plan of its stage
 template <std::unsigned_integral Index, function_graph Piece, class Builder>
 void inline_stages(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                    std::vector<Piece> const& pieces, Builder& b) {
   using made = std::remove_cvref_t<decltype(b.argument(Index{}, source::input))>;
-  std::vector<std::optional<made>> whole(s.values());  // what the joined graph calls each value
+  std::vector<std::optional<made>> whole(s.values());  // by value: its name in the joined graph
   auto const argument = [&](Index v) {
     if (!whole[v]) whole[v] = b.argument(v, s.from[v]);
   };
@@ -60,8 +62,8 @@ void inline_stages(basic_snapshot_arrays<Index> const& s, basic_plan<Index> cons
   for (stage_id const i : p.order) {
     auto const& stage = p.stages[index(i)];
     auto const& piece = pieces[index(i)];
-    numbering<value_t<Piece>, std::size_t> values;  // of the piece …
-    std::vector<made> names;                        // … and what the joined graph calls them
+    numbering<value_t<Piece>, std::size_t> values;  // values of the piece …
+    std::vector<made> names;                        // … and their names in the joined graph
     auto const name = [&](value_t<Piece> const& v, made m) {
       auto const at = values.insert(v);
       at == names.size() ? names.push_back(std::move(m)) : void(names[at] = std::move(m));

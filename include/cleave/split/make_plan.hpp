@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// Fills a plan step by step; `make_plan` is its one use.
+/// Builds a plan step by step.
 template <std::unsigned_integral Index>
 class plan_maker {
  public:
@@ -30,7 +30,8 @@ class plan_maker {
     return make(std::move(order), outputs, inputs, [](auto&, auto const&) {});
   }
 
-  /// `copy_marks(stages, order)` adds to the nodes of stages.
+  /// Builds the plan. `copy_marks(stages, order)` may add nodes to the stages before their interfaces are
+  /// computed.
   template <class F>
   basic_plan<Index> make(std::vector<stage_id> order, output_order outputs, input_order inputs,
                          F copy_marks) {
@@ -50,14 +51,14 @@ class plan_maker {
  private:
   basic_stage<Index>& stage(part_id i) { return plan_.stages[index(i)]; }
 
-  /// The parts that hold `n`.
+  /// Returns the parts that hold `n`.
   std::span<part_id const> parts_of(std::size_t n) const {
     if (is_replicable(s_, n)) return copies_[n];
     return {&part_[n], 1};
   }
 
-  /// A replicable node goes where its readers are, users before producers; where nobody reads it, or the
-  /// caller does, also to its own part.
+  /// Finds the parts of each replicable node, users before producers: the parts of its readers. If it has no
+  /// reader, or the caller reads a result, it is also in its own part.
   void place_replicable() {
     if (std::find(s_.replicable.begin(), s_.replicable.end(), 1) == s_.replicable.end()) return;
     copies_.resize(s_.nodes());
@@ -84,8 +85,8 @@ class plan_maker {
     }
   }
 
-  /// What stage `to` reads and does not make, each value followed by its companions: its inputs, its state,
-  /// and who sends them.
+  /// Lists the values that stage `to` reads and does not make, each followed by its companions. Fills the
+  /// inputs and the state of the stage and the transfers to it.
   void receive(stage_id to, input_order order, std::vector<std::uint32_t>& seen,
                std::vector<std::uint32_t>& followed) {
     auto const sent = plan_.transfers.size();
@@ -105,13 +106,13 @@ class plan_maker {
               [](auto const& a, auto const& b) { return a.value < b.value; });
   }
 
-  /// Whether a stage that reads `v` is given it.
+  /// True if part `reader` does not make `v` itself and so must be given it.
   bool comes_from_outside(Index v, part_id reader) const {
     Index const m = s_.producer[v];
     return m == none<Index> || (!is_replicable(s_, m) && part_[m] != reader);
   }
 
-  /// Takes `v` into stage `to` where it comes from outside and is new there.
+  /// Adds `v` to the inputs or the state of stage `to` if it comes from outside and is new there.
   void take(Index v, stage_id to, std::vector<std::uint32_t>& seen) {
     if (!comes_from_outside(v, part_id{index(to)})) return;
     if (std::exchange(seen[v], index(to)) == index(to)) return;
@@ -155,8 +156,8 @@ class plan_maker {
 
   basic_snapshot_arrays<Index> const& s_;
   std::vector<part_id> part_;
-  std::vector<char> leaves_;                  // of a value: others than its stage read it
-  std::vector<std::vector<part_id>> copies_;  // of a replicable node
+  std::vector<char> leaves_;                  // by value: it is read outside the stage that makes it
+  std::vector<std::vector<part_id>> copies_;  // by replicable node: the parts that hold it
   basic_plan<Index> plan_;
 };
 
@@ -166,14 +167,15 @@ namespace cleave {
 
 /// Plans the cut of `s` into the parts of `p`: stage i is part i.
 ///
-/// A stage lists its nodes in program order, its inputs and its state by first use. A replicable node is in
-/// each stage that needs its result; where nobody does, in its own part. What other stages or the caller read
-/// leaves the producer's stage once. No stage sends a value that no node makes: the caller hands each stage
-/// the inputs that it reads, and each stage holds the state and constants that it reads.
-/// O(V + E + parts log parts).
+/// A stage lists its nodes in program order. By default it lists its inputs and its state by first use. A
+/// replicable node is in each stage that needs its result. It is also in its own part if the caller reads a
+/// result, or if no stage does. A value that other stages or the caller read is an output of its producer's
+/// stage, once. Values that no node makes are never sent between stages. The caller hands each stage the
+/// graph inputs that it reads, and each stage holds the state and constants that it reads. O(V + E + parts
+/// log parts).
 ///
-/// \throws partition_error if a node has no part, a group is cut, or parts need each other in a cycle, with
-/// the witness.
+/// \throws partition_error, with the witness, if a node has no part, a group is cut, or parts depend on each
+/// other in a cycle
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition const& p,
                             plan_options const& options = {}) {
@@ -183,7 +185,7 @@ basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition con
   return detail::plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs);
 }
 
-#ifdef CLEAVE_COMPILED  // the library cleave::compiled has these
+#ifdef CLEAVE_COMPILED  // instantiated in the library cleave::compiled
 extern template basic_plan<std::uint32_t> make_plan(basic_snapshot_arrays<std::uint32_t> const&,
                                                     partition const&, plan_options const&);
 extern template basic_plan<std::uint64_t> make_plan(basic_snapshot_arrays<std::uint64_t> const&,

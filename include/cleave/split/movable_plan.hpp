@@ -19,14 +19,15 @@
 
 namespace cleave {
 
-/// A plan in which nodes can go to other stages, one at a time: what `make_plan` would make of the changed
-/// partition, at the cost of what changes. It refers to the snapshot, which must outlive it. Lists have
-/// `make_plan`'s default orders; scopes are not looked after.
+/// A plan whose nodes can move to other stages, one at a time. After each move it equals the plan that
+/// `make_plan` returns for the changed partition, but only the stages that change are rebuilt. It refers to
+/// the snapshot, which must outlive it. Lists have `make_plan`'s default orders. Scopes are not supported.
 template <std::unsigned_integral Index>
 class incremental_plan {
  public:
-  /// Plans `p`. Replicable nodes without a part get the one that the plan gives them. O(V + E + parts log
-  /// parts). \throws partition_error as check_partition does
+  /// Plans `p`. Replicable nodes without a part get the part in which the plan puts them. O(V + E + parts log
+  /// parts).
+  /// \throws partition_error as check_partition does
   incremental_plan(basic_snapshot_arrays<Index> const& s, partition p)
       : s_(s),
         p_(std::move(p)),
@@ -50,13 +51,15 @@ class incremental_plan {
   incremental_plan(basic_snapshot_arrays<Index> const&& /* is gone when a node moves: give it a name first */,
                    partition) = delete;
 
+  /// Returns the current partition, in which every node has a part.
   partition const& parts() const { return p_; }
+  /// Returns the current lists of stage i.
   basic_stage<Index> const& stage(stage_id i) const { return stages_[index(i)]; }
 
-  /// Moves node n, and those that must share its part, to a part; gives the stages whose lists changed,
-  /// ascending. O(size of the stages concerned + the needs between parts).
-  /// \throws partition_error where parts would then need each other in a cycle; nothing has changed then, and
-  /// it took O(V + E) to find the nodes of that cycle.
+  /// Moves node n and its group to part `to`. Returns the stages whose lists changed, ascending. O(size of
+  /// the affected stages + dependencies between parts).
+  /// \throws partition_error if parts would then depend on each other in a cycle. The plan is unchanged then;
+  /// finding the nodes of the cycle takes O(V + E).
   std::vector<stage_id> move(std::size_t n, part_id to) {
     expects(n < s_.nodes() && index(to) < p_.parts, "a node and a part of this plan");
     auto const from = p_.of[n];
@@ -74,7 +77,7 @@ class incremental_plan {
       old.erase(std::lower_bound(old.begin(), old.end(), m));
       now.insert(std::lower_bound(now.begin(), now.end(), m), m);
     }
-    if (detail::is_replicable(s_, n)) {  // copies are counted outside the own part
+    if (detail::is_replicable(s_, n)) {  // `copies_` does not count a node's own part
       auto const has = [&](part_id i) {
         return std::binary_search(stages_[index(i)].nodes.begin(), stages_[index(i)].nodes.end(), n);
       };
@@ -85,7 +88,7 @@ class incremental_plan {
     return rebuild();
   }
 
-  /// All of it. O(its size + parts log parts)
+  /// Returns the whole plan, whose stages are in `order::program`. O(size of the plan + parts log parts).
   basic_plan<Index> plan() const {
     basic_plan<Index> all;
     all.stages = stages_;
@@ -111,14 +114,14 @@ class incremental_plan {
   }
 
  private:
-  /// Replicable nodes get the parts that make_plan would give them.
+  /// Gives each replicable node without a part the smallest part in which `make_plan` puts it.
   void give_parts() {
     bool const all = std::find(p_.of.begin(), p_.of.end(), no_part) == p_.of.end();
     if (all) return;
     auto const made = make_plan(s_, p_);
     for (std::uint32_t i = 0; i < p_.parts; ++i)
       for (Index const n : made.stages[i].nodes)
-        if (p_.of[n] == no_part) p_.of[n] = part_id{i};  // the least part that has it
+        if (p_.of[n] == no_part) p_.of[n] = part_id{i};  // the smallest part that has the node
   }
 
   std::vector<Index> with_group(std::size_t n) const {
@@ -142,17 +145,17 @@ class incremental_plan {
     if (Index const m = s_.producer[v]; m != none<Index>) outputs_.push_back(p_.of[m]);
   }
 
-  /// Makes the lists of the stages in the queue, and the outputs of those whose values others receive or no
-  /// longer do.
+  /// Rebuilds the stages in the queue. Then updates the outputs of each stage whose values gained their first
+  /// receiver or lost their last. Returns the changed stages, ascending.
   std::vector<stage_id> rebuild() {
     std::vector<stage_id> changed;
-    for (std::size_t at = 0; at < queue_.size(); ++at) {  // copies that nobody has go home, to other stages
+    for (std::size_t at = 0; at < queue_.size(); ++at) {  // grows as copies vanish or appear elsewhere
       auto const i = queue_[at];
       dirty_[index(i)] = 0;
       auto now = lists_of(i);
       auto& stage = stages_[index(i)];
       now.outputs = stage.outputs;
-      count_interface(i, now, 1);  // first what is there, so that nothing seems to vanish that stays
+      count_interface(i, now, 1);  // new lists first, so that counts of what stays never reach 0
       count_interface(i, stage, -1);
       outputs_.push_back(i);
       if (now != stage) changed.push_back(stage_id{index(i)});
@@ -173,9 +176,10 @@ class incremental_plan {
     return changed;
   }
 
-  /// Counts `stage` among those that receive its inputs, hold its state and have its copies, or no longer.
+  /// Counts `stage` as a receiver of its inputs and as a holder of its state and copies (`sign` 1), or no
+  /// longer (-1).
   void count_interface(part_id i, basic_stage<Index> const& stage, int sign) {
-    auto const changes = [&](std::uint32_t& count) {  // between none and some
+    auto const changes = [&](std::uint32_t& count) {  // true if `count` has just left or reached 0
       sign > 0 ? ++count : --count;
       return count == (sign > 0 ? 1u : 0u);
     };
@@ -191,7 +195,8 @@ class incremental_plan {
       if (detail::is_replicable(s_, n) && p_.of[n] != i && changes(copies_[n])) touch(p_.of[n]);
   }
 
-  /// Whether a replicable node is in its own part even where nothing there reads it.
+  /// True if a replicable node is in its own part even if nothing there reads it: no other stage has a copy,
+  /// or the caller reads a result.
   bool is_resident(Index n) const {
     auto const given = [&](Index v) { return given_[v] != 0; };
     return copies_[n] == 0 || std::ranges::any_of(s_.results[n], given);
@@ -209,7 +214,7 @@ class incremental_plan {
     stage.nodes = members_[index(i)];
     for (Index const n : resident_[index(i)])
       if (is_resident(n) && first_time(s_.values() + n)) stage.nodes.push_back(n);
-    for (std::size_t at = 0; at < stage.nodes.size(); ++at) {  // grows by the copies that it needs
+    for (std::size_t at = 0; at < stage.nodes.size(); ++at) {  // grows by the copies that nodes read
       Index const n = stage.nodes[at];
       for (Index const v : s_.operands[n]) {
         add_copy(v);
@@ -250,15 +255,15 @@ class incremental_plan {
   partition p_;
   detail::part_dependencies<Index> needs_;
   std::vector<basic_stage<Index>> stages_;
-  std::vector<std::vector<Index>> members_;   // of a part: its nodes that are not replicable, ascending
-  std::vector<std::vector<Index>> resident_;  // of a part: its nodes that are
-  std::vector<std::uint32_t> taken_;          // of a value: how many stages receive it
-  std::vector<std::uint32_t> copies_;         // of a replicable node: how many stages have it besides its own
-  std::vector<char> given_;                   // of a value: the caller receives it
-  std::vector<std::vector<part_id>> holders_;  // of a slot: the stages that hold it as state that is written
-  std::vector<part_id> queue_, outputs_;       // stages to make anew, whole or in their outputs
-  std::vector<char> dirty_;                    // of a part: it is in the queue
-  std::vector<std::uint64_t> mark_;            // of a value, then of a node: when it was last met
+  std::vector<std::vector<Index>> members_;    // by part: its nodes that are not replicable, ascending
+  std::vector<std::vector<Index>> resident_;   // by part: its replicable nodes, ascending
+  std::vector<std::uint32_t> taken_;           // by value: number of stages that receive it
+  std::vector<std::uint32_t> copies_;          // by replicable node: number of other stages that have a copy
+  std::vector<char> given_;                    // by value: the caller receives it
+  std::vector<std::vector<part_id>> holders_;  // by slot: stages that hold it as state that a node writes
+  std::vector<part_id> queue_, outputs_;       // stages to rebuild: all lists, or the outputs only
+  std::vector<char> dirty_;                    // by part: it is in the queue
+  std::vector<std::uint64_t> mark_;            // by value, then by node: `stamp_` of the last visit
   std::uint64_t stamp_ = 0;
 };
 }  // namespace cleave

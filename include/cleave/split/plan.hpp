@@ -14,12 +14,12 @@
 
 namespace cleave {
 
-/// One piece of a cut graph, by node and value positions of the snapshot it was planned on.
+/// One piece of a cut graph. Nodes and values are positions in the snapshot that was planned.
 template <std::unsigned_integral Index>
 struct basic_stage {
-  std::vector<Index> nodes;    ///< in program order; replicated ones are in each stage that needs them
-  std::vector<Index> inputs;   ///< values that the caller or other stages pass
-  std::vector<Index> state;    ///< parameters, buffers and constants that it holds
+  std::vector<Index> nodes;    ///< in program order; a replicable node is in each stage that needs it
+  std::vector<Index> inputs;   ///< values received from the caller or from other stages
+  std::vector<Index> state;    ///< parameters, buffers and constants that the stage holds itself
   std::vector<Index> outputs;  ///< values that other stages or the caller receive
 
   bool operator==(basic_stage const&) const = default;
@@ -34,15 +34,18 @@ struct basic_transfer {
   bool operator==(basic_transfer const&) const = default;
 };
 
-/// How a graph is cut, as plain data: comparable, printable, independent of what it is written out into.
-/// Stage i is part i of the partition.
+/// A cut graph as plain data: its stages, their order and the values that they exchange. Stage i is part i of
+/// the partition. A plan can be compared, stored and printed. It does not depend on the IR into which its
+/// stages are written.
 template <std::unsigned_integral Index>
 struct basic_plan {
   std::vector<basic_stage<Index>> stages;
-  std::vector<stage_id> order;  ///< the stages, each after those it receives from
-  /// Who feeds whom: by receiving stage in `order`, then by its inputs.
+  std::vector<stage_id> order;  ///< topological: each stage comes after all that it receives from
+  /// The values sent between stages. Sorted by receiver in `order`, then by position among the receiver's
+  /// inputs.
   std::vector<basic_transfer<Index>> transfers;
-  /// A state's last value, from its writer to each other stage that holds it.
+  /// The last version of each state value that a node writes, sent from its writer to every other stage that
+  /// holds the state.
   std::vector<basic_transfer<Index>> updates;
 
   bool operator==(basic_plan const&) const = default;
@@ -61,23 +64,23 @@ namespace cleave {
 using transfer = basic_transfer<std::uint32_t>;
 using plan = basic_plan<std::uint32_t>;
 
-/// In which order stages are emitted. Each policy puts a stage after those it receives from; they differ in
-/// which of the stages that are ready comes next.
+/// The order in which stages are emitted. Every policy is topological: a stage comes after all stages that it
+/// receives from. The policies differ in which of the ready stages comes next.
 enum class order : std::uint8_t {
-  program,   ///< the one whose first node comes first in the graph
-  fifo,      ///< the one that has been ready longest
-  upstream,  ///< the one that became ready last, as torch.fx's split_module has it: independent parts come
-             ///< out reversed
-  priority,  ///< the one with the least priority number; of equal ones, as `program`
+  program,   ///< the ready stage whose first node comes first in the graph
+  fifo,      ///< the stage that has been ready longest
+  upstream,  ///< the stage that became ready last, as in torch.fx's split_module; independent parts come out
+             ///< reversed
+  priority,  ///< the ready stage with the smallest priority number; ties are broken as in `program`
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The parts in an order that each policy allows; shorter than there are parts if they need each other in a
-/// cycle. `priority` is the number of each part; parts beyond it have the largest. O(parts log parts +
-/// needs). Kahn, CACM 5(11), 1962.
+/// Returns the parts in the order that `policy` gives, by Kahn's algorithm (CACM 5(11), 1962). The result has
+/// fewer entries than there are parts if these depend on each other in a cycle. `priority` has one number for
+/// each part; parts beyond its end get the largest number. O(parts log parts + dependencies between parts).
 inline std::vector<stage_id> emission_order(part_graph const& parts, order policy,
                                             std::span<std::uint32_t const> priority = {}) {
   auto const count = static_cast<std::uint32_t>(parts.first_node.size());
@@ -100,8 +103,8 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
     });
   std::vector<std::size_t> rank(count);
   for (std::size_t i = 0; i < count; ++i) rank[by_rank[i]] = i;
-  std::vector<std::size_t> ready;                              // a heap of turns, the smallest on top
-  std::vector<std::uint32_t> part_at(count + std::size_t{1});  // of a turn
+  std::vector<std::size_t> ready;                              // min-heap of turns
+  std::vector<std::uint32_t> part_at(count + std::size_t{1});  // by turn: the part that has it
   std::size_t arrivals = 0;
   auto const arrive = [&](std::uint32_t part) {
     ++arrivals;
@@ -131,28 +134,34 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
 
 namespace cleave {
 
-/// In which order a stage lists the values it is given, and its state.
+/// The order in which a stage lists its inputs and its state.
 enum class input_order : std::uint8_t {
-  first_use,   ///< as its nodes first read them
-  definition,  ///< the caller's in the caller's order, then as the nodes of the graph make them
+  first_use,   ///< in the order in which its nodes first read them
+  definition,  ///< the graph's inputs in the caller's order, then values in the order in which nodes make
+               ///< them
 };
 
-/// In which order a stage lists the values it gives.
+/// The order in which a stage lists its outputs.
 enum class output_order : std::uint8_t {
-  production,  ///< as its nodes make them
-  first_use,   ///< as they are first read outside the stage; those that only the caller reads come last
+  production,  ///< in the order in which its nodes make them
+  first_use,   ///< in the order in which other stages first read them; values that only the caller reads come
+               ///< last
 };
 
-/// What happens where a stage that runs before any node sets a state comes after one that sets it, or where
-/// the last stage that sets one leaves another than the graph does: another order, and where there is none
-/// an error; and one setting more at the end. Or nothing, as torch.fx has it.
+/// The treatment of stages that would run under another global state (such as gradient mode) than in the
+/// graph. There are two cases. (1) A stage with nodes from before the first setting of a state comes after a
+/// stage that sets it. (2) The last stage that sets a state leaves another value than the graph does.
+/// - `refused`: in case 1 another order is chosen; if no order works, an error is thrown. In case 2 one more
+///   setting is appended.
+/// - `accepted`: nothing is done, as in torch.fx.
 enum class late_settings : std::uint8_t { refused, accepted };
 
+/// Options of `make_plan`.
 struct plan_options {
   order stages = order::program;
   output_order outputs = output_order::production;
   input_order inputs = input_order::first_use;
-  std::vector<std::uint32_t> priority = {};  ///< of a part, for `order::priority`: the least comes first
-  late_settings settings = late_settings::refused;  ///< in a graph with scopes
+  std::vector<std::uint32_t> priority = {};  ///< by part, for `order::priority`: the smallest comes first
+  late_settings settings = late_settings::refused;  ///< only for graphs with scopes
 };
 }  // namespace cleave

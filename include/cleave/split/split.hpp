@@ -29,7 +29,7 @@ struct stage_of {
 
 namespace cleave {
 
-/// A graph and the plan of its cut. It refers to the graph, which must outlive it.
+/// A graph with the plan of its cut. It refers to the graph, which must outlive it.
 template <class Graph, std::unsigned_integral Index = std::uint32_t>
 class staged_graph {
  public:
@@ -38,12 +38,14 @@ class staged_graph {
   staged_graph(Graph const&& /* is gone when emit asks it: give it a name first */,
                cleave::snapshot<Graph, Index>, basic_plan<Index>) = delete;
 
+  /// Returns the number of stages.
   std::size_t size() const { return plan_.stages.size(); }
   Graph const& graph() const { return *graph_; }
   cleave::snapshot<Graph, Index> const& snapshot() const { return snapshot_; }
   basic_plan<Index> const& plan() const { return plan_; }
 
-  /// Stage i, which is part i, in handles. O(its size).
+  /// Returns stage i, which is part i, in the handles of the graph. O(size of the stage).
+  /// \pre `i` is below `size()`
   detail::stage_of<Graph> operator[](stage_id i) const {
     expects(index(i) < size(), "a stage of this graph");
     auto const& stage = plan_.stages[index(i)];
@@ -63,8 +65,9 @@ class staged_graph {
   basic_plan<Index> plan_;
 };
 
-/// Cuts `g` into the parts of `p`. Expected O(V + E + parts log parts).
-/// \throws what snapshot_of and make_plan throw.
+/// Cuts `g` into the parts of `p`. Returns the graph with its plan; stage i is part i. Expected O(V + E +
+/// parts log parts).
+/// \throws the errors of snapshot_of and make_plan
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 staged_graph<Graph, Index> split(Graph const& g, partition const& p, plan_options const& options = {}) {
   auto s = snapshot_of<Index>(g);
@@ -81,6 +84,7 @@ detail::refused split(Graph const&, partition const&, plan_options const& = {}) 
 }
 
 /// Writes stage i of `stages` into `b`. Expected O(size of the stage).
+/// \throws lookup_error if `b.clone` looks up a value that the stage does not have
 template <class Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
 void emit(staged_graph<Graph, Index> const& stages, stage_id i, Builder& b) {
   expects(index(i) < stages.size(), "a stage of this graph");

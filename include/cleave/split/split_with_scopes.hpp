@@ -25,9 +25,9 @@
 
 namespace cleave::detail {
 
-/// Puts copies of marks into stages, so that each node runs under its state wherever it is; `make_plan` is
-/// its one use. One pass over the nodes in program order: a stage falls behind the state of the graph, and
-/// catches up before its next node. O(V + copies log copies + stages * kinds).
+/// Copies marks into stages, so that each node runs under its state wherever it is. Used by `make_plan`. It
+/// passes over the nodes once, in program order. A stage falls behind the state of the graph and catches up
+/// before its next node. O(V + copies log copies + stages * kinds).
 template <std::unsigned_integral Index>
 class scope_copier {
  public:
@@ -61,11 +61,12 @@ class scope_copier {
     }
   }
 
-  /// After `run`: the last stage that sets a kind of state sets it to what the graph leaves behind.
+  /// To be called after `run`. The last stage that sets a kind of state then sets it to the value that the
+  /// graph leaves behind.
   void leave_behind(std::vector<stage_id> const& order) {
     for (std::size_t k = 0; k < set_.size(); ++k) {
       auto const sets = [&](stage_id i) { return state_[index(i)].set[k] != none<Index>; };
-      auto last = order.size();  // one past it
+      auto last = order.size();  // one past the last stage that sets it
       while (last > 0 && !sets(order[last - 1])) --last;
       if (last > 0 && state_[index(order[last - 1])].set[k] != set_[k])
         copy(scopes_.list[set_[k]].first, index(order[last - 1]));
@@ -73,13 +74,13 @@ class scope_copier {
   }
 
  private:
-  /// How far a stage has followed the graph's state.
+  /// The state of a stage, which may lag behind that of the graph.
   struct stage_state {
-    std::size_t marks = 0;       // how many it has seen
-    Index scopes = 0;            // those below are either entered here or over
-    std::vector<Index> entered;  // and not left here, in order
-    std::vector<Index> ended;    // of these: what the graph has left
-    std::vector<Index> set;      // of a kind: the scope whose setting holds here, or none
+    std::size_t marks = 0;       // number of marks of the graph that the stage has followed
+    Index scopes = 0;            // scopes with smaller numbers are either entered here or over
+    std::vector<Index> entered;  // scopes entered and not left here, in order
+    std::vector<Index> ended;    // those of `entered` that the graph has left
+    std::vector<Index> set;      // by kind: the scope whose setting is in force here, or none
   };
 
   csr<std::uint32_t> stages_by_node() const {
@@ -101,7 +102,7 @@ class scope_copier {
 
   void copy(Index n, std::uint32_t stage) { stages_[stage].nodes.push_back(n); }
 
-  /// Brings stage i to the state that node n runs under.
+  /// Brings stage i to the state under which node n runs.
   void catch_up(std::uint32_t i, std::size_t n) {
     auto& here = state_[i];
     if (std::exchange(here.marks, marks_) == marks_) return;
@@ -132,7 +133,7 @@ class scope_copier {
     }
   }
 
-  /// The last entered is left first.
+  /// Leaves the scopes that the graph has left, the last entered first.
   void leave_ended(std::uint32_t i) {
     auto& here = state_[i];
     std::sort(here.ended.begin(), here.ended.end());
@@ -146,7 +147,7 @@ class scope_copier {
     }
   }
 
-  /// Node n, a mark of stage `home`, changes the state of the graph.
+  /// Changes the state of the graph as node n does, a mark in stage `stage`.
   void pass(std::size_t n, std::uint32_t stage) {
     Index const x = scopes_.at[n];
     auto const& scope = scopes_.list[x];
@@ -179,25 +180,25 @@ class scope_copier {
   basic_scopes<Index> const& scopes_;
   std::vector<basic_stage<Index>>& stages_;
   std::vector<stage_state> state_;
-  std::vector<std::vector<std::uint32_t>> holders_;  // of a scope: the stages that entered it
-  std::vector<Index> before_, after_;                // the scopes that are open in the graph, as a list …
-  Index last_ = none<Index>;                         // … and its end
-  std::vector<Index> set_;                           // of a kind: the scope whose setting holds in the graph
-  Index passed_ = 0;                                 // scopes that have begun
+  std::vector<std::vector<std::uint32_t>> holders_;  // by scope: the stages that entered it
+  std::vector<Index> before_, after_;  // the scopes that are open in the graph, as a linked list …
+  Index last_ = none<Index>;           // … and its last element
+  std::vector<Index> set_;             // by kind: the scope whose setting is in force in the graph
+  Index passed_ = 0;                   // number of scopes that have begun
   std::size_t marks_ = 0;
 };
 
-/// Two nodes under one scope that must not be cut, in different parts.
+/// Two nodes in different parts, under a scope that must not be cut.
 struct cut_scope {
   std::size_t scope;
   std::size_t first, second;
 };
 
-/// The first forbidden scope whose nodes have different parts. O(V), and scopes that overlap once each.
+/// Returns the first scope with policy `forbid` whose nodes have different parts, or nothing. O(V + scopes).
 template <std::unsigned_integral Index>
 std::optional<cut_scope> find_cut_scope(basic_snapshot_arrays<Index> const& s, partition const& p,
                                         basic_scopes<Index> const& scopes) {
-  std::size_t done = 0;  // nodes below are looked at together with the one before each
+  std::size_t done = 0;  // nodes with smaller numbers have been compared
   for (std::size_t i = 0; i < scopes.list.size(); ++i) {
     auto const& x = scopes.list[i];
     if (scopes.policy(x) != scope_policy::forbid) continue;
@@ -212,26 +213,27 @@ std::optional<cut_scope> find_cut_scope(basic_snapshot_arrays<Index> const& s, p
 
 namespace cleave {
 
-/// A scope that must not be cut is cut. The witness: two nodes of it.
+/// Thrown if a scope that must not be cut is cut. The witness is two of its nodes.
 using scope_cut_error = tagged_error<struct scope_cut_tag, std::pair<std::size_t, std::size_t>>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A state that is set nobody can take back: `early` runs before it is first set, `late` after, and the part
-/// of `late` comes first.
+/// A state that would be set too early: `early` runs before the state is first set and `late` after, but the
+/// part of `late` comes first. No stage can undo a setting.
 struct late_start {
   std::uint32_t kind;
   std::size_t early, late;
 };
 
-/// Parts need each other in an order in which a node would run under a state that is set after it. The
-/// witness: that node, and one that needs the state set.
+/// Thrown if the dependencies of parts make a node run under a state that is set after it. The witness is
+/// that node and one that needs the state set.
 using scope_order_error = tagged_error<struct scope_order_tag, std::pair<std::size_t, std::size_t>>;
 
-/// In which order parts keep the states that are set; `scoped_order` is its one use. Who runs before the
-/// first setting has a node before it, who sets has one from it on.
+/// Orders parts so that nodes from before the first setting of a state do not run after it. Used by
+/// `scoped_order`. A part *starts before* a setting if it has a node before it. A part *sets* the state if it
+/// has a node at or after the first setting.
 template <std::unsigned_integral Index>
 class state_order {
  public:
@@ -243,14 +245,14 @@ class state_order {
       if (auto& first = first_[index(p.of[n])]; first == s.nodes() && !scopes.is_mark(n)) first = n;
     }
     for (auto& last : last_)
-      if (last == s.nodes()) last = 0;  // an empty part; where node 0 sets, nobody starts before
+      if (last == s.nodes()) last = 0;  // an empty part; if node 0 sets a state, no part starts before that
     for (auto const& x : scopes.list)
       if (x.is_set && scopes.is_copied(x) && setting_[x.kind] == s.nodes()) setting_[x.kind] = x.first;
   }
 
   std::optional<late_start> find_late_start(std::vector<stage_id> const& order) const {
     for (std::uint32_t k = 0; k < setting_.size(); ++k) {
-      std::optional<std::uint32_t> set;  // the first part that sets
+      std::optional<std::uint32_t> set;  // the first part that sets the state
       for (stage_id const i : order) {
         if (set && starts_before(k, index(i))) return late_start{k, first_[index(i)], last_[*set]};
         if (!set && sets(k, index(i))) set = index(i);
@@ -259,8 +261,9 @@ class state_order {
     return std::nullopt;
   }
 
-  /// `parts` and for each kind two empty parts more: those that do not set, before those that set; and one
-  /// that does both, before those that only set.
+  /// Returns `parts` with two more, empty parts for each kind, which act as barriers. The first lies between
+  /// the parts that only start before the setting and all parts that set the state. The second lies between a
+  /// part that does both and the parts that only set.
   part_graph gated(part_graph const& parts) const {
     auto const count = static_cast<std::uint32_t>(first_.size());
     part_graph more;
@@ -285,15 +288,14 @@ class state_order {
   bool starts_before(std::uint32_t k, std::uint32_t part) const { return first_[part] < setting_[k]; }
   bool sets(std::uint32_t k, std::uint32_t part) const { return last_[part] >= setting_[k]; }
 
-  std::vector<std::size_t> first_, last_;  // of a part: its first node that is no mark, its last node
-  std::vector<std::size_t> setting_;       // of a kind: the first node that sets it
+  std::vector<std::size_t> first_, last_;  // by part: its first node that is not a mark, its last node
+  std::vector<std::size_t> setting_;       // by kind: the first node that sets it
 };
 
-/// The order that the policy gives, or, unless late settings are accepted, where a node would then run under
-/// a state that is set after it, another that the policy allows. `s` and `p` have passed `check_partition`,
-/// `parts` is their part_graph.
-/// O(V + E + parts log parts).
-/// \throws scope_order_error
+/// Returns the order that the policy gives. If a node would then run under a state that is set after it,
+/// returns another order that the policy allows, unless late settings are accepted. `s` and `p` have passed
+/// `check_partition`, and `parts` is their part_graph. O(V + E + parts log parts).
+/// \throws scope_order_error if no such order is found
 template <std::unsigned_integral Index>
 std::vector<stage_id> scoped_order(basic_snapshot_arrays<Index> const& s, partition const& p,
                                    part_graph const& parts, basic_scopes<Index> const& scopes,
@@ -320,11 +322,15 @@ std::vector<stage_id> scoped_order(basic_snapshot_arrays<Index> const& s, partit
 
 namespace cleave {
 
-/// `make_plan` for a graph with scopes, where `s` is what `add_scopes` gives: each node runs under its
-/// state. What stages need for that is in their lists of nodes, as copies of nodes that enter, exit or set:
-/// where they are first needed, by kinds and then by program order; exits where the next node is not under
-/// them, the last entered first. A stage that runs last sets what the graph leaves behind.
-/// \throws scope_cut_error where a forbidden scope is cut, scope_order_error where no order keeps a state.
+/// Plans a graph with scopes, so that each node runs under the same state as in the graph. `s` is the
+/// snapshot that `add_scopes` returns.
+///
+/// The node lists of stages contain copies of the nodes that enter, leave or set a scope. Copies stand where
+/// they are first needed, sorted by kind and then by program order. A copied exit stands before the next node
+/// that is not under its scope; the scope entered last is left first. Unless late settings are accepted, the
+/// last stage that sets a state sets it to the value that the graph leaves behind.
+/// \throws scope_cut_error if a scope with policy `forbid` is cut, scope_order_error if no order of stages
+/// keeps a state, and partition_error as the other `make_plan`
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
@@ -348,9 +354,9 @@ basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition con
   return detail::plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs, copy_marks);
 }
 
-/// `split` for a graph with scopes: `mark(node)` says what a node does to the state of one of the kinds, as
-/// an optional `scope_mark` of nodes. Each stage keeps the state of its nodes.
-/// \throws what scopes_of, add_scopes and make_plan throw besides.
+/// Splits a graph with scopes. Each stage keeps the state under which its nodes run. `mark(node)` returns the
+/// effect of a node on the state of one of the `kinds`, as an optional `scope_mark` of nodes.
+/// \throws the errors of snapshot_of, scopes_of, add_scopes and make_plan
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
 staged_graph<Graph, Index> split_with_scopes(Graph const& g, partition const& p,

@@ -12,24 +12,26 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 
-/// What runtimes ask of the stages that they run, beyond taking and returning flat tuples.
+/// Requirements of other runtimes on the stages that they run, beyond taking and returning flat tuples.
 namespace cleave {
 
-/// An argument of a stage, as far as a runtime cares.
+/// The properties of a stage's argument that runtimes check.
 struct argument_traits {
   bool tensor = true;
   bool needs_gradient = false;
 };
 
-/// Which argument of a stage a runtime cannot pass: only the first may be something else than a tensor or
-/// need a gradient. Such is DeepSpeed's pipeline engine, which sends one gradient back. O(arguments).
+/// Returns the first argument after argument 0 that is not a tensor or needs a gradient, or nothing. Some
+/// runtimes allow these for argument 0 only, such as DeepSpeed's pipeline engine, which sends one gradient
+/// back. O(arguments).
 inline std::optional<std::size_t> find_argument_beyond_first(std::span<argument_traits const> arguments) {
   for (std::size_t i = 1; i < arguments.size(); ++i)
     if (!arguments[i].tensor || arguments[i].needs_gradient) return i;
   return std::nullopt;
 }
 
-/// The witness: the stage, and which of its arguments.
+/// Thrown if an argument other than the first is not a tensor or needs a gradient. The witness is the stage
+/// and the position of the argument.
 class stage_argument_error : public witness_error<std::pair<stage_id, std::size_t>> {
  public:
   stage_argument_error(stage_id stage, std::size_t argument, std::string const& name)
@@ -39,11 +41,11 @@ class stage_argument_error : public witness_error<std::pair<stage_id, std::size_
                       {stage, argument}) {}
 };
 
-/// What a user has hung onto the whole program.
+/// A hook that the user has registered on the whole program.
 enum class program_hook : std::uint8_t { before_forward, after_forward, after_backward };
 
-/// Whether `stage` runs a hook of the whole: what comes before all work, and after the last of the backward
-/// work, belongs to the first stage; what comes after the forward work to the last.
+/// Returns true if `stage`, one of `stages`, runs a hook of the whole program. The first stage runs hooks
+/// before all work and after the last backward work. The last stage runs hooks after the forward work.
 inline bool runs_hook(program_hook hook, stage_id stage, std::uint32_t stages) {
   return index(stage) == (hook == program_hook::after_forward ? stages - 1 : 0);
 }

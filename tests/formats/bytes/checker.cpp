@@ -22,13 +22,13 @@ using fault = stage_bytes_fault::kind;
 
 namespace {
 
-/// What nobody writes, record by record: texts "x", "f", "", and a node x of kind 0.
+/// Content written record by record: by default the texts "x", "f", "" and a node x of kind 0.
 struct hand_written {
   std::vector<std::string> texts{"x", "f", ""};
   std::vector<Node> nodes{{0, 0, 0, 0, NodeKind_placeholder}};
   std::vector<Attribute> attributes{};
   std::vector<Token> tokens{};
-  std::size_t graphs = 1;  ///< all of them alike
+  std::size_t graphs = 1;  ///< all equal
 
   std::vector<std::byte> bytes() const {
     flatbuffers::FlatBufferBuilder to;
@@ -42,11 +42,11 @@ struct hand_written {
   }
 };
 
-Token nothing_left() { return {0, 0, TokenKind_dict}; }  // the metadata of a graph, which there always is
+Token nothing_left() { return {0, 0, TokenKind_dict}; }  // the metadata of a graph, which are always present
 
 Node call(unsigned parts) { return {1, 1, 0, static_cast<std::uint16_t>(parts), NodeKind_call_function}; }
 
-/// Node 1 is a call of `f` with these parts, for which the graph has these tokens.
+/// Content in which node 1 is a call of `f` with `parts`, and the graph has `tokens`.
 hand_written with_call(unsigned parts, std::vector<Token> tokens) {
   hand_written h;
   h.nodes.push_back(call(parts));
@@ -73,13 +73,13 @@ std::string const node_1 = "node 1 'f' of graph 0";
 
 }  // namespace
 
-TEST_CASE("checker: what is written by hand is accepted where it is right") {
+TEST_CASE("find_stage_bytes_fault: accepts valid content written by hand") {
   CHECK(refused(with_call(0, {nothing_left()})).said == "accepted");
   CHECK(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()}))
             .said == "accepted");
 }
 
-TEST_CASE("checker: tokens that are claimed and not there, and tokens that nobody claims") {
+TEST_CASE("find_stage_bytes_fault: reports claimed tokens that are missing and tokens that are unclaimed") {
   check(refused(with_call(0, {})), fault::claim, "graph 0",
         "its metadata go on after the last token of the graph");
   check(refused(with_call(NodePart_args, {{9, 0, TokenKind_list}, nothing_left()})), fault::claim, node_1,
@@ -98,7 +98,7 @@ TEST_CASE("checker: tokens that are claimed and not there, and tokens that nobod
             .ends_with("; this library writes no such bytes: do not use them, ask whoever sent them"));
 }
 
-TEST_CASE("checker: a number names what is there, and a node those before it") {
+TEST_CASE("find_stage_bytes_fault: reports numbers that name nothing, and nodes that name later nodes") {
   auto h = with_call(0, {nothing_left()});
   h.nodes[1] = {1, 7, 0, 0, NodeKind_call_function};
   check(refused(h), fault::reference, node_1, "it names text 7 of 3");
@@ -116,7 +116,7 @@ TEST_CASE("checker: a number names what is there, and a node those before it") {
         fault::reference, "graph 0", "its metadata name node 0; they can name no nodes");
 }
 
-TEST_CASE("checker: kinds that there are not, and tokens that no writer writes") {
+TEST_CASE("find_stage_bytes_fault: reports unknown kinds and tokens that no writer writes") {
   auto h = with_call(0, {nothing_left()});
   h.nodes[1] = {1, 1, 0, 0, static_cast<NodeKind>(6)};
   check(refused(h), fault::value, node_1, "6 is no kind of node");
@@ -135,7 +135,7 @@ TEST_CASE("checker: kinds that there are not, and tokens that no writer writes")
   odd({1, 0, TokenKind_slice});
 }
 
-TEST_CASE("checker: parts that are not what they are called, or are there and empty") {
+TEST_CASE("find_stage_bytes_fault: reports node parts of the wrong type and empty ones") {
   auto const said = [&](unsigned parts, std::vector<Token> tokens) {
     tokens.push_back(nothing_left());
     auto const found = refused(with_call(parts, tokens));
@@ -159,7 +159,8 @@ TEST_CASE("checker: parts that are not what they are called, or are there and em
   CHECK(said(NodePart_metadata, {{0, 0, TokenKind_dict}}) == "its metadata are no dict with anything in it");
 }
 
-TEST_CASE("checker: attributes that are two of one path, of no kind, or have a body that is not theirs") {
+TEST_CASE(
+    "find_stage_bytes_fault: reports attributes with a repeated path, an unknown kind or a wrong body") {
   hand_written h;
   h.tokens = {nothing_left()};
   auto const refusal = [&](std::vector<Attribute> attributes, std::size_t graphs = 1) {
@@ -192,7 +193,7 @@ TEST_CASE("checker: attributes that are two of one path, of no kind, or have a b
          "attribute 0 'x' of graph 0: its metadata are no dict with anything in it");
 }
 
-TEST_CASE("checker: texts are UTF-8, no longer than the limit, and none shares its bytes with others") {
+TEST_CASE("find_stage_bytes_fault: reports texts that are too long, not UTF-8 or share their bytes") {
   auto h = with_call(0, {nothing_left()});
   h.texts[2] = "\xff";
   check(refused(h), fault::text, "the payload", "text 2 '\\xff' is no UTF-8; names and texts are");
@@ -213,7 +214,7 @@ TEST_CASE("checker: texts are UTF-8, no longer than the limit, and none shares i
   CHECK(found->said.ends_with("shares its bytes with others"));
 }
 
-TEST_CASE("checker: one column for many graphs is refused by its sum, before anything is made") {
+TEST_CASE("find_stage_bytes_fault: rejects a column that many graphs share because of the sum") {
   auto h = with_call(0, {nothing_left()});
   flatbuffers::FlatBufferBuilder to;
   std::vector<flatbuffers::Offset<flatbuffers::String>> const texts{to.CreateString("x"),
@@ -229,7 +230,7 @@ TEST_CASE("checker: one column for many graphs is refused by its sum, before any
   CHECK(found->said == "5000000000 nodes are above the limit of 1048576; raise it if the sender is trusted");
 }
 
-TEST_CASE("checker: what is no FlatBuffers content of this schema is refused") {
+TEST_CASE("find_stage_bytes_fault: rejects bytes that are not FlatBuffers content of the schema") {
   for (std::string const payload : {"", "CLVG", "not at all what it should be, but long enough"}) {
     auto const found =
         find_stage_bytes_fault(seal_envelope(std::as_bytes(std::span(payload))), testing::any_operators());

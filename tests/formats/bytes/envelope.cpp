@@ -26,7 +26,7 @@ constexpr std::size_t no_limit = 1 << 20;
 
 }  // namespace
 
-TEST_CASE("envelope: what is sealed is opened again, nothing included") {
+TEST_CASE("open_envelope: returns the sealed bytes, even if there are none") {
   for (std::string const text : {"", "a", "some payload"}) {
     auto const sealed = seal_envelope(bytes_of(text));
     CHECK(sealed.size() == envelope_header_bytes + text.size());
@@ -35,7 +35,7 @@ TEST_CASE("envelope: what is sealed is opened again, nothing included") {
   }
 }
 
-TEST_CASE("envelope: the layout is what the documentation says, on any machine") {
+TEST_CASE("seal_envelope: writes the documented layout, byte by byte") {
   auto const sealed = seal_envelope(bytes_of("abc"));
   CHECK(std::vector(sealed.begin(), sealed.begin() + 16) ==
         bytes_of(std::string("CLVS\1\0\0\0\3\0\0\0\0\0\0\0", 16)));
@@ -45,7 +45,7 @@ TEST_CASE("envelope: the layout is what the documentation says, on any machine")
 }
 
 TEST_CASE(
-    "envelope: bytes cut short anywhere are refused with the byte where they end or say how many they are") {
+    "find_envelope_fault: reports bytes cut short anywhere, with the place of the cut or of the length") {
   auto const sealed = seal_envelope(bytes_of("some payload"));
   for (std::size_t size = 0; size < sealed.size(); ++size) {
     auto const fault = find_envelope_fault(std::span(sealed).first(size), no_limit);
@@ -58,7 +58,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("envelope: what was appended, another magic, another version and too many bytes are told apart") {
+TEST_CASE("open_envelope: names appended bytes, wrong magic, wrong version, damage and too many bytes") {
   auto const sealed = seal_envelope(bytes_of("some payload"));
   auto const message = [&](auto alter, std::size_t limit = no_limit) {
     auto altered = sealed;
@@ -91,14 +91,14 @@ TEST_CASE("envelope: what was appended, another magic, another version and too m
         "envelope: 44 bytes are above the limit of 43 bytes; raise it if the sender is trusted");
 }
 
-TEST_CASE("envelope: a length that would wrap around is refused") {
+TEST_CASE("find_envelope_fault: rejects a length that would wrap around") {
   auto sealed = seal_envelope(bytes_of("some payload"));
   for (std::size_t i = 8; i < 16; ++i) sealed[i] = std::byte{0xff};
   CHECK(find_envelope_fault(sealed, no_limit)->what == length);
   CHECK(find_envelope_fault(sealed, no_limit)->claimed == ~std::uint64_t{0});
 }
 
-TEST_CASE("envelope: of 20,000 random bit flips none is accepted") {
+TEST_CASE("find_envelope_fault: rejects each of 20,000 random bit flips") {
   testing::rng random(5);
   std::vector<std::byte> payload;
   while (payload.size() < 5000) payload.push_back(static_cast<std::byte>(random.next() & 0xff));

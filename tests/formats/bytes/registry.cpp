@@ -21,14 +21,14 @@ registry<std::string> wrappers() {
 
 }  // namespace
 
-TEST_CASE("registry: what is registered is found under its kind and target") {
+TEST_CASE("registry: finds an entry by its kind and target, or the default if it is allowed") {
   auto const r = wrappers();
   CHECK(r.at("stage", "deepspeed") == "a");
   CHECK(r.at("engine", "megatron", registry_default::allowed) == "any");
   CHECK_FALSE(r.find_fault("engine", "megatron", registry_default::allowed));
 }
 
-TEST_CASE("registry: what is not registered is a fault that lists what is") {
+TEST_CASE("registry: reports an unknown kind or target and lists the known ones") {
   auto const r = wrappers();
   auto const target = r.find_fault("stage", "deepsped");
   REQUIRE(target);
@@ -40,8 +40,7 @@ TEST_CASE("registry: what is not registered is a fault that lists what is") {
   CHECK_THROWS_AS(r.at("stages", "deepspeed"), registry_error);
 }
 
-TEST_CASE(
-    "registry: a second entry for a target, or one of an unknown kind, is an error, and changes nothing") {
+TEST_CASE("registry: rejects a second entry for a target and an unknown kind, and stays unchanged") {
   auto r = wrappers();
   CHECK_THROWS_AS(r.add("stage", "deepspeed", "b"), registry_error);
   CHECK_THROWS_AS(r.add("parser", "deepspeed", "b"), registry_error);

@@ -36,7 +36,7 @@ std::size_t files_in(std::string const& folder) {
 
 }  // namespace
 
-TEST_CASE("durable_file: a file has its name once it is kept, and nothing is left of one that is not") {
+TEST_CASE("pending_file: a file gets its name when it is kept, and an abandoned file leaves nothing") {
   testing::scratch_folder const folder;
   {
     pending_file abandoned(folder.path(), "a");
@@ -54,7 +54,7 @@ TEST_CASE("durable_file: a file has its name once it is kept, and nothing is lef
   CHECK(files_in(folder.path()) == 1);
 }
 
-TEST_CASE("durable_file: what lies where a file is begun is left alone, and no link is followed") {
+TEST_CASE("pending_file: does not touch files at its temporary names and follows no link") {
   testing::scratch_folder const folder;
   auto const begun = folder / ("a." + process_space() + "." + std::to_string(getpid()) + "-");
   std::ofstream(begun + "0.unfinished") << "of a process that was killed";
@@ -74,7 +74,7 @@ TEST_CASE("durable_file: what lies where a file is begun is left alone, and no l
   CHECK(files_in(folder.path()) == 5);
 }
 
-TEST_CASE("durable_file: bytes are read from anywhere, and it is told how many there were") {
+TEST_CASE("stored_file: reads from any offset and returns how many bytes there were") {
   testing::scratch_folder const folder;
   std::ofstream(folder / "a") << "0123456789";
   stored_file const file(folder / "a");
@@ -87,7 +87,7 @@ TEST_CASE("durable_file: bytes are read from anywhere, and it is told how many t
   CHECK(file.read(10, std::as_writable_bytes(std::span(to))) == 0);
 }
 
-TEST_CASE("durable_file: what the system refuses is told with the file") {
+TEST_CASE("durable_file: errors of the system name the file") {
   testing::scratch_folder const folder;
   auto const missing = folder / "missing";
   CHECK(error_text<file_error>([&] { stored_file{missing}; }) ==
@@ -104,7 +104,7 @@ TEST_CASE("durable_file: what the system refuses is told with the file") {
         "file '" + (folder / "taken") + "' cannot be given its name: Is a directory");
 }
 
-TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
+TEST_CASE("durable_file: a full disk is reported and leaves no file") {
   testing::scratch_folder const folder;
   std::ofstream(folder / "b") << "old";
   auto const limited = testing::in_child([&] {
@@ -124,7 +124,7 @@ TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
         "file '/dev/full' cannot be written: No space left on device");
 }
 
-TEST_CASE("durable_file: files take their names all together, and what is stale goes then") {
+TEST_CASE("pending_files: all files get their names together, and stale files are removed then") {
   testing::scratch_folder const folder;
   for (auto const* old : {"a", "b", "c", "mine"}) std::ofstream(folder / old) << "old";
   {
@@ -139,7 +139,7 @@ TEST_CASE("durable_file: files take their names all together, and what is stale 
   CHECK(project::text_of(folder / "mine") == "old");
 }
 
-TEST_CASE("durable_file: what a process that was ended left unfinished goes, and nothing else") {
+TEST_CASE("remove_leftovers: removes unfinished files of ended processes and nothing else") {
   testing::scratch_folder const folder;
   auto const killed = testing::in_child([&]() -> std::string {
     pending_file part(folder.path(), "a"), other(folder.path(), "b");
@@ -152,7 +152,7 @@ TEST_CASE("durable_file: what a process that was ended left unfinished goes, and
   std::string left;
   for (auto const& entry : std::filesystem::directory_iterator(folder.path())) left = entry.path().filename();
   auto const number = left.substr(left.rfind('.', left.rfind('.') - 1) + 1);  // 4711-0.unfinished
-  std::vector<std::string> const others = {"a." + number,                     // of no place
+  std::vector<std::string> const others = {"a." + number,                     // without a process space
                                            "a.0123456789abcdef." + number,    // of another machine
                                            left + ".txt", "a.unfinished", "mine"};
   for (auto const& name : others) std::ofstream(folder / name) << "somebody's";
@@ -165,14 +165,14 @@ TEST_CASE("durable_file: what a process that was ended left unfinished goes, and
   remove_leftovers(folder / "missing");
 }
 
-TEST_CASE("durable_file: a folder of a file system that cannot bring names to the disk is no error") {
+TEST_CASE("sync_folder: accepts a file system that cannot sync folders and reports a missing folder") {
   sync_folder("/proc");
   testing::scratch_folder const folder;
   CHECK(error_text<file_error>([&] { sync_folder(folder / "missing"); }) ==
         "file '" + (folder / "missing") + "' cannot be opened: No such file or directory");
 }
 
-TEST_CASE("durable_file: a handle that was moved closes its file once") {
+TEST_CASE("stored_file: a moved handle reads the file of its source") {
   testing::scratch_folder const folder;
   std::ofstream(folder / "a") << "a";
   std::ofstream(folder / "b") << "bc";

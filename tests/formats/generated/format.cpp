@@ -21,13 +21,13 @@ using namespace cleave::detail;
 static_assert(sizeof(stage_format::Token) == 12 && sizeof(stage_format::Node) == 16 &&
               sizeof(stage_format::Attribute) == 20);
 
-TEST_CASE("format: a kind of the schema is the library's kind of that number") {
+TEST_CASE("format: kinds have the same numbers in the schema and in the library") {
   for (std::size_t i = 0; i < node_kind_names.size(); ++i)
     CHECK(EnumNameNodeKind(static_cast<stage_format::NodeKind>(i)) == node_kind_names[i]);
   CHECK(node_kind_names.size() == stage_format::NodeKind_MAX + 1);
   CHECK(node_kind_names[static_cast<std::size_t>(node_kind::output)] == "output");
   for (std::size_t i = 0; i < attribute_kind_names.size();
-       ++i)  // flatc writes module_, which is a word of C++
+       ++i)  // flatc writes module_, since module is a C++ keyword
     CHECK(std::string(EnumNameAttributeKind(static_cast<stage_format::AttributeKind>(i))).substr(0, 6) ==
           attribute_kind_names[i].substr(0, 6));
   CHECK(attribute_kind_names.size() == stage_format::AttributeKind_MAX + 1);
@@ -43,9 +43,9 @@ TEST_CASE("format: a kind of the schema is the library's kind of that number") {
 
 namespace {
 
-/// What flatc writes, as a header of this house: it begins as all do, defines no macro, includes what is
-/// another library's in angles and what all include, and does not ask for flatc's own version: what it uses
-/// is in 2.0.8 and in 25.12.19 alike.
+/// Turns the output of flatc into a header of this project: adds the common first lines, removes the include
+/// guard, includes flatbuffers in angle brackets, adds core/language.hpp, and drops the check of the
+/// flatbuffers version, because 2.0.8 and 25.12.19 both have all that it uses.
 std::string header_from(std::string const& generated) {
   std::string text = "// SPDX-License-Identifier: MIT\n#pragma once\n// clang-format off\n// NOLINTBEGIN\n";
   std::istringstream lines(generated);
@@ -64,7 +64,7 @@ std::string header_from(std::string const& generated) {
 }  // namespace
 
 // RECORD=1 in the environment writes the headers.
-TEST_CASE("format: each header is what flatc 2.0.8 makes of its schema") {
+TEST_CASE("format: each generated header equals the output of flatc 2.0.8") {
   testing::scratch_folder const folder;
   auto const version = folder / "version";
   bool const runs = std::system(("flatc --version > '" + version + "' 2>&1").c_str()) == 0;

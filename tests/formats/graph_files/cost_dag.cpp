@@ -24,7 +24,7 @@ cost_dag diamond() {  // 2 feeds 0 and 3, which feed 1
 
 }  // namespace
 
-TEST_CASE("cost dag: the order is the smallest, and a circle is told") {
+TEST_CASE("order_of: returns the smallest topological order and reports a cycle") {
   CHECK(order_of(diamond()) == std::vector<std::uint32_t>{2, 0, 3, 1});
   auto d = diamond();
   d.arcs.push_back({1, 2, 1});
@@ -41,7 +41,7 @@ TEST_CASE("cost dag: the order is the smallest, and a circle is told") {
   }
 }
 
-TEST_CASE("cost dag: in random ones each follows what it needs, or the circle is one") {
+TEST_CASE("order_of: random graphs are ordered by their arcs, or a real cycle is reported") {
   testing::rng dice(1);
   for (int round = 0; round < 300; ++round) {
     auto const n = static_cast<std::uint32_t>(2 + dice.below(9));
@@ -64,7 +64,7 @@ TEST_CASE("cost dag: in random ones each follows what it needs, or the circle is
   }
 }
 
-TEST_CASE("cost dag: without directions its edges cost what their arcs do") {
+TEST_CASE("undirected: an edge costs as much as its arc") {
   auto const g = undirected(diamond());
   CHECK(!find_adjacency_fault(g.view()));
   CHECK(g.targets == std::vector<std::uint32_t>{1, 2, 0, 3, 0, 3, 1, 2});
@@ -72,7 +72,8 @@ TEST_CASE("cost dag: without directions its edges cost what their arcs do") {
   CHECK(g.node_weight == std::vector<double>{1, 2, 3, 4});
 }
 
-TEST_CASE("cost dag: its snapshot has each tensor at its dearest arc, and is balanced as it says") {
+TEST_CASE(
+    "snapshot_of_dag: each tensor costs as much as its most expensive arc, and balance uses its limits") {
   auto d = diamond();
   d.together = {{0, 3}};
   d.device_memory = 100;
@@ -86,10 +87,10 @@ TEST_CASE("cost dag: its snapshot has each tensor at its dearest arc, and is bal
   CHECK(s.options.together == std::vector<std::vector<std::size_t>>{{1, 2}});
   auto const cut = balance(s.graph, 2, s.options);
   CHECK(cut.of[1] == cut.of[2]);
-  CHECK(cut.bottleneck == 8.5);  // 3 | 1 4 2, and 1.5 to send
+  CHECK(cut.bottleneck == 8.5);  // costs 3 | 1 4 2, plus a transfer of 1.5
 }
 
-TEST_CASE("cost dag: costs of any size keep their ratio") {
+TEST_CASE("snapshot_of_dag: costs of any size keep their ratio") {
   for (double const unit : {1e-9, 1.0, 1e12}) {
     auto d = diamond();
     for (auto& a : d.arcs) a.cost *= unit;

@@ -21,7 +21,7 @@ std::string refused(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("dag file: nodes and arcs as they are, and back") {
+TEST_CASE("read_dag_file: reads nodes and arcs, and write_dag_file writes the same text") {
   std::string const text = "3 2\n1.5 0.25\n2 0\n1e-05 3\n2 0 1.25\n0 1 7\n";
   auto const d = read_dag_file("# a comment\n" + text);
   CHECK(d.work == std::vector<double>{1.5, 2, 1e-5});
@@ -31,7 +31,7 @@ TEST_CASE("dag file: nodes and arcs as they are, and back") {
   CHECK(read_dag_file("0 0\n").nodes() == 0);
 }
 
-TEST_CASE("dag file: what is wrong is refused with the place") {
+TEST_CASE("read_dag_file: rejects malformed files and names the place") {
   CHECK(refused("3 2\n1 1\n1 1\n").starts_with("line 1, column 1: the heading says 3 nodes and 2 arcs"));
   CHECK(refused("2 1\n1 1\n1 1\n# no arc\n") == "line 5, column 1: the file ends after 0 arcs of 1");
   CHECK(refused("2 1\n1 1\n1 1\n0 1 1\n1 0 1\n").starts_with("line 5, column 1: a line after the 1 arcs"));
@@ -47,7 +47,7 @@ TEST_CASE("dag file: what is wrong is refused with the place") {
   CHECK(refused("4000000000 1\n1 1\n").find("there are but 4 bytes") != std::string::npos);
 }
 
-TEST_CASE("dag file: mutants are read or refused") {
+TEST_CASE("read_dag_file: files with random changes are rejected or read back equal") {
   testing::rng dice(12);
   auto const read = testing::read_mutants("4 3\n1.5 2\n2 1\n3 .5\n1 1\n0 1 2\n2 1 .25\n1 3 1e3\n", 3000, dice,
                                           [](std::string const& t) {

@@ -22,7 +22,7 @@ std::string refused(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("DIMACS: edges of the second challenge, arcs of the ninth") {
+TEST_CASE("read_dimacs_graph: reads edges of the second challenge and arcs of the ninth") {
   auto const g = read_dimacs_graph("c a path\np edge 4 3\nn 2 7\ne 1 2\ne 2 1\ne 3 2\n");
   CHECK(g.offsets == std::vector<std::uint32_t>{0, 1, 3, 4, 4});
   CHECK(g.targets == std::vector<std::uint32_t>{1, 0, 2, 1});
@@ -32,7 +32,7 @@ TEST_CASE("DIMACS: edges of the second challenge, arcs of the ninth") {
   CHECK(read_dimacs_graph("p col 2 1\ne 1 2\n").edge_weight.empty());
 }
 
-TEST_CASE("DIMACS: random graphs come back") {
+TEST_CASE("write_dimacs_graph: random graphs read back equal, and two kinds of weights are rejected") {
   testing::rng dice(8);
   for (int round = 0; round < 90; ++round) {
     auto const kind = static_cast<testing::random_weights>(round % 3);
@@ -44,7 +44,7 @@ TEST_CASE("DIMACS: random graphs come back") {
   CHECK_THROWS_AS(write_dimacs_graph(g.view()), error);
 }
 
-TEST_CASE("DIMACS: what is wrong is refused with the place") {
+TEST_CASE("read_dimacs_graph: rejects malformed files and names the place") {
   CHECK(refused("e 1 2\n").find("expected a line p edge N M") != std::string::npos);
   CHECK(refused("p max 1 2\n").find("got p max") != std::string::npos);
   CHECK(refused("p edge 2 2\ne 1 2\nc more\n").find("the file ends after 1 edges of 2") != std::string::npos);
@@ -58,7 +58,7 @@ TEST_CASE("DIMACS: what is wrong is refused with the place") {
   CHECK(refused("p edge 2 99999999999\ne 1 2\n").find("99999999999 edges are stated") != std::string::npos);
 }
 
-TEST_CASE("DIMACS: mutants are read or refused") {
+TEST_CASE("read_dimacs_graph: files with random changes are rejected or read back equal") {
   testing::rng dice(9);
   for (std::string const text :
        {"c x\np edge 5 4\nn 3 2\ne 1 2\ne 3 2\ne 5 4\ne 1 5\n", "p sp 3 3\na 1 2 3\na 2 1 3\na 3 1 4\n"}) {

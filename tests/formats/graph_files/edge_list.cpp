@@ -22,7 +22,7 @@ std::string refused(std::string const& text, edge_list_options const& options = 
 
 }  // namespace
 
-TEST_CASE("edge list: without weights an edge counts once, with weights they add up") {
+TEST_CASE("read_edge_list: counts repeated edges once without weights, and adds up their weights") {
   auto const g = read_edge_list("# from the web\n% and more\n\n0 1\n1 0\n2\t1\n2 2\n");
   CHECK(g.offsets == std::vector<std::uint32_t>{0, 1, 3, 4});
   CHECK(g.targets == std::vector<std::uint32_t>{1, 0, 2, 1});
@@ -33,7 +33,7 @@ TEST_CASE("edge list: without weights an edge counts once, with weights they add
   CHECK(read_edge_list("# nodes 4 edges 1\n0 1").view().nodes() == 4);
 }
 
-TEST_CASE("edge list: random graphs come back, isolated nodes too") {
+TEST_CASE("write_edge_list: random graphs read back equal, with isolated nodes") {
   testing::rng dice(5);
   for (int round = 0; round < 80; ++round) {
     auto const kind = static_cast<testing::random_weights>(round % 2);
@@ -45,7 +45,7 @@ TEST_CASE("edge list: random graphs come back, isolated nodes too") {
   }
 }
 
-TEST_CASE("edge list: what is wrong is refused with the place") {
+TEST_CASE("read_edge_list: rejects malformed files and names the place") {
   CHECK(refused("0 1\n2\n") == "line 2, column 2: expected two nodes in a line, got one");
   CHECK(
       refused("0 1\n2 x\n").starts_with("line 2, column 3: expected a node, a whole number from 0, got 'x'"));
@@ -65,7 +65,7 @@ TEST_CASE("edge list: what is wrong is refused with the place") {
   CHECK(refused("0 1 1.5\n").find("no whole number") != std::string::npos);
 }
 
-TEST_CASE("edge list: mutants are read or refused") {
+TEST_CASE("read_edge_list: files with random changes are rejected or read back equal") {
   testing::rng dice(6);
   for (std::string const text :
        {"# nodes 5 edges 4\n0 1 3\n2 1 4\n3 4 1\n1 4 2\n", "% c\n0 1\n2 1\n\n3 4\n1 4\n"}) {

@@ -27,7 +27,7 @@ std::string refused(std::string const& file) {
 
 }  // namespace
 
-TEST_CASE("graph file: the same path in every format") {
+TEST_CASE("read_graph_file: reads the same path graph from every format") {
   testing::scratch_folder const at;
   put(at / "a.graph", "3 2\n2\n1 3\n2\n");
   put(at / "a.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n");
@@ -61,7 +61,7 @@ TEST_CASE("graph file: the same path in every format") {
   CHECK(read_graph_file(at / "d.json").edge_weight == std::vector<std::int64_t>{1, 1});
 }
 
-TEST_CASE("graph file: what goes wrong begins with the file's name") {
+TEST_CASE("read_graph_file: error messages name the file") {
   testing::scratch_folder const at;
   CHECK(refused(at / "no.graph").find("no.graph: cannot be opened; check the path") != std::string::npos);
   CHECK(refused(at.path()).find("this is a folder") != std::string::npos);
@@ -83,7 +83,7 @@ TEST_CASE("graph file: what goes wrong begins with the file's name") {
         std::string::npos);
 }
 
-TEST_CASE("graph file: ends of lines and marks of UTF-8 from other systems change nothing") {
+TEST_CASE("read_graph_file: accepts CRLF and a byte order mark of UTF-8, and rejects UTF-16") {
   testing::scratch_folder const at;
   std::vector<std::pair<std::string, std::string>> const files{
       {"a.graph", "% c\n3 2\n2\n1 3\n2\n"},
@@ -107,7 +107,7 @@ TEST_CASE("graph file: ends of lines and marks of UTF-8 from other systems chang
   }
 }
 
-TEST_CASE("graph file: what is malformed is refused with the place and what should stand there") {
+TEST_CASE("read_graph_file: rejects malformed files with the place and the expected content") {
   testing::scratch_folder const at;
   std::string const matrix = "%%MatrixMarket matrix coordinate integer general\n";
   auto const check = [&](std::string const& name, std::string const& text, std::string const& refusal) {
@@ -116,7 +116,7 @@ TEST_CASE("graph file: what is malformed is refused with the place and what shou
     auto const said = refused(at / name);
     CHECK_MESSAGE(said.find(name + ": " + refusal) != std::string::npos, said);
   };
-  // Sizes that a heading states are compared with the bytes that there are.
+  // Stated sizes are compared with the size of the file.
   check("a.graph", "4000000000 10\n1 2\n",
         "line 1, column 1: the heading says 4000000000 nodes, and there are but 4");
   check("a.graph", "2 4000000000\n2\n1\n",
@@ -131,7 +131,7 @@ TEST_CASE("graph file: what is malformed is refused with the place and what shou
   check("a.dag", "4000000000 1\n1 1\n", "line 1, column 1: the heading says 4000000000 nodes and 1 arcs");
   check("a.dag", "2 4000000000\n1 1\n1 1\n",
         "line 1, column 1: the heading says 2 nodes and 4000000000 arcs");
-  // Ends that come too early, and nothing at all.
+  // Truncated and empty files.
   check("a.graph", "",
         "line 1, column 1: expected the number of nodes, a whole number from 0, got the end of the file");
   check("a.graph", "3 2\n2\n1 3\n", "line 4, column 1: the file ends after 2 rows of 3");
@@ -141,7 +141,7 @@ TEST_CASE("graph file: what is malformed is refused with the place and what shou
   check("a.dag", "2 1\n1 1\n1 1\n", "line 4, column 1: the file ends after 0 arcs of 1");
   check("a.json", "", "line 1, column 1: expected a value, got the end of the text");
   check("a.json", "{\"nodes\": [{\"id\": 1, \"fpgaLat", "line 1, column 30: a text without its end");
-  // Weights that are none.
+  // Invalid weights.
   check("a.graph", "2 1 001\n2 -1\n1 -1\n", "line 2, column 3: the weight of an edge is negative");
   check("a.graph", "2 1 001\n2 nan\n1 nan\n",
         "line 2, column 3: expected the weight of an edge, a whole number");
@@ -158,7 +158,7 @@ TEST_CASE("graph file: what is malformed is refused with the place and what shou
         "line 1, column 37: expected a value; JSON has no NaN");
   check("a.json", R"({"nodes": [{"id": 1, "fpgaLatency": 1e999}], "edges": []})",
         "line 1, column 37, $.nodes[0].fpgaLatency: no double holds 1e999");
-  // Nodes that are none, rows that do not fit together, and files of something else.
+  // Invalid nodes, rows that contradict each other, and files in other formats.
   check("a.graph", "3 2\n2\n1 4\n2\n",
         "line 3, column 3: expected a neighbour, a whole number from 1 to 3, got '4'");
   check("a.graph", "3 2\n2\n1 3\n\n",
@@ -181,7 +181,7 @@ TEST_CASE("graph file: what is malformed is refused with the place and what shou
   }
 }
 
-TEST_CASE("graph file: texts of any bytes are read or refused in each format") {
+TEST_CASE("read_graph_text: random texts are read or rejected in each format") {
   testing::rng dice(14);
   for (int round = 0; round < 3000; ++round) {
     std::string text;

@@ -24,7 +24,7 @@ std::string refused(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("Matrix Market: the lower half, or both, with or without a diagonal, give the same graph") {
+TEST_CASE("read_matrix_market: one half or both, with or without a diagonal, give the same graph") {
   auto const half = read_matrix_market(head + "pattern symmetric\n% made by hand\n3 3 3\n2 1\n3 2\n3 3\n");
   auto const both =
       read_matrix_market("%%matrixmarket MATRIX Coordinate Pattern General\n3 3 4\n1 2\n2 1\n3 2\n2 3\n");
@@ -36,7 +36,7 @@ TEST_CASE("Matrix Market: the lower half, or both, with or without a diagonal, g
   }
 }
 
-TEST_CASE("Matrix Market: integers are weights, reals where that is asked for") {
+TEST_CASE("read_matrix_market: integers are weights, and reals are weights only on request") {
   auto const text = head + "integer general\n2 2 3\n1 2 3\n2 1 4\n1 1 -7\n";
   CHECK(read_matrix_market(text).edge_weight == std::vector<std::int64_t>{4, 4});
   CHECK(read_matrix_market(text, matrix_values::ignored).edge_weight.empty());
@@ -47,7 +47,7 @@ TEST_CASE("Matrix Market: integers are weights, reals where that is asked for") 
   CHECK_THROWS_AS(read_matrix_market(real, matrix_values::weights), fractional_weight_error);
 }
 
-TEST_CASE("Matrix Market: random graphs come back") {
+TEST_CASE("write_matrix_market: random graphs read back equal, and weights of nodes are rejected") {
   testing::rng dice(2);
   for (int round = 0; round < 60; ++round) {
     auto const kind = static_cast<testing::random_weights>(round % 2);
@@ -62,7 +62,7 @@ TEST_CASE("Matrix Market: random graphs come back") {
         std::string::npos);
 }
 
-TEST_CASE("Matrix Market: what it is not is refused with the place") {
+TEST_CASE("read_matrix_market: rejects malformed and unsupported files and names the place") {
   CHECK(refused("3 3 1\n1 2\n").starts_with("line 1, column 1: expected %%MatrixMarket matrix"));
   CHECK(refused("%%MatrixMarket matrix array real general\n")
             .starts_with("line 1, column 23: expected one of: coordinate; got 'array'"));
@@ -87,7 +87,7 @@ TEST_CASE("Matrix Market: what it is not is refused with the place") {
             .find("line 3, column 5: the weight of an edge is negative") != std::string::npos);
 }
 
-TEST_CASE("Matrix Market: mutants are read or refused") {
+TEST_CASE("read_matrix_market: files with random changes are rejected or read back equal") {
   testing::rng dice(4);
   auto const text = head + "integer symmetric\n% c\n5 5 5\n2 1 3\n3 1 4\n3 2 1\n4 3 2\n5 4 9\n";
   auto const read = testing::read_mutants(text, 3000, dice, [](std::string const& t) {

@@ -22,7 +22,7 @@ std::string refused(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("METIS file: the manual's examples") {
+TEST_CASE("read_metis_graph: reads the examples of the manual, and write_metis_graph writes them") {
   std::string const plain =
       "7 11\n5 3 2\n1 3 4\n5 4 2 1\n2 3 6 7\n1 3 6\n5 4 7\n6 4\n";  // figure 2 (a) of the manual
   auto const g = read_metis_graph(plain);
@@ -40,7 +40,7 @@ TEST_CASE("METIS file: the manual's examples") {
   CHECK(write_metis_graph(both.view()) == "3 2 011\n4 2 1\n5 1 1 3 2\n6 2 2\n");
 }
 
-TEST_CASE("METIS file: isolated nodes, loops, repeated edges, ends of lines of all kinds, no nodes") {
+TEST_CASE("read_metis_graph: accepts isolated nodes, loops, repeated edges, CRLF and a graph without nodes") {
   CHECK(read_metis_graph("3 0\n\n\n\n").view().nodes() == 3);
   CHECK(read_metis_graph("0 0\n").view().nodes() == 0);
   CHECK(read_metis_graph("2 1\r\n2\r\n1").targets == std::vector<std::uint32_t>{1, 0});
@@ -50,7 +50,7 @@ TEST_CASE("METIS file: isolated nodes, loops, repeated edges, ends of lines of a
   CHECK(read_metis_graph<std::int16_t, double>("2 1 1\n2 0.5\n1 5e-1\n").edge_weight[0] == 0.5);
 }
 
-TEST_CASE("METIS file: random graphs of all kinds of weights come back") {
+TEST_CASE("write_metis_graph: random graphs with all kinds of weights read back equal") {
   testing::rng dice(1);
   for (int round = 0; round < 100; ++round) {
     auto const kind = static_cast<testing::random_weights>(round % 4);
@@ -61,7 +61,7 @@ TEST_CASE("METIS file: random graphs of all kinds of weights come back") {
   }
 }
 
-TEST_CASE("METIS file: one that lies about its size is refused with the place") {
+TEST_CASE("read_metis_graph: rejects a file whose heading states a wrong size and names the place") {
   CHECK(refused("3 2\n2\n1 3\n") ==
         "line 4, column 1: the file ends after 2 rows of 3; a node without neighbours has an empty line");
   CHECK(refused("2 1\n2\n1\n1\n").starts_with("line 4, column 1: a line after the 2 rows"));
@@ -81,7 +81,7 @@ TEST_CASE("METIS file: one that lies about its size is refused with the place") 
   CHECK(narrow.find("more nodes or ends of edges than indices of 8 bits") != std::string::npos);
 }
 
-TEST_CASE("METIS file: what is no number, no node or no weight is refused with the place") {
+TEST_CASE("read_metis_graph: rejects invalid numbers, nodes and weights and names the place") {
   CHECK(refused("") ==
         "line 1, column 1: expected the number of nodes, a whole number from 0, got the end of the file");
   CHECK(refused("5\n").starts_with("line 1, column 2: expected the number of edges after that of nodes"));
@@ -99,7 +99,7 @@ TEST_CASE("METIS file: what is no number, no node or no weight is refused with t
   CHECK(refused("2 1 010\n9223372036854775807 2\n1 1\n").find("add up past 2^63 - 1") != std::string::npos);
 }
 
-TEST_CASE("METIS file: an edge that lacks its other end is named with both rows") {
+TEST_CASE("read_metis_graph: rejects an edge that is listed at one end only and names both rows") {
   CHECK(
       refused("% a path\n4 3\n2\n1 3\n2 4\n\n") ==
       "line 5, column 3: the row of node 3 lists node 4, the row of node 4 (line 6) does not list node 3 as "
@@ -108,7 +108,7 @@ TEST_CASE("METIS file: an edge that lacks its other end is named with both rows"
   CHECK(weights.starts_with("line 2, column 1: the row of node 1 lists node 2 with weight 5"));
 }
 
-TEST_CASE("METIS file: mutants are read or refused") {
+TEST_CASE("read_metis_graph: files with random changes are rejected or read back equal") {
   testing::rng dice(3);
   std::string const text = "% c\n5 5 011\n1 2 3 3 4\n2 1 3 3 1\n3 1 4 2 1 4 2\n4 3 2 5 9\n0 4 9\n";
   read_metis_graph(text);

@@ -30,7 +30,7 @@ constexpr char page[] = R"({"format": "cleave graph 1",
    {"name": "block", "operands": ["embed", "x"], "cost": 12.5, "bytes": 4096},
    {"name": "out", "op": "output", "operands": ["block"]}]})";
 
-/// Inputs, calls that read any of what is before them, some twice, some only after it, and an output.
+/// Inputs, calls with random earlier operands, some repeated, some order-only dependencies, and an output.
 std::string random_graph_text(testing::rng& dice) {
   auto const inputs = dice.below(3), calls = 1 + dice.below(9);
   std::string text = R"({"format": "cleave graph 1", "nodes": [)";
@@ -59,7 +59,7 @@ partition random_parts(testing::rng& dice, std::size_t nodes, std::uint32_t k) {
 
 }  // namespace
 
-TEST_CASE("module dag: what the caller gives and the output are no operations") {
+TEST_CASE("cost_dag_of: leaves out the inputs and the output of the graph") {
   auto const d = cost_dag_of(read_graph_json(page));
   CHECK(d.name == std::vector<std::string>{"embed", "block"});
   CHECK(d.work == std::vector<double>{3, 12.5});
@@ -73,7 +73,7 @@ TEST_CASE("module dag: what the caller gives and the output are no operations") 
   CHECK(cost_dag_of(read_graph_json(page), 0.5).arc_price() == 0.5);
 }
 
-TEST_CASE("module dag: calls that only follow one another cost no transfer and keep their order") {
+TEST_CASE("cost_dag_of: calls that only follow one another cost no transfer and keep their order") {
   auto const d = cost_dag_of(read_graph_json(R"({"format": "cleave graph 1", "nodes": [
     {"name": "a", "cost": 1, "bytes": 8}, {"name": "b", "cost": 1, "bytes": 8, "after": ["a"]}]})"),
                              1);
@@ -85,8 +85,7 @@ TEST_CASE("module dag: calls that only follow one another cost no transfer and k
   CHECK(!verify_partition(cycle, {{part_id{0}, part_id{1}}, 2}).sound());
 }
 
-TEST_CASE(
-    "module dag: without costs each call costs 1, without bytes that cost arcs count; all is said to lack") {
+TEST_CASE("cost_dag_of: gives calls and arcs without costs a default and counts them as lacking") {
   auto const bare = read_graph_json(R"({"format": "cleave graph 1", "nodes": [
     {"name": "a"}, {"name": "b", "operands": ["a"]}]})");
   auto const d = cost_dag_of(bare);
@@ -103,7 +102,7 @@ TEST_CASE(
   CHECK(some.lacking == unpriced{.nodes = 1, .of_nodes = 2, .values = 0, .of_values = 1});
 }
 
-TEST_CASE("module dag: loads and bounds are those of the graph itself, at any cost of a byte") {
+TEST_CASE("cost_dag_of: loads and bounds are those of the module graph, at any cost of a byte") {
   testing::rng dice(1);
   for (int round = 0; round < 300; ++round) {
     auto const text = random_graph_text(dice);

@@ -20,7 +20,7 @@ std::string refused(std::string const& text, std::size_t nodes, std::uint32_t pa
 
 }  // namespace
 
-TEST_CASE("part file: a line a node, as many parts as are named or said") {
+TEST_CASE("read_part_file: reads one part per line; the number of parts is given or follows from the lines") {
   auto const p = read_part_file("1\n0\n\n2\r\n0", 4);
   CHECK(p == partition{{part_id{1}, part_id{0}, part_id{2}, part_id{0}}, 3});
   CHECK(read_part_file("0\n", 1, 5).parts == 5);
@@ -29,7 +29,7 @@ TEST_CASE("part file: a line a node, as many parts as are named or said") {
   CHECK(read_part_file(write_part_file(p), 4) == p);
 }
 
-TEST_CASE("part file: one for another graph or with other parts is refused with the place") {
+TEST_CASE("read_part_file: rejects a file of another graph or with unknown parts and names the place") {
   CHECK(refused("0\n1\n", 3) == "line 3, column 1: the file ends after 2 lines; the graph has 3 nodes");
   CHECK(refused("0\n1\n1\n", 2) == "line 3, column 1: a line more than the graph has nodes, 2");
   CHECK(refused("0\n2\n", 2, 2) == "line 2, column 1: expected a part, a whole number from 0 to 1, got '2'");
@@ -38,7 +38,7 @@ TEST_CASE("part file: one for another graph or with other parts is refused with 
   CHECK(refused("4294967295\n", 1).find("to 4294967294") != std::string::npos);
 }
 
-TEST_CASE("part file: mutants are read or refused") {
+TEST_CASE("read_part_file: files with random changes are rejected or read back equal") {
   testing::rng dice(10);
   auto const read = testing::read_mutants("0\n1\n2\n1\n0\n", 1000, dice, [](std::string const& t) {
     auto const p = read_part_file(t, 5);

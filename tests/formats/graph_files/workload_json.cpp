@@ -29,7 +29,7 @@ std::string const small = R"({"maxSizePerFPGA": 16e9, "maxFPGAs": 3, "maxCPUs": 
 
 }  // namespace
 
-TEST_CASE("workload: nodes are numbered as they are listed, colours are sets") {
+TEST_CASE("read_workload_json: numbers nodes in the order of the file and makes a set of each colour") {
   auto const d = read_workload_json(small);
   CHECK(d.work == std::vector<double>{1.5, 2, 0});
   CHECK(d.host_work == std::vector<double>{9, 8, 7});
@@ -44,7 +44,7 @@ TEST_CASE("workload: nodes are numbered as they are listed, colours are sets") {
   CHECK(read_workload_json(write_workload_json(d)) == d);
 }
 
-TEST_CASE("workload: every file of the benches comes back and has an order") {
+TEST_CASE("read_workload_json: every file of the benchmarks reads back equal and has a topological order") {
   std::size_t files = 0;
   for (auto const& entry :
        std::filesystem::recursive_directory_iterator(CLEAVE_SOURCE_DIR "/bench/data/throughput-inputs")) {
@@ -59,7 +59,7 @@ TEST_CASE("workload: every file of the benches comes back and has an order") {
   CHECK(files == 11);
 }
 
-TEST_CASE("workload: what is wrong is refused with the place") {
+TEST_CASE("read_workload_json: rejects malformed files and names the place") {
   CHECK(refused("{}").find("lacks the key 'nodes'") != std::string::npos);
   CHECK(refused(R"({"nodes": [{"id": 1}], "edges": []})").find("$.nodes[0]: lacks the key 'fpgaLatency'") !=
         std::string::npos);
@@ -75,7 +75,7 @@ TEST_CASE("workload: what is wrong is refused with the place") {
             .find("a node needs itself") != std::string::npos);
 }
 
-TEST_CASE("workload: mutants are read or refused") {
+TEST_CASE("read_workload_json: files with random changes are rejected or read back equal") {
   testing::rng dice(13);
   auto const read = testing::read_mutants(small, 2000, dice, [](std::string const& t) {
     auto const d = read_workload_json(t);

@@ -38,7 +38,7 @@ nlohmann::ordered_json as_oracle(json_value const& v) {
 
 }  // namespace
 
-TEST_CASE("json_document: the first mistake is named with its line and column") {
+TEST_CASE("json_document: reports the first mistake with its line and column") {
   CHECK(refusal("") == "line 1, column 1: expected a value, got the end of the text");
   CHECK(refusal("[1,\n 2,]") == "line 2, column 4: expected a value");
   CHECK(refusal("{\"a\":1,}") == "line 1, column 8: expected a key in quotes");
@@ -68,7 +68,7 @@ TEST_CASE("json_document: the first mistake is named with its line and column") 
   CHECK(refusal(std::string(1'000'000, '[')) == "line 1, column 1001: nested deeper than 1000");
 }
 
-TEST_CASE("json_value: who asks for what is not there is told where") {
+TEST_CASE("json_value: a missing key or a wrong type is reported with its place") {
   json_document const d("{\"nodes\": [{\"name\": \"a\"},\n {\"name\": -7}], \"x\": 1.5}");
   json_value const root(d);
   auto const said = [](auto f) { return testing::error_text<cleave::json::error>(f); };
@@ -100,7 +100,7 @@ TEST_CASE("json_value: who asks for what is not there is told where") {
   CHECK(list[3].integer<std::uint64_t>() == UINT64_MAX);
 }
 
-TEST_CASE("json_document: keys are the same however they are written, and however many there are") {
+TEST_CASE("json_document: compares keys without their escapes and rejects repeated keys") {
   json_document const d(R"({"a\u0062c": 1, "\ud83d\ude00": 2, "a\\b": 3, "": 4})");
   json_value const v(d);
   CHECK(v["abc"].integer() == 1);
@@ -121,7 +121,7 @@ TEST_CASE("json_document: keys are the same however they are written, and howeve
   }
 }
 
-TEST_CASE("json_document: what is written of a value is all of it, whatever texts inside have") {
+TEST_CASE("json_document: source returns the whole text of a value, with brackets and quotes in strings") {
   for (std::string const inside : {"[]", "{}", "[[], {}]", R"(["]", "\"]", "\\"])",
                                    R"({"}": {"\\\"": [1, "{"]}, "b": [[2]]})", "-1.5e3"}) {
     json_document const d("[ 0 ," + inside + " , \"]\" ] ");
@@ -130,7 +130,7 @@ TEST_CASE("json_document: what is written of a value is all of it, whatever text
   }
 }
 
-TEST_CASE("json_document: what cleave::json::writer writes comes back, texts of any characters too") {
+TEST_CASE("json_document: reads back what json::writer writes, with any characters") {
   for (std::string const text : {"", "a\"b\\c/d", "line\nbreak\ttab\x01", "\u00e9\u20ac\U0001f600", "\x7f"}) {
     cleave::json::writer w;
     w.open_array().value(text).close_array();
@@ -141,7 +141,7 @@ TEST_CASE("json_document: what cleave::json::writer writes comes back, texts of 
   CHECK(json_value(d).text() == "\U0001f600\u20ac\u00e9A\b\f\n\r\t/\"\\");
 }
 
-TEST_CASE("json_document: the same values, and the same texts refused, as another reader") {
+TEST_CASE("json_document: agrees with nlohmann::json on values and rejections, except for repeated keys") {
   std::ifstream in(CLEAVE_TEST_DATA "/conformance/split_by_tags/random.json", std::ios::binary);
   std::ostringstream whole;
   whole << in.rdbuf();
@@ -168,7 +168,7 @@ TEST_CASE("json_document: the same values, and the same texts refused, as anothe
     auto const oracle = nlohmann::ordered_json::parse(text, nullptr, false);
     auto const said = refusal(text);
     if (said != "accepted") {
-      ++refused;  // of two equal keys the other reader keeps one
+      ++refused;  // nlohmann::json keeps one of two equal keys
       CHECK_MESSAGE((oracle.is_discarded() || said.find("second time") != said.npos), text);
     } else {
       ++accepted;

@@ -78,7 +78,7 @@ nlohmann::json random_document(std::uint64_t& state, int depth) {
 
 }  // namespace
 
-TEST_CASE("json::writer: a parser reads back what was written, in both layouts") {
+TEST_CASE("json::writer: another parser reads back every random document, in both layouts") {
   std::uint64_t state = 7;
   for (int i = 0; i < 300; ++i) {
     auto const document = random_document(state, 5);
@@ -90,7 +90,7 @@ TEST_CASE("json::writer: a parser reads back what was written, in both layouts")
   }
 }
 
-TEST_CASE("json::writer: writes exactly what parsers of other makes expect") {
+TEST_CASE("json::writer: writes the expected text in the compact and the indented layout") {
   cleave::json::writer to;
   to.open_object().member("a", 1).key("b").open_array().value(0.1).null().close_array().member("c", "d");
   to.member("e", false).key("f").open_object().close_object().close_object();
@@ -101,7 +101,7 @@ TEST_CASE("json::writer: writes exactly what parsers of other makes expect") {
   CHECK(lines.text() == "{\n  \"a\": 1,\n  \"b\": []\n}");
 }
 
-TEST_CASE("json::writer: numbers keep their bits, and what JSON cannot say is null") {
+TEST_CASE("json::writer: numbers keep their bits, and NaN and infinity become null") {
   auto const written = [](auto x) {
     cleave::json::writer to;
     to.value(x);

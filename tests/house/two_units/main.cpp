@@ -3,4 +3,4 @@
 
 std::size_t size_of_a_dataflow();
 
-int main() { return size_of_a_dataflow() == sizeof(cleave::transport) ? 0 : 1; }
+int main() { return size_of_a_dataflow() == sizeof(cleave::dataflow) ? 0 : 1; }

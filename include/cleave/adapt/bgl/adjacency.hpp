@@ -13,9 +13,14 @@
 
 namespace cleave {
 
-/// Any Boost graph without its directions, as arrays for `partition_kway` and what else reads undirected
-/// graphs: nodes by their place in `vertices(g)`, edges in the order of `edges(g)`. What goes from u to v and
-/// what goes from v to u are two edges, edges from a vertex to itself none. Expected O(V + E).
+/// Converts any Boost graph to an undirected graph in CSR arrays, for `partition_kway` and other functions on
+/// undirected graphs. Nodes are numbered by their place in `vertices(g)`, and edges keep the order of
+/// `edges(g)`. An edge from u to v and an edge from v to u are two edges. Self-loops are left out. Expected
+/// O(V + E).
+/// \param g the Boost graph, directed or undirected
+/// \param edge_weight the property with the weights of edges (see `bgl_property`); if left out, all weigh 1
+/// \param node_weight the property with the weights of vertices; if left out, all weigh 1
+/// \throws index_overflow if `Index` is too narrow
 template <std::unsigned_integral Index = std::uint32_t, class BoostGraph, class EdgeWeight = detail::unsaid,
           class NodeWeight = detail::unsaid>
 auto bgl_adjacency(BoostGraph const& g, EdgeWeight const& edge_weight = {},

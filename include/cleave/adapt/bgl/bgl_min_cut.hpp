@@ -21,17 +21,18 @@
 #include "cleave/graph/flow/residual_network.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// Least cuts of undirected graphs, as Boost.Graph finds them: building blocks, and something to compare
-/// with. They know no balance. Weights that are not integers are rounded to 2^-60 of their sum.
+/// Computes minimum cuts of undirected graphs with Boost.Graph: building blocks, and a baseline for
+/// comparisons. Balance is ignored. Weights that are not integers are rounded to 2^-60 of their sum.
 namespace cleave {
 
-/// Two parts and the weight of the edges between them, in the unit of the graph.
+/// A partition into two parts, and the weight of the edges between them in the unit of the graph.
 struct two_part_cut : partition {
   double cut = 0;
 };
 
+/// A maximum-flow algorithm of Boost.Graph.
 enum class max_flow_method : std::uint8_t {
-  boykov_kolmogorov,  ///< augments along two trees; fast where terminals are many and paths short. PAMI 2004
+  boykov_kolmogorov,  ///< augments along two search trees; fast for many terminals and short paths. PAMI 2004
   push_relabel,       ///< O(n^3). Goldberg, Tarjan, JACM 1988
 };
 
@@ -39,11 +40,11 @@ enum class max_flow_method : std::uint8_t {
 
 namespace cleave::detail {
 
-/// No cut is asked for: a node that is none or on both sides, a side without nodes; `witness` is the node, or
-/// the number of nodes.
+/// Terminals that define no cut: a node that does not exist or is on both sides, or a side without nodes. The
+/// witness: the node, or the number of nodes.
 using terminal_error = tagged_error<struct terminal_tag, std::size_t>;
 
-/// The unit in which edge weights are integers.
+/// Returns the unit in which edge weights are integers.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 fixed_point edge_unit(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   double total = 0;
@@ -61,8 +62,8 @@ std::int64_t whole_weight(Weight w, fixed_point unit) {
     return static_cast<std::int64_t>(w);
 }
 
-/// An undirected graph as the flow network of Boost's algorithms: each arc stands against its counterpart,
-/// and two nodes more are tied to the terminals by more than all edges weigh.
+/// An undirected graph as a flow network for Boost's algorithms. Each arc has a reverse arc. Two extra nodes
+/// are connected to the terminals, with a capacity above the weight of all edges.
 class bgl_flow_network {
  public:
   template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
@@ -80,7 +81,7 @@ class bgl_flow_network {
           all += w;
           if (method == max_flow_method::boykov_kolmogorov) {
             net_.edge(n, to, w, w);
-          } else {  // which takes what is left of an arc without capacity for the flow against it
+          } else {  // push_relabel takes the residual capacity of a zero-capacity arc as the flow against it
             net_.edge(n, to, w, 0);
             net_.edge(to, n, w, 0);
           }
@@ -91,7 +92,8 @@ class bgl_flow_network {
     lay_out();
   }
 
-  /// Which side each node is on: 0 if it can be reached from the first terminals once no more can flow.
+  /// Returns the cut. Part 0 has the nodes that can be reached from the first terminals in the residual
+  /// network of a maximum flow.
   two_part_cut cut() {
     run();
     std::vector<char> reached(nodes_ + 2, 0);
@@ -167,9 +169,10 @@ class bgl_flow_network {
 
 namespace cleave {
 
-/// The lightest cut that parts all nodes of `first`, which come into part 0, from all of `second`. Of several
-/// such cuts that with the smallest part 0.
-/// \throws adjacency_error, terminal_error.
+/// Computes a minimum cut that separates all nodes of `first`, in part 0, from all nodes of `second`, in part
+/// 1. Of several minimum cuts, returns the one with the smallest part 0.
+/// \throws adjacency_error if the arrays of `g` are not valid
+/// \throws terminal_error if a side has no node, or a node does not exist or is on both sides
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                              std::span<std::size_t const> first, std::span<std::size_t const> second,
@@ -189,9 +192,10 @@ two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight, Offse
   return detail::bgl_flow_network(g, first, second, method).cut();
 }
 
-/// The lightest cut into two parts that have nodes; part 0 has node 0. O(n m + n^2 log n). Stoer, Wagner,
-/// JACM 44(4), 1997.
-/// \throws adjacency_error, and terminal_error where there are no two nodes.
+/// Computes a minimum cut into two parts that are not empty; node 0 is in part 0. O(n m + n^2 log n). Stoer,
+/// Wagner, JACM 44(4), 1997.
+/// \throws adjacency_error if the arrays of `g` are not valid
+/// \throws terminal_error if the graph has fewer than two nodes
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   check_adjacency(g);

@@ -14,10 +14,11 @@
 
 namespace cleave {
 
-/// A directed Boost graph as a computation for `balance`, `split` and the rest: an edge u -> v says that v
-/// reads what u makes, parallel edges that it reads it as often. Vertices are nodes and their own results, in
-/// an order that each follows those it needs. Refers to the graph. Expected O((V + E) log V).
-/// \throws cycle_error with the cycle.
+/// A directed Boost graph as a dataflow graph for `balance`, `split` and other functions. Each vertex is a
+/// node and its own result. An edge u -> v means that v reads the result of u; parallel edges mean that v
+/// reads it several times. The nodes are in topological order. The adapter refers to the Boost graph.
+/// Expected O((V + E) log V).
+/// \throws cycle_error with the cycle
 template <class BoostGraph, class Weight = detail::unsaid, class Bytes = detail::unsaid,
           class Name = detail::unsaid>
 class bgl_dataflow {
@@ -41,7 +42,7 @@ class bgl_dataflow {
   std::size_t bytes(vertex) const
     requires std::same_as<Bytes, detail::unsaid>
   {
-    return 0;  // nobody knows
+    return 0;  // unknown
   }
   auto name(vertex v) const
     requires(!std::same_as<Name, detail::unsaid>)
@@ -82,8 +83,8 @@ class bgl_dataflow {
 
 namespace cleave::detail {
 
-/// Of a vertex the largest of what `property` says of the edges that leave it: its bytes where edges have
-/// them, for a value leaves once for each part that reads it.
+/// Returns a function that computes, for a vertex, the largest value of `property` on the edges that leave
+/// it. Use it as `bytes` if edges have the bytes, because a value is sent once to each part that reads it.
 template <class BoostGraph, class Property>
 auto largest_out_edge(BoostGraph const& g, Property property) {
   return [&g, property](bgl_vertex<BoostGraph> const& v) {

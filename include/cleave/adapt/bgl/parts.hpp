@@ -14,8 +14,8 @@
 
 namespace cleave::detail {
 
-/// Calls `f(vertex, part)` for each vertex that has a part, in the order that a partition counts by: that of
-/// `vertices(g)` for a Boost graph, that of `g.nodes()` for a `bgl_dataflow`.
+/// Calls `f(vertex, part)` for each vertex that has a part, in the order of the partition. This is the order
+/// of `vertices(g)` for a Boost graph, and of `g.nodes()` for a `bgl_dataflow`.
 template <class BoostGraph, class F>
 void each_vertex_with_part(partition const& p, BoostGraph const& g, F f) {
   std::size_t at = 0;
@@ -35,9 +35,9 @@ void each_vertex_with_part(partition const& p, BoostGraph const& g, F f) {
 
 namespace cleave {
 
-/// Writes the number of each vertex's part into a writable property map, `get(&town::part, g)` for one, and
-/// leaves those without a part as they are. `g` is what was partitioned: the graph of a `bgl_adjacency`, or a
-/// `bgl_dataflow`.
+/// Writes the number of each vertex's part into a writable property map, such as `get(&town::part, g)`.
+/// Vertices without a part are not written. `g` is the graph that was partitioned: the graph of a
+/// `bgl_adjacency`, or a `bgl_dataflow`.
 template <class BoostGraph, class PartMap>
 void put_parts(partition const& p, BoostGraph const& g, PartMap map) {
   using number = typename boost::property_traits<PartMap>::value_type;
@@ -47,9 +47,9 @@ void put_parts(partition const& p, BoostGraph const& g, PartMap map) {
   });
 }
 
-/// A partition as a readable property map: `get(map, v)` is the number of the part of `v`, that of `no_part`
-/// where it has none. Cheap to copy; made in expected O(V), from then on independent of the partition. A
-/// `BoostGraph` whose vertices have no `std::hash` is referred to.
+/// A partition as a readable property map: `get(map, v)` returns the number of the part of `v`, or that of
+/// `no_part`. The map is cheap to copy. Its construction takes expected O(V), and it is then independent of
+/// the partition. It refers to the `BoostGraph` if vertices have no `std::hash`.
 template <class BoostGraph>
 class bgl_part_map {
  public:

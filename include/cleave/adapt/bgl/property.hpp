@@ -14,14 +14,14 @@
 
 namespace cleave::detail {
 
-/// In place of a property: each vertex or edge weighs 1, vertices have no names.
+/// Stands for a property that is not given: each vertex or edge weighs 1, and vertices have no names.
 struct unsaid {};
 
 template <class BoostGraph>
 using bgl_vertex = typename boost::graph_traits<BoostGraph>::vertex_descriptor;
 
-/// What `property` says of `d`, a vertex or an edge of `g`. A property is a tag or a member of the graph's
-/// own properties (`boost::edge_weight`, `&road::length`), a property map, a function of `d`, or
+/// Returns the value of `property` for `d`, a vertex or an edge of `g`. A property is a tag or a member of
+/// the graph's own properties (`boost::edge_weight`, `&road::length`), a property map, a function of `d`, or
 /// `unsaid`.
 template <class BoostGraph, class Property, class Descriptor>
 auto bgl_property(BoostGraph const& g, Property const& property, Descriptor const& d) {
@@ -31,15 +31,15 @@ auto bgl_property(BoostGraph const& g, Property const& property, Descriptor cons
   else if constexpr (std::invocable<Property const&, Descriptor const&>)
     return property(d);
   else if constexpr (std::is_pointer_v<Property> && std::integral<Descriptor>)
-    return property[d];  // as Boost's get, without the change of sign
+    return property[d];  // like Boost's get, but without its change of sign
   else if constexpr (requires { get(property, d); })
     return get(property, d);
   else
     return get(property, g, d);
 }
 
-/// The place of each vertex in `vertices(g)`. Expected O(V); a descriptor without `std::hash` is found by its
-/// `vertex_index`.
+/// The place of each vertex in `vertices(g)`. Expected O(V). A descriptor without `std::hash` is looked up by
+/// its `vertex_index`.
 template <class BoostGraph, std::unsigned_integral Index = std::uint32_t>
 class bgl_positions {
  public:
@@ -69,7 +69,8 @@ class bgl_positions {
 
 namespace cleave {
 
-/// Functions, so that Boost's of these names are found by their arguments: `cleave::source` is a type.
+/// Deleted functions. With them in scope, Boost's functions of the same names are found by their arguments,
+/// although `cleave::source` is a type.
 namespace edge_ends {
 void source() = delete;
 void target() = delete;
@@ -79,7 +80,7 @@ void target() = delete;
 
 namespace cleave::detail {
 
-/// Calls `f(source, target, edge)` for each edge of `g`, each once.
+/// Calls `f(source, target, edge)` once for each edge of `g`.
 template <class BoostGraph, class F>
 void each_bgl_edge(BoostGraph const& g, F f) {
   using edge_ends::source;

@@ -20,15 +20,16 @@
 
 namespace cleave::detail {
 
-/// The domains that a model or function imports; ONNX's own is the empty one.
+/// The domains that a model or function imports. ONNX's own domain is the empty text.
 using onnx_domains = std::set<std::string, std::less<>>;
 
-/// A domain as `onnx_domains` has it: `ai.onnx` is another spelling of the empty one.
+/// Returns a domain as in `onnx_domains`: `ai.onnx` is another spelling of the empty domain.
 inline std::string_view onnx_domain_of(std::string_view written) {
   return written == "ai.onnx" ? std::string_view() : written;
 }
 
-/// What is wrong with an attribute, tensors included; `node` is how messages call its node.
+/// Returns the first fault of an attribute, including its tensors, or nothing. `node` is the node's name in
+/// messages.
 inline std::optional<onnx::fault> find_onnx_attribute_fault(::onnx::AttributeProto const& a,
                                                             std::string const& node) {
   using kind = onnx::fault_kind;
@@ -77,14 +78,14 @@ inline std::optional<onnx::fault> find_onnx_attribute_fault(::onnx::AttributePro
   return std::nullopt;
 }
 
-/// Whether `n` is of an operator that must have bodies.
+/// Returns true if the operator of `n` must have bodies.
 inline bool needs_onnx_body(::onnx::NodeProto const& n) {
   return is_onnx_operator(n, "If") || is_onnx_operator(n, "Loop") || is_onnx_operator(n, "Scan") ||
          is_onnx_operator(n, "SequenceMap");
 }
 
-/// What is wrong with the bodies of an operator that must have some: that one is missing, or takes or returns
-/// another number of values than its node.
+/// Returns the first fault of the bodies of a node whose operator needs some: one is missing, or has a
+/// different number of inputs or outputs than the node.
 inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& n, std::string const& node) {
   auto const fault = [&](std::string const& why) {
     std::vector<std::string> names(n.output().begin(), n.output().end());
@@ -98,7 +99,7 @@ inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& 
   };
   if (!needs_onnx_body(n)) return std::nullopt;
   for (auto const& a : n.attribute())
-    if (!a.ref_attr_name().empty()) return std::nullopt;  // the caller of a function gives it
+    if (!a.ref_attr_name().empty()) return std::nullopt;  // the caller of a function provides it
   if (is_onnx_operator(n, "If")) {
     for (auto const* name : {"then_branch", "else_branch"}) {
       auto const* b = body(name);
@@ -124,8 +125,8 @@ inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& 
   return std::nullopt;
 }
 
-/// What is wrong with a node taken by itself. `in_function` allows attributes that the caller of a function
-/// gives.
+/// Returns the first fault of a node in isolation, or nothing. `in_function` allows attributes that the
+/// caller of a function provides.
 inline std::optional<onnx::fault> find_onnx_node_fault(::onnx::NodeProto const& n, std::string const& node,
                                                        onnx_domains const& imported, bool in_function) {
   using kind = onnx::fault_kind;
@@ -152,7 +153,7 @@ inline std::optional<onnx::fault> find_onnx_node_fault(::onnx::NodeProto const& 
   return find_onnx_body_fault(n, node);
 }
 
-/// The domains of a list of imports, added to `imported`; or a fault, where one has no version or two.
+/// Adds the domains of a list of imports to `imported`. Returns a fault if a domain has no version, or two.
 template <class Imports>
 std::optional<onnx::fault> import_onnx_domains(Imports const& imports, std::string const& who,
                                                onnx_domains& imported) {
@@ -171,7 +172,7 @@ std::optional<onnx::fault> import_onnx_domains(Imports const& imports, std::stri
   return std::nullopt;
 }
 
-/// What is wrong with the nodes, tensors and types of a graph or function whose names are right.
+/// Returns the first fault of the nodes, tensors and types of a graph or function whose names are valid.
 inline std::optional<onnx::fault> find_onnx_content_fault(onnx_scopes const& s,
                                                           onnx_domains const& imported) {
   bool const in_function = s.scopes.front().graph == nullptr;
@@ -179,7 +180,7 @@ inline std::optional<onnx::fault> find_onnx_content_fault(onnx_scopes const& s,
     auto const& p = *s.nodes[n];
     bool const plain = p.attribute().empty() && !needs_onnx_body(p) && !p.op_type().empty() &&
                        imported.contains(onnx_domain_of(p.domain()));
-    if (plain) continue;  // labels cost more than checks
+    if (plain) continue;  // making a label costs more than the checks
     if (auto f = find_onnx_node_fault(p, s.label(n), imported, in_function)) return f;
   }
   for (auto const& scope : s.scopes) {
@@ -196,7 +197,7 @@ inline std::optional<onnx::fault> find_onnx_content_fault(onnx_scopes const& s,
   return std::nullopt;
 }
 
-/// A cycle of functions that call each other, or too much that calls stand for.
+/// Returns a fault if functions call each other in a cycle, or calls expand to too many nodes.
 inline std::optional<onnx::fault> find_onnx_call_fault(::onnx::ModelProto const& model,
                                                        onnx::limits const& limits) {
   if (model.functions().empty()) return std::nullopt;
@@ -241,15 +242,21 @@ inline std::optional<onnx::fault> find_onnx_call_fault(::onnx::ModelProto const&
   return std::nullopt;
 }
 
-/// The first thing that is wrong with a model, by this library's own rules: libonnx's checker is not asked,
-/// for it accepts outputs that nobody makes, tensors of the wrong size and paths out of the model's folder.
+/// Returns the first fault of a model by this library's own rules, or nothing. libonnx's checker is not used:
+/// it accepts outputs that no node makes, tensors of the wrong size, and paths out of the model's folder.
 ///
-/// Refused: what `onnx::fault_kind` lists, anywhere in the model: bodies, functions and attributes included.
-/// Accepted, though odd: nodes in any order in the graph itself (`onnx::graph` sorts them); nodes that make
-/// nothing or lack an operand (structure needs no operator's definition); unknown operators and opset
-/// versions of imported domains; names that are no UTF-8; negative dimensions (unknown); shapes that
-/// contradict each other; external data that is not there. Training information is not looked at. O(size log
-/// size); no recursion; no allocation follows a number in the file.
+/// Rejected are all faults of `onnx::fault_kind`, anywhere in the model, including bodies, functions and
+/// attributes. Accepted are:
+/// - nodes of the graph itself in any order (`onnx::graph` sorts them),
+/// - nodes without results or with a missing operand (checking structure needs no operator definitions),
+/// - unknown operators and opset versions of imported domains,
+/// - names that are not UTF-8,
+/// - negative dimensions, which mean unknown,
+/// - shapes that contradict each other,
+/// - external data that does not exist.
+///
+/// Training information is ignored. O(size log size), without recursion. No number in the file determines an
+/// allocation.
 inline std::optional<onnx::fault> find_onnx_fault(::onnx::ModelProto const& model,
                                                   onnx::limits const& limits = {}) {
   using kind = onnx::fault_kind;
@@ -288,7 +295,7 @@ inline std::optional<onnx::fault> find_onnx_fault(::onnx::ModelProto const& mode
 
 namespace cleave::onnx {
 
-/// \throws onnx::error where `find_onnx_fault` finds a fault.
+/// Checks a model. \throws onnx::error if `find_onnx_fault` finds a fault
 inline void check(::onnx::ModelProto const& model, onnx::limits const& limits = {}) {
   if (auto const fault = detail::find_onnx_fault(model, limits)) throw error(*fault);
 }

@@ -17,33 +17,34 @@
 
 namespace cleave::onnx {
 
-/// What a machine does in a second. The defaults are one core of a plain server; stages are balanced by
-/// ratios.
+/// The speed of a machine, per second. The defaults are for one core of an ordinary server. Only the ratios
+/// of the rates affect how stages are balanced.
 struct rates {
-  double flops = 5e10;
-  double bytes = 1e10;
-  double nodes = 5e5;  ///< operators an engine starts
-  double link = 1e10;  ///< bytes from stage to stage
+  double flops = 5e10;  ///< floating-point operations
+  double bytes = 1e10;  ///< bytes read and written in memory
+  double nodes = 5e5;   ///< operators started by an engine
+  double link = 1e10;   ///< bytes sent between stages
 
-  /// Seconds: the slower of computing and moving (the roofline model, Williams et al., CACM 2009), and the
-  /// start.
+  /// Returns the seconds for some work: the slower of computing and moving data, plus the start of operators.
+  /// This is the roofline model, Williams et al., CACM 2009.
   double seconds(onnx::work const& w) const {
     return w.nodes / nodes + (std::max)(w.flops / flops, w.bytes / bytes);
   }
 };
 
-/// What each node of a model costs, and how far to trust it.
+/// The cost of each node of a model, and its reliability.
 struct costs {
-  std::vector<onnx::work> of;                    ///< of a node, by its place in the file
-  std::map<std::string, std::size_t> fallbacks;  ///< operators priced by bytes alone, and how many nodes
-  std::size_t unknown = 0;                       ///< nodes of which not all shapes are known
+  std::vector<onnx::work> of;  ///< indexed by the node's position in the file
+  std::map<std::string, std::size_t>
+      fallbacks;            ///< operators priced by bytes alone, and the number of their nodes
+  std::size_t unknown = 0;  ///< number of nodes with an unknown shape
 };
 
 }  // namespace cleave::onnx
 
 namespace cleave::detail {
 
-/// Walks a model's nodes, its bodies and the functions they call; `onnx::costs_of` is its one use.
+/// Visits a model's nodes, its bodies and the functions they call, for `onnx::costs_of`.
 class onnx_cost_walk {
  public:
   onnx_cost_walk(onnx::types const& types, onnx::costs& to)
@@ -107,7 +108,7 @@ class onnx_cost_walk {
     for (auto const& n : body.node()) open_.push_back({&n, &s});
   }
 
-  /// The body of a called function is inferred by itself, from the types of what it is called with.
+  /// Types in a called function are inferred separately, from the types of its arguments.
   void enter(::onnx::FunctionProto const& f, ::onnx::NodeProto const& call, scope const& in) {
     auto& m = calls_.emplace_back();
     m.set_ir_version(model_.ir_version());
@@ -121,7 +122,7 @@ class onnx_cost_walk {
         *v.mutable_type() = *type;
       }
     onnx_infer(m, true, inference_);
-    auto& s = scopes_.emplace_back(scope{{}, nullptr});  // a function sees nothing outside
+    auto& s = scopes_.emplace_back(scope{{}, nullptr});  // a function does not see names outside
     add_types(m.graph(), s.types);
     for (auto const& n : m.graph().node()) open_.push_back({&n, &s});
   }
@@ -130,7 +131,7 @@ class onnx_cost_walk {
   onnx_function_table functions_;
   onnx::inference inference_;
   onnx::costs& costs_;
-  std::size_t item_ = 0;  // the graph's node that is being priced
+  std::size_t item_ = 0;  // the node of the graph that is being priced
   std::vector<std::pair<::onnx::NodeProto const*, scope const*>> open_;
   std::deque<scope> scopes_;
   std::deque<::onnx::ModelProto> calls_;
@@ -140,8 +141,8 @@ class onnx_cost_walk {
 
 namespace cleave::onnx {
 
-/// What each node costs: by the table of flops.hpp, for nodes with bodies and calls of functions what is in
-/// them.
+/// Returns the cost of each node by the table in flops.hpp. Nodes with bodies and calls of functions cost the
+/// sum of what they contain.
 inline onnx::costs costs_of(onnx::types const& types) {
   onnx::costs costs;
   detail::onnx_cost_walk const all(types, costs);

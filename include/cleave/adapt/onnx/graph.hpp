@@ -23,40 +23,40 @@
 
 namespace cleave::onnx {
 
-/// What becomes of nodes that only hold or rename a weight.
+/// The treatment of nodes that only hold or rename a weight.
 enum class constants : std::uint8_t {
-  as_nodes,  ///< they stay nodes, their results are sent like any other
-  as_state,  ///< the results of Constant, and of Identity of a weight, are state: each stage that reads one
+  as_nodes,  ///< they stay nodes, and their results are sent like others
+  as_state,  ///< results of Constant, and of Identity of a weight, become state: each stage that reads one
              ///< has a copy under its own name
 };
 
-/// What of a model becomes nodes.
+/// Options of `onnx::graph`.
 struct options {
-  bool live_only = true;  ///< leave out nodes that reach no output
+  bool live_only = true;  ///< leave out nodes that do not contribute to an output
   onnx::constants constants = onnx::constants::as_state;
 };
 
-/// An ONNX model as a graph: all that `snapshot_of` and the algorithms ask for.
+/// An ONNX model as a graph, with everything that `snapshot_of` and the algorithms require.
 ///
-/// A node is its position in the file; nodes in bodies have the numbers after those. A value is a number,
-/// `name_of(v)` its name. Numbers depend on the file only, never on the options, so tables made on one graph
-/// of a model fit the next. Nodes come sorted, where the file is not: the first in the file that is ready
+/// A node is its position in the file; nodes in bodies have the numbers after those. A value is a number, and
+/// `name_of(v)` is its name. Numbers depend only on the file, not on the options, so tables for one graph of
+/// a model fit every other. Nodes are in topological order; among ready nodes, the first in the file comes
 /// first.
 ///
-/// Initializers are state. One that is listed among the inputs too is, from IR version 4 on, a default that
-/// the caller may override: still state, `overridable(v)`, and what holds it must list it as an input; in IR
-/// 3 it is a plain weight. A constant that is an output of the model stays a node, so that some stage makes
-/// it.
+/// Initializers are state. From IR version 4 on, an initializer that is also listed as an input is a default,
+/// which the caller may override. It is still state, `overridable(v)` is true, and its holder must list it as
+/// an input. In IR version 3 it is an ordinary weight. A constant that is an output of the model stays a
+/// node, so that some stage makes it.
 ///
-/// The model must outlive the graph and keep still.
+/// The model must outlive the graph and must not change.
 class graph {
  public:
   using node = std::uint32_t;
   using value = std::uint32_t;
   using region = std::uint32_t;
 
-  /// O(size of the model). \throws onnx::error where names are missing, doubled or cyclic; `onnx::check`
-  /// finds more.
+  /// O(size of the model). \throws onnx::error if names are missing, repeated or cyclic; `onnx::check` finds
+  /// more faults
   explicit graph(::onnx::ModelProto const& model, onnx::options const& options = {})
       : model_(&model), scopes_(detail::read_onnx_scopes(model.graph())) {
     if (scopes_.fault) throw error(*scopes_.fault);
@@ -78,10 +78,10 @@ class graph {
   std::span<value const> inputs() const { return inputs_; }
   std::span<value const> outputs() const { return scopes_.yields[0]; }
   std::span<value const> state() const { return state_; }
-  static std::span<value const> constants() { return {}; }  ///< none but state
+  static std::span<value const> constants() { return {}; }  ///< empty: constants are state
 
-  /// The initializer that `v` is through Identity nodes, else `v`: stages that hold equal storages share a
-  /// tie.
+  /// Returns the initializer that `v` equals through Identity nodes, or `v`. Stages that hold equal storages
+  /// share a tie.
   value storage(value v) const { return storage_[v]; }
 
   std::span<region const> regions(node n) const { return scopes_.bodies[n]; }
@@ -91,17 +91,18 @@ class graph {
   std::span<value const> arguments(region r) const { return scopes_.arguments[r]; }
   std::span<value const> yields(region r) const { return scopes_.yields[r]; }
 
-  /// Its name, or its operator where it has none.
+  /// Returns the node's name, or its operator if it has none.
   std::string_view name(node n) const {
     auto const& p = proto(n);
     return p.name().empty() ? p.op_type() : p.name();
   }
 
-  /// What `price` said; 1 for each node and 0 (unknown) for each value before.
+  /// Returns the weight set by `price`, or 1 if no costs were set.
   double weight(node n) const { return weight_.empty() ? 1.0 : weight_[n]; }
+  /// Returns the bytes set by `price`, or 0 (unknown) if no costs were set.
   std::size_t bytes(value v) const { return bytes_.empty() ? 0 : bytes_[v]; }
 
-  /// Costs from elsewhere, of each node of the file and of each value.
+  /// Sets the weight of each node of the file and the bytes of each value.
   void price(std::vector<double> node_weight, std::vector<std::size_t> value_bytes) {
     expects(node_weight.size() >= file_nodes(), "a weight for each node of the file");
     expects(value_bytes.size() == values(), "bytes for each value");
@@ -111,34 +112,40 @@ class graph {
 
   ::onnx::ModelProto const& model() const { return *model_; }
   ::onnx::NodeProto const& proto(node n) const { return *scopes_.nodes[n]; }
-  std::size_t file_nodes() const { return scopes_.graph_nodes(); }  ///< of the graph itself, live or not
-  std::size_t values() const { return scopes_.values.size(); }      ///< of the graph and its bodies
+  std::size_t file_nodes() const {
+    return scopes_.graph_nodes();
+  }  ///< number of nodes of the graph itself, live or not
+  std::size_t values() const {
+    return scopes_.values.size();
+  }  ///< number of values of the graph and its bodies
   std::string_view name_of(value v) const { return scopes_.values[v].name; }
 
-  /// The value of the graph itself (not of a body) of that name.
+  /// Returns the value with this name in the graph itself, not in a body.
   std::optional<value> find_value(std::string_view name) const {
     auto const at = by_name_.find(name);
     return at == by_name_.end() ? std::nullopt : std::optional(at->second);
   }
 
-  /// The node that makes `v`, or none; none also where its result became state.
+  /// Returns the node that makes `v`, or none. Also none if its result has become state.
   node producer(value v) const { return is_state_[v] ? none<node> : scopes_.values[v].producer; }
 
-  /// What a node of the graph reads: its operands, then what its bodies capture; may repeat.
+  /// Returns the values that a node of the graph reads: its operands, then the captures of its bodies. May
+  /// repeat.
   std::span<value const> reads(node n) const { return scopes_.reads[n]; }
 
   bool is_state(value v) const { return is_state_[v] != 0; }
 
-  /// Whether the caller may pass `v`, although it has a default.
+  /// Returns true if the caller may pass `v` although it has a default.
   bool overridable(value v) const {
     return is_state(v) && scopes_.values[v].listed && model_->ir_version() >= 4;
   }
 
-  /// The data of state, whose own name may differ from `name_of(v)`; null where it is sparse, or no state.
+  /// Returns the data of state, whose own name may differ from `name_of(v)`. Null if it is sparse, or not
+  /// state.
   ::onnx::TensorProto const* tensor(value v) const { return data_[v].get(); }
   ::onnx::SparseTensorProto const* sparse_tensor(value v) const { return scopes_.values[v].sparse; }
 
-  /// All names and scopes, as read.
+  /// Returns all names and scopes, as read from the model.
   detail::onnx_scopes const& scopes() const { return scopes_; }
 
  private:
@@ -153,7 +160,7 @@ class graph {
     }
   }
 
-  /// Turns constants, and Identity of what is one, into state; in program order, so chains resolve.
+  /// Turns constants, and Identity of constants, into state; in topological order, so that chains resolve.
   void place_constants() {
     std::vector<char> returned(values());
     for (value const v : outputs()) returned[v] = 1;
@@ -174,7 +181,8 @@ class graph {
     }
   }
 
-  /// The nodes that are left, sorted. Backward: a node lives if it makes something that is needed.
+  /// Lists the remaining nodes in topological order. Scans backwards: a node is live if one of its results is
+  /// needed.
   void place_nodes(bool live_only) {
     std::vector<char> needed(values(), live_only ? 0 : 1);
     for (value const v : outputs()) needed[v] = 1;
@@ -194,7 +202,7 @@ class graph {
   std::vector<node> nodes_;
   std::vector<value> inputs_, state_, storage_;
   std::vector<char> is_state_;
-  std::vector<std::shared_ptr<::onnx::TensorProto const>> data_;  // of a value
+  std::vector<std::shared_ptr<::onnx::TensorProto const>> data_;  // for each value
   std::unordered_map<std::string_view, value> by_name_;
   std::vector<double> weight_;
   std::vector<std::size_t> bytes_;

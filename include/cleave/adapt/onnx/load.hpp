@@ -21,9 +21,9 @@
 
 namespace cleave::onnx {
 
-/// The bytes of a model's file; one whose name ends in `.gz` is unpacked.
-/// \throws onnx::error of kind `file` if it cannot be read or holds more than `limits` allow, `parse` if it
-/// cannot be unpacked.
+/// Returns the bytes of a model file; a file with suffix `.gz` is decompressed.
+/// \throws onnx::error of kind `file` if it cannot be read or exceeds `limits`, of kind `parse` if it cannot
+///   be decompressed
 inline std::string read_file(std::filesystem::path const& path, onnx::limits const& limits = {}) {
   auto const refuse = [](onnx::fault_kind kind, std::string const& why) { throw error({kind, why, {}}); };
   using enum fault_kind;
@@ -62,9 +62,9 @@ inline std::optional<std::uint64_t> read_protobuf_varint(std::string_view bytes,
   return std::nullopt;
 }
 
-/// How deep messages nest in the bytes of an ONNX model, as far as they can be followed: which fields hold
-/// messages that may hold themselves again is known, everything else is stepped over. It tells a model that
-/// protobuf refuses for its depth from bytes that are no model. O(size), no recursion.
+/// Returns the nesting depth of messages in the bytes of an ONNX model, up to the first malformed byte.
+/// Follows the fields whose messages can contain themselves, and skips all others. Distinguishes a model that
+/// protobuf rejects for its depth from bytes that are not a model. O(size), without recursion.
 inline std::size_t protobuf_depth(std::string_view model) {
   enum part : std::uint8_t { file, graph, node, attribute, function, training, named, type, wrapper };
   struct nesting {
@@ -124,7 +124,7 @@ inline std::size_t protobuf_depth(std::string_view model) {
   return deepest;
 }
 
-/// What bytes that protobuf refuses look like, and what to do about it.
+/// Returns the fault for bytes that protobuf rejects, with a guess of their format and the remedy.
 inline onnx::fault unreadable_onnx_fault(std::string_view bytes) {
   using enum onnx::fault_kind;
   if (protobuf_depth(bytes) > 100)
@@ -151,8 +151,9 @@ inline onnx::fault unreadable_onnx_fault(std::string_view bytes) {
 
 namespace cleave::onnx {
 
-/// A model from the bytes of a file, not yet checked (see `onnx::check`). Nothing is written to stderr.
-/// \throws onnx::error of kind `file`, `parse`, `depth` or `empty`.
+/// Parses a model from the bytes of a file, without checking it (see `onnx::check`). Writes nothing to
+/// stderr.
+/// \throws onnx::error of kind `file`, `parse`, `depth` or `empty`
 inline ::onnx::ModelProto parse(std::string_view bytes, onnx::limits const& limits = {}) {
   using enum fault_kind;
   constexpr std::size_t most = 0x7fffffff;  // protobuf counts in int
@@ -173,9 +174,9 @@ inline ::onnx::ModelProto parse(std::string_view bytes, onnx::limits const& limi
 
 namespace cleave::detail {
 
-/// A checked model from a file of at most `limits.max_bytes`; its messages begin with the path. External data
-/// is never opened.
-/// \throws onnx::error if the file cannot be read, is no model, or `find_onnx_fault` finds one.
+/// Reads and checks a model from a file of at most `limits.max_bytes`. Error messages begin with the path.
+/// External data is never opened.
+/// \throws onnx::error if the file cannot be read, is not a model, or has a fault by `find_onnx_fault`
 inline ::onnx::ModelProto load_onnx(std::filesystem::path const& path, onnx::limits const& limits = {}) {
   try {
     auto model = onnx::parse(onnx::read_file(path, limits), limits);

@@ -19,20 +19,20 @@
 
 namespace cleave::detail {
 
-/// In a new child of `parent`: ends with it, also where it is killed.
+/// Makes a new child of `parent` end with it, even if the parent is killed.
 inline void end_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it was gone before
+  if (getppid() != parent) _exit(1);  // the parent had ended before
 }
 
 }  // namespace cleave::detail
 
 namespace cleave::onnx {
 
-/// What `f` returns (a string), run on a copy of this process, so that code that crashes or hangs on bad data
-/// takes nothing down with it; the copy ends with this process. Nothing where `f` throws, is killed by a
-/// signal or is not done within `limit`, or where the system has no process to give. What `f` writes to
-/// stderr is lost; changes it makes to memory stay in the copy.
+/// Returns the string that `f` returns, computed in a forked copy of this process. Code that crashes or hangs
+/// on bad data then does no harm; the copy ends with this process. Returns nothing if `f` throws, is killed
+/// by a signal or exceeds `limit`, or if no process can be created. Output of `f` to stderr is lost, and its
+/// changes to memory stay in the copy.
 template <class F>
 std::optional<std::string> in_own_process(F f, std::chrono::milliseconds limit) {
   using clock = std::chrono::steady_clock;
@@ -47,7 +47,7 @@ std::optional<std::string> in_own_process(F f, std::chrono::milliseconds limit) 
   }
   if (child == 0) {
     detail::end_with(parent);
-    close(ends[0]);  // else what is written waits for ever where nobody reads it
+    close(ends[0]);  // otherwise a write would block for ever after the reader has ended
     for (int const s : {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL}) signal(s, SIG_DFL);
     rlimit const no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
@@ -81,7 +81,7 @@ std::optional<std::string> in_own_process(F f, std::chrono::milliseconds limit) 
     open = got > 0;
   }
   close(ends[0]);
-  // Where it is late; one that is done is not reaped yet, so the number is still its own.
+  // Kills a child that is late. A child that has ended is not reaped yet, so its number is still its own.
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 

@@ -17,34 +17,36 @@
 
 namespace cleave::onnx {
 
-/// A shape that the user gives.
+/// A shape given by the user.
 struct shape {
-  int element = 0;  ///< `onnx::TensorProto::DataType`; 0: as inferred, float32 where nothing is
+  int element = 0;  ///< `onnx::TensorProto::DataType`; 0: the inferred type, or float32 if there is none
   std::vector<std::int64_t> dims{};  ///< -1: unknown
 
   bool operator==(onnx::shape const&) const = default;
 };
 
-/// Where libonnx's shape inference runs. It crashes on some models that break an operator's rules (a
-/// ConvTranspose whose weight has rank 1, a Split without results) and does not end on others.
+/// The process in which libonnx's shape inference runs. On some models that break an operator's rules it
+/// crashes: a ConvTranspose whose weight has rank 1, or a Split without results. On others it does not end.
 enum class inference : std::uint8_t {
-  own_process,   ///< in a copy of the process (fork), which is all that a crash takes down
-  same_process,  ///< for models that are trusted, or where nothing may fork
+  own_process,   ///< a forked copy of the process, so that a crash does no harm
+  same_process,  ///< this process: for trusted models, or if fork is not allowed
 };
 
-/// What the user knows and the file does not say.
+/// Sizes that the user knows and the file does not contain.
 struct type_options {
-  std::map<std::string, std::int64_t> dims{};   ///< a symbolic dimension's size
-  std::map<std::string, onnx::shape> shapes{};  ///< a value's shape
+  std::map<std::string, std::int64_t> dims{};   ///< sizes of symbolic dimensions, by name
+  std::map<std::string, onnx::shape> shapes{};  ///< shapes of values, by name
   onnx::inference inference = onnx::inference::own_process;
 };
 
+/// An element type of tensors.
 struct element {
   std::string_view name;
   int type;           ///< `onnx::TensorProto::DataType`
   std::size_t bytes;  ///< 0: varies
 };
 
+/// The element types that this library knows.
 inline constexpr auto element_table = std::to_array<onnx::element>({
     {"float32", 1, 4},
     {"uint8", 2, 1},
@@ -64,15 +66,15 @@ inline constexpr auto element_table = std::to_array<onnx::element>({
     {"bfloat16", 16, 2},
 });
 
-/// Bytes of one element of a tensor; 0 where that varies (strings) or is not known.
+/// Returns the bytes of one element of a tensor; 0 if that varies (strings) or is unknown.
 constexpr std::size_t element_size(int type) {
   for (auto const& e : onnx::element_table)
     if (e.type == type) return e.bytes;
   return 0;
 }
 
-/// The elements of a tensor of this type, where all its dimensions are known; a double, which no file
-/// overflows.
+/// Returns the number of elements of a tensor of this type, if all dimensions are known. A double, which no
+/// file can overflow.
 inline std::optional<double> elements(::onnx::TypeProto const* type) {
   if (type == nullptr || !type->has_tensor_type() || !type->tensor_type().has_shape()) return std::nullopt;
   double product = 1;
@@ -83,7 +85,7 @@ inline std::optional<double> elements(::onnx::TypeProto const* type) {
   return product;
 }
 
-/// A type as messages spell it: `float32 1x3x?xwidth`.
+/// Returns a type as in messages: `float32 1x3x?xwidth`.
 inline std::string spelling(::onnx::TypeProto const& type) {
   if (!type.has_tensor_type())
     return type.has_sequence_type() ? "sequence" : type.has_optional_type() ? "optional" : "no tensor";
@@ -107,8 +109,8 @@ inline std::string spelling(::onnx::TypeProto const& type) {
 
 namespace cleave::detail {
 
-/// The size of a value of this type, or 0 where a dimension or the element type is unknown.
-/// \throws onnx::error, naming `value`, if it does not fit.
+/// Returns the bytes of a value of this type; 0 if a dimension or the element type is unknown.
+/// \throws onnx::error, naming `value`, if the size does not fit in 64 bits
 inline std::size_t onnx_bytes(::onnx::TypeProto const* type, std::string_view value) {
   auto const elements = onnx::elements(type);
   if (!elements || *elements == 0) return 0;
@@ -123,7 +125,7 @@ inline std::size_t onnx_bytes(::onnx::TypeProto const* type, std::string_view va
   return size;
 }
 
-/// The error of an option `text` that cannot be understood. The witness names the text.
+/// Returns the error for an option `text` that cannot be parsed; the witness contains the text.
 inline onnx::error bad_onnx_option(std::string_view text, std::string const& why) {
   return onnx::error({onnx::fault_kind::shape, quoted(text) + ": " + why, {std::string(text)}});
 }
@@ -132,14 +134,14 @@ inline onnx::error bad_onnx_option(std::string_view text, std::string const& why
 
 namespace cleave::onnx {
 
-/// The two sides of `NAME=VALUE`; the last `=` parts them, since a name may hold any character.
+/// Splits `NAME=VALUE` at the last `=`, since a name may contain any character. \throws onnx::error
 inline std::pair<std::string, std::string_view> parse_assignment(std::string_view text) {
   auto const at = text.rfind('=');
   if (at == std::string_view::npos || at == 0) throw detail::bad_onnx_option(text, "expected NAME=VALUE");
   return {std::string(text.substr(0, at)), text.substr(at + 1)};
 }
 
-/// A dimension: a number from 0.
+/// Parses a dimension, a number from 0. \throws onnx::error
 inline std::int64_t parse_dimension(std::string_view text) {
   std::int64_t n = -1;
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -148,8 +150,8 @@ inline std::int64_t parse_dimension(std::string_view text) {
   return n;
 }
 
-/// A shape: `1x3x224x224`, `?` for an unknown dimension, `scalar`; with an element type before it where
-/// inference finds none: `float16:8x?`.
+/// Parses a shape: `1x3x224x224`, with `?` for an unknown dimension, or `scalar`. An element type may precede
+/// it, for values whose type cannot be inferred: `float16:8x?`. \throws onnx::error
 inline onnx::shape parse_shape(std::string_view text) {
   onnx::shape shape;
   if (auto const colon = text.find(':'); colon != std::string_view::npos) {

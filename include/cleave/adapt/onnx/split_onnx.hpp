@@ -19,23 +19,25 @@ namespace cleave::onnx {
 struct split_options {
   onnx::type_options types{};
   onnx::rates rates{};
-  balance_options balance{};  ///< in seconds; `cost_per_byte` is that of `rates`
+  balance_options balance{};  ///< in seconds; `cost_per_byte` is derived from `rates`
 };
 
-/// An ONNX model, what is known of it, and its cut. It refers to the model, which must outlive it.
+/// The result of `onnx::split`: types, costs, graph, cut and stages. Refers to the model, which must outlive
+/// it.
 struct split_result {
   onnx::types types;
   onnx::costs costs;
-  std::unique_ptr<onnx::graph const> graph;  ///< in a place of its own, because `stages` refers to it
+  std::unique_ptr<onnx::graph const> graph;  ///< on the heap, because `stages` refers to it
   balanced_partition parts;                  ///< loads and bound in seconds
   onnx::staged stages;
 };
 
-/// Cuts a model that `onnx::check` accepts into min(k, nodes) stages, balanced by the cost of nodes and the
-/// size of values. `onnx::write_stages` and `onnx::stages` make models of the stages.
-/// \throws onnx::error       if an option contradicts the model, or a value's size does not fit,
-/// \throws error            where `balance` does: k is 0,
-/// \throws infeasible_error where a memory limit cannot be met.
+/// Cuts a model into min(k, nodes) stages, balanced by the cost of nodes and the size of values. Use
+/// `onnx::write_stages` or `onnx::stages` to get models of the stages. Precondition: `onnx::check` accepts
+/// the model.
+/// \throws onnx::error if an option contradicts the model, or a value's size does not fit
+/// \throws error as `balance`, for instance if k is 0
+/// \throws infeasible_error if a memory limit cannot be met
 inline onnx::split_result split(::onnx::ModelProto const& model, std::uint32_t k,
                                 onnx::split_options const& options = {}) {
   onnx::types types(model, options.types);

@@ -27,10 +27,9 @@
 
 namespace cleave::detail {
 
-/// Gives new names to what the bodies of `holder` define under a name of `visible`: values of the graph that
-/// stand before the node. ONNX forbids such shadows, and a stage can have one where the file has none,
-/// because it may have a value as an input that the file makes after the node. `fresh(name)` is a name that
-/// nothing has. No recursion.
+/// Renames values in the bodies of `holder` whose names are in `visible`, the values of the graph before the
+/// node. ONNX forbids such shadowing. A stage can have it even if the file does not: its inputs may include
+/// values that the file makes after the node. `fresh(name)` returns an unused name. No recursion.
 template <class Fresh>
 void rename_onnx_shadows(::onnx::NodeProto& holder, std::unordered_set<std::string> const& visible,
                          Fresh fresh) {
@@ -74,8 +73,8 @@ void rename_onnx_shadows(::onnx::NodeProto& holder, std::unordered_set<std::stri
   }
 }
 
-/// Tells a model from others, whatever its weights and shapes are: by the names of its graph, inputs and
-/// outputs, and what its nodes are and make. O(V).
+/// Returns a digest that identifies a model independently of its weights and shapes. It covers the names of
+/// the graph, its inputs and outputs, and the operators and results of its nodes. O(V).
 inline std::string onnx_model_mark(::onnx::ModelProto const& m) {
   name_digest names;
   names.add(m.graph().name());
@@ -88,10 +87,10 @@ inline std::string onnx_model_mark(::onnx::ModelProto const& m) {
   return names.text();
 }
 
-/// What a stage says of itself in its metadata: `0 of 3`; the mark of the model that it is of.
+/// Keys in the metadata of a stage: its place, such as `0 of 3`, and the mark of its model.
 inline constexpr char onnx_stage_key[] = "cleave.stage", onnx_model_key[] = "cleave.model";
 
-/// What the stages of one model have in common when they are written out. Graph and types must outlive it.
+/// Data shared by the stages of one model while they are written. The graph and types must outlive it.
 class onnx_emission {
  public:
   onnx_emission(onnx::graph const& g, onnx::types const& t)
@@ -104,16 +103,16 @@ class onnx_emission {
   onnx::graph const& graph;
   onnx::types const& types;
   onnx_function_table functions;
-  std::string mark;                       ///< `onnx_model_mark`
-  std::unordered_set<std::string> names;  ///< that a node of some stage has; no other may have it
+  std::string mark;                       ///< as returned by `onnx_model_mark`
+  std::unordered_set<std::string> names;  ///< node names used in any stage so far; each may be used once
 
-  /// What the file itself says of a value, or null.
+  /// Returns the declaration of a value in the file, or null.
   ::onnx::ValueInfoProto const* declared(std::string_view name) const {
     auto const at = declared_.find(name);
     return at == declared_.end() ? nullptr : at->second;
   }
 
-  /// A name that no value of the model has, nor one that was made up before.
+  /// Returns a new name that no value of the model has.
   std::string fresh_name(std::string const& name) {
     if (taken_.empty())
       for (auto const& v : graph.scopes().values) taken_.emplace(v.name);
@@ -126,12 +125,12 @@ class onnx_emission {
   std::unordered_set<std::string> taken_;
 };
 
-/// Writes one stage as an ONNX model: `emit(stages, i, builder)`, then `finish()`.
+/// Builds one stage as an ONNX model: `emit(stages, i, builder)`, then `finish()`.
 ///
-/// Values keep their names, so what bodies capture needs no rewriting. Nodes are copied as messages, fields
-/// of later ONNX versions included; of several nodes with one name the first written keeps it. State becomes
-/// initializers; a default that the caller may override is an input too, and so is every initializer up to IR
-/// version 3. External data stays a reference, as in the file.
+/// Values keep their names, so captures of bodies need no rewriting. Nodes are copied as messages, including
+/// fields of later ONNX versions. Of several nodes with one name, the first written keeps it. State becomes
+/// initializers. A default that the caller may override is also an input, and up to IR version 3 so is every
+/// initializer. External data stays a reference, as in the file.
 class onnx_builder {
  public:
   using value = onnx::graph::value;
@@ -175,7 +174,7 @@ class onnx_builder {
     given_.insert(v);
   }
 
-  /// The stage; the builder is empty afterwards. Precondition: `index` < `count`.
+  /// Returns the stage; the builder is empty afterwards. Precondition: `index` < `count`.
   ::onnx::ModelProto finish(std::size_t index, std::size_t count) {
     part_shadows();
     for (value const v : made_)
@@ -197,7 +196,7 @@ class onnx_builder {
  private:
   ::onnx::GraphProto& graph() { return *stage_.mutable_graph(); }
 
-  /// A value of the boundary: as the file declares it where it does, else with its inferred type.
+  /// Describes a value of the boundary: as declared in the file, with the inferred type if there is one.
   void describe(value v, ::onnx::ValueInfoProto& to) {
     auto const name = all_.graph.name_of(v);
     if (auto const* known = all_.declared(name)) to = *known;
@@ -227,7 +226,7 @@ class onnx_builder {
     }
   }
 
-  /// Values keep their names, except those inside bodies that would hide a value of the stage.
+  /// Renames values inside bodies that would shadow a value of the stage.
   void part_shadows() {
     if (!has_bodies_) return;
     std::unordered_set<std::string> visible;
@@ -272,10 +271,11 @@ static_assert(stage_builder<onnx_builder, onnx::graph>);
 
 namespace cleave::onnx {
 
+/// A graph of an ONNX model together with its cut into stages.
 using staged = staged_graph<onnx::graph>;
 
-/// Gives the graph its costs: seconds for a node, bytes for a value.
-/// \throws onnx::error if a value's size does not fit.
+/// Sets the costs of the graph: seconds for nodes, bytes for values.
+/// \throws onnx::error if a value's size does not fit in 64 bits
 inline void price(onnx::graph& g, onnx::types const& types, onnx::costs const& costs,
                   onnx::rates const& rates = {}) {
   std::vector<double> weight;
@@ -286,7 +286,7 @@ inline void price(onnx::graph& g, onnx::types const& types, onnx::costs const& c
   g.price(std::move(weight), std::move(bytes));
 }
 
-/// The stages that become files, in the order in which they run: those that give something.
+/// Returns the stages that become files, in the order in which they run: those with outputs.
 inline std::vector<stage_id> live_stages(onnx::staged const& stages) {
   std::vector<stage_id> live;
   for (stage_id const i : stages.plan().order)
@@ -298,7 +298,7 @@ inline std::vector<stage_id> live_stages(onnx::staged const& stages) {
 
 namespace cleave::detail {
 
-/// A value that one stage sends to another and of which not even the type is known, with both its ends.
+/// Returns a fault for the first value between stages whose type is unknown, with both its ends; or nothing.
 inline std::optional<onnx::fault> find_untyped_onnx_boundary(onnx::staged const& stages,
                                                              onnx::types const& types) {
   auto const& g = stages.graph();
@@ -317,7 +317,7 @@ inline std::optional<onnx::fault> find_untyped_onnx_boundary(onnx::staged const&
   return std::nullopt;
 }
 
-/// Stage i as an ONNX model, the `place`-th of `count` that run.
+/// Returns stage i as an ONNX model, the `place`-th of `count` in execution order.
 inline ::onnx::ModelProto onnx_stage(onnx::staged const& stages, onnx_emission& all, stage_id i,
                                      std::size_t place, std::size_t count) {
   onnx_builder b(all);
@@ -329,9 +329,9 @@ inline ::onnx::ModelProto onnx_stage(onnx::staged const& stages, onnx_emission& 
 
 namespace cleave::onnx {
 
-/// All live stages as ONNX models, in the order in which they run: each reads the model's inputs and what
-/// earlier ones give, by name.
-/// \throws onnx::error with what `find_untyped_onnx_boundary` finds.
+/// Returns all live stages as ONNX models, in the order in which they run. Each reads the model's inputs and
+/// the outputs of earlier stages, by name.
+/// \throws onnx::error if a value between stages has no known type
 inline std::vector<::onnx::ModelProto> stages(onnx::staged const& stages, onnx::types const& types) {
   if (auto const fault = detail::find_untyped_onnx_boundary(stages, types)) throw error(*fault);
   detail::onnx_emission all(stages.graph(), types);
@@ -342,26 +342,26 @@ inline std::vector<::onnx::ModelProto> stages(onnx::staged const& stages, onnx::
   return models;
 }
 
-/// What a cut means beyond its stages.
+/// Facts about a cut in addition to its stages.
 struct notes {
   using value = onnx::graph::value;
 
-  /// One initializer that several stages hold, under one name or several: training must keep the copies
-  /// equal.
+  /// An initializer that several stages hold, under one name or several. Training must keep the copies equal.
   struct tie {
     value storage;
     std::vector<stage_id> stages;
   };
 
   std::vector<tie> ties;
-  std::vector<value> passed;            ///< outputs of the model that no stage makes: inputs, initializers
-  std::vector<value> unsized;           ///< sent from stage to stage, bytes unknown
-  std::vector<onnx::graph::node> dead;  ///< of the file: reach no output, in no stage
-  std::vector<stage_id> dead_stages;    ///< give nothing, become no file
-  std::vector<std::string> external;    ///< files of data that must lie beside the stages
+  std::vector<value> passed;   ///< outputs of the model that no stage makes: inputs, initializers
+  std::vector<value> unsized;  ///< values sent between stages whose size is unknown
+  std::vector<onnx::graph::node>
+      dead;  ///< nodes of the file that do not contribute to an output, and are in no stage
+  std::vector<stage_id> dead_stages;  ///< stages without outputs, which become no file
+  std::vector<std::string> external;  ///< data files that must be next to the stage files
 };
 
-/// What there is to know of `stages` beside what they compute. O(V + E).
+/// Returns the facts about `stages` in addition to what they compute. O(V + E).
 inline onnx::notes notes_of(onnx::staged const& stages) {
   auto const& g = stages.graph();
   auto const& s = stages.snapshot();

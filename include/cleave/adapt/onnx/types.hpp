@@ -21,18 +21,17 @@
 
 namespace cleave::onnx {
 
-/// Type and shape of each value of a model: declared, then inferred (with data propagation), then as the user
-/// says.
+/// The type and shape of each value of a model: declared in the file, then inferred with data propagation,
+/// then as given by the user.
 ///
-/// Two views, because a size that the user gives prices one run and must not bind all of them. `declaration`
-/// is what holds in every run and may be written into a stage: symbolic dimensions stay symbolic, and the
-/// user's shape stands only where nothing else gives a rank. `priced` and `bytes` have the user's sizes put
-/// in.
+/// There are two views, because the user's sizes price one run and must not restrict all runs. `declaration`
+/// holds in every run and may be written into a stage. Symbolic dimensions stay symbolic there, and the
+/// user's shape is used only if nothing else gives a rank. `priced` and `bytes` use the user's sizes.
 class types {
  public:
-  /// Infers. Where inference fails, less is known (see `complaint`).
-  /// \throws onnx::error if an option names a dimension or a value that the model lacks, or contradicts what
-  /// is known.
+  /// Infers types. If inference fails, less is known (see `complaint`).
+  /// \throws onnx::error if an option names a dimension or value that the model lacks, or contradicts what is
+  ///   known
   explicit types(::onnx::ModelProto const& m, onnx::type_options const& options = {})
       : inference_(options.inference), declared_(infer(m, [](auto&) {})) {
     by_name_ = table(*declared_);
@@ -40,7 +39,7 @@ class types {
     put_in(m, options);
   }
 
-  /// The same of `m`, the model that this was made of, with other sizes put in. Infers once.
+  /// Returns the types of the same model `m` with other user sizes. Infers once.
   /// \throws onnx::error as the constructor
   onnx::types with(::onnx::ModelProto const& m, onnx::type_options const& options) const {
     auto other = *this;
@@ -50,23 +49,23 @@ class types {
     return other;
   }
 
-  /// What a stage may declare of a value, or null where not even its type is known.
+  /// Returns the type that a stage may declare for a value, or null if not even its element type is known.
   ::onnx::TypeProto const* declaration(std::string_view value) const { return look_up(by_name_, value); }
 
-  /// The same with the user's sizes put in.
+  /// Returns the type of a value with the user's sizes.
   ::onnx::TypeProto const* priced(std::string_view value) const { return look_up(priced_by_name_, value); }
 
-  /// The model without heavy payloads, with the user's sizes; values inside bodies have types too.
+  /// Returns the model without large payloads, with the user's sizes. Values inside bodies have types too.
   ::onnx::ModelProto const& priced_model() const { return *priced_; }
 
-  /// The size of a value, or 0 where a dimension or the element type is unknown.
-  /// \throws onnx::error if it does not fit.
+  /// Returns the bytes of a value; 0 if a dimension or the element type is unknown.
+  /// \throws onnx::error if the size does not fit in 64 bits
   std::size_t bytes(std::string_view value) const { return detail::onnx_bytes(priced(value), value); }
 
-  /// Where inference ran.
+  /// Returns the process in which inference ran.
   onnx::inference inference() const { return inference_; }
 
-  /// Why inference gave less than it might, or empty.
+  /// Returns the reason why inference gave less than it could, or an empty text.
   std::string const& complaint() const { return complaint_; }
 
  private:
@@ -114,12 +113,13 @@ class types {
     return by;
   }
 
-  /// An edited copy of `m`, inferred. Inference stops where it contradicts what the file declares of an inner
-  /// value or an output; then it runs without those, and they fill in only what stays unknown.
+  /// Returns an edited copy of `m` with inferred types. Inference stops if it contradicts the file's
+  /// declaration of an inner value or an output. It then runs again without those declarations, which fill in
+  /// only what stays unknown.
   template <class Edit>
   std::shared_ptr<::onnx::ModelProto> infer(::onnx::ModelProto const& m, Edit edit) {
     std::shared_ptr<::onnx::ModelProto> copy;
-    auto const order = detail::onnx_inference_order(m.graph());  // libonnx follows that of the file
+    auto const order = detail::onnx_inference_order(m.graph());  // libonnx processes nodes in file order
     std::vector<std::uint32_t> back(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) back[order[i]] = i;
     for (bool const declared : {true, false})
@@ -138,9 +138,10 @@ class types {
     return copy;
   }
 
-  /// Data propagation stops at some operators that exporters compute shapes with (libonnx 1.12: Equal, Where,
-  /// ConstantOfShape, …). Where such a shape is the same in every run, inference is told, until nothing new
-  /// comes of it or a longer chain of shapes than real files have is left unknown.
+  /// Infers shapes behind operators at which data propagation stops (libonnx 1.12: Equal, Where,
+  /// ConstantOfShape, …). A shape that is the same in every run replaces its node by a constant, and
+  /// inference runs again. This repeats until nothing new is found, up to a chain of shapes longer than in
+  /// real files.
   void fold_shapes(::onnx::ModelProto& m, bool propagate) const {
     auto& g = *m.mutable_graph();
     detail::onnx_shape_arithmetic arithmetic;
@@ -148,7 +149,7 @@ class types {
       if (auto value = detail::onnx_integers_of(t)) arithmetic.learn(t.name(), std::move(*value));
     std::vector<std::pair<int, ::onnx::NodeProto>> replaced;
     std::vector<char> done(static_cast<std::size_t>(g.node_size()));
-    int rounds = 32;  // each infers the whole model; in real files three tell all
+    int rounds = 32;  // each round infers the whole model; three suffice for real files
     for (bool fresh = true; std::exchange(fresh, false) && rounds > 0; --rounds) {
       auto const known = table(m);
       auto const type_of = [&](std::string const& name) { return look_up(known, name); };
@@ -185,7 +186,7 @@ class types {
         if (!known.contains(v.name())) *g.add_value_info() = v;
   }
 
-  /// Inference names dimensions that it cannot tell; such names mean nothing in a file of their own.
+  /// Removes dimension names invented by inference, which mean nothing in another file.
   void forget_made_up_symbols(::onnx::ModelProto const& m) {
     std::unordered_set<std::string> real;
     auto const& g = m.graph();
@@ -201,7 +202,7 @@ class types {
             if (!d.dim_param().empty() && !real.contains(d.dim_param())) d.clear_dim_param();
   }
 
-  /// The user's shapes as types; the element type is inference's where the user gives none.
+  /// Returns the user's shapes as types. The element type is the inferred one, or else the user's.
   std::vector<std::pair<std::string, ::onnx::TypeProto>> user_types(onnx::type_options const& options) const {
     std::unordered_set<std::string_view> values;
     for (auto const& v : declared_->graph().input()) values.insert(v.name());
@@ -297,7 +298,7 @@ class types {
   }
 
   onnx::inference inference_;
-  std::string complaint_;  // before what is made by inferring
+  std::string complaint_;  // declared before the members that inference initializes
   std::shared_ptr<::onnx::ModelProto> declared_, priced_;
   names by_name_, priced_by_name_;
 };
@@ -305,8 +306,8 @@ class types {
 
 namespace cleave::detail {
 
-/// The product of dimensions and of the bytes of an element, where it fits into 63 bits; negative dimensions
-/// count as unknown, that is as 1.
+/// Returns the product of dimensions and element size `each`, if it fits into 63 bits. Negative dimensions
+/// are unknown and count as 1.
 template <class Dims>
 std::optional<std::uint64_t> bytes_of_dims(Dims const& dims, std::uint64_t each) {
   std::uint64_t size = each;
@@ -319,12 +320,12 @@ std::optional<std::uint64_t> bytes_of_dims(Dims const& dims, std::uint64_t each)
   return overflow || size > std::uint64_t{1} << 62 ? std::nullopt : std::optional(size);
 }
 
-/// Whether external data at `location` stays in the model's folder: a relative path without `..`, on any
-/// system.
+/// Returns true if external data at `location` stays in the model's folder: a relative path without `..`, on
+/// any system.
 constexpr bool stays_in_folder(std::string_view location) {
   if (location.empty() || location[0] == '/' || location[0] == '\\') return false;
   if (location.find('\0') != std::string_view::npos) return false;
-  if (location.size() > 1 && location[1] == ':') return false;  // a drive
+  if (location.size() > 1 && location[1] == ':') return false;  // a drive letter
   while (!location.empty()) {
     auto const end = (std::min)(location.find_first_of("/\\"), location.size());
     if (location.substr(0, end) == "..") return false;
@@ -333,14 +334,14 @@ constexpr bool stays_in_folder(std::string_view location) {
   return true;
 }
 
-/// What of a tensor's data says how many elements it has, field by field.
+/// The number of elements in a tensor's data fields.
 struct onnx_tensor_payload {
-  std::size_t fields = 0;      ///< that hold anything
-  bool fits_type = true;       ///< whether the field is the one for the element type
-  std::uint64_t elements = 0;  ///< that the field holds; of raw data, bytes
+  std::size_t fields = 0;      ///< number of non-empty fields
+  bool fits_type = true;       ///< true if the field is the one for the element type
+  std::uint64_t elements = 0;  ///< elements in the field; for raw data, bytes
 };
 
-/// Counts what the fields of `t` hold; data are not read. O(1).
+/// Counts the elements in the fields of `t` without reading the data. O(1).
 inline onnx_tensor_payload onnx_payload_of(::onnx::TensorProto const& t) {
   using tensor = ::onnx::TensorProto;
   onnx_tensor_payload p;
@@ -370,7 +371,7 @@ inline onnx_tensor_payload onnx_payload_of(::onnx::TensorProto const& t) {
   return p;
 }
 
-/// What is wrong with the place of external data, which is never opened.
+/// Returns the first fault of the location of external data, which is never opened; or nothing.
 inline std::optional<onnx::fault> find_onnx_external_fault(::onnx::TensorProto const& t,
                                                            std::string const& what, std::string const& name) {
   using kind = onnx::fault_kind;
@@ -399,7 +400,8 @@ inline std::optional<onnx::fault> find_onnx_external_fault(::onnx::TensorProto c
   return std::nullopt;
 }
 
-/// What is wrong with a tensor; `what` is how messages call it. Its data is counted, never read or allocated.
+/// Returns the first fault of a tensor, or nothing; `what` is its name in messages. Data is counted, never
+/// read or allocated.
 inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::TensorProto const& t,
                                                          std::string const& what, std::string const& name) {
   using kind = onnx::fault_kind;
@@ -442,7 +444,7 @@ inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::TensorProto con
   return std::nullopt;
 }
 
-/// What is wrong with a sparse tensor: its two tensors, or how they fit together.
+/// Returns the first fault of a sparse tensor: in its two tensors, or in how they match.
 inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::SparseTensorProto const& t,
                                                          std::string const& what, std::string const& name) {
   using kind = onnx::fault_kind;
@@ -460,9 +462,9 @@ inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::SparseTensorPro
   return std::nullopt;
 }
 
-/// What is wrong with the declared type of a value. A negative dimension is how older exporters wrote
-/// unknown, and is read so; a size that does not fit into 64 bits is refused, for no sum of such could be
-/// right.
+/// Returns the first fault of the declared type of a value, or nothing. A negative dimension means unknown,
+/// as older exporters wrote it. A size that does not fit into 64 bits is rejected, since sums of such sizes
+/// would be wrong.
 inline std::optional<onnx::fault> find_onnx_type_fault(::onnx::TypeProto const& declared,
                                                        std::string const& name) {
   using kind = onnx::fault_kind;

@@ -20,12 +20,12 @@
 
 namespace cleave::detail {
 
-/// Whether the bytes of a value of this type are known; those of an empty tensor are, and are 0.
+/// Returns true if the bytes of a value of this type are known; an empty tensor has 0 bytes.
 inline bool is_onnx_sized(::onnx::TypeProto const* type) {
   return onnx::elements(type).has_value() && onnx::element_size(type->tensor_type().elem_type()) > 0;
 }
 
-/// Of a value: whether a node of `g` reads it.
+/// Returns for each value whether a node of `g` reads it.
 inline std::vector<char> values_read(onnx::graph const& g) {
   std::vector<char> is_read(g.values());
   for (auto const n : g.nodes())
@@ -37,8 +37,8 @@ inline std::vector<char> values_read(onnx::graph const& g) {
 
 namespace cleave::onnx {
 
-/// What has no price among the nodes of `g` and the values that go from node to node, where `types` and
-/// `costs` are of its model. O(V + E).
+/// Counts the nodes of `g` without a cost, and the values between nodes without a size. `types` and `costs`
+/// must belong to the same model. O(V + E).
 inline unpriced find_unpriced(onnx::graph const& g, onnx::types const& types, onnx::costs const& costs) {
   unpriced u;
   auto const is_read = detail::values_read(g);
@@ -58,7 +58,7 @@ inline unpriced find_unpriced(onnx::graph const& g, onnx::types const& types, on
 
 namespace cleave::detail {
 
-/// The dimensions of a tensor's type that has a rank; -1 is an open one.
+/// Returns the dimensions of a tensor type that has a rank; -1 for an open dimension.
 inline std::vector<std::int64_t> onnx_known_dimensions(::onnx::TypeProto const& type) {
   std::vector<std::int64_t> dims;
   for (auto const& d : type.tensor_type().shape().dim())
@@ -70,7 +70,7 @@ inline std::vector<std::int64_t> onnx_known_dimensions(::onnx::TypeProto const& 
 
 namespace cleave::onnx {
 
-/// Something whose size the user can give, and what that would price.
+/// A size that the user can give, and what it would price.
 struct open_size {
   enum class kind : std::uint8_t {
     dimension,  ///< a symbolic dimension: `onnx::type_options::dims`
@@ -78,17 +78,17 @@ struct open_size {
   };
   kind what = kind::dimension;
   std::string name;
-  onnx::shape shape{};     ///< of a value, as far as it is known; -1: open
-  bool ranked = true;      ///< of a value: `shape` has all its dimensions
-  std::size_t nodes = 0;   ///< that would have a price
-  std::size_t values = 0;  ///< that would have a size
-  bool measured = true;    ///< false: at most so many, all that depend on it
+  onnx::shape shape{};     ///< for a value: the known dimensions; -1 if open
+  bool ranked = true;      ///< for a value: true if `shape` has all its dimensions
+  std::size_t nodes = 0;   ///< number of nodes that would get a price
+  std::size_t values = 0;  ///< number of values that would get a size
+  bool measured = true;    ///< false: upper bounds, which count all that depends on it
 
   bool operator==(onnx::open_size const&) const = default;
 };
 
-/// What the user can give a size: the file's symbolic dimensions that nobody gave, by name, then the inputs
-/// whose shape is open, in order.
+/// Returns the sizes that the user can give: the symbolic dimensions not in `given`, by name, then the inputs
+/// with an open shape, in order.
 inline std::vector<onnx::open_size> list_open_sizes(onnx::graph const& g, onnx::types const& types,
                                                     onnx::type_options const& given) {
   std::map<std::string, onnx::open_size> dimensions;
@@ -120,10 +120,9 @@ inline std::vector<onnx::open_size> list_open_sizes(onnx::graph const& g, onnx::
 
 namespace cleave::detail {
 
-/// The numbers that stand for open sizes, one for all at a time; what prices most counts. Operators that
-/// halve sizes or take heads of them find the first whole, small tables have room for the second, a file
-/// exported for a batch of one agrees with the third alone, and square images with what is known of their
-/// shape.
+/// Returns the numbers to substitute for open sizes, one at a time for all; the one that prices most counts.
+/// 64 passes operators that halve sizes or divide them into heads. 8 fits into small tables. 1 fits files
+/// exported for a batch of one. The largest known dimension fits square images.
 inline std::vector<std::int64_t> onnx_stand_ins(std::span<onnx::open_size const> sizes) {
   std::vector<std::int64_t> list{64, 8, 1};
   for (auto const& open : sizes)
@@ -132,7 +131,7 @@ inline std::vector<std::int64_t> onnx_stand_ins(std::span<onnx::open_size const>
   return list;
 }
 
-/// `given` and `size` for all that is open of each of `sizes`.
+/// Returns `given` with `size` for every open dimension of `sizes`.
 inline onnx::type_options add_sizes(onnx::type_options given, std::span<onnx::open_size const> sizes,
                                     std::int64_t size) {
   for (auto const& open : sizes)
@@ -150,7 +149,8 @@ inline onnx::type_options add_sizes(onnx::type_options given, std::span<onnx::op
 
 namespace cleave::onnx {
 
-/// What has no price once all of `sizes` are given; `types` are of the model of `g`. Infers up to four times.
+/// Returns what has no price once all of `sizes` are given. `types` must belong to the model of `g`. Infers
+/// up to four times.
 inline unpriced unpriced_with(onnx::graph const& g, onnx::types const& types, onnx::type_options const& given,
                               std::span<onnx::open_size const> sizes) {
   std::optional<unpriced> least;
@@ -160,7 +160,7 @@ inline unpriced unpriced_with(onnx::graph const& g, onnx::types const& types, on
       if (!least || std::pair(left.nodes, left.values) < std::pair(least->nodes, least->values)) least = left;
       if (!least->any()) break;
     } catch (onnx::error const&) {
-      continue;  // does not fit
+      continue;  // contradicts the model
     }
   return least ? *least : find_unpriced(g, types, costs_of(types));
 }
@@ -169,9 +169,9 @@ inline unpriced unpriced_with(onnx::graph const& g, onnx::types const& types, on
 
 namespace cleave::detail {
 
-/// The value with which shapes are lost behind which most unpriced nodes lie: its own size is unknown, those
-/// of all that its node reads are not. None where no shape is lost so. O(V + E) for each such value, of which
-/// the first 64 are looked at.
+/// Returns the value at which shape inference stops and that affects most unpriced nodes. Its own size is
+/// unknown, but those of all operands of its node are known. Returns nothing if there is no such value. O(V +
+/// E) for each such value; at most 64 are examined.
 inline std::optional<onnx::open_size> find_lost_shape(onnx::graph const& g, onnx::types const& types,
                                                       onnx::costs const& costs) {
   auto const sized = [&](auto v) { return g.is_state(v) || is_onnx_sized(types.priced(g.name_of(v))); };
@@ -208,10 +208,11 @@ inline std::optional<onnx::open_size> find_lost_shape(onnx::graph const& g, onnx
 
 namespace cleave::onnx {
 
-/// The one size that would price most: nodes first, then values; the first listed of equals. Each of the
-/// first 8 of `onnx::list_open_sizes` is given in turn, and all shapes are inferred with it. Where none of
-/// them prices anything, the value with which most shapes are lost. None where all has a price, or nothing
-/// tells.
+/// Returns the one size that would price most: nodes first, then values; the first listed among equals.
+///
+/// Each of the first 8 sizes of `onnx::list_open_sizes` is given in turn, and all shapes are inferred with
+/// it. If none of them prices anything, the result is the value at which most shapes are lost. Returns
+/// nothing if everything has a price, or no such value is found.
 inline std::optional<onnx::open_size> find_most_open_size(onnx::graph const& g, onnx::types const& types,
                                                           onnx::costs const& costs,
                                                           onnx::type_options const& given) {

@@ -12,12 +12,12 @@
 
 namespace cleave::onnx {
 
-/// What running a node once takes.
+/// The work of running a node once.
 struct work {
   double flops = 0;
   double bytes = 0;      ///< read and written
-  double nodes = 0;      ///< run, those of bodies and functions too
-  bool unknown = false;  ///< a shape that counts is not known; the rest is counted
+  double nodes = 0;      ///< number of operators run, including those of bodies and functions
+  bool unknown = false;  ///< true if a needed shape is unknown; the other shapes are counted
 
   onnx::work& operator+=(onnx::work const& w) {
     flops += w.flops;
@@ -32,8 +32,8 @@ struct work {
 
 namespace cleave::detail {
 
-/// The work of one node without its bodies, from the types of its operands and results; `type_of(name)` is
-/// null where nothing is known.
+/// Computes the work of one node without its bodies from the types of its operands and results.
+/// `type_of(name)` is null if the type is unknown.
 template <class TypeOf>
 class onnx_node_work {
  public:
@@ -101,13 +101,13 @@ class onnx_node_work {
     return static_cast<double>(type->tensor_type().shape().dim(at).dim_value());
   }
 
-  /// The elements of a weight for one of its first dimension's channels.
+  /// Returns the number of elements of a weight per channel of its first dimension.
   double by_channel(int weight) {
     double const channels = dimension(weight, 0);
     return channels > 0 ? operand(weight) / channels : 0;
   }
 
-  /// The dimension that a matrix product sums over.
+  /// Returns the size of the dimension that a matrix product sums over.
   double inner() {
     auto const* type = type_of_(name_of_operand(0));
     if (!onnx::elements(type) || type->tensor_type().shape().dim_size() == 0) return known({});
@@ -124,7 +124,7 @@ class onnx_node_work {
     return elements;
   }
 
-  /// The product of the dimensions that an Einsum's letters stand for; unknown with `...`.
+  /// Returns the product of the dimensions of an Einsum's letters; unknown if it contains `...`.
   double equation() {
     auto const* text = find_onnx_attribute(n_, "equation");
     std::string_view rest = text == nullptr ? std::string_view() : std::string_view(text->s());

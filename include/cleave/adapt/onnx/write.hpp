@@ -24,14 +24,14 @@
 
 namespace cleave::detail {
 
-/// `stage_4.onnx`
+/// Returns the file name of a stage: `stage_4.onnx`.
 inline std::string onnx_stage_name(std::size_t i) { return "stage_" + std::to_string(i) + ".onnx"; }
 
 }  // namespace cleave::detail
 
 namespace cleave::onnx {
 
-/// Whether `name` is `stage_<number>.onnx`, zipped or not.
+/// Returns true for `stage_<number>.onnx`, gzipped or not.
 inline bool is_stage_name(std::string_view name) {
   if (!name.starts_with("stage_")) return false;
   name.remove_prefix(6);
@@ -44,11 +44,11 @@ inline bool is_stage_name(std::string_view name) {
 
 namespace cleave::detail {
 
-/// The mark of the model that a file is a stage of, empty where the stage has none; nothing where the file is
-/// no stage that this library wrote.
+/// Returns the mark of the model that a stage file belongs to, empty if the stage has none. Returns nothing
+/// if the file is not a stage written by this library.
 inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path const& file) {
   google::protobuf::LogSilencer const quiet;
-  if (!std::filesystem::is_regular_file(file)) return std::nullopt;  // reading a pipe would wait
+  if (!std::filesystem::is_regular_file(file)) return std::nullopt;  // reading a pipe would block
   std::ifstream in(file, std::ios::binary);
   ::onnx::ModelProto m;
   if (!m.ParseFromIstream(&in)) return std::nullopt;
@@ -65,19 +65,18 @@ inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path con
 
 namespace cleave::onnx {
 
-/// Which stages of an earlier run new ones may replace.
+/// The existing stages that new ones may replace.
 enum class replace : std::uint8_t { of_this_model, of_any_model };
 
 }  // namespace cleave::onnx
 
 namespace cleave::detail {
 
-/// Files that are written under other names first and take their own all together, or not at all, in place of
-/// all stages in the folder.
+/// Files that get their final names together or not at all, replacing all stages in the folder.
 class onnx_files {
  public:
-  /// `mark` is the model's, see `onnx_model_mark`. \throws error where a stage in the folder may not be
-  /// replaced
+  /// Opens a folder. `mark` is the model's, see `onnx_model_mark`. \throws error if a stage in the folder may
+  /// not be replaced
   onnx_files(std::filesystem::path folder, std::string const& mark,
              onnx::replace replace = onnx::replace::of_this_model)
       : folder_(std::move(folder)), files_(folder_.string()) {
@@ -113,7 +112,7 @@ class onnx_files {
     file.finish();
   }
 
-  /// Gives the files their names, and removes the stages that are left of an earlier run.
+  /// Gives the files their names, and removes the remaining stages of an earlier run.
   std::vector<std::filesystem::path> commit() {
     files_.keep(stale_);
     return std::move(paths_);
@@ -130,10 +129,11 @@ class onnx_files {
 
 namespace cleave::onnx {
 
-/// Writes the live stages as `stage_0.onnx`, `stage_1.onnx`, … in the order in which they run, in place of
-/// those of an earlier run of the same model. One stage at a time is in memory. Returns their paths.
-/// \throws onnx::error if a value between stages has no type, error if a file cannot be written, or one of
-/// these names belongs to a file that may not be replaced; the folder is then as it was.
+/// Writes the live stages as `stage_0.onnx`, `stage_1.onnx`, … in the order in which they run; returns their
+/// paths. Replaces the stages of an earlier run of the same model. Only one stage at a time is in memory.
+/// \throws onnx::error if a value between stages has no type
+/// \throws error if a file cannot be written, or one of these names belongs to a file that may not be
+///   replaced; the folder is then unchanged
 inline std::vector<std::filesystem::path> write_stages(onnx::staged const& stages, onnx::types const& types,
                                                        std::filesystem::path const& folder,
                                                        onnx::replace replace = onnx::replace::of_this_model) {

@@ -15,20 +15,21 @@
 
 namespace cleave::detail {
 
-/// The lanes of a block on a GPU. Addresses come from tables, so the compiler does not know that they are of
-/// global memory, nor that 16 bytes at a time can be accessed: both are said here.
+/// The lanes of a block on a GPU. Addresses come from tables, so the compiler knows neither that they are in
+/// global memory nor their alignment. The loads and stores here state both.
 struct gpu_lanes : device_lanes {
   template <class T>
   static __device__ T load(std::byte const* at) {
     auto const p = __cvta_generic_to_global(at);
     T x;
-    if constexpr (sizeof(T) == 16) {  // a line is read by one warp, once
+    if constexpr (sizeof(T) == 16) {  // each line is read once, by one warp
       uint4 u;
       asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];"
                    : "=r"(u.x), "=r"(u.y), "=r"(u.z), "=r"(u.w)
                    : "l"(p));
       std::memcpy(&x, &u, sizeof x);
-    } else if constexpr (sizeof(T) % 16 == 0) {  // by several loads of one warp: the first brings it
+    } else if constexpr (sizeof(T) % 16 == 0) {
+      // several loads of one warp share a line; the first one fetches it
       uint4 u[sizeof(T) / 16];
       for (std::size_t k = 0; k < sizeof(T) / 16; ++k)
         asm volatile("ld.global.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -84,7 +85,7 @@ struct gpu_lanes : device_lanes {
     }
   }
 
-  /// One instruction where there is one, with the bits of the host's code.
+  /// Uses a single instruction where there is one, with the same bits as the host's code.
   template <class T>
   static __device__ widened_t<T> widen(T x) {
     if constexpr (std::is_same_v<T, float16_bits>) {
@@ -121,7 +122,7 @@ struct gpu_lanes : device_lanes {
       return static_cast<T>(x);
   }
 
-  /// Never as one instruction, which would round once.
+  /// Separate instructions, because a fused one would round only once.
   static __device__ float product(float a, float b) { return __fmul_rn(a, b); }
   static __device__ double product(double a, double b) { return __dmul_rn(a, b); }
   static __device__ float sum(float a, float b) { return __fadd_rn(a, b); }

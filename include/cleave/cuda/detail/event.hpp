@@ -21,7 +21,7 @@
 
 namespace cleave::detail {
 
-/// An event of a GPU that others use later.
+/// A CUDA event from a pool, which is returned for reuse.
 class pooled_event {
  public:
   /// \throws cuda_error
@@ -39,7 +39,7 @@ class pooled_event {
   }
 
   cudaEvent_t handle() const { return handle_; }
-  /// \throws cuda_error, as all that follow
+  /// This and the following functions throw cuda_error.
   void record(cudaStream_t s) { cuda::check(cudaEventRecord(handle_, s), "cudaEventRecord"); }
   bool happened() const {
     auto const e = cudaEventQuery(handle_);
@@ -56,14 +56,16 @@ class pooled_event {
   cudaEvent_t handle_;
 };
 
-/// A point in time of a rank: of one of its streams, or when some transfers have ended, which other ranks may
-/// still have to issue. One that was not recorded has happened; so has one of a recording outside of it, and
-/// one of before inside (run/model/recording.hpp). Used by one thread, but for what it expects.
+/// An event of a rank: a point in one of its streams, or the end of some transfers, which other ranks may
+/// still have to issue. An event that was never recorded has happened. An event of a recording counts as
+/// happened outside of it, and an earlier event counts as happened inside it (run/model/recording.hpp). Used
+/// by one thread, except for `transfers::issue`.
 class cuda_event {
  public:
   explicit cuda_event(std::shared_ptr<cuda::resources> of) : of_(std::move(of)), own_(of_) {}
 
-  /// From now on it is when all that was issued to `s` so far has ended. \throws cuda_error, as all but `at`
+  /// Makes the event happen when all work issued to `s` so far has ended. This and the following functions
+  /// throw cuda_error.
   void record(cuda_stream const& s) {
     own_.record(s.handle());
     now_ = state::recorded;
@@ -77,8 +79,9 @@ class cuda_event {
     return expected_->are_issued() && std::ranges::all_of(expected_->used(), &pooled_event::happened);
   }
 
-  /// What is issued to `s` from now on begins after it. Waits, on the thread of the rank, until the transfers
-  /// that it is about have been issued. \throws run_error once the run has failed
+  /// Makes work issued to `s` from now on begin after the event. Blocks the rank's thread until the transfers
+  /// of the event have been issued.
+  /// \throws run_error once the run has failed
   void hold_back(cuda_stream const& s) const {
     if (is_elsewhere()) return;
     if (now_ == state::recorded) return own_.hold_back(s.handle());
@@ -87,8 +90,8 @@ class cuda_event {
     for (auto const& e : expected_->used()) e.hold_back(s.handle());
   }
 
-  /// From `from` until this one; nothing where one of them was not recorded. Precondition: both have
-  /// happened.
+  /// Returns the time from `from` to this event, or 0 if one of them was not recorded. Precondition: both
+  /// have happened.
   std::chrono::nanoseconds since(cuda_event const& from) const {
     auto longest = -std::numeric_limits<float>::infinity();
     for (auto const& end : marks()) {
@@ -104,13 +107,15 @@ class cuda_event {
     return std::chrono::round<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(longest));
   }
 
-  /// Transfers of a rank, each begun by this rank or another one. It stays where it is.
+  /// The transfers of a rank that an event waits for, issued by this or other ranks. Its address does not
+  /// change.
   class transfers {
    public:
-    /// When the rank was ready for them.
+    /// Returns the event at which the rank was ready for them.
     pooled_event const& ready() const { return ready_; }
 
-    /// One has been issued: it ends where `s` is now. From any thread. \throws cuda_error
+    /// Records that one transfer has been issued; it ends at the current end of `s`. From any thread.
+    /// \throws cuda_error
     void issue(cudaStream_t s) {
       ends_[next_.fetch_add(1)].record(s);
       if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) ranks_->ring(rank_);
@@ -135,9 +140,9 @@ class cuda_event {
     std::atomic<std::uint32_t> next_ = 0, missing_ = 0;
   };
 
-  /// From now on it is when `count` transfers have ended that begin behind what was issued to `s` so far.
-  /// `ranks` are told when they have been issued. Precondition: it has happened, or never was used; one
-  /// transfer at least.
+  /// Makes the event happen when `count` transfers have ended. They begin after all work issued to `s` so
+  /// far. `ranks` wakes this rank when all have been issued. Precondition: `count` is positive, and the event
+  /// has happened or was never used.
   transfers& expect(std::uint32_t count, cuda_stream const& s, host_ranks& ranks, rank_id here) {
     expects(count > 0, "cuda_event: transfers");
     if (!expected_) expected_.reset(new transfers(of_, ranks, here));
@@ -164,9 +169,9 @@ class cuda_event {
 
   std::shared_ptr<cuda::resources> of_;
   pooled_event own_;
-  std::unique_ptr<transfers> expected_;  // none until any are
+  std::unique_ptr<transfers> expected_;  // null until transfers are expected
   state now_ = state::unused;
-  std::uint64_t recording_ = 0;  // that it was recorded in
+  std::uint64_t recording_ = 0;  // in which it was recorded; 0: none
 };
 
 }  // namespace cleave::detail

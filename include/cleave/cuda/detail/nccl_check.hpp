@@ -17,15 +17,15 @@
 
 namespace cleave::detail {
 
-/// What NCCL answered to a call.
+/// The result of an NCCL call.
 struct nccl_answer {
-  std::string_view call;  ///< `ncclSend`
+  std::string_view call;  ///< name of the function: `ncclSend`
   ncclResult_t result = ncclSuccess;
-  std::string_view sentence = {};    ///< what NCCL calls the result
-  std::string_view last_error = {};  ///< what it says of the latest error
+  std::string_view sentence = {};    ///< error string of the result
+  std::string_view last_error = {};  ///< text of the latest error
 };
 
-/// What to do about it, or nothing where NCCL's words say all.
+/// Returns advice for an error, or an empty string if NCCL's own text is enough.
 constexpr std::string_view nccl_remedy(nccl_answer const& a) {
   auto const says = [&](std::string_view words) { return a.last_error.find(words) != words.npos; };
   if (says("Duplicate GPU detected"))
@@ -46,15 +46,15 @@ constexpr std::string_view nccl_remedy(nccl_answer const& a) {
   }
 }
 
-/// What becomes of the run: a lost peer, or a failure of what computes or of what carries messages.
+/// Returns the failure code for a result: a lost peer, a device error, or a transport error.
 constexpr failure_code failure_code_of(ncclResult_t r) {
   return r == ncclRemoteError          ? failure_code::peer_lost
          : r == ncclUnhandledCudaError ? failure_code::device
                                        : failure_code::transport;
 }
 
-/// `rank 1: transport error: ncclCommInitRankConfig: invalid usage: Duplicate GPU detected …; give each …`,
-/// as a failure that `reporter` noticed.
+/// Returns the failure that `reporter` noticed: `rank 1: transport error: ncclCommInitRankConfig: invalid
+/// usage: Duplicate GPU detected …; give each …`.
 inline failure nccl_failure(nccl_answer const& a, rank_id reporter) {
   auto text = std::string(a.call) + ": " + std::string(a.sentence);
   if (!a.last_error.empty()) text += ": " + printable(a.last_error, 400);
@@ -62,13 +62,13 @@ inline failure nccl_failure(nccl_answer const& a, rank_id reporter) {
   return {.code = failure_code_of(a.result), .detail = std::move(text), .reporter = reporter};
 }
 
-/// Asks NCCL for its words. `of` may be null: then it is the latest error of any.
+/// As above, with the texts from NCCL. A null `of` means the latest error of any communicator.
 inline failure nccl_failure(std::string_view call, ncclResult_t r, ncclComm_t of, rank_id reporter) {
   char const *const sentence = ncclGetErrorString(r), *const last = ncclGetLastError(of);
   return nccl_failure({call, r, sentence ? sentence : "", last ? last : ""}, reporter);
 }
 
-/// A call did not end in time.
+/// Returns the failure for a call that did not end in time.
 inline failure nccl_timeout(std::string_view call, std::int64_t milliseconds, rank_id reporter) {
   return {.code = failure_code::timeout,
           .detail = std::string(call) + " has not ended within " + std::to_string(milliseconds) +
@@ -77,7 +77,7 @@ inline failure nccl_timeout(std::string_view call, std::int64_t milliseconds, ra
           .reporter = reporter};
 }
 
-/// So many messages begin together, more than may.
+/// Returns the failure for a group with too many messages.
 inline failure too_many_messages(std::size_t together, std::uint32_t most, rank_id reporter) {
   return {.code = failure_code::transport,
           .detail = std::to_string(together) + " messages begin together, but " + std::to_string(most) +

@@ -10,24 +10,25 @@
 
 namespace cleave::detail {
 
-/// How many regions can be reduced to one at once: their addresses go with the launch, 4 KiB at most.
+/// Maximum number of regions in one reduction. Their addresses are kernel parameters, which are limited to 4
+/// KiB.
 inline constexpr std::size_t most_reduced_regions = 440;
 
-/// Regions of as many elements, by their addresses.
+/// The addresses of regions of equal size.
 template <std::size_t Room>
 struct region_addresses {
-  std::uint64_t count;    ///< of elements
-  std::uint32_t regions;  ///< how many there are
-  std::uint32_t aligned;  ///< 1 where all begin at a multiple of 16 bytes
+  std::uint64_t count;    ///< number of elements in each
+  std::uint32_t regions;  ///< number of regions
+  std::uint32_t aligned;  ///< 1 if all addresses are multiples of 16 bytes, else 0
   std::byte* at[Room];
 };
 
-/// How elements of type `T` are reduced in kernels: as on the host, with what lanes have for floating-point
-/// numbers.
+/// The reduction of elements of type `T` in kernels: as on the host, with the lanes' floating-point
+/// operations.
 template <class T, reduce_op Op, class Lanes>
 struct lane_reduction {
   using wide = typename element_reduction<T>::wide;
-  /// 16 bytes; of short whole numbers, which take a register each, fewer.
+  /// 16 bytes, or fewer for short integers, which take a register each.
   static constexpr std::size_t pack_elements = std::is_integral_v<T> && sizeof(T) < 4 ? 4 : 16 / sizeof(T);
 
   static constexpr wide widen(T x) {
@@ -52,9 +53,9 @@ struct lane_reduction {
   }
 };
 
-/// Packs of elements that belong together, `N` for each lane, 16 bytes each or one element: of all regions
-/// one pack after the other, from `offset` bytes on and `apart` bytes from one to the next of a lane. Of four
-/// regions loads are issued before the first is used.
+/// Reduces `N` packs per lane, of 16 bytes or one element each, at byte `offset` and then `apart` bytes
+/// apart. Regions are added one after the other. The loads of four regions are issued before the first is
+/// used.
 template <class T, reduce_op Op, class Lanes, std::size_t Elements, std::size_t N, std::size_t Room>
 constexpr void reduce_packs(region_addresses<Room> const& r, std::uint64_t offset, std::size_t apart) {
   using pack = std::array<T, Elements>;
@@ -86,7 +87,8 @@ constexpr void reduce_packs(region_addresses<Room> const& r, std::uint64_t offse
   }
 }
 
-/// The share of one lane of `block`, of `blocks`, in `sum_in_order`, of elements of type `T`.
+/// Processes one lane's share of `sum_in_order` in thread block `block` of `blocks`, for elements of type
+/// `T`.
 template <class T, reduce_op Op, class Lanes, std::size_t Room>
 constexpr void reduce_lane(region_addresses<Room> const& r, std::uint32_t block, std::uint32_t blocks,
                            std::uint32_t lane) {

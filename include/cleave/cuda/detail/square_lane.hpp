@@ -10,13 +10,13 @@
 
 namespace cleave::detail {
 
-/// How many packs of elements of type `T` each lane adds to side by side.
+/// The number of packs of type `T` that each lane accumulates side by side.
 template <class T, class Lanes>
 inline constexpr std::size_t square_packs =
     sums_by_turns / (Lanes::lanes * Lanes::template pack_elements<T, T>);
 
-/// What one lane adds up of the squares of a tile: the sums of its packs, number `u * Lanes::lanes + lane` of
-/// all. The tree over all of these makes what `squares_of_tile` does.
+/// Returns one lane's partial sums of squares of a tile: those of its packs, number `u * Lanes::lanes + lane`
+/// of all. The tree over all partial sums gives the result of `squares_of_tile`.
 template <class T, class Lanes>
 constexpr std::array<double, square_packs<T, Lanes>> square_lane(sum_segment const& s, std::uint32_t tile,
                                                                  std::uint32_t lane) {

@@ -13,9 +13,9 @@
 
 namespace cleave::detail {
 
-/// Sees work that goes to the default streams of CUDA: where kernels go that are launched on no stream, and
-/// nothing else waits for them. While it lives the thread's own default stream records what is issued to it;
-/// CUDA then refuses work on the default stream of all threads, from any of them.
+/// Detects work on CUDA's default streams, which kernels without a stream use and no other work waits for.
+/// While it lives, the thread's default stream is in capture mode. CUDA then rejects work on the legacy
+/// default stream from any thread.
 class default_stream_guard {
  public:
   /// \throws cuda_error
@@ -28,7 +28,7 @@ class default_stream_guard {
     if (!ended_) static_cast<void>(found());
   }
 
-  /// Whether there was any so far; then it sees nothing more.
+  /// Ends the detection. Returns true if there was any such work.
   bool found() noexcept {
     ended_ = true;
     auto const last = cudaPeekAtLastError();
@@ -44,8 +44,9 @@ class default_stream_guard {
     return any;
   }
 
-  /// Calls `f`. \throws error where work went to a default stream, from `f` or, which the error then leaves
-  /// open, from another thread meanwhile; cuda_error
+  /// Calls `f` and checks it.
+  /// \throws error if work went to a default stream, from `f` or concurrently from another thread (the error
+  ///   says if that is unclear); cuda_error
   template <class F>
   static void call(F const& f) {
     default_stream_guard guard;
@@ -68,11 +69,11 @@ class default_stream_guard {
   }
 
   bool ended_ = false;
-  bool is_own_ = false;  // a call of this thread was refused, or recorded
+  bool is_own_ = false;  // true if a call of this thread was rejected or recorded
 };
 
-/// A stream of a GPU. Whoever destroys it waits until what was issued has ended, within the time that its
-/// device gives it; a stream that goes on then is left to itself, with all that it may use.
+/// A stream of a GPU. The destructor waits until its work has finished, within the time limit of its device.
+/// A stream that does not finish is never destroyed, nor is anything that it may use.
 class cuda_stream {
  public:
   /// \throws cuda_error
@@ -89,12 +90,13 @@ class cuda_stream {
     if (handle_) of_->end_stream(handle_);
   }
 
-  /// What kernels are launched on, and calls of CUDA and its libraries take.
+  /// Returns the handle for kernel launches and calls of CUDA libraries.
   cudaStream_t handle() const { return handle_; }
   int device() const { return of_->device(); }
 
-  /// Calls `issue`, which launches kernels on it. \throws cuda_error where one could not be launched and
-  /// nobody looked; with `cuda::checks::streams` error where work went to a default stream of CUDA
+  /// Calls `issue`, which launches kernels on this stream, and checks for errors.
+  /// \throws cuda_error if a kernel could not be launched; with `cuda::checks::streams` error if work went to
+  ///   a default stream
   template <std::invocable F>
   void watch(F const& issue) const {
     if (of_->checks() == cuda::checks::streams)

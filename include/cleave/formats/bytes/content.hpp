@@ -37,15 +37,15 @@ struct operator_use {
   std::string place;
 };
 
-/// Asks of a payload all that makes it safe to convert, and allocates no more than a few bytes a text and
-/// attribute. What refuses is thrown; `find_stage_bytes_fault` is the total question.
+/// Checks a payload, so that it is safe to convert. Allocates only a few bytes per text and attribute. A
+/// fault is thrown; use `find_stage_bytes_fault` to get it as a value.
 class stage_checker {
  public:
-  /// `payload` is aligned as FlatBuffers are, and outlives the checker.
+  /// `payload` must be aligned for FlatBuffers and outlive the checker.
   stage_checker(std::span<std::byte const> payload, stage_bytes_limits const& limits)
       : here_{.payload = payload}, limits_(limits) {}
 
-  /// O(size). \throws stage_bytes_error
+  /// Checks everything except operators. O(size). \throws stage_bytes_error
   stage_format::Content const& check() {
     check_structure();
     check_counts();
@@ -59,7 +59,7 @@ class stage_checker {
     return *here_.content;
   }
 
-  /// What the calls of a checked payload name, each operator once, in the order of first use.
+  /// Returns the operators that the calls of a checked payload name, each once, in the order of first use.
   std::vector<operator_use> const& operators() const { return operators_; }
 
  private:
@@ -188,7 +188,7 @@ class stage_checker {
     }
   }
 
-  /// Arguments under their names, of which there are at least `least`.
+  /// Checks keyword arguments, at least `least` of them.
   void check_named(char const* of, std::size_t least) {
     for (auto left = open(TokenKind_dict, of, least); left-- > 0;) {
       if (auto const& key = take(of); key.kind() != TokenKind_text)
@@ -214,8 +214,7 @@ class stage_checker {
     return t.low();
   }
 
-  /// The next token, which is sound in itself: it names what is there, and as many tokens are left as it
-  /// says.
+  /// Returns the next token, after checking it: its references are valid, and enough tokens follow.
   stage_format::Token const& take(char const* of) {
     if (at_ == tokens_.size())
       fail(fault::claim, graphs_->Get(here_.graph),
@@ -256,7 +255,7 @@ class stage_checker {
 
   std::string_view text(std::uint32_t i) const { return texts_->Get(i)->string_view(); }
 
-  /// What is read is written out as often as it is named, so this is counted.
+  /// Counts the bytes of a text each time it is named, since the reader copies it each time.
   void spend_text(std::uint32_t i, void const* at) {
     if (i >= texts_->size())
       fail(fault::reference, at,
@@ -286,7 +285,8 @@ class stage_checker {
     }
   }
 
-  /// A module with a body is the bytes' own; any other call is of what the reader has.
+  /// Notes the operator of a call. A module with a body is part of the bytes; all other calls need an
+  /// operator of the reader.
   void note_operator(stage_format::Node const& n, std::span<stage_format::Attribute const> attributes) {
     auto const kind = static_cast<node_kind>(n.kind());
     if (kind != node_kind::call_function && kind != node_kind::call_method && kind != node_kind::call_module)
@@ -319,21 +319,21 @@ class stage_checker {
   stage_bytes_limits limits_;
   flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> const* texts_ = nullptr;
   flatbuffers::Vector<flatbuffers::Offset<stage_format::Graph>> const* graphs_ = nullptr;
-  std::size_t spent_ = 0;              // bytes of text
-  std::vector<std::uint8_t> used_;     // of a text: a bit for each kind of call that names it
-  std::vector<std::uint8_t> is_body_;  // of a graph: whether an attribute has it inside
+  std::size_t spent_ = 0;              // bytes of text so far
+  std::vector<std::uint8_t> used_;     // per text: a bit for each kind of call that names it
+  std::vector<std::uint8_t> is_body_;  // per graph: 1 if it is the body of an attribute
   std::vector<operator_use> operators_;
 
   // The graph that is being checked.
   std::span<stage_format::Node const> nodes_;
   std::span<stage_format::Token const> tokens_;
-  std::size_t at_ = 0;                                // the next token
-  numbering<std::string_view, std::uint32_t> paths_;  // of its attributes
+  std::size_t at_ = 0;                                // index of the next token
+  numbering<std::string_view, std::uint32_t> paths_;  // paths of its attributes
 };
 
-/// Asks of a pipe whose graphs `stage_checker` found sound whether its plan is one of these graphs: each
-/// stage is the body of an attribute of graph 0, takes as many values as it says, and is sent what others
-/// give.
+/// Checks that the plan of a pipe matches its graphs, which `stage_checker` has checked. Each stage must be
+/// the body of an attribute of graph 0. It must have as many placeholders as inputs, and receive values that
+/// other stages output.
 class pipe_checker {
  public:
   pipe_checker(std::span<std::byte const> payload, stage_format::Content const& content,
@@ -342,7 +342,7 @@ class pipe_checker {
         pipe_(*content.pipe()),
         limits_(limits) {}
 
-  /// Expected O(size). \throws stage_bytes_error
+  /// Checks the plan. Expected O(size). \throws stage_bytes_error
   void check() {
     check_counts();
     here_.in = stage_place::inside::stage;
@@ -365,7 +365,7 @@ class pipe_checker {
 
  private:
   using fault = stage_bytes_fault::kind;
-  using values = numbering<std::uint64_t, std::uint32_t>;  // of stages, as `key` has them
+  using values = numbering<std::uint64_t, std::uint32_t>;  // keys as returned by `key`
 
   std::uint32_t stages() const { return pipe_.stages()->size(); }
   static std::uint64_t key(std::uint32_t stage, std::uint32_t value) {
@@ -397,7 +397,8 @@ class pipe_checker {
                      std::to_string(placeholders) + " placeholders");
   }
 
-  /// \throws stage_bytes_error where it is not the body of an attribute of graph 0 that no other stage is
+  /// Returns the graph of a stage. \throws stage_bytes_error if it is not the body of an attribute of graph
+  /// 0, or the body of another stage
   stage_format::Graph const& graph_of(stage_format::StagePlan const& s) {
     auto const& content = *here_.content;
     if (s.path() >= content.texts()->size())
@@ -447,7 +448,7 @@ class pipe_checker {
       here_.fail(fault::reference, &t, "value " + std::to_string(t.value()) + " " + said);
   }
 
-  /// The edges of one value from one sender stand together, by ascending readers.
+  /// Checks edges. The edges of one value from one sender must be adjacent, with ascending readers.
   void check_edges() const {
     auto const caller = index(the_caller);
     values begun;
@@ -471,13 +472,15 @@ class pipe_checker {
   stage_place here_;
   stage_format::Pipe const& pipe_;
   stage_bytes_limits limits_;
-  std::vector<std::uint32_t> body_;  // of a text: the graph that it names in graph 0, until a stage has it
+  std::vector<std::uint32_t>
+      body_;  // per text: the body of the attribute of graph 0 with that path, until a stage uses it
   values inputs_, outputs_;
 };
 
+/// The content of a payload.
 enum class content_kind : std::uint8_t { stage, pipe };
 
-/// The payload of an envelope, where FlatBuffers can be read in place: it is copied if it does not lie so.
+/// The payload of an envelope, aligned for reading in place; copied if it is not aligned.
 class aligned_payload {
  public:
   explicit aligned_payload(std::span<std::byte const> payload) : payload_(payload) {
@@ -496,10 +499,10 @@ class aligned_payload {
   std::vector<std::uint64_t> copy_;
 };
 
-/// A payload that was found sound, all but its operators.
+/// A payload that has passed all checks except that of its operators.
 class checked_content {
  public:
-  /// O(size). \throws stage_bytes_error
+  /// Checks a payload. O(size). \throws stage_bytes_error
   checked_content(std::span<std::byte const> payload, content_kind expected, stage_bytes_limits const& limits)
       : payload_(payload), checker_(payload_.bytes(), limits), content_(checker_.check()) {
     bool const pipe = content_.pipe() != nullptr;
@@ -519,7 +522,7 @@ class checked_content {
   stage_format::Content const& content_;
 };
 
-/// The payload within `bytes`. \throws stage_bytes_error where they are no envelope
+/// Returns the payload within `bytes`. \throws stage_bytes_error if they are not an envelope
 inline std::span<std::byte const> stage_payload(std::span<std::byte const> bytes,
                                                 stage_bytes_limits const& limits) {
   if (auto const fault = find_envelope_fault(bytes, limits.bytes))
@@ -527,7 +530,7 @@ inline std::span<std::byte const> stage_payload(std::span<std::byte const> bytes
   return bytes.subspan(envelope_header_bytes);
 }
 
-/// \throws stage_bytes_error where calls name what is not registered
+/// Checks that all called operators are registered. \throws stage_bytes_error
 template <class Entry>
 void require_operators(std::vector<operator_use> const& uses, registry<Entry> const& operators) {
   for (auto const& use : uses) {
@@ -543,7 +546,7 @@ void require_operators(std::vector<operator_use> const& uses, registry<Entry> co
   }
 }
 
-/// Why `bytes` are refused as a stage or as a pipe, or nothing. O(size).
+/// Returns the reason why `bytes` are rejected as a stage or as a pipe, or nothing. O(size).
 template <class Entry>
 std::optional<stage_bytes_fault> find_content_fault(std::span<std::byte const> bytes,
                                                     registry<Entry> const& operators, content_kind expected,
@@ -557,8 +560,8 @@ std::optional<stage_bytes_fault> find_content_fault(std::span<std::byte const> b
   return std::nullopt;
 }
 
-/// \throws stage_bytes_error where content that takes `most` bytes is above the limit, or above 2 GiB, which
-/// is all that FlatBuffers can
+/// Checks that content of up to `most` bytes may be written. \throws stage_bytes_error above the limit, or
+/// above the 2 GiB of FlatBuffers
 inline void require_size(std::size_t most, stage_bytes_limits const& limits) {
   if (most > limits.bytes || most >= std::size_t{1} << 31)
     throw stage_bytes_error(
@@ -566,8 +569,8 @@ inline void require_size(std::size_t most, stage_bytes_limits const& limits) {
          std::to_string(most) + " bytes are above the limit of " + std::to_string(limits.bytes)});
 }
 
-/// What was built, in an envelope, once a reader would take it. O(size).
-/// \throws stage_bytes_error
+/// Returns the built content in an envelope, after checking it as a reader would. O(size). \throws
+/// stage_bytes_error
 inline std::vector<std::byte> sealed_content(flatbuffers::FlatBufferBuilder const& built, content_kind what,
                                              stage_bytes_limits const& limits) {
   auto const payload = std::as_bytes(std::span(built.GetBufferPointer(), built.GetSize()));

@@ -11,31 +11,31 @@
 
 #include "cleave/core/error.hpp"
 
-/// Bytes that tell when they are not whole: a magic word, a version, a length and a checksum, then the
-/// payload; docs/stage_format.md has the layout. The checksum is xxh3-128: it finds accidents, and nobody who
-/// means harm.
+/// An envelope for bytes that detects truncation and corruption: a magic word, a version, a length and a
+/// checksum, followed by the payload. See docs/stage_format.md for the layout. The checksum is xxh3-128: it
+/// detects accidents, not attacks.
 namespace cleave::detail {
 
-/// What an envelope holds before its payload: magic 4, version 4, length 8, checksum 16 bytes, all of them
+/// The size of the header before the payload: magic 4, version 4, length 8, checksum 16 bytes, all
 /// little-endian.
 inline constexpr std::size_t envelope_header_bytes = 32;
 inline constexpr char envelope_magic[] = "CLVS";
 inline constexpr std::uint32_t envelope_version = 1;
 
-/// Why bytes are no envelope that this library opens.
+/// The reason why bytes are not an envelope that this library can open.
 struct envelope_fault {
   static constexpr char subject[] = "envelope: ";
   enum class kind : std::uint8_t { above_limit, header_cut_short, magic, version, length, checksum };
   kind what;
-  std::size_t at;           ///< the byte where it shows
-  std::uint64_t claimed{};  ///< by the header: a version, how many bytes of payload
-  std::uint64_t found{};    ///< how many bytes there are, or the version that this library writes
-  std::uint64_t limit{};    ///< how many bytes may be there
+  std::size_t at;           ///< offset of the byte where it shows
+  std::uint64_t claimed{};  ///< by the header: the version, or the size of the payload in bytes
+  std::uint64_t found{};    ///< the actual number of bytes, or the version that this library reads
+  std::uint64_t limit{};    ///< largest number of bytes allowed
 
   bool operator==(envelope_fault const&) const = default;
 };
 
-/// One sentence, with the numbers that were found and expected.
+/// The message for a fault, in one sentence with the numbers found and expected.
 inline std::string describe(envelope_fault const& f) {
   auto const bytes = [](std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); };
   switch (f.what) {
@@ -61,10 +61,10 @@ inline std::string describe(envelope_fault const& f) {
   return {};
 }
 
-/// An envelope that is refused. The witness: the first fault.
+/// Thrown for an envelope that is rejected; the witness is the first fault.
 using envelope_error = fault_error<envelope_fault>;
 
-/// The header of an envelope for `payload`. O(size).
+/// Returns the header of an envelope for `payload`. O(size).
 inline std::vector<std::byte> envelope_header(std::span<std::byte const> payload) {
   std::vector<std::byte> header;
   header.reserve(envelope_header_bytes);
@@ -80,7 +80,7 @@ inline std::vector<std::byte> envelope_header(std::span<std::byte const> payload
   return header;
 }
 
-/// `payload` in an envelope. O(size).
+/// Returns `payload` in an envelope. O(size).
 inline std::vector<std::byte> seal_envelope(std::span<std::byte const> payload) {
   auto sealed = envelope_header(payload);
   sealed.reserve(sealed.size() + payload.size());
@@ -88,8 +88,8 @@ inline std::vector<std::byte> seal_envelope(std::span<std::byte const> payload) 
   return sealed;
 }
 
-/// Why `bytes` are no envelope, or nothing. What is cheap is asked first: no byte of the payload is read
-/// before its length is known to be right. O(size).
+/// Returns the reason why `bytes` are not an envelope, or nothing. Cheap checks come first. The payload is
+/// not read before its length is known to be right. O(size).
 inline std::optional<envelope_fault> find_envelope_fault(std::span<std::byte const> bytes,
                                                          std::size_t limit) {
   using enum envelope_fault::kind;
@@ -115,7 +115,7 @@ inline std::optional<envelope_fault> find_envelope_fault(std::span<std::byte con
   return std::nullopt;
 }
 
-/// The payload within `bytes`, which must outlive it. O(size).
+/// Returns the payload within `bytes`, which must outlive it. O(size).
 /// \throws envelope_error
 inline std::span<std::byte const> open_envelope(std::span<std::byte const> bytes, std::size_t limit) {
   if (auto const fault = find_envelope_fault(bytes, limit)) throw envelope_error(*fault);

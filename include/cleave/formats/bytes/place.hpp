@@ -15,7 +15,7 @@
 
 namespace cleave::detail {
 
-/// The records of a column, in place.
+/// Returns the records of a column, in place.
 template <class Record>
 std::span<Record const> records(flatbuffers::Vector<Record const*> const* column) {
   return {column->size() > 0 ? column->Get(0) : nullptr, column->size()};
@@ -25,7 +25,7 @@ std::span<Record const> records(flatbuffers::Vector<Record const*> const* column
 
 namespace cleave {
 
-/// How many arguments follow a token because they are in it.
+/// Returns the number of arguments that follow a token as its elements.
 inline std::size_t elements_of(stage_format::Token const& t) {
   if (t.kind() < stage_format::TokenKind_list) return 0;
   return t.kind() == stage_format::TokenKind_dict ? std::size_t{2} * t.low() : t.low();
@@ -35,22 +35,22 @@ inline std::size_t elements_of(stage_format::Token const& t) {
 
 namespace cleave::detail {
 
-/// Where in the bytes of a stage something is looked at, so that what is wrong there can be told.
+/// The element of a stage's bytes that is being checked, for error messages.
 struct stage_place {
   enum class inside : std::uint8_t { payload, graph, node, attribute, pipe, stage };
 
   std::span<std::byte const> payload;
-  stage_format::Content const* content = nullptr;  ///< once its structure is known to be right
+  stage_format::Content const* content = nullptr;  ///< set once its structure has been verified
   inside in = inside::payload;
   std::uint32_t graph = 0;
-  std::uint32_t number = 0;  ///< of the node, attribute or stage
+  std::uint32_t number = 0;  ///< number of the node, attribute or stage
 
   std::size_t offset_of(void const* at) const {
     return envelope_header_bytes +
            static_cast<std::size_t>(static_cast<std::byte const*>(at) - payload.data());
   }
 
-  /// `node 3 'relu' of graph 0`.
+  /// Returns the name of the place, such as `node 3 'relu' of graph 0`.
   std::string name() const {
     if (in == inside::payload) return "the payload";
     if (in == inside::pipe) return "the plan of the pipe";
@@ -65,12 +65,12 @@ struct stage_place {
            (known ? quoted(content->texts()->Get(name)->string_view()) : "without a name") + " of " + whole;
   }
 
-  /// \throws stage_bytes_error
+  /// Reports a fault here. \throws stage_bytes_error
   [[noreturn]] void fail(stage_bytes_fault::kind what, void const* at, std::string said) const {
     throw stage_bytes_error({what, offset_of(at), name(), std::move(said)});
   }
 
-  /// \throws stage_bytes_error where `count` is above `limit`
+  /// Checks a count against its limit. \throws stage_bytes_error if it is above
   void require_count(std::size_t count, std::size_t limit, char const* what) const {
     if (count > limit)
       fail(stage_bytes_fault::kind::above_limit, payload.data(),

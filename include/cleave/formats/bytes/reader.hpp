@@ -17,13 +17,13 @@
 
 namespace cleave::detail {
 
-/// Converts content that `stage_checker` found sound, and so asks nothing. Bodies in bodies are read without
-/// recursion: what is inside is made before what it is in.
+/// Converts content that `stage_checker` has accepted, without further checks. Nested bodies are read without
+/// recursion: inner graphs are built before outer ones.
 class stage_reader {
  public:
   explicit stage_reader(stage_format::Content const& checked) : content_(checked) {}
 
-  /// O(size).
+  /// Returns the graph. O(size).
   module_graph read() {
     auto const& graphs = *content_.graphs();
     std::vector<module_graph> made(graphs.size());
@@ -143,7 +143,7 @@ class stage_reader {
   }
 
   stage_format::Content const& content_;
-  std::span<stage_format::Token const> tokens_;  // of the graph that is being read, from the next on
+  std::span<stage_format::Token const> tokens_;  // of the graph that is being read, from the next token on
 };
 
 }  // namespace cleave::detail

@@ -12,18 +12,18 @@
 
 namespace cleave::detail {
 
-/// Why a registry has nothing for a kind and a target, or does not take it.
+/// The reason why a registry has no entry for a kind and target, or rejects one.
 struct registry_fault {
   static constexpr char subject[] = "registry: ";
   enum class kind : std::uint8_t { unknown_kind, unknown_target, no_default, registered_twice };
   kind what;
   std::string of, target;
-  std::vector<std::string> known;  ///< kinds, or targets of the kind
+  std::vector<std::string> known;  ///< the known kinds, or the known targets of the kind
 
   bool operator==(registry_fault const&) const = default;
 };
 
-/// One sentence, with the names that are known.
+/// The message for a fault, in one sentence with the known names.
 inline std::string describe(registry_fault const& f) {
   std::string known;
   for (auto const& name : f.known) known += (known.empty() ? "; known: " : ", ") + quoted(name);
@@ -40,24 +40,25 @@ inline std::string describe(registry_fault const& f) {
   return {};
 }
 
-/// A name that is not registered, or twice. The witness: the name, and of what.
+/// Thrown for a name that is not registered, or registered twice; the witness is the name and its kind.
 using registry_error = fault_error<registry_fault>;
 
-/// Whether a lookup of an unknown target gives what is registered for any target.
+/// The lookup of unknown targets: fails, or returns the default entry of the kind.
 enum class registry_default : std::uint8_t { unused, allowed };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// What users plug in by name: of each kind one entry for each target, say for each runtime a wrapper for
-/// stages. An entry for the empty target is the default of its kind. Lookups are linear: there are few.
+/// A table of entries that users register by kind and target, for instance a stage wrapper for each runtime.
+/// The entry for the empty target is the default of its kind. Lookups are linear in the number of entries,
+/// which is small.
 template <class Entry>
 class registry {
  public:
   explicit registry(std::vector<std::string> kinds) : kinds_(std::move(kinds)) {}
 
-  /// \throws registry_error for an unknown kind, or a target that has an entry.
+  /// Adds an entry. \throws registry_error for an unknown kind, or a target that already has an entry
   void add(std::string const& kind, std::string const& target, Entry e) {
     using enum detail::registry_fault::kind;
     if (std::ranges::find(kinds_, kind) == kinds_.end())
@@ -66,7 +67,7 @@ class registry {
     entries_.push_back({kind, target, std::move(e)});
   }
 
-  /// Why there is nothing for `target`, or nothing.
+  /// Returns the reason why there is no entry for `target`, or nothing.
   std::optional<detail::registry_fault> find_fault(
       std::string const& kind, std::string const& target,
       detail::registry_default other = detail::registry_default::unused) const {
@@ -82,7 +83,7 @@ class registry {
     return fault;
   }
 
-  /// The entry for `target`, or where that is allowed the default.
+  /// Returns the entry for `target`, or the default if that is allowed.
   /// \throws registry_error
   Entry const& at(std::string const& kind, std::string const& target,
                   detail::registry_default other = detail::registry_default::unused) const {

@@ -18,21 +18,21 @@
 
 namespace cleave::detail {
 
-/// Writes graphs as columns of records, for `write_stage_bytes` and `write_pipe_bytes`. The same graph gives
-/// the same bytes: texts are numbered in the order of first use, graphs level by level. Bodies in bodies are
+/// Writes graphs as columns of records, for `write_stage_bytes` and `write_pipe_bytes`. Equal graphs give
+/// equal bytes: texts are numbered in the order of first use, graphs level by level. Nested bodies are
 /// written without recursion.
 class stage_writer {
  public:
-  /// `top` and all that is inside it outlive the writer. Expected O(size).
+  /// `top` and all bodies inside it must outlive the writer. Expected O(size).
   explicit stage_writer(module_graph const& top) {
     graphs_.push_back(&top);
     texts_.reserve(top.list().size());
     for (std::size_t i = 0; i < graphs_.size(); ++i) write(*graphs_[i]);
   }
 
-  /// How many bytes the payload takes, at most.
+  /// Returns an upper bound on the size of the payload in bytes.
   std::size_t bytes() const {
-    std::size_t total = 64 + 12 * texts_.size();  // of a text: where it is, its length, an end, padding
+    std::size_t total = 64 + 12 * texts_.size();  // per text: its offset, its length, a terminator, padding
     for (auto const text : texts_.handles()) total += text.size();
     for (auto const& c : columns_)
       total += 40 + sizeof(stage_format::Node) * c.nodes.size() +
@@ -41,7 +41,7 @@ class stage_writer {
     return total;
   }
 
-  /// The payload, finished; it must have less than 2 GiB, which is all that FlatBuffers can.
+  /// Finishes the payload. Precondition: it is below 2 GiB, the limit of FlatBuffers.
   void finish(flatbuffers::FlatBufferBuilder& to, flatbuffers::Offset<stage_format::Pipe> pipe = {}) const {
     std::vector<flatbuffers::Offset<flatbuffers::String>> texts;
     texts.reserve(texts_.size());
@@ -53,7 +53,7 @@ class stage_writer {
     stage_format::FinishContentBuffer(to, stage_format::CreateContentDirect(to, &texts, &graphs, pipe));
   }
 
-  /// The number of a text, which is the next free one if it is new.
+  /// Returns the number of a text; a new text gets the next free number.
   std::uint32_t number_of(std::string_view text) { return texts_.insert(text); }
 
  private:
@@ -160,7 +160,7 @@ class stage_writer {
   }
 
   std::vector<module_graph const*> graphs_;
-  std::vector<columns> columns_;  // of each graph
+  std::vector<columns> columns_;  // one for each graph
   numbering<std::string_view, std::uint32_t> texts_;
 };
 

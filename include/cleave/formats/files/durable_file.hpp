@@ -26,38 +26,38 @@
 #include "cleave/core/name_digest.hpp"
 #include "cleave/core/printable.hpp"
 
-/// Files that are there whole or not at all, whenever the process or the machine stops.
+/// Files that appear under their name complete or not at all, even if the process or the machine stops.
 namespace cleave {
 
-/// What the system refused.
+/// A file operation that the system refused.
 struct file_fault {
   static constexpr char subject[] = "file ";
   std::string path;
-  std::string operation;  ///< `written`
-  int code;               ///< as in `errno`
+  std::string operation;  ///< past participle for the message, such as `written`
+  int code;               ///< value of `errno`
 
   bool operator==(file_fault const&) const = default;
 };
 
-/// One sentence.
+/// The message for a fault, in one sentence.
 inline std::string describe(file_fault const& f) {
   return "'" + printable(f.path, 400) + "' cannot be " + f.operation + ": " +
          std::error_code(f.code, std::generic_category()).message();
 }
 
-/// The system refused to read or write a file. The witness: which, and why.
+/// Thrown if the system refuses to read or write a file; the witness is the file and the reason.
 using file_error = fault_error<file_fault>;
 
 /// An open file or folder.
 class file_handle {
  public:
-  /// `flags` as of open(2), of a file that is there. \throws file_error
+  /// Opens an existing file; `flags` as for open(2). \throws file_error
   file_handle(std::string path, int flags, char const* operation) : path_(std::move(path)) {
     do number_ = ::open(path_.c_str(), flags | O_CLOEXEC);
     while (number_ < 0 && errno == EINTR);
     if (number_ < 0) fail(operation);
   }
-  /// Takes what is open; errors call it `path`.
+  /// Takes ownership of an open file descriptor; errors name the file `path`.
   file_handle(std::string path, int number) : path_(std::move(path)), number_(number) {}
   file_handle(file_handle&& other) noexcept
       : path_(std::move(other.path_)), number_(std::exchange(other.number_, -1)) {}
@@ -70,10 +70,11 @@ class file_handle {
     if (number_ >= 0) ::close(number_);
   }
 
+  /// Returns the file descriptor.
   int number() const { return number_; }
   std::string const& path() const { return path_; }
 
-  /// Returns when all that was written is on the disk. \throws file_error
+  /// Returns once all written bytes are on the disk. \throws file_error
   void sync() const {
     int done = 0;
     do done = ::fsync(number_);
@@ -81,12 +82,12 @@ class file_handle {
     if (done != 0) fail("brought to the disk");
   }
 
-  /// Closes it before the end of its life; once. \throws file_error
+  /// Closes the file before the end of its lifetime. Precondition: called once. \throws file_error
   void close() {
     if (::close(std::exchange(number_, -1)) != 0) fail("closed");
   }
 
-  /// Writes all of `bytes` where the last ones ended. \throws file_error
+  /// Appends all of `bytes` at the current position. \throws file_error
   void write(std::span<std::byte const> bytes) const {
     while (!bytes.empty()) {
       auto const put = ::write(number_, bytes.data(), bytes.size());
@@ -95,7 +96,7 @@ class file_handle {
     }
   }
 
-  /// \throws file_error with what `errno` says
+  /// Reports a failed operation. \throws file_error with the value of `errno`
   [[noreturn]] void fail(char const* operation) const { throw file_error({path_, operation, errno}); }
 
  private:
@@ -107,7 +108,7 @@ class file_handle {
 
 namespace cleave::detail {
 
-/// Brings the names in a folder to the disk, where the file system knows such a thing. \throws file_error
+/// Brings the entries of a folder to the disk, if the file system supports that. \throws file_error
 inline void sync_folder(std::string const& folder) {
   try {
     file_handle(folder, O_RDONLY | O_DIRECTORY, "opened").sync();
@@ -120,10 +121,10 @@ inline void sync_folder(std::string const& folder) {
 
 namespace cleave {
 
-/// A file that is being read.
+/// A file open for reading.
 class stored_file {
  public:
-  /// \throws file_error
+  /// Opens a file. \throws file_error
   explicit stored_file(std::string path) : handle_(std::move(path), O_RDONLY, "opened") {
     struct ::stat found{};
     if (::fstat(handle_.number(), &found) != 0) handle_.fail("asked for its size");
@@ -131,10 +132,10 @@ class stored_file {
   }
 
   std::string const& path() const { return handle_.path(); }
-  /// As it was when the file was opened.
+  /// Returns the size in bytes when the file was opened.
   std::uint64_t size() const { return size_; }
 
-  /// Fills `to` with the bytes from `offset` on; how many there were. Any thread may read. \throws file_error
+  /// Fills `to` with the bytes from `offset` on; returns how many were read. Thread-safe. \throws file_error
   std::size_t read(std::uint64_t offset, std::span<std::byte> to) const {
     std::size_t done = 0;
     while (done < to.size()) {
@@ -156,11 +157,11 @@ class stored_file {
 
 namespace cleave::detail {
 
-/// How the names of files end that are not whole yet.
+/// The suffix of files that are not yet complete.
 inline constexpr std::string_view unfinished_ending = ".unfinished";
 
-/// Returns a digest of this boot of this machine and its container: process numbers are unique in there.
-/// 16 hexadecimal digits.
+/// Returns a digest of this boot of the machine and the process's container. Process numbers are unique
+/// within it. 16 hexadecimal digits.
 inline std::string process_space() {
   std::array<char, 256> boot{}, space{};
   if (int const file = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); file >= 0) {
@@ -172,7 +173,7 @@ inline std::string process_space() {
   return name_digest().add(boot.data()).add(space.data()).text();
 }
 
-/// Returns whether a process of `space` that has ended began a file of this name.
+/// Returns true if a process of `space` that has ended began a file of this name.
 inline bool is_left_by_ended_process(std::string_view name, std::string_view space) {
   if (!name.ends_with(unfinished_ending)) return false;
   name.remove_suffix(unfinished_ending.size());
@@ -190,8 +191,8 @@ inline bool is_left_by_ended_process(std::string_view name, std::string_view spa
 
 namespace cleave {
 
-/// Removes files in `folder` that a `pending_file` began in a process that has ended. Files of other
-/// machines, and of an earlier boot, stay; so do files that cannot be removed. O(files in the folder).
+/// Removes files in `folder` that a `pending_file` began in a process that has ended. Files of other machines
+/// or of an earlier boot are kept. Files that cannot be removed are skipped. O(files in the folder).
 inline void remove_leftovers(std::string const& folder) {
   auto const space = detail::process_space();
   std::error_code stop, ignored;
@@ -208,12 +209,12 @@ inline void remove_leftovers(std::string const& folder) {
 
 namespace cleave {
 
-/// A file that nobody sees under its name before it is whole and on the disk. Without `keep`, nothing is left
-/// of it.
+/// A file that becomes visible under its name only once it is complete and on the disk. If `keep` is not
+/// called, the file is removed.
 class pending_file {
  public:
-  /// Begins a new file in `folder`, whose name begins with `name` and is nobody else's: what lies there is
-  /// left alone, and no link is followed. \throws file_error, which names `folder`/`name`
+  /// Begins a new file in `folder` with a unique name that begins with `name`. Existing files are not
+  /// touched, and no link is followed. \throws file_error, which names `folder`/`name`
   pending_file(std::string folder, std::string const& name)
       : folder_(std::move(folder)), handle_(folder_ + "/" + name, -1) {
     auto const stem = folder_ + "/" + name.substr(0, 200) + "." + detail::process_space() + "." +
@@ -235,7 +236,7 @@ class pending_file {
 
   file_handle const& handle() const { return handle_; }
 
-  /// \throws file_error
+  /// Writes `bytes` at `offset`. \throws file_error
   void write(std::uint64_t offset, std::span<std::byte const> bytes) const {
     for (std::size_t done = 0; done < bytes.size();) {
       auto const put = ::pwrite(handle_.number(), bytes.data() + done, bytes.size() - done,
@@ -245,16 +246,17 @@ class pending_file {
     }
   }
 
-  /// Brings the file to the disk and closes it: nothing can be written after. \throws file_error
+  /// Brings the file to the disk and closes it; nothing can be written afterwards. \throws file_error
   void finish() {
     if (handle_.number() < 0) return;
     handle_.sync();
     handle_.close();
   }
 
-  /// Finishes the file and gives it its name, in place of what has it. It is there for good when this
-  /// returns; where it throws, the name may mean this file or what it meant before, both whole. Precondition:
-  /// called once. \throws file_error
+  /// Finishes the file and gives it its name, replacing an existing file. When this returns, the file is
+  /// durable. If it throws, the name refers to this file or to the previous one, and either is complete.
+  /// Precondition: called once.
+  /// \throws file_error
   void keep(std::string const& name) {
     expects(!kept_, "pending_file: kept once");
     finish();
@@ -270,7 +272,7 @@ class pending_file {
   bool kept_ = false;
 };
 
-/// Files of one folder that take their names all together, once all of them are whole and on the disk.
+/// Files of one folder that get their names together, once all of them are complete and on the disk.
 class pending_files {
  public:
   explicit pending_files(std::string folder) : folder_(std::move(folder)) {}
@@ -280,15 +282,15 @@ class pending_files {
     names_.push_back(name);
     return files_.emplace_back(folder_, name);
   }
-  /// The same, with all that it is to hold. \throws file_error
+  /// Adds a file with this name and content. \throws file_error
   void add(std::string const& name, std::span<std::byte const> bytes) {
     auto& file = add(name);
     file.write(0, bytes);
     file.finish();
   }
 
-  /// Gives the files their names, in place of what has them, and removes those of `stale` that are none of
-  /// them, and what ended processes left unfinished. Precondition: called once. \throws file_error
+  /// Gives the files their names, replacing existing files. Removes the files of `stale` that are not among
+  /// them, and unfinished files of processes that have ended. Precondition: called once. \throws file_error
   void keep(std::vector<std::string> const& stale = {}) {
     for (auto& file : files_) file.finish();
     auto name = names_.begin();

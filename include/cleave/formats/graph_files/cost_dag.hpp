@@ -24,40 +24,43 @@
 
 namespace cleave {
 
-/// Operations that need each other, with costs: what files of planners say. Nodes are in any order. What a
-/// node makes costs as much as the dearest of the arcs from it, once for each other part that reads it: in
-/// the unit of `work`, or in bytes where `cost_per_byte` says what one costs.
+/// A directed graph of operations with costs, as in files of planners. Nodes are in any order. The output of
+/// a node costs as much as its most expensive arc, once for each other part that reads it. The unit is that
+/// of `work`, or bytes if `cost_per_byte` gives the cost of one.
 struct cost_dag {
+  /// A dependency: `to` reads the output of `from`.
   struct arc {
     std::uint32_t from, to;
     double cost;
 
     bool operator==(arc const&) const = default;
   };
-  std::vector<double> work, memory;    ///< of a node
-  std::vector<arc> arcs;               ///< from producers to consumers
-  std::vector<double> host_work = {};  ///< of a node, on a device of the other kind; empty: not said
-  std::vector<char> backward = {};     ///< of a node: it computes a gradient; empty: none does
-  std::vector<std::vector<std::size_t>> together = {};  ///< nodes that must share a part
-  std::vector<std::string> name = {};                   ///< of a node; empty: not said
-  std::uint32_t devices = 0, hosts = 0;                 ///< 0: not said
-  double device_memory = 0;                             ///< of each device; 0: not said
+  std::vector<double> work, memory;  ///< of each node
+  std::vector<arc> arcs;             ///< from producers to consumers
+  std::vector<double> host_work =
+      {};                           ///< work of each node on a device of the other kind; empty if not given
+  std::vector<char> backward = {};  ///< 1 for nodes that compute a gradient; empty if there are none
+  std::vector<std::vector<std::size_t>> together = {};  ///< sets of nodes that must share a part
+  std::vector<std::string> name = {};                   ///< of each node; empty if not given
+  std::uint32_t devices = 0, hosts = 0;                 ///< numbers of devices of both kinds; 0 if not given
+  double device_memory = 0;                             ///< of each device; 0 if not given
   std::vector<std::pair<std::uint32_t, std::uint32_t>> after =
-      {};                                    ///< the second follows the first, and reads nothing of it
-  std::optional<double> cost_per_byte = {};  ///< in the unit of `work`; none: arcs have that unit themselves
-  unpriced lacking = {};                     ///< taken as free, because the file does not say
+      {};  ///< pairs of nodes: the second must follow the first, but reads nothing from it
+  std::optional<double> cost_per_byte =
+      {};                 ///< in the unit of `work`; empty if arcs are in that unit already
+  unpriced lacking = {};  ///< numbers of nodes and values without a cost in the file; they count as free
 
-  /// What loads have for each unit of an arc's cost.
+  /// Returns the load per unit of an arc's cost.
   double arc_price() const { return cost_per_byte.value_or(1); }
   std::size_t nodes() const { return work.size(); }
   bool operator==(cost_dag const&) const = default;
 };
 
-/// Operations that need each other in a cycle. The witness: nodes, each needed by the next, the last by the
-/// first.
+/// Thrown if operations depend on each other in a cycle. The witness is its nodes: each is a predecessor of
+/// the next, and the last of the first.
 using dag_cycle_error = cycle_error<std::uint32_t>;
 
-/// Nodes in an order in which each follows those it needs, the smallest number first that can be next.
+/// Returns the nodes in topological order; among the nodes that can be next, the smallest number comes first.
 /// O((nodes + arcs) log nodes). \throws dag_cycle_error
 inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
   auto const n = d.nodes();
@@ -71,7 +74,7 @@ inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
   auto const later = [](std::uint32_t a, std::uint32_t b) { return a > b; };
   for (std::uint32_t i = 0; i < n; ++i)
     if (missing[i] == 0) ready.push_back(i);
-  while (!ready.empty()) {  // a heap: ascending at first
+  while (!ready.empty()) {  // a heap; ascending at first
     std::pop_heap(ready.begin(), ready.end(), later);
     auto const at = ready.back();
     ready.pop_back();
@@ -91,7 +94,8 @@ inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
                         cycle);
 }
 
-/// The graph without directions: nodes weigh their work, edges cost what their arcs do. `after` is left out.
+/// Returns the undirected graph: node weights are `work`, edge weights are the costs of arcs. `after` is
+/// ignored.
 template <std::integral Index = std::uint32_t>
 adjacency<Index, double> undirected(cost_dag const& d) {
   edge_pairs<Index, double> edges;
@@ -101,15 +105,17 @@ adjacency<Index, double> undirected(cost_dag const& d) {
   return g;
 }
 
-/// The same for the algorithms that cut directed graphs.
+/// The graph in the form of the algorithms for directed graphs.
 struct dag_snapshot {
-  snapshot_arrays graph;              ///< its nodes in order
-  balance_options options;            ///< what they must respect, and the cost of a byte
-  std::vector<std::size_t> position;  ///< of a node of the file: in `graph`
+  snapshot_arrays graph;              ///< its nodes are in topological order
+  balance_options options;            ///< the constraints of the file, and the cost of a byte
+  std::vector<std::size_t> position;  ///< for each node of the file: its position in `graph`
 };
 
-/// A byte stands for a power of two of the unit of arcs, so small that the costs of transfers are as exact as
-/// their sum allows. `unit_order::given` is the order of the file. \throws dag_cycle_error
+/// Converts to a snapshot. A byte of the snapshot stands for a power of two of the unit of arcs. It is chosen
+/// so small that transfer costs are as exact as their sum allows. `unit_order::given` is the order of the
+/// file.
+/// \throws dag_cycle_error
 inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
   using index = std::uint32_t;
   auto const order = order_of(d);
@@ -117,7 +123,7 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
   s.position.resize(d.nodes());
   for (std::size_t i = 0; i < order.size(); ++i) s.position[order[i]] = i;
 
-  std::vector<std::pair<index, index>> arcs;  // producer, consumer: each pair once
+  std::vector<std::pair<index, index>> arcs;  // (producer, consumer), each pair once
   std::vector<double> made(d.nodes());
   double total = 1;
   for (auto const& a : d.arcs) {
@@ -146,7 +152,7 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
       for (char const c : d.name[order[n]]) g.name.add(c);
     if (!d.name.empty()) g.name.close();
   }
-  std::vector<std::pair<index, index>> after;  // later, first
+  std::vector<std::pair<index, index>> after;  // (later, earlier)
   for (auto const& [first, later] : d.after) after.emplace_back(s.position[later], s.position[first]);
   std::sort(after.begin(), after.end());
   for (index n = 0, i = 0; n < d.nodes() && !after.empty(); ++n, g.after.close())
@@ -170,17 +176,17 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
   return s;
 }
 
-/// What a partition of the nodes of `d` is, counted from both alone.
+/// Returns the properties of a partition of `d`, recomputed from these two alone.
 inline dag_partition_report verify_partition(cost_dag const& d, partition const& p) {
   return detail::verify_dag_partition<cost_dag::arc>(d.work, d.arcs, p, d.backward, d.after, d.arc_price());
 }
 }  // namespace cleave
 
-/// `.dag` files: `n m`, a line `work memory` for each node, a line `producer consumer cost` for each arc;
-/// nodes count from 0, in any order; lines that begin with # or % are comments.
+/// `.dag` files: a heading `n m`, a line `work memory` for each node, and a line `producer consumer cost` for
+/// each arc. Nodes count from 0, and arcs may be in any order. Lines that begin with # or % are comments.
 namespace cleave::detail {
 
-/// O(size of the text). \throws graph_file_error with the place
+/// Reads a `.dag` file. O(size of the text). \throws graph_file_error with the place
 inline cost_dag read_dag_file(std::string_view text) {
   text_cursor c(text);
   c.skip_to_content("#%");
@@ -223,7 +229,8 @@ inline cost_dag read_dag_file(std::string_view text) {
 
 namespace cleave {
 
-/// The text that `read_dag_file` reads: work, memory and arcs; the rest has no place there.
+/// Returns the text that `read_dag_file` reads: work, memory and arcs. The format cannot hold the other
+/// members.
 inline std::string write_dag_file(cost_dag const& d) {
   auto text = std::to_string(d.nodes()) + " " + std::to_string(d.arcs.size()) + "\n";
   for (std::size_t n = 0; n < d.nodes(); ++n) {

@@ -9,12 +9,14 @@
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-/// Graphs of the DIMACS challenges (the 2nd: `p edge N M`, `e u v`, `n u weight`; the 9th: `p sp N M`,
-/// `a u v weight`); nodes count from 1, `c` begins a comment. The 10th challenge has METIS' files.
+/// Graphs of the DIMACS challenges. The 2nd has lines `p edge N M`, `e u v` and `n u weight`; the 9th has
+/// `p sp N M` and `a u v weight`. Nodes count from 1, and `c` begins a comment. The 10th challenge uses
+/// METIS' format.
 namespace cleave {
 
-/// An edge counts once, however often and from whichever end it is listed, with the largest of its weights;
-/// M counts lines. O(size of the text). \throws graph_file_error with the place; fractional_weight_error
+/// Reads a DIMACS graph. An edge that is listed several times, from either end, counts once with its largest
+/// weight. M is the number of lines. O(size of the text). \throws graph_file_error with the place
+/// \throws fractional_weight_error if Weight is an integer type and a weight is not
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
   constexpr auto any = ~std::uint64_t{0};
@@ -60,8 +62,9 @@ adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
   return g;
 }
 
-/// The text that `read_dimacs_graph` reads: `p edge`, or `p sp` with each edge as two arcs where edges have
-/// weights. Edges of two nodes are added up. O(its size). \throws error if nodes and edges have weights
+/// Returns the text that `read_dimacs_graph` reads: `p edge`, or `p sp` with two arcs per edge if edges have
+/// weights. Parallel edges are merged and their weights added. O(size). \throws error if both nodes and edges
+/// have weights
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   auto const edges = edges_of(g);

@@ -10,17 +10,20 @@
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-/// Lists of edges: a line `u v` or `u v weight` for each, all of one kind; lines that begin with # or % are
-/// comments. A first comment `# nodes N edges M` says how much there is and is then held to; else the largest
-/// number is the last node.
+/// Lists of edges: one line `u v` or `u v weight` per edge, all of the same form. Lines that begin with # or
+/// % are comments. If the first comment is `# nodes N edges M`, the file must match these numbers. Otherwise
+/// the largest number is the last node.
 namespace cleave {
 
+/// Options of `read_edge_list` and `write_edge_list`.
 struct edge_list_options {
-  std::uint64_t first_node = 0;  ///< the number of the first node: 0 or 1
+  std::uint64_t first_node = 0;  ///< number of the first node: 0 or 1
 };
 
-/// Without weights an edge counts once, however often and from whichever end it is listed; with weights they
-/// add up. O(size of the text). \throws graph_file_error with the place; fractional_weight_error
+/// Reads a list of edges. Without weights, an edge that is listed several times, from either end, counts
+/// once. With weights, they are added. O(size of the text).
+/// \throws graph_file_error with the place
+/// \throws fractional_weight_error if Weight is an integer type and a weight is not
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options const& options = {}) {
   constexpr auto any = ~std::uint64_t{0};
@@ -76,8 +79,8 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
   return adjacency_of_edges(nodes, edges, weighted ? repeated_edges::add_up : repeated_edges::count_once);
 }
 
-/// The text that `read_edge_list` reads, with its first comment. Edges of two nodes are added up. O(its
-/// size). \throws error if nodes have weights
+/// Returns the text that `read_edge_list` reads, with its first comment. Parallel edges are merged and their
+/// weights added. O(size). \throws error if nodes have weights
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                             edge_list_options const& options = {}) {

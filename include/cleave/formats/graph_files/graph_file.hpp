@@ -30,12 +30,15 @@
 
 namespace cleave {
 
+/// The format of a graph file.
 enum class graph_format : std::uint8_t { metis, matrix_market, edge_list, dimacs, dag, json };
 
+/// A suffix of file names, and its format.
 struct graph_suffix {
   std::string_view suffix;
   graph_format format;
 };
+/// All suffixes that `graph_format_of` knows.
 inline constexpr std::array<graph_suffix, 13> graph_suffixes{{{".graph", graph_format::metis},
                                                               {".metis", graph_format::metis},
                                                               {".mtx", graph_format::matrix_market},
@@ -50,10 +53,11 @@ inline constexpr std::array<graph_suffix, 13> graph_suffixes{{{".graph", graph_f
                                                               {".dag", graph_format::dag},
                                                               {".json", graph_format::json}}};
 
-/// Whether files of this format say which way edges go.
+/// Returns true if files of this format have directed edges.
 constexpr bool is_directed(graph_format f) { return f == graph_format::dag || f == graph_format::json; }
 
-/// The format of a file, by its name, or else by how its text begins. \throws error if neither tells
+/// Returns the format of a file, by its suffix or else by the beginning of its text. \throws error if neither
+/// suffices
 inline graph_format graph_format_of(std::string const& file, std::string_view text = {}) {
   for (auto const& [suffix, format] : graph_suffixes)
     if (file.ends_with(suffix)) return format;
@@ -74,8 +78,8 @@ inline graph_format graph_format_of(std::string const& file, std::string_view te
 
 namespace cleave::detail {
 
-/// The whole of a file, without the mark of UTF-8 that some editors put before all. \throws error where it
-/// cannot be read, or is UTF-16
+/// Returns the content of a file, without a UTF-8 byte order mark. \throws error if it cannot be read or is
+/// UTF-16
 inline std::string text_of_graph_file(std::string const& file) {
   auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
   std::error_code unknown;
@@ -88,7 +92,8 @@ inline std::string text_of_graph_file(std::string const& file) {
     in.read(text.data(), static_cast<std::streamsize>(size));
     text.resize(static_cast<std::size_t>(in.gcount()));
   }
-  for (char block[1 << 16]; in.read(block, sizeof block) || in.gcount() > 0;)  // of a pipe
+  for (char block[1 << 16];
+       in.read(block, sizeof block) || in.gcount() > 0;)  // the file may be a pipe, whose size is unknown
     text.append(block, static_cast<std::size_t>(in.gcount()));
   if (in.bad()) refuse("cannot be read");
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
@@ -101,16 +106,17 @@ inline std::string text_of_graph_file(std::string const& file) {
 
 namespace cleave {
 
+/// Options of `read_graph_file`.
 struct graph_file_options {
-  std::uint64_t first_node = 0;                   ///< of lists of edges
-  matrix_values values = matrix_values::by_type;  ///< of Matrix Market
+  std::uint64_t first_node = 0;                   ///< number of the first node of edge lists
+  matrix_values values = matrix_values::by_type;  ///< use of the entries of Matrix Market files
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The operations of a text of a directed format. `cost_per_byte` is for a graph of ours.
+/// Reads the operations from a text of a directed format. `cost_per_byte` applies to module graphs only.
 inline cost_dag read_cost_dag_text(std::string text, graph_format format, double cost_per_byte = 0) {
   if (format == graph_format::dag) return read_dag_file(text);
   json_document const document(std::move(text));
@@ -119,7 +125,7 @@ inline cost_dag read_cost_dag_text(std::string text, graph_format format, double
   return cost_dag_of(read_graph_json(file), cost_per_byte);
 }
 
-/// The same graph with weights of another type. \throws fractional_weight_error
+/// Converts weights to another type. \throws fractional_weight_error
 template <weight_number Weight, std::integral Index>
 adjacency<Index, Weight> with_weights_of(adjacency<Index, double> g) {
   if constexpr (std::same_as<Weight, double>) {
@@ -140,14 +146,14 @@ adjacency<Index, Weight> with_weights_of(adjacency<Index, double> g) {
   }
 }
 
-/// The graph in a text of this format; of a directed one the graph without directions.
+/// Reads a graph from a text of the given format; directed graphs become undirected.
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_graph_text(std::string text, graph_format format,
                                          graph_file_options const& options = {}) {
   adjacency<Index, Weight> g;
   switch (format) {
     case graph_format::metis:
-      return read_metis_graph<Index, Weight>(text);  // which has checked it
+      return read_metis_graph<Index, Weight>(text);  // checked there
     case graph_format::matrix_market:
       g = read_matrix_market<Index, Weight>(text, options.values);
       break;
@@ -170,11 +176,14 @@ adjacency<Index, Weight> read_graph_text(std::string text, graph_format format,
 
 namespace cleave {
 
-/// The graph in a file, whose format its name tells, or its first word: METIS (.graph), Matrix Market (.mtx),
-/// a list of edges (.edges, .txt), DIMACS (.dimacs, .col, .gr), and without their directions operations
-/// (.dag, .json). Arrays of weights are empty where the file has none. O(size of the file).
-/// \throws error that begins with the file's name: graph_file_error with the place where the text is not in
-/// its format, does not hold what it says or has no graph; fractional_weight_error where Weight is an integer
+/// Reads a graph from a file. The format follows from the suffix, or from the first word of the text.
+///
+/// Formats are METIS (.graph), Matrix Market (.mtx), edge lists (.edges, .txt) and DIMACS (.dimacs, .col,
+/// .gr). Directed graphs of operations (.dag, .json) become undirected. Arrays of weights are empty if the
+/// file has none. O(size of the file).
+/// \throws error whose message begins with the file's name
+/// \throws graph_file_error with the place, if the text violates its format or contradicts its heading
+/// \throws fractional_weight_error if Weight is an integer type and a weight is not
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_options const& options = {}) {
   auto text = detail::text_of_graph_file(file);
@@ -190,8 +199,8 @@ adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_opt
   }
 }
 
-/// The operations in a file of a directed format (.dag, .json). A graph of ours says no cost of a byte:
-/// `cost_per_byte`. \throws error that begins with the file's name
+/// Reads the operations from a file of a directed format (.dag, .json). Module graphs do not give the cost of
+/// a byte; `cost_per_byte` does. \throws error whose message begins with the file's name
 inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0) {
   auto text = detail::text_of_graph_file(file);
   auto const format = graph_format_of(file, text);

@@ -9,19 +9,19 @@
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-/// Matrix Market's coordinate files (Boisvert, Pozo, Remington, NISTIR 5935, 1996) as graphs: a node for each
-/// row, an edge where either of two entries is. Entries on the diagonal are of no account.
+/// Matrix Market's coordinate files (Boisvert, Pozo, Remington, NISTIR 5935, 1996) as graphs. Each row is a
+/// node. An edge exists if either of its two entries does. Diagonal entries are ignored.
 namespace cleave {
 
-/// What the entries are: weights of edges, nothing, or weights where they are declared integers. Those of
-/// real matrices may be negative, and large where nodes are near or far.
+/// The use of the entries: as edge weights, not at all, or as weights only if declared integer. Real matrices
+/// may have negative entries, or entries that grow with distance.
 enum class matrix_values : std::uint8_t { by_type, weights, ignored };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The first line of a file of Matrix Market.
+/// The first line of a Matrix Market file.
 struct matrix_heading {
   bool has_values = false, is_integer = false;
 
@@ -54,8 +54,10 @@ struct matrix_heading {
   }
 };
 
-/// Where both entries of an edge are there, or one is there twice, the larger is its weight. O(size of the
-/// text). \throws graph_file_error with the place; fractional_weight_error
+/// Reads a Matrix Market file. If an edge has several entries, its weight is the largest. O(size of the
+/// text).
+/// \throws graph_file_error with the place
+/// \throws fractional_weight_error if Weight is an integer type and a weight is not
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_matrix_market(std::string_view text,
                                             matrix_values values = matrix_values::by_type) {
@@ -96,8 +98,9 @@ adjacency<Index, Weight> read_matrix_market(std::string_view text,
   return adjacency_of_edges(rows, edges, repeated_edges::count_once);
 }
 
-/// The text that `read_matrix_market` reads; with real weights it must be told that they are weights. Edges
-/// of two nodes are added up. O(its size). \throws error if nodes have weights
+/// Returns the text that `read_matrix_market` reads. To read real weights back, pass
+/// `matrix_values::weights`. Parallel edges are merged and their weights added. O(size). \throws error if
+/// nodes have weights
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_matrix_market(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   require_no_node_weights(!g.node_weight.empty(), "Matrix Market's format");

@@ -11,16 +11,17 @@
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-/// METIS' graph files (its manual, §4.1): a heading `n m [fmt [ncon]]`, then a row for each node with its
-/// neighbours, counted from 1; each edge stands in two rows and counts once in m. fmt has three digits: 1 if
-/// a row begins with the node's size (which is passed over), with its weight, if each neighbour is followed
-/// by the edge's weight. Lines that begin with % are comments.
+/// METIS' graph files (its manual, section 4.1). After a heading `n m [fmt [ncon]]`, each node has a row with
+/// its neighbours, counted from 1. Each edge is in two rows and counts once in m. Each of the three digits of
+/// fmt is 1 if rows have a certain entry. The first is the node's size, which is ignored; the second is its
+/// weight; the third is the weight of the edge after each neighbour. Lines that begin with % are comments.
 namespace cleave::detail {
 
+/// The heading of a METIS file.
 struct metis_heading {
   std::size_t nodes = 0, edges = 0;
   bool has_sizes = false, has_node_weights = false, has_edge_weights = false;
-  char const *nodes_at = nullptr, *edges_at = nullptr;  ///< in the text
+  char const *nodes_at = nullptr, *edges_at = nullptr;  ///< their places in the text
 
   static metis_heading read(text_cursor& c) {
     c.skip_to_content("%");
@@ -59,7 +60,7 @@ struct metis_heading {
   }
 };
 
-/// Where in a text of METIS' form an arc or a row stands; arcs count along the row.
+/// Returns the place of a row, or of an entry of a row, in a METIS text. Entries count along the row.
 inline text_place metis_place(std::string_view text, std::size_t node, std::size_t arc_of_row) {
   text_cursor c(text);
   auto const h = metis_heading::read(c);
@@ -73,7 +74,7 @@ inline text_place metis_place(std::string_view text, std::size_t node, std::size
   return c.place_of(c.here());
 }
 
-/// Refuses a graph whose rows do not fit together. \throws graph_file_error
+/// Checks that the rows agree with each other. \throws graph_file_error
 template <std::integral Index, weight_number Weight>
 void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
   auto const fault = find_adjacency_fault(g);
@@ -92,9 +93,10 @@ void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
           "; an edge stands in the rows of both its nodes, and in m once");
 }
 
-/// An edge from a node to itself stays what it is in the row; m may count it or not. O(size of the text).
-/// \throws graph_file_error with the place, where the text is not in this form or does not hold what its
-/// heading says, or an edge lacks its other end; fractional_weight_error
+/// Reads a METIS graph. Self-loops are kept; m may count them or not. O(size of the text).
+/// \throws graph_file_error with the place, if the text violates the format or its heading, or an edge is in
+///   one row only
+/// \throws fractional_weight_error if Weight is an integer type and a weight is not
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_metis_graph(std::string_view text) {
   constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
@@ -139,7 +141,7 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text) {
 
 namespace cleave {
 
-/// The text that `read_metis_graph` reads. O(its size).
+/// Returns the text that `read_metis_graph` reads. O(size).
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   std::string text;

@@ -13,8 +13,8 @@
 
 namespace cleave {
 
-/// What has no price among the calls of `g`: those without a cost (0 is one), and where bytes cost something
-/// the results without bytes that other calls read. \throws cost_error
+/// Counts the calls of `g` without a cost; a cost of 0 counts as given. If bytes cost something, also counts
+/// the results of unknown size that other calls read. \throws cost_error
 inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
   unpriced u;
   std::vector<char> is_read(g.list().size());
@@ -35,11 +35,13 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
 
 namespace cleave::detail {
 
-/// The calls of a graph of ours (docs/graph_json.md) as operations, in the order of `nodes()`: what `balance`
-/// places. What the caller gives, attributes and the output are none, and cost no transfer. An arc has the
-/// bytes of the value that is read, and each byte costs `cost_per_byte`. If no call has bytes and bytes are
-/// free, each arc has 1. If no call has a cost, each costs 1, and `lacking` counts all of them. \throws
-/// cost_error
+/// Converts the calls of a module graph (docs/graph_json.md) to operations, in the order of `nodes()`, which
+/// is what `balance` places. Placeholders, attributes and the output are left out and cost no transfer.
+///
+/// An arc has the bytes of the value that is read, and each byte costs `cost_per_byte`. If no call has bytes
+/// and bytes are free, each arc costs 1. If no call has a cost, each costs 1, and `lacking` counts all of
+/// them.
+/// \throws cost_error
 inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
   cost_dag d;
   bool priced = false, sized = false;
@@ -50,7 +52,7 @@ inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
     d.work.push_back(known.cost.value_or(0));
     d.name.push_back(g[n].name);
     priced |= known.cost.has_value(), sized |= known.bytes > 0;
-    for (auto const m : g.operands(n))  // each once
+    for (auto const m : g.operands(n))  // operands are visited once each
       if (place[m] != none<std::uint32_t> && std::exchange(reader[m], at) != at)
         d.arcs.push_back({place[m], at, static_cast<double>(cost_of(g, m).bytes)});
     for (auto const m : g[n].after)

@@ -9,11 +9,11 @@
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// Files of parts, as METIS and its kin write them: the part of each node, counted from 0, a line each.
+/// Files of parts, as METIS writes them: one line per node with its part, counted from 0.
 namespace cleave {
 
-/// The parts of `nodes` nodes; there are `parts`, or as many as the largest number says where that is 0.
-/// O(size of the text). \throws graph_file_error with the place
+/// Reads the parts of `nodes` nodes. If `parts` is 0, the number of parts is one more than the largest in the
+/// file. O(size of the text). \throws graph_file_error with the place
 inline partition read_part_file(std::string_view text, std::size_t nodes, std::uint32_t parts = 0) {
   detail::text_cursor c(text);
   partition p{{}, parts};
@@ -31,7 +31,7 @@ inline partition read_part_file(std::string_view text, std::size_t nodes, std::u
   return p;
 }
 
-/// The text that `read_part_file` reads. Precondition: each node has a part.
+/// Returns the text that `read_part_file` reads. Precondition: each node has a part.
 inline std::string write_part_file(partition const& p) {
   std::string text;
   for (auto const id : p.of) detail::append_number(text, index(id)), text += '\n';

@@ -17,7 +17,7 @@
 
 namespace cleave::detail {
 
-/// Where in a text something is, both from 1, in bytes.
+/// A place in a text: line and column from 1, in bytes.
 struct text_place {
   std::size_t line = 1, column = 1;
 
@@ -28,13 +28,13 @@ struct text_place {
 
 namespace cleave {
 
-/// A file that is no graph, no parts, or not in the format that it claims. The witness: the place.
+/// Thrown if a file is not in its format, or contains no valid graph or parts; the witness is the place.
 class graph_file_error : public witness_error<detail::text_place> {
  public:
   graph_file_error(detail::text_place at, std::string const& what)
       : witness_error(
             "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + ": " + what, at) {}
-  /// The same, of a file.
+  /// The same error, with the file's name in front.
   graph_file_error(std::string const& file, graph_file_error const& e)
       : witness_error(printable(file, 200) + ": " + e.what(), e.witness) {}
 };
@@ -43,25 +43,25 @@ class graph_file_error : public witness_error<detail::text_place> {
 
 namespace cleave::detail {
 
-/// Goes through a text of lines and numbers. What it is asked for and does not find it refuses, with the
-/// place, which it counts only then.
+/// A cursor over a text of lines and numbers. A mismatch throws graph_file_error with the place, whose line
+/// and column are computed only then.
 class text_cursor {
  public:
   explicit text_cursor(std::string_view text)
       : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
 
   bool at_end() const { return at_ == end_; }
-  /// Behind the blanks here, is there nothing more in the line?
+  /// Skips blanks; returns true at the end of the line.
   bool at_line_end() {
     skip_blanks();
     return at_ == end_ || *at_ == '\n';
   }
-  /// Behind the blanks here, does this character stand?
+  /// Skips blanks; returns true if `c` follows.
   bool at_character(char c) {
     skip_blanks();
     return at_ != end_ && *at_ == c;
   }
-  /// Behind the blanks here, does a word of digits stand?
+  /// Skips blanks; returns true if a word of digits follows.
   bool at_digits() {
     skip_blanks();
     auto const* stop = at_;
@@ -72,29 +72,29 @@ class text_cursor {
     at_ = std::find(at_, end_, '\n');
     if (at_ != end_) ++at_;
   }
-  /// To the next line; refuses what is left of this one. `what` says what should have been its end.
+  /// Moves to the next line; fails if this line has more. `what` is the expected last item, for the message.
   void end_line(char const* what) {
     if (!at_line_end()) fail("expected the end of the line after " + std::string(what) + ", got " + seen());
     skip_line();
   }
-  /// Beyond lines that begin with one of `marks`.
+  /// Skips lines that begin with one of `marks`.
   void skip_comments(std::string_view marks) {
     while (at_ != end_ && marks.find(*at_) != marks.npos) skip_line();
   }
-  /// Beyond those and empty lines, to where something stands.
+  /// Skips empty lines and lines that begin with one of `marks`.
   void skip_to_content(std::string_view marks) {
     for (; at_ != end_; skip_line())
       if (!at_line_end() && marks.find(*at_) == marks.npos) return;
   }
 
-  /// What stands between blanks; empty at the end of the line.
+  /// Reads a word; empty at the end of the line.
   std::string_view word() {
     skip_blanks();
     auto const* const from = at_;
     while (at_ != end_ && !is_blank(*at_) && *at_ != '\n') ++at_;
     return {from, static_cast<std::size_t>(at_ - from)};
   }
-  /// A whole number from `least` to `most`, in digits.
+  /// Reads a whole number from `least` to `most`, in digits.
   std::uint64_t whole(char const* what, std::uint64_t least, std::uint64_t most) {
     skip_blanks();
     auto const* const from = at_;
@@ -104,7 +104,7 @@ class text_cursor {
       auto const digit = static_cast<unsigned>(*at_ - '0');
       if (digit > 9) break;
       if (n >= ~std::uint64_t{0} / 10) [[unlikely]]
-        fits = false;  // the last few numbers are not needed
+        fits = false;  // rejects also the last few numbers below 2^64, which no file needs
       n = 10 * n + digit;
     }
     bool const ends = at_ == end_ || is_blank(*at_) || *at_ == '\n';
@@ -112,7 +112,7 @@ class text_cursor {
       refuse(from, what, least, most);
     return n;
   }
-  /// A number as a double, finite.
+  /// Reads a finite number.
   double real(char const* what) {
     skip_blanks();
     auto const* const from = at_;
@@ -130,7 +130,7 @@ class text_cursor {
 
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
   char const* here() const { return at_; }
-  /// What comes next, for a message: a word in quotes, or the end of a line or the file.
+  /// Returns what comes next, for messages: a quoted word, or the end of the line or file.
   std::string seen() {
     if (at_line_end()) return at_end() ? "the end of the file" : "the end of the line";
     auto const* const from = at_;
@@ -165,8 +165,8 @@ class text_cursor {
   char const *begin_, *at_, *end_;
 };
 
-/// Checks what a file of edges says of its size before anything is allocated by it. Nodes without edges take
-/// no bytes there; sixteen for each byte of the file and a million besides are believed.
+/// Checks the stated number of nodes before memory is allocated for them. Isolated nodes take no bytes in the
+/// file. Hence the limit is sixteen nodes per byte plus a million.
 template <std::integral Index>
 void check_stated_nodes(text_cursor const& c, char const* at, std::uint64_t nodes, std::size_t bytes) {
   if (nodes / 16 > bytes + (std::size_t{1} << 16))
@@ -177,7 +177,7 @@ void check_stated_nodes(text_cursor const& c, char const* at, std::uint64_t node
                       std::to_string(8 * sizeof(Index)) + " bits can number; read the file with 64 bits");
 }
 
-/// Each line of an edge takes `least` bytes or more.
+/// Checks the stated number of edges; the line of an edge takes at least `least` bytes.
 template <std::integral Index>
 void check_stated_edges(text_cursor const& c, char const* at, std::uint64_t edges, std::size_t least = 4) {
   if (edges > (c.left() + 1) / least)
@@ -188,7 +188,7 @@ void check_stated_edges(text_cursor const& c, char const* at, std::uint64_t edge
                       std::to_string(8 * sizeof(Index)) + " bits can number; read the file with 64 bits");
 }
 
-/// A format has no place for the weights of nodes.
+/// Throws if a graph has node weights that the format cannot hold.
 inline void require_no_node_weights(bool has_them, char const* format) {
   if (has_them)
     throw error(std::string(format) + " has no place for the weights of nodes; write METIS' format (.graph)");
@@ -198,8 +198,8 @@ inline void require_no_node_weights(bool has_them, char const* format) {
 
 namespace cleave {
 
-/// A weight with a fraction where whole numbers are asked for; who catches it can read the file once more,
-/// with weights of type double.
+/// Thrown for a fractional weight if whole numbers are required. The caller can read the file again with
+/// weights of type double.
 class fractional_weight_error : public graph_file_error {
  public:
   using graph_file_error::graph_file_error;
@@ -209,7 +209,7 @@ class fractional_weight_error : public graph_file_error {
 
 namespace cleave::detail {
 
-/// Refuses a word that is a number and not a whole one. \throws fractional_weight_error
+/// Checks that a word is not a fractional number. \throws fractional_weight_error
 inline void require_no_fraction(text_cursor const& c, char const* what) {
   auto here = c;
   auto const text = here.word();
@@ -220,7 +220,7 @@ inline void require_no_fraction(text_cursor const& c, char const* what) {
                                                             "weights of type double");
 }
 
-/// A weight: not negative; for an integer type whole.
+/// Reads a weight, which must not be negative; for an integer type it must be whole.
 template <weight_number Weight>
 Weight read_weight(text_cursor& c, char const* what) {
   if (c.at_character('-')) {
@@ -237,7 +237,7 @@ Weight read_weight(text_cursor& c, char const* what) {
   }
 }
 
-/// Puts a number at the end of `text`, in the shortest form that reads back as itself.
+/// Appends a number to `text`, in the shortest form that reads back as the same number.
 template <class Number>
 void append_number(std::string& text, Number x) {
   char digits[64];

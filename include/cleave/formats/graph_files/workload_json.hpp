@@ -13,12 +13,14 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
 
-/// The JSON of github.com/msr-fiddle/dnn-partitioning (Tarnawski et al., NeurIPS 2020): `nodes` with `id`,
-/// `fpgaLatency` (on an accelerator), `cpuLatency`, `size`, `isBackwardNode` and `colorClass` (nodes of one
-/// share a device), `edges` with `sourceId`, `destId` and `cost`, `maxFPGAs`, `maxCPUs`, `maxSizePerFPGA`.
+/// The JSON of github.com/msr-fiddle/dnn-partitioning (Tarnawski et al., NeurIPS 2020). `nodes` have `id`,
+/// `fpgaLatency` (on an accelerator), `cpuLatency`, `size`, `isBackwardNode` and `colorClass` (equal values
+/// share a device). `edges` have `sourceId`, `destId` and `cost`. Limits are `maxFPGAs`, `maxCPUs` and
+/// `maxSizePerFPGA`.
 namespace cleave::detail {
 
-/// Nodes are numbered as they are listed; keys that are not named above are passed over. O(size of the text).
+/// Reads a workload. Nodes are numbered in the order of the file; other keys are ignored. O(size of the
+/// text).
 /// \throws json::error with line, column and path
 inline cost_dag read_workload(json_value const& file) {
   cost_dag d;
@@ -74,12 +76,13 @@ inline cost_dag read_workload(json_value const& file) {
 
 namespace cleave {
 
+/// Reads a workload from text. O(size of the text). \throws json::error with line, column and path
 inline cost_dag read_workload_json(std::string text) {
   detail::json_document const document(std::move(text));
   return detail::read_workload(detail::json_value(document));
 }
 
-/// The text that `read_workload_json` reads.
+/// Returns the text that `read_workload_json` reads.
 inline std::string write_workload_json(cost_dag const& d) {
   json::writer json(json::writer::layout::indented);
   std::vector<std::size_t> colour(d.nodes(), d.together.size());

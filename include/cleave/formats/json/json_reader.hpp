@@ -20,11 +20,11 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/core/real.hpp"
 
-/// What stands between the quotes of a JSON text (RFC 8259, §7): characters and escapes.
+/// The characters and escapes between the quotes of a JSON text (RFC 8259, section 7).
 namespace cleave::detail {
 
-/// The code point that the escape `\uXXXX` at `s[at]` begins; above the half of a pair only if both are
-/// there. Precondition: four hexadecimal digits.
+/// Returns the code point of the escape `\uXXXX` at `s[at]`. A surrogate pair is combined only if both halves
+/// are present. Precondition: the escape has four hexadecimal digits.
 inline std::uint32_t json_code_at(std::string_view s, std::size_t at) {
   auto const unit = [&](std::size_t i) {
     std::uint32_t code = 0;
@@ -37,7 +37,7 @@ inline std::uint32_t json_code_at(std::string_view s, std::size_t at) {
   return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00) : high;
 }
 
-/// Puts a code point at the end of `out`.
+/// Appends a code point to `out` as UTF-8.
 inline void append_utf8(std::string& out, std::uint32_t code) {
   auto const byte = [&](std::uint32_t b) { out += static_cast<char>(static_cast<unsigned char>(b)); };
   if (code < 0x80) return byte(code);
@@ -48,7 +48,7 @@ inline void append_utf8(std::string& out, std::uint32_t code) {
   byte(0x80 | (code & 0x3f));
 }
 
-/// The characters that `written` stands for. Precondition: its escapes are sound. O(size).
+/// Returns the characters that `written` stands for. Precondition: its escapes are valid. O(size).
 inline std::string json_characters(std::string_view written) {
   if (written.find('\\') == std::string_view::npos) return std::string(written);
   std::string out;
@@ -71,7 +71,7 @@ inline std::string json_characters(std::string_view written) {
 
 namespace cleave::json {
 
-/// Where something is in a JSON text: line and column from 1, in bytes; the path from the root,
+/// A place in a JSON text: line and column from 1, in bytes, and the path from the root, such as
 /// `$.nodes[3].name`.
 struct place {
   std::size_t line = 1, column = 1;
@@ -80,7 +80,7 @@ struct place {
   bool operator==(json::place const&) const = default;
 };
 
-/// A text that is no JSON, or not the JSON that is asked for. The witness: the place.
+/// Thrown if a text is not JSON, or not of the expected form; the witness is the place.
 using error = witness_error<json::place>;
 
 }  // namespace cleave::json
@@ -89,38 +89,39 @@ namespace cleave::detail {
 
 enum class json_kind : std::uint8_t { null, boolean, number, text, array, object };
 
-/// A JSON text (RFC 8259), checked as a whole: strict, no key twice in an object, well-formed UTF-8. Values
-/// are looked up in the text, which the document keeps. Reading is one pass without recursion; memory is the
-/// text and 16 bytes a value.
+/// A JSON text (RFC 8259), parsed and validated as a whole. Strict: no repeated keys in an object,
+/// well-formed UTF-8. Values are looked up in the text, which the document keeps. Parsing is one pass without
+/// recursion. Memory is the text and 16 bytes per value.
 class json_document {
  public:
-  /// \throws json::error with the line and column of the first mistake; nesting beyond `deepest` is one.
+  /// Parses a text. \throws json::error with line and column of the first mistake, also if nested deeper than
+  /// `deepest`
   explicit json_document(std::string text, std::size_t deepest = 1000)
       : text_(std::move(text)), deepest_(deepest) {
     read();
   }
 
-  /// Values are numbered depth first; of an object keys and values alternate.
+  /// Returns the number of values, numbered depth first. In an object, keys and values alternate.
   std::size_t size() const { return items_.size(); }
   json_kind what(std::size_t n) const { return static_cast<json_kind>(items_[n].begin & 7); }
-  /// One past the last value inside value `n`.
+  /// Returns one past the last value inside value `n`.
   std::size_t end(std::size_t n) const { return is_container(what(n)) ? items_[n].extent : n + 1; }
-  /// What is written there. O(its size) for a list or an object.
+  /// Returns the source text of value `n`. O(size) for a list or an object.
   std::string_view source(std::size_t n) const {
     return std::string_view(text_).substr(at(n), is_container(what(n)) ? written_size(n) : items_[n].extent);
   }
 
-  /// The characters of text `n`.
+  /// Returns the characters of text `n`.
   std::string characters(std::size_t n) const { return json_characters(inside(n)); }
-  /// Whether these are the characters of text `n`.
+  /// Returns true if `text` equals the characters of text `n`.
   bool is_text(std::size_t n, std::string_view text) const {
     auto const s = inside(n);
     if (s.size() < text.size() || (s.size() == text.size() && s != text)) return false;
-    bool const escapes = s.find('\\') != std::string_view::npos;  // which are longer than what they mean
+    bool const escapes = s.find('\\') != std::string_view::npos;  // an escape is longer than its characters
     return escapes ? characters(n) == text : s.size() == text.size();
   }
 
-  /// \throws json::error, at value `n`.
+  /// Reports an error at value `n`. \throws json::error
   [[noreturn]] void fail_at(std::size_t n, std::string const& what) const { fail(at(n), what, path_of(n)); }
 
  private:
@@ -135,8 +136,9 @@ class json_document {
   }
 
   struct item {
-    std::size_t begin;   // eight times its place in the text, and its kind
-    std::size_t extent;  // of a list or an object one past the last value inside, else the bytes in the text
+    std::size_t begin;  // eight times the place in the text, plus the kind
+    std::size_t
+        extent;  // of a list or an object: one past the last value inside; otherwise the length in the text
   };
   static constexpr bool is_container(json_kind k) { return k >= json_kind::array; }
   std::size_t at(std::size_t n) const { return items_[n].begin >> 3; }
@@ -155,7 +157,7 @@ class json_document {
     } while (open > 0);
     return i - from;
   }
-  /// What is written between the quotes of text `n`.
+  /// Returns the source between the quotes of text `n`.
   std::string_view inside(std::size_t n) const {
     return std::string_view(text_).substr(at(n) + 1, items_[n].extent - 2);
   }
@@ -177,7 +179,7 @@ class json_document {
   }
 
   void read() {
-    std::vector<std::size_t> open;  // items
+    std::vector<std::size_t> open;  // indices of the enclosing containers
     for (bool value_next = true;;) {
       skip_blanks();
       if (value_next) {
@@ -256,7 +258,7 @@ class json_document {
     read_digits();
   }
 
-  /// Stands for itself in a text, alone.
+  /// Returns true for a character that needs no check within a text.
   static bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
   void read_text() {
     for (++at_; !take('"');) {
@@ -296,8 +298,7 @@ class json_document {
     if (auto const twice = std::ranges::adjacent_find(keys, same); twice != keys.end())
       fail(at((twice + 1)->second), "key " + quoted(twice->first) + " for the second time in its object");
   }
-  /// Whether an object has few keys, none with an escape and each pair different, which is told without
-  /// memory.
+  /// Returns true if an object has few keys, none with an escape, and all different. Needs no allocation.
   bool written_differently(std::size_t object) const {
     std::array<std::string_view, 16> keys;
     std::size_t count = 0;
@@ -319,7 +320,7 @@ class json_document {
       auto const value = [&] { return object ? inside + 1 : inside; };
       for (; end(value()) <= wanted; ++count) inside = end(value());
       path += object ? "." + characters(inside) : "[" + std::to_string(count) + "]";
-      n = wanted == inside ? wanted : value();  // a key is at the place of its value
+      n = wanted == inside ? wanted : value();  // a key has the path of its value
     }
     return path;
   }
@@ -329,8 +330,8 @@ class json_document {
   std::vector<item> items_;
 };
 
-/// A value of a document, which must outlive it. Who asks for what it is not gets a json::error with the
-/// place: line, column and path.
+/// A value of a document, which must outlive it. An access of the wrong kind throws json::error with line,
+/// column and path.
 class json_value {
  public:
   explicit json_value(json_document const& d, std::size_t n = 0) : d_(&d), n_(n) {}
@@ -346,14 +347,14 @@ class json_value {
     require(json_kind::text, "a text");
     return d_->characters(n_);
   }
-  /// Whether it is a number that is written as an integer.
+  /// Returns true for a number written as an integer.
   bool is_integer() const {
     if (what() != json_kind::number) return false;
     for (char const c : source())
       if (c == '.' || c == 'e' || c == 'E') return false;
     return true;
   }
-  /// An integer that the type can hold.
+  /// Returns an integer. \throws json::error if it does not fit into the type
   template <std::integral Integer = std::int64_t>
   Integer integer() const {
     Integer i{};
@@ -393,20 +394,20 @@ class json_value {
     return count;
   }
 
-  /// The member of that name, or nothing. O(members).
+  /// Returns the member with this key, or nothing. O(members).
   std::optional<json_value> find(std::string_view key) const {
     require(json_kind::object, "an object");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1))
       if (d_->is_text(n, key)) return json_value(*d_, n + 1);
     return std::nullopt;
   }
-  /// The member of that name. \throws json::error if there is none
+  /// Returns the member with this key. \throws json::error if there is none
   json_value operator[](std::string_view key) const {
     auto const found = find(key);
     if (!found) fail("lacks the key " + quoted(key));
     return *found;
   }
-  /// \throws json::error at the first member that has none of these names.
+  /// Checks that an object has no other keys. \throws json::error at the first member with another key
   void allow(std::initializer_list<std::string_view> keys) const {
     require(json_kind::object, "an object");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) {

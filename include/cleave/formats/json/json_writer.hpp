@@ -13,12 +13,11 @@
 
 namespace cleave::json {
 
-/// Writes one JSON document from front to back. Opening, closing and keys out of order are the programmer's
-/// mistakes and abort; data cannot make the document ill-formed. Memory is the text itself and a byte a
-/// level.
+/// Writes one JSON document from front to back. Wrong nesting and misplaced keys are programming errors and
+/// abort. Data cannot make the document ill-formed. Memory is the text, and a byte per nesting level.
 class writer {
  public:
-  /// Two blanks a level and a line an item; none is one line in all.
+  /// `indented`: one item per line and two spaces per level; `compact`: a single line.
   enum class layout : std::uint8_t { compact, indented };
   explicit writer(layout l = layout::compact) : layout_(l) {}
 
@@ -27,7 +26,7 @@ class writer {
   json::writer& open_array() { return open('[', ']'); }
   json::writer& close_array() { return close(']'); }
 
-  /// The name of the member that is written next.
+  /// Writes the key of the next member.
   json::writer& key(std::string_view name) {
     expects(!level_.empty() && level_.back() == '}' && !keyed_, "a key within an object, once a member");
     separate();
@@ -51,8 +50,8 @@ class writer {
   json::writer& value(Integer i) {
     return number(i);
   }
-  /// The shortest text that reads back as the same double; null where it is no finite number, which JSON
-  /// lacks.
+  /// Writes the shortest text that reads back as the same double; null if the number is not finite, since
+  /// JSON has no such numbers.
   template <std::floating_point Float>
   json::writer& value(Float x) {
     return is_finite(x) ? number(x) : null();
@@ -63,7 +62,7 @@ class writer {
     return key(name).value(v);
   }
 
-  /// The whole document. Precondition: it is complete.
+  /// Returns the whole document. Precondition: it is complete.
   std::string const& text() const {
     expects(level_.empty() && !text_.empty(), "a complete document");
     return text_;
@@ -116,7 +115,7 @@ class writer {
   void quote(std::string_view s) { ((text_ += '"') += detail::escape_json(s)) += '"'; }
 
   std::string text_;
-  std::vector<char> level_;  // the bracket that closes each open level
+  std::vector<char> level_;  // the closing bracket of each open level
   layout layout_;
   bool empty_ = true;   // nothing is written yet at this level
   bool keyed_ = false;  // a key waits for its value

@@ -9,8 +9,8 @@
 
 namespace cleave::detail {
 
-/// The values that the bodies of `n` use and do not define, by first use, each once; what a body yields
-/// counts as used. O(size of the bodies), expected; no recursion.
+/// Returns the values that the bodies of `n` use but do not define, each once, in order of first use. A value
+/// that a body yields counts as used. Expected O(size of the bodies), without recursion.
 template <nested_graph Graph>
 std::vector<value_t<Graph>> captures(Graph const& g, node_t<Graph> n) {
   std::vector<region_t<Graph>> regions;
@@ -19,7 +19,7 @@ std::vector<value_t<Graph>> captures(Graph const& g, node_t<Graph> n) {
   if (regions.empty()) return used;
 
   numbering<value_t<Graph>, std::size_t> defined;
-  for (std::size_t i = 0; i < regions.size(); ++i) {  // grows while bodies hold bodies
+  for (std::size_t i = 0; i < regions.size(); ++i) {  // grows while bodies contain bodies
     for (auto v : g.arguments(regions[i])) defined.insert(v);
     for (auto m : g.nodes(regions[i])) {
       for (auto v : g.operands(m)) used.push_back(v);

@@ -11,15 +11,17 @@
 
 namespace cleave::detail {
 
-/// A maximum flow in a small network. Dinic, Soviet Math. Dokl. 11, 1970; without recursion.
+/// Computes a maximum flow in a small network. Dinic, Soviet Math. Dokl. 11, 1970, without recursion.
 class local_flow {
  public:
   explicit local_flow(std::size_t nodes) : net_(nodes) {}
 
+  /// Adds an arc.
   void arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) { net_.edge(from, to, capacity, 0); }
 
-  /// The flow from `source` to `sink`, or what of it was found in about `steps` steps and `searches` of the
-  /// whole network: both are below every cut. After all arcs; called again it goes on.
+  /// Returns the maximum flow from `source` to `sink`. Stops early after about `steps` steps or `searches`
+  /// searches of the whole network, and then returns the flow found so far. The result never exceeds the
+  /// capacity of a cut. Call it after all arcs are added; a further call continues.
   std::int64_t most(std::uint32_t source, std::uint32_t sink, std::size_t steps,
                     std::size_t searches = static_cast<std::size_t>(-1)) {
     if (!std::exchange(built_, true)) net_.build();
@@ -29,13 +31,13 @@ class local_flow {
     return flow;
   }
 
-  /// After `most` with steps and searches: whether a flow can still grow from its source to `node`. If not to
-  /// its sink, all of the flow was found, and the nodes that are reached are the smallest source side of a
-  /// least cut.
+  /// Returns true if the last search of `most` reached `node` from the source. If it did not reach the sink,
+  /// the flow is maximum, and the reached nodes are the smallest source side of a minimum cut. Precondition:
+  /// `most` was called with at least one step and one search.
   bool reached(std::uint32_t node) const { return distance_[node] != 0; }
 
  private:
-  /// Sets the distances from `source` in the residual network.
+  /// Computes the distances from `source` in the residual network. Returns true if the sink is reached.
   bool reaches(std::uint32_t source, std::uint32_t sink) {
     distance_.assign(net_.nodes(), 0);
     next_.resize(net_.nodes());
@@ -51,9 +53,10 @@ class local_flow {
     return distance_[sink] != 0;
   }
 
+  /// Pushes a blocking flow along shortest paths, until the steps are used up, and returns its value.
   std::int64_t blocking_flow(std::uint32_t source, std::uint32_t sink) {
     std::int64_t flow = 0;
-    std::vector<std::uint32_t> path;  // arcs from source on
+    std::vector<std::uint32_t> path;  // the arcs of the path, from the source on
     for (auto at = source; steps_ > 0; --steps_) {
       if (at == sink) {
         auto least = unreachable_load;

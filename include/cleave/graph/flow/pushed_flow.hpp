@@ -10,18 +10,21 @@
 
 namespace cleave::detail {
 
-/// What a maximum flow is worth, for networks whose paths are long and many: flow is pushed towards the sink
-/// from wherever most of it stands far away, and not back. Goldberg and Tarjan, J. ACM 35(4), 1988;
-/// Cherkassky and Goldberg, Algorithmica 19, 1997. Its first phase alone: no arc's flow is known.
+/// Computes the value of a maximum flow, for networks with many long paths. This is the first phase of the
+/// push-relabel method: nodes with the highest label push their excess towards the sink. The flow on each arc
+/// is not known at the end. Goldberg and Tarjan, J. ACM 35(4), 1988; Cherkassky and Goldberg, Algorithmica
+/// 19, 1997.
 class pushed_flow {
  public:
   explicit pushed_flow(std::size_t nodes) : nodes_(static_cast<std::uint32_t>(nodes)), net_(nodes) {}
 
-  /// No arc leads from a node to itself. All capacities that leave the source have a sum below 2^61.
+  /// Adds an arc. Preconditions: its ends differ, and the capacities of all arcs from the source add up to
+  /// less than 2^61.
   void arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) { net_.edge(from, to, capacity, 0); }
 
-  /// What reaches the sink, all of it or as much as some `most_steps` steps bring there: never more than a
-  /// cut. A step is a look at an arc. Once, after all arcs.
+  /// Returns the flow that reaches the sink: the maximum, or the amount that about `most_steps` steps bring
+  /// there. The result never exceeds the capacity of a cut. A step is one look at an arc. Call it once, after
+  /// all arcs are added.
   std::int64_t most(std::uint32_t source, std::uint32_t sink, std::size_t most_steps) {
     source_ = source, sink_ = sink;
     start();
@@ -52,7 +55,8 @@ class pushed_flow {
     excess_[net_[a].head] += amount;
   }
 
-  /// Labels each node with how many arcs it is from the sink, `nodes_` where no way is left.
+  /// Labels each node with its distance to the sink in arcs, or `nodes_` if no path is left (global
+  /// relabelling).
   void set_labels() {
     label_.assign(nodes_, nodes_);
     top_.assign(nodes_, nobody);
@@ -74,25 +78,26 @@ class pushed_flow {
     }
   }
 
-  /// Nodes with an excess stand in stacks, one for each label.
+  /// Puts a node with excess on the stack of its label.
   void put(std::uint32_t node) {
     auto& top = top_[label_[node]];
     below_[node] = top;
     top = node;
     highest_ = (std::max)(highest_, label_[node]);
   }
+  /// Takes a node with the highest label off its stack into `at_`. Returns false if no node has excess.
   bool take_highest() {
     for (;; --highest_) {
       while (top_[highest_] != nobody) {
         at_ = top_[highest_];
         top_[highest_] = below_[at_];
-        if (label_[at_] == highest_) return true;  // else it was found to have no way left
+        if (label_[at_] == highest_) return true;  // otherwise no path to the sink is left for it
       }
       if (highest_ == 0) return false;
     }
   }
 
-  /// Pushes what stands at `at_` to nodes one nearer to the sink, until nothing is left or no way is.
+  /// Pushes the excess of `at_` to nodes one step nearer to the sink, until no excess or no path is left.
   void discharge() {
     while (label_[at_] < nodes_) {
       for (auto& a = next_arc_[at_]; a < net_.first(at_ + std::size_t{1}); ++a, ++steps_) {
@@ -110,13 +115,14 @@ class pushed_flow {
     }
   }
 
+  /// Raises the label of `at_` so that it can push again.
   void relabel() {
     auto const old = label_[at_];
     auto least = nodes_;
     for (auto const& a : net_.arcs_of(at_))
       if (a.room > 0) least = (std::min)(least, label_[a.head] + 1);
     steps_ += net_.arcs_of(at_).size();
-    if (--count_[old] == 0) {  // nobody is between those above and the sink
+    if (--count_[old] == 0) {  // a gap: no node is left between the higher labels and the sink
       steps_ += nodes_;
       for (auto& label : label_)
         if (label > old) label = nodes_;
@@ -130,10 +136,10 @@ class pushed_flow {
   static constexpr std::uint32_t nobody = static_cast<std::uint32_t>(-1);
   std::uint32_t nodes_, source_ = 0, sink_ = 0, at_ = 0, highest_ = 0;
   residual_network net_;
-  std::vector<std::uint32_t> next_arc_;       // of a node: the next to push along
-  std::vector<std::int64_t> excess_;          // of a node: what came and did not leave
-  std::vector<std::uint32_t> label_, below_;  // of a node
-  std::vector<std::uint32_t> top_, count_;    // of a label
+  std::vector<std::uint32_t> next_arc_;       // of a node: the next arc to push along
+  std::vector<std::int64_t> excess_;          // of a node: its inflow minus its outflow
+  std::vector<std::uint32_t> label_, below_;  // of a node: its label, and the node below it on the stack
+  std::vector<std::uint32_t> top_, count_;    // of a label: the top of its stack, and the number of its nodes
   std::size_t steps_ = 0;
 };
 

@@ -17,22 +17,23 @@ class basic_residual_network {
  public:
   using node = Index;
   struct arc {
-    Index head, twin;         ///< where it leads, and the arc of the same edge that leads back
-    std::int64_t room, back;  ///< what can still flow along it, and along its twin
+    Index head, twin;         ///< the node it leads to, and the reverse arc of the same edge
+    std::int64_t room, back;  ///< the residual capacities of this arc and of its twin
   };
 
   explicit basic_residual_network(std::size_t nodes = 0) { clear(nodes); }
 
+  /// Removes everything and starts a network of `nodes` nodes.
   void clear(std::size_t nodes) {
     edges_.clear();
     first_.assign(nodes + 1, 0);
   }
-  /// What can flow from `u` to `v`, and from `v` to `u`.
+  /// Adds an edge with capacity `there` from `u` to `v` and capacity `back` from `v` to `u`.
   void edge(node u, node v, std::int64_t there, std::int64_t back) {
     edges_.push_back({u, v, there, back});
     ++first_[u], ++first_[v];
   }
-  /// After all edges.
+  /// Builds the CSR arrays. Call it after all edges are added.
   void build() {
     Index sum = 0;
     for (auto& at : first_) sum += at, at = sum;
@@ -47,16 +48,17 @@ class basic_residual_network {
   }
 
   std::size_t nodes() const { return first_.size() - 1; }
-  /// After `build`.
+  /// Returns the number of arcs. Precondition: `build` was called.
   std::size_t arcs() const { return arcs_.size(); }
-  /// The number of the first arc of a node; those of the next one follow its own.
+  /// Returns the number of the first arc of a node. The arcs of a node have consecutive numbers, and those of
+  /// the next node follow.
   Index first(std::size_t n) const { return first_[n]; }
   arc const& operator[](Index a) const { return arcs_[a]; }
   std::span<arc const> arcs_of(node n) const { return {arcs_.data() + first_[n], first_[n + 1] - first_[n]}; }
-  /// Where an arc begins.
+  /// Returns the node at which an arc begins.
   node tail(Index a) const { return arcs_[arcs_[a].twin].head; }
 
-  /// Lets `amount` more flow along an arc, or less where it is negative.
+  /// Pushes `amount` units of flow along an arc. A negative amount takes flow back.
   void push(Index a, std::int64_t amount) {
     auto& there = arcs_[a];
     auto& twin = arcs_[there.twin];

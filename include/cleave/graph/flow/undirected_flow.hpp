@@ -12,17 +12,17 @@
 
 namespace cleave::detail {
 
-/// The two ends of a flow.
+/// One of the two ends of a flow.
 enum class flow_end : std::uint8_t { source, sink };
 
 constexpr flow_end opposite(flow_end end) {
   return end == flow_end::source ? flow_end::sink : flow_end::source;
 }
 
-/// A maximum flow between two sets of nodes that grow, in an undirected network. What flows already is kept
-/// when a set grows, so a chain of cuts costs little more than the last of them. Made anew by `clear`, `edge`
-/// for each edge, `build`; arrays are kept from one network to the next.
-/// Dinic, Soviet Math. Dokl. 11, 1970; growing sets: Hamann, Strasser, ALENEX 2016 (FlowCutter).
+/// Computes a maximum flow between two growing sets of nodes in an undirected network. The existing flow is
+/// kept when a set grows, so a sequence of cuts costs little more than its last cut. To build a network, call
+/// `clear`, `edge` for each edge, then `build`. Arrays are reused from one network to the next. Dinic, Soviet
+/// Math. Dokl. 11, 1970; growing sets: Hamann, Strasser, ALENEX 2016 (FlowCutter).
 class undirected_flow {
  public:
   using node = std::uint32_t;
@@ -46,21 +46,21 @@ class undirected_flow {
   bool belongs(flow_end end, node n) const { return end_of_[n] == static_cast<std::uint8_t>(end); }
   bool free(node n) const { return end_of_[n] == none; }
 
-  /// Calls `visit(head)` for each neighbour of `n`.
+  /// Calls `visit` with each neighbour of `n`.
   template <class Visit>
   void each_neighbour(node n, Visit const& visit) const {
     for (auto const& a : net_.arcs_of(n)) visit(a.head);
   }
 
-  /// Adds a free node to the set of `end`. `advance(end, …)` has to come next.
+  /// Adds a free node to the set of `end`. The next call must be `advance(end, …)`.
   void add(flow_end end, node n) {
     expects(free(n), "undirected_flow: a free node");
     end_of_[n] = static_cast<std::uint8_t>(end);
     fresh_[index(end)].push_back(n);
   }
 
-  /// Adds to the set of `end` all that more flow could reach from it, after `advance`: the flow stays the
-  /// largest.
+  /// Adds to the set of `end` all nodes that more flow could reach from it. Call it after `advance`. The flow
+  /// stays maximum.
   void absorb(flow_end end) {
     for (auto const n : reached_[index(end)])
       if (free(n)) end_of_[n] = static_cast<std::uint8_t>(end);
@@ -68,17 +68,17 @@ class undirected_flow {
     clear_search(end);
   }
 
-  /// Whether more flow could reach `n` from the set of `end`, after `advance`.
+  /// Returns true if more flow could reach `n` from the set of `end`. Call it after `advance`.
   bool reaches(flow_end end, node n) const {
     return belongs(end, n) || (free(n) && level_[index(end)][n] != unreached);
   }
 
-  /// The free nodes that more flow could reach from `end`, in order of their distance, and what was added to
-  /// its set since it last absorbed.
+  /// Returns the free nodes that more flow could reach from `end`, by increasing distance. Nodes that were
+  /// added to its set since the last `absorb` are included.
   std::span<node const> reached(flow_end end) const { return reached_[index(end)]; }
 
-  /// Lets the flow grow to the largest, with paths from what is new in the set of `end`; or until it is at
-  /// least `enough`: false.
+  /// Augments the flow to a maximum, along paths from the new nodes in the set of `end`. Stops and returns
+  /// false once the flow is at least `enough`.
   bool advance(flow_end end, std::int64_t enough) {
     bool grew = false;
     while (search(end)) {
@@ -97,9 +97,9 @@ class undirected_flow {
   static constexpr std::uint32_t unreached = static_cast<std::uint32_t>(-1);
   static constexpr std::size_t index(flow_end end) { return static_cast<std::size_t>(end); }
 
-  /// What an arc of the node nearer to `end` can still carry away from `end`.
+  /// Returns the flow that an arc of the node nearer to `end` can still carry away from `end`.
   static std::int64_t away(flow_end end, arc const& a) { return end == flow_end::source ? a.room : a.back; }
-  /// What it can still carry towards `end`, against its own direction as seen from there.
+  /// Returns the flow that this arc can still carry in the opposite direction, towards `end`.
   static std::int64_t towards(flow_end end, arc const& a) { return away(opposite(end), a); }
 
   void clear_search(flow_end end) {
@@ -108,8 +108,8 @@ class undirected_flow {
     reached_[index(end)].clear();
   }
 
-  /// Sets the distances from what is new in the set of `end`, no farther than the nearest node of the other.
-  /// Whether there is one.
+  /// Computes the distances from the new nodes in the set of `end`, up to the nearest node of the other set.
+  /// Returns true if a node of the other set is reached.
   bool search(flow_end end) {
     clear_search(end);
     auto& level = level_[index(end)];
@@ -137,7 +137,7 @@ class undirected_flow {
     return !last_.empty();
   }
 
-  /// Fills all shortest paths, from the far ends of the search back to its start.
+  /// Saturates all shortest paths, from the far ends of the search back to its start.
   void saturate(flow_end end, std::int64_t enough) {
     auto const other = static_cast<std::uint8_t>(opposite(end));
     for (auto const u : last_)
@@ -151,12 +151,13 @@ class undirected_flow {
         }
   }
 
-  /// Lets `carried` flow through arc `a` of a node against `end`: from it to its head if that is the source.
+  /// Adds flow through an arc that leads towards `end`: against the arc if `end` is the source, along it if
+  /// `end` is the sink.
   void carry(flow_end end, std::uint32_t a, std::int64_t carried) {
     net_.push(a, end == flow_end::source ? -carried : carried);
   }
 
-  /// Brings up to `wanted` from the start of the search to `u`.
+  /// Moves up to `wanted` units of flow between the start of the search and `u`. Returns the amount moved.
   std::int64_t draw(flow_end end, node u, std::int64_t wanted) {
     auto& level = level_[index(end)];
     std::int64_t drawn = 0;
@@ -186,7 +187,8 @@ class undirected_flow {
     return drawn;
   }
 
-  /// The next arc of `at` that leads one step nearer to the start and has room towards `at`.
+  /// Returns the next arc of `at` that leads one step nearer to the start and can carry flow in the direction
+  /// of the search, or `unreached`.
   std::uint32_t step_back(flow_end end, node at) {
     auto const& level = level_[index(end)];
     for (auto& a = next_[at]; a < net_.first(at + std::size_t{1}); ++a)

@@ -9,14 +9,14 @@
 
 namespace cleave::detail {
 
-/// A call of MPI failed.
+/// Thrown if an MPI call failed.
 class mpi_error : public error {
  public:
   mpi_error(std::string const& message, int mpi_code) : error(message), code(mpi_code) {}
-  int code;  ///< MPI's
+  int code;  ///< the error code of MPI
 };
 
-/// What MPI says about `code`.
+/// Returns the error string of MPI for `code`.
 inline std::string mpi_text(int code) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
@@ -24,7 +24,8 @@ inline std::string mpi_text(int code) {
   return {text, static_cast<std::size_t>(length)};
 }
 
-/// \throws mpi_error where `code` is not success: what MPI says, and where it was called
+/// Checks a return code of MPI.
+/// \throws mpi_error if it is not success, with MPI's error string and the place of the call
 inline void check_mpi(int code, std::source_location at = std::source_location::current()) {
   if (code == MPI_SUCCESS) return;
   throw mpi_error("MPI: " + mpi_text(code) + " (" + at.file_name() + ":" + std::to_string(at.line()) + ")",

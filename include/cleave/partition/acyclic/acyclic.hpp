@@ -23,7 +23,7 @@
 
 namespace cleave::detail {
 
-/// The devices of `limits` in another order: part i becomes device `order[i]`.
+/// Returns `limits` with the devices reordered: part i gets device `order[i]`.
 inline balance_options in_device_order(balance_options limits, std::vector<std::uint32_t> const& order) {
   auto const turned = [&](auto& values) {
     if (values.same()) return;
@@ -38,7 +38,7 @@ inline balance_options in_device_order(balance_options limits, std::vector<std::
   return limits;
 }
 
-/// Of each of `k` devices the first that is like it.
+/// Returns for each of `k` devices the first device with the same speed, link and memory.
 inline std::vector<std::uint32_t> device_kinds(balance_options const& l, std::uint32_t k) {
   auto const alike = [](auto const& values, std::size_t a, std::size_t b) {
     return values.same() || values[a] == values[b];
@@ -51,19 +51,20 @@ inline std::vector<std::uint32_t> device_kinds(balance_options const& l, std::ui
   return kind;
 }
 
-/// Orders of devices worth a try, that given first.
+/// Device orders to try; the given order comes first.
 struct device_orders {
   std::vector<std::vector<std::uint32_t>> list;
-  bool all = true;  ///< whether these are all that differ
+  bool all = true;  ///< true if the list contains every distinct order
 };
 
-/// All orders that differ where these are at most `most`, else those that exchange two devices: near ones
-/// first, and as many as have four million devices in all. No two devices that are alike are exchanged.
+/// Returns all distinct orders of the devices if there are at most `most`. Otherwise returns the given order
+/// and the orders that swap two devices, near ones first, up to four million entries in all. Identical
+/// devices are never swapped.
 inline device_orders device_orders_near(std::vector<std::uint32_t> const& given,
                                         std::vector<std::uint32_t> const& kind, std::size_t most) {
   device_orders found{{given}};
   auto& orders = found.list;
-  auto kinds = kind;  // of a place
+  auto kinds = kind;  // of each position
   std::ranges::sort(kinds);
   do {
     auto order = given;
@@ -90,8 +91,8 @@ inline device_orders device_orders_near(std::vector<std::uint32_t> const& given,
   return found;
 }
 
-/// Devices in the order that serves best: each order is tried in short, the best three at length.
-/// `partition_acyclic` is its one use.
+/// Searches for the best device order: tries each order with little effort, and the best three with the full
+/// effort.
 template <std::unsigned_integral Index>
 class device_order_search {
  public:
@@ -115,7 +116,7 @@ class device_order_search {
         if (!made) continue;
         better |= best.empty() || less(*made, best.front());
         auto const as_good = [&](attempt const& a) { return !less(a, *made) && !less(*made, a); };
-        if (std::ranges::any_of(best, as_good)) continue;  // a device less is used, most often
+        if (std::ranges::any_of(best, as_good)) continue;  // usually they differ in a device that is not used
         best.insert(
             std::ranges::upper_bound(best, *made, [&](auto const& a, auto const& b) { return less(a, b); }),
             std::move(*made));
@@ -123,7 +124,7 @@ class device_order_search {
       }
       more = better && !orders.all;
     }
-    if (best.empty()) return acyclic_partitioner<Index>(g_, k_, o_, units_).run();  // says what does not fit
+    if (best.empty()) return acyclic_partitioner<Index>(g_, k_, o_, units_).run();  // throws the reason
     for (auto const& a : std::vector<attempt>(best))
       if (auto made = tried(a.order, o_.effort); made && less(*made, best.front()))
         best.front() = std::move(*made);
@@ -168,24 +169,31 @@ class device_order_search {
 
 namespace cleave {
 
-/// Cuts `g` into parts, numbered so that apart from backward nodes no edge leads to a part of smaller number,
-/// and makes the largest load or the cut small, as `options.goal` says. What `balance` must respect holds
-/// here too: memory, pins, nodes that must share a part, devices of unequal speed and link. In mode `cut` no
-/// part takes more time than an even share (rounded up where weights are whole and speeds alike) and
-/// `epsilon` of that, or where even slices that are made for nothing else take more, no more than they
-/// (`balanced` is then false).
+/// Partitions the nodes of `g` into at most k parts whose graph is acyclic, and minimizes the largest load or
+/// the cut.
 ///
-/// Starts from the best slices of many topological orders, so the bottleneck is never above that of
-/// `balance`. Then clusters that make no cycle are joined level by level, and on each level single clusters
-/// move between parts while the order of the parts holds; the units, part after part, are then sliced anew.
-/// Herrmann et al., SISC 41(4), 2019; Moreira, Popp, Schulz, J. Heuristics 26, 2020. The same result
-/// everywhere for the same options and seed.
+/// Parts are numbered so that every edge, except those of backward nodes, leads to a part of the same or a
+/// higher number. `options.goal` selects the objective. The constraints of `balance` apply: memory, fixed
+/// nodes, nodes that must share a part, and devices of different speed and link. With the goal `cut`, no part
+/// takes more than (1 + `epsilon`) times an even share of the compute time. The share is rounded up if all
+/// weights are integers and speeds are equal. If even slices that only balance the time exceed this limit,
+/// their largest time becomes the limit, and `balanced` is false.
 ///
-/// What `balance` costs, and O(V + E) with a factor log for each round; rounds have some two million units
-/// and edges in all, times `effort`.
+/// The search starts from the best slices of many topological orders, so the bottleneck is never above that
+/// of `balance`. It then coarsens level by level with clusters that form no cycle. On each level, it moves
+/// single clusters between parts without breaking the order of the parts. Finally the units, part after part,
+/// are sliced again. Herrmann et al., SISC 41(4), 2019; Moreira, Popp, Schulz, J. Heuristics 26, 2020. The
+/// same options and seed give the same result on every platform.
 ///
-/// \throws error            where weights, options or sums make no sense, naming the node,
-/// \throws infeasible_error where memory or pins cannot be met, as `balance` does.
+/// Complexity: that of `balance`, and O((V + E) log V) for each round. All rounds together visit about two
+/// million units and edges, times `effort`.
+///
+/// \param g        the graph
+/// \param k        the number of parts
+/// \param options  the goal, the constraints and the effort
+/// \returns        the part of each node, with loads, cut and a lower bound on the bottleneck
+/// \throws error if weights, options or their sums are invalid; the message names the node.
+/// \throws infeasible_error if memory limits or fixed nodes cannot be satisfied, like `balance`.
 template <std::unsigned_integral Index>
 ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                                     acyclic_options const& options = {}) {
@@ -198,12 +206,14 @@ ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::
   return detail::acyclic_partitioner<Index>(g, k, options, units).run();
 }
 
-/// Makes the time of a step small that `step_time` says of a partition: a simulated schedule, say. It is
-/// asked of the partitions that other goals lead to, then of what moving clusters of nodes makes of the best
-/// of these; some 500 times in all, times `effort`. Equal questions must have equal answers. Devices stand in
-/// the order given.
+/// Minimizes the time of a step as reported by `step_time`, for example by a simulated schedule.
 ///
-/// \throws error as above, and where a step takes no time that is a number.
+/// It evaluates the partitions found for other goals, then moves clusters of nodes between the parts of the
+/// best one. `step_time` is called about 500 times in all, times `effort`. It must return equal times for
+/// equal partitions. Devices stand in the given order.
+///
+/// \param step_time  called with a `partition const&`; returns the time of a step, in any unit
+/// \throws error as above, and if `step_time` returns a negative number or NaN.
 template <std::unsigned_integral Index, class StepTime>
   requires std::is_invocable_r_v<double, StepTime&, partition const&>
 ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
@@ -222,12 +232,14 @@ ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::
   return detail::acyclic_partitioner<Index>(g, k, options, units).run_timed(starts, step_time);
 }
 
+/// Partitions a user's own graph. Parts are given by node position in `nodes()`.
 template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 ordered_partition partition_acyclic(Graph const& g, std::uint32_t k, acyclic_options const& options = {}) {
   return partition_acyclic(snapshot_of<Index>(g), k, options);
 }
 
+/// Rejects graphs without weights or sizes with a readable compile-time message.
 template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused partition_acyclic(Graph const&, std::uint32_t, acyclic_options const& = {}) {
   detail::refuse_costs<Graph>();

@@ -15,43 +15,45 @@
 
 namespace cleave {
 
-/// What `partition_acyclic` makes least.
+/// The objective of `partition_acyclic`.
 enum class acyclic_goal : std::uint8_t {
-  bottleneck,  ///< the largest load, transfers included, as `balance` does
-  cut,         ///< what crosses, while no part takes more than its share of the time and a little
+  bottleneck,  ///< the largest load, transfers included, as in `balance`
+  cut,         ///< the cut, while no part exceeds its share of the time by more than `epsilon`
 };
 
-/// What a cut counts.
+/// The unit in which a cut is measured.
 enum class cut_measure : std::uint8_t {
-  received_bytes,   ///< the bytes of a value once for each part that reads it elsewhere
-  received_values,  ///< 1 instead
-  edge_bytes,       ///< the bytes of a value once for each node that reads it in another part
+  received_bytes,   ///< the bytes of a value, once for each other part that reads it
+  received_values,  ///< 1 instead of the bytes
+  edge_bytes,       ///< the bytes of a value, once for each node in another part that reads it
 };
 
-/// What `partition_acyclic` tries to reach, and what it must respect.
+/// Objective, constraints and effort of `partition_acyclic`.
 struct acyclic_options {
   acyclic_goal goal = acyclic_goal::bottleneck;
   cut_measure counted = cut_measure::received_bytes;
-  double epsilon = 0.03;  ///< of a cut: how much more than an even share a part may take, its speed minded
+  double epsilon = 0.03;  ///< goal `cut`: how far a part may exceed an even share of the time, given its
+                          ///< speed
   device_order devices = device_order::given;
-  double effort =
-      1;  ///< how often it is tried anew, or a step's time asked for, as a multiple of what is usual
-  balance_options limits{};  ///< costs, memory, devices, pins, co-location; how many orders are tried
+  double effort = 1;         ///< number of rounds, or of calls of `step_time`, relative to the default
+  balance_options limits{};  ///< costs, memory, devices, fixed nodes, co-location, and the number of orders
+                             ///< tried
 };
 
-/// Parts numbered in the order of the pipeline, and how good they are.
+/// Parts numbered in pipeline order, with their quality.
 struct ordered_partition : partition {
-  std::vector<double> loads{};          ///< of a part: its time and its transfers
-  double bottleneck = 0;                ///< the largest of them
-  double bound = 0;                     ///< no bottleneck can be below, contiguous or not
-  double cut = 0;                       ///< as `counted` says
-  std::vector<double> times{};          ///< of a part: what it computes, at its speed
-  double imbalance = 0;                 ///< the longest of them above an even share, as a part of that
-  double step_time = 0;                 ///< as the user's callable says; 0 where none was given
-  bool balanced = true;                 ///< of a cut: within epsilon; else that was found impossible
-  std::vector<std::uint32_t> device{};  ///< of a part: which of the devices it is, as `limits` lists them
+  std::vector<double> loads{};          ///< of each part: compute time plus transfers
+  double bottleneck = 0;                ///< the largest load
+  double bound = 0;                     ///< a lower bound on the bottleneck of any partition, contiguous or
+                                        ///< not
+  double cut = 0;                       ///< in the unit of `counted`
+  std::vector<double> times{};          ///< of each part: compute time at its speed
+  double imbalance = 0;                 ///< how far the longest time is above an even share: 0.03 is 3 %
+  double step_time = 0;                 ///< the value of the user's callable; 0 if none was given
+  bool balanced = true;                 ///< goal `cut`: false if no partition within `epsilon` was found
+  std::vector<std::uint32_t> device{};  ///< of each part: its device, by position in `limits`
 
-  /// How far above the best the bottleneck can be at most, as a share of the bound.
+  /// Returns an upper bound on how far the bottleneck is above the optimum, as a fraction of the bound.
   double gap() const {
     if (bottleneck <= bound) return 0;
     return bound > 0 ? bottleneck / bound - 1 : std::numeric_limits<double>::infinity();
@@ -62,7 +64,7 @@ struct ordered_partition : partition {
 
 namespace cleave::detail {
 
-/// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
+/// Describes the first option that is invalid for `g` and `k`, or returns nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(acyclic_options const& o, basic_snapshot_arrays<Index> const& g,
                                              std::uint32_t k) {

@@ -21,8 +21,8 @@
 
 namespace cleave::detail {
 
-/// What slices of an order add to the cut, as pairs of positions: the price of each value that a slice
-/// touches. All slices together pay that much more than the cut as all values cost once. O(units + touches).
+/// Returns the cut costs of slices of an order, as pairs of positions: a slice pays the price of each value
+/// that it touches. The sum over all slices is the cut plus the sum of all prices. O(units + pins).
 template <std::unsigned_integral Index>
 transfer_pairs<Index> cut_pairs_of(csr<Index> const& touched, std::span<std::int64_t const> price,
                                    std::span<Index const> order) {
@@ -42,7 +42,7 @@ transfer_pairs<Index> cut_pairs_of(csr<Index> const& touched, std::span<std::int
   return pairs;
 }
 
-/// Finds the slices of least cut; `best_cut_slices` is its one use.
+/// Finds the slices with the smallest cut by dynamic programming. See `best_cut_slices`.
 template <std::unsigned_integral Index>
 class cut_slicer {
  public:
@@ -74,17 +74,18 @@ class cut_slicer {
     return (i < j || (i == j && task_.may_be_empty)) && time(s, i, j) <= bound_ && task_.fits_from(s, j) <= i;
   }
 
-  /// For each end of part `s` from `low_[s + 1]` to `high` the least price of all slices up to it.
+  /// Returns, for each end of part `s` in [`low_[s + 1]`, `high`], the least total price of the slices up to
+  /// it.
   std::vector<std::int64_t> ends_of(std::size_t s, Index high) {
     auto const& begins = least_[s];
     Index const first = low_[s], last = static_cast<Index>(first + begins.size() - 1), low = low_[s + 1];
     std::vector<std::int64_t> ends(high - low + std::size_t{1}, unreachable_load);
     tree_.reset(begins.size());
-    std::int64_t next = 0;  // so that a slice from a place pays what the slices before it paid
+    std::int64_t next = 0;  // makes a slice start with the price of the slices before it
     for (std::size_t i = begins.size(); i-- > 0;)
       if (begins[i] < unreachable_load / 2) tree_.add_later(i, begins[i] - std::exchange(next, begins[i]));
     tree_.rebuild();
-    std::int64_t shared = 0;  // paid by slices from every begin
+    std::int64_t shared = 0;  // paid by slices from every start
     std::size_t opened = 0, closed = 0;
     for (std::size_t j = first;; ++j) {
       if (j >= low) {
@@ -109,7 +110,7 @@ class cut_slicer {
     return ends;
   }
 
-  /// Where the slice of part `s` begins that ends at `end`.
+  /// Returns the start of the slice of part `s` that ends at `end`.
   Index begin_of(std::size_t s, Index end) const {
     auto const& begins = least_[s];
     Index const first = low_[s];
@@ -134,22 +135,23 @@ class cut_slicer {
   slicing_task<Index> const& task_;
   slice_bands<Index> bands_;
   std::int64_t bound_;
-  std::vector<Index> low_;                        // of a boundary: its first place
-  std::vector<std::vector<std::int64_t>> least_;  // of a boundary and a place: the least price up to it
+  std::vector<Index> low_;                        // of each boundary: its first position
+  std::vector<std::vector<std::int64_t>> least_;  // of each boundary and position: the least price up to it
   least_load tree_;
 };
 
-/// Of all slices of an order that take no more time than `bound`, fit into memory and obey pins, those that
-/// cut least, exactly; their `load` is the sum of `cut_pairs_of`, which `task.pairs` must be. Nothing if
-/// there are none. O(windows log band), where a window is the stretch from the first begin to the last end
-/// that a part can have.
+/// Returns the slices of an order with the smallest cut, among those within the time `bound`, the memory
+/// limits and the fixed nodes. The result is exact. Their `load` is the sum of the costs of `cut_pairs_of`.
+/// Returns nothing if no such slices exist. O(windows log band). A window is the range of positions from the
+/// first start to the last end of a part.
+/// \pre `task.pairs` is the result of `cut_pairs_of`.
 template <std::unsigned_integral Index>
 std::optional<slices<Index>> best_cut_slices(slicing_task<Index> const& task, std::int64_t bound) {
   return cut_slicer<Index>(task, bound).run();
 }
 
-/// The values that units of several parts may touch, and what each costs a cut for each part but one. O(V +
-/// E).
+/// Lists the values that units of several parts may touch. Returns the cost of each value in a cut, per
+/// touching part except one. O(V + E).
 template <std::unsigned_integral Index>
 std::vector<double> list_cut_values(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                                     cut_measure counted, csr<Index>& touching) {
@@ -189,8 +191,8 @@ std::vector<double> list_cut_values(basic_snapshot_arrays<Index> const& g, unit_
   return prices;
 }
 
-/// Slices of an order of a level's units, with what limits and pins say about where they end; `pairs` is left
-/// to the caller. O(units + needs).
+/// Returns the slicing task for an order of a level's units, with the limits and fixed nodes. The caller sets
+/// `pairs`. O(units + shared memory items).
 template <std::unsigned_integral Index>
 slicing_task<Index> slicing_task_of(acyclic_level<Index> const& level, acyclic_limits const& limits,
                                     std::span<Index const> order) {
@@ -235,7 +237,8 @@ slicing_task<Index> slicing_task_of(acyclic_level<Index> const& level, acyclic_l
 
 namespace cleave {
 
-/// Which part each unit is in, given slices of an order.
+/// Returns the part of each unit, given slices of an order. `at` holds the first position of each part, and
+/// the end.
 template <std::unsigned_integral Index>
 std::vector<std::uint32_t> parts_of(std::span<Index const> order, std::vector<Index> const& at) {
   std::vector<std::uint32_t> of(order.size());
@@ -248,8 +251,8 @@ std::vector<std::uint32_t> parts_of(std::span<Index const> order, std::vector<In
 
 namespace cleave::detail {
 
-/// The best slices of an order by the largest load, if below `below`; `bound` is below every load. Parts of
-/// units.
+/// Returns the parts of the slices of an order with the smallest bottleneck, if it is less than `below`.
+/// `bound` is a lower bound of the bottleneck.
 template <std::unsigned_integral Index>
 std::optional<std::vector<std::uint32_t>> load_slices(acyclic_level<Index> const& level,
                                                       acyclic_limits const& limits,
@@ -269,7 +272,8 @@ std::optional<std::vector<std::uint32_t>> load_slices(acyclic_level<Index> const
   return parts_of(order, best->at);
 }
 
-/// The slices of an order of least cut that take no part more than `most` time, if there are any.
+/// Returns the parts of the slices of an order with the smallest cut, if any slices take at most `most` time
+/// each.
 template <std::unsigned_integral Index>
 std::optional<std::vector<std::uint32_t>> cut_slices(acyclic_level<Index> const& level,
                                                      acyclic_limits const& limits,

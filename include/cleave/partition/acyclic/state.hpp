@@ -14,8 +14,8 @@
 
 namespace cleave::detail {
 
-/// How many of the units that touch a value each part has, kept while units move. A value that few units
-/// touch has a place for each of them, any other one for each part: O(touches) in all.
+/// Counts, per value and part, the units of the part that touch the value, while units move. A value has
+/// min(parts, units that touch it) slots, so memory is O(pins).
 template <std::unsigned_integral Index>
 class pin_counts {
  public:
@@ -30,13 +30,13 @@ class pin_counts {
       for (Index const unit : touching[v]) add(v, of[unit]);
   }
 
-  /// In how many parts units touch value `v`.
+  /// Returns the number of parts that touch value `v`.
   std::uint32_t spread(std::size_t v) const { return spread_[v]; }
   Index count(std::size_t v, std::uint32_t part) const {
     auto const at = find(v, part);
     return at == first_[v + 1] ? Index{} : slots_[at].count;
   }
-  /// Calls `f(part)` for each part with units that touch `v`, in no order that matters.
+  /// Calls `f(part)` for each part that touches `v`. The order of the calls must not matter.
   template <class F>
   void each_part(std::size_t v, F f) const {
     for (auto at = first_[v]; at < first_[v + 1]; ++at)
@@ -54,7 +54,7 @@ class pin_counts {
   };
 
   bool by_part(std::size_t v) const { return first_[v + 1] - first_[v] == parts_; }
-  /// The place of a part that has one, else the end.
+  /// Returns the slot of a part that touches `v`, or the end.
   std::size_t find(std::size_t v, std::uint32_t part) const {
     if (by_part(v)) return first_[v] + part;
     auto at = first_[v];
@@ -63,21 +63,21 @@ class pin_counts {
   }
   void add(std::size_t v, std::uint32_t part) {
     auto at = find(v, part);
-    if (at == first_[v + 1])  // a place is free: there is one for each unit
+    if (at == first_[v + 1])  // a slot is free, because there is one per unit
       for (at = first_[v]; slots_[at].count != 0;) ++at;
     slots_[at].part = part;
     if (slots_[at].count++ == 0) ++spread_[v];
   }
 
   std::size_t parts_ = 0;
-  std::vector<std::size_t> first_;  // of a value: its places
+  std::vector<std::size_t> first_;  // of each value: its first slot
   std::vector<std::uint32_t> spread_;
   std::vector<slot> slots_;
 };
 
-/// Units in parts such that no edge leads to a part of smaller number, with what parts take and hold, kept
-/// while single units move. A unit may move wherever what it needs is not behind it and what needs it is not
-/// before it, so the numbers of parts stay an order of the parts.
+/// An acyclic partition with the times, loads and memory of its parts, while single units move. No edge leads
+/// to a part of lower number. A unit may move to any part that is not before a predecessor or behind a
+/// successor, so part numbers stay a topological order.
 template <std::unsigned_integral Index>
 class acyclic_state {
  public:
@@ -108,9 +108,9 @@ class acyclic_state {
   std::int64_t price(std::size_t v, std::uint32_t p) const { return level_.price[limits_.link_of[p]][v]; }
   std::int64_t time(std::uint32_t p) const { return time_[p]; }
   std::int64_t load(std::uint32_t p) const { return time_[p] + transfers_[p]; }
-  std::size_t count(std::uint32_t p) const { return count_[p]; }    ///< of its units
-  std::size_t memory(std::uint32_t p) const { return memory_[p]; }  ///< where there are limits
-  /// The price of each value once for each part that touches it, but one.
+  std::size_t count(std::uint32_t p) const { return count_[p]; }    ///< number of units
+  std::size_t memory(std::uint32_t p) const { return memory_[p]; }  ///< in bytes; only if there are limits
+  /// Returns the sum over all values of price times (parts that touch the value - 1).
   std::int64_t cut() const { return cut_; }
   std::int64_t bottleneck() const {
     std::int64_t most = 0;
@@ -118,7 +118,8 @@ class acyclic_state {
     return most;
   }
 
-  /// The first and the last part that `u` may be in as its neighbours and pins stand. O(neighbours).
+  /// Returns the first and the last part to which `u` may move, given its neighbours and fixed nodes.
+  /// O(neighbours).
   std::pair<std::uint32_t, std::uint32_t> range(std::size_t u) const {
     std::uint32_t first = level_.window.earliest.empty() ? 0 : level_.window.earliest[u];
     std::uint32_t last = level_.window.latest.empty() ? limits_.parts() - 1 : level_.window.latest[u];
@@ -134,7 +135,7 @@ class acyclic_state {
     return {(std::min)(first, here), (std::max)(last, here)};
   }
   bool may_leave(std::size_t u) const { return limits_.may_be_empty || count_[of_[u]] > 1; }
-  /// Whether part `to` has time and memory for `u`. O(what `u` shares).
+  /// Returns true if part `to` has time and memory for `u`. O(shared memory items of `u`).
   bool fits(std::size_t u, std::uint32_t to) const {
     if (time_[to] + weight(u, to) > limits_.most[to]) return false;
     if (limits_.memory.empty()) return true;
@@ -143,7 +144,7 @@ class acyclic_state {
       bytes += held_[place(s, to)] == 0 ? level_.memory.shared[s] : 0;
     return bytes <= limits_.memory[to];
   }
-  /// What the loads of the part of `u` and of part `to` would be after a move. O(values of `u`).
+  /// Returns the loads of the part of `u` and of part `to` after a move. O(values of `u`).
   std::pair<std::int64_t, std::int64_t> loads_after(std::size_t u, std::uint32_t to) const {
     auto const from = of_[u];
     auto left = load(from) - weight(u, from), entered = load(to) + weight(u, to);
@@ -175,7 +176,7 @@ class acyclic_state {
 
  private:
   struct payments {
-    int from, to;  // -1: stops to pay, 1: begins
+    int from, to;  // -1: stops paying for a value, 1: begins to pay
   };
   payments change_of(std::size_t v, std::uint32_t from, std::uint32_t to) const {
     auto const spread = pins_.spread(v);
@@ -207,9 +208,10 @@ class acyclic_state {
   acyclic_limits const& limits_;
   std::vector<std::uint32_t> of_;
   pin_counts<Index> pins_;
-  std::vector<std::int64_t> time_, transfers_;  // of a part
-  std::vector<std::size_t> count_, memory_;     // of a part
-  std::vector<Index> held_;                     // of something shared and a part: how many units hold it
+  std::vector<std::int64_t> time_, transfers_;  // of each part
+  std::vector<std::size_t> count_, memory_;     // of each part
+  std::vector<Index> held_;                     // of each shared memory item and part: number of units that
+                                                // hold it
   std::int64_t cut_ = 0;
 };
 

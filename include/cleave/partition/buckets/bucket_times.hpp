@@ -12,16 +12,16 @@
 
 namespace cleave {
 
-/// A link over which one bucket after another is sent. Times are in any one unit.
+/// A link over which buckets are sent one after another. All times are in one unit of the caller's choice.
 struct link_speed {
-  double bandwidth;    ///< bytes in a unit of time
-  double latency = 0;  ///< what each bucket takes besides
+  double bandwidth;    ///< bytes per unit of time
+  double latency = 0;  ///< additional time per bucket
 };
 
-/// What the backward pass does between two sends.
+/// The work of the backward pass for one bucket.
 struct bucket_load {
-  double backward = 0;    ///< how long it computes until the bucket's gradients are complete
-  std::size_t bytes = 0;  ///< what it then sends; 0: nothing
+  double backward = 0;    ///< compute time until the bucket's gradients are complete
+  std::size_t bytes = 0;  ///< bytes sent then; 0: nothing is sent
 
   bool operator==(bucket_load const&) const = default;
 };
@@ -30,12 +30,12 @@ struct bucket_load {
 
 namespace cleave::detail {
 
-/// How long a bucket of that size is on its way.
+/// Returns the time that a bucket of this size takes on the link.
 inline double sending_time(link_speed const& link, std::size_t bytes) {
   return link.latency + static_cast<double>(bytes) / link.bandwidth;
 }
 
-/// What makes no sense in `link`, as a sentence, or nothing.
+/// Returns a sentence about the invalid number in `link`, if any.
 inline std::optional<std::string> find_link_fault(link_speed const& link) {
   if (!(link.bandwidth > 0) || !is_finite(link.bandwidth))
     return "the bandwidth is " + std::to_string(link.bandwidth) + ": it must be finite and above 0";
@@ -48,25 +48,26 @@ inline std::optional<std::string> find_link_fault(link_speed const& link) {
 
 namespace cleave {
 
-/// When a backward pass that sends its gradients in buckets does what; it begins at 0.
+/// The timeline of a backward pass that sends its gradients in buckets. The pass begins at time 0.
 struct bucket_times {
   struct bucket {
-    double ready;       ///< its gradients are complete
-    double begin, end;  ///< of sending it; both the time at which it is ready where it sends nothing
+    double ready;       ///< time at which its gradients are complete
+    double begin, end;  ///< start and end of its transfer; both equal `ready` if nothing is sent
   };
   std::vector<bucket> buckets;
-  double computed = 0;  ///< the last gradient is complete
-  double finish = 0;    ///< … and the last bucket has arrived
+  double computed = 0;  ///< time at which the last gradient is complete
+  double finish = 0;    ///< time at which all gradients are complete and the last bucket has arrived
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A load that makes no sense. The witness: its number.
+/// Thrown for an invalid load. The witness is the index of the load.
 using bucket_load_error = tagged_error<struct bucket_load_tag, std::size_t>;
 
-/// The first bucket whose time makes no sense, or at which the sum of the times is no longer finite.
+/// Returns the first load whose time is negative or not finite, or at which the sum of times overflows, if
+/// any.
 inline std::optional<std::size_t> find_bad_load(std::span<bucket_load const> loads) {
   double sum = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) {
@@ -80,9 +81,10 @@ inline std::optional<std::size_t> find_bad_load(std::span<bucket_load const> loa
 
 namespace cleave {
 
-/// Two resources, each one thing at a time: buckets are computed one after another without a pause, and sent
-/// in that order, each when it is complete and the one before it has arrived. O(buckets).
-/// \throws error where the link makes no sense, bucket_load_error.
+/// Simulates a backward pass with two resources, compute and link. Each handles one bucket at a time. Buckets
+/// are computed without pauses and sent in the same order. A transfer starts when the gradients are complete
+/// and the previous bucket has arrived. O(buckets).
+/// \throws error if the link is invalid, bucket_load_error.
 inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_speed const& link) {
   if (auto const fault = detail::find_link_fault(link)) throw error("bucket times: " + *fault);
   if (auto const bad = detail::find_bad_load(loads))
@@ -91,7 +93,7 @@ inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_spe
                                         ": times are finite, not negative, and so is their sum",
                                     *bad);
   bucket_times t;
-  double free = 0;  // the link is
+  double free = 0;  // time at which the link is free
   for (auto const& load : loads) {
     t.computed += load.backward;
     if (load.bytes == 0) {

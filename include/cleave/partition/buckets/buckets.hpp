@@ -22,11 +22,12 @@
 
 namespace cleave {
 
-/// When a bucket is full: as soon as its parameters have that many bytes. A node is never divided, so the
-/// last one may take a bucket above its cap.
+/// The size of buckets: a bucket is full as soon as its parameters have `cap` bytes. A node is never split,
+/// so its last node may take a bucket above the cap.
 struct bucket_options {
-  std::uint64_t cap = 25_MiB;
-  /// The same for the graph's tail, whose gradients are ready first; else 1 MiB, or `cap` where that is less.
+  std::uint64_t cap = 25_MiB;  ///< in bytes
+  /// Cap of the first bucket that is sent, at the tail of the graph. Default: 1 MiB, or `cap` if that is
+  /// less.
   std::optional<std::uint64_t> first_cap{};
 };
 
@@ -34,7 +35,7 @@ struct bucket_options {
 
 namespace cleave::detail {
 
-/// The tail's cap as it counts.
+/// Returns the effective cap of the first bucket that is sent.
 inline std::uint64_t first_bucket_cap(bucket_options const& o) {
   return o.first_cap.value_or(std::min<std::uint64_t>(1_MiB, o.cap));
 }
@@ -43,39 +44,39 @@ inline std::uint64_t first_bucket_cap(bucket_options const& o) {
 
 namespace cleave {
 
-/// What fills the buckets: entries, each a parameter that counts at one node.
+/// The parameters that fill buckets, as entries. An entry is a parameter that counts at one node.
 template <std::unsigned_integral Index>
 struct basic_bucket_counts {
-  detail::csr<Index> entries;      ///< of a node, in the order in which they count
-  std::vector<std::size_t> bytes;  ///< of an entry; 0 where nobody knows
-  std::vector<Index> what;         ///< of an entry: the value that is the parameter
+  detail::csr<Index> entries;      ///< entries of each node, in the order in which they count
+  std::vector<std::size_t> bytes;  ///< bytes of each entry; 0 if unknown
+  std::vector<Index> what;         ///< of each entry: the value that is the parameter
 };
 
-/// A bucket: neighbours in program order whose gradients are sent together.
+/// A bucket: consecutive nodes in program order whose gradients are sent together.
 template <std::unsigned_integral Index>
 struct basic_bucket {
-  std::vector<Index> nodes;            ///< in the order of the walk: the last first
-  std::vector<Index> entries;          ///< in the order of the walk, repeats included
-  std::size_t bytes = 0;               ///< of the entries
-  std::size_t extra_nodes = 0;         ///< added although it was full, because it could not be closed
-  std::size_t bytes_before_extra = 0;  ///< those it had then; 0 without such nodes
+  std::vector<Index> nodes;            ///< in reverse program order
+  std::vector<Index> entries;          ///< in the order of `nodes`, with repetitions
+  std::size_t bytes = 0;               ///< total bytes of the entries
+  std::size_t extra_nodes = 0;         ///< nodes added when it was full, but could not be closed
+  std::size_t bytes_before_extra = 0;  ///< bytes before these nodes were added; 0 if there are none
 
   bool operator==(basic_bucket const&) const = default;
 };
 
-/// Part i is bucket i: the first in the graph is the first here.
+/// A partition whose part i is bucket i, numbered from the front of the graph.
 template <std::unsigned_integral Index>
 struct basic_bucket_partition : partition {
   std::vector<basic_bucket<Index>> buckets;
   basic_bucket_counts<Index> counts;
-  std::size_t unsized = 0;  ///< entries whose bytes nobody knows: they were taken for free
+  std::size_t unsized = 0;  ///< entries of unknown size, which count as 0 bytes
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Why no buckets can be filled with these options, or nothing.
+/// Returns a sentence about contradictory options, if any.
 inline std::optional<std::string> find_option_fault(bucket_options const& o) {
   if (o.first_cap && *o.first_cap > o.cap)
     return "the first bucket's cap of " + format_bytes(*o.first_cap) + " is above that of the others, " +
@@ -83,12 +84,12 @@ inline std::optional<std::string> find_option_fault(bucket_options const& o) {
   return std::nullopt;
 }
 
-/// Where a bucket may be closed: one is neighbours in program order that give something to others and cut no
-/// group.
+/// The positions at which a bucket may be closed. A bucket is a range of consecutive nodes. Some value of the
+/// range must be read outside, and no group may be split.
 template <std::unsigned_integral Index>
 struct bucket_closing {
-  std::vector<std::size_t> last_reader;  ///< of a node; `nodes()` for the caller, 0 for nobody
-  std::vector<char> divides;             ///< of a node: a cut before it divides a group
+  std::vector<std::size_t> last_reader;  ///< per node: last reader; `nodes()` if a graph output, 0 if unread
+  std::vector<char> divides;             ///< per node: true if a cut before it would split a group
 
   /// O(V + E).
   explicit bucket_closing(basic_snapshot_arrays<Index> const& s)
@@ -111,8 +112,8 @@ struct bucket_closing {
   }
 };
 
-/// Adds node `n`, which comes before those in `b`.
-/// \throws partition_error where the bytes overflow.
+/// Adds node `n`, which precedes all nodes of `b`, to `b`.
+/// \throws partition_error if the bytes overflow.
 template <std::unsigned_integral Index>
 void add_to_bucket(basic_snapshot_arrays<Index> const& s, basic_bucket_counts<Index> const& counts,
                    std::size_t n, basic_bucket<Index>& b) {
@@ -130,7 +131,7 @@ void add_to_bucket(basic_snapshot_arrays<Index> const& s, basic_bucket_counts<In
 
 namespace cleave {
 
-/// The partition that is these buckets, which are given from the tail to the front of the graph.
+/// Returns the partition with these buckets, which are listed from the tail to the front of the graph. O(V).
 template <std::unsigned_integral Index>
 basic_bucket_partition<Index> partition_of(basic_snapshot_arrays<Index> const& s,
                                            basic_bucket_counts<Index> counts,
@@ -147,12 +148,12 @@ basic_bucket_partition<Index> partition_of(basic_snapshot_arrays<Index> const& s
   return p;
 }
 
-/// Puts the nodes of `s` into buckets, from the last node to the first, as torch's DDPOptimizer does: before
-/// a node is added, a bucket that is full is closed, unless nothing outside reads what it makes or it has
-/// part of a group; then it grows until it can be closed. What comes before the first parameter joins the
-/// bucket after it. The first bucket of the graph may be one that gives nothing. O(V + E).
+/// Puts the nodes of `s` into buckets, from the last node to the first, as PyTorch's DDPOptimizer does. A
+/// full bucket is closed before the next node is added. If no value leaves the bucket, or closing would split
+/// a group, the bucket grows until it can be closed. Nodes before the first parameter join the first bucket
+/// that has one. The bucket at the front of the graph may be one that no value leaves. O(V + E).
 ///
-/// \throws error where the caps make no sense; partition_error where a bucket's bytes overflow.
+/// \throws error if the caps contradict each other, partition_error if the bytes of a bucket overflow.
 template <std::unsigned_integral Index>
 basic_bucket_partition<Index> fill_buckets(basic_snapshot_arrays<Index> const& s,
                                            basic_bucket_counts<Index> counts,
@@ -160,9 +161,9 @@ basic_bucket_partition<Index> fill_buckets(basic_snapshot_arrays<Index> const& s
   expects(counts.entries.rows() == s.nodes(), "entries for each node");
   if (auto const fault = detail::find_option_fault(options)) throw error("buckets: " + *fault);
   detail::bucket_closing<Index> const closing(s);
-  std::vector<basic_bucket<Index>> buckets(1);  // from the tail
+  std::vector<basic_bucket<Index>> buckets(1);  // from the tail to the front
   std::size_t end = s.nodes();                  // one past the last node of the bucket
-  bool gives = false;                           // others read what it makes
+  bool gives = false;                           // a value of the bucket is read outside
   for (std::size_t n = s.nodes(); n-- > 0;) {
     auto& b = buckets.back();
     auto const cap =
@@ -186,14 +187,14 @@ basic_bucket_partition<Index> fill_buckets(basic_snapshot_arrays<Index> const& s
   return partition_of(s, std::move(counts), std::move(buckets));
 }
 
-/// The state of `s` as it counts by default: at the first node that reads it, because its gradient is
-/// complete when that node's is, and once. Of memory that several share no more counts than the largest of
-/// them has. O(V + E).
+/// Returns the state of `s` as entries. Each value counts once, at the first node that reads it, because its
+/// gradient is complete when that node's backward pass is. Values that share memory count together at most
+/// the bytes of the largest of them. O(V + E).
 template <std::unsigned_integral Index>
 basic_bucket_counts<Index> state_counts(basic_snapshot_arrays<Index> const& s) {
   auto const bytes = [&](Index v) { return s.bytes.empty() ? 0 : s.bytes[v]; };
   auto const memory = [&](Index v) { return s.storage.empty() ? v : s.storage[v]; };
-  std::vector<std::size_t> left;  // of memory: bytes that have not been counted
+  std::vector<std::size_t> left;  // per storage: bytes not yet counted
   for (std::size_t v = 0; v < s.values(); ++v) {
     if (s.from[v] != source::state) continue;
     auto const m = memory(static_cast<Index>(v));
@@ -219,8 +220,8 @@ basic_bucket_counts<Index> state_counts(basic_snapshot_arrays<Index> const& s) {
   return counts;
 }
 
-/// The buckets of `g`, whose parameters are its state. Expected O(V + E).
-/// \throws what snapshot_of and the function above throw.
+/// Same as above for a graph `g`, whose parameters are its state. Expected O(V + E).
+/// Throws the errors of snapshot_of and of the function above.
 template <stateful_graph Graph>
   requires sized_graph<Graph>
 basic_bucket_partition<std::uint32_t> fill_buckets(Graph const& g, bucket_options const& options = {}) {

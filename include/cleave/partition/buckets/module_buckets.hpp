@@ -25,25 +25,27 @@
 
 namespace cleave {
 
-/// Which parameters count, where, and as how much. All leave out those that are not trained or ignored.
+/// Rules that define which parameters count, at which node, and with how many bytes. All rules leave out
+/// parameters that are not trained, and those that are ignored.
 enum class parameter_counting : std::uint8_t {
-  /// Each parameter once, its own bytes, at the first call that reads it in any way; of shared memory no more
-  /// than there is.
+  /// Each parameter counts once, with its own bytes, at the first call that reads it directly or through a
+  /// module. Parameters that share memory count together at most the bytes of that memory.
   each_once,
-  /// As torch 2.15's DDPOptimizer: whole storages; each module object once, at its last call; at get_attr
-  /// nodes of parameters; at each occurrence of a placeholder among the direct operands of a function; at a
-  /// method what is registered under its receiver's target, unless that is a function's result.
+  /// The rule of torch 2.15's DDPOptimizer. Parameters count with their whole storage. Each module object
+  /// counts once, at its last call. Parameters also count at get_attr nodes, and at each occurrence of a
+  /// placeholder among the direct operands of a function. At a method call, such placeholders and the module
+  /// registered under the receiver's target count, unless the receiver is the result of a function.
   torch_2_15,
-  /// As torch 2.3's: whole storages; modules at each call, get_attr nodes of whatever is trained. A graph
-  /// with higher-order operations is refused.
+  /// The rule of torch 2.3's DDPOptimizer. Parameters count with their whole storage, modules at each call,
+  /// and trained tensors at get_attr nodes. Graphs with higher-order operations are rejected.
   torch_2_3,
 };
 
-/// A parameter as it counts at one node.
+/// A parameter that counts at a node.
 struct counted_parameter {
-  std::string name;  ///< a module's path and the name inside, `net.0_weight`; else an attribute or input
-  std::uint32_t parameter;
-  std::size_t bytes;
+  std::string name;  ///< module path and name, as in `net.0_weight`, or the name of an attribute or input
+  std::uint32_t parameter;  ///< index into `model_parameters::list`
+  std::size_t bytes;        ///< bytes that it counts with
 
   bool operator==(counted_parameter const&) const = default;
 };
@@ -52,11 +54,11 @@ struct counted_parameter {
 
 namespace cleave::detail {
 
-/// The operation at `n` runs a graph that is its operand, which this policy refuses. The witness: the node
-/// that reads the graph.
+/// Thrown if a node reads a subgraph for a higher-order operation, which the rule rejects. The witness is the
+/// node that reads the subgraph.
 using higher_order_error = tagged_error<struct higher_order_tag, module_graph::position>;
 
-/// The first get_attr node that reads a module, or nothing. O(V).
+/// Returns the first get_attr node that reads a module, if any. O(V).
 inline std::optional<module_graph::position> find_higher_order_body(module_graph const& g) {
   for (auto const n : g.state())
     if (auto const* a = g.find_attribute(g[n].target); a && a->what == module_attribute::kind::module)
@@ -64,7 +66,7 @@ inline std::optional<module_graph::position> find_higher_order_body(module_graph
   return std::nullopt;
 }
 
-/// Finds what counts at each node; `fill_buckets` is its one use.
+/// Determines the parameters that count at each node. Used by `count_parameters`.
 class module_parameter_counter {
  public:
   using position = module_graph::position;
@@ -76,7 +78,7 @@ class module_parameter_counter {
     for (auto const& i : p.placeholders) placeholders_.insert(i.path);
   }
 
-  /// Of each node of the list: what counts there, in order.
+  /// Returns the counted parameters of each node of the graph, in order.
   std::vector<std::vector<counted_parameter>> count(parameter_counting rule) {
     auto const size = static_cast<position>(g_.list().size());
     if (rule == parameter_counting::each_once) {
@@ -123,7 +125,7 @@ class module_parameter_counter {
     }
   }
 
-  /// Counts what has not been counted yet.
+  /// Counts a parameter unless it or all of its memory has been counted.
   void own(position n, std::string const& path, model_parameters::held const& h) {
     auto const& p = p_.list[h.parameter];
     if (!sent(p) || p.plain || std::exchange(known_[h.parameter], 1)) return;
@@ -191,13 +193,13 @@ class module_parameter_counter {
     }
   }
 
-  /// Counts the whole memory, once more if it was counted before.
+  /// Counts a parameter with its whole storage, even if that was counted before.
   void whole(position n, std::string const& path, model_parameters::held const& h) {
     auto const& p = p_.list[h.parameter];
     if (sent(p)) add(n, path, h, (std::max)(p.bytes, p.storage_bytes));
   }
 
-  /// Calls `f` with what `m` holds, each parameter under its first name.
+  /// Calls `f` with each parameter of `m` under its first name.
   template <class F>
   static void each_held(model_parameters::module const& m, F f) {
     numbering<std::uint32_t, std::uint32_t> met;
@@ -215,9 +217,9 @@ class module_parameter_counter {
   model_parameters const& p_;
   std::vector<std::vector<counted_parameter>> at_;
   numbering<std::string, std::uint32_t> modules_, attributes_, placeholders_, objects_;
-  std::vector<std::uint32_t> by_storage_, memory_;  // of a storage, of a parameter: the memory it lies in
-  std::vector<std::size_t> left_;                   // of memory: bytes that have not been counted
-  std::vector<char> known_, met_;                   // of a parameter, of memory: it has been counted
+  std::vector<std::uint32_t> by_storage_, memory_;  // per storage, per parameter: its memory
+  std::vector<std::size_t> left_;                   // per memory: bytes not yet counted
+  std::vector<char> known_, met_;                   // per parameter, per memory: counted
 };
 
 }  // namespace cleave::detail
@@ -229,10 +231,10 @@ struct module_bucket_options {
   parameter_counting counting = parameter_counting::each_once;
 };
 
-/// A bucket of a module_graph: calls and get_attr nodes, by their position.
+/// A bucket of a module_graph. It consists of calls and get_attr nodes, given by their positions.
 struct module_bucket {
-  std::vector<module_graph::position> nodes;                       ///< the last first
-  std::vector<counted_parameter> counted;                          ///< in the order of the walk
+  std::vector<module_graph::position> nodes;                       ///< in reverse program order
+  std::vector<counted_parameter> counted;                          ///< in the order of `nodes`
   std::size_t bytes = 0, extra_nodes = 0, bytes_before_extra = 0;  ///< as in `basic_bucket`
 
   bool operator==(module_bucket const&) const = default;
@@ -242,7 +244,7 @@ struct module_bucket {
 
 namespace cleave::detail {
 
-/// A module_graph whose nodes are all but placeholders and the output: what a bucket holds.
+/// A view of a module_graph without placeholders and output: the nodes that buckets contain.
 class bucket_graph {
  public:
   using position = module_graph::position;
@@ -262,14 +264,15 @@ class bucket_graph {
   std::vector<position> nodes_;
 };
 
-/// A module_graph as the functions on a snapshot see it, with what counts at its nodes.
+/// A snapshot of a module_graph with the parameters that count at its nodes.
 struct counted_graph {
   snapshot<bucket_graph> nodes;
   basic_bucket_counts<std::uint32_t> counts;
   std::vector<counted_parameter> entries;
 };
 
-/// Expected O(V + E + parameters). \throws parameter_error, higher_order_error.
+/// Takes a snapshot of `g` and counts its parameters. Expected O(V + E + parameters).
+/// \throws parameter_error, higher_order_error.
 inline counted_graph count_parameters(module_graph const& g, model_parameters const& parameters,
                                       parameter_counting rule) {
   if (auto const fault = find_parameter_fault(parameters)) throw parameter_error(*fault);
@@ -294,7 +297,7 @@ inline counted_graph count_parameters(module_graph const& g, model_parameters co
   return c;
 }
 
-/// The buckets of `p` by positions and names of the module_graph. O(V + entries).
+/// Returns the buckets of `p` with positions and names of the module_graph. O(V + entries).
 inline std::vector<module_bucket> named_buckets(counted_graph const& c,
                                                 basic_bucket_partition<std::uint32_t> const& p) {
   std::vector<module_bucket> buckets;
@@ -310,26 +313,25 @@ inline std::vector<module_bucket> named_buckets(counted_graph const& c,
 
 namespace cleave {
 
-/// The buckets of `g`, from its first part to its tail, as `fill_buckets` on a snapshot fills them; nodes are
-/// its calls and get_attr nodes. Expected O(V + E + parameters).
-///
-/// \throws error where the caps make no sense, parameter_error, higher_order_error.
+/// Returns the buckets of `g` from its front to its tail. They are filled as by `fill_buckets` on a snapshot.
+/// Nodes are the calls and get_attr nodes of `g`. Expected O(V + E + parameters).
+/// \throws error if the caps contradict each other, parameter_error, higher_order_error.
 inline std::vector<module_bucket> fill_buckets(module_graph const& g, model_parameters const& parameters,
                                                module_bucket_options const& options = {}) {
   auto const c = detail::count_parameters(g, parameters, options.counting);
   return detail::named_buckets(c, fill_buckets(c.nodes, c.counts, options.caps));
 }
 
-/// One line of a report: a bucket that counts something.
+/// A line of a report: a bucket with at least one parameter.
 struct bucket_row {
-  std::uint32_t from_tail;  ///< its number, the graph's tail being 0: the order in which gradients are sent
+  std::uint32_t from_tail;  ///< position in the order in which gradients are sent; 0 is the tail
   std::size_t bytes;
-  std::vector<std::string> names;  ///< of what it counts, repeats included
+  std::vector<std::string> names;  ///< names of its parameters, with repetitions
 
   bool operator==(bucket_row const&) const = default;
 };
 
-/// A bucket that had to grow beyond its cap, because no value left it.
+/// A bucket that grew beyond its cap because it could not be closed.
 struct extended_bucket {
   std::uint32_t from_tail;
   std::size_t extra_nodes, extra_bytes;
@@ -337,13 +339,13 @@ struct extended_bucket {
   bool operator==(extended_bucket const&) const = default;
 };
 
-struct bucket_report {
+struct bucket_report {  ///< a summary of buckets, from the tail to the front of the graph
   std::vector<bucket_row> rows;
   std::vector<extended_bucket> extended;
 };
 
-/// What people want to know of buckets, from the tail to the front of the graph. Empty where no bucket counts
-/// anything: then nothing is sent.
+/// Returns a summary of the buckets, listed from the tail to the front of the graph. The summary is empty if
+/// no bucket has a parameter, because then nothing is sent.
 inline bucket_report report_of(std::vector<module_bucket> const& buckets) {
   bucket_report r;
   for (std::uint32_t i = 0; i < buckets.size(); ++i) {
@@ -358,9 +360,9 @@ inline bucket_report report_of(std::vector<module_bucket> const& buckets) {
   return r;
 }
 
-/// The buckets of `g` with which its backward pass finishes first; `time(n)` is what the node at position `n`
-/// takes in it. Expected O(V log V + E + parameters).
-/// \throws what fill_optimal_buckets throws on a snapshot; parameter_error, higher_order_error.
+/// Returns the buckets of `g` that minimise the finish time of its backward pass. `time(n)` is the backward
+/// time of the node at position `n`. Expected O(V log V + E + parameters).
+/// \throws parameter_error, higher_order_error, and the errors of fill_optimal_buckets on a snapshot.
 template <class Time>
 std::vector<module_bucket> fill_optimal_buckets(module_graph const& g, model_parameters const& parameters,
                                                 Time time, link_speed const& link,
@@ -371,8 +373,8 @@ std::vector<module_bucket> fill_optimal_buckets(module_graph const& g, model_par
   return detail::named_buckets(c, fill_optimal_buckets(c.nodes, c.counts, times, link));
 }
 
-/// What a backward pass does between two sends, from the tail to the front of the graph: for
-/// `bucket_times_of`. O(V).
+/// Returns the loads of the buckets from the tail to the front of the graph, as `bucket_times_of` takes them.
+/// `time(n)` is the backward time of the node at position `n`. O(V).
 template <class Time>
 std::vector<bucket_load> loads_of(std::vector<module_bucket> const& buckets, Time time) {
   std::vector<bucket_load> loads;

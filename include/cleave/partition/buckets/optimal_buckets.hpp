@@ -22,29 +22,30 @@
 
 namespace cleave::detail {
 
-/// A node as the backward pass meets it: from the graph's tail to its front.
+/// A node in the order of the backward pass, which runs from the tail to the front of the graph.
 struct backward_step {
-  double time = 0;
-  std::size_t bytes = 0;  ///< of gradients that are complete after it
-  /// The first step with which a bucket that begins with this one may end; the last step of all always may.
+  double time = 0;        ///< backward time of the node
+  std::size_t bytes = 0;  ///< bytes of the gradients that this step completes
+  /// The first step at which a bucket that begins here may end. The last step of all is always allowed.
   std::size_t first_end = 0;
-  bool may_end = true;  ///< a bucket may end with it
+  bool may_end = true;  ///< true if a bucket may end here
 };
 
-/// The plan that finishes first.
+/// The buckets with the earliest finish time.
 struct optimal_cut {
-  std::vector<std::size_t> ends;  ///< of a bucket: one past its last step
-  double finish = 0;              ///< as `bucket_times_of` has it
+  std::vector<std::size_t> ends;  ///< per bucket: one past its last step
+  double finish = 0;              ///< as in `bucket_times::finish`
 };
 
-/// Finds the best plan for a list of steps; `optimal_cut_of` is its one use. A plan of the first j steps is
-/// as good as the moment E[j] at which its last bucket has arrived:
+/// Computes the optimal buckets for a list of steps by dynamic programming. E[j] is the earliest time at
+/// which the buckets of the first j steps have arrived:
 ///
 ///     E[j] = latency + min over i of max(R[j], E[i]) + (B[j] - B[i]) / bandwidth
 ///
-/// where R[j] is when step j is computed, B[j] the bytes up to it and i where the last bucket begins; a
-/// bucket without bytes takes no time: E[j] = E[i]. R never falls, so an i with E[i] <= R[j] stays so, and of
-/// those the last is the best; of the others the one with the least E[i] - B[i] / bandwidth.
+/// R[j] is the time at which step j is computed, B[j] the bytes of the first j steps, and i the start of the
+/// last bucket. A bucket without bytes takes no time: E[j] = E[i]. R never decreases, so an i with E[i] <=
+/// R[j] stays that way. The largest such i is the best of them. Among the others, the best minimises E[i]
+/// minus B[i] / bandwidth. Used by `optimal_cut_of`.
 class cut_optimizer {
  public:
   cut_optimizer(std::span<backward_step const> steps, link_speed const& link)
@@ -74,7 +75,7 @@ class cut_optimizer {
  private:
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// Finds when a bucket that ends at j has arrived.
+  /// Computes E[j], the arrival time of a bucket that ends at j.
   void arrive(std::size_t j) {
     if (bytes_[j] != bytes_[j - 1]) idle_ = none<std::size_t>;
     for (auto const i : opening_[j])
@@ -100,12 +101,12 @@ class cut_optimizer {
     begin_[j] = i;
   }
 
-  /// From the last bucket to the first, each joined with those before it as long as all that follows still
-  /// finishes in time.
+  /// Reconstructs the buckets from the last to the first. Merges each with its predecessors as long as the
+  /// finish time does not increase.
   optimal_cut trace(double finish) const {
     optimal_cut cut;
     cut.finish = finish;
-    double deadline = finish;  // for the arrival of what ends at `end`
+    double deadline = finish;  // latest arrival of the bucket that ends at `end`
     for (auto end = steps_.size(); end > 0;) {
       auto begin = begin_[end];
       while (begin > 0 && may_be_one(begin_[begin], end, deadline)) begin = begin_[begin];
@@ -124,7 +125,7 @@ class cut_optimizer {
     return (std::max)(computed_[end], arrived_[begin]) + sent <= deadline;
   }
 
-  using heap = std::vector<std::pair<double, std::size_t>>;  // the least on top
+  using heap = std::vector<std::pair<double, std::size_t>>;  // min-heap
   static void push(heap& h, heap::value_type x) {
     h.push_back(x);
     std::push_heap(h.begin(), h.end(), std::ranges::greater());
@@ -139,18 +140,18 @@ class cut_optimizer {
   std::vector<double> computed_;                   // R
   std::vector<std::size_t> bytes_;                 // B
   std::vector<double> arrived_;                    // E
-  std::vector<std::size_t> begin_;                 // of the bucket that ends there
-  std::vector<std::vector<std::size_t>> opening_;  // of an end: the beginnings that may end from there on
-  heap waiting_;                                   // … by E - B / bandwidth, those that are early too
-  heap by_arrival_;                                // … by E, those that are not early
-  std::size_t early_ = none<std::size_t>;          // the last beginning with E <= R
-  std::size_t idle_ = none<std::size_t>;  // the earliest to have arrived of those with nothing to send since
+  std::vector<std::size_t> begin_;                 // start of the last bucket
+  std::vector<std::vector<std::size_t>> opening_;  // per end: starts that may end there or later
+  heap waiting_;                                   // starts by E - B / bandwidth; may include early ones
+  heap by_arrival_;                                // starts by E, except early ones
+  std::size_t early_ = none<std::size_t>;          // the last start with E <= R
+  std::size_t idle_ = none<std::size_t>;           // least E among starts with no bytes since
 };
 
-/// A step that makes no sense. The witness: its number.
+/// Thrown for an invalid step. The witness is the index of the step.
 using backward_step_error = tagged_error<struct backward_step_tag, std::size_t>;
 
-/// The first step whose time makes no sense or at which a sum overflows, or nothing. O(steps).
+/// Returns the first step whose time is negative or at which a sum overflows, if any. O(steps).
 inline std::optional<std::size_t> find_bad_step(std::span<backward_step const> steps,
                                                 link_speed const& link) {
   double time = 0;
@@ -164,9 +165,9 @@ inline std::optional<std::size_t> find_bad_step(std::span<backward_step const> s
   return std::nullopt;
 }
 
-/// The cuts of a backward pass into buckets with which it is computed and sent first, among all that the
-/// steps allow. Exact up to the rounding of sums; of two plans that finish at once, either. O(n log n).
-/// \throws error where the link makes no sense, backward_step_error.
+/// Returns the buckets that minimise the time at which a backward pass is computed and sent, among all that
+/// the steps allow. Exact up to rounding of sums. Ties are broken arbitrarily. O(n log n) for n steps.
+/// \throws error if the link is invalid, backward_step_error.
 inline optimal_cut optimal_cut_of(std::span<backward_step const> steps, link_speed const& link) {
   if (auto const fault = find_link_fault(link)) throw error("optimal buckets: " + *fault);
   if (auto const bad = find_bad_step(steps, link))
@@ -178,7 +179,9 @@ inline optimal_cut optimal_cut_of(std::span<backward_step const> steps, link_spe
   return cut_optimizer(steps, link).find();
 }
 
-/// What the backward pass of `s` does, from the last node to the first; `times` are of the nodes. O(V + E).
+/// Returns the steps of the backward pass of `s`, from the last node to the first. `times` has the backward
+/// time of each node. O(V + E).
+/// \throws partition_error if the bytes of a node overflow.
 template <std::unsigned_integral Index>
 std::vector<backward_step> backward_steps(basic_snapshot_arrays<Index> const& s,
                                           basic_bucket_counts<Index> const& counts,
@@ -186,7 +189,7 @@ std::vector<backward_step> backward_steps(basic_snapshot_arrays<Index> const& s,
   bucket_closing<Index> const closing(s);
   auto const nodes = s.nodes();
   std::vector<backward_step> steps(nodes);
-  std::vector<std::size_t> open;  // nodes before `end`, the last on top; below it also some read too early
+  std::vector<std::size_t> open;  // stack of nodes before `end`; the top is read at `end` or later
   for (std::size_t end = 1; end <= nodes; ++end) {
     open.push_back(end - 1);
     while (!open.empty() && closing.last_reader[open.back()] < end) open.pop_back();
@@ -209,9 +212,10 @@ std::vector<backward_step> backward_steps(basic_snapshot_arrays<Index> const& s,
 
 namespace cleave {
 
-/// The buckets of `s` with which its backward pass finishes first, if node n takes `times[n]` in it. They
-/// obey the rules of `fill_buckets`; there are no caps. O(V log V + E).
-/// \throws error where times are missing; what optimal_cut_of throws.
+/// Returns the buckets of `s` that minimise the finish time of its backward pass, in which node n takes
+/// `times[n]`. Buckets obey the rules of `fill_buckets`, but have no caps. O(V log V + E).
+/// \throws error if `times` has the wrong size or the link is invalid; backward_step_error for invalid times;
+/// partition_error if the bytes overflow.
 template <std::unsigned_integral Index>
 basic_bucket_partition<Index> fill_optimal_buckets(basic_snapshot_arrays<Index> const& s,
                                                    basic_bucket_counts<Index> counts,
@@ -229,8 +233,8 @@ basic_bucket_partition<Index> fill_optimal_buckets(basic_snapshot_arrays<Index> 
   return partition_of(s, std::move(counts), std::move(buckets));
 }
 
-/// What a backward pass does between two sends, from the tail to the front of the graph: for
-/// `bucket_times_of`. O(V).
+/// Returns the loads of the buckets from the tail to the front of the graph, as `bucket_times_of` takes them.
+/// `times` has the backward time of each node. O(V).
 template <std::unsigned_integral Index>
 std::vector<bucket_load> loads_of(basic_bucket_partition<Index> const& p, std::span<double const> times) {
   std::vector<bucket_load> loads;

@@ -16,11 +16,12 @@
 #include "cleave/partition/model/chain_bounds.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// Rules by which frameworks cut a chain of layers, as their code behaves.
+/// Rules by which deep-learning frameworks cut a chain of layers into stages, reproduced from their code.
 namespace cleave {
 
-/// DeepSpeed's `partition_uniform`: as many layers in each part, one more in the first ones. With fewer
-/// layers than parts the last parts are empty. O(k). \throws error for no parts.
+/// DeepSpeed's `partition_uniform`: gives each part the same number of layers, and the first parts one more
+/// if the division leaves a rest. With fewer layers than parts, the last parts are empty. O(k).
+/// \throws error if `k` is 0.
 inline detail::chain_bounds deepspeed_uniform(std::size_t layers, std::uint32_t k) {
   detail::check_chain({}, k);
   detail::chain_bounds bounds;
@@ -33,7 +34,7 @@ inline detail::chain_bounds deepspeed_uniform(std::size_t layers, std::uint32_t 
 
 namespace cleave::detail {
 
-/// The table of DeepSpeed's `partition_balanced`, one row for each number of parts.
+/// The dynamic program of DeepSpeed's `partition_balanced`, with one row per number of parts.
 class deepspeed_table {
  public:
   deepspeed_table(std::span<double const> weights, std::uint32_t k) : layers_(weights.size()) {
@@ -51,10 +52,10 @@ class deepspeed_table {
 
  private:
   struct range {
-    double most, least;  // of the sums of the parts so far
+    double most, least;  // largest and smallest part sum so far
   };
 
-  // Of equal differences the last place wins, as there.
+  // On ties the last position wins, as in DeepSpeed.
   void add_part(std::uint32_t s) {
     std::vector<range> next(layers_ + 1);
     auto& begin = begin_.emplace_back(layers_ + 1);
@@ -76,26 +77,27 @@ class deepspeed_table {
   static constexpr double infinite = std::numeric_limits<double>::infinity();
   std::size_t layers_;
   std::vector<double> before_;
-  std::vector<range> last_;                      // of the first layers in as many parts as there are rows
-  std::vector<std::vector<std::size_t>> begin_;  // where the last of these parts begins
+  std::vector<range> last_;                      // per prefix of layers, cut into as many parts as rows
+  std::vector<std::vector<std::size_t>> begin_;  // start of the last of these parts
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// DeepSpeed's `partition_balanced` (since its change 4312), the method `parameters` of its pipelines: seeks
-/// the least difference between the largest and the smallest sum, not the least largest sum, by a recurrence
-/// that does not hold for it: the best cut of a beginning need not be part of a best cut. With no more layers
-/// than parts it is `deepspeed_uniform`. The same bounds as there for equal weights of double precision.
-/// O(n^2 k) time, O(n k) memory. \throws error for no parts, chain_weight_error.
+/// DeepSpeed's `partition_balanced` (since its change 4312), the method `parameters` of its pipelines. It
+/// minimises the difference between the largest and the smallest part sum, not the largest sum. Its
+/// recurrence is not exact for that objective: a best cut of a prefix need not be part of a best cut. With no
+/// more layers than parts it is `deepspeed_uniform`. Returns the same bounds as DeepSpeed for equal
+/// double-precision weights. O(n^2 k) time and O(n k) memory for n layers.
+/// \throws error if `k` is 0, chain_weight_error.
 inline detail::chain_bounds deepspeed_balanced(std::span<double const> weights, std::uint32_t k) {
   detail::check_chain(weights, k);
   if (weights.size() <= k) return deepspeed_uniform(weights.size(), k);
   return detail::deepspeed_table(weights, k).bounds();
 }
 
-/// The rule comes to no answer: it goes round in cycles, or its parts overlap.
+/// Thrown if torchgpipe's rule yields no valid answer: it cycles, or its parts overlap.
 class torchgpipe_error : public error {
  public:
   using error::error;
@@ -105,7 +107,7 @@ class torchgpipe_error : public error {
 
 namespace cleave::detail {
 
-/// Moves the ends of parts as torchgpipe's `blockpartition.solve` does; `torchgpipe_blocks` is its one use.
+/// Moves the bounds of parts as torchgpipe's `blockpartition.solve` does. Used by `torchgpipe_blocks`.
 class torchgpipe_walk {
  public:
   torchgpipe_walk(std::span<double const> weights, std::uint32_t k) : parts_(k) {
@@ -117,7 +119,7 @@ class torchgpipe_walk {
   }
 
   chain_bounds run() {
-    auto seen = ends_;  // a state that comes again comes for ever: Brent, BIT 20, 1980
+    auto seen = ends_;  // detects cycles: a state that recurs does so for ever (Brent, BIT 20, 1980)
     for (std::uint64_t step = 0, power = 1;; ++step) {
       auto const heaviest = heaviest_part();
       for (auto lightest = lightest_part();; lightest = lightest_part()) {
@@ -137,7 +139,7 @@ class torchgpipe_walk {
   std::int64_t begin(std::size_t s) const { return s > 0 ? ends_[s - 1] : 0; }
 
   double sum_of(std::size_t s) const {
-    double sum = 0;  // one after the other, as Python up to 3.11 adds
+    double sum = 0;  // left to right, as Python up to 3.11 adds
     for (auto i = begin(s); i < ends_[s]; ++i) sum += normal_[static_cast<std::size_t>(i)];
     return sum;
   }
@@ -156,7 +158,8 @@ class torchgpipe_walk {
     return found;
   }
 
-  // Gives the lightest part a layer of its neighbour; whether that is the heaviest.
+  // Moves one layer from a neighbour to the lightest part. Returns true if that neighbour is the heaviest
+  // part.
   bool move_towards(std::size_t lightest, std::size_t heaviest) {
     bool const left = heaviest < lightest;
     auto const neighbour = left ? lightest - 1 : lightest + 1;
@@ -178,8 +181,8 @@ class torchgpipe_walk {
   }
 
   std::uint32_t parts_;
-  std::vector<double> normal_;      // weights, brought into [0, 1]
-  std::vector<std::int64_t> ends_;  // of the parts
+  std::vector<double> normal_;      // weights scaled to [0, 1]
+  std::vector<std::int64_t> ends_;  // end of each part
   std::vector<double> sums_;
 };
 
@@ -187,13 +190,13 @@ class torchgpipe_walk {
 
 namespace cleave {
 
-/// What torchgpipe's `balance_by_size` and `balance_by_time` make of sizes and times, and FairScale's: after
-/// Bárány and Grinberg, Block partitions of sequences, arXiv 1308.2452. It subtracts the smallest weight from
-/// all, so that many layers of it weigh nothing, and stops once the largest sum exceeds the smallest by no
-/// more than the largest weight. Parts may be empty. Of equally light parts it takes the first, not, as the
-/// paper asks, the nearest; so it may go on for ever or give a layer to two parts, which is an error here.
-/// O(k n^3) in theory, near O(k n) steps of O(k + n / k) as a rule.
-/// \throws error for no parts or fewer layers than parts, chain_weight_error, torchgpipe_error.
+/// Returns the cut that torchgpipe's and FairScale's `balance_by_size` and `balance_by_time` compute, based
+/// on Bárány and Grinberg, Block partitions of sequences, arXiv 1308.2452. The rule subtracts the smallest
+/// weight from all weights, so that many layers may weigh 0. It stops once the largest part sum exceeds the
+/// smallest by at most the largest weight. Parts may be empty. Among equally light parts it takes the first,
+/// while the paper requires the nearest. It may therefore cycle or assign a layer to two parts, which is an
+/// error here. Worst case O(k n^3); usually about O(k n) steps of O(k + n / k) each.
+/// \throws error if `k` is 0 or exceeds the number of layers, chain_weight_error, torchgpipe_error.
 inline detail::chain_bounds torchgpipe_blocks(std::span<double const> weights, std::uint32_t k) {
   detail::check_chain(weights, k);
   if (weights.size() < k)
@@ -205,9 +208,10 @@ inline detail::chain_bounds torchgpipe_blocks(std::span<double const> weights, s
 
 namespace cleave::detail {
 
-/// What a device may hold, as Accelerate's `generate_device_map` writes it down and reads it back: the mean
-/// load with the largest layer added to the sum, in the largest binary unit (1024) rounded to two digits and
-/// then up, one tenth more, read as a decimal unit (1000). \throws error where that has no answer there.
+/// Returns the bytes that a device may hold, as Accelerate's `generate_device_map` formats and parses them.
+/// The load is (sum + largest layer) / k, in its largest binary unit (1024). It is rounded to two digits and
+/// then up, increased by a tenth, and read as a decimal unit (1000).
+/// \throws error if Accelerate has no such unit.
 inline std::int64_t accelerate_room(std::int64_t total, std::int64_t largest, std::uint32_t k) {
   double size = static_cast<double>(total + largest) / k;
   std::int64_t unit = 1;
@@ -216,7 +220,7 @@ inline std::int64_t accelerate_room(std::int64_t total, std::int64_t largest, st
     throw error("Accelerate sizes devices in KB, MB and GB only, and " + std::to_string(total) +
                 " bytes on " + std::to_string(k) + " devices are outside");
   auto whole = static_cast<std::int64_t>(size);
-  // Rounded to hundredths the rest is nothing below 1/200; it is a multiple of 2^-52, for size >= 1.
+  // Rounded to hundredths, a fraction below 1/200 is 0. It is a multiple of 2^-52, because size >= 1.
   auto const rest = static_cast<std::int64_t>((size - static_cast<double>(whole)) * 0x1p52);
   if (rest * 200 > std::int64_t{1} << 52) ++whole;
   return static_cast<std::int64_t>(static_cast<double>(whole) * 1.1 * static_cast<double>(unit));
@@ -226,11 +230,12 @@ inline std::int64_t accelerate_room(std::int64_t total, std::int64_t largest, st
 
 namespace cleave {
 
-/// Accelerate's `generate_device_map`, which `prepare_pippy` uses, for layers that are not to be split and
-/// share no parameter: devices are filled in order, the first with room kept for the largest layer that is
-/// still to come. A layer that no device took stays on the host and has `no_part`; so do all after it. Parts
-/// may be empty. One device takes all. O(layers + k). \throws error for no parts, negative sizes, and where
-/// Accelerate itself raises one because devices would be below 1 KB or from 1 TB up.
+/// Accelerate's `generate_device_map`, which `prepare_pippy` uses, for layers that cannot be split and share
+/// no parameters. It fills devices in order. On the first device it reserves room for the largest layer that
+/// is still to come. A layer that fits no device stays on the host and gets `no_part`, as do all layers after
+/// it. Parts may be empty. A single device takes all layers. O(layers + k).
+/// \throws error if `k` is 0, a size is negative, or the sizes sum to more than 2^52; also if devices would
+/// be below 1 KB or from 1 TB up, where Accelerate itself raises an error.
 inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint32_t k) {
   if (k == 0) throw error("layers onto 0 devices: ask for 1");
   constexpr auto limit = std::int64_t{1} << 52;
@@ -251,7 +256,7 @@ inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint3
   auto const room = detail::accelerate_room(total, largest_from[0], k);
   std::uint32_t device = 0;
   std::int64_t used = 0;
-  std::size_t touched = 0;  // the largest layer is looked for anew once the last of its size is reached
+  std::size_t touched = 0;  // on reaching the last layer of the largest size, find the next largest
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (i >= last_of[touched]) touched = i + 1;
     if (device == 0 && used + bytes[i] > room - largest_from[touched]) ++device, used = 0;
@@ -263,40 +268,42 @@ inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint3
   return p;
 }
 
-/// A layer as PipeDream's optimizer sees it.
+/// A layer in the cost model of PipeDream's optimizer.
 struct pipedream_layer {
-  double time = 0;        ///< forward and backward pass of a microbatch on one machine, in seconds
-  double activation = 0;  ///< bytes that go to the next layer, and are kept until the backward pass
+  double time = 0;        ///< forward and backward time of a microbatch on one machine, in seconds
+  double activation = 0;  ///< bytes sent to the next layer and saved until the backward pass
   double parameters = 0;  ///< bytes of parameters
 };
 
+/// Defines whether PipeDream may replicate stages.
 enum class pipedream_replication : std::uint8_t {
   allowed,  ///< a stage may run on several machines
   none      ///< `straight_pipeline`: each stage on one machine
 };
+/// Defines whether PipeDream may leave machines unused.
 enum class pipedream_machines : std::uint8_t {
-  all,
+  all,           ///< use every machine
   fewer_allowed  ///< `use_fewer_machines`
 };
 
 struct pipedream_options {
-  double bandwidth = 1e9;  ///< between machines, bytes per second
+  double bandwidth = 1e9;  ///< bandwidth between machines, in bytes per second
   pipedream_replication replication = pipedream_replication::allowed;
   pipedream_machines machines = pipedream_machines::all;
-  std::optional<double> memory{};       ///< bytes of a machine; without: not looked at
-  std::optional<double> compression{};  ///< of activations; without: sending them takes no time, as there
+  std::optional<double> memory{};       ///< memory of a machine in bytes; unset: no limit
+  std::optional<double> compression{};  ///< of activations, as a ratio; unset: sends take no time
 };
 
 struct pipedream_stage {
-  std::size_t begin, end;  ///< its layers
-  std::uint32_t machines;
+  std::size_t begin, end;  ///< layers [begin, end)
+  std::uint32_t machines;  ///< number of replicas
 
   bool operator==(pipedream_stage const&) const = default;
 };
 
 struct pipedream_plan {
   std::vector<pipedream_stage> stages;
-  double time = 0;  ///< of the slowest stage, by its model
+  double time = 0;  ///< time of the slowest stage in PipeDream's model, in seconds
 
   bool operator==(pipedream_plan const&) const = default;
 };
@@ -305,7 +312,7 @@ struct pipedream_plan {
 
 namespace cleave::detail {
 
-/// The table of PipeDream's optimizer over the beginnings of a chain and numbers of machines.
+/// PipeDream's dynamic program over prefixes of the chain and numbers of machines.
 class pipedream_table {
  public:
   pipedream_table(std::span<pipedream_layer const> layers, std::uint32_t machines, pipedream_options const& o)
@@ -340,9 +347,9 @@ class pipedream_table {
   static constexpr double infinite = std::numeric_limits<double>::infinity();
   struct entry {
     double time = infinite;
-    std::size_t begin = 0;       // of the last stage
-    std::uint32_t machines = 0;  // of the last stage
-    std::uint32_t left = 0;      // for those before
+    std::size_t begin = 0;       // first layer of the last stage
+    std::uint32_t machines = 0;  // machines of the last stage
+    std::uint32_t left = 0;      // machines of all stages before
   };
 
   bool straight() const { return o_.replication == pipedream_replication::none; }
@@ -354,7 +361,7 @@ class pipedream_table {
                              *o_.memory;
   }
 
-  // What replicas tell each other is divided by their number twice, as there.
+  // The communication between replicas is divided by their number twice, as in PipeDream.
   double stage_time(std::size_t begin, std::size_t last, std::uint32_t m) const {
     double const time = before_[last + 1].time - before_[begin].time;
     double const sent = 4 * (m - 1.0) * (before_[last + 1].parameters - before_[begin].parameters);
@@ -383,19 +390,20 @@ class pipedream_table {
   std::uint32_t machines_;
   pipedream_options const& o_;
   std::vector<pipedream_layer> before_;
-  std::vector<entry> table_;  // of the layers up to one, and a number of machines
+  std::vector<entry> table_;  // per last layer and number of machines
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The stages that PipeDream's optimizer finds for a chain, on one level of machines: Narayanan et al., SOSP
-/// 2019, §3.1, as its code does it (optimizer_graph_hierarchical.py); nothing, where none fit the memory.
-/// Without `compression` it counts no transfer between stages. Its model of memory and of what replicas of a
-/// stage tell each other is its own. A graph that is no chain it makes one first: each state is an antichain
-/// with all that it needs, and stages are cut between states only; that step is not here. O(n^2 m^2) time,
-/// O(n m) memory. \throws error for no layers or machines, and for numbers that make no sense.
+/// Returns the stages that PipeDream's optimizer finds for a chain on one level of machines, or nothing if no
+/// cut fits the memory. Narayanan et al., SOSP 2019, section 3.1, as implemented in
+/// optimizer_graph_hierarchical.py. Without `compression` it ignores transfers between stages. Its models of
+/// memory and of communication between replicas are kept unchanged. PipeDream first converts a graph into a
+/// chain: each state is an antichain with all its predecessors, and cuts are made between states only. That
+/// step is not part of this function. O(n^2 m^2) time and O(n m) memory for n layers and m machines.
+/// \throws error if there are no layers or machines, or if a number is negative or not finite.
 inline std::optional<pipedream_plan> find_pipedream_plan(std::span<pipedream_layer const> layers,
                                                          std::uint32_t machines,
                                                          pipedream_options const& o = {}) {

@@ -20,13 +20,14 @@
 
 namespace cleave::detail {
 
-/// Which of two sides each node is on: 0 or 1.
+/// The side of each node in a bisection, 0 or 1.
 using node_sides = std::vector<std::uint8_t>;
 
-/// Moves nodes between two sides, one at a time and each once a pass; the best moment of a pass is kept.
+/// Fiduccia-Mattheyses refinement of a bisection. A pass moves each node at most once and keeps the best
+/// prefix of its moves.
 class fm_walk {
  public:
-  /// `fixed`: of a node, whether it stays; empty: none does.
+  /// `fixed` is nonzero for nodes that must not move; empty: all may move.
   fm_walk(integral_graph const& g, std::span<std::int64_t const> most, std::span<std::uint8_t const> fixed)
       : g_(g), most_{most[0], most[1]}, fixed_(fixed), gain_(g.nodes()) {
     std::int64_t largest = 0;
@@ -38,7 +39,7 @@ class fm_walk {
     lists_ = {gain_bucket_lists(g.nodes(), largest), gain_bucket_lists(g.nodes(), largest)};
   }
 
-  /// Passes as long as they help, at most `passes`.
+  /// Runs at most `passes` passes and stops after the first that does not help.
   void run(node_sides& side, std::size_t passes) {
     side_ = std::move(side);
     weight_ = {};
@@ -54,7 +55,7 @@ class fm_walk {
 
  private:
   struct standing {
-    std::int64_t overload, lost;  // lost: by how much the cut has grown
+    std::int64_t overload, lost;  // lost: increase of the cut
     auto operator<=>(standing const&) const = default;
   };
 
@@ -86,7 +87,7 @@ class fm_walk {
     return best < start;
   }
 
-  // Of the two sides' first nodes by gain that may go, the better; of two alike, from the fuller side.
+  // Returns the better of both sides' best movable nodes. On ties the node of the fuller side wins.
   std::uint32_t next_node() {
     constexpr std::size_t tries = 16;
     std::array<std::uint32_t, 2> found;
@@ -131,24 +132,25 @@ class fm_walk {
   node_sides side_;
   std::vector<std::int64_t> gain_;
   std::array<gain_bucket_lists, 2> lists_{gain_bucket_lists(0, 0),
-                                          gain_bucket_lists(0, 0)};  // of the nodes not moved in this pass
+                                          gain_bucket_lists(0, 0)};  // of nodes not yet moved in this pass
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
+/// Options of `fiduccia_mattheyses`.
 struct fm_options {
   share_options weights{};
-  std::vector<std::uint8_t> fixed{};  ///< of a node, whether it stays where it is; empty: none does
-  std::size_t passes = 10;            ///< at most; fewer as soon as one does not help
+  std::vector<std::uint8_t> fixed{};  ///< nonzero for each node that must stay; empty: all may move
+  std::size_t passes = 10;            ///< at most; stops after the first pass that does not help
 };
 
-/// `start`, of two parts, improved by moves of single nodes: Fiduccia and Mattheyses, A linear-time heuristic
-/// for improving network partitions, DAC 1982. The cut never grows unless a part is heavier than it may be,
-/// which is mended first as far as moves can; no part becomes empty. Weights and limits count, but of nodes
-/// that do not fit only the first few by gain are passed over in search for one that does. O(m) a pass.
-/// \throws error where start or options do not fit the graph, adjacency_error.
+/// Refines a bisection by moves of single nodes: Fiduccia and Mattheyses, A linear-time heuristic for
+/// improving network partitions, DAC 1982. The cut never grows unless a part of `start` exceeds its limit.
+/// Overweight is reduced first, to the extent that single moves can. No part becomes empty. Moves respect
+/// weights and limits, but a search for a node that fits examines only the first few by gain. O(m) per pass.
+/// \throws error if `start` or the options do not fit the graph, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition fiduccia_mattheyses(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                        partition const& start, fm_options const& o = {}) {

@@ -14,9 +14,9 @@
 
 namespace cleave::detail {
 
-/// The eigenvalues of a small symmetric matrix, rising, and beside each its eigenvector as a column of
-/// `vectors` (row after row). Jacobi, 1846: rotations until nothing is left beside the diagonal. O(n^3) a
-/// sweep, of which few are needed.
+/// Eigenvalues and eigenvectors of a small symmetric matrix. Eigenvalues are in ascending order, and
+/// eigenvector i is column i of `vectors` (row-major). Cyclic Jacobi (Jacobi, 1846): rotations until the
+/// off-diagonal entries vanish. O(n^3) per sweep, and few sweeps are needed.
 struct small_eigen {
   std::vector<double> values, vectors;
 
@@ -64,20 +64,21 @@ struct small_eigen {
 
 namespace cleave {
 
+/// Options of `fiedler_vector`.
 struct fiedler_options {
-  double tolerance = 1e-2;     ///< of the residual, as a multiple of the eigenvalue
-  std::size_t products = 200;  ///< with the matrix, at most
-  std::size_t basis = 16;      ///< vectors that are kept at a time
-  std::uint64_t seed = 1;      ///< of the node at whose distance it begins
+  double tolerance = 1e-2;     ///< residual at which to stop, relative to the eigenvalue
+  std::size_t products = 200;  ///< maximum number of matrix-vector products
+  std::size_t basis = 16;      ///< maximum number of basis vectors
+  std::uint64_t seed = 1;      ///< selects the node from which the initial distances are measured
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Lanczos' method on the Laplacian of a graph beside the constant vector, with full orthogonalisation, begun
-/// anew with the best directions so far whenever the basis is full: Wu and Simon, Thick-restart Lanczos, SIAM
-/// J. Matrix Anal. Appl. 22, 2000.
+/// Lanczos' method on the graph Laplacian, in the space orthogonal to the constant vector, with full
+/// orthogonalisation. It restarts with the best directions whenever the basis is full: Wu and Simon,
+/// Thick-restart Lanczos, SIAM J. Matrix Anal. Appl. 22, 2000.
 class fiedler_search {
  public:
   fiedler_search(integral_graph const& g, fiedler_options const& o)
@@ -109,8 +110,8 @@ class fiedler_search {
   }
 
  private:
-  // From a node at one end of the graph: smooth, as what is sought. A little noise, lest it have no part in
-  // it.
+  // Returns the initial vector: distances from a node at one end of the graph, which are smooth like the
+  // Fiedler vector. A little noise ensures that the vector is not orthogonal to it.
   std::vector<double> distances() const {
     splitmix dice(o_.seed);
     std::vector<double> distance;
@@ -140,8 +141,8 @@ class fiedler_search {
     return y;
   }
 
-  // Takes out of `x` what lies along the constant vector and the basis, twice if much of it did (Kahan), and
-  // adds to `along` how much that was. Returns its length; 0 where nothing but rounding is left.
+  // Orthogonalises `x` against the constant vector and the basis, twice if much cancels (Kahan). Adds the
+  // coefficients to `along`. Returns the length of `x`, or 0 if only rounding errors remain.
   double orthogonalise(std::vector<double>& x, double* along) const {
     double const before = length_of(x);
     double length = before;
@@ -162,7 +163,7 @@ class fiedler_search {
     return square_root(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
   }
 
-  // The matrix as the basis sees it; row j holds what vector j's product has along those up to it.
+  // Returns the Laplacian projected onto the basis. Row j has the products of vector j with vectors 0 to j.
   std::vector<double> square_product() const {
     auto const m = basis_.size();
     std::vector<double> a(m * m);
@@ -171,7 +172,7 @@ class fiedler_search {
     return a;
   }
 
-  // The basis becomes the first `kept` eigenvectors.
+  // Replaces the basis with the first `kept` Ritz vectors.
   void keep_best(small_eigen const& e, std::size_t kept) {
     auto const m = basis_.size();
     std::vector<double> row(m);
@@ -199,10 +200,11 @@ class fiedler_search {
 
 namespace cleave {
 
-/// The eigenvector of the second smallest eigenvalue of the Laplacian, of length 1: Fiedler, Czechoslovak
-/// Mathematical Journal 25, 1975. To the tolerance, or as near as the products allow; the same for a seed
-/// wherever arithmetic rounds each operation. O((m + n basis) products) time, O(n basis) memory.
-/// Precondition: the graph is connected and has two nodes at least.
+/// Returns the Fiedler vector: the unit eigenvector of the second smallest eigenvalue of the Laplacian
+/// (Fiedler, Czechoslovak Mathematical Journal 25, 1975). It is accurate to the tolerance, unless the limit
+/// on products is reached first. The result depends on the seed only, on any machine that rounds each
+/// operation separately. O((m + n * basis) * products) time and O(n * basis) memory.
+/// \pre The graph is connected and has at least two nodes.
 inline std::vector<double> fiedler_vector(detail::integral_graph const& g, fiedler_options const& o = {}) {
   return detail::fiedler_search(g, o).run();
 }

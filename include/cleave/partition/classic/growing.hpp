@@ -16,16 +16,17 @@
 
 namespace cleave {
 
+/// Rules that select the next node of a growing part.
 enum class growing_rule : std::uint8_t {
   breadth_first,  ///< the node that was reached first; Farhat, Computers & Structures 28, 1988
-  greedy          ///< the one the cut grows least by; Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998 (GGGP)
+  greedy          ///< the node with the largest gain; Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998 (GGGP)
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Grows one part after another out of the nodes that are left; the last part is the rest.
+/// Graph growing: builds one part after another from the remaining nodes. The last part is the rest.
 class part_growing {
  public:
   part_growing(integral_graph const& g, part_targets const& t, growing_rule rule)
@@ -48,8 +49,8 @@ class part_growing {
   }
 
  private:
-  // As near to `wanted` as whole nodes allow and never past the limit, but at least one node; one is left for
-  // each part to come. Returns where the next part begins.
+  // Grows part `p` from node `n` to a weight as close to `wanted` as whole nodes allow, within the limit.
+  // Takes at least one node and leaves one for each later part. Returns the start node of the next part.
   std::uint32_t grow(std::uint32_t p, std::uint32_t n, double wanted) {
     std::int64_t weight = 0;
     edge_.clear();
@@ -92,7 +93,7 @@ class part_growing {
     std::ranges::push_heap(edge_);
   }
 
-  // Where no edge leads on, the first node that is left.
+  // Returns the next node of the queue; if the queue is empty, the first remaining node.
   std::uint32_t next_node(std::uint32_t p) {
     while (!edge_.empty()) {
       std::ranges::pop_heap(edge_);
@@ -104,7 +105,7 @@ class part_growing {
     return unseen_ < g_.nodes() ? static_cast<std::uint32_t>(unseen_) : no_node;
   }
 
-  // Of the nodes next to what has been grown the one with fewest neighbours left.
+  // Returns the frontier node with the fewest remaining neighbours.
   std::uint32_t most_enclosed() {
     std::pair best{g_.nodes() + 1, no_node};
     for (auto const& [key, n_key] : edge_) {
@@ -119,7 +120,7 @@ class part_growing {
     return best.second < g_.nodes() ? best.second : no_node;
   }
 
-  // Far from some other node: the last of two searches; George and Liu, ACM TOMS 5, 1979.
+  // Returns a pseudo-peripheral node by two breadth-first searches; George and Liu, ACM TOMS 5, 1979.
   std::uint32_t peripheral(std::uint32_t n) const {
     for (int sweep = 0; sweep < 2; ++sweep) {
       std::vector<std::uint32_t> queue{n};
@@ -137,10 +138,10 @@ class part_growing {
   integral_graph const& g_;
   part_targets const& t_;
   growing_rule rule_;
-  std::vector<std::uint32_t> part_, reached_;  // of a node; by which part it was last reached
-  std::vector<std::int64_t> key_;              // of a node that was: the largest goes first
+  std::vector<std::uint32_t> part_, reached_;  // per node: its part, and the part that reached it last
+  std::vector<std::int64_t> key_;              // per node that was reached: its priority, largest first
   std::vector<std::pair<std::int64_t, std::uint32_t>>
-      edge_;  // a heap of these; outdated ones are passed over
+      edge_;  // heap of frontier nodes by priority; stale entries are skipped
   std::size_t left_ = 0, unseen_ = 0, sequence_ = 0;
   std::int64_t weight_left_ = 0;
 };
@@ -148,15 +149,17 @@ class part_growing {
 
 namespace cleave {
 
+/// Options of `partition_by_growing`.
 struct growing_options {
   growing_rule rule = growing_rule::greedy;
   share_options weights{};
-  std::uint64_t seed = 1;  ///< chooses where the first part begins
+  std::uint64_t seed = 1;  ///< selects the start node of the first part
 };
 
-/// k parts, each but the last grown from one node to its share of what was left when it began. No part but
-/// the last is heavier than it may be, unless one node is, and none is empty if there are k nodes.
-/// O(n + m) memory, O((n + m) log n) time. \throws error where options make no sense, adjacency_error.
+/// Partitions a graph into k parts by graph growing. Each part but the last grows from one node to its share
+/// of the weight that remained when it started. Only the last part may exceed its limit, unless a single node
+/// does. No part is empty if there are at least k nodes. O((n + m) log n) time and O(n + m) memory.
+/// \throws error if `k` is 0 or an option is invalid, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition partition_by_growing(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                         std::uint32_t k, growing_options const& o = {}) {

@@ -20,7 +20,8 @@
 
 namespace cleave::detail {
 
-/// Swaps pairs of nodes between two sides, each node once a pass; the best moment of a pass is kept.
+/// Kernighan-Lin refinement of a bisection. A pass swaps each node at most once and keeps the best prefix of
+/// its swaps.
 class kl_walk {
  public:
   kl_walk(integral_graph const& g, std::span<std::int64_t const> most)
@@ -63,7 +64,8 @@ class kl_walk {
     return best > 0;
   }
 
-  // The pair whose swap helps most, in order of gains as far as these can still decide.
+  // Returns the pair with the largest swap gain. Scans by decreasing gain and stops when no better pair can
+  // follow.
   pair_of_nodes best_pair(std::array<std::vector<std::uint32_t>, 2>& open) {
     for (auto& nodes : open)
       std::ranges::sort(nodes, {}, [&](std::uint32_t n) { return std::pair(-gain_[n], n); });
@@ -81,7 +83,7 @@ class kl_walk {
     return best;
   }
 
-  // Whether no side becomes too heavy, or heavier than it is.
+  // Returns true if the swap makes no side overweight, or heavier than it is if it already is.
   bool fits(std::uint32_t a, std::uint32_t b) const {
     auto const more = g_.node_weight[a] - g_.node_weight[b];  // on the side of b
     return (more <= 0 || weight_[1] + more <= most_[1]) && (more >= 0 || weight_[0] - more <= most_[0]);
@@ -107,8 +109,8 @@ class kl_walk {
 
   integral_graph const& g_;
   std::array<std::int64_t, 2> most_, weight_{};
-  std::vector<std::int64_t> gain_;  // by how much the cut shrinks when the node goes over
-  std::vector<std::int64_t> edge_;  // to the node that is being paired
+  std::vector<std::int64_t> gain_;  // reduction of the cut if the node moves
+  std::vector<std::int64_t> edge_;  // weight of the edge to the node that is being paired
   std::vector<char> swapped_;
 };
 
@@ -116,16 +118,18 @@ class kl_walk {
 
 namespace cleave {
 
+/// Options of `kernighan_lin`.
 struct kl_options {
   share_options weights{};
-  std::size_t passes = 10;  ///< at most; fewer as soon as one does not help
+  std::size_t passes = 10;  ///< at most; stops after the first pass that does not help
 };
 
-/// `start`, of two parts, improved by swaps of pairs: Kernighan and Lin, An efficient heuristic procedure for
-/// partitioning graphs, Bell System Technical Journal 49, 1970. Parts keep their numbers of nodes; swaps that
-/// would make one heavier than it may be are passed over. The cut never grows. O(n^2 log n) a pass and, where
-/// many edges join the best candidates, O(n^3): for some ten thousand nodes; `fiduccia_mattheyses` is for
-/// more. \throws error where start or options do not fit the graph, adjacency_error.
+/// Refines a bisection by swaps of pairs: Kernighan and Lin, An efficient heuristic procedure for
+/// partitioning graphs, Bell System Technical Journal 49, 1970. Parts keep their numbers of nodes. Swaps that
+/// would make a part exceed its limit are skipped. The cut never grows. A pass takes O(n^2 log n), or O(n^3)
+/// if many edges join the best candidates. Suitable for some ten thousand nodes; use `fiduccia_mattheyses`
+/// for larger graphs.
+/// \throws error if `start` or the options do not fit the graph, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition kernighan_lin(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                  partition const& start, kl_options const& o = {}) {

@@ -19,14 +19,14 @@
 
 namespace cleave::detail {
 
-/// Which of the labels goes that most edges lead to, alike.
+/// Tie-breaking between labels to which the edges of a node weigh the same.
 enum class label_tie_breaking : std::uint8_t {
-  any,     ///< one by chance
-  lighter  ///< another one only if with the node it is lighter than the node's own
+  any,     ///< one at random
+  lighter  ///< a different label only if, with the node, it is lighter than the node's current label
 };
 
-/// Nodes go, one after another in a random order, to the label that most of their edges lead to, of those
-/// with room for them.
+/// Size-constrained label propagation. In random order, each node adopts the label to which its edges weigh
+/// most, among labels with room for it.
 class label_walk {
  public:
   label_walk(integral_graph const& g, std::vector<std::uint32_t> label, std::vector<std::int64_t> most,
@@ -47,7 +47,8 @@ class label_walk {
     std::iota(order_.begin(), order_.end(), 0u);
   }
 
-  /// Rounds until less than one node in a hundred moves, at most `rounds`. `fewest`: what a label keeps.
+  /// Runs at most `rounds` rounds, until less than 1 % of the nodes move. Labels keep at least `fewest`
+  /// nodes.
   std::vector<std::uint32_t> run(std::size_t rounds, std::uint32_t fewest) {
     for (std::size_t moved = g_.nodes(); rounds-- > 0 && moved > 0 && moved * 100 >= g_.nodes();) {
       dice_.shuffle(order_);
@@ -64,7 +65,7 @@ class label_walk {
   }
 
  private:
-  // Its own unless another is better; a label that is too heavy gives nodes away at any loss.
+  // Returns the current label unless another is better. An overweight label gives nodes away at any loss.
   std::uint32_t best_label(std::uint32_t n) {
     auto const own = label_[n];
     auto const w = g_.node_weight[n];
@@ -116,7 +117,7 @@ class label_walk {
   label_tie_breaking tie_;
   std::vector<std::int64_t> weight_;
   std::vector<std::uint32_t> nodes_;
-  std::vector<std::int64_t> edges_;  // of the node at hand to each label
+  std::vector<std::int64_t> edges_;  // weights of the edges from the current node to each label
   splitmix dice_;
 };
 
@@ -124,16 +125,18 @@ class label_walk {
 
 namespace cleave {
 
+/// Options of `label_clusters`.
 struct label_options {
-  double most_weight = 0;   ///< of a cluster, in the graph's unit; 0: no limit
+  double most_weight = 0;   ///< maximum weight of a cluster, in the unit of the graph; 0: no limit
   std::size_t rounds = 10;  ///< at most
   std::uint64_t seed = 1;
 };
 
-/// Clusters of nodes that hang together: each begins alone and goes to where most of its edges lead.
-/// Raghavan, Albert and Kumara, Physical Review E 76, 2007; with a limit of size, Meyerhenke, Sanders and
-/// Schulz, SEA 2014. Clusters are parts, numbered by their first nodes. O(n + m) a round. \throws error for a
-/// limit that is negative or no number, adjacency_error.
+/// Clusters nodes by label propagation. Each node starts as its own cluster and joins the cluster to which
+/// its edges weigh most. Raghavan, Albert and Kumara, Physical Review E 76, 2007. The size limit follows
+/// Meyerhenke, Sanders and Schulz, SEA 2014. Clusters are returned as parts, numbered by their first nodes.
+/// O(n + m) per round.
+/// \throws error if the limit is negative or NaN, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                   label_options const& o = {}) {
@@ -156,16 +159,18 @@ measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight, 
   return measured(g, partition_of(label, clusters));
 }
 
+/// Options of `refine_by_labels`.
 struct label_refine_options {
   share_options weights{};
   std::size_t rounds = 10;  ///< at most
   std::uint64_t seed = 1;
 };
 
-/// `start` improved by the same rule, with parts for labels. The cut never grows unless a part is heavier
-/// than it may be, which is mended as far as single moves into parts with room can; no part becomes empty.
-/// O(n + m) a round, and O(k) for each node that must go and has no neighbour with room.
-/// \throws error where start or options do not fit the graph, adjacency_error.
+/// Refines a partition by label propagation with parts as labels. The cut never grows unless a part of
+/// `start` exceeds its limit. Overweight is reduced to the extent that single moves into parts with room can.
+/// No part becomes empty. O(n + m) per round, plus O(k) for each node that must move and has no neighbouring
+/// part with room.
+/// \throws error if `start` or the options do not fit the graph, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                     partition const& start, label_refine_options const& o = {}) {

@@ -13,14 +13,15 @@
 
 namespace cleave {
 
-/// A partition of an undirected graph, and what it costs, in the graph's own units (exact below 2^53).
+/// A partition of an undirected graph with its quality, in the units of the graph (exact below 2^53).
 struct measured_partition : partition {
-  double cut = 0;                      ///< weight of the edges between parts
-  std::vector<double> part_weights{};  ///< of each part, its nodes'
-  double imbalance = 0;  ///< the heaviest part over an equal share (of integers: rounded up), less 1
+  double cut = 0;                      ///< total weight of the edges between parts
+  std::vector<double> part_weights{};  ///< total node weight of each part
+  double imbalance = 0;                ///< heaviest part / equal share - 1; integer shares are rounded up
 };
 
-/// `p` measured. O(n + m). Precondition: it is one of `g`.
+/// Returns `p` with its cut, part weights and imbalance. O(n + m).
+/// \pre `p` is a partition of `g` in which each node has a part.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition p) {
   measured_partition m;
@@ -44,7 +45,7 @@ measured_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight, Offset
   return m;
 }
 
-/// The partition that numbers of parts are.
+/// Converts an array of part numbers below `k` into a partition. O(n).
 inline partition partition_of(std::vector<std::uint32_t> const& of, std::uint32_t k) {
   partition p{std::vector<part_id>(of.size()), k};
   for (std::size_t n = 0; n < of.size(); ++n) p.of[n] = part_id{of[n]};

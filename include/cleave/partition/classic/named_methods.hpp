@@ -21,7 +21,7 @@
 
 namespace cleave {
 
-/// Grows one side by least cut and improves it by swaps.
+/// A bisector: grows one side greedily, then refines it by Kernighan-Lin swaps.
 struct grow_and_swap {
   detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two,
                                 std::uint64_t seed) const {
@@ -32,11 +32,12 @@ struct grow_and_swap {
   }
 };
 
+/// A partitioning method with its name and a description.
 struct named_method {
   std::string_view name, what;
 };
 
-/// What `classic_partition` knows.
+/// The methods that `classic_partition` accepts.
 inline constexpr std::array<named_method, 7> classic_methods{{
     {"growing", "parts grown breadth first"},
     {"greedy-growing", "parts grown by least cut"},
@@ -47,7 +48,8 @@ inline constexpr std::array<named_method, 7> classic_methods{{
     {"spectral-fm", "the same, then Fiduccia and Mattheyses"},
 }};
 
-/// k parts by the method of that name. \throws error for an unknown one; what the method throws.
+/// Partitions a graph into k parts by the method with this name.
+/// \throws error if the name is unknown, and the errors of the method.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition classic_partition(std::string_view name,
                                      adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,

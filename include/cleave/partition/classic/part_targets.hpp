@@ -15,30 +15,31 @@
 
 namespace cleave {
 
-/// How heavy parts shall be.
+/// Target weights of parts and the tolerance above them.
 struct share_options {
-  per_part<double> share{};           ///< of the total weight, in any unit; empty: all the same
-  per_part<double> imbalance = 0.03;  ///< by which part of its share a part may be heavier
+  per_part<double> share{};  ///< relative share of the total weight, in any unit; empty: equal shares
+  per_part<double> imbalance = 0.03;  ///< tolerance relative to a part's share: 0.03 is 3 %
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What each part shall weigh, and what it may weigh at most.
+/// The target weight and the maximum weight of each part.
 struct part_targets {
   std::vector<std::int64_t> target, most;
 
   std::uint32_t parts() const { return static_cast<std::uint32_t>(target.size()); }
 };
 
-/// The whole part of `x`, which is not negative, or `most` if that is less.
+/// Returns `x`, which must not be negative, rounded down to an integer and capped at `most`.
 inline std::int64_t whole_up_to(double x, std::int64_t most) {
   return x < static_cast<double>(most) ? static_cast<std::int64_t>(x) : most;
 }
 
-/// The shares of `total`, each rounded up, and floor((1 + imbalance) * share). O(k).
-/// \throws error for no parts, and for shares and imbalances that make no sense.
+/// Returns the targets, which are the shares of `total` rounded up, and the limits floor((1 + imbalance) *
+/// target). O(k).
+/// \throws error if `k` is 0, or if shares or imbalances are invalid.
 inline part_targets targets_of(std::int64_t total, std::uint32_t k, share_options const& o) {
   if (k == 0) throw error("a graph into 0 parts: ask for 1");
   if (!o.share.covers(k) || !o.imbalance.covers(k))
@@ -63,15 +64,16 @@ inline part_targets targets_of(std::int64_t total, std::uint32_t k, share_option
   return t;
 }
 
-/// By how much parts are heavier than they may be, all together.
+/// Returns the total weight by which parts exceed their limits.
 inline std::int64_t overload(std::span<std::int64_t const> weight, std::span<std::int64_t const> most) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < weight.size(); ++i) sum += std::max<std::int64_t>(weight[i] - most[i], 0);
   return sum;
 }
 
-/// Where to cut a row of nodes so that each part gets about its share: bound i is the place whose prefix is
-/// nearest to the first i shares, and as long as there are nodes enough no part is empty. O(nodes + k).
+/// Returns the bounds that cut a sequence of nodes so that each part gets about its share. Bound i is the
+/// position whose prefix weight is closest to the sum of the first i shares. No part is empty if there are
+/// enough nodes. O(nodes + k).
 inline std::vector<std::size_t> bounds_at_shares(std::span<std::uint32_t const> row,
                                                  std::span<std::int64_t const> node_weight,
                                                  std::span<std::int64_t const> target) {

@@ -20,7 +20,8 @@
 
 namespace cleave::detail {
 
-/// A bisector says on which side of a graph each node goes, given what the two sides shall and may weigh.
+/// A function that returns the side of each node, given a graph and the target and maximum weights of both
+/// sides.
 template <class T>
 concept bisector =
     requires(T const& t, integral_graph const& g, part_targets const& two, std::uint64_t seed) {
@@ -31,7 +32,8 @@ concept bisector =
 
 namespace cleave {
 
-/// Grows one side by least cut from some nodes, improves each by moves, and keeps the best.
+/// A bisector: grows one side greedily from several start nodes, refines each result by FM moves, and keeps
+/// the best.
 struct grow_and_move {
   std::size_t tries = 4, passes = 10;
 
@@ -55,7 +57,7 @@ struct grow_and_move {
 
 namespace cleave::detail {
 
-/// Divides a graph in two, and each side again, with a list of what is still to be divided.
+/// Recursive bisection with an explicit stack of pieces that are still to be divided.
 template <bisector Bisector>
 class recursive_bisection {
  public:
@@ -82,7 +84,7 @@ class recursive_bisection {
  private:
   struct piece {
     std::vector<std::uint32_t> nodes;
-    std::uint32_t first, parts;  // which parts are to be made of them
+    std::uint32_t first, parts;  // the range of parts to be made of these nodes
   };
 
   std::array<piece, 2> divided(piece const& p, std::uint64_t seed) {
@@ -96,8 +98,8 @@ class recursive_bisection {
     return halves;
   }
 
-  // Each side may exceed its share by an even part of what all parts that come of it may: the same factor at
-  // each of the bisections that are to come.
+  // Returns the targets of the two sides. A side gets an equal fraction of the slack of all its parts: the
+  // same factor for each remaining level of bisection.
   part_targets targets_of_halves(std::array<piece, 2> const& halves, std::int64_t total) const {
     std::array<double, 2> share{}, most{};
     for (std::size_t s : {0u, 1u})
@@ -120,7 +122,7 @@ class recursive_bisection {
     return two;
   }
 
-  // So that no part need be empty, `to` has as many nodes as parts.
+  // Moves the lightest nodes of `from` to `to` until it has as many nodes as parts, so that no part is empty.
   void lend_nodes(std::vector<std::uint32_t>& from, piece& to) const {
     if (to.nodes.size() >= to.parts) return;
     std::ranges::sort(from, {}, [&](std::uint32_t n) { return std::pair(-g_.node_weight[n], n); });
@@ -137,15 +139,17 @@ class recursive_bisection {
 
 namespace cleave {
 
+/// Options of recursive bisection.
 struct bisection_options {
   share_options weights{};
   std::uint64_t seed = 1;
 };
 
-/// k parts, any number, by bisections of bisections; the sides get shares as their parts have them. Simon and
-/// Teng, How good is recursive bisection?, SIAM J. Sci. Comput. 18, 1997. Parts are within their limits where
-/// the bisector keeps to those that it is given, and none is empty if there are k nodes. O((n + m) log k)
-/// beside what bisecting takes. \throws error where options make no sense, adjacency_error.
+/// Partitions a graph into k parts, for any k, by recursive bisection. The target of a side is the sum of the
+/// shares of its parts. Simon and Teng, How good is recursive bisection?, SIAM J. Sci. Comput. 18, 1997.
+/// Parts respect their limits if the bisector respects those that it is given. No part is empty if there are
+/// at least k nodes. O((n + m) log k), plus the time of the bisector.
+/// \throws error if `k` is 0 or an option is invalid, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset,
           detail::bisector Bisector = grow_and_move>
 measured_partition partition_by_bisection(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,

@@ -19,11 +19,11 @@
 
 namespace cleave::detail {
 
-/// Where a node is, in 1, 2, 3 or more dimensions.
+/// The coordinates of a node in one or more dimensions.
 template <std::size_t Dimensions>
 using point = std::array<double, Dimensions>;
 
-/// A node with a coordinate that is infinite or no number.
+/// A node with a coordinate that is infinite or NaN.
 struct point_fault {
   std::size_t node;
 
@@ -36,7 +36,7 @@ inline std::string describe(point_fault const& f) {
 
 using point_error = fault_error<point_fault>;
 
-/// The first such node, or nothing.
+/// Returns the first node with a coordinate that is infinite or NaN, if any.
 template <std::size_t Dimensions>
 std::optional<point_fault> find_point_fault(std::span<point<Dimensions> const> points) {
   for (std::size_t n = 0; n < points.size(); ++n)
@@ -45,7 +45,8 @@ std::optional<point_fault> find_point_fault(std::span<point<Dimensions> const> p
   return std::nullopt;
 }
 
-/// The weights of nodes, 1 each where there are none. \throws error
+/// Returns the node weights, 1 each if none are given.
+/// \throws error if they are negative, too many or too few, or their sum overflows.
 inline std::vector<std::int64_t> point_weights(std::span<std::int64_t const> weights, std::size_t nodes) {
   if (weights.empty()) return std::vector<std::int64_t>(nodes, 1);
   if (weights.size() != nodes)
@@ -65,15 +66,16 @@ inline std::vector<std::int64_t> point_weights(std::span<std::int64_t const> wei
 
 namespace cleave {
 
+/// Options of the geometric methods.
 struct point_options {
-  std::span<std::int64_t const> node_weight{};  ///< empty: all weigh 1
-  share_options weights{};                      ///< its imbalance is not used: cuts are where shares say
+  std::span<std::int64_t const> node_weight{};  ///< weight of each node; empty: all weigh 1
+  share_options weights{};                      ///< shares of the parts; its imbalance is ignored
 };
 
-/// Parts by where nodes are: the nodes are sorted along the axis in which they reach furthest and cut at the
-/// shares of half the parts, then each half again. Berger and Bokhari, IEEE Trans. Computers 36, 1987. A part
-/// is heavier than its share by at most half a node for each cut. Edges play no role. O(n log n log k).
-/// \throws error where options make no sense, point_error.
+/// Partitions points by recursive coordinate bisection. Nodes are sorted along the longest axis, cut at the
+/// shares of half the parts, and each half is divided again (Berger and Bokhari, IEEE Trans. Computers 36,
+/// 1987). Each cut adds at most half a node's weight to a part's share. Edges are ignored. O(n log n log k).
+/// \throws error if `k` is 0 or an option is invalid, point_error.
 template <std::size_t Dimensions>
 partition partition_by_coordinates(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
                                    point_options const& o = {}) {
@@ -118,17 +120,18 @@ partition partition_by_coordinates(std::span<detail::point<Dimensions> const> po
   return partition_of(part, k);
 }
 
+/// Space-filling curves.
 enum class space_curve : std::uint8_t {
   hilbert,  ///< neighbours on the curve are neighbours in space
-  morton    ///< the bits of the coordinates by turns; with jumps
+  morton    ///< interleaves the bits of the coordinates; consecutive cells may be far apart
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The place on a curve of a cell of 2^Bits cells along each axis. Morton, IBM, 1966; Skilling, Programming
-/// the Hilbert curve, AIP Conf. Proc. 707, 2004.
+/// Returns the position on the curve of a cell in a grid of 2^Bits cells per axis. Morton, IBM, 1966;
+/// Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707, 2004.
 template <std::size_t Dimensions, int Bits = 63 / static_cast<int>(Dimensions)>
 std::uint64_t place_on_curve(std::array<std::uint64_t, Dimensions> cell, space_curve curve) {
   constexpr auto top = std::uint64_t{1} << (Bits - 1);
@@ -152,8 +155,9 @@ std::uint64_t place_on_curve(std::array<std::uint64_t, Dimensions> cell, space_c
   return place;
 }
 
-/// The nodes in their order on a curve through the box around all of them, alike on all axes; of nodes in one
-/// cell the lower number first. O(n log n). \throws point_error
+/// Returns the nodes in their order on a curve through the bounding cube of all points. Within a cell the
+/// lower number comes first. O(n log n).
+/// \throws point_error
 template <std::size_t Dimensions>
 std::vector<std::uint32_t> curve_order(std::span<point<Dimensions> const> points,
                                        space_curve curve = space_curve::hilbert) {
@@ -184,9 +188,10 @@ std::vector<std::uint32_t> curve_order(std::span<point<Dimensions> const> points
 
 namespace cleave {
 
-/// Parts as pieces of a curve through space, cut at their shares. Pilkington and Baden, IEEE Trans. Parallel
-/// Distributed Systems 7, 1996. A part is heavier than its share by at most a node. Edges play no role.
-/// O(n log n). \throws error where options make no sense, point_error.
+/// Partitions points by cutting a space-filling curve at the shares of the parts. Pilkington and Baden, IEEE
+/// Trans. Parallel Distributed Systems 7, 1996. A part exceeds its share by at most the weight of one node.
+/// Edges are ignored. O(n log n).
+/// \throws error if `k` is 0 or an option is invalid, point_error.
 template <std::size_t Dimensions>
 partition partition_by_curve(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
                              space_curve curve = space_curve::hilbert, point_options const& o = {}) {

@@ -18,7 +18,7 @@
 
 namespace cleave::detail {
 
-/// The nodes of each connected component, in order of search from the first of them. O(n + m).
+/// Returns the connected components, each as its nodes in breadth-first order from the first. O(n + m).
 inline std::vector<std::vector<std::uint32_t>> node_components(integral_graph const& g) {
   std::vector<std::vector<std::uint32_t>> found;
   std::vector<char> met(g.nodes());
@@ -37,11 +37,11 @@ inline std::vector<std::vector<std::uint32_t>> node_components(integral_graph co
 
 namespace cleave {
 
-/// Cuts at the weighted median of the Fiedler vector: Pothen, Simon and Liou, SIAM J. Matrix Anal. Appl. 11,
-/// 1990. Components stay whole where there is room, the heaviest first.
+/// A bisector that cuts at the weighted median of the Fiedler vector: Pothen, Simon and Liou, SIAM J. Matrix
+/// Anal. Appl. 11, 1990. Connected components are placed heaviest first, and stay whole if there is room.
 struct spectral_bisection {
   fiedler_options eigen{};
-  std::size_t passes = 0;  ///< of Fiduccia's and Mattheyses' moves afterwards
+  std::size_t passes = 0;  ///< passes of Fiduccia-Mattheyses refinement afterwards
 
   detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two,
                                 std::uint64_t seed) const {
@@ -97,9 +97,10 @@ struct spectral_bisection {
   }
 };
 
-/// k parts by spectral bisections of bisections; with `passes` each is improved by moves. Parts are within
-/// their limits only as far as whole nodes at the median allow, unless there are passes.
-/// O(log k) times what `fiedler_vector` takes. \throws error where options make no sense, adjacency_error.
+/// Partitions a graph into k parts by recursive spectral bisection. With `passes`, FM moves refine each
+/// bisection. Without passes, limits hold only up to the weights of the nodes at the medians. O(log k)
+/// times the cost of `fiedler_vector`.
+/// \throws error if `k` is 0 or an option is invalid, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition partition_spectral(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                       std::uint32_t k, spectral_bisection const& how = {},

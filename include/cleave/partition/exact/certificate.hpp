@@ -21,7 +21,7 @@
 
 namespace cleave::detail {
 
-/// A bound and what it rests on.
+/// A lower bound and its proof.
 struct proved_bound {
   std::int64_t bound = 0;
   bound_proof by = bound_proof::even_share;
@@ -31,8 +31,7 @@ struct proved_bound {
   }
 };
 
-/// The best of the bounds that hold for any assignment of units to devices, with cycles between parts or
-/// without.
+/// Returns the best bound that holds for any assignment of units to devices, even with cycles between parts.
 template <std::unsigned_integral Index>
 proved_bound device_bound_of(exact_task<Index> const& t, device_states const& states, bool all_pay) {
   proved_bound b;
@@ -44,7 +43,7 @@ proved_bound device_bound_of(exact_task<Index> const& t, device_states const& st
   }
   if (states.size() == 0) return b;
   auto const sum = std::accumulate(states.fastest.begin(), states.fastest.end(), std::int64_t{});
-  double const rounding = 1 - 0x1p-30;  // more than what the division loses
+  double const rounding = 1 - 0x1p-30;  // more than the error of the division
   b.raise(static_cast<std::int64_t>(static_cast<double>(sum) / states.left.front().devices * rounding),
           bound_proof::even_share);
   unit_costs<Index> alike;
@@ -60,12 +59,12 @@ proved_bound device_bound_of(exact_task<Index> const& t, device_states const& st
 
 namespace cleave {
 
-/// What no partition without edges that lead backward can be better than, and why.
+/// A lower bound on the bottleneck of any partition without backward edges between parts, and its proof.
 struct certificate {
   double bound = 0;
   bound_proof by = bound_proof::even_share;
 
-  /// How far above the best something can be at most, as a share of the bound.
+  /// Returns an upper bound on how far `reached` is above the optimum, as a fraction of the bound.
   double gap(double reached) const {
     if (reached <= bound) return 0;
     return bound > 0 ? reached / bound - 1 : std::numeric_limits<double>::infinity();
@@ -76,8 +75,8 @@ struct certificate {
 
 namespace cleave::detail {
 
-/// The best of the bounds that need no search; of several backbones, as long as they do not meet `below`.
-/// Up to a second, most of the time a tenth.
+/// Returns the best bound that needs no search over ideals. It tries dominator chains of increasing size
+/// until the bound reaches `below`. It takes up to a second, and usually a tenth.
 template <std::unsigned_integral Index>
 proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& states, std::int64_t below) {
   bool const all_pay = std::ranges::all_of(t.ideals.classes, [](device_class const& c) { return c.pays; });
@@ -88,8 +87,8 @@ proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& sta
     if (best.bound >= below || !all_pay || spent > options.most_steps / 2) break;
     auto const found = dominator_chain_bound<Index>(t.edges, t.costs, t.order, best.bound, below, options);
     best.raise(found.bound, bound_proof::dominator_chain);
-    spent =
-        found.steps;  // the next has several times as many flows, and with too few of them it is of no use
+    spent = found.steps;  // the next chain needs several times as many flows; with too few steps left it is
+                          // useless
   }
   return best;
 }
@@ -98,9 +97,12 @@ proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& sta
 
 namespace cleave {
 
-/// A bound for partitions of `g` into at most k parts as `balance` makes them; no search looks for more than
-/// `reached`, a bottleneck that is known to be possible.
-/// \throws error where weights, options or sums make no sense, naming the node.
+/// Computes a lower bound on the bottleneck of partitions of `g` into at most k parts under the constraints
+/// of `balance`.
+///
+/// \param options  costs and constraints, as for `balance`
+/// \param reached  a bottleneck that is known to be possible; the bound is not raised above it
+/// \throws error if weights, options or their sums are invalid; the message names the node.
 template <std::unsigned_integral Index>
 certificate certify(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                     balance_options const& options = {},
@@ -115,6 +117,7 @@ certificate certify(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
   return {(std::min)(reached, t.costs.scale.value(found.bound)), found.by};
 }
 
+/// Computes a lower bound for a user's own graph.
 template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 certificate certify(Graph const& g, std::uint32_t k, balance_options const& options = {},
@@ -122,6 +125,7 @@ certificate certify(Graph const& g, std::uint32_t k, balance_options const& opti
   return certify(snapshot_of<Index>(g), k, options, reached);
 }
 
+/// Rejects graphs without weights or sizes with a readable compile-time message.
 template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused certify(Graph const&, std::uint32_t, balance_options const& = {}, double = 0) {
   detail::refuse_costs<Graph>();

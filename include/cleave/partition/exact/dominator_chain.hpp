@@ -18,15 +18,16 @@
 
 namespace cleave {
 
-/// A chain of units, each needed by the next, directly or not. Each boundary between parts lies at a *place*
-/// of it: at place i where the first i of the chain are before it and the others behind. Place -1 is before
-/// all units, place size + 1 behind all.
+/// A chain of units, each a direct or indirect predecessor of the next. Each boundary between parts lies at a
+/// *place* of the chain. At place i, the first i units of the chain are before the boundary and the others
+/// behind it. Place -1 is before all units, and place size + 1 is behind all units.
 struct dominator_chain {
-  std::vector<std::int32_t> in_from;    ///< of a unit: the first place from which on it is before a boundary
-  std::vector<std::int32_t> out_below;  ///< of a unit: it is behind a boundary at every place below this
+  std::vector<std::int32_t> in_from;    ///< of each unit: it is before every boundary at this place or later
+  std::vector<std::int32_t> out_below;  ///< of each unit: it is behind every boundary at a place below this
   std::int32_t size = 0;
 
-  /// Whether a part between boundaries at two places has `unit` for sure, or for sure has it not.
+  /// Returns true if every part between boundaries at the two places contains `unit`. `lacks` returns true if
+  /// none does.
   bool has(std::size_t unit, std::int32_t from, std::int32_t to) const {
     return out_below[unit] > from && in_from[unit] <= to;
   }
@@ -39,8 +40,8 @@ struct dominator_chain {
 
 namespace cleave::detail {
 
-/// The path that takes the most time, and of its units about `places`, spread evenly over all time that
-/// passes before them. O(units + edges).
+/// Chooses about `places` units of the longest path, spread evenly over the total time in the order.
+/// O(units + edges).
 template <std::unsigned_integral Index>
 dominator_chain dominator_chain_of(unit_edges<Index> const& e, std::vector<std::int64_t> const& weight,
                                    std::span<Index const> order, std::size_t places) {
@@ -77,7 +78,7 @@ dominator_chain dominator_chain_of(unit_edges<Index> const& e, std::vector<std::
   return b;
 }
 
-/// What a part pays at least that lies between boundaries at two places of a dominator_chain.
+/// Computes lower bounds on the cost of a part between boundaries at two places of a chain.
 template <std::unsigned_integral Index>
 class dominator_chain_cuts {
  public:
@@ -91,13 +92,14 @@ class dominator_chain_cuts {
         place_(c.units()) {}
 
   struct cost {
-    std::int64_t load;       ///< in all
-    std::int64_t transfers;  ///< for transfers, were all other units for free
-    std::size_t steps;       ///< that it took to know
+    std::int64_t load;       ///< of the part
+    std::int64_t transfers;  ///< cost of transfers if all other units were free
+    std::size_t steps;       ///< steps taken
   };
 
-  /// `core` has all units that such a part has for sure. Minimum cuts, hence flows; only some hundred units
-  /// around are looked at, which makes the bound weaker, not wrong.
+  /// Returns the bounds for one part by minimum cuts. `core` lists the units that the part certainly
+  /// contains. At most 800 units around the core are considered, which weakens the bound but keeps it
+  /// valid.
   cost between(std::int32_t from, std::int32_t to, std::span<Index const> core) {
     from_ = from, to_ = to;
     steps_ = core.size();
@@ -118,7 +120,8 @@ class dominator_chain_cuts {
  private:
   static constexpr std::size_t most_units = 800, most_touches = 8000;
 
-  /// Notes a value once, and the units around that the part may have; its cost if the part must pay for it.
+  /// Visits a value once, with the nearby units that the part may contain. Returns the value's cost if the
+  /// part must pay it.
   std::int64_t see(Index v) {
     if (met_value_[v] == round_) return 0;
     met_value_[v] = round_;
@@ -154,8 +157,8 @@ class dominator_chain_cuts {
       if (weight_[units_[i]] > 0) flow.arc(i, sink, weight_[units_[i]]);
     for (std::uint32_t i = 0; i < values_.size(); ++i) {
       auto const& value = values_[i];
-      // Whoever has one of its units pays where another has one: `in` is passed by those, `out` leads to
-      // these.
+      // A part with a unit of the value pays if another part has one too: `in` is reached from the former
+      // units, and `out` leads to the latter.
       auto const in = value.inside ? source : units + 2 + 2 * i,
                  out = value.outside ? sink : units + 3 + 2 * i;
       flow.arc(in, out, c_.transfer[value.of]);
@@ -172,8 +175,8 @@ class dominator_chain_cuts {
 
   struct open_value {
     Index of;
-    bool inside, outside;  // whether the part has a unit that touches it, or another part has one
-    std::size_t touches;   // of those noted so far
+    bool inside, outside;  // true if the part, or another part, certainly has a unit that touches it
+    std::size_t touches;   // touches of all values noted so far
   };
 
   unit_costs<Index> const& c_;
@@ -187,22 +190,23 @@ class dominator_chain_cuts {
   std::size_t steps_ = 0;
 };
 
-/// How closely a dominator_chain bound looks.
+/// Effort of a dominator chain bound.
 struct dominator_chain_options {
-  std::size_t places = 128;              ///< of the chain; their square bounds the flows
-  std::size_t most_steps = 200'000'000;  ///< about: up to a second
+  std::size_t places = 128;              ///< of the chain; at most the square of this many flows are computed
+  std::size_t most_steps = 200'000'000;  ///< approximate; takes up to a second
 };
 
+/// A lower bound, and the effort that it took.
 struct dominator_chain_result {
   std::int64_t bound;
-  std::size_t steps;  ///< that it took
+  std::size_t steps;  ///< steps taken
 };
 
-/// Looks for the least bound that parts between places of a dominator_chain allow; `dominator_chain_bound` is
-/// its one use.
+/// Finds the smallest bound that parts between places of a dominator chain can meet. See
+/// `dominator_chain_bound`.
 ///
-/// A part costs at least the time that it has for sure. Only where parts between some places would meet a
-/// bound is it asked what these pay besides: most are never asked.
+/// The time of a part's certain units is a first lower bound on its load. Transfers are added only for parts
+/// that occur in a solution for a tested bound; most parts never do.
 template <std::unsigned_integral Index>
 class dominator_chain_search {
  public:
@@ -220,7 +224,7 @@ class dominator_chain_search {
     note_times(below);
   }
 
-  /// The least bound from `low` on that is allowed, at most `high`.
+  /// Returns the smallest feasible bound in [`low`, `high`].
   dominator_chain_result least(std::int64_t low, std::int64_t high) {
     while (low < high) {
       auto const middle = low + (high - low) / 2;
@@ -232,10 +236,11 @@ class dominator_chain_search {
  private:
   struct part_cost {
     std::int64_t load, transfers = 0;
-    bool known = false;  // else it may pay more
+    bool known = false;  // otherwise the part may cost more
   };
 
-  /// Parts from place 0 of the table (-1 of the chain) on; those that take `below` or more are left out.
+  /// Tabulates the times of all parts, by first place (0 stands for place -1) and last place. Parts that take
+  /// `below` or more are left out.
   void note_times(std::int64_t below) {
     row_.push_back(0);
     for (std::size_t from = 0; from < places_; ++from) {
@@ -260,8 +265,8 @@ class dominator_chain_search {
     return time;
   }
 
-  /// Whether parts from the first place to the last can pay at most `bound` each, as far as is known of those
-  /// parts that would do so best.
+  /// Returns true if the known lower bounds allow a sequence of parts from the first place to the last with
+  /// loads of at most `bound`. Computes the transfers of the parts in the best sequences.
   bool allows(std::int64_t bound) {
     while (reach(bound)) {
       bool met_unknown = false;
@@ -273,7 +278,8 @@ class dominator_chain_search {
     return false;
   }
 
-  /// Whether transfers are few enough for all parts; then `before_` says where each begins.
+  /// Returns true if a sequence with few enough transfers exists. `before_` then gives the first place of
+  /// each part.
   bool reach(std::int64_t bound) {
     least_.assign(places_, unreachable_load);
     least_[0] = 0;
@@ -295,7 +301,8 @@ class dominator_chain_search {
     return sum / parts < bound || (sum / parts == bound && sum % parts == 0);
   }
 
-  /// Finds out what a part pays, if that is not known and there are steps left. Whether it did.
+  /// Computes the transfers of a part, unless they are known or the steps have run out. Returns true if it
+  /// did.
   bool ask(std::size_t from, std::size_t to) {
     auto& cost = costs_[row_[from] + (to - from)];
     if (cost.known || steps_ > most_steps_) return false;
@@ -316,20 +323,23 @@ class dominator_chain_search {
   dominator_chain const& b_;
   dominator_chain_cuts<Index> cuts_;
   std::size_t places_;
-  std::optional<std::int64_t> all_;             // time to do, where devices are alike
-  std::vector<std::vector<Index>> from_place_;  // units by `in_from`
-  std::vector<part_cost> costs_;                // of parts, by where they begin, then where they end
-  std::vector<std::size_t> row_;                // where those begin that begin at a place, and one more
-  std::vector<std::int64_t> least_, next_;      // of a place: transfers of parts up to there
-  std::vector<std::size_t> before_;             // of a part and the place where it ends: where it begins
+  std::optional<std::int64_t> all_;             // total time, if all devices are equal
+  std::vector<std::vector<Index>> from_place_;  // the units by `in_from`
+  std::vector<part_cost> costs_;                // of parts, by first place, then by last place
+  std::vector<std::size_t> row_;            // of each first place: its first entry in `costs_`; and the end
+  std::vector<std::int64_t> least_, next_;  // of each place: transfers of the parts up to there
+  std::vector<std::size_t> before_;         // of each part and the place where it ends: the place where
+                                            // it begins
   std::vector<Index> core_;
   std::size_t most_steps_, steps_ = 0;
 };
 
-/// A bound for parts without edges that lead backward, on devices that all pay for transfers; at least `low`,
-/// at most `below`. Each boundary lies somewhere on a chain of units; between any two places a part pays for
-/// what it must have and for a minimum cut around that, and all parts together for all time and all those
-/// cuts. O(places^2) flows and what they need, at most about `most_steps`.
+/// Computes a lower bound on the bottleneck of acyclic partitions, for devices that all pay for transfers.
+/// The result is at least `low` and at most `below`.
+///
+/// Each boundary lies at a place of a chain of units. A part between two places pays for its certain units
+/// and for a minimum cut around them; all parts together pay for the total time and all those cuts.
+/// O(places^2) flows, limited to about `most_steps` steps.
 template <std::unsigned_integral Index>
 dominator_chain_result dominator_chain_bound(unit_edges<Index> const& e, unit_costs<Index> const& c,
                                              std::span<Index const> order, std::int64_t low,

@@ -28,8 +28,8 @@
 
 namespace cleave::detail {
 
-/// Branches over the part of one unit after the other, for graphs that are too wide for their ideals to be
-/// listed: memory does not grow with the search. Devices are those of `class_of`, part by part.
+/// Branch and bound over the part of one unit after the other, for graphs with too many ideals to list. Its
+/// memory does not grow with the search. Part i runs on a device of class `class_of[i]`.
 class part_branching {
  public:
   part_branching(ideal_task const& t, device_states const& states, std::vector<std::uint32_t> class_of,
@@ -51,7 +51,8 @@ class part_branching {
     if (!t.may_be_empty) empty_ = parts_;
   }
 
-  /// The best parts with loads below the bound that were found; all were looked at unless `steps.out()`.
+  /// Returns the best parts with loads below the bound, if any were found. The search was complete unless
+  /// `steps.out()`.
   std::optional<part_chain> run(step_limit& steps) {
     std::optional<part_chain> best;
     std::vector<choice> path(t_.units() + 1);
@@ -84,7 +85,7 @@ class part_branching {
     std::size_t next = 0;
   };
 
-  /// Of the units that are ready the one that takes the most time comes first.
+  /// Orders the units topologically; among ready units, the one that takes the most time comes first.
   void put_in_order() {
     std::vector<std::uint32_t> missing(t_.units());
     std::vector<std::uint32_t> ready;
@@ -125,8 +126,8 @@ class part_branching {
     load_[p] -= t_.weight[t_.classes[class_of_[p]].row][u];
     empty_ += --count_[p] == 0 && !t_.may_be_empty;
   }
-  /// Part `p` came to a value or left it; where one other part has it, that part pays from now on, or no
-  /// more.
+  /// Adds `cost` to part `p`, which began or ceased to touch a value. If only one other part touches the
+  /// value, `cost` applies to that part too.
   void pay(std::uint32_t v, std::uint32_t p, std::int64_t cost) {
     auto const add = [&](std::size_t part) {
       if (t_.classes[class_of_[part]].pays) load_[part] += cost;
@@ -147,7 +148,7 @@ class part_branching {
     return static_cast<double>(left_) <= room * (1 + 0x1p-40) + 1;
   }
 
-  /// The parts that a unit may go to, those that have least to do first.
+  /// Returns the parts open to a unit, in ascending order of load.
   choice choices(std::size_t depth) const {
     choice made;
     if (depth == t_.units()) return made;
@@ -155,7 +156,7 @@ class part_branching {
     std::uint32_t first = t_.earliest.empty() ? 0 : t_.earliest[u];
     auto const last = t_.latest.empty() ? static_cast<std::uint32_t>(parts_) - 1 : t_.latest[u];
     for (auto const need : t_.predecessors[u]) first = (std::max)(first, part_[need]);
-    bool const must_open = t_.units() - depth <= empty_;  // each unit left is needed by an empty part
+    bool const must_open = t_.units() - depth <= empty_;  // each remaining unit is needed by an empty part
     for (auto p = first; p <= last; ++p)
       if (!must_open || count_[p] == 0) made.parts.push_back(p);
     std::ranges::sort(made.parts, {}, [&](std::uint32_t p) { return std::pair(load_[p], p); });
@@ -164,16 +165,17 @@ class part_branching {
 
   ideal_task const& t_;
   device_states const& states_;
-  std::vector<std::uint32_t> class_of_;  // of a part
+  std::vector<std::uint32_t> class_of_;  // of each part
   std::size_t parts_;
-  std::int64_t below_, left_ = 0;    // time of the units that have no part yet
-  std::vector<std::uint32_t> part_;  // of a unit
-  std::vector<std::int64_t> load_;   // of a part, so far
+  std::int64_t below_, left_ = 0;    // time of the units without a part
+  std::vector<std::uint32_t> part_;  // of each unit
+  std::vector<std::int64_t> load_;   // of each part, so far
   std::vector<std::size_t> memory_, count_;
   std::size_t empty_ = 0;                // parts that still need a unit
-  std::vector<std::uint32_t> met_;       // of a value and a part: units that touch it there
-  std::vector<std::uint32_t> held_;      // of what units share and a part: those that hold it there
-  std::vector<std::uint32_t> in_parts_;  // of a value: parts that have met it
+  std::vector<std::uint32_t> met_;       // of each value and part: units of the part that touch the value
+  std::vector<std::uint32_t> held_;      // of each shared memory item and part: units of the part that hold
+                                         // it
+  std::vector<std::uint32_t> in_parts_;  // of each value: parts that touch it
   std::vector<std::uint32_t> order_;
 };
 
@@ -181,21 +183,21 @@ class part_branching {
 
 namespace cleave {
 
-/// Parts, how good they are, and what is known of better ones. `bound` holds for parts without edges that
-/// lead backward; where loose nodes are mirrored, for those that keep that order.
+/// A partition with its quality, and a lower bound for all others. The bound holds for partitions without
+/// backward edges between parts. If loose nodes are mirrored, it holds for those that keep that order.
 struct exact_partition : balanced_partition {
-  bool proved = false;                             ///< nothing better exists
-  bound_proof bound_by = bound_proof::even_share;  ///< what the bound rests on
-  std::string unproved{};                          ///< why the search gave up; empty where it did not
-  std::vector<std::uint32_t> device{};             ///< of a part: 0 … k-1, then the spare ones
-  std::size_t ideals = 0, steps = 0;               ///< that the search kept and took
+  bool proved = false;                             ///< true if no better partition exists
+  bound_proof bound_by = bound_proof::even_share;  ///< proof of the bound
+  std::string unproved{};                          ///< the reason why the search gave up; empty if it did not
+  std::vector<std::uint32_t> device{};             ///< of each part: 0 to k - 1, then the spare devices
+  std::size_t ideals = 0, steps = 0;               ///< ideals kept and steps taken by the search
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Searches one graph; `partition_exact` is its one use.
+/// Searches one graph. See `partition_exact`.
 template <std::unsigned_integral Index>
 class exact_balancer {
  public:
@@ -224,7 +226,7 @@ class exact_balancer {
  private:
   static constexpr std::size_t most_units = most_units_of_exact, most_states = 4096;
 
-  /// The best slices of some orders, if there are any.
+  /// Finds the initial partition: the best slices of some orders, if any are feasible.
   void ask_balance(exact_partition& r) {
     try {
       static_cast<balanced_partition&>(r) = balance(g_, k_, o_.balance);
@@ -248,7 +250,7 @@ class exact_balancer {
 
   enum class outcome : std::uint8_t { none, found, gave_up };
 
-  /// Looks for parts with loads below `below`.
+  /// Searches for parts with loads below `below`.
   outcome look(exact_partition& r, std::int64_t below, step_limit& steps) {
     ideal_walk walk(task_.ideals, states_, below);
     bool const all = walk.run(o_.most_ideals, steps);
@@ -271,8 +273,8 @@ class exact_balancer {
     return outcome::found;
   }
 
-  /// The best of all, or, where that is too much, bounds between what is known: what cannot be better than a
-  /// lower bound is proved with fewer ideals.
+  /// Searches for the best partition. If that takes too much, tests bounds between the lower bound and the
+  /// best load: proving that nothing is below a smaller bound takes fewer ideals.
   void search(exact_partition& r) {
     if (states_.size() == 0 || task_.units.size() > most_units) {
       r.unproved = states_.size() == 0
@@ -308,8 +310,7 @@ class exact_balancer {
     if (best_.load < unreachable_load) bound_ = best_.load, r.bound_by = by;
   }
 
-  /// Looks at the parts of one unit after the other; whether at all of them. Devices must have an order, or
-  /// be alike.
+  /// Runs branch and bound. Returns true if it was complete. Devices must have an order or be identical.
   bool branch() {
     auto class_of = task_.ideals.class_of_part;
     if (class_of.empty() && task_.ideals.classes.size() == 1)
@@ -340,7 +341,7 @@ class exact_balancer {
 
   void report_parts(exact_partition& r) const {
     auto const load = loads_of(task_.ideals, best_.part_of, best_.class_of);
-    auto next = task_.devices_of;  // of a class: devices not yet given to a part
+    auto next = task_.devices_of;  // of each class: devices not yet assigned to a part
     for (auto& list : next) std::ranges::reverse(list);
     std::vector<char> used(load.size());
     for (auto const part : best_.part_of) used[part] = 1;
@@ -381,17 +382,22 @@ class exact_balancer {
 
 namespace cleave {
 
-/// Cuts `g` as `balance` does, but into the best parts there are, whatever the order, with a proof; or, where
-/// the limits of the search do not allow that, into the best parts found, with the best bound.
+/// Partitions `g` under the constraints of `balance`, optimally over all topological orders, with a proof. If
+/// the search limits do not allow that, returns the best parts found and the best bound.
 ///
-/// Looks at all ideals (sets of units that have what they need) that can lie between two parts of a better
-/// partition, and at pairs of those; where they are too many, at the parts of one unit after the other.
-/// Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino, Efficient Algorithms for Device Placement of
-/// DNN Graph Operators, NeurIPS 2020; here `balance` says what is better, and sums of time and transfers what
-/// can be. Exponential in the width of the graph.
+/// The search enumerates the ideals that can be boundaries between two parts of a better partition, and pairs
+/// of these. An ideal is a set of units that contains all their predecessors. If there are too many ideals,
+/// it branches over the part of one unit after the other. Tarnawski, Phanishayee, Devanur, Mahajan, Nina
+/// Paravecino, Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020. Here the
+/// result of `balance` bounds the search from above, and sums of time and transfers prune it. The running
+/// time is exponential in the width of the graph.
 ///
-/// \throws error            where weights, options or sums make no sense, naming the node,
-/// \throws infeasible_error where memory or pins cannot be met, or nothing that meets them was found.
+/// \param g        the graph
+/// \param k        the number of parts
+/// \param options  costs, constraints, devices and search limits
+/// \throws error if weights, options or their sums are invalid; the message names the node.
+/// \throws infeasible_error if memory limits or fixed nodes cannot be satisfied, or no feasible partition was
+///     found.
 template <std::unsigned_integral Index>
 exact_partition partition_exact(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                                 exact_balance_options const& options = {}) {
@@ -400,12 +406,14 @@ exact_partition partition_exact(basic_snapshot_arrays<Index> const& g, std::uint
   return detail::exact_balancer<Index>(g, k, options).run();
 }
 
+/// Partitions a user's own graph. Parts are given by node position in `nodes()`.
 template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 exact_partition partition_exact(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
   return partition_exact(snapshot_of<Index>(g), k, options);
 }
 
+/// Rejects graphs without weights or sizes with a readable compile-time message.
 template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused partition_exact(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
   detail::refuse_costs<Graph>();

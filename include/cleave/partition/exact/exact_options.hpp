@@ -15,44 +15,47 @@
 
 namespace cleave {
 
-/// A device beside those of the k parts, a host's processor for instance: it may be used or not. It pays for
-/// no transfers and has no limit of memory.
+/// A device in addition to those of the k parts, for example a host CPU. It may stay unused. It pays for no
+/// transfers and has no memory limit.
 struct spare_device {
-  std::vector<double> weight;  ///< of a node: its time there
+  std::vector<double> weight;  ///< of each node: its time on this device
 };
 
-/// Where nodes may be that nothing restricts because they and all that must share their part are backward.
+/// The placement of loose nodes. Edges do not restrict these, because they and all nodes that share their
+/// part are backward.
 enum class unrestricted_nodes : std::uint8_t {
   anywhere,
-  mirrored,  ///< in the order of the nodes whose gradients they compute, as far as edges tell
+  mirrored,  ///< in the order of the nodes whose gradients they compute, where edges show it
 };
 
-/// What `partition_exact` must respect and when it gives up.
+/// Constraints and search limits of `partition_exact`.
 struct exact_balance_options {
-  balance_options balance{};          ///< the question, and how the first answer is found
-  std::vector<spare_device> spare{};  ///< only where devices may be in any order
+  balance_options balance{};          ///< the costs and constraints, and the search for the initial partition
+  std::vector<spare_device> spare{};  ///< allowed only if `devices` is `any`
   device_order devices = device_order::given;
   unrestricted_nodes loose = unrestricted_nodes::anywhere;
-  std::size_t most_ideals = 4'000'000;      ///< kept at a time: some 100 bytes each
-  std::size_t most_steps = 10'000'000'000;  ///< some 100 million a second; the same everywhere
-  double seconds = std::numeric_limits<double>::infinity();  ///< of the search; not the same everywhere
+  std::size_t most_ideals = 4'000'000;      ///< ideals kept at a time, about 100 bytes each
+  std::size_t most_steps = 10'000'000'000;  ///< about 100 million a second; gives the same result on every
+                                            ///< machine
+  double seconds = std::numeric_limits<double>::infinity();  ///< time limit of the search; the result may
+                                                             ///< depend on the machine
 };
 
-/// What says that no partition is better than a bound.
+/// The proof of a lower bound.
 enum class bound_proof : std::uint8_t {
-  even_share,       ///< of all time
-  pigeonhole,       ///< of the heaviest units, some share a part
-  least_with,       ///< what a part pays that has one certain unit, whatever else it has: a minimum cut
-  dominator_chain,  ///< what parts pay at least between any two places of a chain of units
-  ideals,           ///< all boundaries were looked at that could be better
-  branches,         ///< all parts of all units were looked at that could be better
+  even_share,       ///< the total time divided among the devices
+  pigeonhole,       ///< some of the heaviest units must share a part
+  least_with,       ///< the least load of a part that contains a certain unit: a minimum cut
+  dominator_chain,  ///< the least loads of parts between any two places of a chain of units
+  ideals,           ///< all boundaries that could be better were searched
+  branches,         ///< all assignments that could be better were searched
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
+/// Describes the first option that is invalid for `g` and `k`, or returns nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_exact_option_fault(exact_balance_options const& o,
                                                    basic_snapshot_arrays<Index> const& g, std::uint32_t k) {

@@ -17,26 +17,30 @@
 
 namespace cleave {
 
+/// Options of `min_k_cut`.
 struct min_cut_options {
-  double imbalance = 0.03;                  ///< how much more than ceil(total / k) a part may weigh
-  std::size_t most_steps = 10'000'000'000;  ///< some 100 million a second; the same everywhere
-  double seconds = std::numeric_limits<double>::infinity();  ///< not the same everywhere
+  double imbalance = 0.03;                  ///< how far a part may exceed ceil(total / k): 0.03 is 3 %
+  std::size_t most_steps = 10'000'000'000;  ///< about 100 million a second; gives the same result on every
+                                            ///< machine
+  double seconds = std::numeric_limits<double>::infinity();  ///< time limit; the result may depend on the
+                                                             ///< machine
 };
 
-/// Parts of least cut, or the best that were found.
+/// A partition with the smallest cut, or the best one found within the limits.
 template <weight_number EdgeWeight>
 struct min_cut_partition : partition {
+  /// Weight of the edges between parts.
   weight_total<EdgeWeight> cut = 0;
-  weight_total<EdgeWeight> bound = 0;  ///< no cut is less
-  bool proved = false;                 ///< nor is there any less than the one found
-  std::size_t steps = 0;
+  weight_total<EdgeWeight> bound = 0;  ///< a lower bound on every cut
+  bool proved = false;                 ///< true if the cut is optimal
+  std::size_t steps = 0;               ///< steps that the search took
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Branches over the part of one node after the other; `min_k_cut` is its one use.
+/// Branch and bound over the part of one node after the other. See `min_k_cut`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class cut_branching {
  public:
@@ -97,12 +101,12 @@ class cut_branching {
 
  private:
   struct choice {
-    std::vector<std::uint32_t> parts;  // by what they add to the cut
+    std::vector<std::uint32_t> parts;  // in ascending order of the increase of the cut
     std::size_t next = 0;
     edge_total bound = 0;
   };
 
-  /// Each node after those that it is most tied to.
+  /// Orders the nodes: next comes the node most connected to those before it.
   void put_in_order() {
     std::vector<edge_total> tie(g_.nodes());
     while (order_.size() < g_.nodes()) {
@@ -145,8 +149,8 @@ class cut_branching {
     return weight_[p] + static_cast<node_total>(g_.weight(u)) <= most_;
   }
 
-  /// The parts that the next node may go to, and the least cut that any of them leads to: each node behind
-  /// pays at least for the edges that its best part leaves cut.
+  /// Returns the parts open to the next node, and a lower bound on the cut. Each later node pays at least for
+  /// the edges that its best part leaves cut.
   choice open_choice(std::size_t depth) const {
     choice made;
     made.bound = cut_;
@@ -157,16 +161,16 @@ class cut_branching {
         all += to[p];
         if (has_room(order_[i], p)) most = (std::max)(most, to[p]);
       }
-      if (most < 0) return made;  // there is no part for it
+      if (most < 0) return made;  // no part has room for it
       made.bound += all - most;
     }
     if (depth == order_.size()) return made;
     auto const u = order_[depth];
-    bool const must_open = order_.size() - depth <= empty_;  // each node left is needed by an empty part
+    bool const must_open = order_.size() - depth <= empty_;  // each remaining node is needed by an empty part
     bool opened = false;
     for (std::uint32_t p = 0; p < k_; ++p) {
       if (!has_room(u, p) || (must_open && count_[p] != 0)) continue;
-      if (count_[p] == 0 && std::exchange(opened, true)) continue;  // empty parts are alike
+      if (count_[p] == 0 && std::exchange(opened, true)) continue;  // empty parts are equivalent
       made.parts.push_back(p);
     }
     auto const key = [&](std::uint32_t p) { return std::pair(-to_[u * k_ + p], p); };
@@ -177,12 +181,12 @@ class cut_branching {
   adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g_;
   std::uint32_t k_;
   node_total most_;
-  std::vector<std::uint32_t> part_;  // of a node; k where it has none
-  std::vector<node_total> weight_;   // of a part
-  std::vector<std::size_t> count_;   // of a part: its nodes
-  std::size_t empty_;                // parts that have none
+  std::vector<std::uint32_t> part_;  // of each node; k if it has no part
+  std::vector<node_total> weight_;   // of each part
+  std::vector<std::size_t> count_;   // of each part: number of nodes
+  std::size_t empty_;                // parts without nodes
   edge_total cut_ = 0;
-  std::vector<edge_total> to_;  // of a node and a part: the edges between them
+  std::vector<edge_total> to_;  // of each node and part: weight of the edges between them
   std::vector<char> met_;
   std::vector<std::size_t> order_;
 };
@@ -191,13 +195,19 @@ class cut_branching {
 
 namespace cleave {
 
-/// Cuts a small graph into k parts so that the edges between parts weigh least, by branch and bound: what
-/// other partitioners are judged by. No part weighs more than (1 + imbalance) ceil(total / k), or than the
-/// heaviest node if that is more; none is empty where there are k nodes. Exponential: some 20 to 40 nodes.
+/// Partitions a small graph into k parts with the smallest cut by branch and bound. It serves as a reference
+/// for other partitioners.
 ///
-/// \throws adjacency_error  where the graph is none,
-/// \throws error            for no parts or an imbalance that makes no sense,
-/// \throws infeasible_error where there are no such parts, or none was found in time.
+/// No part weighs more than (1 + imbalance) ceil(total / k), or more than the heaviest node if that is
+/// larger. No part is empty if there are at least k nodes. The running time is exponential; it is practical
+/// for 20 to 40 nodes.
+///
+/// \param g  the graph in CSR form
+/// \param k  number of parts
+/// \param o  imbalance and search limits
+/// \throws adjacency_error if the arrays are not a valid undirected graph.
+/// \throws error if `k` is 0 or the imbalance is negative or NaN.
+/// \throws infeasible_error if no such parts exist, or none were found within the limits.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 min_cut_partition<EdgeWeight> min_k_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                         std::uint32_t k, min_cut_options const& o = {}) {

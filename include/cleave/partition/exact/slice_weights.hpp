@@ -18,29 +18,30 @@
 
 namespace cleave {
 
-/// Slices of a chain: slice s has the layers from at[s] up to at[s + 1].
+/// Slices of a chain. Slice s contains the layers from `at[s]` up to, but not including, `at[s + 1]`.
 template <weight_number Weight>
 struct weight_slices {
   std::vector<std::size_t> at;
-  std::conditional_t<std::floating_point<Weight>, double, std::int64_t> largest = 0;  ///< sum of a slice
+  std::conditional_t<std::floating_point<Weight>, double, std::int64_t> largest = 0;  ///< the largest sum of
+                                                                                      ///< a slice
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Seeks the least bound that no slice need exceed. A greedy walk answers for one bound; where it fails it
-/// says which is the next that it would take otherwise, where it succeeds how much of the bound it used.
+/// Searches for the smallest bound on slice sums that k slices can meet. A greedy walk tests one bound. If it
+/// fails, it yields the next bound at which its choices change; if it succeeds, the largest sum that it used.
 /// Iqbal and Bokhari, IEEE Trans. Parallel Distributed Systems 6, 1995; Pinar and Aykanat, J. Parallel
 /// Distributed Computing 64, 2004.
 class slice_search {
  public:
-  /// `before[i]`: the sum of the first i weights.
+  /// `before[i]` is the sum of the first i weights.
   slice_search(std::span<std::int64_t const> before, std::size_t slices, std::int64_t heaviest)
       : before_(before), n_(before.size() - 1), slices_(slices), at_(slices + 1) {
     auto const total = before.back(), k = static_cast<std::int64_t>(slices);
     low_ = (std::max)(heaviest, total / k + (total % k != 0 ? 1 : 0));
-    high_ = heaviest < total - total / k ? total / k + heaviest : total;  // a greedy walk never needs more
+    high_ = heaviest < total - total / k ? total / k + heaviest : total;  // enough for every greedy walk
   }
 
   std::int64_t least() {
@@ -53,7 +54,7 @@ class slice_search {
     return high_;
   }
 
-  /// The slices of a bound that suffices, none empty if there are weights enough.
+  /// Returns the slices for a sufficient bound. No slice is empty if there are enough weights.
   std::vector<std::size_t> slices_within(std::int64_t bound) {
     high_ = low_ = bound;
     walk(bound);
@@ -63,7 +64,7 @@ class slice_search {
   }
 
  private:
-  // Draws `low_` and `high_` together; returns what the slices leave over.
+  // Tests a bound, narrows [`low_`, `high_`], and returns the weight that the slices leave over.
   std::int64_t walk(std::int64_t bound) {
     auto next = before_.back();
     std::int64_t largest = 0;
@@ -81,8 +82,8 @@ class slice_search {
     return before_.back() - before_[at_.back()];
   }
 
-  // The last place whose prefix is at most `sum`, looked for around `guess`. Precondition: that of `begin`
-  // is.
+  // Returns the last position whose prefix sum is at most `sum`, searching around `guess`. Precondition: the
+  // prefix sum at `begin` is at most `sum`.
   std::size_t last_within(std::size_t begin, std::int64_t sum, std::size_t guess) const {
     guess = std::clamp(guess, begin, n_);
     std::size_t step = 1, low = begin, high = n_ + 1;
@@ -104,17 +105,17 @@ class slice_search {
   std::span<std::int64_t const> before_;
   std::size_t n_, slices_;
   std::vector<std::size_t> at_;
-  std::int64_t low_, high_;  // the least bound is between them, and `high_` suffices
+  std::int64_t low_, high_;  // the smallest bound is between them; `high_` suffices
 };
 
-/// What the first weights of a chain add up to, as integers.
+/// Prefix sums of a chain as integers.
 struct chain_sums {
   fixed_point unit{};
-  std::vector<std::int64_t> before;  ///< of the first i weights; one more than weights
-  std::int64_t heaviest = 0;         ///< weight
+  std::vector<std::int64_t> before;  ///< sums of the first i weights; one more entry than weights
+  std::int64_t heaviest = 0;         ///< largest weight
 };
 
-/// \throws chain_weight_error for the first weight that makes no sense, if there is one.
+/// \throws chain_weight_error for the first invalid weight, if any.
 template <weight_number Weight>
 void check_weights(std::span<Weight const> weights) {
   weight_sum<Weight> sum;
@@ -125,7 +126,7 @@ void check_weights(std::span<Weight const> weights) {
   }
 }
 
-/// Integers as they are. O(weights). \throws chain_weight_error.
+/// Returns the prefix sums of integer weights. O(weights). \throws chain_weight_error.
 template <std::integral Weight>
 chain_sums sums_of(std::span<Weight const> weights) {
   chain_sums c{{}, std::vector<std::int64_t>(weights.size() + 1)};
@@ -143,11 +144,12 @@ chain_sums sums_of(std::span<Weight const> weights) {
   return c;
 }
 
-/// Fractions in units that suit their total. O(weights). \throws chain_weight_error.
+/// Returns the prefix sums of floating-point weights, in fixed-point units chosen for their total.
+/// O(weights). \throws chain_weight_error.
 template <std::floating_point Weight>
 chain_sums sums_of(std::span<Weight const> weights) {
   auto const n = weights.size();
-  double sum[4]{}, most[4]{};  // of every fourth, so that none waits for the one before it
+  double sum[4]{}, most[4]{};  // four interleaved sums, so that no addition waits for the previous one
   std::uint64_t signs = 0;
   auto const note = [&](std::size_t i) {
     auto const w = static_cast<double>(weights[i]);
@@ -161,14 +163,14 @@ chain_sums sums_of(std::span<Weight const> weights) {
   for (; i < n; ++i) note(i);
   double const total = sum[0] + sum[1] + (sum[2] + sum[3]);
   if (signs >> 63 != 0 || !is_finite(total)) check_weights(weights);
-  // Where only the order of the sum made it infinite, the largest number is near enough.
+  // If only the order of summation made the total infinite, the largest number is close enough.
   auto const unit = fixed_point::for_total((std::min)(total, (std::numeric_limits<double>::max)()));
   chain_sums c{unit, std::vector<std::int64_t>(n + 1), unit.of((std::ranges::max)(most))};
   double const halves = power_of_two(unit.exponent + 1);
   std::int64_t reached = 0;
   for (std::size_t j = 0; j < n; ++j) {
     auto const twice = static_cast<std::int64_t>(static_cast<double>(weights[j]) * halves);
-    c.before[j + 1] = reached += (twice + 1) >> 1;  // `unit.of(weights[j])`, in fewer steps
+    c.before[j + 1] = reached += (twice + 1) >> 1;  // equals `unit.of(weights[j])`, in fewer steps
   }
   return c;
 }
@@ -177,9 +179,15 @@ chain_sums sums_of(std::span<Weight const> weights) {
 
 namespace cleave {
 
-/// Cuts a chain into k slices whose largest sum is least, exactly (fractions: up to 2^-60 of the total). With
-/// k weights or more none is empty. One pass over the weights, then some ten walks of O(k log n).
-/// \throws error for no slices, chain_weight_error.
+/// Cuts a chain into k slices so that the largest sum is minimal.
+///
+/// The result is exact; for floating-point weights, up to 2^-60 of the total. No slice is empty if there are
+/// at least k weights. Complexity: one pass over the n weights, then about ten walks of O(k log n).
+///
+/// \param weights  the weights of the chain's layers; finite and not negative
+/// \param k        the number of slices, at least 1
+/// \throws error if `k` is 0.
+/// \throws chain_weight_error for the first invalid weight.
 template <weight_number Weight>
 weight_slices<Weight> slice_weights(std::span<Weight const> weights, std::uint32_t k) {
   if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");

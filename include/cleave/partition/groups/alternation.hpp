@@ -23,24 +23,24 @@
 
 namespace cleave {
 
-/// What `alternation` must respect. Nodes are positions in `nodes()`.
+/// Options of `alternation`. Nodes are positions in `nodes()`.
 struct alternation_options {
-  std::size_t least = 1;  ///< nodes that a part on the accelerator has at least; smaller ones go to the host
-  std::size_t most = (std::numeric_limits<std::size_t>::max)();     ///< parts on the accelerator
+  std::size_t least = 1;  ///< minimum number of nodes of an accelerator part; smaller parts go to the host
+  std::size_t most = (std::numeric_limits<std::size_t>::max)();     ///< maximum number of accelerator parts
   std::vector<std::vector<std::size_t>> together{};                 ///< sets of nodes that must share a part
-  std::string accelerator = "_run_on_acc_", host = "_run_on_cpu_";  ///< of a label, before its number
+  std::string accelerator = "_run_on_acc_", host = "_run_on_cpu_";  ///< prefixes of labels, before the number
 };
 
-/// Parts in the order in which they run, and which of them run on the accelerator.
+/// Parts in execution order, and the device that runs each.
 struct alternating_partition : labelled_partition<std::string> {
-  std::vector<char> accelerated;  ///< of a part
+  std::vector<char> accelerated;  ///< per part: true if the accelerator runs it
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Whether the host begins: a unit of its side needs nothing.
+/// Returns true if the host runs first: one of its units has no predecessors.
 template <std::unsigned_integral Index>
 bool host_begins(capability_units<Index> const& u) {
   for (std::size_t i = 0; i < u.size(); ++i)
@@ -48,8 +48,8 @@ bool host_begins(capability_units<Index> const& u) {
   return false;
 }
 
-/// Of each unit the turn in which it runs, where sides take turns: the first of its own side that is not
-/// before those of its needs.
+/// Returns the turn in which each unit runs if the two sides alternate: the first turn of its own side that
+/// is not before the turns of its predecessors.
 template <std::unsigned_integral Index>
 std::vector<std::uint32_t> turns_of(capability_units<Index> const& u, bool host_begins) {
   std::vector<std::uint32_t> turn(u.size());
@@ -65,14 +65,16 @@ std::vector<std::uint32_t> turns_of(capability_units<Index> const& u, bool host_
 
 namespace cleave {
 
-/// Cuts the nodes into parts that run by turns on an accelerator, which runs only what is `supported`, and on
-/// its host: as torch.fx's splitter_base does. Nodes that must share a part, because a value between them
-/// cannot cross, run on the host unless all are supported. A part of the accelerator that is too small joins
-/// the host's before it, and then the one behind. Replicable nodes count like any other. O(V + E).
+/// Cuts a graph into parts that alternate between an accelerator and its host, as torch.fx's splitter_base
+/// does. The accelerator runs only nodes that are `supported`. Nodes that must share a part, because a value
+/// between them cannot cross, run on the host unless all of them are supported. An accelerator part that is
+/// too small is merged into the host parts before and after it. Replicable nodes count like any other node.
+/// O(V + E).
 ///
-/// No part needs a later one. Precondition: an entry of `supported` a node.
-/// \throws infeasible_error where the accelerator has more parts than `most`; error where a set of `together`
-/// names a node that is none.
+/// No part depends on a later one.
+/// \pre `supported` has an entry per node.
+/// \throws infeasible_error if there are more than `most` accelerator parts.
+/// \throws error            if a set of `together` names a node that does not exist.
 template <std::unsigned_integral Index>
 alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::vector<char> const& supported,
                                   alternation_options const& o = {}) {
@@ -89,7 +91,7 @@ alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::ve
   }
 
   alternating_partition p;
-  std::vector<part_id> part_of;  // of a turn
+  std::vector<part_id> part_of;  // per turn
   for (auto const nodes : size) {
     bool const host = host_turn || nodes < o.least;
     bool const joins = host && !p.accelerated.empty() && !p.accelerated.back();
@@ -112,8 +114,8 @@ alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::ve
   return p;
 }
 
-/// The same of a graph. `supports(node)` is asked once for each node, in order.
-/// \throws what snapshot_of throws.
+/// Same for a graph. `supports(node)` is called once per node, in order.
+/// Also throws the errors of snapshot_of.
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class Supports>
   requires std::predicate<Supports&, node_t<Graph>>
 alternating_partition alternation(Graph const& g, Supports supports, alternation_options const& o = {}) {
@@ -131,11 +133,11 @@ detail::refused alternation(Graph const&, Supports const&, alternation_options c
 
 namespace cleave::detail {
 
-/// `groups` without the nodes at their ends that do no work, such as views: those that are `trivial` and that
-/// no other node of their group leads to, or that lead to none, trivial ones like themselves apart. What goes
-/// closes no cycle. Groups that are left empty stay. O(V + E).
+/// Returns `groups` without the nodes at their ends that do no work, such as views. A `trivial` node is at an
+/// end if all its predecessors in the group are at the start too, or if all its successors in the group are
+/// at the end too. Removing such nodes closes no cycle. Groups that become empty are kept. O(V + E).
 ///
-/// Preconditions: an entry of `trivial` a node; groups share no node.
+/// \pre `trivial` has an entry per node, and the groups are disjoint.
 template <std::unsigned_integral Index>
 std::vector<fusion_group> trim_trivial_ends(basic_snapshot_arrays<Index> const& s,
                                             std::vector<fusion_group> groups, std::span<char const> trivial) {

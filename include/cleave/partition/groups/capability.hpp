@@ -23,11 +23,11 @@
 
 namespace cleave::detail {
 
-/// Merges supported units along values wherever that closes no cycle; `connected_groups` is its one use.
+/// Merges supported units along values wherever that closes no cycle. Used by `connected_groups`.
 ///
-/// Each group, and each unit in none, has a height: above all that need it. So two groups with an edge from
-/// one to the other may be merged if no other path leads from the upper one to the lower, and that path would
-/// stay between their heights, where it is searched.
+/// Each group, and each unit in no group, has a height greater than that of its successors. Two groups joined
+/// by an edge can be merged if no other path leads from the upper one to the lower one. Such a path stays
+/// between their heights, which limits the search.
 template <std::unsigned_integral Index>
 class group_contraction {
  public:
@@ -40,7 +40,7 @@ class group_contraction {
         above_(u.size()),
         seen_(u.size()) {}
 
-  /// Of each unit a unit that stands for its group.
+  /// Returns, for each unit, a unit that represents its group.
   std::vector<Index> run() {
     for (std::size_t n = u_.size(); n-- > 0;) {
       link(static_cast<Index>(n));
@@ -52,7 +52,7 @@ class group_contraction {
   }
 
  private:
-  /// One end of a search for a path.
+  /// One direction of a bidirectional search.
   struct side {
     std::vector<std::vector<Index>> const* next;
     std::vector<Index> rest;
@@ -70,7 +70,7 @@ class group_contraction {
     }
   }
 
-  /// Merges into `g` the groups directly below it, one after the other, where that is legal.
+  /// Merges into `g` the groups directly below it, one by one, where that closes no cycle.
   void merge_below(Index g) {
     std::vector<Index> targets;
     for (Index const to : tidy(below_, g))
@@ -79,7 +79,7 @@ class group_contraction {
       if (!other_path(g, to)) g = merge(g, to);
   }
 
-  /// The groups that list `g` of `table` names, each once.
+  /// Replaces the entries of a list of `table` by their groups, each once, and returns the list.
   std::vector<Index> const& tidy(std::vector<std::vector<Index>>& table, Index g) {
     auto& list = table[g];
     ++stamp_;
@@ -92,9 +92,9 @@ class group_contraction {
     return list;
   }
 
-  /// Whether a path of two edges or more leads from `from` to `to`, or the search for one takes too long:
-  /// from both ends, the side that has looked at fewer edges next, until they meet or one has seen all it
-  /// can.
+  /// Returns true if a path of two or more edges leads from `from` to `to`, or if the search exceeds the
+  /// effort. Searches from both ends, always on the side that has examined fewer edges, until the searches
+  /// meet or one is exhausted.
   bool other_path(Index from, Index to) {
     auto const low = height_[to], high = height_[from];
     if (high == low + 1) return false;
@@ -122,8 +122,8 @@ class group_contraction {
     return true;
   }
 
-  /// One group of `upper` and `lower`, with the height that is needed: no more than that of `upper`, so only
-  /// who is above `lower` may have to be lifted.
+  /// Merges `upper` and `lower`. The height of the union is at most that of `upper`, so only groups above
+  /// `lower` may have to be lifted.
   Index merge(Index upper, Index lower) {
     auto const height = (std::max)(height_[lower], height_beside(upper, lower));
     lifted_.clear();
@@ -148,8 +148,8 @@ class group_contraction {
     return whole;
   }
 
-  /// The height that `upper` needs for what is below it, `lower` apart. What is not merged yet stands at the
-  /// end, where one as high as there can be is soon found.
+  /// Returns the height that `upper` needs because of its successors other than `lower`. Units not merged yet
+  /// are at the end of the list, where a successor of maximum height is found early.
   std::size_t height_beside(Index upper, Index lower) {
     auto& list = below_[upper];
     std::size_t height = 0;
@@ -161,7 +161,7 @@ class group_contraction {
     return height;
   }
 
-  /// Lifts the groups directly above `g` that are no higher than it, and notes them; not `other`.
+  /// Lifts the groups directly above `g` that are not higher than `g`, except `other`, and records them.
   void lift_above(Index g, Index other) {
     for (Index const y : tidy(above_, g))
       if (y != other && height_[y] <= height_[g]) {
@@ -174,18 +174,18 @@ class group_contraction {
   std::size_t effort_;
   disjoint_sets<Index> sets_;
   std::vector<std::size_t> height_;
-  std::vector<std::vector<Index>> below_, above_;  // of a group: units of the groups next to it
+  std::vector<std::vector<Index>> below_, above_;  // per group: units of the neighbouring groups
   std::vector<std::size_t> seen_;
   std::size_t stamp_ = 0;
   std::vector<Index> lifted_;
 };
 
-/// Merges supported units along values until no two with a value between them can be merged. The supported
-/// units of the answer are the groups.
+/// Merges supported units along values until no two connected ones can be merged. The supported units of the
+/// result are the groups.
 ///
-/// The first walk merges what the recorded merge walk would, were its reach always exact; further ones see
-/// what later merges made possible. A walk is near-linear where paths that part two neighbours are short; it
-/// gives up a merge rather than look at more than `effort` edges for it.
+/// The first pass merges the same units as torch.fx's merge walk (`merge_walk`) would if its reachability
+/// were exact. Further passes use what later merges made possible. A pass is near-linear if the paths that
+/// separate neighbours are short. It gives up a merge that would require examining more than `effort` edges.
 template <std::unsigned_integral Index>
 capability_units<Index> connected_groups(capability_units<Index> u, std::size_t effort) {
   for (;;) {
@@ -197,12 +197,12 @@ capability_units<Index> connected_groups(capability_units<Index> u, std::size_t 
 
 }  // namespace cleave::detail
 
-/// Nodes that take one result out of the several of their operand (`getitem`). Where a node is read by
-/// nothing else, they go where it goes, so that no tuple crosses a boundary.
+/// Projections: nodes that take one result out of several results of their operand (`getitem`). If only
+/// projections read a node, they follow it into its group, so that no tuple crosses a boundary.
 namespace cleave::detail {
 
-/// Calls `f(m, n)` for each node `m` that projections alone read, not the caller, and each `n` of these. O(V
-/// + E).
+/// Calls `f(m, n)` for each node `m` whose results only projections read, and each such projection `n`. Nodes
+/// with a graph output are skipped. O(V + E).
 template <std::unsigned_integral Index, class F>
 void for_each_projection(basic_snapshot_arrays<Index> const& s, std::span<char const> projection, F f) {
   if (projection.empty()) return;
@@ -218,7 +218,7 @@ void for_each_projection(basic_snapshot_arrays<Index> const& s, std::span<char c
   }
 }
 
-/// Makes each projection supported as what it takes apart is, and adds both to `together`. O(V + E).
+/// Makes each projection supported if its operand is, and adds both to `together`. O(V + E).
 template <std::unsigned_integral Index>
 void tie_projections(basic_snapshot_arrays<Index> const& s, std::span<char const> projection,
                      std::vector<char>& supported, std::vector<std::vector<std::size_t>>& together) {
@@ -228,8 +228,8 @@ void tie_projections(basic_snapshot_arrays<Index> const& s, std::span<char const
   });
 }
 
-/// Moves each projection to the group, or to none, where what it takes apart is; it then stands at the end.
-/// Groups that are left empty stay. O((V + E) depth of projections of projections).
+/// Moves each projection to the end of the group of its operand, or out of all groups if its operand is in
+/// none. Groups that become empty are kept. O((V + E) depth of projections of projections).
 template <std::unsigned_integral Index>
 void move_projections(basic_snapshot_arrays<Index> const& s, std::span<char const> projection,
                       std::vector<fusion_group>& groups) {
@@ -238,7 +238,7 @@ void move_projections(basic_snapshot_arrays<Index> const& s, std::span<char cons
   for (std::size_t i = 0; i < groups.size(); ++i)
     for (auto const n : groups[i].nodes) group_of[n] = i;
   for (bool moved = true; moved;) {
-    std::vector<std::pair<std::size_t, std::size_t>> moves;  // who, and where to
+    std::vector<std::pair<std::size_t, std::size_t>> moves;  // (node, target group)
     for_each_projection(s, projection, [&](std::size_t m, std::size_t n) {
       if (group_of[n] != group_of[m]) moves.emplace_back(n, group_of[m]);
     });
@@ -253,16 +253,16 @@ void move_projections(basic_snapshot_arrays<Index> const& s, std::span<char cons
   }
 }
 
-/// Merges supported units into the fewest groups there can be, whether values connect them or not. The
-/// supported units of the answer are the groups. O(V + E).
+/// Merges supported units into the minimum number of groups, connected by values or not. The supported units
+/// of the result are the groups. O(V + E).
 ///
-/// A unit's group is the most runs of supported units that a path to it has. Fewer there cannot be: two runs
-/// of one path are never one group, since what parts them would lie both after and before it. And no cycle
-/// closes, since along each edge the number does not fall, and from an unsupported unit to a supported one it
-/// rises.
+/// The group of a unit is the largest number of runs of supported units on any path to it. This number of
+/// groups is minimal: two runs of one path cannot share a group, because the units between them would be both
+/// its predecessors and its successors. No cycle arises, because the number never decreases along an edge,
+/// and increases from an unsupported unit to a supported one.
 template <std::unsigned_integral Index>
 capability_units<Index> fewest_groups(capability_units<Index> const& u) {
-  std::vector<Index> runs(u.size()), first, group(u.size());  // `first`: of a group, a unit of it
+  std::vector<Index> runs(u.size()), first, group(u.size());  // `first`: per group, one of its units
   for (std::size_t i = 0; i < u.size(); ++i) {
     Index most = u.supported[i] ? 1 : 0;
     for (Index const need : u.predecessors[i]) {
@@ -278,7 +278,7 @@ capability_units<Index> fewest_groups(capability_units<Index> const& u) {
   return contracted_units(u, group);
 }
 
-/// Accepts every group.
+/// A veto that accepts every group.
 struct no_veto {
   template <class Nodes>
   bool operator()(Nodes const&) const {
@@ -286,14 +286,15 @@ struct no_veto {
   }
 };
 
-/// Forms groups step by step; `capability_groups` is its one use.
+/// Forms groups step by step. Used by `capability_groups`.
 template <std::unsigned_integral Index, class Veto>
 class capability_grouper {
  public:
   capability_grouper(basic_snapshot_arrays<Index> const& s, capability_options const& o, Veto& veto)
       : s_(s), o_(o), veto_(veto) {}
 
-  /// Groups; those that are dropped may have stood between others, so what is kept is merged once more.
+  /// Returns the fewest groups. Dropped groups may have separated others, so the remaining ones are merged
+  /// once more.
   std::vector<fusion_group> fewest(std::vector<char> supported) {
     auto together = o_.together;
     tie_projections<Index>(s_, o_.projection, supported, together);
@@ -332,7 +333,7 @@ class capability_grouper {
     return numbered(std::move(groups));
   }
 
-  /// By their first nodes.
+  /// Numbers the groups in order of their first nodes.
   static std::vector<fusion_group> numbered(std::vector<fusion_group> groups) {
     std::sort(groups.begin(), groups.end(),
               [](fusion_group const& a, fusion_group const& b) { return a.nodes.front() < b.nodes.front(); });
@@ -346,7 +347,7 @@ class capability_grouper {
     return size < o_.least || veto_(std::span<std::size_t const>(g.nodes));
   }
 
-  /// `u` with a unit for each of `groups` and nothing else supported.
+  /// Returns `u` with one unit per group of `groups`, and no other unit supported.
   capability_units<Index> with_groups(capability_units<Index> u,
                                       std::vector<fusion_group> const& groups) const {
     std::vector<std::size_t> group_at(s_.nodes(), groups.size());
@@ -364,7 +365,8 @@ class capability_grouper {
     return contracted_units(u, label);
   }
 
-  /// `unions` of `kept` groups, or what they are made of where one is not accepted.
+  /// Returns the accepted groups of `unions`. A rejected union is replaced by the `kept` groups that it
+  /// consists of.
   std::vector<fusion_group> accepted(std::vector<fusion_group> unions,
                                      std::vector<fusion_group> const& kept) {
     std::vector<std::size_t> union_at(s_.nodes()), parts(unions.size());
@@ -391,17 +393,17 @@ class capability_grouper {
 
 namespace cleave {
 
-/// Groups of nodes that one device can run as a piece: of the nodes that are `supported` as many as the
-/// options allow are in a group, no group needs itself through others or through nodes in none, and no two
-/// can be merged. By default there are no more groups than any such grouping must have, in the order of their
-/// first nodes. Needs count as they do for `make_plan`; replicable nodes count like any other.
+/// Groups nodes that one device can run as a piece. As many `supported` nodes are grouped as the options
+/// allow. No group depends on itself through other nodes, and no two groups can be merged. By default the
+/// number of groups is the minimum, and they are in order of their first nodes. Dependencies are those of
+/// `make_plan`. Replicable nodes count like any other node.
 ///
-/// `veto(nodes)` is asked of each group that counts enough, and again where what is left is merged; one that
-/// it rejects is dropped. O(V + E) where values need not connect a group; see `connected_groups` and
-/// `merge_walk` for the others.
+/// `veto(nodes)` is called for each group that is large enough, and again for groups merged from the
+/// remaining ones. Groups for which it returns true are dropped. O(V + E) unless values must connect a group;
+/// for that case see `connected_groups` and `merge_walk`.
 ///
-/// Preconditions: an entry of `supported` a node; `s` is not changed by `veto`.
-/// \throws error where options make no sense for `s`.
+/// \pre `supported` has an entry per node, and `veto` does not modify `s`.
+/// \throws error if an option does not fit `s`.
 template <std::unsigned_integral Index, class Veto = detail::no_veto>
 std::vector<fusion_group> capability_groups(basic_snapshot_arrays<Index> const& s,
                                             std::vector<char> const& supported,
@@ -412,8 +414,8 @@ std::vector<fusion_group> capability_groups(basic_snapshot_arrays<Index> const& 
   return o.by == grouping::fewest ? grouper.fewest(supported) : grouper.by_merge_walk(supported);
 }
 
-/// The same of a graph. `supports(node)` is asked once for each node, in order; `veto` is given positions.
-/// \throws what snapshot_of throws.
+/// Same for a graph. `supports(node)` is called once per node, in order. `veto` receives positions.
+/// Also throws the errors of snapshot_of.
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class Supports,
           class Veto = detail::no_veto>
   requires std::predicate<Supports&, node_t<Graph>>

@@ -13,29 +13,29 @@
 
 namespace cleave {
 
-/// How supported nodes are put into groups.
+/// Methods to group supported nodes.
 enum class grouping : std::uint8_t {
-  fewest,      ///< as few as there can be; among `fusion::connected` ones, so few that no two can be merged
-  merge_walk,  ///< as torch.fx 2.15 walks: the same number, other nodes in each, in quadratic time
+  fewest,      ///< as few groups as possible; with `fusion::connected`: no two of them can be merged
+  merge_walk,  ///< the walk of torch.fx 2.15: as many groups, other nodes in each, quadratic time
 };
 
-/// What `capability_groups` must respect. Nodes are positions in `nodes()`; arrays by node are empty where
-/// nothing is said.
+/// Options of `capability_groups`. Nodes are positions in `nodes()`. Arrays with an entry per node may be
+/// empty if there is nothing to specify.
 struct capability_options {
   grouping by = grouping::fewest;
   fusion along = fusion::horizontal;
-  std::vector<std::vector<std::size_t>> together{};  ///< sets that are in one group or in none
-  std::vector<char> projection{};     ///< of a node: it takes one result out of the several of its operand
-  std::vector<std::uint32_t> size{};  ///< of a node: how much it counts; 1 where nothing is said
-  std::size_t least = 0;              ///< groups that count less are dropped
-  std::size_t effort = 10'000;        ///< edges looked at before a merge of `fusion::connected` is given up
+  std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must be in one group or in none
+  std::vector<char> projection{};                    ///< nonzero for nodes that take one result of several
+  std::vector<std::uint32_t> size{};                 ///< per node: its size; empty: 1 each
+  std::size_t least = 0;                             ///< groups of a smaller size are dropped
+  std::size_t effort = 10'000;  ///< edges examined before a merge of `fusion::connected` is given up
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The first thing in options that makes no sense for `s`, as a sentence, or nothing. O(V).
+/// Returns a sentence about the first option that does not fit `s`, if any. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(capability_options const& o,
                                              basic_snapshot_arrays<Index> const& s) {

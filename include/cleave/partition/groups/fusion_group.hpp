@@ -11,19 +11,19 @@
 
 namespace cleave {
 
-/// Nodes that are to become one piece, by their positions.
+/// Nodes to be fused into one piece, given by their positions.
 struct fusion_group {
-  std::size_t id;  ///< a number of its own, which it keeps where others are dropped
+  std::size_t id;  ///< unique id, which stays the same when other groups are dropped
   std::vector<std::size_t> nodes;
 
   bool operator==(fusion_group const&) const = default;
 };
 
-/// Which nodes may share a group: any, or those that values connect within it.
+/// Nodes that may share a group: any nodes, or only nodes that values connect within the group.
 enum class fusion : std::uint8_t { horizontal, connected };
 
-/// The partition in which each group is a part, in their order, and each other node one of its own. The
-/// groups share no node. O(V).
+/// Returns the partition whose first parts are the groups, in order. Each other node becomes a part of its
+/// own. The groups must be disjoint. O(V).
 inline partition partition_of(std::span<fusion_group const> groups, std::size_t nodes) {
   partition p{std::vector<part_id>(nodes, no_part), 0};
   for (auto const& g : groups) {

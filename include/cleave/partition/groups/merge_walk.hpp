@@ -13,12 +13,12 @@
 
 namespace cleave {
 
-/// The merge walk of torch.fx 2.15's CapabilityBasedPartitioner: nodes from the last to the first, each
-/// supported one at first a group of its own, groups merged one into the next where that closes no cycle.
-/// `merge_walk_groups` is its one use.
+/// The merge walk of torch.fx 2.15's CapabilityBasedPartitioner. It visits nodes from the last to the first.
+/// Each supported node first forms a group, and groups are then merged where that closes no cycle. Used by
+/// `capability_groups`.
 ///
-/// Instead of searching, a group keeps the set of nodes that lead to it: a merge is refused where a user
-/// outside of both groups is among those of one of them. Sets are rows of bits, counted from the last node.
+/// Instead of searching for paths, each group keeps the set of nodes that lead to it. A merge is rejected if
+/// a reader outside of both groups leads to one of them. Sets are bit rows, numbered from the last node.
 template <std::unsigned_integral Index>
 class merge_walk {
  public:
@@ -48,8 +48,8 @@ class merge_walk {
     Index id;
     std::size_t size;
     row members, users;
-    row above;            ///< the nodes in it and those that lead to it, through other groups too
-    std::size_t changed;  ///< when it last was
+    row above;            ///< its nodes and all nodes that lead to it, also through other groups
+    std::size_t changed;  ///< time of the last change
   };
 
   std::size_t bit(std::size_t n) const { return users_.rows() - 1 - n; }
@@ -75,7 +75,7 @@ class merge_walk {
     return true;
   }
 
-  /// The groups stand in order of rank, which is the least id that was merged into each.
+  /// Groups are ordered by rank: the least id merged into each.
   void merge_new_with_all() {
     std::size_t const made = groups_.size() - 1;
     std::size_t i = 0;
@@ -83,8 +83,8 @@ class merge_walk {
     if (i < made) merge_with_later(merge(made, i), 0);
   }
 
-  /// The recorded walk does this at every node that makes no group, most of the time in vain: a pair that was
-  /// refused is refused until one of both changes.
+  /// The original walk does this at each node that forms no group, mostly without effect. A pair that was
+  /// rejected stays rejected until one of its groups changes.
   void merge_first_with_all() {
     auto const begin = clock_;
     if (!groups_.empty()) merge_with_later(0, settled_);
@@ -116,7 +116,7 @@ class merge_walk {
     }
   }
 
-  /// Merges group b into a, or a into b where b is larger; returns where the union is.
+  /// Merges group b into a, or a into b if b is larger. Returns the position of the union.
   std::size_t merge(std::size_t a, std::size_t b) {
     auto const [low, high] = std::minmax(a, b);
     group whole = std::move(groups_[a]);
@@ -155,7 +155,7 @@ class merge_walk {
   detail::csr<Index> const& users_;
   std::span<char const> supported_;
   std::vector<group> groups_;
-  std::size_t words_ = 0;  // of a row: those that the walk has come to
+  std::size_t words_ = 0;  // words in use: those of the nodes visited so far
   Index next_id_ = 0;
   std::size_t clock_ = 0, settled_ = 0;
 };

@@ -8,8 +8,8 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// Declares the instantiations in cleave::compiled, so that files that link with it do not compile them
-/// again.
+/// Declares the instantiations that the library cleave::compiled contains, if `CLEAVE_COMPILED` is defined.
+/// Files that link with it then do not compile them again.
 #ifdef CLEAVE_COMPILED
 namespace cleave {
 

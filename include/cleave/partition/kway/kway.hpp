@@ -21,24 +21,25 @@
 
 namespace cleave {
 
-/// Parts of an undirected graph, and what they reach.
+/// A partition of an undirected graph, with its cut and balance.
 template <weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight>
 struct kway_partition : partition {
-  weight_total<EdgeWeight> cut{};                        ///< weight of the edges between parts
-  std::vector<weight_total<NodeWeight>> part_weights{};  ///< of the nodes of each part
-  double imbalance = 0;       ///< of the part furthest above its share: 0.03 is 3 %
-  bool within_limits = true;  ///< false where weights of nodes allow no balance found
+  weight_total<EdgeWeight> cut{};                        ///< weight of the edges between parts, each edge
+                                                         ///< counted once
+  std::vector<weight_total<NodeWeight>> part_weights{};  ///< total node weight of each part
+  double imbalance = 0;       ///< largest excess of a part over its share: 0.03 is 3 %
+  bool within_limits = true;  ///< false if no partition within the weight limits was found
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A given partition does not fit the graph: `witness` is the first node without a part, or the number of
-/// nodes that it has.
+/// The given partition does not fit the graph. `witness` is the first node without a valid part, or the
+/// number of entries if that differs from the number of nodes.
 using kway_start_error = tagged_error<struct kway_start_tag, std::size_t>;
 
-/// Cut, weights and imbalance of parts, in the user's units.
+/// Computes cut, part weights and imbalance in the user's units.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                      partition p, kway_options const& options) {
@@ -80,7 +81,8 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
   return result;
 }
 
-/// Parts for a graph that has been checked, better ones than `start` if that is not empty.
+/// Partitions a graph that has been checked. Improves `start` if it is not empty. `loops` is the number of
+/// self-loops.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 kway_partition<NodeWeight, EdgeWeight> partition_or_refine(
     adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
@@ -112,11 +114,22 @@ kway_partition<NodeWeight, EdgeWeight> partition_or_refine(
 
 namespace cleave {
 
-/// Cuts an undirected graph into k parts so that the weight of the edges between them is small and no part
-/// weighs more than (1 + imbalance) times its share of the nodes, rounded up; more only where a node, or what
-/// is fixed, is too heavy for that. No part is empty if there are nodes enough and shares are alike. The same
-/// for a seed with any number of threads and any compiler. O((n + m) * log k).
-/// \throws adjacency_error, kway_option_error, kway_size_error.
+/// Partitions an undirected graph of n nodes and m edges into k parts with a small cut.
+///
+/// No part weighs more than (1 + imbalance) times its share of the total node weight. For integer weights,
+/// the share is rounded up. A limit is raised only where a single node, or the nodes fixed to a part, are too
+/// heavy for it. No part is empty if there are enough nodes and all shares are equal.
+///
+/// For a given seed, the result is the same with any number of threads and any compiler.
+/// Complexity: O((n + m) * log k).
+///
+/// \param g        the graph in CSR form; each edge appears in the rows of both of its ends
+/// \param k        number of parts, from 1 to n + 65,536
+/// \param options  preset, imbalance, shares, fixed nodes, seed and threads
+/// \returns        the part of each node by its position, the cut and the part weights
+/// \throws adjacency_error if the arrays are not a valid undirected graph.
+/// \throws kway_option_error if an option does not fit the graph or `k`.
+/// \throws kway_size_error if nodes or directed edges exceed 32 bits.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                       std::uint32_t k, kway_options const& options = {}) {
@@ -125,9 +138,15 @@ kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, Node
   return detail::partition_or_refine(g, k, {}, options, loops);
 }
 
-/// Moves nodes of a given partition, from wherever it comes, so that it is within its limits and the cut is
-/// smaller; `fixed` nodes go where they belong first.
-/// \throws adjacency_error, kway_option_error, kway_size_error, kway_start_error.
+/// Improves a given partition from any source: brings it within the weight limits and reduces its cut.
+///
+/// Fixed nodes are moved to their parts first. The number of parts is `start.parts`; limits and determinism
+/// are those of `partition_kway`.
+///
+/// \param g      the graph in CSR form
+/// \param start  a part below `start.parts` for each node that is not fixed
+/// \throws adjacency_error, kway_option_error, kway_size_error as `partition_kway` does.
+/// \throws kway_start_error if `start` does not give each node a part.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                    partition const& start, kway_options const& options = {}) {
@@ -151,18 +170,21 @@ kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWei
 
 }  // namespace cleave
 
-/// k-way partitions of a user's own undirected graph, by position in `nodes()`. The graph is read anew by
-/// each call; who makes several reads it once, by `neighbours_of`.
+/// These overloads partition a user's own undirected graph. Nodes are numbered by their position in
+/// `nodes()`. Each call reads the whole graph. To partition one graph several times, read it once with
+/// `neighbours_of`.
 namespace cleave {
 
-/// \throws neighbour_error, and what the function on arrays throws.
+/// Partitions a user's own graph. `Index` is the integer type in which nodes are numbered.
+/// \throws neighbour_error if the graph is not undirected, and the errors of the overload for arrays.
 template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
 auto partition_kway(Graph const& g, std::uint32_t k, kway_options const& options = {}) {
   auto const s = neighbours_of<Index>(g);
   return partition_kway(s.view(), k, options);
 }
 
-/// \throws neighbour_error, and what the function on arrays throws.
+/// Improves a given partition of a user's own graph.
+/// \throws neighbour_error if the graph is not undirected, and the errors of the overload for arrays.
 template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
 auto refine_kway(Graph const& g, partition const& start, kway_options const& options = {}) {
   auto const s = neighbours_of<Index>(g);

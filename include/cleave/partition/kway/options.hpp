@@ -14,58 +14,64 @@
 
 namespace cleave::detail {
 
-/// What a k-way partition has just done.
+/// A step that a k-way partitioner has just finished.
 enum class kway_phase : std::uint8_t { coarsened, first_cut, projected, refined };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Told of each step of a k-way partition on the thread of the caller: for clocks and progress. It changes
-/// nothing.
+/// Receives progress of a k-way partitioner, for timers and progress bars. It does not affect the result. It
+/// is called on the thread of the caller.
 class kway_observer {
  public:
   virtual ~kway_observer() = default;
-  /// `nodes` of the level, and by how much the cut fell where it was refined.
+  /// Called after each step. `nodes` is the size of the level; `gained` is the decrease of the cut if the
+  /// level was refined, otherwise 0.
   virtual void passed(detail::kway_phase phase, std::size_t nodes, std::int64_t gained) = 0;
 };
 
-/// How much time a smaller cut is worth.
+/// Trades running time for a smaller cut.
 enum class kway_preset : std::uint8_t {
-  fast,      ///< in less time than METIS, with cuts that are seldom larger
-  standard,  ///< as good as the best of the fast partitioners, in a few times that time
-  quality,   ///< as good as the slow ones
+  fast,      ///< faster than METIS, and the cut is seldom larger
+  standard,  ///< cuts like those of the best fast partitioners, in a few times their time
+  quality,   ///< cuts like those of the slow, high-quality partitioners
 };
 
+/// Options of `partition_kway` and `refine_kway`.
 struct kway_options {
   kway_preset preset = kway_preset::standard;
-  per_part<double> imbalance = 0.03;  ///< how much more than its share a part may weigh: 0.03 is 3 %
-  per_part<double> share{};           ///< of the total, in any unit; empty: alike
-  std::vector<part_id> fixed{};       ///< where a node must be, or `no_part`; empty: nowhere
+  per_part<double> imbalance = 0.03;  ///< how far a part may exceed its share: 0.03 is 3 %
+  per_part<double> share{};           ///< share of each part in the total node weight, in any unit; empty:
+                                      ///< equal shares
+  std::vector<part_id> fixed{};       ///< the part of each fixed node, `no_part` for free nodes; empty: all
+                                      ///< nodes are free
   std::uint64_t seed = 1;
-  std::uint32_t threads = 1;          ///< the result does not depend on it
-  kway_observer* observer = nullptr;  ///< outlives the call
+  std::uint32_t threads = 1;          ///< does not affect the result
+  kway_observer* observer = nullptr;  ///< must outlive the call
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What is wrong with options for a graph.
+/// The option that does not fit the graph.
 enum class invalid_kway_option : std::uint8_t { parts, imbalance, share, fixed_length, fixed_part };
 
+/// An invalid option, with the place of the error.
 struct kway_option_fault {
   invalid_kway_option what;
-  std::size_t where = 0;  ///< a part, or the node that is bound
+  std::size_t where = 0;  ///< a part or a fixed node, or the number of entries if that is wrong
 
   bool operator==(kway_option_fault const&) const = default;
 };
 
 using kway_option_error = witness_error<kway_option_fault>;
 
+/// Returns the first option that does not fit a graph of `nodes` nodes and `parts` parts, if any.
 inline std::optional<kway_option_fault> find_option_fault(kway_options const& o, std::size_t nodes,
                                                           std::uint32_t parts) {
-  if (parts == 0 || parts > nodes + 65'536)  // tables of that size would be made for nothing
+  if (parts == 0 || parts > nodes + 65'536)  // more parts would only make large, mostly empty tables
     return kway_option_fault{invalid_kway_option::parts};
   if (!o.imbalance.covers(parts))
     return kway_option_fault{invalid_kway_option::imbalance, o.imbalance.size()};
@@ -88,7 +94,7 @@ inline std::optional<kway_option_fault> find_option_fault(kway_options const& o,
   return std::nullopt;
 }
 
-/// \throws kway_option_error if `find_option_fault` finds one.
+/// \throws kway_option_error if `find_option_fault` finds an invalid option.
 inline void check_options(kway_options const& o, std::size_t nodes, std::uint32_t parts) {
   auto const fault = find_option_fault(o, nodes, parts);
   if (!fault) return;

@@ -17,13 +17,14 @@
 /// are not transfers.
 namespace cleave {
 
-/// The cost model of a part: the weights of its nodes divided by its speed, plus `cost_per_byte` for each
-/// byte that enters or leaves the part. A value leaves its producer's part once, however many parts read it,
-/// and enters each reading part once.
+/// The cost model of parts. A part costs the weights of its nodes divided by its speed, plus `cost_per_byte`
+/// for each byte that enters or leaves it. A value leaves its producer's part once, however many parts read
+/// it, and enters each reading part once.
 struct load_model {
   double cost_per_byte = 1;  ///< cost of one transferred byte, in the unit of the node weights
   per_part<double> speed{};  ///< weight processed per unit of time, per part; 1 if empty
-  per_part<double> link{};   ///< factor on the transfer cost of each part; 1 if empty. 0 for a part that pays no transfers, such as a host whose memory the other devices access directly
+  per_part<double> link{};   ///< factor on the transfer cost of each part; 1 if empty. 0 for a part that pays
+                             ///< no transfers, such as a host whose memory the other devices access directly
 };
 
 }  // namespace cleave

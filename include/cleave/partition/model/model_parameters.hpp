@@ -19,26 +19,26 @@ namespace cleave {
 struct model_parameter {
   std::size_t bytes = 0;          ///< bytes of the tensor itself; 0 if unknown
   std::size_t storage_bytes = 0;  ///< bytes of the whole storage that it is a view of; 0: the same as `bytes`
-  std::string storage{};          ///< name of the storage, equal for tensors that share memory; empty: its own storage
+  std::string storage{};          ///< name of the storage, equal for tensors that share it; empty: its own
   bool trained = true;            ///< true if it gets a gradient
-  bool ignored = false;           ///< true if its gradient is not to be reduced, as for parameters that DDP ignores
-  bool plain = false;             ///< true for a tensor of the graph that is not a registered parameter of the model
+  bool ignored = false;  ///< true if its gradient is not to be reduced, as for parameters that DDP ignores
+  bool plain = false;    ///< true for a tensor of the graph that is not a registered parameter of the model
 };
 
 /// The parameters behind a module_graph, and the modules, attributes and placeholders that refer to them.
 /// References are indices into `list`.
 struct model_parameters {
-  struct held {  ///< a parameter that a module holds
-    std::string name;  ///< name of the parameter inside the module
+  struct held {               ///< a parameter that a module holds
+    std::string name;         ///< name of the parameter inside the module
     std::uint32_t parameter;  ///< index into `list`
   };
-  struct module {  ///< a submodule and the parameters that it holds directly
-    std::string path;  ///< dotted path of the module
+  struct module {        ///< a submodule and the parameters that it holds directly
+    std::string path;    ///< dotted path of the module
     std::string object;  ///< identity of the module object; equal for two paths of the same module
     std::vector<held> holds;
   };
-  struct placed {  ///< a node of the graph that is a parameter
-    std::string path;  ///< path of an attribute, or name of a placeholder
+  struct placed {             ///< a node of the graph that is a parameter
+    std::string path;         ///< path of an attribute, or name of a placeholder
     std::uint32_t parameter;  ///< index into `list`
   };
 
@@ -90,8 +90,8 @@ namespace cleave {
 
 /// Returns the parameter table of the attributes of `g`. Each attribute of kind parameter belongs to the
 /// module with the longest path that is a prefix of its own. Its size is `bytes_of(attribute)`, in bytes.
-/// Placeholders that are parameters must be added by the caller. Complexity: expected O(number of attributes
-/// + total length of their paths).
+/// Placeholders that are parameters must be added by the caller. Expected O(attributes and the total length
+/// of their paths).
 template <class F>
 model_parameters parameters_of(module_graph const& g, F bytes_of) {
   model_parameters p;

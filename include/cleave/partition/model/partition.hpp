@@ -15,15 +15,15 @@
 
 namespace cleave {
 
-/// Which part each node belongs to, by the node's position in `nodes()`.
+/// An assignment of nodes to parts, indexed by the node's position in `nodes()`.
 struct partition {
-  std::vector<part_id> of;  ///< `no_part` for a node that belongs to none
-  std::uint32_t parts = 0;  ///< ids are below this
+  std::vector<part_id> of;  ///< part of each node; `no_part` if it has none
+  std::uint32_t parts = 0;  ///< number of parts; all part ids are below it
 
   bool operator==(partition const&) const = default;
 };
-/// A number that holds for every part, or one for each; empty where nothing was said. `{.memory = 16_GiB}`
-/// and `{.memory = {16_GiB, 8_GiB}}` both read well.
+/// A setting that is either the same for all parts, or has one value per part, or is not given (empty).
+/// Converts from both forms: `{.memory = 16_GiB}` and `{.memory = {16_GiB, 8_GiB}}`.
 template <class T>
 class per_part {
  public:
@@ -33,18 +33,19 @@ class per_part {
   per_part(std::vector<T> each) : values_(std::move(each)) {}
 
   bool empty() const { return values_.empty(); }
-  bool same() const { return empty() || shared_; }  ///< for all parts
+  bool same() const { return empty() || shared_; }  ///< true if all parts share one value or none was given
   std::size_t size() const { return values_.size(); }
   T const& operator[](std::size_t part) const { return values_[shared_ ? 0 : part]; }
 
-  /// Whether there is a number for each of `parts` parts, or nothing was said.
+  /// True if there is a value for each of `parts` parts, or none was given.
   bool covers(std::size_t parts) const { return empty() || shared_ || size() == parts; }
 
  private:
   std::vector<T> values_;
   bool shared_ = false;
 };
-/// Of each part its nodes, ascending; nodes without a part are in none. O(n + k).
+/// Returns the nodes of each part in ascending order, as rows of a CSR array. Nodes without a part are left
+/// out. O(n + k) for n nodes and k parts.
 inline detail::csr<std::size_t> part_members(partition const& p) {
   detail::csr<std::size_t> members;
   members.first.assign(p.parts + std::size_t{1}, 0);
@@ -61,9 +62,10 @@ inline detail::csr<std::size_t> part_members(partition const& p) {
 
 namespace cleave::detail {
 
-/// Calls `f` with each node that node `n` needs: what makes its operands, what makes the companions of the
-/// operands for whose producer (`none` for those from outside the graph) `crosses` holds, and what it must
-/// follow. Repeats included; replicable nodes are needed by nobody.
+/// Calls `f` with each predecessor of node `n`, possibly more than once. Predecessors are the producers of
+/// its operands, the nodes of `after[n]`, and the producers of companions. Companions count for those
+/// operands for whose producer `crosses` returns true (`none` stands for values from outside the graph).
+/// Replicable nodes are skipped.
 template <std::unsigned_integral Index, class Crosses, class F>
 void each_predecessor(basic_snapshot_arrays<Index> const& g, std::size_t n, Crosses crosses, F f) {
   auto const need = [&](Index m) {
@@ -72,15 +74,15 @@ void each_predecessor(basic_snapshot_arrays<Index> const& g, std::size_t n, Cros
   for (Index const v : g.operands[n]) {
     Index const m = g.producer[v];
     need(m);
-    if (m != none<Index> && is_replicable(g, m)) continue;  // copied, so nothing comes along
+    if (m != none<Index> && is_replicable(g, m)) continue;  // copied: companions not needed
     if (crosses(m))
       for (Index const c : g.companions[v]) need(g.producer[c]);
   }
   for (Index const m : g.after[n]) need(m);
 }
 
-/// Calls `f(m, n)` for each node `m` that node `n` needs wherever the parts may lie; neither is replicable.
-/// O(V + E).
+/// Calls `f(m, n)` for each node `n` and each predecessor `m` that it has under any partition. Neither is
+/// replicable. O(V + E).
 template <std::unsigned_integral Index, class F>
 void each_dependency(basic_snapshot_arrays<Index> const& g, F f) {
   auto const may_cross = [](Index) { return true; };
@@ -92,9 +94,9 @@ void each_dependency(basic_snapshot_arrays<Index> const& g, F f) {
 
 namespace cleave {
 
-/// Whether part i has to be device i, where devices differ in speed, link or memory.
+/// Defines whether devices that differ in speed, link or memory may be permuted.
 enum class device_order : std::uint8_t {
-  given,  ///< it has
-  any,    ///< devices stand in the pipeline as is best
+  given,  ///< part i runs on device i
+  any,    ///< devices may be assigned to parts in any order
 };
 }  // namespace cleave

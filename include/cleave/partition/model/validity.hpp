@@ -21,28 +21,29 @@
 
 namespace cleave::detail {
 
-/// `each_predecessor` under a partition: companions come along only with operands from outside `n`'s part.
+/// Same as `each_predecessor` in partition.hpp, for a given partition: companions count only for operands
+/// that come from another part than that of `n`.
 template <std::unsigned_integral Index, class F>
 void each_predecessor(basic_snapshot_arrays<Index> const& s, partition const& p, std::size_t n, F f) {
   auto const crosses = [&](Index m) { return m == none<Index> || p.of[m] != p.of[n]; };
   each_predecessor(s, n, crosses, f);
 }
 
-/// Which parts need values or effects of which.
+/// The dependency graph between parts.
 struct part_graph {
-  std::vector<std::size_t> first_node;  ///< of a part: in program order; `nodes()` for an empty part
-  csr<std::uint32_t> dependents;        ///< of a part: those that need it, by where they first do
+  std::vector<std::size_t> first_node;  ///< per part: its first node in program order; `nodes()` if empty
+  csr<std::uint32_t> dependents;        ///< per part: its successors, ordered by the first edge to each
 };
 
-/// O(V + E + parts log parts). Replicable nodes and nodes without a part need nothing and are needed by
-/// nobody.
+/// Builds the dependency graph between parts. Replicable nodes and nodes without a part have no edges. O(V +
+/// E + parts log parts).
 template <std::unsigned_integral Index>
 part_graph part_graph_of(basic_snapshot_arrays<Index> const& s, partition const& p) {
   part_graph parts;
   parts.first_node.assign(p.parts, s.nodes());
-  std::vector<std::uint32_t> needed, needing;                     // pairs of parts, by where they are met
-  numbering<std::uint64_t, std::size_t> met;                      // the same
-  std::vector<std::uint32_t> last(p.parts, none<std::uint32_t>);  // of a part: whom it needed last
+  std::vector<std::uint32_t> needed, needing;  // edges between parts (source, target), in order of discovery
+  numbering<std::uint64_t, std::size_t> met;   // the same edges
+  std::vector<std::uint32_t> last(p.parts, none<std::uint32_t>);  // per part: source of the last edge into it
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (p.of[n] == no_part) continue;
     auto const to = index(p.of[n]);
@@ -67,10 +68,11 @@ part_graph part_graph_of(basic_snapshot_arrays<Index> const& s, partition const&
   return parts;
 }
 
-/// Numbers that sum up to more than can be held, or to no number. The witness: the node that the sum reached.
+/// Thrown when a sum of numbers overflows or is not finite. The witness is the node at which the sum
+/// overflowed.
 using overflow_error = tagged_error<struct overflow_tag, std::size_t>;
 
-/// Adds bytes. \throws overflow_error that names `n` if they exceed what std::size_t holds.
+/// Adds `bytes` to `sum`. \throws overflow_error with witness `n` if the sum does not fit std::size_t.
 template <std::unsigned_integral Index>
 void add_bytes(std::size_t& sum, std::size_t bytes, basic_snapshot_arrays<Index> const& g, std::size_t n) {
   if (bytes > static_cast<std::size_t>(-1) - sum)
@@ -80,10 +82,10 @@ void add_bytes(std::size_t& sum, std::size_t bytes, basic_snapshot_arrays<Index>
   sum += bytes;
 }
 
-/// Calls `f(v, holders)` for each state or constant value of known size that some node needs. The holders are
-/// the nodes, none of them replicable, whose part must hold `v`: those that read it, and those that need a
-/// replicable node that does; a node may be listed twice. O(V + E) and the replicable nodes that each value
-/// reaches.
+/// Calls `f(v, holders)` for each state or constant value of known size that is used. `holders` are the nodes
+/// whose parts must hold `v`: nodes that read `v`, and nodes that read the results of replicable nodes
+/// computed from it. None of them is replicable, and a node may be listed twice. O(V + E), plus the
+/// replicable nodes that each value reaches.
 template <std::unsigned_integral Index, class F>
 void each_held(basic_snapshot_arrays<Index> const& g, F f) {
   std::vector<std::size_t> met(g.nodes(), g.values());
@@ -110,8 +112,9 @@ void each_held(basic_snapshot_arrays<Index> const& g, F f) {
 
 namespace cleave {
 
-/// The bytes that each part must hold: of state and constants, each once a part, and `node_memory[n]` for
-/// each of its nodes where that is given. \throws overflow_error.
+/// Returns the bytes that each part must hold. State and constants count once per part, and each node of the
+/// part adds `node_memory[n]` if that is given. O(V + E), plus the replicable nodes that each value reaches.
+/// \throws overflow_error.
 template <std::unsigned_integral Index>
 std::vector<std::size_t> part_memory(basic_snapshot_arrays<Index> const& g, partition const& p,
                                      std::span<std::size_t const> node_memory = {}) {
@@ -134,11 +137,12 @@ std::vector<std::size_t> part_memory(basic_snapshot_arrays<Index> const& g, part
 
 }  // namespace cleave
 
-/// What can be wrong with a partition, each as a function with a witness. Nodes are positions. The first two
-/// take any partition; the others one in which `find_unassigned_node` finds nothing.
+/// Faults of a partition, one function each, with a witness. Nodes are positions. `find_unassigned_node` and
+/// `find_empty_part` accept any partition. The other functions require that `find_unassigned_node` finds
+/// nothing.
 namespace cleave::detail {
 
-/// `consumer` reads a value of `producer`, or must follow it.
+/// An edge: `consumer` reads a value of `producer` or must run after it.
 struct dependency {
   std::size_t producer, consumer;
 
@@ -149,8 +153,8 @@ struct dependency {
 
 namespace cleave {
 
-/// A partition that cannot be planned. `witness` lists the nodes concerned; of a cycle, producer and consumer
-/// of each of its edges.
+/// Thrown for a partition that cannot be planned. `witness` lists the nodes concerned. For a cycle it lists
+/// the producer and the consumer of each edge.
 class partition_error : public witness_error<std::vector<std::size_t>> {
  public:
   using witness_error::witness_error;
@@ -160,8 +164,8 @@ class partition_error : public witness_error<std::vector<std::size_t>> {
 
 namespace cleave::detail {
 
-/// The first node that belongs to no part, or to one that the partition does not have; replicable nodes need
-/// none where there is a part at all. O(V).
+/// Returns the first node that has no part or an invalid part, if any. Replicable nodes need no part, as long
+/// as the partition has at least one. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::size_t> find_unassigned_node(basic_snapshot_arrays<Index> const& s, partition const& p) {
   for (std::size_t n = 0; n < s.nodes(); ++n)
@@ -171,7 +175,7 @@ std::optional<std::size_t> find_unassigned_node(basic_snapshot_arrays<Index> con
   return std::nullopt;
 }
 
-/// The first part to which no node belongs. O(V).
+/// Returns the first part without nodes, if any. O(V).
 inline std::optional<part_id> find_empty_part(partition const& p) {
   std::vector<char> used(p.parts);
   for (part_id const i : p.of)
@@ -181,7 +185,8 @@ inline std::optional<part_id> find_empty_part(partition const& p) {
   return std::nullopt;
 }
 
-/// The first edge into an earlier part: for whoever runs parts in ascending order. O(V + E).
+/// Returns the first edge that leads to an earlier part, if any. Executing parts in ascending order requires
+/// that there are none. O(V + E).
 template <std::unsigned_integral Index>
 std::optional<dependency> find_backward_edge(basic_snapshot_arrays<Index> const& s, partition const& p) {
   std::optional<dependency> found;
@@ -195,8 +200,7 @@ std::optional<dependency> find_backward_edge(basic_snapshot_arrays<Index> const&
   return found;
 }
 
-/// The first reader of a value that cannot cross a boundary, in another part than the value's producer. O(V +
-/// E).
+/// Returns the first edge between parts whose value must not cross a part boundary, if any. O(V + E).
 template <std::unsigned_integral Index>
 std::optional<dependency> find_sent_value(basic_snapshot_arrays<Index> const& s, partition const& p) {
   for (std::size_t n = 0; n < s.nodes() && !s.portable.empty(); ++n)
@@ -207,7 +211,7 @@ std::optional<dependency> find_sent_value(basic_snapshot_arrays<Index> const& s,
   return std::nullopt;
 }
 
-/// Two nodes that must share a part and do not. O(V).
+/// Returns two nodes that must share a part but do not, if any. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_snapshot_arrays<Index> const& s,
                                                                     partition const& p) {
@@ -217,9 +221,9 @@ std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_snapsh
   return std::nullopt;
 }
 
-/// Parts that need each other in a cycle: its edges, each from one part to the next, the last into the first.
-/// The shortest cycle is found where that takes less than some million steps, else a short one. O(V + E)
-/// where there is none.
+/// Returns a cycle between parts, if any, as one edge per step: the last edge leads back to the first part.
+/// The cycle is a shortest one unless the search would take more than some 4 million steps, and a short one
+/// otherwise. O(V + E) if there is no cycle.
 template <std::unsigned_integral Index>
 std::optional<std::vector<dependency>> find_cycle_between_parts(basic_snapshot_arrays<Index> const& s,
                                                                 partition const& p) {
@@ -230,7 +234,7 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_snapshot_a
 
   auto const stuck = unordered_nodes(p.parts, order);
   auto const is_stuck = [&](std::uint32_t part) { return stuck[part] != 0; };
-  std::vector<std::uint32_t> need(p.parts);  // of a part that is stuck: one of the stuck parts it needs
+  std::vector<std::uint32_t> need(p.parts);  // of each part on or behind a cycle: one such predecessor
   for (std::uint32_t from = 0; from < p.parts; ++from)
     for (auto const to : parts.dependents[from])
       if (stuck[from]) need[to] = from;
@@ -249,7 +253,7 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_snapshot_a
   }
 
   std::vector<dependency> edges(shortest.size(), dependency{s.nodes(), s.nodes()});
-  std::vector<std::uint32_t> place(p.parts, index(no_part));  // of a part: where it is on the cycle
+  std::vector<std::uint32_t> place(p.parts, index(no_part));  // of each part: its position on the cycle
   for (std::uint32_t i = 0; i < shortest.size(); ++i) place[shortest[i]] = i;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (p.of[n] == no_part || is_replicable(s, n) || place[index(p.of[n])] == index(no_part)) continue;
@@ -267,7 +271,7 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_snapshot_a
 
 namespace cleave {
 
-/// A part and what it holds beyond its limit.
+/// A part that exceeds its memory limit, with its bytes and that limit.
 struct overfull_part {
   part_id part;
   std::size_t bytes, limit;
@@ -275,8 +279,8 @@ struct overfull_part {
   bool operator==(overfull_part const&) const = default;
 };
 
-/// The first part that holds more than its limit, as `part_memory` counts. A limit for each part, or one for
-/// all.
+/// Returns the first part that exceeds its memory limit, if any. `limit` is in bytes: one for all parts, or
+/// one per part. Bytes are counted as by `part_memory`, which may throw overflow_error.
 template <std::unsigned_integral Index>
 std::optional<overfull_part> find_overfull_part(basic_snapshot_arrays<Index> const& s, partition const& p,
                                                 per_part<std::size_t> const& limit,
@@ -293,13 +297,14 @@ std::optional<overfull_part> find_overfull_part(basic_snapshot_arrays<Index> con
 
 namespace cleave::detail {
 
-/// What messages call a node that has a part: its label and the part.
+/// Returns the text by which messages name a node: its label and its part.
 template <std::unsigned_integral Index>
 std::string part_label(basic_snapshot_arrays<Index> const& s, partition const& p, std::size_t n) {
   return s.label(n) + " in part " + std::to_string(index(p.of[n]));
 }
 
-/// \throws partition_error unless each node has a part and groups are whole. O(V + E).
+/// Checks that each node has a part, that groups are not split and that no value crosses a part boundary that
+/// it must not cross. O(V + E). \throws partition_error.
 template <std::unsigned_integral Index>
 void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p) {
   auto const part_of = [&](std::size_t n) { return part_label(s, p, n); };
@@ -307,7 +312,7 @@ void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p)
     throw partition_error("the partition is of " + std::to_string(p.of.size()) + " nodes, the graph has " +
                               std::to_string(s.nodes()),
                           {});
-  if (p.parts > s.nodes() + 65'536)  // tables of that size would be made for nothing
+  if (p.parts > s.nodes() + 65'536)  // reject before allocating tables of that size
     throw partition_error("the partition has " + std::to_string(p.parts) + " parts for " +
                               std::to_string(s.nodes()) + " nodes; number parts from 0 without gaps",
                           {});
@@ -331,8 +336,9 @@ void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p)
 
 namespace cleave {
 
-/// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
-/// cycle; of a long cycle the message names the two ends. O(V + E).
+/// Checks that parts can be planned: each node has a part, groups are not split, values that must not be sent
+/// are not, and parts do not depend on each other in a cycle. O(V + E) for a valid partition.
+/// \throws partition_error; of a long cycle the message names only the edges at its two ends.
 template <std::unsigned_integral Index>
 void check_partition(basic_snapshot_arrays<Index> const& s, partition const& p) {
   detail::check_assignment(s, p);

@@ -25,22 +25,22 @@
 
 namespace cleave {
 
-/// A partition and what its parts are called.
+/// A partition with a label per part.
 template <class Label>
 struct labelled_partition : partition {
-  std::vector<Label> label;  ///< of a part
+  std::vector<Label> label;  ///< label of each part
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// How a label is kept: text by value, so that no label dangles.
+/// The type in which a label is stored: text by value, so that no label dangles.
 template <class T>
 using label_t =
     std::conditional_t<std::convertible_to<T, std::string_view>, std::string, std::remove_cvref_t<T>>;
 
-/// Numbers labels by first appearance: in a table where they have a hash, else by comparison with all known.
+/// Numbers labels by first appearance. Uses a hash table if labels have a hash, else linear search.
 template <class Label>
 class label_numbering {
  public:
@@ -65,7 +65,7 @@ class label_numbering {
   std::conditional_t<handle<Label>, numbering<Label, std::uint32_t>, std::vector<Label>> known_;
 };
 
-/// `label_of` of each of `nodes`, in order, as parts.
+/// Returns the partition of `nodes` by their labels `label_of(n)`, called in order.
 template <class Nodes, class F>
 auto assign_each(Nodes const& nodes, F& label_of) {
   using label = label_t<std::invoke_result_t<F&, std::ranges::range_value_t<Nodes>>>;
@@ -81,9 +81,9 @@ auto assign_each(Nodes const& nodes, F& label_of) {
 
 namespace cleave {
 
-/// Puts nodes with equal labels `f(n)` into one part; parts are numbered by first appearance. `f` is called
-/// once for each node, in order. A label is anything that compares: a number, an enumerator, text. Expected
-/// O(V) where labels have a hash, else O(V parts).
+/// Partitions nodes by label: nodes with equal labels `f(n)` share a part. Parts are numbered by first
+/// appearance. `f` is called once per node, in order. A label is any comparable type: a number, an
+/// enumerator, text. Expected O(V) if labels have a hash, else O(V parts).
 template <dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
 auto assign(Graph const& g, F f) {
@@ -95,7 +95,7 @@ detail::refused assign(Graph const&, Labels const&) {
   detail::refuse_graph<Graph>();
 }
 
-/// The same by position, on a snapshot.
+/// Same on a snapshot; `f` receives positions.
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
 auto assign(basic_snapshot_arrays<Index> const& g, F f) {
@@ -106,15 +106,18 @@ auto assign(basic_snapshot_arrays<Index> const& g, F f) {
 
 namespace cleave::detail {
 
-/// An array that has not one entry a node. The witness: the position from which entries or nodes are missing.
+/// Thrown for an array of the wrong size. The witness is the first position without an entry or without a
+/// node.
 using assignment_size_error = tagged_error<struct assignment_size_tag, std::size_t>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The parts as they are given, one number a node; parts are numbered as the array does, up to its largest.
-/// \throws assignment_size_error where the array has not one entry a node, naming the first node without.
+/// Converts an array of part numbers, one per node, into a partition. The number of parts is the largest
+/// entry plus 1.
+/// \throws assignment_size_error if the array does not have one entry per node; the message names the first
+/// node without.
 template <dataflow_graph Graph>
 partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
   partition p;
@@ -134,8 +137,8 @@ partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
   return p;
 }
 
-/// Cuts the list of nodes before each marker: a marker opens the next part and belongs to it. The first part
-/// holds what comes before the first marker; it does not exist where the first node is one. O(V).
+/// Cuts the list of nodes before each marker. A marker opens the next part and belongs to it. The first part
+/// holds the nodes before the first marker, and is omitted if the first node is a marker. O(V).
 template <dataflow_graph Graph, class F>
   requires std::predicate<F&, node_t<Graph>>
 partition assign_at_markers(Graph const& g, F is_marker) {
@@ -152,21 +155,21 @@ partition assign_at_markers(Graph const& g, F is_marker) {
 
 namespace cleave::detail {
 
-/// A module that is to be cut after, and that no node lies in. The witness: its path.
+/// Thrown for a module in the list of cuts that contains no node. The witness is its path.
 using module_path_error = tagged_error<struct module_path_tag, std::string>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Cuts a flat list of nodes after modules: a part ends with the last node that lies in a module of `cuts`, a
-/// path of names joined by dots, at any depth; what comes after the last of them is one more part. Where a
-/// graph has its modules as bodies, `split_hierarchy` cuts inside them. O(V depth + cuts).
-/// \throws module_path_error where no node lies in a module, with the nearest paths.
+/// Cuts a flat list of nodes after modules. A part ends with the last node inside a module of `cuts`, at any
+/// depth; modules are given by paths of names joined by dots. Nodes after the last cut form one more part. If
+/// modules have bodies, `split_hierarchy` cuts inside them. O(V depth + cuts).
+/// \throws module_path_error if a module contains no node; the message suggests the nearest paths.
 template <hierarchical_graph Graph>
 partition assign_after_modules(Graph const& g, std::vector<std::string> const& cuts) {
   numbering<std::string, std::uint32_t> modules;
-  std::vector<std::size_t> last;  // of a module: the last node that lies in it
+  std::vector<std::size_t> last;  // per module: the last node inside it
   std::size_t nodes = 0;
   for (auto n : g.nodes()) {
     std::string_view const path = g.path(n);
@@ -195,26 +198,25 @@ partition assign_after_modules(Graph const& g, std::vector<std::string> const& c
   return p;
 }
 
-/// A node, by its name or by `#` and its position in `nodes()`, and what its part is called.
+/// An assignment of a node, given by its name or by `#` and its position in `nodes()`, to a part.
 struct named_part {
   std::string node, part;
 };
 
-/// An entry that cannot be followed, or a node without one. The witness: the entry, or the number of entries.
+/// Thrown for an invalid entry or a node without one. The witness is the entry, or the number of entries.
 using assignment_error = tagged_error<struct assignment_tag, std::size_t>;
 
-/// Puts each node of `g` into the part that the one entry for it names; parts are numbered by their first
-/// node. A name that several nodes have names none of them. Expected O(V + entries), more where one is
-/// refused.
-/// \throws assignment_error: an unknown node (with the nearest names), a name of several nodes, a node twice,
-/// a node without an entry, a negative part.
+/// Partitions `g` by a list with one entry per node. Parts are numbered by their first node. A name that
+/// several nodes share cannot be used. Expected O(V + entries), more if an entry is invalid.
+/// \throws assignment_error for an unknown node (the message suggests the nearest names), an ambiguous name,
+/// a node listed twice, a node without an entry, or a negative part.
 template <named_graph Graph>
 labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named_part> const& entries) {
   constexpr auto none_yet = static_cast<std::size_t>(-1);
   std::vector<std::string> names;
   for (auto n : g.nodes()) names.emplace_back(g.name(n));
   numbering<std::string, std::uint32_t> known;
-  std::vector<std::size_t> first, count;  // of a known name: the node that has it first, and how many do
+  std::vector<std::size_t> first, count;  // per known name: its first node, and its number of nodes
   for (std::size_t n = 0; n < names.size(); ++n) {
     if (known.insert(names[n]) == first.size()) first.push_back(n), count.push_back(0);
     ++count[known.find(names[n])];

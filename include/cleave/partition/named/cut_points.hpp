@@ -22,44 +22,44 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// A program cut between its nodes: at markers, at modules, where a policy says so, or all of these together.
+/// Cuts of a program between its nodes: at markers, at modules, by a policy, or by all of these together.
 namespace cleave {
 
-/// What asks for a cut: a marker; an entry of a list of modules, before or after a call; a policy.
+/// The source of a cut: a marker, an entry in a list of modules (before or after a call), or a policy.
 enum class cut_kind : std::uint8_t { marker, module_begin, module_end, policy };
 
-/// A place between two nodes of a program where it is cut.
+/// A position between two nodes of a program at which it is cut.
 struct cut_point {
   cut_kind what;
-  std::size_t before;    ///< the node that comes first after it; the number of nodes: at the end
-  std::size_t asked_by;  ///< the marker, the node that the policy named, or the entry in the list of modules
+  std::size_t before;    ///< the first node after the cut; the number of nodes for a cut at the end
+  std::size_t asked_by;  ///< the marker, the node that the policy named, or the index in the list of modules
 
   bool operator==(cut_point const&) const = default;
 };
 
-/// Why a cut parts nothing: its module is never called; no node comes before it, or after it; another cut is
-/// at the same place.
+/// Reasons for a cut without effect: its module is never called, no node precedes it, no node follows it, or
+/// another cut is at the same position.
 enum class idle_reason : std::uint8_t { never_called, at_the_start, at_the_end, beside_another };
 
 /// A cut without effect.
 struct idle_cut {
   cut_kind what;
-  std::size_t asked_by;  ///< as of a cut_point
+  std::size_t asked_by;  ///< as in `cut_point`
   idle_reason why;
 
   bool operator==(idle_cut const&) const = default;
 };
 
-/// Cuts of one program, from one source or from several.
+/// Cuts of a program, from one or more sources.
 struct cut_list {
   std::vector<cut_point> points;
-  std::vector<std::size_t> markers;  ///< nodes that do nothing but mark, ascending
-  std::vector<idle_cut> idle;        ///< those that have no place at all
+  std::vector<std::size_t> markers;  ///< nodes that only mark a cut, ascending
+  std::vector<idle_cut> idle;        ///< cuts that have no position
 
   bool operator==(cut_list const&) const = default;
 };
 
-/// The cuts of both.
+/// Returns the cuts of both lists.
 inline cut_list joined(cut_list a, cut_list const& b) {
   for (auto const& c : b.points) a.points.push_back(c);
   for (auto const& c : b.idle) a.idle.push_back(c);
@@ -69,15 +69,16 @@ inline cut_list joined(cut_list a, cut_list const& b) {
   return a;
 }
 
-/// A partition at cuts: parts are numbered in program order without gaps, whatever cuts have no effect. A
-/// marker is in the part that it opens, the last ones in the last part; stages are made without it.
+/// A partition at cuts. Parts are numbered in program order without gaps, regardless of cuts without effect.
+/// A marker belongs to the part that it opens; markers at the end belong to the last part. Stages leave
+/// markers out.
 struct cut_partition : partition {
-  std::vector<std::uint32_t> number;  ///< of a part: how many cuts come before it, those without effect too
+  std::vector<std::uint32_t> number;  ///< per part: number of cuts before it, including those without effect
   std::vector<std::size_t> markers;   ///< nodes that stages leave out, ascending
-  std::vector<idle_cut> idle;
+  std::vector<idle_cut> idle;         ///< cuts without effect
 };
 
-/// Where a policy says so: `cuts_before(n)` is asked once for each position, in order. O(V).
+/// Returns the cuts chosen by a policy. `cuts_before(n)` is called once per position, in order. O(V).
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
 cut_list cuts_by_policy(basic_snapshot_arrays<Index> const& s, F cuts_before) {
@@ -91,12 +92,12 @@ cut_list cuts_by_policy(basic_snapshot_arrays<Index> const& s, F cuts_before) {
 
 namespace cleave::detail {
 
-/// Goes through a program from cut to cut; `cut_at` is its one use.
+/// Cuts a program at a list of positions. Used by `cut_at`.
 template <std::unsigned_integral Index>
 class program_cutter {
  public:
   program_cutter(basic_snapshot_arrays<Index> const& s, cut_list list) : s_(s), list_(std::move(list)) {
-    std::vector<std::pair<std::size_t, std::size_t>> order;  // of cuts at one place the first listed
+    std::vector<std::pair<std::size_t, std::size_t>> order;  // at equal positions in order of the list
     for (auto const& c : list_.points) order.emplace_back(c.before, order.size());
     std::sort(order.begin(), order.end());
     std::vector<cut_point> sorted;
@@ -111,7 +112,7 @@ class program_cutter {
       bool const marks = marker < list_.markers.size() && list_.markers[marker] == n;
       marker += marks;
       if (!marks && !is_replicable(s_, n)) place_node();
-      // What is no part of its own waits for the one that opens next; after the last cut nothing does.
+      // Markers and copies join the part that opens next; after the last cut they join the last part.
       p_.of.push_back(part_id{passed_ > opened_ ? p_.parts : last_part()});
     }
     report(list_.points.size(), p_.parts > 0 ? idle_reason::at_the_end : idle_reason::at_the_start);
@@ -122,10 +123,11 @@ class program_cutter {
  private:
   std::uint32_t last_part() const { return p_.parts > 0 ? p_.parts - 1 : 0; }
 
-  /// The node at hand is in the part that is open; if cuts were passed since the last one, in a new one.
+  /// Places the current node in the open part, or in a new part if a cut was passed since that part was
+  /// opened.
   void place_node() {
     if (p_.parts > 0 && passed_ == opened_) return;
-    if (p_.parts > 0) ++reported_;  // one cut of those has an effect
+    if (p_.parts > 0) ++reported_;  // one of these cuts has an effect
     report(passed_, p_.parts > 0 ? idle_reason::beside_another : idle_reason::at_the_start);
     opened_ = passed_;
     p_.number.push_back(static_cast<std::uint32_t>(passed_));
@@ -138,7 +140,7 @@ class program_cutter {
   }
 
   void finish() {
-    if (p_.parts == 0 && s_.nodes() > 0) {  // markers and copies only
+    if (p_.parts == 0 && s_.nodes() > 0) {  // markers and replicable nodes only
       p_.parts = 1;
       p_.number = {static_cast<std::uint32_t>(list_.points.size())};
     }
@@ -150,16 +152,16 @@ class program_cutter {
   basic_snapshot_arrays<Index> const& s_;
   cut_list list_;
   cut_partition p_;
-  std::size_t passed_ = 0;    // cuts before the node at hand
-  std::size_t opened_ = 0;    // those before the part that is open
-  std::size_t reported_ = 0;  // those whose effect is known
+  std::size_t passed_ = 0;    // cuts before the current node
+  std::size_t opened_ = 0;    // cuts before the open part
+  std::size_t reported_ = 0;  // cuts whose effect is known
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Cuts `s` at all places of `list`. A part holds nodes that are neither markers nor replicable, or is none.
+/// Cuts `s` at all positions of `list`. A part that would hold only markers and replicable nodes is omitted.
 /// O(V + cuts log cuts).
 template <std::unsigned_integral Index>
 cut_partition cut_at(basic_snapshot_arrays<Index> const& s, cut_list list) {
@@ -167,12 +169,13 @@ cut_partition cut_at(basic_snapshot_arrays<Index> const& s, cut_list list) {
   return detail::program_cutter<Index>(s, std::move(list)).cut();
 }
 
-/// `p` with each part cut once more, as `q` does: nodes share a part if they do in both. Parts are numbered
-/// as in `p`, within one of them as in `q`, without gaps; where neither has a cycle, so has the result. So
-/// `refined(cut_at(s, list), balance(s, 4))` balances what lies between markers. O(V log V).
+/// Returns the common refinement of `p` and `q`: nodes share a part if they do in both. Parts are numbered in
+/// the order of `p` and, within a part of `p`, in the order of `q`, without gaps. If neither has a cycle
+/// between parts, the result has none. For example, `refined(cut_at(s, list), balance(s, 4))` balances the
+/// sections between markers. O(V log V).
 inline cut_partition refined(cut_partition p, partition const& q) {
   expects(q.of.size() == p.of.size(), "two partitions of one program");
-  std::vector<char> marks(p.of.size());  // nodes that have no part of their own
+  std::vector<char> marks(p.of.size());  // nodes that do not determine a part
   for (auto const n : p.markers) marks[n] = 1;
   for (std::size_t n = 0; n < q.of.size(); ++n) marks[n] |= q.of[n] == no_part;
   auto const pair = [](part_id outer, part_id inner) {
@@ -185,11 +188,11 @@ inline cut_partition refined(cut_partition p, partition const& q) {
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   if (pairs.empty()) return p;
 
-  std::vector<char> begun(p.parts);  // of a part of `p`: a node of it was met that is no marker
+  std::vector<char> begun(p.parts);  // per part of `p`: a node other than a marker was met
   for (std::size_t n = 0; n < p.of.size(); ++n) {
     auto const old = p.of[n];
     auto at = std::lower_bound(pairs.begin(), pairs.end(), pair(old, marks[n] ? part_id{0} : q.of[n]));
-    if (marks[n] && begun[index(old)]) {  // a marker at the end comes last
+    if (marks[n] && begun[index(old)]) {  // markers at the end go last
       at = std::upper_bound(pairs.begin(), pairs.end(), pair(old, no_part));
       --at;
     }
@@ -205,15 +208,15 @@ inline cut_partition refined(cut_partition p, partition const& q) {
 
 }  // namespace cleave
 
-/// Nodes that say: cut here.
+/// Markers: nodes that request a cut.
 namespace cleave::detail {
 
-/// What keeps a node from being a marker that can be taken out, or a program from being cut at it.
+/// The reasons why a node cannot be a marker, or a program cannot be cut at it.
 struct marker_fault {
   enum class kind : std::uint8_t {
     reads,    ///< it reads values
     is_read,  ///< its result is read or returned
-    nested,   ///< it is in a body of `node`; a program is cut between its own nodes only
+    nested,   ///< it is in a body of `node`, but a program can only be cut between its own nodes
   };
   kind what;
   std::size_t node;
@@ -221,10 +224,10 @@ struct marker_fault {
   bool operator==(marker_fault const&) const = default;
 };
 
-/// A marker that stages cannot be made without. The witness: the node.
+/// Thrown for a marker that cannot be removed from stages. The witness is the node.
 using marker_error = witness_error<marker_fault>;
 
-/// What is wrong with a node, by its label.
+/// Returns the message for a fault of the node with this label.
 inline std::string marker_text(marker_fault::kind what, std::string const& label) {
   if (what == marker_fault::kind::nested)
     return "node " + label +
@@ -235,7 +238,7 @@ inline std::string marker_text(marker_fault::kind what, std::string const& label
          "name such a node by a policy instead";
 }
 
-/// The first node that is a marker, as `is_marker(n)` says of positions, and cannot be one. O(V).
+/// Returns the first node that is a marker by `is_marker(position)`, but cannot be one, if any. O(V).
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
 std::optional<marker_fault> find_marker_fault(basic_snapshot_arrays<Index> const& s, F is_marker) {
@@ -250,7 +253,8 @@ std::optional<marker_fault> find_marker_fault(basic_snapshot_arrays<Index> const
   return std::nullopt;
 }
 
-/// The first node with a marker in one of its bodies, at any depth. O(size of the bodies), no recursion.
+/// Returns the first node with a marker in one of its bodies, at any depth, if any. O(size of the bodies),
+/// without recursion.
 template <nested_graph Graph, class F>
   requires std::predicate<F&, node_t<Graph>>
 std::optional<marker_fault> find_nested_marker(Graph const& g, F is_marker) {
@@ -258,7 +262,7 @@ std::optional<marker_fault> find_nested_marker(Graph const& g, F is_marker) {
   for (auto n : g.nodes()) {
     std::vector<region_t<Graph>> regions;
     for (auto r : g.regions(n)) regions.push_back(r);
-    for (std::size_t i = 0; i < regions.size(); ++i)  // grows while bodies hold bodies
+    for (std::size_t i = 0; i < regions.size(); ++i)  // grows while bodies contain bodies
       for (auto m : g.nodes(regions[i])) {
         if (is_marker(m)) return marker_fault{marker_fault::kind::nested, at};
         for (auto r : g.regions(m)) regions.push_back(r);
@@ -272,7 +276,7 @@ std::optional<marker_fault> find_nested_marker(Graph const& g, F is_marker) {
 
 namespace cleave {
 
-/// A cut at each marker; stages are made without markers. `is_marker(n)` is asked by position. O(V).
+/// Returns a cut at each marker. Stages leave markers out. `is_marker(n)` is called with positions. O(V).
 /// \throws marker_error
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
@@ -290,8 +294,8 @@ cut_list cuts_at_markers(basic_snapshot_arrays<Index> const& s, F is_marker) {
   return list;
 }
 
-/// The same in the user's handles, on `s`, the snapshot of `g`.
-/// \throws marker_error, also where a body of a node has a marker.
+/// Same with handles of the user's graph; `s` is the snapshot of `g`.
+/// \throws marker_error, also if a body of a node has a marker.
 template <dataflow_graph Graph, std::unsigned_integral Index, class F>
   requires std::predicate<F&, node_t<Graph>>
 cut_list cuts_at_markers(Graph const& g, snapshot<Graph, Index> const& s, F is_marker) {
@@ -307,10 +311,11 @@ cut_list cuts_at_markers(Graph const& g, snapshot<Graph, Index> const& s, F is_m
 
 }  // namespace cleave
 
-/// Cuts before and after the calls of modules, in a flat program whose nodes know the calls they were written
-/// in.
+/// Cuts before and after calls of modules, in a flat program whose nodes record the calls that they were
+/// written in.
 namespace cleave {
 
+/// The side of a module call at which to cut.
 enum class module_side : std::uint8_t { begin, end };
 
 /// A cut at each call of a module.
@@ -323,8 +328,7 @@ struct module_cut {
 
 namespace cleave::detail {
 
-/// `begin` or `end`.
-/// \throws error that names any other text
+/// Converts `begin` or `end`. \throws error for any other text, which the message names.
 inline module_side module_side_of(std::string_view text) {
   if (text != "begin" && text != "end")
     throw error("unknown side of a module " + quoted(text) + "; a cut is at its 'begin' or its 'end'");
@@ -335,14 +339,14 @@ inline module_side module_side_of(std::string_view text) {
 
 namespace cleave {
 
-/// A cut at a module that the program does not have. The witness: its place in the list of cuts.
+/// Thrown for a cut at a module that the program does not have. The witness is the index in the list of cuts.
 using unknown_module_error = tagged_error<struct unknown_module_tag, std::size_t>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The path of the module of a call: `a.b@2` is the third call of `a.b`.
+/// Returns the module path of a call: `a.b` for `a.b@2`, which is the third call of `a.b`.
 inline std::string_view module_of_call(std::string_view call) {
   auto const at = call.rfind('@');
   if (at == call.npos || at + 1 == call.size()) return call;
@@ -351,7 +355,7 @@ inline std::string_view module_of_call(std::string_view call) {
   return call.substr(0, at);
 }
 
-/// Where each call begins and ends: the first and the last node that are inside.
+/// The first and the last node inside each call.
 class call_spans {
  public:
   struct span {
@@ -359,7 +363,7 @@ class call_spans {
     std::size_t first, last;
   };
 
-  /// `calls_of(n)` is a range of text: the calls that node n is inside.
+  /// `calls_of(n)` returns a range of strings: the calls that contain node n.
   template <class F>
   call_spans(std::size_t nodes, F calls_of) {
     for (std::size_t n = 0; n < nodes; ++n)
@@ -370,7 +374,7 @@ class call_spans {
       }
   }
 
-  /// By first appearance.
+  /// Returns the calls by first appearance.
   std::vector<span> list() const {
     std::vector<span> all;
     for (std::uint32_t i = 0; i < spans_.size(); ++i)
@@ -383,7 +387,7 @@ class call_spans {
   std::vector<std::pair<std::size_t, std::size_t>> spans_;
 };
 
-/// The first entry of `cuts` whose path is not among `modules`.
+/// Returns the first entry of `cuts` whose path is not in `modules`, if any.
 inline std::optional<std::size_t> find_unknown_module(std::vector<module_cut> const& cuts,
                                                       std::vector<std::string> const& modules) {
   numbering<std::string, std::uint32_t> known;
@@ -397,11 +401,12 @@ inline std::optional<std::size_t> find_unknown_module(std::vector<module_cut> co
 
 namespace cleave {
 
-/// A cut before the first node of each call of a module, or after the last one. `calls_of(n)` is a range of
-/// text: the calls that node n is inside, each a module's path and, from its second call on, `@1`, `@2`, ….
-/// `modules` are the paths that there are, none: those of the calls. A module that no node is inside gives an
-/// idle cut. O(V depth + cuts).
-/// \throws unknown_module_error where there is no such module, with the nearest paths; nothing is cut then.
+/// Returns a cut before the first node of each call of a module, or after the last one. `calls_of(n)` returns
+/// a range of strings: the calls that contain node n. A call is the path of its module and, from the second
+/// call on, `@1`, `@2`, …. `modules` lists the known paths; empty: those of the calls. A module that contains
+/// no node yields an idle cut. O(V depth + cuts).
+/// \throws unknown_module_error if there is no such module; the message suggests the nearest paths. No cuts
+/// are returned then.
 template <std::unsigned_integral Index, class F>
 cut_list cuts_at_modules(basic_snapshot_arrays<Index> const& s, std::vector<module_cut> const& cuts,
                          F calls_of, std::vector<std::string> modules = {}) {
@@ -414,7 +419,7 @@ cut_list cuts_at_modules(basic_snapshot_arrays<Index> const& s, std::vector<modu
                                    quoted(cuts[*i].path) + suggestion(nearest_names(cuts[*i].path, modules)),
                                *i);
   numbering<std::string_view, std::uint32_t> paths;
-  std::vector<std::vector<std::size_t>> calls_of_path;  // in step with `paths`
+  std::vector<std::vector<std::size_t>> calls_of_path;  // parallel to `paths`
   for (std::size_t c = 0; c < spans.size(); ++c) {
     auto const at = paths.insert(detail::module_of_call(spans[c].call));
     if (at == calls_of_path.size()) calls_of_path.emplace_back();
@@ -435,7 +440,7 @@ cut_list cuts_at_modules(basic_snapshot_arrays<Index> const& s, std::vector<modu
   return list;
 }
 
-/// The same for a graph whose nodes have paths, which tell no call of a module from another.
+/// Same for a graph whose nodes have paths, which do not distinguish the calls of a module.
 /// \throws unknown_module_error
 template <hierarchical_graph Graph, std::unsigned_integral Index>
 cut_list cuts_at_modules(Graph const& g, snapshot<Graph, Index> const& s,

@@ -18,14 +18,14 @@
 
 namespace cleave::detail {
 
-/// Dotted paths as a tree of their words, so that a path is followed word by word while the modules are
-/// entered. A place of the tree is a number; the root is place 0.
+/// A trie of dotted paths, split into words, so that a path can be followed word by word while modules are
+/// entered. A place is a node of the trie; the root is place 0.
 class cut_tree {
  public:
   using place = std::uint32_t;
   static constexpr place nowhere = none<place>;
 
-  /// Adds the path that is number `cut` of its list. Expected O(size).
+  /// Adds the path with index `cut` in its list. Expected O(size).
   void add(std::string_view path, std::uint32_t cut) {
     place at = 0;
     each_word(path, [&](std::string_view word) {
@@ -40,7 +40,7 @@ class cut_tree {
     if (cut_[at] == none<std::uint32_t>) cut_[at] = cut;
   }
 
-  /// The place that `path` leads to from `at`, or nowhere. Expected O(size).
+  /// Returns the place that `path` leads to from `at`, or `nowhere`. Expected O(size).
   place follow(place at, std::string_view path) const {
     each_word(path, [&](std::string_view word) {
       auto const known = edges_.find(edge(at, word));
@@ -50,9 +50,9 @@ class cut_tree {
     return at;
   }
 
-  /// The first path that ends at `at`, or none.
+  /// Returns the first path that ends at `at`, or `none`.
   std::uint32_t cut(place at) const { return cut_[at]; }
-  /// Whether a path goes on below `at`.
+  /// Returns true if a path continues below `at`.
   bool has_below(place at) const { return below_[at] != 0; }
 
  private:
@@ -60,7 +60,7 @@ class cut_tree {
     return std::to_string(at).append(1, ' ').append(word);
   }
 
-  /// Calls `f` with each word of `path` until it says that it is enough.
+  /// Calls `f` with each word of `path` until it returns false.
   template <class F>
   static void each_word(std::string_view path, F f) {
     for (std::size_t at = 0;;) {
@@ -77,59 +77,60 @@ class cut_tree {
 
 }  // namespace cleave::detail
 
-/// Cuts on the modules of a tree, at any depth, as Slapo has them: where they lie and which stages they mean.
-/// A module whose inside is known is an attribute with a body; a cut is the path of a called module, the
-/// targets of the calls that lead to it joined by dots.
+/// Cuts in a hierarchy of modules, at any depth, as defined by Slapo. A module whose inside is known is an
+/// attribute with a body. A cut is the path of a called module: the targets of the calls that lead to it,
+/// joined by dots.
 namespace cleave {
 
-/// What a cut inside a module that runs more than once means: each run is cut; or nothing, it is an error.
+/// Treatment of a cut inside a module that runs more than once: each run is cut, or it is an error.
 enum class repeated_runs : std::uint8_t { cut_each, refused };
 
+/// Options of hierarchical cuts.
 struct hierarchy_options {
   repeated_runs repeated = repeated_runs::cut_each;
-  /// What the stages may hold in all: a module that is called twice at each of n depths runs 2^n times.
+  /// Limit on the nodes of all stages together. A module called twice at each of n depths runs 2^n times.
   std::size_t most_nodes = std::size_t{1} << 26;
 };
 
-/// A graph that holds cuts: the root, or the inside of a module.
+/// A graph that contains cuts: the root or the inside of a module.
 struct cut_level {
   using position = module_graph::position;
 
-  std::string path;  ///< of the module; of the root empty
+  std::string path;  ///< path of the module; empty for the root
   module_graph const* graph;
-  std::vector<position> ends;  ///< the calls that a cut names, ascending: after each a stage ends
-  /// The calls whose inside holds cuts, ascending, each with the number of its level.
+  std::vector<position> ends;  ///< the calls that cuts name, ascending; a stage ends after each
+  /// Calls whose inside contains cuts, ascending, each with the index of its level.
   std::vector<std::pair<position, std::uint32_t>> opened;
-  std::uint32_t first_cut = none<std::uint32_t>;  ///< of the cuts on calls in it or below: the first
-  std::size_t runs = 1;                           ///< how often the level runs; many read as the largest
+  std::uint32_t first_cut = none<std::uint32_t>;  ///< the first cut on a call in it or below
+  std::size_t runs = 1;                           ///< number of runs of the level, saturated at the maximum
 };
 
-/// The levels that hold cuts, each before those inside of it; the root is the first. They refer to the graph,
-/// which must outlive them.
+/// The levels that contain cuts. The root is first, and each level precedes those inside it. They refer to
+/// the graph, which must outlive them.
 struct hierarchical_cut {
   std::vector<cut_level> levels;
 };
 
-/// Why cuts cannot be made.
+/// A reason why cuts cannot be made.
 struct module_cut_fault {
   static constexpr char subject[] = "hierarchy: ";
   enum class kind : std::uint8_t {
-    no_cuts,        ///< there is none
+    no_cuts,        ///< the list is empty
     whole_graph,    ///< the path is empty
-    unknown,        ///< nothing of that path is known
-    never_called,   ///< the path is registered, and no call names it
-    inside_opaque,  ///< `at`, on the way, is called, but its inside is not known
-    repeated,       ///< `at`, on the way, runs more than once, which is refused
-    too_large,      ///< the stages would hold more nodes than they may
+    unknown,        ///< no module of that path is known
+    never_called,   ///< the module is registered, but no call names it
+    inside_opaque,  ///< `at` on the path is called, but its inside is not known
+    repeated,       ///< `at` on the path runs more than once, and the options refuse that
+    too_large,      ///< the stages would exceed the limit on nodes
   };
   kind what;
   std::string path, at;
-  std::vector<std::string> nearest;  ///< known paths
+  std::vector<std::string> nearest;  ///< similar known paths
 
   bool operator==(module_cut_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns the message: the fault, its place and the remedy.
 inline std::string describe(module_cut_fault const& f) {
   using enum module_cut_fault::kind;
   switch (f.what) {
@@ -153,19 +154,19 @@ inline std::string describe(module_cut_fault const& f) {
   return {};
 }
 
-/// A cut that a tree of modules cannot have. The witness: the path, and why.
+/// Thrown for a cut that is not possible. The witness is the fault with its path.
 using module_cut_error = fault_error<module_cut_fault>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// `target` in the level of `path`.
+/// Returns the path of `target` in the level of `path`.
 inline std::string joined_path(std::string const& path, std::string const& target) {
   return path.empty() ? target : path + "." + target;
 }
 
-/// Finds the levels that hold cuts; `cut_modules` and `find_module_cut_fault` are its uses.
+/// Finds the levels that contain cuts. Used by `cut_modules` and `find_module_cut_fault`.
 class cut_finder {
  public:
   using position = module_graph::position;
@@ -205,11 +206,11 @@ class cut_finder {
   hierarchical_cut take() && { return std::move(found_); }
 
  private:
-  /// Notes which calls of level `i` cuts name, and which have cuts inside.
+  /// Records the calls of level `i` that cuts name, and those with cuts inside.
   void enter(std::uint32_t i) {
     auto const* graph = found_.levels[i].graph;
     numbering<std::string_view, std::uint32_t> targets;
-    std::vector<std::uint32_t> inside;  // of a target: its level, or none
+    std::vector<std::uint32_t> inside;  // per target: its level, or `none`
     for (position const n : graph->nodes()) {
       auto const& node = (*graph)[n];
       if (node.kind != node_kind::call_module) continue;
@@ -272,7 +273,8 @@ class cut_finder {
       }
   }
 
-  /// The fault of a path that no call has, with what is near it where it leaves the tree.
+  /// Returns the fault of a path that no call has, with similar paths at the level where it leaves the
+  /// hierarchy.
   module_cut_fault unknown_path(std::string const& path) const {
     module_graph const* graph = found_.levels.front().graph;
     std::string above;
@@ -307,22 +309,22 @@ class cut_finder {
   hierarchy_options options_;
   cut_tree tree_;
   hierarchical_cut found_;
-  std::vector<cut_tree::place> place_;  // of a level
-  std::vector<char> named_;             // of a cut: a call has its path
-  std::vector<std::string> opaque_;     // modules without a known inside, on the way of a cut
+  std::vector<cut_tree::place> place_;  // per level
+  std::vector<char> named_;             // per cut: a call has its path
+  std::vector<std::string> opaque_;     // modules on the path of a cut whose inside is not known
 };
 
-/// Why `cuts` cannot be made in `root`, or nothing. Expected O(size of the levels that are entered and of the
-/// paths), more where something is wrong.
+/// Returns the first fault of `cuts` in `root`, if any. Expected O(size of the entered levels and of the
+/// paths), more if there is a fault.
 inline std::optional<module_cut_fault> find_module_cut_fault(module_graph const& root,
                                                              std::vector<std::string> const& cuts,
                                                              hierarchy_options const& options = {}) {
   return cut_finder(root, cuts, options).find_fault();
 }
 
-/// Where `cuts` lie in `root`. The order of the paths, and a path that comes twice, make no difference to the
-/// stages. Expected O(size of the levels that are entered and of the paths).
-/// \throws module_cut_error where `find_module_cut_fault` finds something.
+/// Returns the levels of `root` that contain `cuts`. The order of paths and repeated paths do not affect the
+/// stages. Expected O(size of the entered levels and of the paths).
+/// \throws module_cut_error if `find_module_cut_fault` finds a fault.
 inline hierarchical_cut cut_modules(module_graph const& root, std::vector<std::string> const& cuts,
                                     hierarchy_options const& options = {}) {
   cut_finder finder(root, cuts, options);
@@ -334,7 +336,7 @@ inline hierarchical_cut cut_modules(module_graph const& root, std::vector<std::s
 
 namespace cleave {
 
-/// A call of a level of a hierarchical cut: what a stage runs.
+/// A call in a level of a hierarchical cut, as a stage runs it.
 struct level_call {
   std::uint32_t level;
   module_graph::position node;
@@ -342,7 +344,7 @@ struct level_call {
   bool operator==(level_call const&) const = default;
 };
 
-/// What messages call it: the path of its level, a colon, its name.
+/// Returns the name of a call in messages: the path of its level, a colon and its name.
 inline std::string label(hierarchical_cut const& cut, level_call const& c) {
   auto const& level = cut.levels[c.level];
   return level.path + ":" + std::string(level.graph->name(c.node));
@@ -352,8 +354,8 @@ inline std::string label(hierarchical_cut const& cut, level_call const& c) {
 
 namespace cleave::detail {
 
-/// Whether `n` only takes an element out of a tuple, list or dict, as `getitem(whole, key)` or
-/// `whole.get(key, default)`: no work of its own.
+/// Returns true if `n` only reads an element of a tuple, list or dict, as in `getitem(whole, key)` or
+/// `whole.get(key, default)`.
 inline bool reads_element(module_node const& n) {
   return (n.kind == node_kind::call_function && n.target == "getitem") ||
          (n.kind == node_kind::call_method && n.target == "get");
@@ -363,13 +365,13 @@ inline bool reads_element(module_node const& n) {
 
 namespace cleave {
 
-/// What the cuts mean, whatever is made of them: the program in order, entered only where cuts lie, and a
-/// stage ended after each call that a cut names. A module without cuts inside is one call; readings of
-/// elements are none; empty stages do not count. O(size of the levels times their runs).
+/// Returns the calls of each stage in program order. Levels are entered only if they contain cuts, and a
+/// stage ends after each call that a cut names. A module without cuts inside is one call. Reads of elements
+/// are omitted, and so are empty stages. O(size of the levels times their runs).
 inline std::vector<std::vector<level_call>> stages_of(hierarchical_cut const& cut) {
   struct visit {
     std::uint32_t level;
-    std::size_t call = 0, end = 0, open = 0;  // what comes next in nodes(), ends and opened
+    std::size_t call = 0, end = 0, open = 0;  // next positions in nodes(), ends and opened
   };
   std::vector<std::vector<level_call>> stages(1);
   std::vector<visit> visits{{0}};

@@ -14,7 +14,7 @@
 
 namespace cleave::detail {
 
-/// Moves nodes within the limits that values and effects leave them; `sunk` is its one use.
+/// Moves nodes within the limits that values and effects permit. Used by `sink_to_users`.
 template <std::unsigned_integral Index>
 class sink_to_users_pass {
  public:
@@ -56,7 +56,7 @@ class sink_to_users_pass {
     return index(first) < p_.parts ? first : p_.of[n];
   }
 
-  /// Of a node that nobody reads: where the last of what it needs is; where it needs nothing, its part.
+  /// Returns the part of an unread node: the last part of its predecessors, or its own if it has none.
   part_id last_needed(std::size_t n) const {
     part_id last{0};
     bool predecessors = false;
@@ -74,20 +74,20 @@ class sink_to_users_pass {
   basic_snapshot_arrays<Index> const& s_;
   cut_partition p_;
   std::vector<char> fixed_;
-  std::vector<part_id> followed_;  // of a node: the first part with one that must follow it
+  std::vector<part_id> followed_;  // per node: first part with a node that must run after it
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// `p` with nodes moved to where they are needed, as far as `may_sink(n)`, asked once by position, allows:
-/// what others read to the first part that reads it, what is run for its effect to the part of the last value
-/// or node that it waits for. What the program returns, copies, markers and nodes that must share a part
-/// stay. For nodes without a gradient, such as masks and positions that are made of the caller's inputs,
-/// checks and messages: nothing is sent for them. Parts that are left without nodes stay in the numbering;
-/// `make_pipe_plan` leaves them out. O(V + E).
-/// \throws partition_error where a value goes from a part to an earlier one
+/// Returns `p` with nodes moved to the parts that need them. `may_sink(n)`, called once per position, decides
+/// which nodes may move. Nodes that are read move to the first part that reads them. Nodes that run for their
+/// effect move to the part of their last predecessor. Graph outputs, replicable nodes, markers and nodes that
+/// must share a part stay. Intended for nodes without a gradient, such as masks and positions computed from
+/// the inputs, checks and messages: sinking them saves transfers. Parts without nodes keep their numbers;
+/// `make_pipe_plan` omits them. O(V + E).
+/// \throws partition_error if a value goes from a part to an earlier one
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
 cut_partition sink_to_users(basic_snapshot_arrays<Index> const& s, cut_partition p, F may_sink) {

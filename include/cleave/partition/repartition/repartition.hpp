@@ -23,12 +23,12 @@
 
 namespace cleave::detail {
 
-/// Gives each row of a square table a column of its own so that the entries taken add up to the most:
-/// `profit[row * n + column]`, each of at most 2^61 / n in magnitude. O(n^3), without recursion. Kuhn, Naval
-/// Res. Logist. Q. 2, 1955; by shortest augmenting paths, Jonker, Volgenant, Computing 38, 1987.
+/// Assigns each row of a square table its own column so that the sum of the chosen entries is maximal.
+/// `profit[row * n + column]` is at most 2^61 / n in magnitude. O(n^3), without recursion. Kuhn, Naval Res.
+/// Logist. Q. 2, 1955; by shortest augmenting paths, Jonker, Volgenant, Computing 38, 1987.
 inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t const> profit, std::uint32_t n) {
   expects(profit.size() == std::size_t{n} * n, "heaviest_assignment: a square table");
-  auto const nobody = n;  // the column from which each path starts
+  auto const nobody = n;  // the virtual column from which each path starts
   std::vector<std::uint32_t> row_of(n + std::size_t{1}, nobody);
   std::vector<std::int64_t> row_price(n, 0), column_price(n + std::size_t{1}, 0);
   auto const unreachable = (std::numeric_limits<std::int64_t>::max)();
@@ -54,7 +54,7 @@ inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t con
           row_price[row_of[column]] += step, column_price[column] -= step;
         else
           distance[column] -= step;
-      row_price[row] += step;  // of the path's own row
+      row_price[row] += step;  // of the path's first row
       at = nearest;
     } while (row_of[at] != nobody);
     for (; at != nobody; at = before[at]) row_of[at] = row_of[before[at]];
@@ -64,27 +64,28 @@ inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t con
   return column_of;
 }
 
-/// Where nodes are, and what moves with them.
+/// The current parts of nodes, and the cost of moving them.
 struct previous_assignment {
-  std::vector<part_id> of;           ///< of a node; `no_part` for one that is new
-  std::vector<std::uint64_t> bytes;  ///< of a node
+  std::vector<part_id> of;           ///< of each node; `no_part` for a new node
+  std::vector<std::uint64_t> bytes;  ///< of each node: bytes that move with it
   double cost_per_byte;              ///< in the unit of edge weights
 
   double cost(std::size_t node) const { return cost_per_byte * static_cast<double>(bytes[node]); }
   bool has_moved(std::size_t node, part_id to) const { return of[node] != no_part && of[node] != to; }
 };
 
-/// A graph with a node for each part, of no weight and tied to whoever is at home there by the cost of
-/// leaving: its cut is that of the graph and the cost of what moved, if the added nodes are fixed to their
-/// parts. Catalyurek et al., IPDPS 2007 (repartitioning with fixed vertices).
+/// A graph with one extra node of weight 0 per part. An edge ties each node to the extra node of its previous
+/// part and weighs as much as moving the node costs. If the extra nodes are fixed to their parts, the cut is
+/// the original cut plus the cost of all moves. Catalyurek et al., IPDPS 2007 (repartitioning with fixed
+/// vertices).
 template <weight_number NodeWeight>
 struct migration_graph {
   adjacency<std::uint32_t, NodeWeight, std::int64_t> graph;
   std::vector<part_id> fixed;
 };
 
-/// What edge weights and costs are multiplied by to become integers: 1 where they all are, 1024 for costs
-/// that are not, and for floating edge weights as much as keeps their sum below 2^40.
+/// Returns the factor that makes edge weights and costs integers: 1 if all are integers, 1024 for fractional
+/// costs. For floating-point edge weights, the factor keeps their sum below 2^40.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                      previous_assignment const& previous) {
@@ -104,7 +105,7 @@ double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
   }
 }
 
-/// Adds the nodes of `k` parts to `g`; `fixed` are its own. O(n + m + k).
+/// Adds the extra nodes of `k` parts to `g`. `fixed` are the fixed nodes of `g` itself. O(n + m + k).
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 migration_graph<NodeWeight> add_migration_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                 std::uint32_t k, previous_assignment const& previous,
@@ -154,8 +155,8 @@ migration_graph<NodeWeight> add_migration_edges(adjacency_view<Index, NodeWeight
   return made;
 }
 
-/// The same parts under other numbers, so that the fewest bytes move. Only parts for which `alike(a, b)` says
-/// so change numbers. O(n + k^3); above 1,024 parts numbers stay.
+/// Renumbers the parts so that the fewest bytes move. Parts a and b exchange numbers only if `alike(a, b)`.
+/// O(n + k^3); with more than 1,024 parts the numbers stay.
 template <class Alike>
 partition renumbered_to_minimize_migration(partition p, previous_assignment const& previous, Alike alike) {
   auto const k = p.parts;
@@ -168,7 +169,7 @@ partition renumbered_to_minimize_migration(partition p, previous_assignment cons
     staying[std::size_t{index(p.of[n])} * k + index(old)] += static_cast<double>(previous.bytes[n]);
     total += static_cast<double>(previous.bytes[n]);
   }
-  auto const scale = total >= 0x1p40 ? 0x1p40 / total : 1;  // bytes are exact below a terabyte
+  auto const scale = total >= 0x1p40 ? 0x1p40 / total : 1;  // exact if all bytes sum to less than a terabyte
   std::int64_t const forbidden = -(std::int64_t{1} << 50);
   std::vector<std::int64_t> profit(staying.size());
   for (std::uint32_t a = 0; a < k; ++a)
@@ -185,37 +186,41 @@ partition renumbered_to_minimize_migration(partition p, previous_assignment cons
 
 namespace cleave {
 
+/// Options of `repartition`.
 struct repartition_options {
-  double cost_per_byte = 1;            ///< of moving one byte, in the unit of the edge weights
-  std::vector<std::uint64_t> bytes{};  ///< of a node: what moves with it; empty: one each
-  std::vector<char> stays{};           ///< of a node: it must not move
-  kway_options kway{};                 ///< balance, time, fixed nodes
+  double cost_per_byte = 1;            ///< cost of moving one byte, in the unit of the edge weights
+  std::vector<std::uint64_t> bytes{};  ///< of each node: bytes that move with it; empty: one byte each
+  std::vector<char> stays{};           ///< of each node: true if it must not move; empty: all may move
+  kway_options kway{};                 ///< balance, preset, fixed nodes, seed, threads
 };
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What is wrong with what `repartition` is given besides the graph and `kway`.
+/// The invalid argument of `repartition`, apart from the graph and `kway`. Below, `where` is
+/// `repartition_fault::where`.
 enum class broken_repartition : std::uint8_t {
-  parts,           ///< more than there are nodes by 65,536: tables of that size would be made for nothing
+  parts,           ///< more than the number of nodes plus 65,536: tables would be mostly empty
   cost,            ///< `cost_per_byte` is negative or not finite
-  old_length,      ///< the old partition is of so many nodes
-  bytes_length,    ///< `bytes` has so many entries
-  bytes_overflow,  ///< the bytes add up to 2^63 or more at this node
-  stays_length,    ///< `stays` has so many entries
-  stays_nowhere,   ///< this node must stay, and where it is there is no part any more
-  stays_fixed,     ///< this node must stay, and is fixed to another part
+  old_length,      ///< the old partition has `where` nodes
+  bytes_length,    ///< `bytes` has `where` entries
+  bytes_overflow,  ///< the bytes add up to 2^63 or more at node `where`
+  stays_length,    ///< `stays` has `where` entries
+  stays_nowhere,   ///< node `where` must stay, but its part no longer exists
+  stays_fixed,     ///< node `where` must stay, but is fixed to another part
 };
 
+/// An invalid argument of `repartition`, with the place of the error.
 struct repartition_fault {
   broken_repartition what;
-  std::size_t where = 0;
+  std::size_t where = 0;  ///< a node, or a number of parts or entries
 
   bool operator==(repartition_fault const&) const = default;
 };
 
 using repartition_error = witness_error<repartition_fault>;
 
+/// Returns the first invalid argument for a graph of `nodes` nodes, if any.
 inline std::optional<repartition_fault> find_repartition_fault(std::size_t nodes, partition const& old,
                                                                std::uint32_t k,
                                                                repartition_options const& o) {
@@ -239,7 +244,7 @@ inline std::optional<repartition_fault> find_repartition_fault(std::size_t nodes
   return std::nullopt;
 }
 
-/// \throws repartition_error if `find_repartition_fault` finds one.
+/// \throws repartition_error if `find_repartition_fault` returns a fault.
 inline void check_repartition(std::size_t nodes, partition const& old, std::uint32_t k,
                               repartition_options const& o) {
   auto const fault = find_repartition_fault(nodes, old, k, o);
@@ -273,20 +278,22 @@ inline void check_repartition(std::size_t nodes, partition const& old, std::uint
 
 namespace cleave {
 
-/// How a repartition came about.
+/// The method that produced a repartition.
 enum class repartition_way : std::uint8_t {
-  kept,                  ///< as it was
-  refined,               ///< nodes moved away from where they were
-  remapped,              ///< made anew, parts given the numbers for which least moves, then refined
-  with_migration_edges,  ///< made anew, where each node is drawn to where it was
+  kept,                  ///< the old partition, unchanged
+  refined,               ///< the old partition after refinement
+  remapped,              ///< a new partition, renumbered so that least moves, and possibly refined
+  with_migration_edges,  ///< a new partition of the graph with migration edges, which tie nodes to their old
+                         ///< parts
 };
 
-/// New parts, what they reach and what they cost to get to.
+/// A new partition, with its quality and its migration cost.
 template <weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight>
 struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
+  /// Bytes of the nodes that had a part and changed it.
   std::uint64_t moved_bytes = 0;
   std::size_t moved_nodes = 0;
-  double objective = 0;  ///< the cut and the cost of what moves
+  double objective = 0;  ///< the cut plus the cost of the moved bytes
   repartition_way way = repartition_way::kept;
 };
 
@@ -294,7 +301,7 @@ struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
 
 namespace cleave::detail {
 
-/// Tries ways to new parts and keeps the best; `repartition` is its one use.
+/// Tries several ways to a new partition and keeps the best. See `repartition`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class repartitioner {
  public:
@@ -346,7 +353,7 @@ class repartitioner {
   }
 
  private:
-  /// How far parts are from what they must be: weight above limits, then parts without nodes.
+  /// Violations of a partition: first the weight above limits, then the number of empty parts.
   struct shortfall {
     std::int64_t excess;
     std::size_t empty;
@@ -369,7 +376,8 @@ class repartitioner {
     return p;
   }
 
-  /// A part for nodes that have none: the fixed one, or the lightest, the heaviest node first.
+  /// Assigns unplaced nodes: fixed nodes to their parts, the others by decreasing weight to the part with the
+  /// most room.
   void assign_unplaced(partition& p) const {
     std::vector<std::int64_t> weight(k_, 0);
     std::vector<std::pair<std::int64_t, std::size_t>> unplaced;
@@ -392,7 +400,7 @@ class repartitioner {
     }
   }
 
-  /// Whether nothing tells two parts apart but their numbers.
+  /// Returns true if two parts differ only in their numbers.
   bool alike(std::uint32_t a, std::uint32_t b) const {
     if (!options_.share.same() && options_.share[a] != options_.share[b]) return false;
     return limit_[a] == limit_[b] && !has_fixed_[a] && !has_fixed_[b];
@@ -441,7 +449,7 @@ class repartitioner {
   kway_options options_;
   previous_assignment previous_;
   std::vector<std::int64_t> limit_, weight_;
-  std::vector<char> has_fixed_;  // of a part: whether a node is fixed to it
+  std::vector<char> has_fixed_;  // of each part: true if a node is fixed to it
   std::optional<result> best_;
   shortfall best_short_{};
 };
@@ -450,15 +458,25 @@ class repartitioner {
 
 namespace cleave {
 
-/// New parts for a graph whose costs, edges or number of parts have changed: the cut and the cost of the
-/// bytes that move from the part where they are are small together, no part weighs more than it may (as
-/// `partition_kway` says). Never worse than the old parts if they are still within their limits, nor than a
-/// new partition whose parts have the numbers for which least moves. Nodes that `old` gives no part move for
-/// nothing. Time of some four k-way partitions.
+/// Repartitions a graph whose weights, edges or number of parts have changed.
 ///
-/// Kept, refined, remapped, made anew with homes: the best of them. Schloegel, Karypis, Kumar, JPDC 47, 1997,
-/// and SC 2000 (scratch-remap against diffusion).
-/// \throws repartition_error, and what `partition_kway` throws.
+/// It minimizes the cut plus the cost of the bytes that leave their old part. Weight limits are those of
+/// `partition_kway`. The result is never worse than the old partition, if that is still within its limits. It
+/// is never worse than a new partition renumbered so that least moves. Nodes without a part in `old` move at
+/// no cost.
+///
+/// It keeps the best of four candidates: the old partition, the old partition refined, a new partition
+/// renumbered and refined, and a new partition of the graph with migration edges. The best one is refined
+/// once more. Schloegel, Karypis, Kumar,
+/// JPDC 47, 1997, and SC 2000 (scratch-remap against diffusion). It takes about as long as four k-way
+/// partitions.
+///
+/// \param g        the graph in CSR form
+/// \param old      the old part of each node, or `no_part`
+/// \param k        the new number of parts
+/// \param options  migration cost, nodes that stay, and the options of `partition_kway`
+/// \throws repartition_error if `old`, `k` or an option of the migration is invalid.
+/// \throws adjacency_error, kway_option_error, kway_size_error as `partition_kway` does.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 repartitioned<NodeWeight, EdgeWeight> repartition(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                   partition const& old, std::uint32_t k,

@@ -30,33 +30,33 @@
 
 namespace cleave::detail {
 
-/// A pipeline whose units may move, and what that costs.
+/// A pipeline whose units may move, with the cost of moves.
 template <std::unsigned_integral Index>
 struct stage_problem {
   acyclic_level<Index> level;
-  acyclic_limits limits;  ///< parts may be empty and overfull on the way
+  acyclic_limits limits;  ///< while units move, parts may be empty or exceed their limits
   fixed_point scale;
-  std::vector<Index> order;             ///< units, each behind those it needs
-  std::vector<std::uint32_t> previous;  ///< of a unit: where it was, none if it is new
-  csr<Index> members;                   ///< of a unit: its nodes
-  std::vector<part_id> old;             ///< of a node
-  std::vector<std::size_t> bytes;       ///< of a node: that move with it
+  std::vector<Index> order;             ///< the units in topological order
+  std::vector<std::uint32_t> previous;  ///< of each unit: its old part; no valid part if it is new
+  csr<Index> members;                   ///< of each unit: its nodes
+  std::vector<part_id> old;             ///< of each node: its old part
+  std::vector<std::size_t> bytes;       ///< of each node: bytes that move with it
   double cost_per_moved_byte = 1;
-  bool none_empty = false;  ///< whether all parts must have units
+  bool none_empty = false;  ///< true if every part must have units
 };
 
-/// How bad parts are; what comes first counts first.
+/// The score of a partition, in lexicographic order; lower is better.
 struct stage_score {
-  std::size_t excess = 0;  ///< bytes above the limits of memory
-  std::size_t empty = 0;   ///< parts that must not be
+  std::size_t excess = 0;  ///< bytes above the memory limits
+  std::size_t empty = 0;   ///< empty parts, if parts must not be empty
   double objective = 0;
   std::size_t moved_bytes = 0;
 
   auto operator<=>(stage_score const&) const = default;
 };
 
-/// Betters parts by moves of single units, alone and one after the other; a move costs what the unit touches
-/// and the number of parts.
+/// Improves a partition by moves of single units and by sequences of such moves. A move takes
+/// O(values of the unit + parts).
 template <std::unsigned_integral Index>
 class stage_moves {
  public:
@@ -70,8 +70,8 @@ class stage_moves {
   std::vector<std::uint32_t> const& of() const { return state_.of(); }
   std::int64_t bottleneck() const { return state_.bottleneck(); }
 
-  /// Lets each part that pays more than `bound` or holds too much pass units on, first towards the end, then
-  /// towards the beginning of the pipeline. May make the score worse.
+  /// Makes each part that exceeds the load `bound` or its memory pass units on, first towards the end of the
+  /// pipeline, then towards its beginning. This may worsen the score.
   void level_out(std::int64_t bound) {
     auto const parts = p_.limits.parts();
     auto const pass_on = [&](std::uint32_t from, std::uint32_t to) {
@@ -86,7 +86,7 @@ class stage_moves {
     now_ = score();
   }
 
-  /// Moves that make the score better, until there is none or no trial is left.
+  /// Makes moves that improve the score until there are none, or no trials are left.
   void improve() {
     for (bool more = true; more && trials_ > 0;) {
       more = return_to_previous();
@@ -95,7 +95,7 @@ class stage_moves {
   }
 
  private:
-  /// The bytes that have moved if `u` is in a part.
+  /// Returns the moved bytes of `u` if it is in part `part`.
   std::size_t away(Index u, std::uint32_t part) const {
     std::size_t bytes = 0;
     for (Index const n : p_.members[u])
@@ -130,7 +130,7 @@ class stage_moves {
     moved_bytes_ += away(u, to);
     state_.move(u, to);
   }
-  /// Units of a part, those first that stand nearest to part `to`.
+  /// Returns the units of a part, the nearest to part `to` first.
   std::vector<Index> units_towards(std::uint32_t part, std::uint32_t to) const {
     std::vector<Index> units;
     for (Index const u : p_.order)
@@ -151,7 +151,8 @@ class stage_moves {
     return false;
   }
 
-  /// Moves `units` one after the other as far as that pays, over moves that do not. Whether it did.
+  /// Moves `units` in order, and keeps the prefix with the best score, even if some of its moves worsen the
+  /// score. Returns true if the score improved.
   bool attempt_all(std::vector<Index> const& units, std::uint32_t to) {
     std::vector<std::pair<Index, std::uint32_t>> done;
     std::size_t kept = 0;
@@ -169,7 +170,7 @@ class stage_moves {
     return kept > 0;
   }
 
-  /// Units that were in another part return there, alone or all that were in the same one.
+  /// Returns units to their old parts: single ones, and all that moved between the same two parts.
   bool return_to_previous() {
     bool better = false;
     std::vector<Index> out;
@@ -193,7 +194,7 @@ class stage_moves {
     return better;
   }
 
-  /// The part that pays most, or holds too much, lets units go to a neighbour or one anywhere.
+  /// Moves units of the part with the most excess or load to its neighbours, or single units anywhere.
   bool relieve() {
     std::uint32_t worst = 0;
     auto const parts = p_.limits.parts();
@@ -222,28 +223,31 @@ class stage_moves {
 
 namespace cleave {
 
+/// Options of `repartition_stages`.
 struct stage_repartition_options {
-  double cost_per_moved_byte = 1;     ///< in the unit of the weights
-  std::vector<std::size_t> moving{};  ///< of a node: bytes that move with it; empty: `node_memory`, or one
-  std::vector<char> stays{};          ///< of a node: it must not move
-  std::vector<partition> starts{};    ///< parts to begin with besides the old ones and those of `balance`
-  std::size_t most_trials = 0;        ///< of moves of single units; 0: two million, or 20 for each unit
-  balance_options balance{};          ///< costs, memory, pins, what must share a part
+  double cost_per_moved_byte = 1;     ///< cost of moving one byte, in the unit of the weights
+  std::vector<std::size_t> moving{};  ///< of each node: bytes that move with it; empty: `node_memory`, or one
+                                      ///< byte each
+  std::vector<char> stays{};          ///< of each node: true if it must not move; empty: all may move
+  std::vector<partition> starts{};    ///< initial partitions in addition to the old one and that of `balance`
+  std::size_t most_trials = 0;        ///< moves of single units tried; 0: two million, or 20 per unit if that
+                                      ///< is more
+  balance_options balance{};          ///< costs, memory limits, fixed nodes, co-location
 };
 
-/// Parts numbered in the order of the pipeline, and what they cost.
+/// Parts numbered in pipeline order, with their costs.
 struct repartitioned_stages : partition {
-  std::vector<double> loads{};  ///< of a part
-  double bottleneck = 0;        ///< the largest of them
+  std::vector<double> loads{};  ///< of each part: compute time plus transfers
+  double bottleneck = 0;        ///< the largest load
   std::size_t moved_bytes = 0, moved_nodes = 0;
-  double objective = 0;  ///< the bottleneck and the cost of what moves
+  double objective = 0;  ///< the bottleneck plus the cost of the moved bytes
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The first thing in options that makes no sense, as a sentence, or nothing. O(V).
+/// Describes the first invalid option, or returns nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(stage_repartition_options const& o,
                                              basic_snapshot_arrays<Index> const& g, partition const& old,
@@ -265,7 +269,7 @@ std::optional<std::string> find_option_fault(stage_repartition_options const& o,
   return std::nullopt;
 }
 
-/// Finds new parts for a pipeline; `repartition_stages` is its one use.
+/// Finds a new partition for a pipeline. See `repartition_stages`.
 template <std::unsigned_integral Index>
 class stage_repartitioner {
  public:
@@ -288,7 +292,7 @@ class stage_repartitioner {
     std::vector<partition> starts{old_};
     starts.insert(starts.end(), o_.starts.begin(), o_.starts.end());
     std::string refusal;
-    std::int64_t least = 0;  // that is worth an attempt
+    std::int64_t least = 0;  // smallest load bound that is worth an attempt
     try {
       auto balanced = balance(g_, k_, limits_);
       least = p_.scale.of(balanced.bottleneck);
@@ -342,7 +346,8 @@ class stage_repartitioner {
     return no_part;
   }
 
-  /// Of each unit its part in `p`, where it has none that of what it needs, if all of them may be there.
+  /// Returns the part of each unit in `p`, or nothing if a unit must not be there. A unit without a part gets
+  /// its fixed part, or the last part of its predecessors.
   std::optional<std::vector<std::uint32_t>> settled(partition const& p) const {
     if (p.of.size() != g_.nodes()) return std::nullopt;
     std::vector<std::uint32_t> of(units_.size());
@@ -359,8 +364,8 @@ class stage_repartitioner {
     return of;
   }
 
-  /// Keeps the best of what moves make of `of`, at once and after heavy parts were cut down to some loads
-  /// between `least` and what they have.
+  /// Improves `of` several times and keeps the best result: once as it is, and then after heavy parts were
+  /// reduced to loads between `least` and the current bottleneck.
   void better_from(std::vector<std::uint32_t> const& of, std::int64_t least, std::size_t trials) {
     auto const attempts = std::clamp<std::size_t>(20'000'000 / (units_.size() + 1), 3, 24);
     for (std::size_t i = 0; i <= attempts; ++i) {
@@ -404,7 +409,7 @@ class stage_repartitioner {
   balance_options limits_;
   std::vector<std::size_t> moving_;
   unit_graph<Index> units_;
-  std::vector<part_id> pin_;  // of a unit
+  std::vector<part_id> pin_;  // of each unit: the part to which it is fixed
   stage_problem<Index> p_;
   std::vector<std::uint32_t> best_;
   stage_score score_;
@@ -415,14 +420,23 @@ class stage_repartitioner {
 
 namespace cleave {
 
-/// New parts for a pipeline whose costs have changed: the bottleneck and the cost of the bytes that move from
-/// the part where they are are small together, and all holds that `balance` holds. From the old parts, from
-/// those of `balance` and from `starts`, as they are or with heavy parts cut down first, units return home or
-/// leave the part that pays most, one or several in a row, as long as that betters the sum: never worse than
-/// any of them, the old ones included if they are still allowed. What has no part in `old` is new and moves
-/// for nothing. What `balance` takes, O(V + E) for some attempts from each start (3 to 24), and for each move
-/// what its unit touches and O(k).
-/// \throws error, infeasible_error as `balance` does.
+/// Repartitions a pipeline whose costs have changed.
+///
+/// It minimizes the bottleneck plus the cost of the bytes that leave their old part, under the constraints of
+/// `balance`. It starts from the old parts, the parts of `balance` and `starts`, each as it is or after heavy
+/// parts were reduced. Units then return to their old parts or leave the heaviest part, one or several in a
+/// row, as long as the objective improves. The result is never worse than any of the starting partitions,
+/// including the old one if that is still allowed. Nodes without a part in `old` move at no cost.
+///
+/// Complexity: that of `balance`, plus O(V + E) for each of 3 to 24 attempts per start, plus
+/// O(values of the unit + k) per move.
+///
+/// \param g        the graph
+/// \param old      the old part of each node, or `no_part`
+/// \param k        the number of stages
+/// \param options  migration cost, nodes that stay, and the options of `balance`
+/// \throws error if weights or options are invalid.
+/// \throws infeasible_error if memory limits or fixed nodes cannot be satisfied, like `balance`.
 template <std::unsigned_integral Index>
 repartitioned_stages repartition_stages(basic_snapshot_arrays<Index> const& g, partition const& old,
                                         std::uint32_t k, stage_repartition_options const& options = {}) {
@@ -430,6 +444,7 @@ repartitioned_stages repartition_stages(basic_snapshot_arrays<Index> const& g, p
   return detail::stage_repartitioner<Index>(g, old, k, options).run();
 }
 
+/// Repartitions a user's own graph. Parts are given by node position in `nodes()`.
 template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 repartitioned_stages repartition_stages(Graph const& g, partition const& old, std::uint32_t k,
@@ -437,6 +452,7 @@ repartitioned_stages repartition_stages(Graph const& g, partition const& old, st
   return repartition_stages(snapshot_of<Index>(g), old, k, options);
 }
 
+/// Rejects graphs without weights or sizes with a readable compile-time message.
 template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused repartition_stages(Graph const&, partition const&, std::uint32_t,
                                    stage_repartition_options const& = {}) {

@@ -34,41 +34,41 @@
 
 namespace cleave {
 
-/// Whether all parts must have nodes.
+/// Defines whether parts may be empty.
 enum class empty_parts : std::uint8_t {
-  forbidden,  ///< exactly min(k, units) parts, each with nodes
-  allowed,    ///< up to k parts: fewer where more transfers would cost more than they spread
+  forbidden,  ///< exactly min(k, units) parts, none of them empty
+  allowed,    ///< up to k parts; fewer if additional transfers would cost more than the parts save
 };
 
-/// What `balance` must respect. Nodes are positions in `nodes()`; arrays by node are empty where nothing is
-/// said.
+/// Options of `balance`. Nodes are positions in `nodes()`. Arrays with an entry per node may be empty if
+/// there is nothing to specify.
 struct balance_options {
-  double cost_per_byte = 1;        ///< of moving one byte, in the unit of the weights
-  per_part<std::size_t> memory{};  ///< bytes a part can hold of state and constants (and `node_memory`)
-  per_part<double> speed{};        ///< weight that a part does in a unit of time
-  per_part<double> link{};         ///< times what transfers cost a part: 0 for a host that pays none
+  double cost_per_byte = 1;        ///< cost of moving one byte, in the unit of the weights
+  per_part<std::size_t> memory{};  ///< bytes of state, constants and `node_memory` that each part can hold
+  per_part<double> speed{};        ///< weight that each part processes per unit of time
+  per_part<double> link{};         ///< factor on each part's transfer costs; 0 for a host that pays none
   std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
-  std::vector<char> backward{};  ///< of a node: its edges cost transfers but do not restrict the order
-  std::vector<part_id> fixed{};  ///< of a node: its part, or no_part
-  std::vector<std::size_t> node_memory{};  ///< of a node: bytes that its part holds besides its state
-  std::vector<std::size_t> rank{};         ///< of a node: `unit_order::given` takes the smallest first
+  std::vector<char> backward{};            ///< per node: nonzero if its edges do not restrict the order
+  std::vector<part_id> fixed{};            ///< per node: its part, or no_part
+  std::vector<std::size_t> node_memory{};  ///< per node: bytes that its part holds in addition to state
+  std::vector<std::size_t> rank{};         ///< per node: priority in `unit_order::given`, smallest first
   std::vector<unit_order> orders{unit_order::given, unit_order::breadth_first, unit_order::depth_first,
                                  unit_order::on_demand, unit_order::on_demand_last};
-  std::size_t random_orders = 64;  ///< tried besides, as far as they have a million units in all; a quarter
-                                   ///< of that many more where nodes are backward
-  std::uint64_t seed = 1;          ///< of those
+  std::size_t random_orders = 64;  ///< random orders tried in addition, limited to a million units in all;
+                                   ///< with backward nodes a quarter more
+  std::uint64_t seed = 1;          ///< seed of the random orders
   empty_parts empty = empty_parts::forbidden;
 };
 
-/// Parts and how good they are.
+/// A partition with its loads and a lower bound.
 struct balanced_partition : partition {
-  std::vector<double> loads{};  ///< of a part
-  double bottleneck = 0;        ///< the largest of them
-  double bound = 0;  ///< below this no assignment of the nodes to k parts can get, contiguous or not
-  unit_order order = unit_order::given;  ///< the first of the tried orders that has these slices
-  std::size_t unsized = 0;  ///< values that cross although nobody knows their bytes: they were taken for free
+  std::vector<double> loads{};  ///< load of each part
+  double bottleneck = 0;        ///< the largest load
+  double bound = 0;  ///< lower bound on the bottleneck of any assignment to k parts, contiguous or not
+  unit_order order = unit_order::given;  ///< the first tried order with these slices
+  std::size_t unsized = 0;  ///< values of unknown size that cross between parts; they count as free
 
-  /// How far above the best the bottleneck can be at most, as a share of the bound.
+  /// Returns an upper bound on the distance from the optimum, as a fraction of the bound: 0.03 is 3 %.
   double gap() const {
     if (bottleneck <= bound) return 0;
     return bound > 0 ? bottleneck / bound - 1 : std::numeric_limits<double>::infinity();
@@ -79,20 +79,20 @@ struct balanced_partition : partition {
 
 namespace cleave::detail {
 
-/// Whether an empty part may stand before one with nodes: only where parts differ; else more parts than units
-/// are of no use.
+/// Returns true if an empty part may precede a nonempty one. This matters only if parts differ. Otherwise
+/// there is no use for more parts than units.
 inline bool may_leave_gaps(balance_options const& o) {
   return o.empty == empty_parts::allowed &&
          !(o.speed.same() && o.memory.same() && o.link.same() && o.fixed.empty());
 }
 
-/// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
+/// Returns a sentence about the first invalid option, if any. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(balance_options const& o, basic_snapshot_arrays<Index> const& g,
                                              std::uint32_t k) {
   auto const count = [](std::size_t n) { return std::to_string(n); };
   if (k == 0) return "0 parts are asked for: at least one is needed";
-  if (may_leave_gaps(o) && k > g.nodes() + 65'536)  // tables of that size would be made for nothing
+  if (may_leave_gaps(o) && k > g.nodes() + 65'536)  // reject before allocating tables of that size
     return count(k) + " parts are asked for, and the graph has " + count(g.nodes()) + " nodes: ask for fewer";
   if (o.orders.empty() && o.random_orders == 0) return "no order is to be tried: name one in `orders`";
   if (g.weight.size() != g.nodes())
@@ -137,23 +137,23 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
 
 }  // namespace cleave::detail
 
-/// Bounds that hold for every assignment of units to parts, contiguous or not, with cycles between parts or
-/// without, whatever the memory limits: the certificate of `balance`.
+/// The certificate of `balance`: lower bounds that hold for every assignment of units to parts, contiguous or
+/// not, with or without cycles between parts, and for any memory limits.
 namespace cleave::detail {
 
-/// No part can have less than an even share of all time.
+/// Returns the average load: the total time divided by the total speed. Some part has at least this load.
 template <std::unsigned_integral Index>
 std::int64_t even_share(unit_costs<Index> const& c) {
   auto const& weight = c.weight[c.fastest];
   auto const sum = std::accumulate(weight.begin(), weight.end(), std::int64_t{});
   auto const parts = static_cast<std::int64_t>(c.speed_of.size());
   if (c.weight.size() == 1) return sum / parts + (sum % parts != 0);
-  double const rounding = 1 - 0x1p-30;  // more than what the division loses
+  double const rounding = 1 - 0x1p-30;  // larger than the rounding error of the division
   return static_cast<std::int64_t>(static_cast<double>(sum) / c.relative_speed * rounding);
 }
 
-/// Of any j k + 1 units, j + 1 share one of k parts. O(units log units). Martello and Toth, Knapsack
-/// Problems, 1990, §8.3.
+/// Returns the pigeonhole bound: among any j k + 1 units, j + 1 share one of the k parts. O(units log units).
+/// Martello and Toth, Knapsack Problems, 1990, section 8.3.
 template <std::unsigned_integral Index>
 std::int64_t pigeonhole_share(unit_costs<Index> const& c) {
   auto weight = c.weight[c.fastest];
@@ -166,15 +166,16 @@ std::int64_t pigeonhole_share(unit_costs<Index> const& c) {
   return bound;
 }
 
-/// What a part pays at least if it has `unit`, whatever else it has: for each value it shares with others
-/// the transfer or the time of those others, at best. A minimum cut, hence a flow; only some thousand units
-/// around are looked at, which makes the bound weaker, not wrong.
+/// Returns a lower bound on the load of the part that contains `unit`. For each value that the unit shares
+/// with others, the part pays for the transfer or, at best, for the time of those other units. This is a
+/// minimum cut, computed as a maximum flow. Only some thousand nearby units are considered, which makes the
+/// bound weaker but not wrong.
 template <std::unsigned_integral Index>
 std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
   constexpr std::size_t most_units = 4000, most_touches = 40000;
   auto const& weight = c.weight[c.fastest];
   std::vector<Index> units{unit}, values;
-  // One more than the place, 0 for none.
+  // position + 1; 0: not included
   std::vector<std::uint32_t> place_of_unit(c.units()), place_of_value(c.transfer.size());
   place_of_unit[unit] = 1;
   std::size_t touches = 0;
@@ -207,11 +208,12 @@ std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
   return weight[unit] + flow.most(0, sink, 4'000'000);
 }
 
-/// The best of the bounds above. Flows are tried for the eight units whose transfers and weight are largest.
+/// Returns the best of these bounds. Flows are computed for the eight units with the largest weight plus
+/// transfers.
 template <std::unsigned_integral Index>
 std::int64_t load_bound(unit_costs<Index> const& c) {
   auto bound = (std::max)(even_share(c), pigeonhole_share(c));
-  auto alone = c.weight[c.fastest];  // what a unit pays in a part of its own
+  auto alone = c.weight[c.fastest];  // load of each unit in a part of its own
   for (Index u = 0; u < c.units(); ++u)
     for (Index const v : c.touched[u]) alone[u] += c.transfer[v];
   for (int tries = 0; tries < 8 && !alone.empty(); ++tries) {
@@ -225,7 +227,7 @@ std::int64_t load_bound(unit_costs<Index> const& c) {
   return bound;
 }
 
-/// Balances one graph step by step; `balance` is its one use.
+/// Computes a balanced partition step by step. Used by `balance`.
 template <std::unsigned_integral Index>
 class balancer {
  public:
@@ -239,7 +241,7 @@ class balancer {
     balanced_partition result;
     result.of.assign(g_.nodes(), no_part);
     if (parts_ == 0) {
-      result.parts = g_.nodes() > 0 ? 1 : 0;  // a home for what has no reader
+      result.parts = g_.nodes() > 0 ? 1 : 0;  // for replicable nodes only
       result.loads.resize(result.parts);
       return result;
     }
@@ -255,7 +257,7 @@ class balancer {
     unit_edges<Index> const rules{units_.predecessors, units_.successors};
     bool const mirrored = window_.earliest.empty() && !o_.backward.empty();
     edges_ = mirrored ? mirrored_backward_edges<Index>(g_, units_, o_.backward) : rules;
-    bool only = false;  // order there is
+    bool only = false;  // true if there is no other order
     auto const done = [&] { return only || best.load <= bound; };
     auto const attempt = [&](unit_order how, std::span<Index const> rank) {
       if (done()) return;
@@ -277,7 +279,7 @@ class balancer {
     };
     auto const few = std::max<std::size_t>(1'000'000 / units_.size(), o_.orders.empty() ? 1 : 0);
     attempt_all((std::min)(o_.random_orders, few));
-    if (mirrored) {  // which is a habit and may leave out what is best, or all that fits
+    if (mirrored) {  // mirrored edges are only a preference and may exclude the best slices, or all that fit
       edges_ = rules;
       only = false;
       attempt_all((std::min)(o_.random_orders, few) / 4);
@@ -437,7 +439,7 @@ class balancer {
   std::uint32_t parts_;
   unit_costs<Index> costs_;
   unit_memory<Index> memory_;
-  std::vector<Index> rank_;  // of a unit
+  std::vector<Index> rank_;  // per unit
   std::vector<part_id> fixed_;
   part_window window_;
   unit_edges<Index> edges_;
@@ -447,21 +449,21 @@ class balancer {
 
 namespace cleave {
 
-/// Cuts `g` into min(k, units) parts so that the largest load is least: of all slices of each tried
-/// topological order the best, exactly.
+/// Partitions `g` into min(k, units) parts, minimising the largest load. Each part is a slice of a
+/// topological order. For each order that is tried, the best slices are found exactly.
 ///
-/// A part's load is the weight of its nodes over its speed plus `cost_per_byte`, times its link, for each
-/// byte that enters or leaves it (`load_model`). Nodes that must share a part are one unit: groups of the
-/// graph, `together`, and what lies on a cycle through those. Parts are numbered in the order of the
-/// pipeline: apart from backward nodes no edge leads to a part of smaller number. Replicable nodes have no
-/// part. A graph of no others has 1 part, an empty graph none.
+/// The load of a part is the weight of its nodes divided by its speed, plus `cost_per_byte` times its link
+/// for each byte that enters or leaves it (`load_model`). Nodes that must share a part form one unit: groups
+/// of the graph, sets of `together`, and cycles through these. Parts are numbered in pipeline order: no edge
+/// leads to a part with a smaller number, except edges of backward nodes. Replicable nodes have no part. A
+/// graph with replicable nodes only has 1 part, and an empty graph has 0.
 ///
-/// O(V + E) for what surrounds it, O(k (V + E) log V) for each probe in the worst case, usually O(V + E);
-/// some 10 to 40 probes.
+/// Complexity: O(V + E), plus some 10 to 40 probes. A probe takes O(k (V + E) log V) in the worst case, and
+/// usually O(V + E).
 ///
-/// \throws error            where weights, options or sums make no sense, naming the node,
-/// \throws infeasible_error where memory or pins cannot be met, naming the first node or part that does not
-/// fit.
+/// \throws error            if weights, options or sums are invalid; the message names the node
+/// \throws infeasible_error if memory limits or fixed nodes cannot be satisfied; the message names the first
+///                          node or part that does not fit
 template <std::unsigned_integral Index>
 balanced_partition balance(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                            balance_options const& options = {}) {
@@ -469,15 +471,15 @@ balanced_partition balance(basic_snapshot_arrays<Index> const& g, std::uint32_t 
   return detail::balancer<Index>(g, k, options).run();
 }
 
-#ifdef CLEAVE_COMPILED  // the library cleave::compiled has these
+#ifdef CLEAVE_COMPILED  // these are in the library cleave::compiled
 extern template balanced_partition balance(basic_snapshot_arrays<std::uint32_t> const&, std::uint32_t,
                                            balance_options const&);
 extern template balanced_partition balance(basic_snapshot_arrays<std::uint64_t> const&, std::uint32_t,
                                            balance_options const&);
 #endif
 
-/// The same for a graph of the user's. `balance<std::uint64_t>(g, k)` numbers more than 2^32 values.
-/// \throws what `snapshot_of` throws, too.
+/// Same for a graph of the user. Use `balance<std::uint64_t>(g, k)` for more than 2^32 values.
+/// Also throws the errors of `snapshot_of`.
 template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {
@@ -489,18 +491,16 @@ detail::refused balance(Graph const&, std::uint32_t, balance_options const& = {}
   detail::refuse_costs<Graph>();
 }
 
-/// What of a graph has no price: nodes of unknown cost and values of unknown bytes, which every load and
-/// every bound takes as free.
+/// The numbers of nodes of unknown cost and of values of unknown size. Loads and bounds treat both as free.
 struct unpriced {
-  std::size_t nodes = 0, of_nodes = 0;    ///< nodes of unknown cost; all nodes
-  std::size_t values = 0, of_values = 0;  ///< values of unknown bytes; all that go from node to node
+  std::size_t nodes = 0, of_nodes = 0;    ///< nodes of unknown cost; number of all nodes
+  std::size_t values = 0, of_values = 0;  ///< values of unknown size; number of all values between nodes
 
   double node_share() const { return share(nodes, of_nodes); }
   double value_share() const { return share(values, of_values); }
   bool any() const { return nodes > 0 || values > 0; }
 
-  /// Whether so little is unknown that a bound of the rest says something: at most 2 % of nodes and of
-  /// values.
+  /// Returns true if bounds are still meaningful: at most 2 % of the nodes and of the values are unknown.
   bool leaves_bounds() const { return node_share() <= 0.02 && value_share() <= 0.02; }
 
   bool operator==(unpriced const&) const = default;

@@ -17,28 +17,28 @@
 
 namespace cleave::detail {
 
-/// The least load over the slices that begin at any of some places, while their common end moves: a cost that
-/// occurs at a place is paid by the slices that begin there or before. A tree of (sum, least) pairs; places
-/// are closed until they are opened.
+/// A segment tree with the least load over all slices that start at an open position and share a moving end.
+/// A cost at a position is paid by all slices that start at or before it. Its nodes are (sum, least) pairs.
+/// Positions are closed until they are opened.
 class least_load {
  public:
-  /// `places` closed places without costs. O(places).
+  /// Resets to `places` closed positions without costs. O(places).
   void reset(std::size_t places) {
     leaves_ = std::bit_ceil(std::max<std::size_t>(places, 1));
     tree_.assign(2 * leaves_, {0, unreachable_load});
   }
-  /// Adds a cost, opens or closes a place without bringing the tree up to date: `rebuild` does that.
+  /// Adds a cost, or opens a position, without updating the tree; call `rebuild` afterwards.
   void add_later(std::size_t place, std::int64_t cost) { tree_[leaves_ + place].sum += cost; }
   void open_later(std::size_t place) { tree_[leaves_ + place].least = 0; }
 
-  /// O(places).
+  /// Updates the whole tree. O(places).
   void rebuild() {
     for (std::size_t i = leaves_; i < 2 * leaves_; ++i)
       if (tree_[i].least != unreachable_load) tree_[i].least = tree_[i].sum;
     for (std::size_t i = leaves_; --i > 0;) tree_[i] = joined(tree_[2 * i], tree_[2 * i + 1]);
   }
 
-  /// O(log places) each.
+  /// Adds a cost, opens or closes a position, and updates the tree. O(log places) each.
   void add(std::size_t place, std::int64_t cost) {
     auto& leaf = tree_[leaves_ + place];
     leaf.sum += cost;
@@ -54,13 +54,13 @@ class least_load {
     update(place);
   }
 
-  /// The least load, or, if no place is open, more than half of `unreachable_load`, which no sum of costs
-  /// reaches.
+  /// Returns the least load. If no position is open, returns more than half of `unreachable_load`, which no
+  /// sum of costs reaches.
   std::int64_t least() const { return tree_[1].least; }
 
  private:
   struct range {
-    std::int64_t sum, least;  // of all costs; of those from an open place on
+    std::int64_t sum, least;  // sum of all costs; least sum of the costs from an open position on
   };
   static range joined(range const& left, range const& right) {
     return {left.sum + right.sum, (std::min)(right.least, right.sum + left.least)};
@@ -74,23 +74,24 @@ class least_load {
   std::vector<range> tree_ = std::vector<range>(2, {0, unreachable_load});
 };
 
-/// What slices of an order pay for transfers, as a sum over pairs of positions.
+/// The transfer costs of slices of an order, as a sum over pairs of positions.
 ///
-/// A value of cost c that the units at positions q1 < … < qr touch costs a slice c where the slice holds some
-/// of them, not all. It holds one group of neighbours among them, so c (units inside - neighbours both inside
-/// - [q1 and qr inside]) is that cost: c at each position, -c for each pair of neighbours and -c for the
-/// ends. Pairs are listed by their later position.
+/// Let a value of cost c be touched by the units at positions q1 < … < qr. A slice pays c if it holds some of
+/// these units, but not all. The units that it holds are consecutive among them. The cost is therefore c
+/// times (units inside - neighbouring pairs inside - [q1 and qr inside]). That is c for each position, -c for
+/// each neighbouring pair and -c for the pair (q1, qr). Pairs are listed by their later position.
 template <std::unsigned_integral Index>
 struct transfer_pairs {
-  std::vector<std::int64_t> alone;  ///< of a position: what it pays as a slice of its own
-  std::vector<Index> first{0};      ///< where the pairs of a later position begin, and one more
-  std::vector<Index> earlier;       ///< of a pair
-  std::vector<std::int64_t> saved;  ///< of a pair: what a slice pays less that has both
+  std::vector<std::int64_t> alone;  ///< per position: its transfer cost as a slice of its own
+  std::vector<Index> first{0};      ///< start of the pairs of each later position, and an end
+  std::vector<Index> earlier;       ///< per pair: its earlier position
+  std::vector<std::int64_t> saved;  ///< per pair: saving of a slice that holds both
 
   std::size_t size() const { return alone.size(); }
 
-  /// Calls `f(position, cost)` for what position `j` adds to slices that begin at or before `position` and
-  /// end behind `j`: first its own cost, then what its pairs save.
+  /// Calls `f(position, cost)` for each change in load when the end of a slice moves past position `j`. A
+  /// change applies to all slices that start at or before `position`. The first is the own cost of `j`, then
+  /// follow the savings of its pairs.
   template <class F>
   void each_change(std::size_t j, F f) const {
     f(static_cast<Index>(j), alone[j]);
@@ -98,8 +99,8 @@ struct transfer_pairs {
   }
 };
 
-/// Of an order of units that touch values, for parts that pay `price` for each value: `touching` lists the
-/// units of a value, `touched` the values of a unit. O(units + touches).
+/// Returns the pairs of an order of units, for parts that pay `price` for each value. `touching` lists the
+/// units of each value and `touched` the values of each unit. O(units + touches).
 template <std::unsigned_integral Index>
 transfer_pairs<Index> pairs_of(csr<Index> const& touching, csr<Index> const& touched,
                                std::span<Index const> order, std::span<std::int64_t const> price) {
@@ -137,25 +138,25 @@ transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const
   return pairs_of<Index>(c.touching, c.touched, order, c.transfer);
 }
 
-/// An order of units that is to be cut into slices, part s from boundary s to boundary s + 1.
+/// An order of units to be cut into slices. Part s extends from boundary s to boundary s + 1.
 template <std::unsigned_integral Index>
 struct slicing_task {
   transfer_pairs<Index> pairs;
-  std::vector<std::uint32_t> speed_of;            ///< of a part: its row of `before`
-  std::vector<std::vector<std::int64_t>> before;  ///< for each speed: the time of the first i units
-  std::vector<std::uint32_t> limit_of;            ///< of a part: its row of `fitting`
-  std::vector<std::vector<Index>> fitting;  ///< for each memory limit: `first_fitting`; empty without limits
-  std::vector<Index> low, high;             ///< of a boundary: where it may be
-  bool may_be_empty = false;                ///< whether a slice may
-  std::vector<std::uint32_t> link_of{};     ///< of a part: its row of `linked`
-  std::vector<transfer_pairs<Index>> linked{};  ///< instead of `pairs`, for each different link
+  std::vector<std::uint32_t> speed_of;            ///< per part: its row of `before`
+  std::vector<std::vector<std::int64_t>> before;  ///< per distinct speed: time of the first i units
+  std::vector<std::uint32_t> limit_of;            ///< per part: its row of `fitting`
+  std::vector<std::vector<Index>> fitting;        ///< per distinct limit: `first_fitting`; empty if unlimited
+  std::vector<Index> low, high;                   ///< per boundary: its lowest and highest position
+  bool may_be_empty = false;                      ///< true if slices may be empty
+  std::vector<std::uint32_t> link_of{};           ///< per part: its row of `linked`
+  std::vector<transfer_pairs<Index>> linked{};    ///< per distinct link; replaces `pairs`
 
   std::size_t units() const { return pairs.size(); }
   std::size_t parts() const { return speed_of.size(); }
   transfer_pairs<Index> const& pairs_at(std::size_t s) const {
     return linked.empty() ? pairs : linked[link_of[s]];
   }
-  /// The first begin of a slice that ends at `j` and fits into the memory of part `s`.
+  /// Returns the first start of a slice that ends at `j` and fits into the memory of part `s`.
   Index fits_from(std::size_t s, std::size_t j) const {
     return fitting.empty() ? Index{} : fitting[limit_of[s]][j];
   }
@@ -165,7 +166,7 @@ struct slicing_task {
 
 namespace cleave {
 
-/// Boundaries, one more than parts, and the largest load between them.
+/// Boundaries of slices, one more than there are parts, and the largest load.
 template <std::unsigned_integral Index>
 struct slices {
   std::vector<Index> at;
@@ -176,19 +177,19 @@ struct slices {
 
 namespace cleave::detail {
 
-/// What time, memory and pins alone say about slices within a bound, transfers aside. Each question costs
-/// O(parts log units).
+/// The restrictions that time, memory and fixed nodes alone impose on slices within a bound, ignoring
+/// transfers. Each query takes O(parts log units).
 template <std::unsigned_integral Index>
 class slice_bands {
  public:
   explicit slice_bands(slicing_task<Index> const& task) : task_(task) {}
 
   struct bands {
-    std::vector<Index> low, high;  ///< of a boundary
+    std::vector<Index> low, high;  ///< per boundary
   };
 
-  /// How far a slice of part `s` that begins at `i` can reach; lowers `next` to the bound from which it
-  /// reaches further.
+  /// Returns the furthest end of a slice of part `s` that starts at `i`. Lowers `next` to the smallest bound
+  /// with which it could reach further.
   Index furthest(std::size_t s, Index i, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
     auto const limit =
@@ -201,7 +202,7 @@ class slice_bands {
                       static_cast<Index>(std::upper_bound(fits.begin(), fits.end(), i) - fits.begin() - 1));
   }
 
-  /// Where a slice of part `s` that ends at `j` can begin at the earliest; lowers `next` likewise.
+  /// Returns the earliest start of a slice of part `s` that ends at `j`. Lowers `next` likewise.
   Index nearest(std::size_t s, Index j, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
     auto const limit =
@@ -210,8 +211,8 @@ class slice_bands {
     return (std::max)(static_cast<Index>(limit - before.begin()), task_.fits_from(s, j));
   }
 
-  /// Where each boundary can be, or nothing if one can be nowhere; lowers `next` to the bound from which that
-  /// changes.
+  /// Returns the range of each boundary, or nothing if a range is empty. Lowers `next` to the smallest bound
+  /// with which this could change.
   std::optional<bands> within(std::int64_t bound, std::int64_t& next) const {
     auto const parts = task_.parts();
     bands b{task_.low, task_.high};
@@ -226,7 +227,8 @@ class slice_bands {
     return b;
   }
 
-  /// The least bound that time and memory alone allow; `unreachable_load` if memory or pins allow none.
+  /// Returns the least bound that time and memory alone allow, or `unreachable_load` if memory or fixed nodes
+  /// allow none.
   std::int64_t least(std::int64_t low) const {
     std::int64_t unused = 0, high = unreachable_load;
     if (!within(high - 1, unused)) return high;
@@ -237,7 +239,7 @@ class slice_bands {
     return low;
   }
 
-  /// Slices that are good without transfers, if such a guess meets all limits.
+  /// Returns slices that are balanced if transfers are ignored, if they satisfy all limits.
   std::optional<std::vector<Index>> guess(std::int64_t bound) const {
     std::int64_t unused = 0;
     auto const band = within(bound, unused);
@@ -266,25 +268,25 @@ class slice_bands {
   slicing_task<Index> const& task_;
 };
 
-/// Answers whether an order can be cut so that no part's load exceeds a bound, and where.
+/// Decides if an order can be cut such that no load exceeds a bound, and finds the cut.
 ///
-/// Boundary s lies in a band: no further than s parts can compute within the bound, no nearer than the
-/// others need. From left to right it is known exactly which positions of a band can be reached; a position
-/// is reached if some slice that begins at one reached by the part before is not too heavy, which
-/// `least_load` answers while the slice's end moves right.
+/// Boundary s lies in a band, given by the work that the first s parts can do within the bound, and the
+/// remaining work of the others. From left to right, the exact set of reachable positions of each boundary is
+/// computed. A position is reachable if a slice within the bound ends there and starts at a reachable
+/// position of the previous boundary. `least_load` answers this while the end of the slice moves right.
 template <std::unsigned_integral Index>
 class slicer {
  public:
   explicit slicer(slicing_task<Index> const& task) : task_(task), reach_(task) {}
 
-  /// What `slices_within` found: the slices, or else a bound below which there are none either.
+  /// The result of `slices_within`: slices, or a bound below which there are none either.
   struct answer {
     std::optional<std::vector<Index>> at;
     std::int64_t none_below = unreachable_load;
   };
 
-  /// O(windows log band), where a window is the stretch of the order from the first begin to the last end
-  /// that a part can have.
+  /// Finds slices within `bound`. O(windows log band). A window is the range of the order from the first
+  /// start to the last end that a part can have.
   answer slices_within(std::int64_t bound) {
     answer found;
     auto const band = reach_.within(bound, found.none_below);
@@ -300,6 +302,7 @@ class slicer {
     return found;
   }
 
+  /// Returns the load of a slice as part `s`. O(units and pairs of the slice).
   std::int64_t load(std::size_t s, Index begin, Index end) const {
     std::int64_t sum = task_.before[task_.speed_of[s]][end] - task_.before[task_.speed_of[s]][begin];
     auto const& pairs = task_.pairs_at(s);
@@ -308,7 +311,7 @@ class slicer {
     return sum;
   }
 
-  /// Moves one boundary of the heaviest part to its best place, as long as that helps.
+  /// Moves a boundary of the heaviest part to its best position, repeatedly, as long as that helps.
   slices<Index> improved(std::vector<Index> at) const {
     std::vector<std::int64_t> load_of;
     for (std::size_t s = 0; s < task_.parts(); ++s) load_of.push_back(load(s, at[s], at[s + 1]));
@@ -331,8 +334,8 @@ class slicer {
   }
 
  private:
-  /// The ends in [low, high] that slices of part `s` within the bound have, if they begin where the part
-  /// before may end.
+  /// Returns the ends in [low, high] of slices of part `s` within the bound that start at a reachable
+  /// position.
   std::vector<Index> ends_of(std::size_t s, std::int64_t bound, Index low, Index high, std::int64_t& next) {
     auto const& begins = reached_[s];
     auto const& before = task_.before[task_.speed_of[s]];
@@ -348,11 +351,11 @@ class slicer {
 
     least_.reset(begins.size());
     place_of_.clear();
-    for (Index i = first, place = 0; i < last; ++i) {  // of a position: the last begin at or before it
+    for (Index i = first, place = 0; i < last; ++i) {  // per position: the last start at or before it
       if (begins[place + std::size_t{1}] == i) ++place;
       place_of_.push_back(place);
     }
-    std::int64_t shared = 0;  // paid by slices from every begin
+    std::int64_t shared = 0;  // paid by slices from every start
     auto const enter = [&](std::size_t j, auto add) {
       add(static_cast<Index>(j), before[j + 1] - before[j]);
       pairs.each_change(j, add);
@@ -387,8 +390,8 @@ class slicer {
     return ends;
   }
 
-  /// Where a slice of part `s` within the bound that ends at `end` begins: of the reached positions the one
-  /// of least load.
+  /// Returns the start of a slice of part `s` within the bound that ends at `end`: the reachable position
+  /// with the least load.
   Index begin_of(std::size_t s, Index end, std::int64_t bound) const {
     auto const& begins = reached_[s];
     if (task_.may_be_empty && end == task_.units() && std::binary_search(begins.begin(), begins.end(), end))
@@ -411,10 +414,10 @@ class slicer {
       --begin;
       if (i >= task_.fits_from(s, end) && sum < least) least = sum, best = i;
     }
-    return least <= bound ? best : end;  // an empty slice
+    return least <= bound ? best : end;  // empty slice
   }
 
-  /// The best place of boundary `s` between its neighbours.
+  /// Returns the best position of boundary `s` between its neighbours.
   slices<Index> best_between(std::size_t s, Index from, Index to) const {
     Index const gap = task_.may_be_empty ? 0 : 1;
     Index const first =
@@ -447,17 +450,17 @@ class slicer {
 
   slicing_task<Index> const& task_;
   slice_bands<Index> reach_;
-  std::vector<std::vector<Index>> reached_;  // of a boundary: the positions that can be reached
+  std::vector<std::vector<Index>> reached_;  // per boundary: the reachable positions
   std::vector<Index> place_of_;
   least_load least_;
 };
 
-/// The best slices of an order with a load below `below`, or none if there are none; `low` bounds every load
-/// from below.
+/// Returns the best slices of an order if their load is below `below`, or nothing. `low` is a lower bound on
+/// every load.
 ///
-/// Bisection between the bound that is known to be too small and the load that is known to be possible. A
-/// bound that is met is replaced by the load really reached, one that is not by the next load at which
-/// anything changes; it ends when they meet.
+/// Bisects between a bound known to be too small and a load known to be possible. A feasible bound is
+/// replaced by the load actually reached. An infeasible one is replaced by the next load at which the answer
+/// can change. The search ends when both meet.
 template <std::unsigned_integral Index>
 std::optional<slices<Index>> best_slices(slicing_task<Index> const& task, std::int64_t low,
                                          std::int64_t below = unreachable_load) {

@@ -15,22 +15,23 @@
 
 namespace cleave::detail {
 
-/// Edges between units that an order is to respect, and the same from their other end.
+/// Edges between units that an order must respect, as predecessors and successors.
 template <std::unsigned_integral Index>
 struct unit_edges {
   csr<Index> predecessors, successors;
 };
 
-/// Places for units that nothing restricts because all their nodes are backward: each behind the forward
-/// nodes it reads, and where its mirror image would be among its own kind, so that gradients flow from later
-/// parts to earlier ones. These edges are a habit, not a rule: those on a cycle are left out. O(V + E).
+/// Returns the edges of `u` plus preferred edges for units that consist of backward nodes only, which no edge
+/// restricts otherwise. A preferred edge places such a unit after the forward nodes that it reads. Edges
+/// between backward nodes are reversed: backward units then mirror the forward order, and gradients flow from
+/// later parts to earlier ones. Preferred edges on a cycle are dropped. O(V + E).
 template <std::unsigned_integral Index>
 unit_edges<Index> mirrored_backward_edges(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                                           std::span<char const> backward) {
   std::vector<char> has_forward(u.size());
   for (std::size_t n = 0; n < g.nodes(); ++n)
     if (u.of[n] != none<Index> && (n >= backward.size() || !backward[n])) has_forward[u.of[n]] = 1;
-  std::vector<std::pair<Index, Index>> pairs;  // user and producer
+  std::vector<std::pair<Index, Index>> pairs;  // edges as (target, source)
   each_dependency(g, [&](Index m, Index n) {
     auto const a = u.of[m], b = u.of[n];
     if (a == b || (has_forward[a] && has_forward[b])) return;

@@ -23,22 +23,22 @@
 
 namespace cleave::detail {
 
-/// The rows of an acyclic table in an order in which each follows those it needs, seen as runs: neighbours of
-/// one label.
+/// A topological order of the rows of an acyclic table, split into runs of consecutive rows with equal
+/// labels.
 template <std::unsigned_integral Index>
 struct label_runs {
-  csr<Index> rows;           ///< of a run: its rows, in order
-  std::vector<Index> label;  ///< of a run: that of its rows
-  std::size_t least = 0;     ///< no order has fewer runs than that
+  csr<Index> rows;           ///< per run: its rows, in order
+  std::vector<Index> label;  ///< per run: the label of its rows
+  std::size_t least = 0;     ///< lower bound on the number of runs of any order
 };
 
 struct label_run_options {
-  std::size_t steps = 20'000'000;  ///< how much a search beyond the greedy order may cost
+  std::size_t steps = 20'000'000;  ///< limit on the steps of the search that follows the greedy order
 };
 
-/// Finds few runs; `fewest_label_runs` is its one use. Once a run has begun, it takes every row of its label
-/// that is ready: to leave one for later never helps, and what is done at the end of a run says all that
-/// matters.
+/// Searches for an order with few runs. Used by `fewest_label_runs`. A run takes every ready row of its
+/// label, because delaying a row never helps. The set of finished rows at the end of a run is therefore the
+/// whole state.
 template <std::unsigned_integral Index>
 class label_run_finder {
  public:
@@ -67,21 +67,21 @@ class label_run_finder {
   }
 
  private:
-  using label_list = std::vector<Index>;  // of the runs, in order
+  using label_list = std::vector<Index>;  // labels of the runs, in order
 
-  /// What is done after some runs.
+  /// State of the search after some runs.
   struct state {
-    std::vector<Index> missing;  // of a row: the needs that are not done; none: it is done itself
-    std::vector<char> ready;     // of a label: a row of it is ready
+    std::vector<Index> missing;  // per row: unfinished predecessors; `none` if it is done
+    std::vector<char> ready;     // per label: true if one of its rows is ready
     label_list runs{};
-    std::size_t done = 0, least = 0;  // no continuation has fewer runs than that
+    std::size_t done = 0, least = 0;  // least: lower bound on the number of further runs
   };
 
   void sort_rows() {
     sorted_ = order_of_arcs(static_cast<Index>(label_.size()), [&](Index n) { return successors_[n]; });
   }
 
-  /// The most runs on any path that begins at a row.
+  /// Computes for each row the largest number of runs on any path that starts there.
   void find_tails() {
     tail_.assign(label_.size(), 1);
     for (auto n = sorted_.rbegin(); n != sorted_.rend(); ++n)
@@ -89,8 +89,8 @@ class label_run_finder {
         tail_[*n] = (std::max)(tail_[*n], tail_[user] + (label_[user] != label_[*n] ? 1 : 0));
   }
 
-  /// A label has at least as many runs as any path has of it. The sum over the labels, where that is cheap;
-  /// else the most runs of a path.
+  /// Returns a lower bound on the number of runs. A label needs at least as many runs as any path has of it;
+  /// these are summed over all labels if that is cheap. Otherwise returns the most runs of any path.
   std::size_t least_runs() const {
     std::size_t path = 0, sum = 0;
     for (auto const t : tail_) path = std::max<std::size_t>(path, t);
@@ -99,7 +99,7 @@ class label_run_finder {
     for (Index label = 0; label < labels_; ++label) {
       Index most = 0;
       runs.assign(label_.size(), 0);
-      for (Index const n : sorted_) {  // how many runs of `label` a path to n has
+      for (Index const n : sorted_) {  // largest number of runs of `label` on a path to n
         for (Index const m : predecessors_[n])
           runs[n] =
               (std::max)(runs[n], runs[m] + (label_[n] == label && label_[m] != label ? Index{1} : Index{0}));
@@ -111,12 +111,13 @@ class label_run_finder {
     return (std::max)(path, sum);
   }
 
-  /// The label of the row with the longest way to go comes next. O((rows + items) log rows).
+  /// Returns the runs of a greedy order, which continues with the label of the ready row with the longest
+  /// tail. O((rows + items) log rows).
   label_list greedy() const {
     std::vector<Index> missing;
     std::vector<label_list> ready(labels_);
-    std::vector<Index> longest(labels_);        // tail of a ready row of the label
-    std::vector<std::pair<Index, Index>> heap;  // that and the label; old ones are skipped
+    std::vector<Index> longest(labels_);        // largest tail of a ready row of the label
+    std::vector<std::pair<Index, Index>> heap;  // (tail, mirrored label); stale entries are skipped
     auto const arrive = [&](Index n) {
       Index const l = label_[n];
       ready[l].push_back(n);
@@ -134,7 +135,7 @@ class label_run_finder {
       heap.pop_back();
       Index const l = labels_ - 1 - mirrored;
       if (longest[l] != tail) continue;
-      longest[l] = static_cast<Index>(label_.size());  // nothing that joins the run asks for another
+      longest[l] = static_cast<Index>(label_.size());  // rows that join the run need no new heap entry
       for (std::size_t i = 0; i < ready[l].size(); ++i)
         for (Index const user : successors_[ready[l][i]])
           if (--missing[user] == 0) arrive(user);
@@ -145,8 +146,8 @@ class label_run_finder {
     return runs;
   }
 
-  /// All that can be done in so many runs, run by run, of which the `width` best go on; `complete` says that
-  /// these were all. Labels of fewer than `known` runs, or nothing.
+  /// Beam search over sequences of runs, which keeps the `width` best states per step. Returns an order with
+  /// fewer than `known` runs, or an empty list. Sets `complete` to false if states were dropped.
   label_list search(std::size_t known, std::size_t width, bool& complete) const {
     state start{{}, std::vector<char>(labels_)};
     for (std::size_t n = 0; n < label_.size(); ++n)
@@ -187,7 +188,8 @@ class label_run_finder {
     return s;
   }
 
-  /// Leaves out what others have done all of, then all but the `width` most promising.
+  /// Removes dominated states, whose finished rows another state has finished too. Then keeps the `width`
+  /// most promising ones.
   static void keep_best(std::vector<state>& layer, std::size_t width, bool& complete) {
     std::sort(layer.begin(), layer.end(), [](state const& a, state const& b) {
       if (a.least != b.least) return a.least < b.least;
@@ -238,18 +240,19 @@ class label_run_finder {
   std::vector<Index> sorted_, tail_;
 };
 
-/// An order of the rows of `needs`, which is acyclic, with few runs of equal labels, which are below
-/// `labels`. To find the fewest is NP-hard (for chains it is the shortest common supersequence; Maier, J. ACM
-/// 25(2), 1978): the result is the fewest where `least` is the number of runs, which small tables reach,
-/// and a greedy order's or better where it is not. O((rows + items) log rows) and what `options` allows.
+/// Returns an order of the rows of `predecessors`, which must be acyclic, with few runs of equal labels.
+/// Labels are below `labels`. Minimising the number of runs is NP-hard; for chains it is the shortest common
+/// supersequence (Maier, J. ACM 25(2), 1978). The result is optimal if `least` equals the number of runs,
+/// which small tables achieve. Otherwise it is at least as good as a greedy order. O((rows + items) log
+/// rows), plus the search that `options` allows.
 template <std::unsigned_integral Index>
 label_runs<Index> fewest_label_runs(csr<Index> const& predecessors, std::vector<Index> const& label,
                                     Index labels, label_run_options const& options = {}) {
   return label_run_finder<Index>(predecessors, label, labels).find(options);
 }
 
-/// Gives rows of an acyclic table other labels, so that the labels can be ordered; `fewest_moved_rows` is its
-/// one use. A way to do so is an order of the labels and of each row a rank in it which no need exceeds.
+/// Relabels rows of an acyclic table so that the labels can be ordered. Used by `fewest_moved_rows`. A
+/// solution is an order of the labels and a rank per row, such that no predecessor has a higher rank.
 template <std::unsigned_integral Index>
 class row_mover {
  public:
@@ -276,9 +279,9 @@ class row_mover {
   }
 
  private:
-  struct way {
+  struct way {                ///< a solution
     std::vector<Index> at;    // labels by rank
-    std::vector<Index> rank;  // of a row
+    std::vector<Index> rank;  // per row
   };
 
   std::size_t moved(way const& w) const {
@@ -295,7 +298,8 @@ class row_mover {
     return std::find(stays.begin(), stays.end(), 0) == stays.end();
   }
 
-  /// Of each label the heaviest run stays; those between two such join either, where that moves least.
+  /// Returns the solution that keeps the heaviest run of each label. Runs between two kept runs join one of
+  /// the two such that the moved weight is minimal.
   way slices() const {
     auto const runs = runs_.label.size();
     std::vector<std::size_t> weight(runs), kept(labels_, runs);
@@ -317,7 +321,7 @@ class row_mover {
     return settled(std::move(w));
   }
 
-  /// The first run that goes with the run `b`, not with `a` before it.
+  /// Returns the first run that joins run `b`. The runs before it join `a`.
   std::size_t border(std::vector<std::size_t> const& weight, std::size_t a, std::size_t b) const {
     std::size_t stays = 0;
     for (std::size_t i = a + 1; i < b; ++i)
@@ -345,7 +349,8 @@ class row_mover {
     return order;
   }
 
-  /// Each row as near to its own rank as those before it allow, or those behind it.
+  /// Returns the solution in which each row has the rank closest to its own that its predecessors allow, or,
+  /// if not `forward`, its successors.
   way pushed(std::vector<Index> const& order, bool forward) const {
     way w{order, std::vector<Index>(label_.size())};
     auto const own = ranks(order);
@@ -365,7 +370,7 @@ class row_mover {
     return own;
   }
 
-  /// Takes rows back to their own label until none can go back alone.
+  /// Returns rows to their own label until no single row can return.
   way settled(way w) const {
     auto const own = ranks(w.at);
     std::vector<Index> queue = runs_.rows.item;
@@ -391,9 +396,10 @@ class row_mover {
   label_runs<Index> runs_;
 };
 
-/// New labels for the rows of `needs`, which is acyclic, such that the labels can be ordered and each keeps a
-/// row of its own: the best of a few ways, in which no row could have its old label back alone. Each label
-/// has a row. O((rows + items) log rows) and the search of `fewest_label_runs`.
+/// Returns new labels for the rows of `predecessors`, which must be acyclic, such that the labels can be
+/// ordered and each label keeps one of its rows. Each label must have a row. The result is the best of a few
+/// heuristics, and no single row could return to its old label. O((rows + items) log rows), plus the search
+/// of `fewest_label_runs`.
 template <std::unsigned_integral Index>
 std::vector<Index> fewest_moved_rows(csr<Index> const& predecessors, std::vector<Index> const& label,
                                      Index labels, std::span<std::size_t const> weight) {
@@ -404,15 +410,15 @@ std::vector<Index> fewest_moved_rows(csr<Index> const& predecessors, std::vector
 
 namespace cleave {
 
-/// What becomes of parts that need each other in a cycle. Parts that lie on none stay as they are.
+/// Policies for parts that depend on each other in a cycle. All other parts stay unchanged.
 enum class cycle_policy : std::uint8_t {
-  refuse,  ///< an error, with a short cycle
-  cut,     ///< they are cut into instances, as few as can be found
-  merge,   ///< all that need each other become one
-  move,    ///< nodes go to others among them, as few as can be found; each part keeps some
+  refuse,  ///< throw an error that shows a short cycle
+  cut,     ///< cut parts into instances, as few as the search can find
+  merge,   ///< merge all parts of a cycle into one
+  move,    ///< move nodes between these parts, as few as can be found; each part keeps some nodes
 };
 
-/// A node that the policy put elsewhere.
+/// A node that the policy moved to another part.
 struct moved_node {
   std::size_t node;
   part_id from, to;
@@ -420,23 +426,24 @@ struct moved_node {
   bool operator==(moved_node const&) const = default;
 };
 
-/// A partition whose parts can be ordered, and what was done to another one to get there.
+/// A partition without cycles between parts, and the changes made to obtain it.
 struct acyclic_partition {
   partition parts;
-  /// Of a part: those that it was before, ascending: one, unless some were merged. A part that was cut keeps
-  /// its number for its first instance; the others come after all parts, in an order in which they can run.
+  /// Per part: the original parts that it consists of, in ascending order. There is one unless parts were
+  /// merged. The first instance of a part that was cut keeps its number. Further instances are numbered after
+  /// all original parts, in an order in which they can run.
   detail::csr<std::uint32_t> made_of;
-  std::vector<moved_node> moved;  ///< ascending
-  std::size_t new_cuts = 0;       ///< instances beyond one a part
-  std::size_t least_cuts = 0;  ///< no way to cut has fewer; the same as `new_cuts` where the search proves it
+  std::vector<moved_node> moved;  ///< in ascending order of nodes
+  std::size_t new_cuts = 0;       ///< instances in addition to one per part
+  std::size_t least_cuts = 0;     ///< lower bound on `new_cuts`; equal if proven optimal
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Makes a partition acyclic; `acyclic_parts` is its one use. Companions count as needed by all readers of
-/// their value: which of them will cross is not known before the parts are.
+/// Makes a partition acyclic. Used by `acyclic_parts`. Companions count as predecessors of all readers of
+/// their value, because it is not known yet which readers will be in another part.
 template <std::unsigned_integral Index>
 class part_cycle_breaker {
  public:
@@ -516,16 +523,16 @@ class part_cycle_breaker {
   }
 
  private:
-  /// Parts that need each other, as a table: a row a unit, labels instead of parts.
+  /// Parts that depend on each other, as a table with a row per unit and a label per part.
   struct tangle {
-    std::vector<std::uint32_t> part;  ///< of a label
-    std::vector<Index> unit, label;   ///< of a row
+    std::vector<std::uint32_t> part;  ///< per label
+    std::vector<Index> unit, label;   ///< per row
     csr<Index> predecessors;
   };
 
   partition& parts() { return result_.parts; }
 
-  /// The part of each unit: that of most of its nodes.
+  /// Determines the part of each unit: the one that has most of its nodes.
   void label_units() {
     std::vector<std::size_t> votes(parts().parts);
     for (Index u = 0; u < units_.size(); ++u) {
@@ -545,7 +552,7 @@ class part_cycle_breaker {
         {a, b});
   }
 
-  /// Calls `f` with each tangle.
+  /// Calls `f` with each strongly connected component of at least two parts.
   template <class F>
   void each_tangle(F f) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
@@ -584,7 +591,7 @@ class part_cycle_breaker {
 
   basic_snapshot_arrays<Index> const& s_;
   unit_graph<Index> units_;
-  std::vector<std::uint32_t> label_;  // of a unit
+  std::vector<std::uint32_t> label_;  // per unit
   acyclic_partition result_;
 };
 
@@ -592,13 +599,13 @@ class part_cycle_breaker {
 
 namespace cleave {
 
-/// `p` with its parts made acyclic as the policy says; `p` itself, where it has no cycle. To cut with the
-/// fewest instances and to move the fewest nodes are NP-hard: cuts are proven the fewest where `least_cuts`
-/// says so, moves never are, but in the order of parts that it found no moved node could go back alone.
-/// Expected O((V + E) log V + parts log parts) and a bounded search.
+/// Returns `p` made acyclic by the policy, or `p` itself if it has no cycle. Cutting into the fewest
+/// instances and moving the fewest nodes are NP-hard. The number of cuts is optimal if `least_cuts` equals
+/// `new_cuts`. The number of moves is never proven optimal, but no single moved node could return in the
+/// order of parts found. Expected O((V + E) log V + parts log parts), plus a bounded search.
 ///
-/// \throws partition_error as check_partition does, of cycles only under `refuse`; under `cut` also where a
-/// part lies between nodes that must share another.
+/// \throws partition_error as check_partition does, but for cycles only under `refuse`. Under `cut` it is
+/// also thrown if a part lies between nodes that must share another part.
 template <std::unsigned_integral Index>
 acyclic_partition acyclic_parts(basic_snapshot_arrays<Index> const& s, partition const& p,
                                 cycle_policy policy) {
@@ -611,7 +618,7 @@ acyclic_partition acyclic_parts(basic_snapshot_arrays<Index> const& s, partition
                                          : std::move(breaker).move();
 }
 
-/// The same for a graph. \throws what snapshot_of throws, too.
+/// Same for a graph. Also throws the errors of snapshot_of.
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 acyclic_partition acyclic_parts(Graph const& g, partition const& p, cycle_policy policy) {
   return acyclic_parts(snapshot_of<Index>(g), p, policy);

@@ -19,8 +19,8 @@
 
 namespace cleave::detail {
 
-/// A set of numbers below a bound that gives up its smallest: 64 bits a word, and above each 64 words one
-/// that tells which of them are not empty. O(log bound / 6) an operation.
+/// A set of integers below a bound, from which the smallest can be taken. It is a tree of bit sets with 64
+/// children per node. O(log bound / 6) per operation.
 class rank_set {
  public:
   rank_set() : rank_set(1) {}
@@ -36,7 +36,7 @@ class rank_set {
       x /= 64;
     }
   }
-  /// Precondition: not empty.
+  /// Removes and returns the smallest element. \pre The set is not empty.
   std::size_t take_least() {
     std::size_t least = 0;
     for (std::size_t i = levels_.size(); i-- > 0;)
@@ -58,28 +58,28 @@ class rank_set {
 
 namespace cleave {
 
-/// How a topological order is made: which of the units that are ready comes next.
+/// Rules for topological orders: the ready unit that comes next.
 enum class unit_order : std::uint8_t {
-  given,          ///< the one of smallest rank: the order of the program
-  breadth_first,  ///< the one that has been ready longest
-  depth_first,    ///< the one that became ready last
-  on_demand,      ///< the next that the first unit in need still lacks: sources stand just before their first
-                  ///< user
-  on_demand_last,  ///< the same, the last unit and the last operand first
-  random,          ///< the one that a shuffled list names first
+  given,          ///< the unit with the smallest rank: program order
+  breadth_first,  ///< the unit that has been ready longest
+  depth_first,    ///< the unit that became ready last
+  on_demand,  ///< the next missing predecessor of the first unit that needs one: sources stand just before
+              ///< their first user
+  on_demand_last,  ///< the same, starting from the last unit and the last operand
+  random,          ///< the unit that comes first in a shuffled list
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The parts that a unit may be in, by what is pinned before and behind it. Empty: all.
+/// The range of parts that the fixed units before and after a unit leave to it. Empty: all parts.
 struct part_window {
-  std::vector<std::uint32_t> earliest, latest;  ///< of a unit
+  std::vector<std::uint32_t> earliest, latest;  ///< per unit
 };
 
-/// Units that are ready, and the next by the chosen order; a unit whose earliest part is not open yet waits
-/// aside until all units that must be in earlier parts are out.
+/// The queue of ready units, in the chosen order. A unit whose earliest part is not open yet is kept aside
+/// until all units that must be in earlier parts have been taken.
 template <std::unsigned_integral Index>
 class ready_units {
  public:
@@ -113,7 +113,7 @@ class ready_units {
   }
 
  private:
-  /// A part is open when all units are out that must be in parts before it.
+  /// Opens each part before which no unit is left that must be in an earlier part.
   void open_parts() {
     auto const admit = [&] {
       for (Index const unit : waiting_[open_]) push(unit);
@@ -135,15 +135,15 @@ class ready_units {
   unit_order order_;
   std::span<Index const> rank_;
   part_window const& window_;
-  std::vector<Index> ready_;  // for `given` all units, by rank
+  std::vector<Index> ready_;  // for `given`: all units, by rank
   std::size_t head_ = 0;
-  rank_set ranked_;  // the ranks of those that are ready
+  rank_set ranked_;  // ranks of the ready units
   std::uint32_t open_ = 0;
-  std::vector<std::size_t> left_;            // of a part: units not yet out whose latest part it is
-  std::vector<std::vector<Index>> waiting_;  // of a part: ready units whose earliest part it is
+  std::vector<std::size_t> left_;            // per part: remaining units whose latest part it is
+  std::vector<std::vector<Index>> waiting_;  // per part: ready units whose earliest part it is
 };
 
-/// Units as they are asked for, depth first from those that nobody needs. O(units + edges).
+/// Returns the units in order of demand: depth-first from the units without successors. O(units + edges).
 template <std::unsigned_integral Index>
 std::vector<Index> require_order(csr<Index> const& predecessors, csr<Index> const& successors,
                                  unit_order how) {
@@ -151,7 +151,7 @@ std::vector<Index> require_order(csr<Index> const& predecessors, csr<Index> cons
     return how == unit_order::on_demand ? i : size - 1 - i;
   };
   std::vector<Index> order, path;
-  std::vector<Index> asked(predecessors.rows());  // of a unit: how many of its needs
+  std::vector<Index> asked(predecessors.rows());  // per unit: predecessors already visited
   std::vector<char> met(predecessors.rows());
   for (std::size_t i = 0; i < predecessors.rows(); ++i) {
     auto const root = static_cast<Index>(turned(i, predecessors.rows()));
@@ -172,7 +172,7 @@ std::vector<Index> require_order(csr<Index> const& predecessors, csr<Index> cons
   return order;
 }
 
-/// Of each unit its place in a shuffled list. O(units).
+/// Returns a random permutation of the ranks of units. O(units).
 template <std::unsigned_integral Index>
 std::vector<Index> shuffled_ranks(std::size_t units, splitmix& dice) {
   std::vector<Index> rank(units);
@@ -181,10 +181,9 @@ std::vector<Index> shuffled_ranks(std::size_t units, splitmix& dice) {
   return rank;
 }
 
-/// The units in an order in which each follows those it needs (Kahn, CACM 5(11), 1962) and no part that
-/// `window` allows is closed to it; shorter than there are units if they need each other in a cycle. `rank`
-/// numbers the units; `given` and `random` alone read it. O(units + edges), with a small factor log(units)
-/// for those.
+/// Returns a topological order of the units (Kahn, CACM 5(11), 1962) that respects `window`. It is shorter
+/// than the number of units if there is a cycle. `rank` numbers the units and is used by `given` and `random`
+/// only. O(units + edges), with a small factor log(units) for these two.
 template <std::unsigned_integral Index>
 std::vector<Index> ordered_units(csr<Index> const& predecessors, csr<Index> const& successors, unit_order how,
                                  std::span<Index const> rank, part_window const& window = {},
@@ -219,7 +218,8 @@ std::vector<Index> ordered_units(csr<Index> const& predecessors, csr<Index> cons
   return order;
 }
 
-/// Whether a topological order is the only one: each unit needs the one before it. O(units + edges).
+/// Returns true if a topological order is the only one: each unit depends on the one before it. O(units +
+/// edges).
 template <std::unsigned_integral Index>
 bool is_only_order(csr<Index> const& predecessors, std::span<Index const> order) {
   for (std::size_t i = 1; i < order.size(); ++i)
@@ -229,23 +229,24 @@ bool is_only_order(csr<Index> const& predecessors, std::span<Index const> order)
   return true;
 }
 
-/// Where units may be, given where some must be.
+/// The parts that units may be in, given the fixed units.
 template <std::unsigned_integral Index>
 struct fixed_reach {
   part_window window;
-  /// A pinned unit, and one behind it that is pinned to an earlier part.
+  /// A fixed unit, and a successor of it that is fixed to an earlier part.
   std::optional<std::pair<Index, Index>> conflict;
 };
 
-/// Of each unit the parts that those pinned before and behind it leave; `pinned` is `no_part` for a unit that
-/// may be anywhere. `order` is any topological order. Stops at the first conflict. O(units + edges).
+/// Returns the range of parts that the fixed units before and after each unit leave to it. `fixed` is
+/// `no_part` for a unit that may be anywhere. `order` is any topological order. Stops at the first conflict.
+/// O(units + edges).
 template <std::unsigned_integral Index>
 fixed_reach<Index> reach_of_fixed(csr<Index> const& predecessors, std::span<Index const> order,
                                   std::span<part_id const> fixed, std::uint32_t parts) {
   fixed_reach<Index> reach;
   auto& [earliest, latest] = reach.window;
   std::vector<Index> cause(predecessors.rows(),
-                           none<Index>);  // of a unit: the pin that sets its earliest part
+                           none<Index>);  // per unit: the fixed unit that sets its earliest part
   earliest.assign(predecessors.rows(), 0);
   latest.assign(predecessors.rows(), parts - 1);
   for (Index const unit : order) {

@@ -25,14 +25,14 @@
 
 namespace cleave {
 
-/// Nodes that must share a part, contracted. Units are numbered by their first node; replicable nodes are in
-/// none.
+/// The graph of units: nodes that must share a part are contracted into one unit. Units are numbered by their
+/// first node. Replicable nodes belong to no unit.
 template <std::unsigned_integral Index>
 struct unit_graph {
-  std::vector<Index> of;            ///< of a node: its unit, or none
-  detail::csr<Index> members;       ///< of a unit: its nodes, ascending
-  detail::csr<Index> predecessors;  ///< of a unit: units that come before it, each once
-  detail::csr<Index> successors;    ///< the same edges from their other end, ascending
+  std::vector<Index> of;            ///< per node: its unit, or `none`
+  detail::csr<Index> members;       ///< per unit: its nodes, ascending
+  detail::csr<Index> predecessors;  ///< per unit: its predecessors, each once
+  detail::csr<Index> successors;    ///< per unit: its successors, ascending
 
   std::size_t size() const { return members.rows(); }
 };
@@ -41,14 +41,15 @@ struct unit_graph {
 
 namespace cleave::detail {
 
-/// What units are made of, besides the groups that the graph itself has.
+/// Rules that define units, in addition to the groups of the graph.
 struct unit_rules {
-  std::span<std::vector<std::size_t> const> together{};  ///< sets of nodes that must share a part; replicable
-                                                         ///< ones among them do not count
-  std::span<char const> backward{};                      ///< of a node: its edges do not restrict the order
+  std::span<std::vector<std::size_t> const> together{};  ///< sets of nodes that must share a part;
+                                                         ///< replicable nodes are ignored
+  std::span<char const> backward{};  ///< nonzero for nodes whose edges do not restrict the order
 };
 
-/// Rows of pairs (row, item), as many items as rows: each item once a row, ascending. O(rows + pairs).
+/// Returns rows built from (row, item) pairs. Items are below `rows`; each item is listed once per row, in
+/// ascending order. O(rows + pairs).
 template <std::unsigned_integral Index>
 csr<Index> rows_of(std::size_t rows, std::vector<std::pair<Index, Index>> const& pairs) {
   narrow<Index>(pairs.size());
@@ -61,7 +62,7 @@ csr<Index> rows_of(std::size_t rows, std::vector<std::pair<Index, Index>> const&
   return users_of(by_item, rows);
 }
 
-/// Numbers the sets of nodes that are not replicable by their first node and links them.
+/// Builds the unit graph of disjoint sets of nodes.
 template <std::unsigned_integral Index>
 unit_graph<Index> linked_units(basic_snapshot_arrays<Index> const& g, disjoint_sets<Index>& sets,
                                std::span<char const> backward) {
@@ -88,15 +89,15 @@ unit_graph<Index> linked_units(basic_snapshot_arrays<Index> const& g, disjoint_s
   return u;
 }
 
-/// Contracts what must share a part: the graph's groups, the sets of `rules.together`, and then whatever lies
-/// on a cycle of units, since no order could part it. O(V + E).
+/// Contracts nodes that must share a part: the groups of the graph, the sets of `rules.together`, and then
+/// each cycle of units, because no order can separate its nodes. O(V + E).
 template <std::unsigned_integral Index>
 unit_graph<Index> units_of(basic_snapshot_arrays<Index> const& g, unit_rules const& rules = {}) {
   disjoint_sets<Index> sets(g.nodes());
   for (std::size_t n = 0; n < g.group.size(); ++n) sets.join(n, g.group[n]);
   for (auto const& set : rules.together) {
     auto const live = [&](std::size_t n) { return !is_replicable(g, n); };
-    auto one = g.nodes();  // the first of them
+    auto one = g.nodes();  // the first non-replicable node of the set
     for (auto const n : set) {
       if (!live(n)) continue;
       if (one == g.nodes()) one = n;
@@ -106,7 +107,7 @@ unit_graph<Index> units_of(basic_snapshot_arrays<Index> const& g, unit_rules con
   auto u = linked_units(g, sets, rules.backward);
   auto const component = components_of(u.predecessors);
   if (component.empty()) return u;
-  std::vector<Index> first(u.size(), none<Index>);  // of a component: a node of it
+  std::vector<Index> first(u.size(), none<Index>);  // per component: one of its nodes
   for (std::size_t n = 0; n < g.nodes(); ++n) {
     if (u.of[n] == none<Index>) continue;
     auto& one = first[component[u.of[n]]];
@@ -116,7 +117,7 @@ unit_graph<Index> units_of(basic_snapshot_arrays<Index> const& g, unit_rules con
   return linked_units(g, sets, rules.backward);
 }
 
-/// The first node whose weight is negative, infinite or no number. O(V).
+/// Returns the first node whose weight is negative, infinite or NaN, if any. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::size_t> find_bad_weight(basic_snapshot_arrays<Index> const& g) {
   for (std::size_t n = 0; n < g.weight.size(); ++n)
@@ -128,24 +129,23 @@ std::optional<std::size_t> find_bad_weight(basic_snapshot_arrays<Index> const& g
 
 namespace cleave {
 
-/// What units cost, as integers.
+/// The costs of units and transfers as integers on one fixed-point scale.
 template <std::unsigned_integral Index>
 struct unit_costs {
   detail::fixed_point scale;
-  std::vector<std::uint32_t> speed_of;            ///< of a part: which of the rows below holds for it
-  std::vector<std::vector<std::int64_t>> weight;  ///< for each different speed: of a unit, its time
-  std::size_t fastest = 0;                        ///< the row of the highest speed
-  double relative_speed = 0;                      ///< of all parts together, the fastest being 1
+  std::vector<std::uint32_t> speed_of;            ///< per part: its row of `weight`
+  std::vector<std::vector<std::int64_t>> weight;  ///< per distinct speed: the time of each unit
+  std::size_t fastest = 0;                        ///< row of the highest speed
+  double relative_speed = 0;                      ///< sum of the speeds of all parts, relative to the fastest
 
-  std::vector<std::int64_t> transfer;  ///< of a value that may cross: what each crossing costs, at least
-  std::vector<std::uint32_t> link_of;  ///< of a part: which of the rows below holds for it
-  std::vector<std::vector<std::int64_t>> linked;  ///< for each different link: of a value, what each crossing
-                                                  ///< costs; empty where all parts are alike
-  detail::csr<Index> touching;  ///< of a value: the units that make or read it, two or more, each once
-  detail::csr<Index> touched;   ///< the same from the unit's side, ascending
+  std::vector<std::int64_t> transfer;             ///< per value that may cross: cost on the cheapest link
+  std::vector<std::uint32_t> link_of;             ///< per part: its row of `linked`
+  std::vector<std::vector<std::int64_t>> linked;  ///< per distinct link: cost per value; empty if equal
+  detail::csr<Index> touching;  ///< per value: the two or more units that make or read it, each once
+  detail::csr<Index> touched;   ///< per unit: its values, ascending
 
   std::size_t units() const { return weight.front().size(); }
-  /// Of each value, what part `s` pays for it.
+  /// Returns the cost of each value's crossing for part `s`.
   std::vector<std::int64_t> const& transfer_of(std::size_t s) const {
     return linked.empty() ? transfer : linked[link_of[s]];
   }
@@ -155,7 +155,8 @@ struct unit_costs {
 
 namespace cleave::detail {
 
-/// The values that several units touch and whose transfer costs something, with the cost of each. O(V + E).
+/// Returns the transfer costs of the values that several units make or read, except those that cost nothing.
+/// Lists their units in `touching`. O(V + E).
 template <std::unsigned_integral Index>
 std::vector<double> list_transfers(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                                    double cost_per_byte, csr<Index>& touching) {
@@ -186,8 +187,8 @@ std::vector<double> list_transfers(basic_snapshot_arrays<Index> const& g, unit_g
 
 namespace cleave {
 
-/// Weighs units and transfers on one scale. O(V + E), and the units once more for each different speed.
-/// \throws overflow_error where a sum of costs is not a finite number.
+/// Computes the costs of units and transfers on one scale. O(V + E), plus O(units) per distinct speed.
+/// \throws overflow_error if a sum of costs is not finite.
 template <std::unsigned_integral Index>
 unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                            std::uint32_t parts, load_model const& model) {
@@ -232,7 +233,7 @@ unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Ind
             u.members[c.touching[v].front()].front(), "the transfers' costs");
 
   c.scale = detail::fixed_point::for_total(total);
-  std::uint64_t bits = 0;  // what all costs are multiples of needs not be searched in finer steps
+  std::uint64_t bits = 0;  // common trailing zeros are dropped below, which saves search steps
   auto const exact = [&](double cost) {
     auto const scaled = c.scale.of(cost);
     bits |= static_cast<std::uint64_t>(scaled);
@@ -265,28 +266,28 @@ unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Ind
 
 namespace cleave::detail {
 
-/// What units make their part hold. What several units need is held once.
+/// The bytes that units require in their part. Values that several units need are stored once.
 template <std::unsigned_integral Index>
 struct unit_memory {
-  std::vector<std::size_t> own;     ///< of a unit: bytes that it alone needs
-  std::vector<std::size_t> shared;  ///< bytes of what several units need
-  csr<Index> predecessors;          ///< of a unit: which of those it needs, each once
+  std::vector<std::size_t> own;     ///< per unit: bytes that no other unit needs
+  std::vector<std::size_t> shared;  ///< bytes of each value that several units need
+  csr<Index> predecessors;          ///< per unit: the shared values that it needs, each once
 
-  /// Of a part that has this unit alone.
+  /// Returns the bytes of a part that consists of this unit only.
   std::size_t alone(std::size_t unit) const {
     std::size_t bytes = own[unit];
     for (Index const s : predecessors[unit]) bytes += shared[s];
     return bytes;
   }
-  /// Of a part that has all units.
+  /// Returns the bytes of a part with all units.
   std::size_t total() const {
     return std::accumulate(own.begin(), own.end(),
                            std::accumulate(shared.begin(), shared.end(), std::size_t{}));
   }
 };
 
-/// Counts as `part_memory` does. O(V + E), and what `each_held` takes.
-/// \throws overflow_error if all bytes together overflow.
+/// Returns the memory of units, counted as by `part_memory`. O(V + E), plus the cost of `each_held`.
+/// \throws overflow_error if the sum of all bytes overflows.
 template <std::unsigned_integral Index>
 unit_memory<Index> memory_of(basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                              std::span<std::size_t const> node_memory = {}) {
@@ -298,7 +299,7 @@ unit_memory<Index> memory_of(basic_snapshot_arrays<Index> const& g, unit_graph<I
       add_bytes(total, node_memory[n], g, n);
       m.own[u.of[n]] += node_memory[n];
     }
-  csr<Index> sharers;  // of what several units need: those units
+  csr<Index> sharers;  // per shared value: the units that need it
   std::vector<Index> seen(u.size(), none<Index>);
   each_held(g, [&](Index v, std::span<Index const> holders) {
     auto const before = sharers.item.size();
@@ -317,8 +318,9 @@ unit_memory<Index> memory_of(basic_snapshot_arrays<Index> const& g, unit_graph<I
   return m;
 }
 
-/// For each end j of a slice of `order` the first begin i from which units i … j-1 fit into `limit`; j where
-/// not even the last does. It never falls. O(units + needs): two pointers.
+/// Returns, for each end j of a slice of `order`, the smallest start i such that units i to j-1 fit into
+/// `limit`, or j if unit j-1 alone does not fit. The result never decreases. O(units + uses of shared
+/// values), by two pointers.
 template <std::unsigned_integral Index>
 std::vector<Index> first_fitting(unit_memory<Index> const& m, std::span<Index const> order,
                                  std::size_t limit) {

@@ -16,21 +16,23 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// A judge of partitions that shares nothing with those who make them: all is counted anew from the graph and
-/// the parts.
+/// Verification of partitions. It shares no code with the partitioners and recomputes everything from the
+/// graph and the parts.
 namespace cleave {
 
-/// What is wrong with a partition of a graph; the names are also those of `code_of`.
+/// A fault of a partition. `code_of` uses the same names.
 enum class partition_fault : std::uint8_t {
   wrong_length,     ///< `amount` parts are given for `limit` nodes
-  no_such_part,     ///< node `node` is in part `part`, of which there are `limit`
+  no_such_part,     ///< node `node` is in part `part`, but there are `limit` parts
   overweight,       ///< part `part` weighs `amount`, more than `limit`
-  empty_part,       ///< part `part` has no node although there are enough
-  one_sided_graph,  ///< arcs between parts weigh `amount` one way, `limit` the other: no such graph
-  sums_overflow,    ///< weights add up past 2^63 - 1
-  part_cycle,       ///< part `part` needs itself, by way of the parts after it in the witness
+  empty_part,       ///< part `part` has no nodes, although there are enough nodes
+  one_sided_graph,  ///< the edges between parts weigh `amount` in one direction and `limit` in the other
+  sums_overflow,    ///< weights sum to more than 2^63 - 1
+  part_cycle,       ///< part `part` depends on itself through the parts after it in the witness
 };
 
+/// A fault with its place and the numbers that show it. The comments of `partition_fault` say which fields
+/// each fault sets.
 struct partition_finding {
   partition_fault what;
   std::size_t node = 0;
@@ -40,6 +42,7 @@ struct partition_finding {
   bool operator==(partition_finding const&) const = default;
 };
 
+/// Describes a finding in one sentence.
 inline std::string describe(partition_finding const& f) {
   auto const number = [](double x) {
     auto const whole = static_cast<std::int64_t>(x < 9e15 && x > -9e15 ? x : 0);
@@ -67,21 +70,23 @@ inline std::string describe(partition_finding const& f) {
   return "";
 }
 
-/// What is asked of a partition.
+/// The balance that a partition must have.
 struct partition_requirements {
-  double imbalance = 0.03;      ///< a part may weigh (1 + imbalance) times its share, rounded up, and no more
-  std::vector<double> share{};  ///< of a part, of the whole; empty: all alike
+  double imbalance = 0.03;      ///< a part may weigh (1 + imbalance) times its share, where integer shares
+                                ///< are rounded up
+  std::vector<double> share{};  ///< of each part: its fraction of the total weight; empty: equal shares
 };
 
-/// What a partition is, and what is wrong with it.
+/// Measurements of a partition, and its faults.
 template <class NodeSum, class EdgeSum>
 struct partition_report {
-  EdgeSum cut = 0;                          ///< the weight of the edges between parts
-  std::size_t cut_edges = 0;                ///< how many there are; parallel ones count
-  NodeSum total = 0;                        ///< of all nodes that have a part
-  std::vector<NodeSum> part_weight = {};    ///< of a part
-  std::vector<std::size_t> part_size = {};  ///< of a part: its nodes
-  double imbalance = 0;     ///< of the worst part: its weight by its share, rounded up, less 1
+  EdgeSum cut = 0;                          ///< weight of the edges between parts
+  std::size_t cut_edges = 0;                ///< number of edges between parts; parallel edges count
+                                            ///< separately
+  NodeSum total = 0;                        ///< weight of all nodes
+  std::vector<NodeSum> part_weight = {};    ///< of each part
+  std::vector<std::size_t> part_size = {};  ///< of each part: number of nodes
+  double imbalance = 0;     ///< largest ratio of a part's weight to its rounded share, minus 1
   std::uint32_t empty = 0;  ///< parts without nodes
   NodeSum heaviest_node = 0;
   std::vector<partition_finding> findings = {};
@@ -89,7 +94,7 @@ struct partition_report {
   bool sound() const { return findings.empty(); }
 };
 
-/// Sums of weights of this type: exact for integers.
+/// Type for sums of weights; exact for integers.
 template <weight_number Weight>
 using verified_sum = std::conditional_t<std::floating_point<Weight>, double, std::int64_t>;
 
@@ -97,7 +102,7 @@ using verified_sum = std::conditional_t<std::floating_point<Weight>, double, std
 
 namespace cleave::detail {
 
-/// Adds weights up without a wrong answer: says whether the sum has left its type.
+/// A sum of weights that detects overflow.
 template <weight_number Weight>
 struct exact_sum {
   verified_sum<Weight> value = 0;
@@ -117,8 +122,13 @@ struct exact_sum {
 
 namespace cleave {
 
-/// Measures and judges; never throws for what the parts say. Precondition: the rows of the graph lie within
-/// its arrays (`find_adjacency_fault`), weights are not negative. O(n + m + parts).
+/// Measures a partition and lists its faults. Never throws because of the parts. O(n + m + parts).
+///
+/// \param g             the graph in CSR form
+/// \param p             the partition
+/// \param requirements  the balance that is required
+/// \pre The rows of the graph lie within its arrays (see `find_adjacency_fault`), and weights are not
+///     negative.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 partition_report<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_partition(
     adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& p,
@@ -167,7 +177,7 @@ partition_report<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_part
     double const heavy = static_cast<double>(weight[part].value);
     double share = static_cast<double>(v.total) *
                    (requirements.share.size() == p.parts ? requirements.share[part] : 1.0 / p.parts);
-    if constexpr (std::integral<NodeWeight>) {  // rounded up, exactly where parts are alike
+    if constexpr (std::integral<NodeWeight>) {  // rounded up, and exact for equal shares
       auto const whole = requirements.share.size() == p.parts ? static_cast<std::int64_t>(share)
                                                               : v.total / static_cast<std::int64_t>(p.parts);
       bool const more = requirements.share.size() == p.parts
@@ -187,14 +197,14 @@ partition_report<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_part
   return v;
 }
 
-/// What a partition of operations is, whose transfers cost: of each part its work and all that enters or
-/// leaves it.
+/// Measurements of a partition of a dataflow graph. The load of a part is its work plus the cost of all
+/// transfers that enter or leave it.
 struct dag_partition_report {
   std::vector<double> loads = {};
   double bottleneck = 0;
-  double cut = 0;                   ///< the cost of the arcs between parts
-  double traffic = 0;               ///< what each transfer costs, once
-  std::vector<part_id> cycle = {};  ///< parts, each needed by the next, the last by the first
+  double cut = 0;                   ///< cost of the edges between parts
+  double traffic = 0;               ///< cost of the transfers, once per node and reading part
+  std::vector<part_id> cycle = {};  ///< parts, each a predecessor of the next, and the last of the first
   std::vector<partition_finding> findings = {};
 
   bool sound() const { return findings.empty(); }
@@ -204,11 +214,13 @@ struct dag_partition_report {
 
 namespace cleave::detail {
 
-/// The same of operations that need each other: `arcs` are values with `from`, `to` and `cost`, `work` is of
-/// a node. What a node makes costs as much as the dearest of the arcs from it, to its part and to each other
-/// part that reads it. Arcs into and out of nodes where `free` is not 0 cost but do not restrict the order;
-/// pairs in `after`, the second of which follows the first, restrict it and cost nothing. `arc_price` is what
-/// loads have for each unit of an arc's cost. O(n + m log m + parts).
+/// Measures a partition of a dataflow graph and lists its faults. `work` is the cost of each node. `arcs` are
+/// values with `from`, `to` and `cost`.
+///
+/// The result of a node costs as much as the dearest of its outgoing arcs: once for its own part, and once
+/// for each other part that reads it. Arcs at a node where `free` is not 0 have a cost but do not restrict
+/// the order of parts. A pair in `after` restricts the order at no cost: the second node follows the first.
+/// Loads count `arc_price` times the cost of an arc. O(n + m log m + parts).
 template <class Arc>
 dag_partition_report verify_dag_partition(std::span<double const> work, std::span<Arc const> arcs,
                                           partition const& p, std::span<char const> free = {},
@@ -232,7 +244,7 @@ dag_partition_report verify_dag_partition(std::span<double const> work, std::spa
     std::uint32_t node, part;
   };
   std::vector<reader> readers;
-  std::vector<std::uint64_t> pairs;  // of parts, the first needed by the second
+  std::vector<std::uint64_t> pairs;  // of parts: the first is a predecessor of the second
   for (std::size_t i = 0; i < work.size(); ++i) v.loads[index(p.of[i])] += work[i];
   for (auto const& a : arcs) {
     dearest[a.from] = (std::max)(dearest[a.from], static_cast<double>(a.cost));
@@ -258,7 +270,7 @@ dag_partition_report verify_dag_partition(std::span<double const> work, std::spa
   }
   for (double const load : v.loads) v.bottleneck = (std::max)(v.bottleneck, load);
 
-  // Parts that nothing left over needs are taken away, as long as there are some.
+  // Removes parts without remaining predecessors as long as there are any (Kahn's algorithm).
   std::sort(pairs.begin(), pairs.end());
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   std::vector<std::size_t> missing(p.parts), first(p.parts + std::size_t{1});

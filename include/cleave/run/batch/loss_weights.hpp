@@ -15,37 +15,41 @@
 
 namespace cleave {
 
+/// The reduction of a loss over rows.
 enum class loss_reduction : std::uint8_t { mean, sum };
 
-/// What the losses of microbatches are, and what the loss of the batch is to be. Rows may be anything that a
-/// loss counts: samples, or tokens that are not masked.
+/// The reduction of the microbatch losses, and the desired reduction of the batch loss. Rows can be any unit
+/// that a loss counts: samples, or unmasked tokens.
 struct loss_policy {
-  loss_reduction microbatch = loss_reduction::mean;  ///< what the loss function does over a microbatch's rows
-  loss_reduction batch = loss_reduction::mean;       ///< over all rows
-  /// Each loss is multiplied before its backward pass, which leaves alone what gradients held before. Or
-  /// gradients are multiplied once, at the end: this takes microbatches of one size, and also scales what
-  /// the gradients held before.
+  /// Reduction of the loss function over the rows of a microbatch.
+  loss_reduction microbatch = loss_reduction::mean;
+  loss_reduction batch = loss_reduction::mean;  ///< desired reduction over all rows
+  /// The place where factors are applied. `losses`: each loss is scaled before its backward pass, which does
+  /// not change earlier gradients. `gradients`: gradients are scaled once at the end. That needs microbatches
+  /// of equal size, and also scales earlier gradients.
   enum class place : std::uint8_t { losses, gradients } scale = place::losses;
 };
 
-/// By how much what is multiplied.
+/// The factors of losses and gradients.
 struct loss_weights {
-  std::vector<double> losses;  ///< of each microbatch
+  std::vector<double> losses;  ///< by microbatch
+  /// Factor of all gradients at the end.
   double gradients = 1;
 
   bool operator==(loss_weights const&) const = default;
 };
 
-/// Why no weights make the losses of microbatches that of the batch, or why given ones do not.
+/// The reason why no weights turn the microbatch losses into the batch loss, or why given weights do not.
 struct loss_weight_fault {
   static constexpr char subject[] = "loss weights: ";
   enum class kind : std::uint8_t {
-    no_rows_known,    ///< there are no microbatches, or nobody knows their rows
-    bad_rows,         ///< `microbatch` has `rows` rows: below 0, or more in sum than can be counted
-    mean_of_no_rows,  ///< `microbatch` has no rows, or no microbatch has
-    uneven,           ///< scaled at the end, but `microbatch` has `rows` rows and the first has `others`
-    other_count,      ///< there are `others` weights for `rows` microbatches
-    wrong_weight,     ///< the loss of `microbatch` counts `weight` times where `right` is right
+    no_rows_known,    ///< there are no microbatches, or their rows are unknown
+    bad_rows,         ///< `microbatch` has `rows` rows: negative, or the sum overflows
+    mean_of_no_rows,  ///< `microbatch`, or every microbatch, has no rows
+    /// Gradients are scaled at the end, but `microbatch` has `rows` rows and the first has `others`.
+    uneven,
+    other_count,   ///< there are `others` weights for `rows` microbatches
+    wrong_weight,  ///< the loss of `microbatch` has weight `weight` instead of `right`
   };
   kind what;
   std::size_t microbatch = 0;
@@ -55,7 +59,7 @@ struct loss_weight_fault {
   bool operator==(loss_weight_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 inline std::string describe(loss_weight_fault const& f) {
   using enum loss_weight_fault::kind;
   std::string const which = "microbatch " + std::to_string(f.microbatch), rows = std::to_string(f.rows);
@@ -84,10 +88,10 @@ inline std::string describe(loss_weight_fault const& f) {
 
 namespace cleave::detail {
 
-/// No weights make the loss of the batch, or those that are given do not. The witness: why.
+/// Thrown if no weights give the batch loss, or given weights do not. Carries the reason.
 using loss_weight_error = fault_error<loss_weight_fault>;
 
-/// Why `loss_weights_for` finds no weights, or nothing. O(microbatches).
+/// Returns the first reason why `loss_weights_for` fails, or nothing. O(microbatches).
 inline std::optional<loss_weight_fault> find_loss_policy_fault(loss_policy const& policy,
                                                                std::span<std::int64_t const> rows) {
   using enum loss_weight_fault::kind;
@@ -111,10 +115,10 @@ inline std::optional<loss_weight_fault> find_loss_policy_fault(loss_policy const
 
 namespace cleave {
 
-/// The weights by which losses, and with them gradients, of microbatches of `rows` rows add up to those of
-/// the batch: a mean counts by its share of the rows; a sum counts once, or by one row's share where the
-/// batch is to have the mean.
-/// \throws loss_weight_error where `find_loss_policy_fault` finds something.
+/// Returns the weights with which the losses of microbatches, and their gradients, add up to those of the
+/// batch. A mean is weighted by its share of the rows. A sum has weight 1, or 1 / all rows if the batch loss
+/// is a mean. `rows` are the rows of each microbatch.
+/// \throws loss_weight_error if `find_loss_policy_fault` finds a fault
 inline loss_weights loss_weights_for(loss_policy const& policy, std::span<std::int64_t const> rows) {
   if (auto const fault = detail::find_loss_policy_fault(policy, rows))
     throw detail::loss_weight_error(*fault);
@@ -134,9 +138,9 @@ inline loss_weights loss_weights_for(loss_policy const& policy, std::span<std::i
   return w;
 }
 
-/// The first microbatch whose loss `weights`, chosen by somebody, do not count as the policy says, or
-/// nothing: a sum that is divided by the number of microbatches, a mean that is not, a mean of uneven
-/// microbatches that is. Weights may differ from the right ones by rounding, 1 in 10^12. O(microbatches).
+/// Checks weights that the user chose. Returns the first microbatch whose loss has the wrong weight, or
+/// nothing. Finds sums that are divided by the number of microbatches, means that are not, and means of
+/// uneven microbatches that are. The tolerance is 1e-12, relative. O(microbatches).
 inline std::optional<loss_weight_fault> find_loss_weight_fault(loss_policy policy,
                                                                std::span<std::int64_t const> rows,
                                                                loss_weights const& weights) {
@@ -156,7 +160,8 @@ inline std::optional<loss_weight_fault> find_loss_weight_fault(loss_policy polic
   return std::nullopt;
 }
 
-/// The loss of the batch. \throws loss_weight_error where there is not a weight for each loss.
+/// Returns the loss of the batch.
+/// \throws loss_weight_error if the numbers of losses and weights differ
 inline double batch_loss(std::span<double const> losses, loss_weights const& weights) {
   if (losses.size() != weights.losses.size())
     throw detail::loss_weight_error({.what = loss_weight_fault::kind::other_count,

@@ -15,7 +15,7 @@
 
 namespace cleave::detail {
 
-/// Merges what the microbatches gave; `merge_microbatches` and `merge_masked` are its uses.
+/// Merges the results of microbatches, for `merge_microbatches` and `merge_masked`.
 template <class Leaf, class Access>
 class microbatch_merger {
  public:
@@ -26,7 +26,7 @@ class microbatch_merger {
                     std::string_view root)
       : access_(a), parts_(parts), rules_(rules), form_(parts_are), root_(root) {}
 
-  /// Also finds how each leaf is merged, which `merge` needs.
+  /// Returns the first fault, or nothing. Also determines how each leaf is merged; call it before `merge`.
   std::optional<microbatch_fault> find_fault() {
     using enum microbatch_fault::kind;
     if (parts_.empty()) return microbatch_fault{nothing_to_merge, std::string(root_)};
@@ -63,7 +63,7 @@ class microbatch_merger {
   }
 
  private:
-  using leaf_list = std::vector<Leaf const*>;  // of one place, by microbatch
+  using leaf_list = std::vector<Leaf const*>;  // leaves at the same place, by microbatch
   struct keep {};
   struct stack {};
   struct concatenate {
@@ -134,7 +134,7 @@ class microbatch_merger {
     return form_ == form::sliced ? access_.concatenated(std::span(list), axis) : own_rows(list, axis);
   }
 
-  /// Of each microbatch the rows that were not masked.
+  /// Concatenates the unmasked rows of each microbatch.
   Leaf own_rows(leaf_list const& list, std::size_t axis) const {
     std::vector<Leaf> slices;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -157,7 +157,7 @@ class microbatch_merger {
   std::vector<way> ways_;                          // by leaf of the first microbatch
 };
 
-/// Why `merge_microbatches` cannot merge, or nothing.
+/// Returns the first reason why `merge_microbatches` fails, or nothing.
 template <class Leaf, mergeable_leaves<Leaf> Access>
 std::optional<microbatch_fault> find_merge_fault(Access const& a, std::vector<nested<Leaf>> const& results,
                                                  typename batch_rules<Leaf>::tree const& rules = {},
@@ -170,10 +170,10 @@ std::optional<microbatch_fault> find_merge_fault(Access const& a, std::vector<ne
 
 namespace cleave {
 
-/// What the microbatches gave, in their order, as the batch would have given it. Nothing, texts and numbers
-/// stay what they are where all microbatches agree. The result nests as the first microbatch does; `root` is
-/// what messages call it.
-/// \throws microbatch_error where `find_merge_fault` finds something.
+/// Merges the results of the microbatches, in order, into the result of the batch. Null values, strings and
+/// numbers are kept if they are equal in all microbatches. The result is nested like that of the first
+/// microbatch. `root` is the name of the whole in messages.
+/// \throws microbatch_error if `find_merge_fault` finds a fault
 template <class Leaf, mergeable_leaves<Leaf> Access>
 nested<Leaf> merge_microbatches(Access const& a, std::vector<nested<Leaf>> const& results,
                                 typename batch_rules<Leaf>::tree const& rules = {},
@@ -184,8 +184,7 @@ nested<Leaf> merge_microbatches(Access const& a, std::vector<nested<Leaf>> const
   return m.merge();
 }
 
-/// The same for results of `mask_batch`: each microbatch gives the rows that are its own, whatever the others
-/// hold there.
+/// As `merge_microbatches`, for results of `mask_batch`: takes from each microbatch only its own rows.
 template <class Leaf, mergeable_leaves<Leaf> Access>
 nested<Leaf> merge_masked(Access const& a, std::vector<nested<Leaf>> const& results,
                           typename batch_rules<Leaf>::tree const& rules = {},

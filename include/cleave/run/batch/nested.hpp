@@ -31,21 +31,22 @@ enum class nesting : std::uint8_t { leaf, list, tuple, dict };
 /// One leaf or container of a nested value.
 struct nested_entry {
   nesting what = nesting::leaf;
-  std::size_t size = 0;  ///< of a container: how many elements it has
-  std::string key = {};  ///< of an element of a dict
+  std::size_t size = 0;  ///< number of elements of a container
+  std::string key = {};  ///< key of an element of a dict
 
   bool operator==(nested_entry const&) const = default;
 };
 
-/// How a value nests, apart from its leaves: entries in prefix order, each container before its elements.
+/// The structure of a nested value without its leaves: entries in prefix order, each container before its
+/// elements.
 using nested_shape = std::vector<nested_entry>;
 
-/// A value, or values in lists, tuples and dicts, nested as they may be. It is stored flat, the shape apart
-/// from the leaves, which are in the order of their entries: no nesting is too deep.
+/// Values in arbitrarily nested lists, tuples and dicts, like a pytree. The structure and the leaves are
+/// stored in two flat lists, so any nesting depth works.
 template <class Leaf>
 class nested {
  public:
-  /// A leaf is the smallest nested value, and so is what converts to one.
+  /// A single leaf is a nested value, as is any value convertible to one.
   template <class X>
     requires(std::convertible_to<X, Leaf> && !std::same_as<std::remove_cvref_t<X>, nested>)
   nested(X&& x) : shape_(1) {  // NOLINT(google-explicit-constructor)
@@ -54,7 +55,7 @@ class nested {
 
   static nested list(std::vector<nested> elements) { return {nesting::list, std::move(elements)}; }
   static nested tuple(std::vector<nested> elements) { return {nesting::tuple, std::move(elements)}; }
-  /// In the order that is given; a key that is there twice is found by whoever reads it by name.
+  /// Keeps the given order. Duplicate keys are not checked here; functions that match by key report them.
   static nested dict(std::vector<std::pair<std::string, nested>> elements) {
     nested made(nesting::dict, elements.size());
     for (auto& [key, x] : elements) {
@@ -67,7 +68,7 @@ class nested {
   nested_shape const& shape() const { return shape_; }
   std::vector<Leaf> const& leaves() const { return leaves_; }
 
-  /// The same nesting of other leaves. Precondition: as many.
+  /// Returns the same structure with other leaves. Precondition: `leaves` has as many.
   template <class To>
   nested<To> map_leaves(std::vector<To> leaves) const {
     expects(leaves.size() == leaves_.size(), "nested: a leaf for each leaf");
@@ -104,8 +105,7 @@ class nested {
 
 namespace cleave::detail {
 
-/// Builds a nested value in prefix order, each step in O(1): for a reader of some other form. In a dict each
-/// step brings its key.
+/// Builds a nested value in prefix order, O(1) per step, for parsers. Elements of a dict pass their key.
 template <class Leaf>
 class nested_builder {
  public:
@@ -144,19 +144,20 @@ class nested_builder {
 
 namespace cleave {
 
-/// Where an entry is: `arguments[1]['mask'][0]`, where the whole is called `root`. Of a long way the two ends
-/// are told. O(entry). Precondition: entry < shape.size().
+/// Returns the path of an entry, such as `arguments[1]['mask'][0]`, where `root` is the name of the whole.
+/// Long paths are shortened in the middle. O(entry). Precondition: entry < shape.size().
 inline std::string place_text(nested_shape const& shape, std::size_t entry, std::string_view root) {
   struct frame {
-    std::size_t at, next;  // how many elements are begun
+    std::size_t at, next;  // number of elements begun
   };
+  // containers around the current entry
   std::vector<frame> around;
   for (std::size_t i = 0; i < entry; ++i) {
     if (shape[i].what != nesting::leaf) around.push_back({i, 0});
     while (around.back().next == shape[around.back().at].size) around.pop_back();
     ++around.back().next;
   }
-  constexpr std::size_t shown = 8;  // steps at each end
+  constexpr std::size_t shown = 8;  // steps shown at each end
   std::string text(root);
   for (std::size_t d = 0; d < around.size(); ++d) {
     if (d == shown && around.size() > 2 * shown) {
@@ -165,7 +166,7 @@ inline std::string place_text(nested_shape const& shape, std::size_t entry, std:
     }
     auto const& [at, next] = around[d];
     bool const named = shape[at].what == nesting::dict;
-    // The element that the way goes through is the next container's, and last the entry's.
+    // This step leads to the next inner container, or at the end to the entry itself.
     auto const& step = shape[d + 1 < around.size() ? around[d + 1].at : entry];
     text += "[" + (named ? quoted(step.key) : std::to_string(next - 1)) + "]";
   }
@@ -176,7 +177,7 @@ inline std::string place_text(nested_shape const& shape, std::size_t entry, std:
 
 namespace cleave::detail {
 
-/// The same for leaf number `leaf`. O(entries). Precondition: there is such a leaf.
+/// As `place_text`, for leaf number `leaf`. O(entries). Precondition: the leaf exists.
 inline std::string leaf_place_text(nested_shape const& shape, std::size_t leaf, std::string_view root) {
   std::size_t entry = 0;
   for (std::size_t before = 0;; ++entry)
@@ -188,30 +189,30 @@ inline std::string leaf_place_text(nested_shape const& shape, std::size_t leaf, 
 
 namespace cleave {
 
-/// Where one nested value is not nested as another.
+/// The first difference in structure between two nested values.
 struct nested_mismatch {
   enum class kind : std::uint8_t {
-    other_nesting,  ///< `where` is one thing here and another there
-    missing_there,  ///< only the first has the key of `where`
-    missing_here,   ///< only the second has the key of `where`
-    key_twice,      ///< the key of `where` is twice in the dict, in either
+    other_nesting,  ///< `where` has another kind or size in the second value
+    missing_there,  ///< the key of `where` exists in the first value only
+    missing_here,   ///< the key of `where` exists in the second value only
+    key_twice,      ///< the key of `where` occurs twice in a dict of either value
   };
   kind what;
   std::string where;
-  nested_entry here = {}, there = {};     ///< what they are, of other_nesting
-  std::vector<std::string> nearest = {};  ///< keys of the other side, of a missing one
+  nested_entry here = {}, there = {};     ///< the two entries, for other_nesting
+  std::vector<std::string> nearest = {};  ///< similar keys of the other value, for a missing key
 
   bool operator==(nested_mismatch const&) const = default;
 };
 
-/// `a tuple of 2`.
+/// Describes an entry: `a tuple of 2`.
 inline std::string describe(nested_entry const& e) {
   static constexpr char const* names[] = {"a single value", "a list of ", "a tuple of ", "a dict of "};
   auto const name = names[static_cast<std::size_t>(e.what)];
   return e.what == nesting::leaf ? name : name + std::to_string(e.size);
 }
 
-/// What differs and where; the two sides are called as the caller says.
+/// Describes a difference. `here` and `there` are the names of the two values.
 inline std::string describe(nested_mismatch const& m, std::string_view here, std::string_view there) {
   auto const in = [](std::string_view side) { return " in " + std::string(side); };
   switch (m.what) {
@@ -231,10 +232,10 @@ inline std::string describe(nested_mismatch const& m, std::string_view here, std
 
 namespace cleave::detail {
 
-/// One past the end of each entry's subtree. O(entries).
+/// Returns for each entry the position after its subtree. O(entries).
 inline std::vector<std::size_t> subtree_ends(nested_shape const& shape) {
   std::vector<std::size_t> ends(shape.size()),
-      later;  // where the subtrees behind the entry begin, nearest last
+      later;  // starts of the subtrees after the entry, nearest last
   for (std::size_t i = shape.size(); i-- > 0;) {
     for (std::size_t n = 0; n < shape[i].size; ++n) later.pop_back();
     ends[i] = later.empty() ? shape.size() : later.back();
@@ -243,7 +244,7 @@ inline std::vector<std::size_t> subtree_ends(nested_shape const& shape) {
   return ends;
 }
 
-/// Walks two shapes side by side; `align_nested` is its one use.
+/// Traverses two structures in parallel, for `align_nested`.
 class nested_aligner {
  public:
   nested_aligner(nested_shape const& here, nested_shape const& there, std::string_view root)
@@ -258,7 +259,7 @@ class nested_aligner {
     for (std::size_t i = 1; i < there_.size(); ++i)
       leaf_before[i] = leaf_before[i - 1] + (there_[i - 1].what == nesting::leaf ? 1 : 0);
 
-    // Which entry there is the partner of each here: an element's is found when its container is met.
+    // The partner in `there` of each entry of `here`. Set for the elements when their container is visited.
     partner_.assign(here_.size(), 0);
     std::vector<std::size_t> leaves;
     for (std::size_t i = 0; i < here_.size(); ++i) {
@@ -323,8 +324,8 @@ class nested_aligner {
     return std::nullopt;
   }
 
-  /// The first key, in the order in which they were written, that one side lacks. Precondition: there is one;
-  /// both lists are sorted by their keys.
+  /// Returns the first key, in written order, that one value lacks. Precondition: there is such a key, and
+  /// both lists are sorted by key.
   nested_mismatch lone_key(elements const& ours, elements const& theirs) const {
     using enum nested_mismatch::kind;
     auto const our_key = key_in(here_), their_key = key_in(there_);
@@ -351,9 +352,9 @@ class nested_aligner {
   std::vector<std::size_t> here_ends_, there_ends_, partner_;
 };
 
-/// Which leaf there belongs to each leaf here: elements of lists and tuples by their order, those of dicts by
-/// their keys. Or where the two are not nested alike, `root` being what they are called. O(entries), and
-/// O(d log d) for each dict of d.
+/// Returns for each leaf of `here` the number of its partner in `there`. Elements of lists and tuples match
+/// by order, those of dicts by key. Returns the first difference if the structures do not match; `root` is
+/// the name of the whole. O(entries), plus O(d log d) for each dict of d.
 inline std::variant<std::vector<std::size_t>, nested_mismatch> align_nested(nested_shape const& here,
                                                                             nested_shape const& there,
                                                                             std::string_view root) {

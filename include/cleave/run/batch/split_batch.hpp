@@ -18,29 +18,30 @@
 
 namespace cleave {
 
-/// A tensor is divided along its first axis; one without axes and what is no tensor goes to every microbatch.
-/// To merge: tensors along their first axis, tensors without axes stacked, all else must be the same.
+/// The default rule. Splitting divides tensors along their first axis, and replicates tensors without axes
+/// and non-tensors. Merging concatenates tensors along their first axis and stacks tensors without axes; all
+/// other values must be equal.
 struct rule_default {
   bool operator==(rule_default const&) const = default;
 };
 
-/// Divided and merged along `axis`; -1 is the last.
+/// Splits and merges along `axis`; negative numbers count from the last axis, -1.
 struct rule_along {
   std::int64_t axis = 0;
-  /// Of a value with one row along `axis`: it allows no more than one microbatch, or, as a mask that holds
-  /// for all rows, it goes to every microbatch. Merging does not ask.
+  /// Treatment of values with a single row along `axis` in splitting. `limits`: only one microbatch is
+  /// possible. `is_for_all`: replicated, like a mask for all rows.
   enum class single_row : std::uint8_t { limits, is_for_all } single = single_row::limits;
 
   bool operator==(rule_along const&) const = default;
 };
 
-/// The same in every microbatch.
+/// Replicates the value to every microbatch; merging requires equal values.
 struct rule_replicate {
   bool operator==(rule_replicate const&) const = default;
 };
 
-/// Merged by `combine(… combine(combine(init, result 0), result 1) …)`; cannot say how to divide. `combine`
-/// is a plain function, so that rules are data that is copied and compared.
+/// Merges by `combine(… combine(combine(init, result 0), result 1) …)`. Cannot be used for splitting.
+/// `combine` is a function pointer, so that rules can be copied and compared.
 template <class Leaf>
 struct rule_reduce {
   Leaf init;
@@ -49,21 +50,21 @@ struct rule_reduce {
   bool operator==(rule_reduce const&) const = default;
 };
 
-/// What becomes of one leaf.
+/// The rule of one leaf.
 template <class Leaf>
 using batch_rule = std::variant<rule_default, rule_along, rule_replicate, rule_reduce<Leaf>>;
 
-/// What one step is given, or one microbatch of it.
+/// The inputs of a step, or of one microbatch.
 template <class Leaf>
 struct batch_values {
-  nested<Leaf> arguments = nested<Leaf>::tuple({});  ///< by position: a tuple or list
-  nested<Leaf> keywords = nested<Leaf>::dict({});    ///< by name: a dict
-  std::optional<nested<Leaf>> target{};              ///< what the loss compares with
+  nested<Leaf> arguments = nested<Leaf>::tuple({});  ///< positional arguments: a tuple or list
+  nested<Leaf> keywords = nested<Leaf>::dict({});    ///< keyword arguments: a dict
+  std::optional<nested<Leaf>> target{};              ///< target of the loss function
 
   bool operator==(batch_values const&) const = default;
 };
 
-/// Rules nested as the values are; names in dicts may be in any order. What has none goes by `rule_default`.
+/// Rules with the same structure as the values. Dicts may be in any order. Missing trees use `rule_default`.
 template <class Leaf>
 struct batch_rules {
   using tree = std::optional<nested<batch_rule<Leaf>>>;
@@ -73,15 +74,14 @@ struct batch_rules {
 };
 }  // namespace cleave
 
-/// What dividing and merging batches must know of the leaves of nested values, which are the user's: tensors,
-/// numbers, texts, nothing, whatever a step is given. An adapter has the members; each concept is one
-/// ability.
+/// The operations on the user's leaves that splitting and merging need. Leaves are tensors, numbers, strings,
+/// null, or any other input of a step. An adapter has the member functions; each concept is one ability.
 namespace cleave {
 
-/// Leaves that can be divided.
-/// - `a.axes(x)`                      how many axes a tensor has; nothing where `x` is no tensor.
-/// - `a.extent(x, axis)`              how many rows it has along `axis`, of 0 … axes - 1.
-/// - `a.slice(x, axis, first, last)`  its rows first … last - 1 along `axis`, all else as it is.
+/// Leaves that can be split.
+/// - `a.axes(x)`: returns the number of axes of a tensor, or nothing if `x` is not a tensor.
+/// - `a.extent(x, axis)`: returns the number of rows along `axis`, one of 0 … axes - 1.
+/// - `a.slice(x, axis, first, last)`: returns the rows first … last - 1 along `axis`.
 template <class Access, class Leaf>
 concept sliceable_leaves =
     std::copyable<Leaf> && requires(Access const& a, Leaf const& x, std::size_t axis, std::int64_t row) {
@@ -90,19 +90,18 @@ concept sliceable_leaves =
       { a.slice(x, axis, row, row) } -> std::same_as<Leaf>;
     };
 
-/// Leaves that can be made zero outside some rows, which keeps their shape.
-/// - `a.masked(x, axis, first, last)`  `x` with zeros but in rows first … last - 1 along `axis`.
+/// Leaves that can be zeroed outside some rows, which keeps their shape.
+/// - `a.masked(x, axis, first, last)`: returns `x` with zeros outside the rows first … last - 1 along `axis`.
 template <class Access, class Leaf>
 concept maskable_leaves = sliceable_leaves<Access, Leaf> &&
                           requires(Access const& a, Leaf const& x, std::size_t axis, std::int64_t row) {
                             { a.masked(x, axis, row, row) } -> std::same_as<Leaf>;
                           };
 
-/// Leaves that can be put together again. The lists are never empty.
-/// - `a.concatenated(list, axis)`  tensors one behind the other along `axis`; all else in their shapes
-/// agrees.
-/// - `a.stacked(list)`             tensors without axes as one tensor with one axis.
-/// - `a.equal(x, y)`               whether two leaves, tensors or not, are the same value.
+/// Leaves that can be merged. The lists are never empty.
+/// - `a.concatenated(list, axis)`: concatenates tensors along `axis`; their other extents are equal.
+/// - `a.stacked(list)`: stacks tensors without axes into one tensor with one axis.
+/// - `a.equal(x, y)`: returns true if two leaves, tensors or not, have the same value.
 template <class Access, class Leaf>
 concept mergeable_leaves =
     sliceable_leaves<Access, Leaf> &&
@@ -115,15 +114,15 @@ concept mergeable_leaves =
 
 namespace cleave::detail {
 
-/// Rows `first`, first + 1, …, last - 1.
+/// The rows `first`, …, last - 1.
 struct row_range {
   std::int64_t first, last;
 
   bool operator==(row_range const&) const = default;
 };
 
-/// The rows of microbatch `i` of `k` of a batch of `rows`: neighbours, and the first `rows` mod `k`
-/// microbatches have one more than the others. Precondition: 0 <= i < k, 0 <= rows.
+/// Returns the rows of microbatch `i` of `k` in a batch of `rows`. They are contiguous, and the first `rows`
+/// mod `k` microbatches have one row more. Precondition: 0 <= i < k, 0 <= rows.
 constexpr row_range microbatch_rows(std::int64_t rows, std::int64_t k, std::int64_t i) {
   auto const begin = [each = rows / k, longer = rows % k](std::int64_t j) {
     return j * each + (std::min)(j, longer);
@@ -131,11 +130,12 @@ constexpr row_range microbatch_rows(std::int64_t rows, std::int64_t k, std::int6
   return {begin(i), begin(i + 1)};
 }
 
-/// How many microbatches there can be: 1 to this.
+/// Maximum number of microbatches.
 inline constexpr std::int64_t most_microbatches = 0xfffffffe;
 
-/// The sizes of the microbatches of a batch of `rows`: `asked` of them, or one a row where that is fewer.
-/// \throws error where `asked` or `rows` is no such number.
+/// Returns the number of rows of each microbatch of a batch of `rows`. There are `asked` microbatches, or one
+/// per row if there are fewer rows.
+/// \throws error if `asked` or `rows` is out of range
 inline std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, std::int64_t asked) {
   if (asked < 1 || asked > most_microbatches)
     throw error("microbatch_sizes: " + std::to_string(asked) + " microbatches; ask for 1 to " +
@@ -155,37 +155,37 @@ inline std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, std::int64_
 
 namespace cleave {
 
-/// Why a batch cannot be divided, microbatches cannot be taken as they are, or results cannot be merged.
+/// The reason why a batch cannot be split, given microbatches cannot be used, or results cannot be merged.
 struct microbatch_fault {
   enum class kind : std::uint8_t {
-    bad_count,            ///< `count` microbatches are asked for
-    other_count,          ///< `count` microbatches are given where `rows` are needed
-    not_positional,       ///< `where`, the arguments by position, is no tuple or list
-    not_by_name,          ///< `where`, the arguments by name, is no dict
-    no_such_value,        ///< there are rules for `where`, which is not given
-    rules_differ,         ///< the values and their rules nest differently: `mismatch`
-    microbatches_differ,  ///< microbatches `first` and `second` nest differently: `mismatch`
-    not_a_tensor,         ///< `where` has no axes to be divided or merged along; in microbatch `first`
-    no_such_axis,         ///< `where` has `count` axes, so none of number `axis`
-    bad_extent,           ///< `where` claims to have `rows` rows along `axis`
+    bad_count,            ///< `count` microbatches were requested
+    other_count,          ///< `count` microbatches are given instead of `rows`
+    not_positional,       ///< `where`, the positional arguments, is not a tuple or list
+    not_by_name,          ///< `where`, the keyword arguments, is not a dict
+    no_such_value,        ///< there are rules for `where`, which is missing
+    rules_differ,         ///< the values and their rules are nested differently: `mismatch`
+    microbatches_differ,  ///< microbatches `first` and `second` are nested differently: `mismatch`
+    not_a_tensor,         ///< `where` has no axes to split or merge along, in microbatch `first`
+    no_such_axis,         ///< `where` has `count` axes, so `axis` is out of range
+    bad_extent,           ///< `where` reports `rows` rows along `axis`
     no_rows,              ///< `where` has no rows along `axis`
-    too_few_rows,         ///< `where` has `rows` rows along `axis` where `count` microbatches are needed
-    no_way_to_divide,     ///< the rule of `where` only says how to merge
-    nothing_to_merge,     ///< there is no microbatch
-    axes_differ,          ///< microbatches `first` and `second` have different axes at `where`
-    extents_differ,       ///< … `rows` and `count` rows along `axis`, which is not the one that is merged
-    values_differ,        ///< … different values where they must be the same
+    too_few_rows,         ///< `where` has `rows` rows along `axis`, fewer than the `count` microbatches
+    no_way_to_divide,     ///< the rule of `where` supports merging only
+    nothing_to_merge,     ///< there are no microbatches
+    axes_differ,          ///< microbatches `first` and `second` have different numbers of axes at `where`
+    extents_differ,       ///< … `rows` and `count` rows along `axis`, which is not the merged axis
+    values_differ,        ///< … different values where they must be equal
   };
   kind what;
   std::string where = {};
   std::int64_t axis = 0, rows = 0, count = 0;
-  std::size_t first = 0, second = 0;  ///< microbatches
+  std::size_t first = 0, second = 0;  ///< microbatch numbers
   std::optional<nested_mismatch> mismatch = {};
 
   bool operator==(microbatch_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 inline std::string describe(microbatch_fault const& f) {
   using enum microbatch_fault::kind;
   auto const text = [](auto n) { return std::to_string(n); };
@@ -239,19 +239,20 @@ inline std::string describe(microbatch_fault const& f) {
   return {};
 }
 
-/// Values that cannot be divided or merged as asked for. The witness: the place, and why.
+/// Thrown if values cannot be split or merged. Carries the place and the reason.
 using microbatch_error = fault_error<microbatch_fault>;
 
+/// Options of `split_batch` and `mask_batch`.
 struct split_batch_options {
-  std::int64_t microbatches = 1;  ///< how many are asked for
-  /// Where some value has fewer rows: one microbatch a row of it, which the result reports, or an error.
+  std::int64_t microbatches = 1;  ///< requested number
+  /// If a value has fewer rows: make one microbatch per row, as reported in the result, or throw.
   enum class few_rows : std::uint8_t {
     fewer_microbatches,
     refuse
   } when_few_rows = few_rows::fewer_microbatches;
 };
 
-/// The value that allows no more microbatches than it has rows.
+/// The value whose number of rows limits the number of microbatches.
 struct microbatch_limit {
   std::string where;
   std::int64_t rows;
@@ -259,34 +260,35 @@ struct microbatch_limit {
   bool operator==(microbatch_limit const&) const = default;
 };
 
-/// A batch in microbatches.
+/// A batch split into microbatches.
 template <class Leaf>
 struct microbatch_list {
   std::vector<batch_values<Leaf>> values;
-  /// The rows of each; empty where no value is divided, or where divided ones differ in their rows.
+  /// Rows of each microbatch. Empty if no value is split, or if split values differ in their rows.
   std::vector<std::int64_t> rows;
-  batch_rules<Leaf> rules;                ///< what was done to each value: merging by them is the way back
-  std::optional<microbatch_limit> limit;  ///< why there are fewer than asked for, if so
+  /// Rule applied to each value; merging by these rules restores the batch.
+  batch_rules<Leaf> rules;
+  std::optional<microbatch_limit> limit;  ///< reason why there are fewer than requested, if so
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What is done to one leaf: it is divided along an axis, or replicated.
+/// The treatment of one leaf: split along an axis of `rows` rows, or replicated without an axis.
 struct leaf_division {
   std::optional<std::size_t> axis{};
   std::int64_t rows = 0;
 };
 
-/// Axis `axis` of `axes`, the last being -1; nothing where it is none of them.
+/// Returns the index of axis `axis` (-1 is the last) of `axes`, or nothing if it is out of range.
 constexpr std::optional<std::size_t> axis_number(std::int64_t axis, std::size_t axes) {
   auto const n = static_cast<std::int64_t>(axes);
   if (axis < -n || axis >= n) return std::nullopt;
   return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
 }
 
-/// How `rule` divides `x`, or why it cannot.
+/// Returns how `rule` splits `x`, or why it cannot.
 template <class Leaf, sliceable_leaves<Leaf> Access>
 std::variant<leaf_division, microbatch_fault> division_of(Access const& a, Leaf const& x,
                                                           batch_rule<Leaf> const& rule) {
@@ -308,8 +310,7 @@ std::variant<leaf_division, microbatch_fault> division_of(Access const& a, Leaf 
   return leaf_division{axis, rows};
 }
 
-/// Divides the three trees of a batch together; `split_batch`, `mask_batch` and `take_microbatches` are its
-/// uses.
+/// Splits the three trees of a batch together, for `split_batch`, `mask_batch` and `take_microbatches`.
 template <class Leaf, class Access>
 class batch_divider {
  public:
@@ -319,7 +320,8 @@ class batch_divider {
                tree{"keywords", &values.keywords, pointer(rules.keywords)},
                tree{"target", pointer(values.target), pointer(rules.target)}} {}
 
-  /// Also finds how each leaf is divided, which all else needs.
+  /// Returns the first fault, or nothing. Also determines how each leaf is split; call it before the other
+  /// functions.
   std::optional<microbatch_fault> find_fault() {
     using enum microbatch_fault::kind;
     auto const is = [&](std::size_t t) { return trees_[t].values->shape().front().what; };
@@ -346,7 +348,7 @@ class batch_divider {
                             .count = o.microbatches};
   }
 
-  /// `cut(x, axis, rows)` is what a microbatch gets of a divided leaf.
+  /// `cut(x, axis, rows)` returns a microbatch's share of a split leaf.
   template <class Cut>
   microbatch_list<Leaf> divide(std::int64_t asked, Cut cut) const {
     microbatch_list<Leaf> made;
@@ -371,7 +373,7 @@ class batch_divider {
     return made;
   }
 
-  /// The rows that all divided values have; nothing where there is none, or where they differ.
+  /// Returns the number of rows that all split values have, or nothing if they differ or there are none.
   std::optional<std::int64_t> common_rows() const {
     std::optional<std::int64_t> rows;
     for (auto const& t : trees_)
@@ -388,8 +390,8 @@ class batch_divider {
  private:
   struct tree {
     char const* name;
-    nested<Leaf> const* values;             ///< null: not given
-    nested<batch_rule<Leaf>> const* rules;  ///< null: by default
+    nested<Leaf> const* values;             ///< null: missing
+    nested<batch_rule<Leaf>> const* rules;  ///< null: default rules
     std::vector<leaf_division> divisions = {};
   };
 
@@ -422,7 +424,7 @@ class batch_divider {
     return std::nullopt;
   }
 
-  /// The first divided leaf with the fewest rows, and its place.
+  /// Returns the first split leaf with the fewest rows, and its path.
   std::optional<std::pair<std::string, leaf_division>> shortest() const {
     tree const* in = nullptr;
     std::size_t at = 0;
@@ -448,7 +450,7 @@ class batch_divider {
   std::array<tree, 3> trees_;
 };
 
-/// Why `split_batch` cannot divide, or nothing. O(values), and sorting the keys of dicts.
+/// Returns the first reason why `split_batch` fails, or nothing. O(values), plus sorting the keys of dicts.
 template <class Leaf, sliceable_leaves<Leaf> Access>
 std::optional<microbatch_fault> find_batch_fault(Access const& a, batch_values<Leaf> const& values,
                                                  batch_rules<Leaf> const& rules,
@@ -462,9 +464,10 @@ std::optional<microbatch_fault> find_batch_fault(Access const& a, batch_values<L
 
 namespace cleave {
 
-/// Divides a batch: `microbatches` of them, or one a row of the divided value that has the fewest. Values may
-/// differ in their rows; each is divided by `microbatch_rows`. The order of keywords is kept.
-/// \throws microbatch_error where `find_batch_fault` finds something. O(values * microbatches).
+/// Splits a batch into `microbatches` microbatches, or into one per row of the split value with the fewest
+/// rows. Values may differ in their rows; each is split by `microbatch_rows`. The order of keywords is kept.
+/// O(values * microbatches).
+/// \throws microbatch_error if `find_batch_fault` finds a fault
 template <class Leaf, sliceable_leaves<Leaf> Access>
 microbatch_list<Leaf> split_batch(Access const& a, batch_values<Leaf> const& values,
                                   batch_rules<Leaf> const& rules, split_batch_options const& options) {
@@ -476,8 +479,9 @@ microbatch_list<Leaf> split_batch(Access const& a, batch_values<Leaf> const& val
   });
 }
 
-/// The same for finding faults in numbers: every microbatch has the shapes of the whole batch, with zeros
-/// outside its rows, so that every kernel does what it does for the whole. `merge_masked` is the way back.
+/// As `split_batch`, for debugging numerical differences. Every microbatch keeps the shapes of the whole
+/// batch, with zeros outside its rows, so every kernel runs as for the whole batch. `merge_masked` is the
+/// inverse.
 template <class Leaf, maskable_leaves<Leaf> Access>
 microbatch_list<Leaf> mask_batch(Access const& a, batch_values<Leaf> const& values,
                                  batch_rules<Leaf> const& rules, split_batch_options const& options) {

@@ -12,7 +12,7 @@
 
 namespace cleave::detail {
 
-/// Where `b` does not nest as `a` does.
+/// Returns the first difference in structure between `a` and `b`, or nothing.
 template <class Leaf>
 std::optional<nested_mismatch> find_batch_mismatch(batch_values<Leaf> const& a, batch_values<Leaf> const& b) {
   auto const mismatch = [](nested<Leaf> const& x, nested<Leaf> const& y,
@@ -29,8 +29,8 @@ std::optional<nested_mismatch> find_batch_mismatch(batch_values<Leaf> const& a, 
   return std::nullopt;
 }
 
-/// What `split_batch` would tell of microbatches that somebody else has made, all but the values; or why they
-/// cannot be run as `expected` ones.
+/// Returns the rules and rows of given microbatches as `split_batch` would, without the values. Returns a
+/// fault if they cannot be run as `expected` microbatches.
 template <class Leaf, class Access>
 std::variant<microbatch_list<Leaf>, microbatch_fault> microbatches_as_given(
     Access const& a, std::vector<batch_values<Leaf>> const& microbatches, std::int64_t expected,
@@ -60,8 +60,8 @@ std::variant<microbatch_list<Leaf>, microbatch_fault> microbatches_as_given(
   return list;
 }
 
-/// Why microbatches that somebody else has made cannot be run as `expected` ones, or nothing: their number,
-/// that all nest alike, and that each has what `rules` say of it.
+/// Returns why given microbatches cannot be run as `expected` microbatches, or nothing. Checks their number,
+/// that all are nested alike, and that `rules` apply to each.
 template <class Leaf, sliceable_leaves<Leaf> Access>
 std::optional<microbatch_fault> find_microbatch_fault(Access const& a,
                                                       std::vector<batch_values<Leaf>> const& microbatches,
@@ -76,9 +76,9 @@ std::optional<microbatch_fault> find_microbatch_fault(Access const& a,
 
 namespace cleave {
 
-/// Microbatches that somebody else has made, as `split_batch` would give them; their rows are those of the
-/// values that `rules` would divide.
-/// \throws microbatch_error where `find_microbatch_fault` finds something.
+/// Wraps microbatches made by the caller as if by `split_batch`. Their rows are those of the values that
+/// `rules` would split.
+/// \throws microbatch_error if `find_microbatch_fault` finds a fault
 template <class Leaf, sliceable_leaves<Leaf> Access>
 microbatch_list<Leaf> take_microbatches(Access const& a, std::vector<batch_values<Leaf>> microbatches,
                                         std::int64_t expected, batch_rules<Leaf> const& rules = {}) {

@@ -31,7 +31,7 @@ struct pipeline_options {
   rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
   /// Gradients of parameters that stages share, summed after each step.
   std::vector<tied_gradients> ties = {};
-  /// size limit of a bucket of gradients that are reduced together
+  /// Size limit of a bucket of gradients that are reduced together.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   /// Processes only: `step_mode::replayed` needs a device that can record and replay a step, as with CUDA
   /// graphs.

@@ -106,9 +106,10 @@ struct update_report {
   bool operator==(update_report const&) const = default;
 };
 
+/// Options of an optimiser step.
 struct update_options {
   double most_norm = std::numeric_limits<double>::infinity();  ///< gradients are clipped to this norm
-  /// multiplies gradients before clipping: inverse of a loss scale or of the number of accumulated steps
+  /// Multiplies gradients before clipping: inverse of a loss scale or of the number of accumulated steps.
   double factor = 1;
 };
 

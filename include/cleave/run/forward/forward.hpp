@@ -24,11 +24,11 @@
 #include "cleave/run/model/failure.hpp"
 #include "cleave/run/model/ports.hpp"
 
-/// What streams values of any C++ type through stages, forward only and within one process.
+/// Streaming of values of any C++ type through stages: forward only, within one process.
 namespace cleave {
 
-/// What moves between stages: a tensor, a set of them, a handle to either. A moved-from or default value may
-/// be assigned to.
+/// A value that moves between stages: a tensor, a set of tensors, or a handle. Moved-from and default values
+/// must be assignable.
 template <class Value>
 concept stage_value = std::movable<Value> && std::default_initializable<Value>;
 
@@ -36,8 +36,8 @@ concept stage_value = std::movable<Value> && std::default_initializable<Value>;
 
 namespace cleave::detail {
 
-/// Which transfer: an edge of the transport, for one microbatch. Both ends name it alike, so that a
-/// disagreement is an error and not a wrong value or a wait for ever.
+/// The identity of a transfer: an edge of the dataflow and a microbatch. Both ends name it the same way, so a
+/// mismatch is reported as an error instead of causing a wrong value or a hang.
 struct envelope {
   std::uint32_t edge;
   microbatch_id microbatch;
@@ -45,13 +45,12 @@ struct envelope {
   bool operator==(envelope const&) const = default;
 };
 
-/// What takes values from the stage that makes them to the stage that reads them, in stream order. Transfers
-/// of one edge match in issue order. A transfer may wait for its peer, never for a transfer of another edge.
-/// - `c.send(v, which, s)`  moves `v` out.
-/// - `c.recv(v, which, s)`  moves what was sent into `v`.
-/// - `c.abort(f)`           from any thread: releases everyone who waits in a transfer, now and later;
-///                          noexcept.
-/// The first two throw `run_error` once the run is aborted, and on a mismatch.
+/// A communicator that moves values between stages in stream order. Transfers of one edge match in issue
+/// order. A transfer may wait for its peer, but never for a transfer of another edge. `send` and `recv` throw
+/// `run_error` once the run is aborted, and on a mismatch.
+/// - `c.send(v, which, s)`: moves `v` out.
+/// - `c.recv(v, which, s)`: moves the sent value into `v`.
+/// - `c.abort(f)`: releases all current and future waits in transfers. From any thread; noexcept.
 template <class C, class D, class Value>
 concept value_communicator =
     clocked_device<D> && stage_value<Value> &&
@@ -61,10 +60,9 @@ concept value_communicator =
       { c.abort(f) } noexcept;
     };
 
-/// The user's code for all stages that one device runs.
-/// - `st.forward(s, i, mb, in, out)`  issues to `s` what makes `out`, the results of stage `i` that are read,
-///                                   from `in`, its inputs, both in the order of the transport. May move
-///                                   from `in`.
+/// The user's code for all stages of one device.
+/// - `st.forward(s, i, mb, in, out)`: issues to `s` the computation of `out`, the results of stage `i` that
+///   others read, from its inputs `in`. Both are in the order of the dataflow. May move from `in`.
 template <class S, class D, class Value>
 concept value_stage =
     clocked_device<D> && stage_value<Value> &&
@@ -76,14 +74,14 @@ concept value_stage =
 
 namespace cleave {
 
-/// What a stage was doing.
+/// The activity of a stage.
 enum class activity : std::uint8_t {
   receive,  ///< waiting for its inputs
   forward,  ///< computing
-  send,     ///< waiting for room where its results go
+  send,     ///< waiting for queue space for its results
 };
 
-/// One measured bar of a timeline: nanoseconds since the run began, begin <= end.
+/// One interval of a timeline, in nanoseconds since the start of the run; begin <= end.
 struct interval {
   stage_id stage;
   microbatch_id microbatch;
@@ -97,14 +95,14 @@ struct interval {
 
 namespace cleave::detail {
 
-/// How long a stage computed and waited, in nanoseconds.
+/// The times that a stage computed and waited, in nanoseconds.
 struct stage_time {
   std::int64_t receive = 0, forward = 0, send = 0;
 
   bool operator==(stage_time const&) const = default;
 };
 
-/// The sums of a timeline, by stage. Intervals of stages beyond `stages` are left out. O(intervals).
+/// Returns the total times by stage. Ignores intervals of stages beyond `stages`. O(intervals).
 inline std::vector<stage_time> stage_times(std::span<interval const> timeline, std::size_t stages) {
   std::vector<stage_time> times(stages);
   for (auto const& bar : timeline) {
@@ -118,31 +116,31 @@ inline std::vector<stage_time> stage_times(std::span<interval const> timeline, s
   return times;
 }
 
-/// The last moment of a timeline, in nanoseconds since the run began.
+/// Returns the end of a timeline, in nanoseconds since the start of the run.
 inline std::int64_t timeline_end(std::span<interval const> timeline) {
   std::int64_t end = 0;
   for (auto const& bar : timeline) end = (std::max)(end, bar.end);
   return end;
 }
 
-/// The share of all stages' time until the end in which they did not compute. O(intervals).
+/// Returns the fraction of the total time of all stages in which they did not compute. O(intervals).
 inline double idle_fraction(std::span<interval const> timeline, std::size_t stages) {
   double busy = 0;
   for (auto const& t : stage_times(timeline, stages)) busy += static_cast<double>(t.forward);
   double const all = static_cast<double>(timeline_end(timeline)) * static_cast<double>(stages);
   return all > 0 ? 1 - busy / all : 0;
 }
-/// What one stage did, by microbatch: the record that failures and timelines are read from.
+/// The recorded calls of one stage, by microbatch. Failures and timelines are derived from it.
 template <clocked_device D>
 struct call_log {
   struct entry {
     typename D::event began, received, computed, sent;
   };
   std::vector<entry> entries;
-  std::atomic<std::uint32_t> ended = 0;  ///< calls; may be read at any time
+  std::atomic<std::uint32_t> ended = 0;  ///< number of ended calls; readable at any time
 };
 
-/// Three bars for each entry, in order: receive, forward, send. Times count from `origin`.
+/// Appends three intervals per entry, in order: receive, forward, send. Times count from `origin`.
 template <clocked_device D>
 void append_intervals(D& d, call_log<D> const& log, stage_id i, typename D::event const& origin,
                       std::vector<interval>& timeline) {
@@ -158,15 +156,15 @@ void append_intervals(D& d, call_log<D> const& log, stage_id i, typename D::even
   }
 }
 
-/// One stage's part of a forward run, on the calling thread: for each microbatch in order, receives its
-/// inputs, computes, sends its results, a copy to each reader but the last. Returns when all are done, or
-/// soon after the run has failed anywhere; a failure of its own it publishes first.
+/// Runs one stage of a forward run on the calling thread. For each microbatch in order, receives its inputs,
+/// computes, and sends its results, with copies for all readers but the last. Returns when all are done, or
+/// soon after the run has failed on any stage. Publishes its own failure before returning.
 ///
-/// No order of execution deadlocks, whatever the capacity of the edges, skips included. Number the receives,
+/// The run cannot deadlock, for any capacity of the edges and with skip connections. Number the receives,
 /// calls and sends of the whole run by (microbatch, position of the stage in a topological order, receive <
-/// call < send). A stage does its own in this order. A receive waits for a send of the same microbatch by an
-/// earlier stage; a send waits for room, so for the receive of an earlier microbatch. All waiting is for
-/// smaller numbers: the smallest unfinished one can go on.
+/// call < send). Each stage executes its own operations in this order. A receive waits for a send of the same
+/// microbatch by an earlier stage. A send waits for queue space, that is, for a receive of an earlier
+/// microbatch. So each operation waits only for smaller numbers, and the smallest unfinished one can proceed.
 template <class Value, clocked_device D, value_communicator<D, Value> C, rendezvous B,
           value_stage<D, Value> S>
 void forward_stage(D& d, C& c, B& b, S& st, stage_id i, stage_ports const& ports, std::uint32_t microbatches,
@@ -196,7 +194,7 @@ void forward_stage(D& d, C& c, B& b, S& st, stage_id i, stage_ports const& ports
       d.record(entry.computed, s);
       log.ended.fetch_add(1, std::memory_order_relaxed);
 
-      for (auto& v : in) v = Value{};  // not kept while waiting for room
+      for (auto& v : in) v = Value{};  // release before waiting for queue space
       for (std::size_t k = 0; k < ports.departing.size(); ++k) {
         auto const [output, edge] = ports.departing[k];
         bool const read_again = k + 1 < ports.departing.size() && ports.departing[k + 1].output == output;
@@ -223,7 +221,7 @@ class host_rendezvous {
  public:
   explicit host_rendezvous(std::uint32_t ranks) : present_(ranks) {}
 
-  /// Without effect once the run is over.
+  /// No effect once the run is over.
   void publish(failure const& f) noexcept {
     {
       std::lock_guard lock(mutex_);
@@ -231,7 +229,7 @@ class host_rendezvous {
       try {
         first_ = f;
       } catch (...) {
-        first_ = failure{f.code, f.at, {}, f.cause};  // no memory for the words: the place matters more
+        first_ = failure{f.code, f.at, {}, f.cause};  // out of memory for the text: keep the place
       }
       failed_.store(true, std::memory_order_release);
     }
@@ -244,7 +242,7 @@ class host_rendezvous {
     return first_;
   }
 
-  /// A rank has nothing left to do. Precondition: called at most once by each.
+  /// The calling rank has finished. Precondition: each rank calls it at most once.
   void leave() noexcept {
     {
       std::lock_guard lock(mutex_);
@@ -254,7 +252,7 @@ class host_rendezvous {
     over_.notify_all();
   }
 
-  /// Waits until the run is over, but not beyond `until`; whether it is over.
+  /// Waits until the run is over, at most until `until`. Returns true if it is over.
   bool wait_until(std::chrono::steady_clock::time_point until) const {
     std::unique_lock lock(mutex_);
     return over_.wait_until(lock, until, [&] { return first_ || present_ == 0; });
@@ -274,7 +272,7 @@ class host_rendezvous {
 
 static_assert(rendezvous<host_rendezvous>);
 
-/// The processor where nothing goes on by itself: what was issued to a stream has run when the call returns.
+/// A synchronous host device: issued work has ended when the call returns.
 class host_clock {
  public:
   struct stream {};
@@ -290,8 +288,8 @@ class host_clock {
 
 static_assert(clocked_device<host_clock>);
 
-/// At most `capacity` values on their way from one thread to one other, in order. Whoever waits is released
-/// by `close()`, from any thread.
+/// A blocking FIFO queue of at most `capacity` values between two threads. `close()`, from any thread,
+/// releases waiting threads.
 template <class T>
 class bounded_queue {
  public:
@@ -300,7 +298,8 @@ class bounded_queue {
     expects(capacity > 0, "bounded_queue: room for one value at least");
   }
 
-  /// Moves `value` in once there is room; false, and `value` untouched, once the queue is closed.
+  /// Moves `value` in once there is space. Returns false once the queue is closed, and then leaves `value`
+  /// unchanged.
   bool push(T& value) {
     {
       std::unique_lock lock(mutex_);
@@ -313,7 +312,8 @@ class bounded_queue {
     return true;
   }
 
-  /// Moves the oldest value out once there is one; false once the queue is closed, whatever is left in it.
+  /// Moves the oldest value out once there is one. Returns false once the queue is closed, even if values are
+  /// left.
   bool pop(T& value) {
     {
       std::unique_lock lock(mutex_);
@@ -335,7 +335,7 @@ class bounded_queue {
     changed_.notify_all();
   }
 
-  /// The most values that it has held at a time.
+  /// Returns the largest number of values held at one time.
   std::size_t most() const {
     std::lock_guard lock(mutex_);
     return most_;
@@ -343,21 +343,21 @@ class bounded_queue {
 
  private:
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // one suffices: it cannot be full and empty, so one side waits at most
+  // one suffices: the queue cannot be both full and empty, so at most one side waits
+  std::condition_variable changed_;
   std::vector<T> slots_;
   std::size_t first_ = 0, size_ = 0, most_ = 0;
   bool closed_ = false;
 };
 
-/// Transfers between threads of one process, each stage on its own: a queue of `capacity` values for each
-/// edge between stages. What the caller gives is taken from, and what it gets is put to, where it lies,
-/// without waiting.
+/// Transfers between threads of one process: a queue of `capacity` values for each edge between stages.
+/// Inputs of the caller and results for the caller are moved directly, without waiting.
 template <stage_value Value>
 class value_queues {
  public:
-  /// `microbatches[m]` are the caller's inputs for microbatch m; those with one reader are moved from.
-  /// Precondition: the transport has no fault, every microbatch has the inputs that it names, capacity > 0;
-  /// where `Value` cannot be copied, no shared edge.
+  /// `microbatches[m]` are the caller's inputs for microbatch m; inputs with one reader are moved from.
+  /// Preconditions: the dataflow has no fault, every microbatch has all inputs, and capacity > 0. If `Value`
+  /// is not copyable, the dataflow has no shared edge.
   value_queues(dataflow t, std::vector<std::vector<Value>> microbatches, std::size_t capacity)
       : t_(std::move(t)), shared_(shared_edges(t_)), given_(std::move(microbatches)), made_(given_.size()) {
     std::size_t results = 0;
@@ -400,14 +400,14 @@ class value_queues {
       if (!reason_) try {
           reason_ = f;
         } catch (...) {
-          reason_ = failure{f.code, f.at, {}, f.cause};  // no memory for the words
+          reason_ = failure{f.code, f.at, {}, f.cause};  // out of memory for the text
         }
     }
     for (auto& q : queues_)
       if (q) q->close();
   }
 
-  /// What the caller gets, by microbatch. Precondition: every transfer has ended.
+  /// Returns the caller's results, by microbatch. Precondition: all transfers have ended.
   std::vector<std::vector<Value>> take_results() {
     for (std::uint32_t i = 0; i < t_.edges.size(); ++i) {
       auto const& e = t_.edges[i];
@@ -417,7 +417,7 @@ class value_queues {
     return std::move(made_);
   }
 
-  /// The most values that waited on each edge at a time; 0 on the caller's.
+  /// Returns the largest queue length of each edge; 0 for edges of the caller.
   std::vector<std::size_t> most_queued() const {
     std::vector<std::size_t> most;
     for (auto const& q : queues_) most.push_back(q ? q->most() : 0);
@@ -436,7 +436,7 @@ class value_queues {
     return t_.edges[which.edge];
   }
 
-  /// Several stages may copy one value of the caller at a time, which reads it only.
+  /// Several stages may copy the same input of the caller concurrently, since copies only read it.
   void take(Value& v, envelope const& which) {
     auto& given = given_[index(which.microbatch)][t_.edges[which.edge].output];
     if constexpr (std::copyable<Value>)
@@ -455,7 +455,7 @@ class value_queues {
   dataflow t_;
   std::vector<char> shared_;
   std::vector<std::vector<Value>> given_, made_;
-  std::vector<std::unique_ptr<bounded_queue<item>>> queues_;  // by edge; none on the caller's
+  std::vector<std::unique_ptr<bounded_queue<item>>> queues_;  // by edge; null for edges of the caller
   mutable std::mutex mutex_;
   std::optional<failure> reason_;
 };
@@ -464,39 +464,39 @@ class value_queues {
 
 namespace cleave {
 
-/// How far a run is.
+/// The progress of a run.
 struct forward_progress {
   std::uint64_t done = 0, total = 0;   ///< stage calls
-  std::optional<failure> failed = {};  ///< the first failure, as soon as it is known
+  std::optional<failure> failed = {};  ///< the first failure, if any is known yet
 };
 
-/// What a run made and measured.
+/// The results and measurements of a run.
 template <class Value>
 struct forward_report {
-  std::vector<std::vector<Value>> results;  ///< by microbatch, then as the transport numbers them
+  std::vector<std::vector<Value>> results;  ///< by microbatch, then in the order of the dataflow
   std::vector<interval> timeline;           ///< by stage, then microbatch: receive, forward, send
-  std::vector<std::size_t> most_queued;     ///< on each edge of the transport, at a time; 0 on the caller's
+  std::vector<std::size_t> most_queued;     ///< by edge: largest queue length; 0 for edges of the caller
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A forward run in the background, one thread a stage. `wait`, `wait_for` and `poll` tell of the first
-/// failure at once, while other stages still compute. The destructor stops the run where it has not ended,
-/// and returns when the stage calls that go on have.
+/// A forward run in the background, with one thread per stage. `wait`, `wait_for` and `poll` report the first
+/// failure at once, even while other stages still compute. The destructor stops the run if necessary, and
+/// waits for running stage calls.
 template <stage_value Value>
 class forward_run {
  public:
-  /// Begins the run; each thread has a copy of `stages`. Precondition: as for `value_queues`.
+  /// Starts the run. Each thread has a copy of `stages`. Precondition: as for `value_queues`.
   template <value_stage<host_clock, Value> S>
   forward_run(dataflow const& t, std::vector<std::vector<Value>> microbatches, std::size_t capacity, S stages)
       : state_(std::make_unique<state>(t, std::move(microbatches), capacity)) {
     state_->start(std::move(stages));
   }
 
-  /// Waits until the run is over. \throws stage_error, or run_error where the run was stopped.
-  /// Precondition: it has not returned before.
+  /// Waits until the run is over and returns its report. Precondition: it has not returned before.
+  /// \throws stage_error if a stage failed, run_error if the run was stopped
   forward_report<Value> wait() {
     expects(state_ && !state_->reported, "forward_run: wait() returns once");
     state_->rendezvous.wait();
@@ -504,12 +504,12 @@ class forward_run {
     return state_->report();
   }
 
-  /// Waits until the run is over, for `limit` at most; whether it is over.
+  /// Waits at most `limit` for the run to end. Returns true if it is over.
   bool wait_for(std::chrono::milliseconds limit) const {
     return state_->rendezvous.wait_until(std::chrono::steady_clock::now() + limit);
   }
 
-  /// The first failure, or nothing; never waits.
+  /// Returns the first failure, or nothing. Never waits.
   std::optional<failure> poll() const { return state_->rendezvous.poll(); }
 
   forward_progress progress() const {
@@ -519,7 +519,7 @@ class forward_run {
     return p;
   }
 
-  /// Gives the run up: stage calls that go on are not interrupted, no others begin. Returns at once.
+  /// Stops the run: running stage calls are not interrupted, and no others begin. Returns at once.
   void stop() noexcept { state_->stop(); }
 
  private:
@@ -581,27 +581,29 @@ class forward_run {
 
 }  // namespace cleave::detail
 
-/// Microbatches through stages on host threads, forward only: one thread a stage, bounded queues between
-/// them.
+/// Forward-only pipelines on host threads: one thread per stage, with bounded queues between them.
 namespace cleave {
 
-/// - `f(mb, in)`  the results of a stage that are read, from its inputs (a span it may move from), both in
-///                the order of the transport.
-/// Each function is called from one thread, for microbatch 0, 1, … in order.
+/// A function that computes one stage.
+/// - `f(mb, in)`: returns the results of the stage that others read, from its inputs. `in` is a span that it
+///   may move from. Both are in the order of the dataflow.
+///
+/// Each function is called from one thread, for microbatches 0, 1, … in order.
 template <class F, class Value>
 concept forward_function = stage_value<Value> && requires(F& f, microbatch_id mb, std::span<Value> in) {
   { f(mb, in) } -> std::convertible_to<std::vector<Value>>;
 };
 
+/// Options of `run_forward`.
 struct forward_options {
-  std::size_t capacity = 2;  ///< values that may wait on each edge between stages; at least 1
+  std::size_t capacity = 2;  ///< maximum number of values queued on each edge between stages; at least 1
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Functions, one a stage, as a model of `stage` on the host.
+/// Adapts a list of functions, one per stage, to the stage concept.
 template <class Value, forward_function<Value> F>
 class function_stages {
  public:
@@ -619,7 +621,7 @@ class function_stages {
   std::span<F> functions_;
 };
 
-/// How many inputs of the caller a transport names. O(edges).
+/// Returns the number of caller inputs of a dataflow. O(edges).
 inline std::uint64_t caller_inputs(dataflow const& t) {
   std::uint64_t n = 0;
   for (auto const& e : t.edges)
@@ -627,7 +629,7 @@ inline std::uint64_t caller_inputs(dataflow const& t) {
   return n;
 }
 
-/// The first microbatch without all inputs that the transport names, or nothing. O(edges + microbatches).
+/// Returns the first microbatch that lacks an input of the dataflow, or nothing. O(edges + microbatches).
 template <class Value>
 std::optional<microbatch_id> find_short_microbatch(dataflow const& t,
                                                    std::vector<std::vector<Value>> const& microbatches) {
@@ -637,11 +639,11 @@ std::optional<microbatch_id> find_short_microbatch(dataflow const& t,
   return std::nullopt;
 }
 
-/// Begins a run of `stages`, which must outlive it, over `microbatches`: the caller's inputs of each, in the
-/// order that the transport numbers them; more are ignored. A value with several readers is copied for all
-/// but one, and a copy may be read while others are written: where copies share memory, stages write to new
-/// memory.
-/// \throws dataflow_error, error where the counts do not fit together.
+/// Starts a run of `stages`, which must outlive it. `microbatches` has the caller's inputs of each
+/// microbatch, in the order of the dataflow; additional ones are ignored. A value with several readers is
+/// copied for all but one. Copies may be read while others are written, so if copies share memory, stages
+/// must write to new memory.
+/// \throws dataflow_error, or error if the counts do not match
 template <stage_value Value, forward_function<Value> F>
 forward_run<Value> start_forward(std::vector<F>& stages, dataflow const& t,
                                  std::vector<std::vector<Value>> microbatches,
@@ -675,9 +677,10 @@ struct no_observer {
 
 namespace cleave {
 
-/// Runs `stages` over `microbatches` to the end. Tells `observe` how far it is, on the calling thread: ten
-/// times a second and once at the end, or at once when a stage has failed; the error itself leaves when the
-/// stage calls that go on have ended. \throws as start_forward and forward_run::wait.
+/// Runs `stages` over `microbatches` to the end and returns results and timings. Calls `observe` with the
+/// progress on the calling thread, ten times a second, once at the end, and at once when a stage has failed.
+/// After a failure it throws once running stage calls have ended.
+/// \throws as `start_forward` and `forward_run::wait`
 template <stage_value Value, forward_function<Value> F,
           std::invocable<forward_progress const&> Observe = detail::no_observer>
 forward_report<Value> run_forward(std::vector<F>& stages, dataflow const& t,

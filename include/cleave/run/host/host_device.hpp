@@ -21,8 +21,8 @@
 
 namespace cleave::detail {
 
-/// A point in time of a rank that is a thread: when it passed it itself, or when some transfers have ended,
-/// which other ranks end. One that nothing was recorded in has happened.
+/// An event of a rank that is a thread. It happens when the rank records it, or when a number of transfers
+/// have ended, which other ranks end. An event that was never recorded has happened.
 class host_event {
  public:
   using clock = std::chrono::steady_clock;
@@ -38,16 +38,16 @@ class host_event {
                : at_;
   }
 
-  /// It happens now. Precondition: it has happened, or never was used.
+  /// Makes the event happen now. Precondition: it has happened, or was never used.
   void pass() {
     at_ = clock::now();
     if (!open_.empty()) open_.front().used = false;
   }
 
-  /// What other ranks end: where that is counted. It stays where it is.
+  /// Counts the transfers that other ranks still have to end. Its address does not change.
   class count {
    public:
-    /// One has ended; whether it was the last.
+    /// Ends one transfer. Returns true if it was the last.
     bool end_one() {
       ended.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
       return transfers.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -60,7 +60,8 @@ class host_event {
     bool used = false;
   };
 
-  /// It happens when `transfers`, one at least, have ended. Precondition: as of `pass`.
+  /// Makes the event happen when `transfers` (at least one) transfers have ended. Precondition: as for
+  /// `pass`.
   count& expect(std::uint32_t transfers) {
     if (open_.empty()) open_ = std::vector<count>(1);
     auto& c = open_.front();
@@ -71,14 +72,14 @@ class host_event {
 
  private:
   clock::time_point at_ = {};
-  std::vector<count> open_;  // none until transfers are expected, then one, which stays where it is
+  std::vector<count> open_;  // empty until transfers are expected, then one element, which never moves
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Memory of the processor, and the work on it that all devices of the host do alike.
+/// Host memory, and the operations on it that all host devices share.
 class host_memory {
  public:
   class buffer {
@@ -105,8 +106,8 @@ class host_memory {
 
   static constexpr std::size_t alignment = 256;
 
-  /// `n` bytes of 0xff, so that a floating-point number that nobody has written is a NaN.
-  /// \throws run_error where there is no such memory
+  /// Returns `n` bytes set to 0xff, so that uninitialised floating-point numbers are NaN.
+  /// \throws run_error if the memory is not available
   static buffer allocate(std::size_t n) {
     buffer b;
     void* const p =
@@ -120,15 +121,17 @@ class host_memory {
     return b;
   }
 
+  /// Prepares a list of additions.
   /// \throws sums_error
   static sums make_sums(std::span<region_pair const> pairs) { return detail::make_sum_table(pairs); }
 
-  /// Precondition: they do not overlap.
+  /// Precondition: the ranges do not overlap.
   static void copy_bytes(void* to, void const* from, std::size_t n) {
     if (n > 0) std::memcpy(to, from, n);
   }
 
-  /// Pair after pair. Product and sum are rounded, each; what goes into 16 bits, once more.
+  /// Executes the additions pair by pair. Products and sums are rounded separately; results of 16 bits are
+  /// rounded once more.
   static void run_sums(sums const& table, accumulate_options const& o) {
     for (auto const& run : table.runs)
       detail::dispatch_floating_type(run.from, [&](auto from) {
@@ -160,10 +163,10 @@ class host_memory {
     if (!o.nonfinite)
       run_tiles<From, To, Operation>(segments, factor);
     else if (run_tiles<From, To, detail::nonfinite_checked<Operation>>(segments, factor))
-      std::atomic_ref(*o.nonfinite).store(1, std::memory_order_relaxed);  // by several streams, maybe
+      std::atomic_ref(*o.nonfinite).store(1, std::memory_order_relaxed);  // several streams may write it
   }
 
-  /// Whether a result is not finite.
+  /// Returns true if a result is not finite.
   template <class From, class To, class Operation>
   static bool run_tiles(std::span<detail::sum_segment const> segments,
                         detail::common_sum_t<From, To> factor) {
@@ -174,19 +177,20 @@ class host_memory {
     return bad;
   }
 };
-/// The processor, as the thread of one rank uses it. A stream is the thread that issues to it: what was
-/// issued has run when the call returns, but for transfers, which go on. So waiting for an event is waiting.
+/// The host as the device of a rank that is a thread. A stream is the thread that issues to it: work has
+/// ended when the issuing call returns, except for transfers. So waiting for an event blocks the thread.
 class host_device : public host_memory {
  public:
   struct stream {};
   using event = detail::host_event;
 
-  /// `ranks` must outlive it. Precondition: there is such a rank.
+  /// `ranks` must outlive it. Precondition: `here` is one of the ranks.
   host_device(host_ranks& ranks, rank_id here) : ranks_(&ranks), rank_(here) {}
 
   stream make_stream(int /*priority*/) { return {}; }
   event make_event() { return {}; }
   void record(event& e, stream&) { e.pass(); }
+  /// Blocks until `e` has happened.
   /// \throws run_error once the run has failed
   void wait(stream&, event const& e) {
     if (!e.happened()) ranks_->wait(rank_, [&] { return e.happened(); });

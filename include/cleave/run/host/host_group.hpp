@@ -16,19 +16,19 @@
 
 namespace cleave {
 
-/// Ranks of one process that send each other messages: where sends wait for their receives, and receives for
-/// their sends. A message is copied, from memory to memory, by whoever comes second; the first goes on
-/// meanwhile. It may be used from all ranks at once.
+/// A group of ranks in one process that send each other messages. Sends and receives wait here for their
+/// counterparts. The rank that issues the second of a pair copies the message from memory to memory; the
+/// first is not blocked. Thread-safe.
 class host_group {
  public:
-  /// `members[i]` is the rank, among `ranks`, of member i; all differ. `ranks` must outlive it.
+  /// `members[i]` is the rank of member i among `ranks`; all differ. `ranks` must outlive it.
   host_group(host_ranks& ranks, std::vector<rank_id> members) : matcher_(ranks, std::move(members)) {}
 
   std::uint32_t size() const { return matcher_.size(); }
   host_ranks& ranks() const { return matcher_.ranks(); }
 
-  /// Member `member` begins all of these, as of `transfer_matcher`; `end` happens when all have ended. The
-  /// stream is the calling thread.
+  /// Issues the transfers `all` of member `member`, as `transfer_matcher::issue`. `end` happens when all have
+  /// ended. The stream is the calling thread.
   void issue(std::uint32_t member, std::span<detail::group_transfer const> all, std::uint64_t reductions,
              detail::host_event& end, host_device::stream const& = {}) {
     if (all.empty()) return end.pass();
@@ -46,7 +46,7 @@ class host_group {
     end(to, received);
   }
 
-  /// In the order of the members, for all.
+  /// Reduces in the order of the members.
   void reduce(std::span<matcher::issued const> parts) {
     regions_.clear();
     for (auto const& p : parts) regions_.push_back(p.memory);

@@ -14,15 +14,15 @@
 
 namespace cleave {
 
-/// Ranks that are threads of one process: what each of them waits at, and the first failure of the run. The
-/// rendezvous of such a run. May be used from any thread.
+/// The rendezvous of ranks that are threads of one process: holds the first failure of the run and lets ranks
+/// wait for each other. Thread-safe.
 class host_ranks {
  public:
   explicit host_ranks(std::uint32_t count) : bells_(count) {}
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(bells_.size()); }
 
-  /// The first failure counts. Whoever waits goes on.
+  /// Publishes a failure and wakes all waiting ranks. Only the first failure is kept.
   void publish(failure const& f) noexcept {
     {
       std::lock_guard lock(mutex_);
@@ -30,7 +30,7 @@ class host_ranks {
       try {
         first_ = f;
       } catch (...) {
-        first_ = failure{f.code, f.at, {}, f.cause, f.reporter, f.culprit, {}};  // no memory for the words
+        first_ = failure{f.code, f.at, {}, f.cause, f.reporter, f.culprit, {}};  // out of memory for the text
       }
       failed_.store(true);
     }
@@ -44,11 +44,12 @@ class host_ranks {
   }
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
-  /// Something that rank `r` may wait for has changed. Precondition: there is such a rank.
+  /// Wakes rank `r` after a change of something that it may wait for. Precondition: `r` is one of the ranks.
   void ring(rank_id r) { ring(bells_[index(r)]); }
 
-  /// Rank `r` waits until `done()`, which whoever makes it so follows by `ring`. Spins first: what ranks wait
-  /// for is often about to happen. \throws run_error once the run has failed
+  /// Blocks rank `r` until `done()` returns true. The thread that makes it true must call `ring` afterwards.
+  /// Spins first, since most waits are short.
+  /// \throws run_error once the run has failed
   template <class F>
   void wait(rank_id r, F done) {
     auto& rung = bells_[index(r)].rung;

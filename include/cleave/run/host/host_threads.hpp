@@ -15,18 +15,18 @@
 
 namespace cleave {
 
-/// One member of a `host_group`.
+/// The communicator of one member of a `host_group`.
 using host_communicator = member_communicator<host_device, host_group>;
 
 static_assert(communicator<host_communicator, host_device>);
-/// What ranks that are threads of one process compute with.
-/// - `B::device`, `B::communicator`, `B::group`  movable, movable, and what stays where it is made. A
-///                               communicator is made of a group and the number of a member.
-/// - `b.make_device(ranks, r)`   what rank `r` uses.
-/// - `b.make_group(to, ranks, members, devices)`  the group of these ranks, which it makes in `to`; `devices`
-///                               are those of all ranks. Each member gets a communicator.
-/// - `b.begin(d)`                on the thread that uses `d` from now on.
-/// - `b.end(devices)`            when nobody issues anything any more, before memory goes; noexcept.
+/// The devices and communicators of ranks that are threads of one process.
+/// - `B::device`, `B::communicator`: movable.
+/// - `B::group`: need not be movable. A communicator is made of a group and a member number.
+/// - `b.make_device(ranks, r)`: returns the device of rank `r`.
+/// - `b.make_group(to, ranks, members, devices)`: makes a group of the ranks `members` in `to` and returns
+///   it. `devices` are those of all ranks. Each member gets a communicator.
+/// - `b.begin(d)`: called once on the thread that uses `d` from then on.
+/// - `b.end(devices)`: called when no more work is issued, before memory is released; noexcept.
 template <class B>
 concept thread_backend =
     communicator<typename B::communicator, typename B::device> &&
@@ -39,7 +39,7 @@ concept thread_backend =
       { b.end(devices) } noexcept;
     };
 
-/// Threads that compute themselves.
+/// The backend whose threads compute on the host themselves.
 struct host_threads {
   using device = host_device;
   using communicator = host_communicator;

@@ -11,13 +11,13 @@
 
 namespace cleave {
 
-/// One member of a group of ranks that are threads of one process. Messages go on by themselves once they are
-/// issued; those of a pair of ranks match in order, and nothing else is ordered. Reductions are made in the
-/// order of the members.
+/// The communicator of one member of a group of ranks that are threads. Issued messages progress without
+/// further calls. Messages between the same two ranks match in order; nothing else is ordered. Reductions add
+/// in the order of the members.
 template <device D, class Group>
 class member_communicator {
  public:
-  /// `group` must outlive it. Precondition: there is such a member.
+  /// `group` must outlive it. Precondition: `member` < `group.size()`.
   member_communicator(Group& group, std::uint32_t member) : group_(&group), member_(member) {
     expects(member < group.size(), "member_communicator: a member of the group");
   }
@@ -36,7 +36,8 @@ class member_communicator {
     pending_.push_back(detail::group_transfer::reduce(r, op, number));
     ++reductions_;
   }
-  /// \throws what the group does
+  /// Issues the collected transfers.
+  /// \throws the errors of `Group::issue`
   void end_group(typename D::event& e, typename D::stream& s) {
     group_->issue(member_, pending_, first_reduction_, e, s);
     first_reduction_ = reductions_;

@@ -16,10 +16,9 @@
 
 namespace cleave::detail {
 
-/// Ranks of one process that send each other messages: where sends wait for their receives, and receives for
-/// their sends, and parts of reductions for the others. It carries nothing out itself. Whoever comes last has
-/// it done; the others go on meanwhile. It may be used from all ranks at once. With each transfer comes an
-/// `End`, what is told when it has ended.
+/// Matches the sends, receives and reductions of the ranks of one process. It transfers nothing itself: the
+/// rank that completes a match calls the carrier, and the other ranks are not blocked. Thread-safe. Each
+/// transfer carries an `End`, an object that is notified when it has ended.
 template <class End>
 class transfer_matcher {
  public:
@@ -27,7 +26,7 @@ class transfer_matcher {
     End end;
   };
 
-  /// `members[i]` is the rank, among `ranks`, of member i; all differ. `ranks` must outlive it.
+  /// `members[i]` is the rank of member i among `ranks`; all differ. `ranks` must outlive it.
   transfer_matcher(host_ranks& ranks, std::vector<rank_id> members)
       : ranks_(&ranks), members_(std::move(members)), channels_(members_.size() * members_.size()) {}
 
@@ -35,12 +34,15 @@ class transfer_matcher {
   host_ranks& ranks() const { return *ranks_; }
   rank_id rank_of(std::uint32_t member) const { return members_[member]; }
 
-  /// Member `member` begins all of these. Its reductions are numbered in the order in which it issues them,
-  /// and the first of these is number `reductions`. For a message of which it is the second end
-  /// `carrier.copy(from, to, sent, received)` is called, with the numbers of the members, for one pair of
-  /// members at a time; for a reduction of which it is the last part `carrier.reduce(parts)`, one at a time.
-  /// Preconditions: members there are; memory that stays until the run has ended or failed, and nobody takes
-  /// part in it any more.
+  /// Issues the transfers `all` of member `member`. A member's reductions are numbered in issue order; the
+  /// first reduction in `all` has number `reductions`.
+  ///
+  /// For each message that this call completes, it calls `carrier.copy(from, to, sent, received)` with member
+  /// numbers, serialised per pair of members. For each reduction that it completes, it calls
+  /// `carrier.reduce(parts)`, serialised over all. A mismatch fails the run.
+  ///
+  /// Preconditions: all members exist. Memory stays valid until the run has ended, or has failed and no rank
+  /// takes part in it any more.
   template <class Carrier>
   void issue(std::uint32_t member, std::span<group_transfer const> all, std::uint64_t reductions, End end,
              Carrier& carrier) {
@@ -56,14 +58,15 @@ class transfer_matcher {
   }
 
  private:
-  /// What one member has issued for one other and the other has not met yet: sends only, or receives only.
+  /// The unmatched transfers from one member to another: all sends, or all receives.
   struct alignas(64) channel {
     std::mutex mutex;
-    std::vector<issued> waiting;  // from `first` on
+    std::vector<issued> waiting;  // valid from position `first`
     std::size_t first = 0;
     group_transfer::kind are = group_transfer::kind::send;
   };
-  /// For so many messages that wait at once nothing is allocated but at the first.
+  /// Capacity reserved at the first message, so that up to `room` waiting messages need no further
+  /// allocation.
   static constexpr std::size_t room = 256, at_once = 16;
   struct reduction {
     std::vector<issued> parts;
@@ -103,7 +106,7 @@ class transfer_matcher {
     }
   }
 
-  /// With the memory of one that has ended, if any has. Some are made at once, as far as ranks get apart.
+  /// Opens a reduction, reusing the memory of an ended one. Allocates `at_once` at a time.
   void begin_reduction() {
     if (ended_.empty()) {
       reductions_.reserve(reductions_.size() + at_once);
@@ -154,7 +157,7 @@ class transfer_matcher {
 
   host_ranks* ranks_;
   std::vector<rank_id> members_;
-  std::vector<channel> channels_;  // from one member to another
+  std::vector<channel> channels_;  // by sender and receiver
   std::mutex reductions_mutex_;
   std::vector<reduction> reductions_, ended_;
   std::uint64_t first_reduction_ = 0;

@@ -17,9 +17,9 @@
 ///   made. Exceptions say "from any thread".
 /// - Asynchrony: a call that issues work waits neither for the work nor for a peer, though it may wait for
 ///   room in the stream. A backend may run work synchronously on the issuing thread. Then the work has ended
-///   when the call returns, except for transfers, which complete in `wait`.
-/// - Lifetime: memory, sums and events outlive the work that uses them. A device outlives the objects it
-///   made. A communicator outlives the streams that it was given.
+///   when the call returns, except for transfers, for which `wait` blocks.
+/// - Lifetime: memory, sums and events must outlive the work that uses them. A device must outlive the
+///   objects it made. A communicator must outlive the streams that it was given.
 /// - Errors: calls throw `run_error` if the device or the transport fails. Calls that wait also throw it if
 ///   the run has failed. After that the state of issued work is unknown, and no more work is issued.
 namespace cleave {
@@ -99,7 +99,7 @@ concept measuring_device = device<D> && requires(D& d, std::span<region const> r
 struct message {
   rank_id peer;          ///< rank in the numbering of the communicator
   std::uint32_t number;  ///< the same at both ends, unique within a step
-  stage_call of;         ///< the stage call that makes the value or gradient, for error messages
+  stage_call of;         ///< the stage call that the value or gradient belongs to, for error messages
 
   bool operator==(message const&) const = default;
 };
@@ -131,8 +131,8 @@ enum class reduce_op : std::uint8_t { sum, max };
 /// - `c.poll()`: returns the first failure of the run known here, and the same one from then on. From any
 ///   thread; never waits.
 /// - `c.abort(f)`: makes all current and future waits of this rank return, in calls and in streams. From any
-///   thread. Other ranks learn of the failure through the rendezvous. Memory of messages stays valid until no
-///   rank takes part in the run.
+///   thread. Other ranks learn of the failure through the rendezvous. Memory of messages must stay valid
+///   until no rank takes part in the run.
 template <class C, class D>
 concept communicator =
     device<D> && requires(C& c, C const& here, typename D::stream& s, typename D::event& e, region r,

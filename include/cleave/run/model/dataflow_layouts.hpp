@@ -114,8 +114,8 @@ inline std::optional<edge_layout_fault> find_edge_layout_fault(dataflow const& t
 namespace cleave {
 
 /// Returns the layouts that a dataflow specifies. Gradients are wanted of all floating-point values between
-/// stages. `extent_of(symbol)` returns the optional number that a symbolic extent stands for. \throws
-/// edge_layout_error if a layout is missing, its type is unknown, or a symbol has no value
+/// stages. `extent_of(symbol)` returns the optional number that a symbolic extent stands for.
+/// \throws edge_layout_error if a layout is missing, its type is unknown, or a symbol has no value
 template <class F>
 run_layouts layouts_of(dataflow const& t, F extent_of) {
   using enum detail::edge_layout_fault::kind;

@@ -6,13 +6,14 @@
 
 namespace cleave::detail {
 
-/// A device that is per-thread state, like the current CUDA device, used by calls that do not name a device.
+/// A device that can be the current one of a thread, as in CUDA. Calls that name no device use the current
+/// one.
 /// - `d.scope()`: makes `d` the current device of this thread while the returned object lives, then restores
 ///   the previous one.
 template <class D>
 concept scoped_device = requires(D& d) { d.scope(); };
 
-/// The scope of devices that are not per-thread state.
+/// The scope of a device without `scope`.
 struct no_scope {
   ~no_scope() {}  // non-trivial, so that an unused variable of this type gives no warning
 };

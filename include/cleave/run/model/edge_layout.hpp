@@ -20,8 +20,8 @@ enum class shape_kind : std::uint8_t { fixed, dynamic };
 struct edge_layout {
   element_type type = element_type::f32;
   tensor_shape shape = {};  ///< of the largest microbatch
-  std::optional<std::uint32_t> batch_axis =
-      {};  ///< axis whose extent varies by microbatch, see `run_layouts::rows`
+  /// Axis whose extent varies by microbatch, see `run_layouts::rows`.
+  std::optional<std::uint32_t> batch_axis = {};
   gradient_use gradient = gradient_use::wanted;
   shape_kind extents = shape_kind::fixed;
 

@@ -14,6 +14,7 @@
 /// Non-owning views of the memory that stages read and write.
 namespace cleave {
 
+/// The type of the elements of a tensor; a `boolean` takes one byte.
 enum class element_type : std::uint8_t { f32, f64, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 }  // namespace cleave

@@ -27,11 +27,12 @@ enum class activity_kind : std::uint8_t {
   waiting,    ///< the rank waits for other ranks
 };
 
+/// The activity of a rank at one moment.
 struct rank_activity {
   activity_kind kind = activity_kind::silent;
   std::vector<rank_id> peers = {};    ///< if waiting: all ranks that it waits for
   std::optional<stage_call> at = {};  ///< the stage being computed, or the one whose message is awaited
-  std::string operation = {};         ///< `recv F3 stage 1<-0`
+  std::string operation = {};         ///< current operation: `recv F3 stage 1<-0`
 
   bool operator==(rank_activity const&) const = default;
 };

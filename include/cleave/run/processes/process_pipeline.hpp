@@ -35,16 +35,17 @@
 
 namespace cleave {
 
-/// What a rank that is a process computes and sends with.
-/// - `B::device`, `B::communicator`
-/// - `b.rendezvous()`, `b.own_device()`  those of this rank
-/// - `b.connect_all()`           a communicator of all ranks, for messages and sums
-/// - `b.connect(colour, key)`    one of those that say the same colour, in the order of their keys; null
-///                               where this rank says none. Every rank calls it, in the same order.
-/// - `b.connect_sums(colour, key)`  the same, for sums alone
-/// - `b.prepare(c, program)`     makes ready what a program of this rank sends; every rank of `c` calls it
-/// - `b.release(f)`              of `watchdog::waiter`
-/// - `b.end()`                   after a failure: then nothing uses memory of this rank any more; noexcept
+/// The device and communicators of a rank that is a process.
+/// - `B::device`, `B::communicator`: the types.
+/// - `b.rendezvous()`, `b.own_device()`: those of this rank.
+/// - `b.connect_all()`: returns a communicator of all ranks, for messages and sums.
+/// - `b.connect(colour, key)`: returns a communicator of the ranks with the same colour, ordered by key, like
+///   MPI_Comm_split. Null if this rank passes no colour. Collective, in the same order on all ranks.
+/// - `b.connect_sums(colour, key)`: the same, for sums only.
+/// - `b.prepare(c, program)`: prepares the messages of a program of this rank. Collective over the ranks of
+///   `c`.
+/// - `b.release(f)`: from `watchdog::waiter`.
+/// - `b.end()`: called after a failure. On return nothing uses memory of this rank any more; noexcept.
 template <class B>
 concept process_backend =
     communicator<typename B::communicator, typename B::device> && std::derived_from<B, watchdog::waiter> &&
@@ -63,15 +64,16 @@ concept process_backend =
 
 namespace cleave::detail {
 
-/// How many processes there are, for a message where they are not as many as needed.
+/// The number of started processes, for the error message if it is wrong.
 struct started_processes {
   std::uint32_t count;
   char const *by, *how;  ///< `MPI has started`, `mpirun -n`
 };
 
-/// What keeps the first of all ranks from replaying steps, with its number: where one cannot, none may.
-/// Nothing where all can. Every rank tells all others its own obstacle; each of `ranks` ranks of the
-/// rendezvous calls it. \throws run_error
+/// Returns the first rank's obstacle to replaying steps, prefixed with its rank, or nothing if all ranks can
+/// replay. If one rank cannot replay, none may. Collective: each of the `ranks` ranks of the rendezvous calls
+/// it with its own obstacle.
+/// \throws run_error if a rank is lost or late
 template <collective_rendezvous B>
 std::optional<std::string> find_first_obstacle(B& rendezvous, std::optional<std::string> const& own,
                                                rank_id here, std::uint32_t ranks,
@@ -89,11 +91,11 @@ std::optional<std::string> find_first_obstacle(B& rendezvous, std::optional<std:
   return first;
 }
 
-/// The rendezvous of a rank that is a process, as what runs there sees it: what it publishes says which rank
-/// failed and what that was doing, and is decided on when it returns.
+/// The rendezvous as seen by the runtime of a process. Adds this rank and its activity to published failures.
+/// `publish` returns after the run's first failure has been decided, or after 2 s.
 class failure_reporter {
  public:
-  /// Both must outlive it; `source` says what the rank does.
+  /// Both must outlive it. `source` reports the activity of this rank.
   failure_reporter(tcp_rendezvous& b, activity_source const& source) : rendezvous_(b), source_(source) {}
 
   void publish(failure const& f) noexcept {
@@ -103,14 +105,14 @@ class failure_reporter {
       if (f.reporter == no_rank || f.code == failure_code::stage) mine.reporter = rendezvous_.rank();
       if (f.code == failure_code::stage) mine.culprit = rendezvous_.rank();
       rendezvous_.publish(placed(std::move(mine)));
-    } catch (...) {  // no memory for the words
+    } catch (...) {  // out of memory for the text
       rendezvous_.publish({f.code, f.at, {}, f.cause, rendezvous_.rank()});
     }
     rendezvous_.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(2));
   }
   std::optional<failure> poll() const { return rendezvous_.poll(); }
 
-  /// The exception that is being handled. Call it in a `catch` clause.
+  /// Publishes the exception being handled. Call it in a `catch` clause.
   void publish_current() noexcept {
     try {
       throw;
@@ -123,7 +125,8 @@ class failure_reporter {
     }
   }
 
-  /// As this rank tells it: with what it is doing, unless whoever reported it said what that one did.
+  /// Returns `f` with this rank's activity, unless `f` names a stage call and either an operation or another
+  /// reporter.
   failure placed(failure f) const noexcept {
     try {
       auto const a = source_.activity();
@@ -132,7 +135,7 @@ class failure_reporter {
       if (!f.at) f.at = a.at;
       f.operation = a.operation.empty() ? "between steps" : a.operation;
     } catch (...) {
-      return f;  // no memory for the words
+      return f;  // out of memory for the text
     }
     return f;
   }
@@ -148,23 +151,25 @@ static_assert(rendezvous<failure_reporter>);
 
 namespace cleave {
 
-/// What one process does of schedules that run on processes, step after step: whatever it computes and sends
-/// with. All ranks make theirs from the same plan, with the same options, and call the same in the same
-/// order, each on one thread.
+/// The pipeline of one process: runs this rank's part of schedules, step after step, on any backend. All
+/// ranks construct it from the same plan with the same options. They make the same calls in the same order,
+/// each rank on one thread.
 ///
-/// The first failure of any rank ends the run on all: what was called throws it, with what this rank was
-/// doing where the failure is of no stage. Who destroys it while an exception is on its way ends the run for
-/// the others too.
+/// The first failure of any rank ends the run on all ranks. The current call throws it; if the failure names
+/// no stage, it says what this rank was doing. Destroying the pipeline during stack unwinding ends the run
+/// for the other ranks too.
 template <class S, process_backend Backend>
   requires stage<S, typename Backend::device>
 class process_pipeline : activity_source {
  public:
   using device = typename Backend::device;
 
-  /// `make_stages(device)` gives the stages of this rank; `with` is what the backend is made of. Every rank
-  /// calls it. The device is the current one then, in all calls of the stages and when they are destroyed.
-  /// \throws error where there are not as many ranks as the plan and the replicas need; run_error,
-  /// tie_order_error, program_need_error, and what the other two throw
+  /// `make_stages(device)` returns the stages of this rank. `with` are the constructor arguments of the
+  /// backend. Collective. The device is the current one in this call, in all calls of the stages, and in
+  /// their destructors.
+  /// \throws error if the number of ranks is not that of the plan times the replicas
+  /// \throws run_error, tie_order_error, program_need_error, and exceptions of `make_stages` and of the
+  ///   backend
   template <std::invocable<device&> F, class... With>
   process_pipeline(planned_step auto const& p, F make_stages, pipeline_options const& o,
                    detail::started_processes const& started, With&&... with)
@@ -202,22 +207,22 @@ class process_pipeline : activity_source {
   }
 
   rank_id rank() const { return here_; }
-  /// Which replica this rank belongs to, and which rank of the plan it is.
+  /// Returns the replica of this rank, and its rank in the plan.
   rank_coordinates place() const { return grid_[rank()]; }
   S& stages() { return *stages_; }
   device& own_device() { return backend_.own_device(); }
   tcp_rendezvous& rendezvous() { return backend_.rendezvous(); }
 
-  /// One more plan, for the same stages on the same ranks; its number. All ranks call it.
-  /// \throws run_error where theirs differ; placement_change_error, program_need_error
+  /// Adds a plan for the same stages on the same ranks, and returns its number. Collective.
+  /// \throws run_error if the ranks' plans differ; placement_change_error, program_need_error
   std::size_t add_plan(planned_step auto const& p) {
     watchdog::turn const together(watchdog_);
     auto const here = detail::scope_of(own_device());
     return add_plan_together(p);
   }
 
-  /// This rank's part in a step; `values` of its replica. Where it throws, their memory may still be read
-  /// until this is destroyed.
+  /// Runs this rank's part of a step. `values` are those of its replica. If it throws, their memory may still
+  /// be read until the pipeline is destroyed.
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values, std::size_t plan_number = 0) {
     expects(plan_number < plans_, "process_pipeline: a plan that was added");
@@ -225,7 +230,7 @@ class process_pipeline : activity_source {
     plan_.store(plan_number, std::memory_order_relaxed);
     do_together([&] { runtime_->run_step(values, plan_number); });
   }
-  /// As of `thread_pipeline`.
+  /// `share_ties` and `update` work as in `thread_pipeline`.
   void share_ties()
     requires detail::updated_stage<S, device>
   {
@@ -239,23 +244,24 @@ class process_pipeline : activity_source {
     return made;
   }
 
-  /// What the caller gets of microbatch `m`, result `number`, if this rank makes it: until the next step by
-  /// that plan.
+  /// Returns result `number` of microbatch `m` for the caller, if this rank makes it. Valid until the next
+  /// step of that plan.
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number,
                                     std::size_t plan_number = 0) const {
     return runtime_->result(m, number, plan_number);
   }
   rank_program const& program(std::size_t plan_number = 0) const { return runtime_->program(plan_number); }
-  /// When this rank began and ended each instruction of the last step, in nanoseconds since it began it.
+  /// Returns when this rank began and ended each instruction of the last step, in nanoseconds since its start
+  /// of the step.
   std::vector<detail::instruction_time> times(std::size_t plan_number = 0) {
     return runtime_->times(plan_number);
   }
 
-  /// Why steps by that plan are issued, all of them on all ranks; or nothing where they are replayed.
+  /// Returns why all ranks issue the steps of that plan, or nothing if they are replayed.
   std::optional<std::string> const& replay_obstacle(std::size_t plan_number = 0) const {
     return runtime_->replays(plan_number).obstacle();
   }
-  /// How many of its steps were recorded.
+  /// Returns the number of steps of that plan that were recorded.
   std::size_t recordings(std::size_t plan_number = 0) const {
     return runtime_->replays(plan_number).recordings();
   }
@@ -276,7 +282,7 @@ class process_pipeline : activity_source {
     return grid;
   }
 
-  /// All ranks make all of them, in the same order.
+  /// Makes the communicators of the grid and the ties. Collective, in the same order on all ranks.
   void connect(stage_placement const& on) {
     auto const at = place();
     auto& all = backend_.connect_all();
@@ -301,7 +307,7 @@ class process_pipeline : activity_source {
     return plans_++;
   }
 
-  /// Where one rank cannot replay steps, none does.
+  /// Makes all ranks issue steps if one of them cannot replay.
   void agree_on_steps() {
     if (steps_ == step_mode::issued) return;
     auto& own = runtime_->replays(plans_);
@@ -310,13 +316,15 @@ class process_pipeline : activity_source {
       own.issue_all(*std::move(first));
   }
 
-  /// \throws run_error where a rank has another program
+  /// Compares the program with that of all other ranks.
+  /// \throws run_error if they differ
   void agree_about(detail::claimed_plan auto const& p) {
     agree([&](auto until) {
       detail::agree_on_program(rendezvous(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
     });
   }
-  /// \throws run_error where others sum other gradients
+  /// Compares the gradients to be summed with those of all other ranks.
+  /// \throws run_error if they differ
   void agree_about_gradients(stage_placement const& on) {
     if (grid_.size(rank_axis::data) < 2 && sets_.empty()) return;
     auto own = detail::claims_of_rank(on, rank_id{place().pipe}, *stages_);
@@ -325,7 +333,9 @@ class process_pipeline : activity_source {
     });
   }
 
-  /// All ranks find the same in `f(until)`; the first tells. \throws run_error where they disagree
+  /// Runs the comparison `f(until)`, whose result is the same on all ranks. On disagreement rank 0 publishes
+  /// it.
+  /// \throws run_error if the ranks disagree
   template <class F>
   void agree(F f) {
     auto const until = std::chrono::steady_clock::now() + watchdog_.limit();
@@ -352,12 +362,13 @@ class process_pipeline : activity_source {
     }
   }
 
-  /// The others need not wait for a rank that could not be set up. Call it in a `catch` clause.
+  /// Publishes the current exception, so that the other ranks do not wait for this one. Call it in a `catch`
+  /// clause.
   void give_up() noexcept {
     reporter_.publish_current();
     backend_.end();
   }
-  /// In the time that `watchdog_options` give it.
+  /// Ends the backend within the limits of `watchdog_options`.
   void end_backend() noexcept {
     watchdog::turn const together(watchdog_);
     if (runtime_) runtime_->forget_recordings();
@@ -378,7 +389,7 @@ class process_pipeline : activity_source {
   rank_communicators<communicator_type> with_;
   detail::made_on_device<S, device> stages_;
   std::optional<runtime> runtime_;
-  std::atomic<std::size_t> plan_ = 0;  // the one that is run
+  std::atomic<std::size_t> plan_ = 0;  // the running plan
   std::atomic<std::size_t> plans_ = 0;
   int exceptions_ = std::uncaught_exceptions();
   step_mode steps_;

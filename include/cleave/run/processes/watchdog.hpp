@@ -18,14 +18,14 @@
 
 namespace cleave {
 
-/// A thread beside that of a rank that is a process. It releases the rank from its waits once the run has
-/// failed anywhere, has the others asked when a step is overdue, and ends the process of a rank that does not
-/// come back from a stage, or from what it does to end the run.
+/// A watchdog thread of a rank that is a process. It releases the rank from its waits once the run has failed
+/// on any rank. It asks for the activities of all ranks when a step is overdue. It ends the process if the
+/// rank does not return from a stage, or from ending the run.
 class watchdog {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// What is released; its call may come from any thread.
+  /// The object that releases waits. `release` may be called from any thread.
   class waiter {
    public:
     virtual void release(failure const& f) noexcept = 0;
@@ -34,7 +34,7 @@ class watchdog {
     ~waiter() = default;
   };
 
-  /// All three must outlive it; `source` is asked by other threads what the rank does.
+  /// All references must outlive it. Other threads ask `source` for the activity of the rank.
   watchdog(tcp_rendezvous& b, waiter& w, activity_source const& source, watchdog_options const& o)
       : rendezvous_(b), waiter_(w), source_(source), options_(o) {
     rendezvous_.answer_with(&source_);
@@ -54,7 +54,7 @@ class watchdog {
 
   std::chrono::milliseconds limit() const { return options_.limit; }
 
-  /// While it lives, the rank does something with the others, and must end in time.
+  /// A scope in which the rank works together with the others and must finish within the limit.
   class turn {
    public:
     explicit turn(watchdog& w) : watchdog_(w) {
@@ -69,7 +69,7 @@ class watchdog {
   };
 
  private:
-  static constexpr std::chrono::milliseconds slice{20};  // how long the destructor may have to wait
+  static constexpr std::chrono::milliseconds slice{20};  // upper bound of the destructor's wait
 
   void set_deadline(std::optional<clock::time_point> t) {
     {
@@ -89,7 +89,7 @@ class watchdog {
       bool const over = rendezvous_.wait_until(deadline ? (std::min)(*deadline, until) : until);
       auto const failed = rendezvous_.poll();
       lock.lock();
-      if (failed) return watchdog_end(lock, *failed);
+      if (failed) return await_leave(lock, *failed);
       if (deadline_ && clock::now() >= *deadline_ && !reported_) report(lock);
       if (over || reported_) changed_.wait_until(lock, until, [&] { return stopped_; });
     }
@@ -102,7 +102,7 @@ class watchdog {
     lock.lock();
   }
 
-  void watchdog_end(std::unique_lock<std::mutex>& lock, failure const& f) {
+  void await_leave(std::unique_lock<std::mutex>& lock, failure const& f) {
     lock.unlock();
     waiter_.release(f);
     lock.lock();
@@ -127,7 +127,7 @@ class watchdog {
   watchdog_options options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<clock::time_point> deadline_;  // of what the rank does now
+  std::optional<clock::time_point> deadline_;  // of the current operation
   bool reported_ = false, stopped_ = false;
   std::thread thread_;
 };

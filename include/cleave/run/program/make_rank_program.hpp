@@ -23,10 +23,10 @@
 
 namespace cleave::detail {
 
-/// Finds what a rank keeps by what it is.
+/// Looks up a rank's slots by the value they hold.
 class arena_index {
  public:
-  /// Refers to the slots. O(values log values).
+  /// Keeps a reference to `slots`. O(values log values).
   explicit arena_index(rank_slots const& slots) : slots_(slots) {
     for (std::uint32_t i = 0; i < slots.values.size(); ++i) {
       auto const& v = slots.values[i];
@@ -35,7 +35,7 @@ class arena_index {
     std::ranges::sort(order_);
   }
 
-  /// The first of that use, or null: there may be none, and of what was offloaded there are two.
+  /// Returns the first slot of that use, or null. Offloaded values have two slots.
   slot_value const* find(slot_use use, stage_id s, microbatch_id m,
                          stage_id peer = stage_id{0xffffffff}) const {
     auto const key = key_of(use, s, m, peer);
@@ -43,7 +43,7 @@ class arena_index {
     return at != order_.end() && at->first == key ? &slots_.values[at->second] : nullptr;
   }
 
-  /// The one that is there in `cell`, or null.
+  /// Returns the slot that holds the value in `cell`, or null.
   slot_value const* find_in(slot_use use, stage_id s, microbatch_id m, std::uint32_t cell) const {
     auto const key = key_of(use, s, m, stage_id{0xffffffff});
     auto at = std::ranges::lower_bound(order_, std::pair(key, std::uint32_t{0}));
@@ -64,10 +64,10 @@ class arena_index {
   std::vector<std::pair<value_key, std::uint32_t>> order_;
 };
 
-/// Writes the program of one rank; `make_rank_program` is its one use.
+/// Writes the program of one rank for `make_rank_program`.
 class program_writer {
  public:
-  /// Refers to the plan.
+  /// Keeps a reference to the plan.
   program_writer(step_plan const& p, rank_id r)
       : plan_(p),
         rank_(r),
@@ -85,7 +85,7 @@ class program_writer {
 
   rank_program write() {
     auto options = plan_.options().calls;
-    options.ends = exchange_end::each;  // as the schedule was verified
+    options.ends = exchange_end::each;  // matches the verification of the schedule
     options.needs = custom_inputs::called;
     for (auto const& call : rank_calls(plan_.order(), rank_, options)) {
       made_.instructions.push_back({call});
@@ -118,9 +118,10 @@ class program_writer {
       case call_kind::loss:
       case call_kind::release:
       case call_kind::local_transfer:
-        return;  // nothing that computes
+        return;  // no computation
       case call_kind::exchange:
-        // Where messages end one by one, nothing may wait for all: so it has been verified.
+        // With asynchronous delivery messages complete one by one, and the schedule was verified for that. So
+        // the messages become instructions of their own.
         if (plan_.options().delivery.delivery == delivery::async) i.call.parts = 0;
         return;
       default:
@@ -167,7 +168,7 @@ class program_writer {
     i.after = sends ? (forward ? forward_done_ : gradient_done_)[pair_of(a)] : last_until(slot.after);
   }
 
-  /// The last instruction that computes in a cell up to this one.
+  /// Returns the last computing instruction in a cell up to `cell`, or `none`.
   std::uint32_t last_until(std::optional<std::uint32_t> cell) const {
     if (!cell) return none;
     auto const after = std::ranges::upper_bound(computing_, *cell, {}, [](auto const& c) { return c.first; });
@@ -206,7 +207,8 @@ class program_writer {
         pass.sums.push_back({arriving, pass.in[output]});
     }
     for (auto const e : ports.arriving) pass.out.push_back(gradient(e, a.microbatch, end_of_edge::reader));
-    for (std::size_t j = 0; j < ports.departing.size(); ++j) {  // a layout also where no gradient arrives
+    // passes also need the layout of gradients that do not arrive
+    for (std::size_t j = 0; j < ports.departing.size(); ++j) {
       auto& v = pass.in[ports.departing[j].output];
       if (v.place.where == place_kind::nowhere) v.edge = ports.departing[j].edge;
     }
@@ -220,7 +222,8 @@ class program_writer {
     return add(std::move(pass), forward_pass_[pair_of(call.of)]);
   }
 
-  /// OFFLOAD, RELOAD, RECOMPUTE: what the forward pass reads, and the saved activations where it is now.
+  /// Adds OFFLOAD, RELOAD or RECOMPUTE: with the inputs of the forward pass and the current slot of the saved
+  /// activations.
   std::uint32_t add_again(rank_call const& call) {
     auto const forward = forward_pass_[pair_of(call.of)];
     program_pass pass;
@@ -236,7 +239,8 @@ class program_writer {
     return number;
   }
 
-  /// A saved activations that is moved out and back, or made again, is in two places.
+  /// Saved activations that are offloaded or recomputed have two slots; picks the one valid in the call's
+  /// cell.
   void add_saved_activations(program_pass& pass, rank_call const& call) const {
     auto const& [stage, m] = std::pair(call.of.stage, call.of.microbatch);
     if (auto const* s = places_.find_in(slot_use::saved, stage, m, call.cell))
@@ -247,7 +251,7 @@ class program_writer {
 
   enum class end_of_edge : std::uint8_t { maker, reader };
 
-  /// Where a value of an edge is for the stage at that end of it.
+  /// Returns the location of a forward value, as seen by the stage at one end of its edge.
   program_value activation(std::uint32_t number, microbatch_id m, end_of_edge here) {
     auto const& e = plan_.edges().edges[number];
     if (e.from == the_caller) return {{place_kind::input, e.output}, number, {}};
@@ -259,7 +263,7 @@ class program_writer {
     return value_in(slot, plan_.blocks()[*edges_.find(index(e.from), index(e.to))].activations, number);
   }
 
-  /// The same of its gradient; nowhere, where nobody wants it.
+  /// Returns the location of the gradient of an edge, or `nowhere` if it is not wanted.
   program_value gradient(std::uint32_t number, microbatch_id m, end_of_edge here) const {
     auto const& e = plan_.edges().edges[number];
     if (e.from == the_caller || e.to == the_caller ||
@@ -297,14 +301,15 @@ class program_writer {
   step_index numbers_;
   rank_program made_;
   std::vector<std::uint32_t> forward_pass_, forward_done_, gradient_done_;  // by stage and microbatch
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> computing_;          // cell, instruction
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> computing_;          // pairs (cell, instruction)
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// What rank `r` issues. O(its actions log its actions + edges). Precondition: there is such a rank.
+/// Returns the program of rank `r`: the list of instructions that it issues in a step. O(its actions log its
+/// actions + edges). Precondition: `r` is a rank of the schedule.
 inline rank_program make_rank_program(step_plan const& p, rank_id r) {
   expects(index(r) < p.order().ranks.size(), "make_rank_program: a rank of the schedule");
   return detail::program_writer(p, r).write();
@@ -314,7 +319,7 @@ inline rank_program make_rank_program(step_plan const& p, rank_id r) {
 
 namespace cleave::detail {
 
-/// What each rank issues. O(actions log actions).
+/// Returns the programs of all ranks. O(actions log actions).
 inline std::vector<rank_program> make_rank_programs(step_plan const& p) {
   std::vector<rank_program> made;
   for (std::uint32_t r = 0; r < p.order().ranks.size(); ++r) made.push_back(make_rank_program(p, rank_id{r}));

@@ -17,10 +17,11 @@
 
 namespace cleave::detail {
 
-/// What the passes of a program read and make, as views of its memory; made once. Refers to the program.
+/// Tensor views of the inputs and results of all passes of a program, made once. Keeps a reference to the
+/// program.
 class pass_views {
  public:
-  /// `arena` and `results` have the bytes that the program says.
+  /// `arena` and `results` have the sizes that the program specifies.
   pass_views(rank_program const& p, void* arena, void* results)
       : program_(p), arena_(static_cast<std::byte*>(arena)), results_(static_cast<std::byte*>(results)) {
     std::vector<microbatch_id> microbatch(p.passes.size());
@@ -42,12 +43,12 @@ class pass_views {
     return std::span(views_).subspan(ranges_[pass].middle, ranges_[pass].last - ranges_[pass].middle);
   }
 
-  /// `inputs` are those of microbatch 0, `of_each` of them, then of 1, …
+  /// Uses these caller inputs: `of_each` of microbatch 0, then of microbatch 1, and so on.
   void take_inputs(std::span<tensor_view const> inputs, std::size_t of_each) {
     for (auto const& i : inputs_) views_[i.view] = inputs[index(i.microbatch) * of_each + i.number];
   }
 
-  /// Of a backward pass: the shapes that its forward pass has seen.
+  /// Copies to a backward pass the shapes that its forward pass had.
   void take_shapes(std::uint32_t pass) {
     auto const forward = program_.passes[pass].forward;
     if (forward == pass) return;
@@ -56,7 +57,7 @@ class pass_views {
     for (std::size_t k = 0; k < wanted.size(); ++k) wanted[k].shape = inputs[k].shape;
   }
 
-  /// All the room that a value has. Precondition: it is not the caller's.
+  /// Returns all memory reserved for a value. Precondition: it is not an input of the caller.
   region room_of(program_value const& v) const {
     auto const& l = program_.layouts.edges[v.edge];
     return {data_of(v.place), static_cast<std::size_t>(*l.shape.count()), l.type};
@@ -67,7 +68,7 @@ class pass_views {
     return bytes == 0 ? region{} : region{arena_ + at, static_cast<std::size_t>(bytes), element_type::u8};
   }
 
-  /// With the shape that its pass has given it.
+  /// Returns a result, with the shape that its pass gave it.
   tensor_view result(program_result const& r) const {
     auto const& made = views_[ranges_[r.pass].middle + r.output];
     return {data_of(r.value.place), made.type, made.shape};
@@ -99,12 +100,13 @@ class pass_views {
   rank_program const& program_;
   std::byte *arena_, *results_;
   std::vector<tensor_view> views_;
-  std::vector<pass_range> ranges_;  // of passes
+  std::vector<pass_range> ranges_;  // by pass
   std::vector<input_view> inputs_;
 };
 
-/// The memory of a program on a device, made once; what passes read and make there, and what is done to it
-/// beside them. The functions that take a stream issue to it. Refers to both.
+/// The memory of a program on a device, allocated once. Provides the views of passes, and issues the copies
+/// and additions between passes. Functions that take a stream issue to it. Keeps references to both
+/// arguments.
 template <device D>
 class pass_memory {
  public:
@@ -133,15 +135,15 @@ class pass_memory {
     return {views_.arena_at(m.at), static_cast<std::size_t>(m.bytes), element_type::u8};
   }
 
-  /// What the caller gets of microbatch `m`, result `number`, if it is made here.
+  /// Returns result `number` of microbatch `m` for the caller, if this rank makes it.
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number) const {
     for (auto const& r : program_.results)
       if (r.microbatch == m && r.number == number) return views_.result(r);
     return std::nullopt;
   }
 
-  /// Before a forward pass: the shapes that came with its inputs. Whether there are any: then the views have
-  /// them once what has been issued has ended.
+  /// Before a forward pass: issues the copies of shapes that arrived with its inputs. Returns true if there
+  /// are any. The views have the shapes once this work has ended.
   bool read_shapes(typename D::stream& s, std::uint32_t pass) {
     auto const& p = program_.passes[pass];
     bool any = false;
@@ -153,8 +155,8 @@ class pass_memory {
     return any;
   }
 
-  /// After a forward pass: copies results for those who do not read them where they were made, with their
-  /// shapes. \throws error where a result is larger than its room
+  /// After a forward pass: copies results, and their shapes, to additional readers.
+  /// \throws error if a result is larger than the memory reserved for it
   void write_results(typename D::stream& s, std::uint32_t pass, microbatch_id m) {
     auto const& p = program_.passes[pass];
     auto const made = views_.out(pass);
@@ -167,8 +169,8 @@ class pass_memory {
     }
   }
 
-  /// Before a backward pass: adds up the gradients of results that several stages read, in the order of the
-  /// transport, and gives all gradients the shapes that the forward pass has seen.
+  /// Before a backward pass: adds up the gradients of results with several readers, in the order of the
+  /// dataflow. Gives all gradients the shapes of the forward pass.
   void add_gradients(typename D::stream& s, std::uint32_t pass) {
     if (sums_[pass]) device_.accumulate(s, *sums_[pass], {});
     views_.take_shapes(pass);
@@ -198,7 +200,7 @@ class pass_memory {
   rank_program const& program_;
   typename D::buffer arena_, results_;
   pass_views views_;
-  std::vector<std::optional<typename D::sums>> sums_;  // of passes
+  std::vector<std::optional<typename D::sums>> sums_;  // by pass
 };
 
 }  // namespace cleave::detail

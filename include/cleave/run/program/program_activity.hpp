@@ -12,11 +12,12 @@
 
 namespace cleave::detail {
 
-/// What a rank does that is at instruction `at` of its program, or where the three numbers beyond all
-/// instructions say. Where it is in a step that it replays, nobody knows.
+/// Returns the activity of a rank at instruction `at` of its program, or at one of the three special
+/// positions such as `program_done`. A replaying rank counts as waiting for all others, since its position in
+/// the step is unknown.
 inline rank_activity activity_of(rank_program const& p, std::uint32_t at) {
   if (at == program_done) return {.kind = activity_kind::done};
-  if (at >= p.instructions.size()) {  // in which all take part
+  if (at >= p.instructions.size()) {  // all ranks take part in these
     rank_activity all{.kind = activity_kind::waiting};
     all.operation = at == program_replaying ? "a replayed step" : "sums of gradients";
     for (std::uint32_t r = 0; r < p.ranks; ++r)
@@ -40,8 +41,8 @@ inline rank_activity activity_of(rank_program const& p, std::uint32_t at) {
   return a;
 }
 
-/// The same of rank `here` of a grid of replicas, each of which runs the program's ranks; peers are ranks of
-/// the grid, and where all take part, so do the replicas of `here`.
+/// As above, for rank `here` of a grid of replicas, each of which runs the ranks of the program. Peers are
+/// ranks of the grid. Where all ranks take part, the replicas of `here` are peers too.
 inline rank_activity activity_of(rank_program const& p, std::uint32_t at, rank_grid const& grid,
                                  rank_id here) {
   auto a = activity_of(p, at);

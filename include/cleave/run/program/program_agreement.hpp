@@ -18,11 +18,11 @@
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
-/// Before the first step, ranks that have each been given a program of their own find out whether these go
-/// together.
+/// Before the first step, ranks that were each given their own copy of the program check that the copies
+/// match.
 namespace cleave::detail {
 
-/// What a rank says of an edge that one of its stages is an end of.
+/// A rank's declaration of an edge that begins or ends at one of its stages.
 struct edge_claim {
   std::uint32_t edge = 0;
   stage_id from{0}, to{0};
@@ -31,16 +31,16 @@ struct edge_claim {
   bool operator==(edge_claim const&) const = default;
 };
 
-/// What a rank says of its program.
+/// A rank's declaration of its program.
 struct program_claim {
   program_digest digest;
-  std::vector<edge_claim> edges;  ///< ascending
+  std::vector<edge_claim> edges;  ///< ascending by edge number
 
   bool operator==(program_claim const&) const = default;
 };
 
-/// What a rank has been given to run, as `step_plan` has it: `p.edges()` is a transport, which those who only
-/// run programs need not compile.
+/// A plan that can be compared between ranks, such as `step_plan`. `p.edges()` is a dataflow; code that only
+/// runs programs need not include its header.
 template <class P>
 concept claimed_plan = requires(P const& p, stage_id s) {
   { p.digest() } -> std::convertible_to<program_digest>;
@@ -49,7 +49,7 @@ concept claimed_plan = requires(P const& p, stage_id s) {
   { p.rank_of(s) } -> std::same_as<rank_id>;
 };
 
-/// O(edges).
+/// Returns the declaration of rank `r`. O(edges).
 program_claim claim_of(claimed_plan auto const& p, rank_id r) {
   program_claim made{p.digest(), {}};
   auto const here = [&](stage_id s) { return s != the_caller && p.rank_of(s) == r; };
@@ -64,7 +64,7 @@ program_claim claim_of(claimed_plan auto const& p, rank_id r) {
 
 namespace cleave {
 
-/// `f32[8, 3]`; the axis of the batch as `*`, and `?` behind where the shape is not known before.
+/// Formats a layout: `f32[8, 3]`. The batch axis is marked with `*`. A `?` at the end means a dynamic shape.
 inline std::string describe(edge_layout const& l) {
   auto text = std::string(name_of(l.type)) + "[";
   for (std::uint32_t a = 0; a < l.shape.axes; ++a)
@@ -77,8 +77,8 @@ inline std::string describe(edge_layout const& l) {
 
 namespace cleave::detail {
 
-/// What two ranks say differently of an edge that both know, as a sentence that names both ends, or nothing.
-/// O(edges log edges).
+/// Describes the first edge that both ranks know but declare differently, or returns nothing. O(edges log
+/// edges).
 inline std::optional<std::string> find_edge_disagreement(program_claim const& a, rank_id of_a,
                                                          program_claim const& b, rank_id of_b) {
   for (auto const& x : a.edges) {
@@ -100,8 +100,8 @@ inline std::optional<std::string> find_edge_disagreement(program_claim const& a,
 
 namespace cleave {
 
-/// What differs between the programs of two ranks, in words, or nothing: `rank 2 runs another schedule than
-/// rank 0`.
+/// Describes the first difference between the programs of two ranks, or returns nothing: `rank 2 has another
+/// schedule than rank 0`.
 inline std::optional<std::string> difference_of(detail::program_digest const& here, rank_id rank,
                                                 detail::program_digest const& there, rank_id other) {
   if (here == there) return std::nullopt;
@@ -129,8 +129,9 @@ inline std::string describe(disagreement const& d) { return d.what; }
 
 using disagreement_error = fault_error<disagreement>;
 
-/// \throws disagreement_error where two claims differ; of an edge, if of any, for that says more. `claims[r]`
-/// is of rank r. O(ranks * edges log edges).
+/// Checks that all claims match. `claims[r]` is from rank r. O(ranks * edges log edges).
+/// \throws disagreement_error for the first difference; differences of edges take precedence, since they are
+///   more specific
 inline void require_agreement(std::span<program_claim const> claims) {
   for (std::uint32_t b = 1; b < claims.size(); ++b)
     for (std::uint32_t a = 0; a < b; ++a)
@@ -141,9 +142,11 @@ inline void require_agreement(std::span<program_claim const> claims) {
       throw disagreement_error({*std::move(what)});
 }
 
-/// Every rank tells all others what it has been given; all find the same differences. Each of `ranks` ranks
-/// of the rendezvous calls it before the first step, with its own plan and the rank that it is there: with
-/// replicas, another than on the rendezvous. \throws disagreement_error, on all ranks; run_error
+/// Exchanges the plans' digests and edges between all ranks and compares them; all ranks find the same
+/// differences. Collective: each of the `ranks` ranks of the rendezvous calls it before the first step, with
+/// its own plan. `of_plan` is the caller's rank in the plan, `here` its rank on the rendezvous; with replicas
+/// the two differ.
+/// \throws disagreement_error on all ranks if the plans do not match; run_error if a rank is lost or late
 template <collective_rendezvous B>
 void agree_on_program(B& rendezvous, claimed_plan auto const& p, rank_id of_plan, rank_id here,
                       std::uint32_t ranks, std::chrono::steady_clock::time_point until) {

@@ -10,18 +10,19 @@
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/calls/rank_calls.hpp"
 
-/// What one rank issues in a step, as plain data: its calls with everything looked up that the executor
-/// needs, so that a step looks up nothing.
+/// The program of one rank for a step, as plain data: its calls with peers, offsets and message numbers
+/// resolved in advance, so that a step looks up nothing.
 namespace cleave::detail {
 
-/// Where memory is while a step runs.
+/// The kind of memory that a value is in during a step.
 enum class place_kind : std::uint8_t {
   nowhere,
-  arena,   ///< `at` bytes into the memory that the plan of slots gives the rank
+  arena,   ///< at byte `at` of the arena that the memory plan gives the rank
   input,   ///< input number `at` of the caller
-  result,  ///< `at` bytes into what the rank keeps for the caller
+  result,  ///< at byte `at` of the memory that the rank keeps for the caller's results
 };
 
+/// The location of a value during a step.
 struct value_place {
   place_kind where = place_kind::nowhere;
   std::uint64_t at = 0;
@@ -29,28 +30,29 @@ struct value_place {
   bool operator==(value_place const&) const = default;
 };
 
-/// A value, or its gradient, in a pass.
+/// A value or its gradient, as used by a pass.
 struct program_value {
   value_place place = {};
-  std::uint32_t edge = 0;  ///< of the transport: whose layout it has
-  value_place shape = {};  ///< where its shape is, if that travels with it
+  std::uint32_t edge = 0;  ///< edge of the dataflow; defines the layout
+  value_place shape = {};  ///< location of the shape, if it is sent with the value
 
   bool operator==(program_value const&) const = default;
 };
 
-/// Elements that are copied, or added, from one place to another: those of one value.
+/// A copy or addition of one value from one place to another.
 struct program_copy {
   program_value from, to;
 
   bool operator==(program_copy const&) const = default;
 };
 
-/// What a pass reads and makes. Of a forward pass inputs and results, of a backward pass gradients of results
-/// and of inputs, in the order of the transport; without a place where there is none.
+/// The values that a pass reads and makes, in the order of the dataflow: inputs and results of a forward
+/// pass, or gradients of results and of inputs of a backward pass. Missing values have place `nowhere`.
 struct program_pass {
   std::vector<program_value> in, out;
-  std::vector<program_copy> sums;    ///< before a backward pass: of results with several readers
-  std::vector<program_copy> copies;  ///< after a forward pass: for readers beyond the first
+  /// Before a backward pass: adds gradients of results with several readers.
+  std::vector<program_copy> sums;
+  std::vector<program_copy> copies;  ///< after a forward pass: copies results to readers after the first
   std::uint32_t forward = 0;         ///< the forward pass of the same stage and microbatch
   std::uint64_t saved_at = 0, saved_bytes = 0, saved_for_weights_at = 0,
                 saved_for_weights_bytes = 0;  ///< in the arena
@@ -58,37 +60,38 @@ struct program_pass {
   bool operator==(program_pass const&) const = default;
 };
 
+/// One instruction of a rank program: a call with its resolved operands.
 struct rank_instruction {
   static constexpr std::uint32_t none = 0xffffffff;
 
   rank_call call = {};
-  /// Of a pass, OFFLOAD, RELOAD and RECOMPUTE, also those that the user does: which of `passes`.
+  /// Index into `passes`, for a pass, OFFLOAD, RELOAD or RECOMPUTE, custom ones included.
   std::uint32_t pass = none;
-  /// Of a message: who is at its other end, its number in the step, and its bytes in the arena.
+  /// Messages: the rank at the other end, the number in the step, and the byte range in the arena.
   rank_id peer{0xffffffff};
   std::uint32_t number = 0;
   std::uint64_t at = 0, bytes = 0;
-  std::uint32_t after = none;  ///< of a message: the instruction that must have ended before it begins
+  std::uint32_t after = none;  ///< messages: the instruction that must end before this one begins
 
   bool operator==(rank_instruction const&) const = default;
 };
 
-/// Where a rank is that has issued all instructions of a step: it replays the step, sums gradients, or has
-/// ended the step.
+/// Positions of a rank after all instructions of a step have been issued: replaying the step, summing
+/// gradients, or done.
 inline constexpr std::uint32_t program_replaying = 0xfffffffd, program_reducing = 0xfffffffe,
                                program_done = 0xffffffff;
 
-/// A result that the caller gets from this rank.
+/// A result that this rank makes for the caller.
 struct program_result {
   microbatch_id microbatch;
-  std::uint32_t number;  ///< which of the caller's results
+  std::uint32_t number;  ///< position among the caller's results
   program_value value;
-  std::uint32_t pass = 0, output = 0;  ///< the forward pass that makes it, and which of its results it is
+  std::uint32_t pass = 0, output = 0;  ///< the forward pass that makes it, and the position among its results
 
   bool operator==(program_result const&) const = default;
 };
 
-/// What is run, in numbers that are equal where all ranks have been given the same.
+/// Hashes of the inputs of a step. They are equal if all ranks were given the same.
 struct program_digest {
   std::uint64_t schedule = 0, dataflow = 0, layouts = 0, calls = 0;
 
@@ -99,15 +102,18 @@ struct program_digest {
 
 namespace cleave {
 
+/// The program of one rank: the instructions that it issues in each step, and the memory that they use.
 struct rank_program {
   rank_id rank{0};
   std::uint32_t ranks = 1, microbatches = 0;
-  std::vector<detail::rank_instruction> instructions;  ///< an exchange, and a custom compound, then its parts
+  /// An exchange or custom compound is followed by its parts.
+  std::vector<detail::rank_instruction> instructions;
   std::vector<detail::program_pass> passes;
   std::vector<detail::program_result> results;
   run_layouts layouts;
+  /// Sizes of the rank's arena and of its results for the caller.
   std::uint64_t arena_bytes = 0, result_bytes = 0;
-  detail::program_digest digest;  ///< of the whole step, not of this rank alone
+  detail::program_digest digest;  ///< of the whole step, the same on all ranks
   gradient_scale scale = gradient_scale::none;
 
   bool operator==(rank_program const&) const = default;
@@ -117,7 +123,8 @@ struct rank_program {
 
 namespace cleave::detail {
 
-/// Of each instruction: the exchange or custom compound that it is part of, or itself. O(instructions).
+/// Returns for each instruction the exchange or custom compound that it is part of, or itself.
+/// O(instructions).
 inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
   std::vector<std::uint32_t> heads(p.instructions.size());
   for (std::uint32_t i = 0, head = 0; i < heads.size(); ++i) {
@@ -127,15 +134,15 @@ inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
   return heads;
 }
 
-/// By how much the loss of each microbatch counts where the step does not say. Precondition: there are some.
+/// Returns the default weight of each microbatch's loss. Precondition: there are microbatches.
 constexpr double weight_of_each(rank_program const& p) {
   return p.scale == gradient_scale::by_microbatches ? 1. / p.microbatches : 1;
 }
 
-/// Whether it is what the user does, or a part of that.
+/// Returns true for custom actions and their parts, which the stages execute themselves.
 constexpr bool is_custom(call_kind k) { return k == call_kind::custom || k == call_kind::part; }
 
-/// Whether it is a forward pass, or a backward pass or half of one, whoever does it.
+/// Return true for a forward pass, or a backward pass or half of one, custom ones included.
 constexpr bool is_forward_pass(rank_call const& c) {
   return c.kind == call_kind::forward || (is_custom(c.kind) && c.of.kind == action_kind::forward);
 }
@@ -143,7 +150,7 @@ constexpr bool is_backward_pass(rank_call const& c) {
   return (is_pass(c.kind) || (is_custom(c.kind) && is_compute(c.of.kind))) && !is_forward_pass(c);
 }
 
-/// Whether it has backward passes. O(instructions).
+/// Returns true if the program has backward passes. O(instructions).
 inline bool has_backward(rank_program const& p) {
   return std::ranges::any_of(p.instructions,
                              [](rank_instruction const& i) { return is_backward_pass(i.call); });

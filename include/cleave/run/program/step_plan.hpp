@@ -25,32 +25,33 @@
 
 namespace cleave::detail {
 
-/// Where a value lies in a message.
+/// The position of a value in a message.
 struct block_value {
-  std::uint32_t edge;                          ///< of the transport
-  std::uint64_t at;                            ///< in bytes, aligned to 64
-  std::uint64_t shape_at = ~std::uint64_t{0};  ///< where its shape is, if that travels with it
+  std::uint32_t edge;                          ///< edge of the dataflow
+  std::uint64_t at;                            ///< offset in bytes, a multiple of 64
+  std::uint64_t shape_at = ~std::uint64_t{0};  ///< offset of the shape, if it is sent with the value
 
   bool has_shape() const { return shape_at != ~std::uint64_t{0}; }
   bool operator==(block_value const&) const = default;
 };
 
-/// One message: all that a stage makes for another in one microbatch, or the gradients of that.
+/// The layout of a message: all values that one stage makes for another in one microbatch, or their
+/// gradients.
 struct message_block {
-  std::vector<block_value> values;  ///< by number of the edge
+  std::vector<block_value> values;  ///< ascending by edge
   std::uint64_t bytes = 0;
 
   bool operator==(message_block const&) const = default;
 };
 
-/// What goes along an edge of a placement, there and back.
+/// The messages of an edge of the placement in both directions.
 struct edge_blocks {
   message_block activations, gradients;
 
   bool operator==(edge_blocks const&) const = default;
 };
 
-/// Adds a value behind what is there, and its shape before it where that travels with it.
+/// Appends a value to the message, preceded by its shape if `with_shape`.
 inline void append(message_block& b, std::uint32_t edge, edge_layout const& l, bool with_shape) {
   constexpr std::uint64_t alignment = 64;
   auto const aligned = [](std::uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
@@ -63,10 +64,9 @@ inline void append(message_block& b, std::uint32_t edge, edge_layout const& l, b
   b.values.push_back(v);
 }
 
-/// The messages of each edge of `p`, in its order, out of what the edges of `t` bring from its one stage to
-/// its other. A message may be empty: it then only says that a pass is done.
-/// Precondition: no fault in any of them; `p` has an edge for every pair of stages of `t`. O(edges log
-/// edges).
+/// Returns the message layouts of each edge of `p`, in order. A message combines all edges of `t` between the
+/// same two stages. It may be empty, and then only signals that a pass has ended. Precondition: no argument
+/// has a fault; `p` has an edge for every pair of stages connected in `t`. O(edges log edges).
 inline std::vector<edge_blocks> blocks_of(stage_placement const& p, dataflow const& t, run_layouts const& l) {
   std::vector<edge_blocks> blocks(p.edges.size());
   for (std::uint32_t e = 0; e < t.edges.size(); ++e) {
@@ -80,7 +80,7 @@ inline std::vector<edge_blocks> blocks_of(stage_placement const& p, dataflow con
   return blocks;
 }
 
-/// FNV-1a over 64-bit numbers: tells programs apart that differ by mistake, not by design of an enemy.
+/// FNV-1a over 64-bit numbers. Detects accidental differences between programs, not malicious ones.
 class number_digest {
  public:
   number_digest& add(std::uint64_t n) {
@@ -93,7 +93,7 @@ class number_digest {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-/// Of those options that change what is issued, or what it means.
+/// Hashes the options that change the issued calls or their meaning.
 inline std::uint64_t digest_of_calls(call_options const& o) {
   number_digest calls;
   calls.add(static_cast<std::uint64_t>(o.loss)).add(static_cast<std::uint64_t>(o.weights));
@@ -103,7 +103,7 @@ inline std::uint64_t digest_of_calls(call_options const& o) {
   return calls.add(static_cast<std::uint64_t>(o.exchanges)).add(custom).value();
 }
 
-/// O(actions + edges + layouts).
+/// Returns the hashes of all inputs of a step. O(actions + edges + layouts).
 inline program_digest digest_of(schedule const& s, dataflow const& t, run_layouts const& l,
                                 call_options const& o) {
   number_digest lists, edges, layouts;
@@ -134,29 +134,33 @@ inline program_digest digest_of(schedule const& s, dataflow const& t, run_layout
 
 namespace cleave {
 
+/// Options of `step_plan`.
 struct program_options {
-  lower_options lowering = {};  ///< of a schedule that computes only
-  /// What must not get stuck: how messages go where the program will run.
+  lower_options lowering = {};  ///< used if the schedule has only compute actions
+  /// Delivery rules of the transport that will run the program. The schedule is checked for deadlocks under
+  /// these.
   delivery_rules delivery = {.delivery = delivery::async};
-  call_options calls = {};  ///< but for `ends` and `needs`, which the executor's needs decide
-  /// Room for what passes keep: of each stage, or one for all. Of a saved activations that is made again
-  /// nothing stays: leave `input` at 0.
+  call_options calls = {};  ///< `ends` and `needs` are ignored; the executor sets them
+  /// Bytes of saved activations per pass: one entry per stage, or one entry for all. For recomputed
+  /// activations leave `input` at 0.
   std::vector<pass_bytes> saved_activations = {{0, 0, 0}};
+  /// Determines how long the inputs of a stage are kept.
   input_use inputs = input_use::until_gradient;
-  std::vector<std::uint64_t> memory_limit = {};  ///< of the memory of each rank; one for all; none: no limit
+  /// Memory limit in bytes, one entry per rank or one for all; empty: no limit.
+  std::vector<std::uint64_t> memory_limit = {};
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A schedule and a transport that do not go together.
+/// The reason why a schedule does not fit a dataflow.
 struct program_fault {
   static constexpr char subject[] = "program: ";
   enum class kind : std::uint8_t {
-    stage_count,   ///< the schedule has `got` stages, the transport `allowed`
-    no_edge,       ///< the transport has edge `got` from `from` to `to`, the schedule none
-    custom_parts,  ///< rank `got` has a custom compound in which a pass of `to` needs one of `from`
+    stage_count,   ///< the schedule has `got` stages, the dataflow has `allowed`
+    no_edge,       ///< the dataflow has edge `got` from `from` to `to`, the schedule does not
+    custom_parts,  ///< rank `got` has a custom compound with dependent passes of `from` and `to`
   };
   kind what;
   std::size_t got = 0, allowed = 0;
@@ -165,7 +169,7 @@ struct program_fault {
   bool operator==(program_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 inline std::string describe(program_fault const& f) {
   auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
   switch (f.what) {
@@ -184,7 +188,7 @@ inline std::string describe(program_fault const& f) {
 
 using program_error = fault_error<program_fault>;
 
-/// Why a schedule and a transport do not go together, or nothing. O(edges log edges).
+/// Returns the first reason why a schedule does not fit a dataflow, or nothing. O(edges log edges).
 inline std::optional<program_fault> find_program_fault(schedule const& s, dataflow const& t) {
   if (s.place.stages() != t.stages)
     return program_fault{program_fault::kind::stage_count, s.place.stages(), t.stages};
@@ -197,8 +201,8 @@ inline std::optional<program_fault> find_program_fault(schedule const& s, datafl
   return std::nullopt;
 }
 
-/// A compound that stages carry out themselves (`call_options::custom`) though its parts cannot be told all
-/// at once what they read, or nothing. O(parts^2 log edges).
+/// Returns the first custom compound (`call_options::custom`) with dependent parts, or nothing. Stages get
+/// the inputs of all parts at once, so parts must be independent. O(parts^2 log edges).
 inline std::optional<program_fault> find_custom_part_fault(schedule const& s,
                                                            std::span<action_kind const> custom) {
   std::optional<program_fault> found;
@@ -222,11 +226,13 @@ inline std::optional<program_fault> find_custom_part_fault(schedule const& s,
 
 namespace cleave {
 
-/// Everything about a step that all of its ranks share: a schedule, lowered where it computes only, and
-/// verified; the values that move as a transport says and lie as layouts say; and the plan of the memory.
+/// The plan of a step, shared by all ranks: a verified schedule, the dataflow with its layouts, and the
+/// memory plan. A schedule with compute actions only is lowered first.
 class step_plan {
  public:
-  /// \throws dataflow_error, program_error, edge_layout_error, schedule_error, slot_error, and as `lower`
+  /// Checks all arguments and plans the memory.
+  /// \throws dataflow_error, program_error, edge_layout_error, schedule_error, slot_error, and the errors of
+  ///   `lower`
   step_plan(schedule const& s, dataflow t, run_layouts l, program_options const& o = {})
       : dataflow_(std::move(t)), layouts_(std::move(l)), options_(o) {
     if (auto const f = detail::find_dataflow_fault(dataflow_)) throw detail::dataflow_error(*f);
@@ -254,6 +260,7 @@ class step_plan {
   dataflow const& edges() const { return dataflow_; }
   run_layouts const& layouts() const { return layouts_; }
   program_options const& options() const { return options_; }
+  /// Returns the message layouts by edge of the placement.
   std::vector<detail::edge_blocks> const& blocks() const { return blocks_; }
   detail::stage_ports const& ports_of(stage_id s) const { return ports_[index(s)]; }
   memory_plan const& slots() const { return slots_; }

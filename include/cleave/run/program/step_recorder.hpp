@@ -19,11 +19,11 @@
 
 namespace cleave::detail {
 
-/// Memory of its own for all that a rank reads of the caller, so that it is at the same place in each step.
+/// Copies of the caller's inputs at fixed addresses, so that each step reads them at the same place.
 template <device D>
 class input_copies {
  public:
-  /// Precondition: the shapes of inputs are known.
+  /// Precondition: the shapes of inputs are known in advance.
   input_copies(D& d, rank_program const& p) : device_(d) {
     std::uint64_t bytes = 0;
     for (auto const& pass : p.passes)
@@ -31,7 +31,7 @@ class input_copies {
         if (v.place.where == place_kind::input)
           of_each_ = (std::max)(of_each_, static_cast<std::size_t>(v.place.at) + 1);
     views_.resize(of_each_ * p.microbatches);
-    std::vector<bool> seen(views_.size());  // several stages may read the same
+    std::vector<bool> seen(views_.size());  // several stages may read the same input
     for (auto const& i : p.instructions) {
       if (!is_forward_pass(i.call)) continue;
       auto const m = i.call.of.microbatch;
@@ -51,7 +51,8 @@ class input_copies {
     for (auto const& c : copied_) views_[c.own].data = static_cast<std::byte*>(data) + c.at;
   }
 
-  /// The same values with these inputs, once what is issued to `s` has ended. Refers to it.
+  /// Issues copies of the inputs to `s`. Returns `v` with views of the copies, valid once that work has
+  /// ended. Keeps references to `v`'s other members.
   step_values take(step_values const& v, typename D::stream& s) {
     for (auto const& c : copied_)
       device_.copy(s, views_[c.own].data, v.inputs[c.microbatch * v.inputs_of_each + c.number].data, c.bytes);
@@ -65,9 +66,9 @@ class input_copies {
   static constexpr std::uint64_t alignment = 256;
   struct copied_input {
     std::size_t microbatch, number;
-    std::size_t own;  // which of the views
+    std::size_t own;  // index into `views_`
     std::size_t bytes;
-    std::uint64_t at;  // in the memory
+    std::uint64_t at;  // offset in `memory_`
   };
 
   D& device_;
@@ -77,7 +78,8 @@ class input_copies {
   std::vector<tensor_view> views_;
 };
 
-/// Why steps of a program cannot be replayed on such a device, or nothing. O(edges).
+/// Returns the reason why steps of a program cannot be replayed with this device and communicator, or
+/// nothing. O(edges).
 template <class D, class C, class S>
 std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& stages) {
   if constexpr (!recording_device<D>) {
@@ -97,39 +99,41 @@ std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& 
   }
 }
 
-/// Issues the steps of a program, or has the device replay what was issued: the first step of each kind is
-/// issued, the second is recorded, and all from there on replay it. Steps with sums of gradients are one
-/// kind, those without another; where the weights are others than before, a step is recorded anew.
+/// Issues the steps of a program, or replays them. The first step of each kind is issued, the second is
+/// recorded, and every step from the second on is a replay. Steps that sum gradients and steps that do not
+/// are the two kinds. If the weights change, the step is recorded again.
 ///
-/// What decides is what all ranks are given alike, as all of them must record a step, or none. So inputs are
-/// copied to one place, where recordings read them, wherever they come from.
+/// All ranks must record a step, or none. So the decision depends only on arguments that are the same on all
+/// ranks. In particular it does not depend on the addresses of inputs: inputs are copied to a fixed place,
+/// where recordings read them.
 template <device D>
 class step_recorder {
  public:
-  /// `obstacle`: why all steps are issued, if so.
+  /// `obstacle` is the reason why all steps are issued, if they are.
   step_recorder(D& d, rank_program const& p, std::optional<std::string> obstacle)
       : device_(d), obstacle_(std::move(obstacle)) {
     if (!obstacle_) inputs_.emplace(d, p);
   }
 
-  /// Why steps are issued, or nothing where they are replayed.
+  /// Returns why steps are issued, or nothing if they are replayed.
   std::optional<std::string> const& obstacle() const { return obstacle_; }
-  /// They are issued after all: because of another rank's obstacle, for one. Precondition: none was recorded.
+  /// Switches to issuing all steps, for example because another rank cannot replay. Precondition: no step has
+  /// been recorded.
   void issue_all(std::string why) {
     obstacle_ = std::move(why);
     inputs_.reset();
   }
-  /// How many steps were recorded so far.
+  /// Returns the number of steps recorded so far.
   std::size_t recordings() const { return recordings_; }
-  /// Whether what is issued now is only written down.
+  /// Returns true if issued work is currently recorded instead of executed.
   bool is_recording() const { return is_recording_; }
 
-  /// The values that the step reads, behind what is issued to `s`: until the next step.
+  /// Returns the values that the step reads, valid until the next step. Issues their copies to `s`.
   step_values take_inputs(step_values const& v, typename D::stream& s) {
     return inputs_ ? inputs_->take(v, s) : v;
   }
 
-  /// Does the step that `issue()` issues, beginning with `s` and ending there; whether it is a replay.
+  /// Runs the step that `issue()` issues; it begins and ends on `s`. Returns true if it was replayed.
   template <class Issue>
   bool carry_out(step_values const& v, typename D::stream& s, Issue issue) {
     if constexpr (recording_device<D>) {
@@ -144,8 +148,8 @@ class step_recorder {
     return false;
   }
 
-  /// Lets go of what was recorded: communicators end only once nothing recorded uses them. Precondition: no
-  /// step follows.
+  /// Releases all recordings. Communicators can only be destroyed after the recordings that use them.
+  /// Precondition: no step follows.
   void forget() noexcept {
     for (auto& k : kinds_) k.recorded.reset();
   }
@@ -186,7 +190,7 @@ class step_recorder {
 
   D& device_;
   std::optional<std::string> obstacle_;
-  std::optional<input_copies<D>> inputs_;  // where steps are replayed
+  std::optional<input_copies<D>> inputs_;  // only if steps are replayed
   std::array<step_kind, 2> kinds_;
   std::size_t recordings_ = 0;
   bool is_recording_ = false;

@@ -13,13 +13,15 @@
 
 namespace cleave {
 
-/// What a step is given. Only what the stages of a rank read must be there: other views may lack data.
+/// The inputs of a step. Only inputs that the stages of a rank read need data.
 struct step_values {
-  std::span<tensor_view const> inputs = {};  ///< of the caller: those of microbatch 0, then of 1, …
-  std::size_t inputs_of_each = 0;            ///< how many a microbatch has
-  std::span<double const> weights = {};      ///< of the loss of each microbatch; none: as of `gradient_scale`
-  /// Whether gradients are summed across replicas and ties at the end of this step, or kept as they are, for
-  /// more steps to add to them.
+  /// Inputs of the caller: those of microbatch 0, then of microbatch 1, and so on.
+  std::span<tensor_view const> inputs = {};
+  std::size_t inputs_of_each = 0;  ///< number of inputs per microbatch
+  /// Factor of each microbatch's loss; empty: given by `gradient_scale`.
+  std::span<double const> weights = {};
+  /// Determines whether gradients are summed across replicas and ties at the end of this step, or kept for
+  /// later steps to add to them.
   gradient_end gradients = gradient_end::reduced;
 };
 
@@ -27,15 +29,15 @@ struct step_values {
 
 namespace cleave::detail {
 
-/// Values that a program cannot be run on.
+/// The reason why a program cannot run with given values.
 struct step_value_fault {
   static constexpr char subject[] = "step: ";
   enum class kind : std::uint8_t {
-    input_count,   ///< `got` inputs, where there must be `allowed`
-    weight_count,  ///< likewise weights
-    scaled,        ///< weights are given, where the program has each loss count 1 / `allowed`
-    no_data,       ///< input `input` of microbatch `microbatch` is read and has none
-    other_type,    ///< it is of another type or shape than edge `edge` has
+    input_count,   ///< `got` inputs instead of `allowed`
+    weight_count,  ///< `got` weights instead of `allowed`
+    scaled,        ///< weights are given, but the program already scales each loss by 1 / `allowed`
+    no_data,       ///< input `input` of microbatch `microbatch` is read, but has no data
+    other_type,    ///< the input has another type or shape than edge `edge`
   };
   kind what;
   std::size_t got = 0, allowed = 0;
@@ -45,7 +47,7 @@ struct step_value_fault {
   bool operator==(step_value_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Says what is wrong, where, and how to fix it.
 inline std::string describe(step_value_fault const& f) {
   auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
   auto const input = "input #" + std::to_string(f.input) + " of microbatch " + std::to_string(f.microbatch);
@@ -67,7 +69,8 @@ inline std::string describe(step_value_fault const& f) {
 
 using step_value_error = fault_error<step_value_fault>;
 
-/// Why a program cannot be run on these values, or nothing. O(values of forward passes).
+/// Returns the first reason why a program cannot run with these values, or nothing. O(values of forward
+/// passes).
 inline std::optional<step_value_fault> find_step_value_fault(rank_program const& p, step_values const& v) {
   using enum step_value_fault::kind;
   if (v.inputs.size() != v.inputs_of_each * p.microbatches)
@@ -96,6 +99,7 @@ inline std::optional<step_value_fault> find_step_value_fault(rank_program const&
   return std::nullopt;
 }
 
+/// Checks the values.
 /// \throws step_value_error
 inline void require_step_values(rank_program const& p, step_values const& v) {
   if (auto const f = find_step_value_fault(p, v)) throw step_value_error(*f);

@@ -7,10 +7,10 @@
 
 namespace cleave {
 
-/// Says what a rank does, when somebody asks.
+/// An object that reports the current activity of a rank.
 class activity_source {
  public:
-  /// Called by the rendezvous's thread; must not wait for anything.
+  /// Called by the rendezvous's thread. Must not block.
   virtual detail::rank_activity activity() const = 0;
 
  protected:
@@ -21,16 +21,16 @@ class activity_source {
 
 namespace cleave::detail {
 
-/// Whom a rendezvous asks what its rank does; nobody at first. Any thread may call any member.
+/// The activity source that a rendezvous asks, initially none. Thread-safe.
 class asked_source {
  public:
-  /// Nobody where it is null. On return nobody asks the one before any more.
+  /// Replaces the source; null means none. On return the previous source is no longer being called.
   void change_to(activity_source const* source) {
     std::lock_guard lock(mutex_);
     source_ = source;
   }
 
-  /// Nothing where nobody answers.
+  /// Returns the activity, or nothing if there is no source or it throws.
   std::optional<rank_activity> activity() noexcept {
     std::lock_guard alone(mutex_);
     try {

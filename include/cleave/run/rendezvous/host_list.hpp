@@ -16,7 +16,7 @@
 
 namespace cleave {
 
-/// A machine, and how many ranks it takes.
+/// A host, and the number of ranks that it runs.
 struct listed_host {
   network_address address;
   std::uint32_t slots = 1;
@@ -28,8 +28,8 @@ struct listed_host {
 
 namespace cleave::detail {
 
-/// What is wrong with a list of hosts, and where, from 1; line 0 is the list as a whole, token 0 a line as a
-/// whole.
+/// The reason why a host list is invalid, and its position, counted from 1. Line 0 means the list as a whole,
+/// token 0 a line as a whole.
 struct host_list_fault {
   std::size_t line = 0, token = 0;
   std::string what;
@@ -37,19 +37,19 @@ struct host_list_fault {
   bool operator==(host_list_fault const&) const = default;
 };
 
-/// `line 3, token 2: …`.
+/// Formats a fault: `line 3, token 2: …`.
 inline std::string describe(host_list_fault const& f) {
   return (f.line == 0 ? "host list" : "line " + std::to_string(f.line)) +
          (f.token == 0 ? "" : ", token " + std::to_string(f.token)) + ": " + f.what;
 }
 
-/// A text is no list of hosts.
+/// Thrown if a text is not a valid host list.
 using host_list_error = fault_error<host_list_fault>;
 
-/// Ranks that all hosts of a list may take together, and more than any run has.
+/// Upper bound on the sum of all slots of a list.
 inline constexpr std::uint32_t most_slots = 1'000'000;
 
-/// Reads lists of hosts; `read_hosts` is its one use.
+/// The parser of host lists, for `read_hosts`.
 class host_list_reader {
  public:
   std::vector<listed_host> read(std::string_view text) {
@@ -108,8 +108,9 @@ class host_list_reader {
 
 namespace cleave {
 
-/// The hosts of a text with one in each line: `host[:port] [slots=n]`. `#` begins a remark. A host may be
-/// there again. O(size of the text). \throws host_list_error
+/// Parses a host list with one host per line: `host[:port] [slots=n]`. `#` starts a comment. A host may occur
+/// several times. O(size of the text).
+/// \throws host_list_error at the first syntax error
 inline std::vector<listed_host> read_hosts(std::string_view text) {
   return detail::host_list_reader().read(text);
 }
@@ -118,7 +119,7 @@ inline std::vector<listed_host> read_hosts(std::string_view text) {
 
 namespace cleave::detail {
 
-/// The first fault of a text that `read_hosts` refuses.
+/// Returns the first fault of a text, or nothing if `read_hosts` accepts it.
 inline std::optional<host_list_fault> find_host_list_fault(std::string_view text) {
   try {
     read_hosts(text);
@@ -131,7 +132,8 @@ inline std::optional<host_list_fault> find_host_list_fault(std::string_view text
 
 namespace cleave {
 
-/// Where `r` runs: hosts are filled one after the other, as launchers do; nothing beyond their slots.
+/// Returns the host of rank `r`, or nothing if there are not enough slots. Hosts are filled in order, as
+/// launchers do.
 inline std::optional<network_address> find_host(std::vector<listed_host> const& hosts, rank_id r) {
   std::uint64_t end = 0;
   for (auto const& h : hosts) {

@@ -10,7 +10,7 @@
 
 namespace cleave {
 
-/// Where a process can be reached: a name or a number, and a port; port 0 is none in particular.
+/// The address of a process: a host name or IP address, and a port. Port 0 means unspecified.
 struct network_address {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;
@@ -18,7 +18,7 @@ struct network_address {
   bool operator==(network_address const&) const = default;
 };
 
-/// `node1:4000`, `[::1]:4000`.
+/// Formats an address: `node1:4000`, `[::1]:4000`.
 inline std::string name_of(network_address const& a) {
   bool const bracketed = a.host.find(':') != a.host.npos;
   return (bracketed ? "[" + a.host + "]" : a.host) + ":" + std::to_string(a.port);
@@ -28,7 +28,7 @@ inline std::string name_of(network_address const& a) {
 
 namespace cleave::detail {
 
-/// The number of a port from 1 on, or nothing.
+/// Parses a port from 1 to 65535. Returns nothing if `text` is not one.
 constexpr std::optional<std::uint16_t> find_port(std::string_view text) {
   std::uint32_t port = 0;
   if (text.empty() || text.size() > 5) return std::nullopt;
@@ -40,8 +40,8 @@ constexpr std::optional<std::uint16_t> find_port(std::string_view text) {
   return static_cast<std::uint16_t>(port);
 }
 
-/// What `host`, `host:port`, `[number]` or `[number]:port` says, or nothing where it says no address; a
-/// number of IPv6 stands in brackets. Whether there is such a host is not asked.
+/// Parses `host`, `host:port`, `[number]` or `[number]:port`; IPv6 addresses need brackets. Returns nothing
+/// if the text has another form. Does not check that the host exists.
 inline std::optional<network_address> find_address(std::string_view text) {
   auto const among = [](std::string_view of, std::string_view known) {
     return !of.empty() && std::ranges::all_of(of, [&](char c) {

@@ -18,8 +18,8 @@
 
 namespace cleave::detail {
 
-/// The first machine of a list as Slurm writes it, `node[01-04,07],login`: `node01`. Nothing where that is no
-/// name. O(size).
+/// Returns the first host of a Slurm node list: `node01` of `node[01-04,07],login`. Returns nothing if that
+/// is not a host name. O(size).
 inline std::optional<std::string> find_first_node(std::string_view list) {
   std::string name;
   for (std::size_t at = 0; at < list.size() && list[at] != ',';) {
@@ -44,24 +44,24 @@ inline std::optional<std::string> find_first_node(std::string_view list) {
 
 namespace cleave {
 
-/// Who this process is among those that were started together, and where they meet.
+/// The identity of this process among the ranks started together, and the address of the rendezvous.
 struct process_start {
   rank_id rank{0};
   std::uint32_t size = 1;
-  std::uint32_t local_rank = 0;  ///< its number among those of its machine
-  network_address meeting = {};  ///< where the others reach rank 0
-  std::string key = {};          ///< of the rendezvous
+  std::uint32_t local_rank = 0;  ///< rank among the processes of the same host
+  network_address meeting = {};  ///< address at which the other ranks reach rank 0
+  std::string key = {};          ///< key of the rendezvous
 
   bool operator==(process_start const&) const = default;
 };
 
-/// Variables of an environment: `e(name)` is the text of one, null where it is not set.
+/// An environment: `e(name)` returns the value of a variable, or null if it is not set.
 template <class E>
 concept environment = requires(E const& e, char const* name) {
   { e(name) } -> std::convertible_to<char const*>;
 };
 
-/// Those of this process.
+/// The environment of this process.
 struct own_environment {
   char const* operator()(char const* name) const { return std::getenv(name); }
 };
@@ -70,10 +70,10 @@ struct own_environment {
 
 namespace cleave::detail {
 
-/// What a variable lacks.
+/// The reason why an environment does not identify this process.
 struct start_fault {
   static constexpr char subject[] = "start of ranks: ";
-  std::string variable;  ///< empty: there is none that says which rank this is
+  std::string variable;  ///< empty: no variable gives the rank
   std::string message;
 
   bool operator==(start_fault const&) const = default;
@@ -81,15 +81,15 @@ struct start_fault {
 
 inline std::string describe(start_fault const& f) { return f.message; }
 
-/// An environment that does not say who a process is. The witness: which variable, and what it lacks.
+/// Thrown if the environment does not identify this process. Carries the variable and the problem.
 using start_error = fault_error<start_fault>;
 
-/// How a launcher names what it tells.
+/// The environment variables that a launcher sets.
 struct process_launcher {
   char const *name, *rank, *size, *local_rank, *local_size;
 };
 
-/// In this order: a launcher that another one started knows better.
+/// Tried in this order: variables of a launcher started by another one take precedence.
 inline constexpr std::array<process_launcher, 4> process_launchers = {
     process_launcher{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     process_launcher{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -97,14 +97,14 @@ inline constexpr std::array<process_launcher, 4> process_launchers = {
     process_launcher{"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     process_launcher{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr}};
 
-/// A port that goes with a key, where none is given: from 20000 to 31999, so that runs do not meet.
+/// Returns a default port from 20000 to 31999, derived from the key so that concurrent runs rarely collide.
 constexpr std::uint16_t port_of_key(std::string_view key) {
   std::uint32_t mixed = 2166136261u;
   for (char const c : key) mixed = (mixed ^ static_cast<unsigned char>(c)) * 16777619u;
   return static_cast<std::uint16_t>(20000 + mixed % 12000);
 }
 
-/// Reads a start from variables, as far as the first fault.
+/// Reads a `process_start` from the environment, up to the first fault.
 template <environment E>
 class start_reader {
  public:
@@ -201,7 +201,8 @@ class start_reader {
   }
 
   void read_host(char const* name, std::string_view text) {
-    bool const bare = text.find(':') != text.rfind(':') && !text.starts_with('[');  // a number of IPv6
+    // IPv6 address without brackets
+    bool const bare = text.find(':') != text.rfind(':') && !text.starts_with('[');
     auto const found = find_address(bare ? "[" + std::string(text) + "]" : std::string(text));
     if (!found || found->port != 0)
       return fail(name, std::string(name) + " is " + quoted(text) + ", which is no machine");
@@ -217,7 +218,7 @@ class start_reader {
   E const& variables_;
 };
 
-/// What variables lack to say who this process is, or nothing.
+/// Returns the first reason why the variables do not identify this process, or nothing.
 template <environment E>
 std::optional<start_fault> find_start_fault(E const& variables) {
   return start_reader(variables).fault;
@@ -227,9 +228,10 @@ std::optional<start_fault> find_start_fault(E const& variables) {
 
 namespace cleave {
 
-/// Who this process is, as torchrun, Open MPI, MPICH or Slurm told it, whoever started it. All ranks are
-/// given one CLEAVE_KEY; CLEAVE_HOST and CLEAVE_PORT say where rank 0 can be reached where the launcher does
-/// not, or not well. \throws start_error
+/// Returns the rank, size and address that torchrun, Open MPI, MPICH or Slurm set in the environment.
+/// CLEAVE_KEY must be the same secret on all ranks. CLEAVE_HOST and CLEAVE_PORT set the address of rank 0 if
+/// the launcher does not, or override it.
+/// \throws start_error if a variable is missing or invalid
 template <environment E = own_environment>
 process_start read_process_start(E const& variables = {}) {
   detail::start_reader read(variables);
@@ -241,8 +243,9 @@ process_start read_process_start(E const& variables = {}) {
 
 namespace cleave::detail {
 
-/// The rendezvous of the processes that were started together; returns when all have joined, within
-/// `o.join_within`. `o.key` is that of the start. \throws error where rank 0 cannot listen, run_error
+/// Makes the rendezvous of the processes that were started together. Blocks until all have joined, at most
+/// for `o.join_within`. `o.key` is replaced by that of `s`.
+/// \throws error if rank 0 cannot listen; run_error if a rank is missing
 inline tcp_rendezvous join_rendezvous(process_start const& s, tcp_rendezvous_options o = {}) {
   o.key = s.key;
   if (s.rank != rank_id{0}) return tcp_rendezvous(s.rank, s.size, s.meeting, o);

@@ -26,19 +26,19 @@
 #include "cleave/run/rendezvous/network_address.hpp"
 #include "cleave/run/rendezvous/tcp_socket.hpp"
 
-/// What rank 0 and the others tell each other, as bytes: numbers in little-endian order, texts behind their
-/// length.
+/// The messages between rank 0 and the other ranks, as bytes. Integers are little-endian; strings are
+/// preceded by their length.
 namespace cleave::detail {
 
 enum class message_kind : std::uint8_t {
-  start,     ///< 0 to all: everybody has joined
-  failed,    ///< to 0: something has; from 0: this is the first failure, and who said it
+  start,     ///< 0 to all: all ranks have joined
+  failed,    ///< to 0: a failure; from 0: the first failure, and the rank that published it
   absent,    ///< 0 to all: a rank has left, or was lost
-  arrive,    ///< to 0: here I am, at a barrier or a broadcast, with the bytes if they are mine
-  release,   ///< 0 to all: all are there; with the bytes
-  asked,     ///< 0 to all: what are you doing?
-  activity,  ///< to 0: this
-  leave,     ///< either way: I have nothing left to do
+  arrive,    ///< to 0: this rank has reached a barrier or broadcast; with the bytes if it is the root
+  release,   ///< 0 to all: all ranks have arrived; with the bytes
+  asked,     ///< 0 to all: report your activity
+  activity,  ///< to 0: the activity of this rank
+  leave,     ///< either way: this rank leaves
 };
 
 struct rendezvous_message {
@@ -48,13 +48,13 @@ struct rendezvous_message {
   bool operator==(rendezvous_message const&) const = default;
 };
 
-/// Bytes are no message.
+/// Thrown if bytes are not a valid message.
 class rendezvous_message_error : public error {
  public:
   using error::error;
 };
 
-/// How long texts in a failure may be; the rest is cut off.
+/// Maximum lengths of strings in a failure, in bytes; longer strings are truncated.
 inline constexpr std::size_t longest_detail = 4096, longest_operation = 256;
 
 class message_writer {
@@ -77,8 +77,8 @@ class message_writer {
   std::string bytes;
 };
 
-/// Reads from the front. \throws rendezvous_message_error where the bytes are too few, or not what they must
-/// be.
+/// A reader of messages, from the front.
+/// \throws rendezvous_message_error if bytes are missing or invalid
 class message_reader {
  public:
   explicit message_reader(std::string_view bytes) : rest_(bytes) {}
@@ -124,7 +124,7 @@ class message_reader {
   std::string_view rest_;
 };
 
-/// The text, or as many whole characters of it as go into `longest` bytes with a `…` behind them.
+/// Returns `text`, truncated at a character boundary to at most `longest` bytes including a final `…`.
 inline std::string shortened(std::string text, std::size_t longest) {
   constexpr std::string_view more = "…";
   if (text.size() <= longest) return text;
@@ -133,7 +133,7 @@ inline std::string shortened(std::string text, std::size_t longest) {
   return text.substr(0, end).append(more);
 }
 
-/// What all ranks can be told of a failure: texts that are not too long, without what was thrown.
+/// Returns a failure that can be sent to other ranks: with truncated strings and without the exception.
 inline failure portable(failure f) {
   f.detail = shortened(std::move(f.detail), longest_detail);
   f.operation = shortened(std::move(f.operation), longest_operation);
@@ -141,7 +141,7 @@ inline failure portable(failure f) {
   return f;
 }
 
-/// `rank 1 and rank 3 are missing`. Precondition: at least one.
+/// Formats a list of ranks: `rank 1 and rank 3 are missing`. Precondition: at least one.
 inline std::string are_missing(std::span<rank_id const> ranks) {
   constexpr std::size_t most = 8;
   std::string text;
@@ -159,7 +159,7 @@ struct published_failure {
   failure what;
 };
 
-/// Precondition: what is told is portable.
+/// Precondition: `p.what` is `portable`.
 inline rendezvous_message failed_message(published_failure const& p) {
   auto const& f = p.what;
   message_writer w;
@@ -199,13 +199,13 @@ inline rank_activity read_activity(std::string_view body) {
   return a;
 }
 
-/// A rank at a place where all must come by. A barrier is one where no rank gives bytes.
+/// A rank's arrival at a barrier or broadcast. A barrier has no root.
 struct barrier_arrival {
-  std::uint64_t number = 0;             ///< of the place, counted by each rank
-  rank_id root = no_rank;               ///< whose bytes go to all
-  std::uint64_t size = 0;               ///< of them
-  std::chrono::microseconds timeout{};  ///< how much longer the rank waits; a year at most
-  std::string bytes = {};               ///< of the root
+  std::uint64_t number = 0;             ///< sequence number of the barrier or broadcast
+  rank_id root = no_rank;               ///< rank whose bytes are broadcast
+  std::uint64_t size = 0;               ///< size of the broadcast in bytes
+  std::chrono::microseconds timeout{};  ///< how much longer the rank waits, at most a year
+  std::string bytes = {};               ///< the bytes, at the root only
 };
 
 inline rendezvous_message arrive_message(barrier_arrival const& a) {
@@ -232,11 +232,11 @@ inline barrier_arrival read_arrive(std::string_view body) {
 
 }  // namespace cleave::detail
 
-/// Codes that only who knows a key can make. They prove who wrote a message and that it is whole; they hide
-/// nothing.
+/// Message authentication codes. They prove that a message comes from a holder of the key and is intact. They
+/// do not encrypt.
 namespace cleave::detail {
 
-/// An HMAC-SHA-256, or a key made from one.
+/// An HMAC-SHA-256, or a key derived from one.
 using hmac_digest = std::array<std::uint8_t, crypto_auth_hmacsha256_BYTES>;
 
 /// HMAC-SHA-256 (RFC 2104) of bytes that are added in pieces, under a key of any length.
@@ -253,7 +253,7 @@ class hmac_sha256 {
     crypto_auth_hmacsha256_update(&state_, bytes_of(bytes), bytes.size());
     return *this;
   }
-  /// Returns the code of all that was added. Nothing may be added afterwards.
+  /// Returns the code of all added bytes. Call it once, last.
   hmac_digest digest() {
     hmac_digest code;
     crypto_auth_hmacsha256_final(&state_, code.data());
@@ -268,7 +268,7 @@ class hmac_sha256 {
   crypto_auth_hmacsha256_state state_;
 };
 
-/// Returns whether two texts are equal, in a time that does not depend on where they differ.
+/// Returns true if two strings are equal, in time independent of their content.
 inline bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -277,7 +277,7 @@ inline bool equal_in_constant_time(std::string_view a, std::string_view b) {
 
 namespace cleave {
 
-/// `rank 2 (10.0.0.7:4000)`.
+/// Formats a rank with its address: `rank 2 (10.0.0.7:4000)`.
 inline std::string name_of(rank_id r, network_address const& at) {
   return "rank " + std::to_string(index(r)) + " (" + name_of(at) + ")";
 }
@@ -286,18 +286,18 @@ inline std::string name_of(rank_id r, network_address const& at) {
 
 namespace cleave::detail {
 
-/// The keys of one connection, made from what both ends have drawn: what was recorded on one proves nothing
-/// on another, nor in the other direction.
+/// The keys of one connection, derived from nonces of both ends. Messages recorded on one connection are
+/// invalid on any other, and in the other direction.
 struct rendezvous_keys {
   hmac_digest sending, receiving;
 };
 
-/// An end of a connection between two ranks who know each other. Each message goes as its length, word and
-/// body, and a code of these and of how many went before, so that none can be altered, left out, repeated or
-/// made by others. Reads and writes what goes at once; it never waits.
+/// One end of an authenticated connection between two ranks. A frame has the length, the kind, the body, and
+/// a code of these and of the frame's sequence number. So frames cannot be altered, dropped, repeated or
+/// forged. Reads and writes never block.
 class rendezvous_connection {
  public:
-  /// `largest` is how long a body may be.
+  /// `largest` is the maximum size of a body in bytes.
   rendezvous_connection(tcp_socket s, rank_id peer, rendezvous_keys const& keys, std::size_t largest)
       : socket_(std::move(s)),
         peer_(peer),
@@ -319,13 +319,13 @@ class rendezvous_connection {
     frame.bytes += code(keys_.sending, sent_++, frame.bytes);
     out_ += frame.bytes;
   }
-  /// Nothing is put from now on: what was is sent, and then the end.
+  /// Half-closes the connection after everything already put has been sent. No more `put` may follow.
   void finish() { finishing_ = true; }
   bool has_to_send() const { return is_open() && !silent_ && (!out_.empty() || finishing_); }
   void send() {
     while (out_at_ < out_.size()) {
       auto const moved = send_some(socket_, std::string_view(out_).substr(out_at_));
-      if (moved.ended) return fall_silent();  // what has arrived is still to be read
+      if (moved.ended) return fall_silent();  // data that has arrived can still be read
       if (moved.count == 0) return;
       out_at_ += moved.count;
     }
@@ -334,10 +334,10 @@ class rendezvous_connection {
     if (finishing_ && !std::exchange(silent_, true)) socket_.end_sending();
   }
 
-  /// Whether the connection is still open after reading what is there.
+  /// Reads available bytes. Returns false if the connection has ended.
   bool receive() {
     std::array<char, 16384> block;
-    for (int rounds = 0; rounds < 64; ++rounds) {  // then others have their turn
+    for (int rounds = 0; rounds < 64; ++rounds) {  // bounded, so that other connections get their turn
       auto const moved = receive_some(socket_, block);
       in_.append(block.data(), moved.count);
       if (moved.ended) return false;
@@ -346,7 +346,8 @@ class rendezvous_connection {
     return true;
   }
 
-  /// The next message that has arrived as a whole. \throws rendezvous_message_error
+  /// Returns the next complete message, or nothing.
+  /// \throws rendezvous_message_error if the message is invalid or not authentic
   std::optional<rendezvous_message> next() {
     if (in_.size() < head) return std::nullopt;
     message_reader r(in_);
@@ -386,34 +387,38 @@ class rendezvous_connection {
   rendezvous_keys keys_;
   std::size_t largest_;
   std::string in_, out_;
-  std::size_t out_at_ = 0;  // what is before has been sent
+  std::size_t out_at_ = 0;  // bytes before this position have been sent
   std::uint64_t sent_ = 0, received_ = 0;
   bool finishing_ = false, silent_ = false;
 };
 
 }  // namespace cleave::detail
 
-/// How a rank and rank 0 prove to each other that they know the same key, without saying it:
-/// - rank 0 sends a greeting: who it is, its version, a nonce;
-/// - the rank sends a hello: who it is, its version, number, count of ranks, a nonce, a code of both;
-/// - rank 0 sends a verdict: joined, or why not, and a code of all three.
-/// Both nonces go into every code and into the keys that follow, so that nothing recorded can be used again.
+/// The handshake by which a rank and rank 0 prove to each other that they have the same key, without sending
+/// it:
+/// - rank 0 sends a greeting: magic, version and a nonce;
+/// - the rank sends a hello: magic, version, rank, number of ranks, a nonce, and a code of greeting and
+///   hello;
+/// - rank 0 sends a verdict: an empty string or the reason for refusal, and a code of all three.
+///
+/// Both nonces enter every code and the keys of the connection, so recorded messages cannot be replayed.
 namespace cleave::detail {
 
 inline constexpr std::string_view rendezvous_magic = "cleavebd";
 inline constexpr std::uint32_t rendezvous_version = 1;
 inline constexpr std::size_t nonce_size = 16, greeting_size = 28, hello_size = 68, longest_verdict = 512;
-/// The fewest bytes that a key has.
+/// Minimum size of a key in bytes.
 inline constexpr std::size_t min_rendezvous_key = 16;
 
-/// Bytes that nobody can foretell; 256 at most. \throws error where the system gives none.
+/// Returns `count` cryptographically random bytes, at most 256.
+/// \throws error if the system provides none
 inline std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
   if (::getentropy(bytes.data(), bytes.size()) != 0) throw error("the system gives no random numbers");
   return bytes;
 }
 
-/// A key for one run, in hexadecimal digits: what starts the ranks draws it and tells it to all of them.
+/// Returns a random key for one run, as hexadecimal digits. The launcher draws it and passes it to all ranks.
 inline std::string random_rendezvous_key() {
   std::string key;
   for (char const c : random_bytes(32)) {
@@ -423,14 +428,14 @@ inline std::string random_rendezvous_key() {
   return key;
 }
 
-/// What is wrong with a key, if anything.
+/// Returns the problem of a key, or nothing.
 inline std::optional<std::string> find_key_fault(std::string_view key) {
   if (key.size() >= min_rendezvous_key) return std::nullopt;
   return "the key of the board has " + std::to_string(key.size()) + " bytes; give it at least " +
          std::to_string(min_rendezvous_key) + ", as random_rendezvous_key() does";
 }
 
-/// A code of what was said so far; different for each use, since the bytes begin with it.
+/// Returns the code of the handshake so far. `use` is part of the input, so codes for different uses differ.
 inline hmac_digest handshake_digest(std::string_view key, std::string_view use, std::string_view said) {
   return hmac_sha256(key).add(use).add(said).digest();
 }
@@ -444,7 +449,7 @@ inline std::string make_greeting(std::string_view nonce) {
          std::string(nonce);
 }
 
-/// What a rank says of itself.
+/// The identity that a rank sends in its hello.
 struct join_request {
   std::uint32_t version = rendezvous_version;
   rank_id rank;
@@ -459,14 +464,14 @@ inline std::string make_hello(std::string_view key, std::string_view greeting, j
   return w.bytes + handshake_code(key, "hello", std::string(greeting) + w.bytes);
 }
 
-/// The version that a greeting or hello begins with, or nothing where it is no such thing. Precondition: of
-/// its size.
+/// Returns the version in a greeting or hello, or nothing if it is neither. Precondition: it has the size of
+/// one.
 inline std::optional<std::uint32_t> find_version(std::string_view said) {
   if (!said.starts_with(rendezvous_magic)) return std::nullopt;
   return message_reader(said.substr(rendezvous_magic.size())).number<std::uint32_t>();
 }
 
-/// Precondition: of its size.
+/// Precondition: `hello` has `hello_size` bytes.
 inline join_request read_hello(std::string_view hello) {
   message_reader r(hello.substr(rendezvous_magic.size()));
   join_request h{.version = r.number<std::uint32_t>(), .rank = r.rank(), .ranks = 0};
@@ -479,14 +484,14 @@ inline bool is_authentic(std::string_view key, std::string_view greeting, std::s
   return equal_in_constant_time(handshake_code(key, "hello", said), hello.substr(code_at));
 }
 
-/// `why` is empty where the rank has joined. `before` is greeting and hello.
+/// `why` is empty if the rank has joined. `before` is the greeting followed by the hello.
 inline std::string make_verdict(std::string_view key, std::string const& before, std::string why) {
   message_writer w;
   w.text(shortened(std::move(why), longest_verdict));
   return w.bytes + handshake_code(key, "verdict", before + w.bytes);
 }
 
-/// How many bytes follow the first four of a verdict; nothing where it is none.
+/// Returns the number of bytes that follow the first four of a verdict, or nothing if it is not a verdict.
 inline std::optional<std::size_t> find_final_verdict(std::string_view first) {
   auto const size = message_reader(first).number<std::uint32_t>();
   if (size > longest_verdict) return std::nullopt;
@@ -498,14 +503,14 @@ struct join_verdict {
   bool authentic;
 };
 
-/// Precondition: `bytes` is one verdict as a whole.
+/// Precondition: `bytes` is exactly one verdict.
 inline join_verdict read_verdict(std::string_view key, std::string const& before, std::string_view bytes) {
   auto const said = bytes.substr(0, bytes.size() - sizeof(hmac_digest));
   auto const code = handshake_code(key, "verdict", before + std::string(said));
   return {std::string(said.substr(4)), equal_in_constant_time(code, bytes.substr(said.size()))};
 }
 
-/// The keys of rank 0's end, or of the other one.
+/// Returns the connection keys for the end of rank `whose`: rank 0 or another rank.
 inline rendezvous_keys make_rendezvous_keys(std::string_view key, std::string const& before, rank_id whose) {
   auto const down = handshake_digest(key, "down", before), up = handshake_digest(key, "up", before);
   return index(whose) == 0 ? rendezvous_keys{down, up} : rendezvous_keys{up, down};

@@ -34,37 +34,40 @@
 
 namespace cleave {
 
+/// Options of `tcp_rendezvous`, the same on all ranks.
 struct tcp_rendezvous_options {
-  /// Known to all ranks of the run and to nobody else; 16 bytes at least (`random_rendezvous_key()`). Who
-  /// knows it belongs. A key serves one run.
+  /// Shared secret of the ranks of a run, at least 16 bytes (`random_rendezvous_key()`). Any process with the
+  /// key can join. Use a key for one run only.
   std::string key;
-  std::chrono::milliseconds join_within{30'000};   ///< all ranks
-  std::chrono::milliseconds answer_within{100};    ///< ranks that are asked what they do
-  std::chrono::milliseconds decide_within{1'000};  ///< rank 0, which failure is the first, before ranks do
-  std::chrono::milliseconds leave_within{1'000};   ///< the destructor
-  std::size_t largest_broadcast = 1_MiB;           ///< the same at all ranks
+  std::chrono::milliseconds join_within{30'000};  ///< time limit for all ranks to join
+  std::chrono::milliseconds answer_within{100};   ///< time limit for ranks to report their activity
+  /// Time limit for rank 0 to decide which failure is the first; ranks then decide alone.
+  std::chrono::milliseconds decide_within{1'000};
+  std::chrono::milliseconds leave_within{1'000};  ///< time limit of the destructor
+  std::size_t largest_broadcast = 1_MiB;          ///< bytes
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What ranks that begin to join now agree upon.
+/// Returns the terms for joining, with a deadline that starts now.
 inline rendezvous_terms terms_of(tcp_rendezvous_options const& o, std::uint32_t ranks) {
-  std::size_t const least = 2 * longest_detail + 4 * std::size_t{ranks};  // a failure, an activity
+  std::size_t const least = 2 * longest_detail + 4 * std::size_t{ranks};  // size of a failure or an activity
   return {ranks, o.key, (std::max)(o.largest_broadcast, least) + 64,
           std::chrono::steady_clock::now() + o.join_within};
 }
 
-/// What a rank knows of the run, from what rank 0 says; and how long it lets rank 0 take to say it. Without a
-/// clock and without sockets.
+/// The state of one rank: its knowledge of the run from rank 0, and the deadline for decisions of rank 0. It
+/// uses neither a clock nor sockets.
 class participant {
  public:
   using time_point = coordinator::time_point;
 
   participant(rank_id here, std::uint32_t ranks) : here_(here), presence_(ranks, rank_presence::here) {}
 
-  /// \throws rendezvous_message_error where it is not what rank 0 may say.
+  /// Processes a message from rank 0.
+  /// \throws rendezvous_message_error if rank 0 may not send it
   void take(rendezvous_message const& m) {
     switch (m.word) {
       case message_kind::failed:
@@ -86,7 +89,8 @@ class participant {
     throw rendezvous_message_error("a message that rank 0 does not send");
   }
 
-  /// What rank 0 is to be told of a failure here, unless it is too late for that.
+  /// Returns the message that reports a failure of this rank to rank 0, or nothing if a failure is already
+  /// known.
   std::optional<rendezvous_message> propose(failure f, time_point decided_until) {
     if (first_ || proposed_) return std::nullopt;
     if (f.reporter == no_rank) f.reporter = here_;
@@ -95,7 +99,7 @@ class participant {
     wait_for_decision(decided_until);
     return failed_message({here_, portable(proposed_->what)});
   }
-  /// What rank 0 is to be told of what this rank does.
+  /// Returns the message that reports the activity of this rank to rank 0, after its deadline has passed.
   std::optional<rendezvous_message> report(rank_activity const& a, time_point decided_until) {
     is_asked_ = false;
     if (first_) return std::nullopt;
@@ -103,7 +107,7 @@ class participant {
     wait_for_decision(decided_until);
     return activity_message(a);
   }
-  /// The same, for one who was asked and has no deadline of its own.
+  /// The same for a rank that was asked and has no deadline of its own.
   std::optional<rendezvous_message> answer(rank_activity const& a) {
     if (!std::exchange(is_asked_, false) || first_) return std::nullopt;
     return activity_message(a);
@@ -121,14 +125,14 @@ class participant {
     learn({here_, std::move(f)});
   }
 
-  /// Rank 0 is of no help: what was proposed, or else `f`, is the first failure here.
+  /// Decides without rank 0: the failure proposed here, or else `f`, is the first failure.
   void decide_alone(failure f) {
     f.reporter = here_;
     f.culprit = f.culprit == no_rank ? rank_id{0} : f.culprit;
     learn(proposed_.value_or(published_failure{here_, std::move(f)}));
   }
 
-  /// Rank 0 has said nothing for too long.
+  /// Decides alone if rank 0 has not decided in time.
   void pass(time_point now) {
     if (first_ || !decided_until_ || now < *decided_until_) return;
     decide_alone({failure_code::timeout,
@@ -137,9 +141,9 @@ class participant {
   }
   std::optional<time_point> due() const { return first_ ? std::nullopt : decided_until_; }
 
-  // Meetings: barriers and broadcasts.
+  // Barriers and broadcasts.
 
-  /// The number of the next place, where this rank now waits.
+  /// Arrives at the next barrier or broadcast and returns its sequence number.
   std::uint64_t arrive() {
     meets_ = true;
     return place_;
@@ -161,13 +165,13 @@ class participant {
     decided_until_ = (std::min)(until, decided_until_.value_or(until));
   }
 
-  /// What was thrown here stays with the failure that it is.
+  /// Keeps the exception if the failure is this rank's own.
   void learn(published_failure p) {
     if (first_) return;
     first_ = portable(p.what);
     if (p.by == here_ && proposed_) first_->cause = proposed_->what.cause;
   }
-  /// Nobody is left who could ask the others.
+  /// Finds the culprit without asking the others, since rank 0 is gone.
   void culprit_alone(rank_activity const& a) {
     std::vector<rank_activity> all;
     for (auto const p : presence_)
@@ -202,8 +206,8 @@ class participant {
   bool meets_ = false, is_asked_ = false;
 };
 
-/// The connections of a rank, those by rank to all others at rank 0, elsewhere the one to rank 0; and what
-/// wakes the thread that waits for them. All but `wake` and `wait` wants a mutex.
+/// The connections of a rank: at rank 0 one to each other rank, elsewhere one to rank 0. Also the pipe that
+/// wakes the thread waiting for them. All members except `wake` and `wait` must be called under a mutex.
 class rendezvous_links {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -217,7 +221,7 @@ class rendezvous_links {
   }
   void open(std::vector<std::optional<rendezvous_connection>> to) { to_ = std::move(to); }
 
-  /// Without effect where the connection has ended. `send` begins to send it.
+  /// Queues a message; `send` sends it. No effect if the connection has ended.
   void put(rank_id to, rendezvous_message const& m) {
     if (is_open(to_[index(to)])) to_[index(to)]->put(m);
   }
@@ -239,12 +243,12 @@ class rendezvous_links {
   }
   bool are_closed() const { return std::ranges::none_of(to_, is_open); }
 
-  /// From any thread: who waits goes on, or will not begin to wait.
+  /// Ends the current `wait`, or the next one at once. From any thread.
   void wake() const noexcept {
     char const one = 0;
-    [[maybe_unused]] auto const n = ::write(waker_.descriptor(), &one, 1);  // if it is full, it wakes anyway
+    [[maybe_unused]] auto const n = ::write(waker_.descriptor(), &one, 1);  // a full pipe wakes as well
   }
-  /// What `wait` waits for.
+  /// Returns the descriptors that `wait` polls.
   std::vector<pollfd> sources() const {
     std::vector<pollfd> all = {{woken_.descriptor(), POLLIN, 0}};
     for (auto const& c : to_)
@@ -266,8 +270,8 @@ class rendezvous_links {
   tcp_socket woken_, waker_;
 };
 
-/// Carries what ranks say: from this one to rank 0, what has arrived to whom it is for, and, at rank 0, what
-/// that decides to all. It waits for nothing, and wants a mutex.
+/// Routes messages: from this rank to rank 0, received messages to their receiver, and on rank 0 its
+/// decisions to all ranks. Never blocks. Must be called under a mutex.
 class mailbox {
  public:
   using time_point = coordinator::time_point;
@@ -283,13 +287,13 @@ class mailbox {
     else
       links_.put(rank_id{0}, m);
   }
-  /// To all that this rank is connected to. What becomes of their connections is no failure from now on.
+  /// Says good-bye to all connected ranks. Connections that end from now on are not failures.
   void say_good_bye() {
     has_said_good_bye_ = true;
     links_.put_good_byes();
   }
 
-  /// Delivers what rank 0 has decided, and sends what can be sent.
+  /// Delivers the decisions of rank 0 and sends as much as possible.
   void deliver() {
     for (auto& l : hub_.take_letters())
       if (l.to == here_)
@@ -298,15 +302,15 @@ class mailbox {
         links_.put(l.to, l.what);
     links_.send();
   }
-  /// Takes what has arrived, and notices who is lost.
+  /// Reads what has arrived and detects lost ranks.
   void collect() {
     links_.each_open([this](rendezvous_connection& c) { listen_to(c); });
   }
 
-  /// Rank 0 decides what is to be decided by now.
+  /// On rank 0: makes the decisions whose deadline has passed.
   void pass(time_point now) { hub_.pass(now); }
   std::optional<time_point> due() const { return hub_.due(); }
-  /// Nobody needs this rank any more, which only rank 0 can say of itself.
+  /// Returns true if no other rank needs this one. Only rank 0 is needed by others.
   bool is_done() const { return !is_hub() || hub_.is_alone(); }
 
  private:
@@ -345,7 +349,7 @@ class mailbox {
   rank_id here_;
   participant& member_;
   rendezvous_links& links_;
-  coordinator hub_;  // idle but at rank 0
+  coordinator hub_;  // used on rank 0 only
   bool has_said_good_bye_ = false;
 };
 
@@ -353,18 +357,20 @@ class mailbox {
 
 namespace cleave {
 
-/// The rendezvous of ranks that are processes, on one machine or on several: all are connected to rank 0,
-/// which decides. Every member may be called from any thread, but `broadcast` and `barrier` by one at a time;
-/// none from an `activity_source`.
+/// The rendezvous of ranks that are processes, on one or several hosts. All ranks are connected to rank 0,
+/// which makes all decisions. Members are thread-safe, except that only one thread at a time may call
+/// `broadcast` and `barrier`. An `activity_source` must not call any member.
 ///
-/// A connection that ends without a good-bye is a lost rank, and a failure of all. A rank that stands still
-/// keeps its connection; only who waits for it can notice (`report_waiting`). A process that forks hands its
-/// connections on: as long as the child lives, the death of the parent is not seen.
+/// A connection that ends without a good-bye means a lost rank and fails the run on all ranks. A hung rank
+/// keeps its connection, so only a rank that waits for it can detect it (`report_waiting`). Forked children
+/// inherit the connections: the death of the parent is not detected while a child lives.
 class tcp_rendezvous {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// Rank 0. Returns once all have joined; then nobody listens any more. \throws run_error, error
+  /// Makes the rendezvous on rank 0. Blocks until all ranks have joined, and then stops accepting
+  /// connections.
+  /// \throws run_error if a rank is missing or lost; error for invalid arguments
   tcp_rendezvous(tcp_listener at, std::uint32_t ranks, tcp_rendezvous_options const& options)
       : tcp_rendezvous(rank_id{0}, ranks, options) {
     auto const terms = detail::terms_of(options_, ranks_);
@@ -373,8 +379,9 @@ class tcp_rendezvous {
     refused_ = reception.refused();
     start();
   }
-  /// Any other rank; `at` is where rank 0 listens, or will before the deadline. Returns once all have joined.
-  /// \throws run_error, error
+  /// Makes the rendezvous on any other rank. `at` is the address at which rank 0 listens now or before the
+  /// deadline. Blocks until all ranks have joined.
+  /// \throws run_error if rank 0 is not reached or refuses; error for invalid arguments
   tcp_rendezvous(rank_id here, std::uint32_t ranks, network_address const& at,
                  tcp_rendezvous_options const& options)
       : tcp_rendezvous(here, ranks, options) {
@@ -391,16 +398,16 @@ class tcp_rendezvous {
 
   rank_id rank() const { return here_; }
   std::uint32_t size() const { return ranks_; }
-  /// Who was sent away from rank 0 while ranks joined, and why; the latest few.
+  /// Returns the latest few connections that rank 0 refused during joining, with the reasons.
   std::vector<std::string> const& refused() const { return refused_; }
 
-  /// The first one of all ranks wins, as rank 0 decides. Returns when it has, which takes its answer, or
-  /// after `decide_within` without one; from then on `poll` knows the first.
+  /// Publishes a failure. Rank 0 decides which failure of all ranks is the first. Returns after its decision,
+  /// or after `decide_within` without one. From then on `poll` returns the first failure.
   void publish(failure const& f) noexcept {
     auto const propose = [this](failure const& what) {
       return change([&] { return member_.propose(what, from_now(options_.decide_within)); });
     };
-    // Without memory for the words the place matters more.
+    // Without memory for the strings, at least the place is sent.
     if (propose(f) || propose({f.code, f.at, {}, f.cause, f.reporter, f.culprit})) wait_for_decision();
   }
   std::optional<failure> poll() const {
@@ -408,12 +415,13 @@ class tcp_rendezvous {
     std::lock_guard lock(mutex_);
     return member_.first();
   }
-  /// Waits until the run has failed or all others have left, but not beyond `until`; whether that is so.
+  /// Waits until the run has failed or all other ranks have left, at most until `until`. Returns true if one
+  /// of the two has happened.
   bool wait_until(time_point until) const {
     std::unique_lock lock(mutex_);
     return news_.wait_until(lock, until, [&] { return member_.first() || member_.is_alone(); });
   }
-  /// The ranks that have neither left nor been lost, as far as it is known here.
+  /// Returns the ranks that have neither left nor been lost, as known here.
   std::vector<rank_id> alive() const {
     std::lock_guard lock(mutex_);
     std::vector<rank_id> found;
@@ -422,8 +430,10 @@ class tcp_rendezvous {
     return found;
   }
 
-  /// The bytes of rank `root` to all; returns when all ranks have come. \throws run_error where a rank is
-  /// lost, has left, comes too late, or is at another broadcast or barrier, which fails the run.
+  /// Copies the bytes of rank `root` to all ranks, and returns when all ranks have called it. `bytes` has the
+  /// same size on all ranks.
+  /// \throws run_error and fails the run if a rank is lost, has left, is late, or calls another broadcast or
+  ///   barrier
   void broadcast(std::span<std::byte> bytes, rank_id root, time_point until) {
     expects(index(root) < ranks_, "tcp_rendezvous: a root among the ranks");
     detail::barrier_arrival a{.root = root, .size = bytes.size()};
@@ -431,37 +441,39 @@ class tcp_rendezvous {
     if (root == here_) a.bytes.assign(reinterpret_cast<char const*>(bytes.data()), bytes.size());
     auto const got = meet(std::move(a), until);
     if (root == here_) return;
-    expects(got.size() == bytes.size(), "tcp_rendezvous: rank 0 lets only those meet who agree about the size");
+    expects(got.size() == bytes.size(),
+            "tcp_rendezvous: rank 0 lets only those meet who agree about the size");
     if (!got.empty()) std::memcpy(bytes.data(), got.data(), got.size());
   }
-  /// Returns when all ranks have come. \throws run_error as `broadcast`.
+  /// Returns when all ranks have called it.
+  /// \throws run_error as `broadcast`
   void barrier(time_point until) { meet({}, until); }
 
-  /// The deadline of this rank has passed. All are asked what they do, and within `answer_within` the run
-  /// fails with a timeout that says who keeps the others waiting.
+  /// Reports that the deadline of this rank has passed. All ranks are asked for their activity. Within
+  /// `answer_within` the run fails with a timeout that names the rank that blocks the others.
   void report_waiting(detail::rank_activity const& a) noexcept {
     change([&] { return member_.report(a, from_now(options_.answer_within + options_.decide_within)); });
   }
-  /// Whether somebody has asked what this rank does, and it has not been reported since. Never waits.
+  /// Returns true if this rank was asked for its activity and has not reported it yet. Never waits.
   bool is_asked() const noexcept { return asked_.load(std::memory_order_acquire); }
-  /// From now on the rendezvous's thread asks `source` instead, nobody where it is null. On return nobody
-  /// asks the one before any more.
+  /// Lets the rendezvous's thread ask `source` for the activity of this rank; null means none. On return the
+  /// previous source is no longer being called.
   void answer_with(activity_source const* source) {
     source_.change_to(source);
     links_.wake();
   }
 
-  /// Says good-bye, after which this rank is missed by nobody. Rank 0 first waits until all others have left
-  /// or the run has failed, since they need it. Returns before `until`, or soon after. Nothing but `poll`,
-  /// `alive` and `wait_until` may be called afterwards, and the destructor does nothing more.
+  /// Leaves the run: after this the end of the connection is not a failure. Rank 0 first waits until all
+  /// others have left or the run has failed, since they need it. Returns at `until` or soon after. Afterwards
+  /// only `poll`, `alive` and `wait_until` may be called, and the destructor does nothing.
   void leave(time_point until) noexcept {
     if (!thread_.joinable()) return;
     {
       std::unique_lock lock(mutex_);
       news_.wait_until(lock, until, [&] { return member_.first() || post_.is_done(); });
       say_good_bye();
-      auto const soon = from_now(
-          std::chrono::milliseconds(100));  // enough for an answer, and nobody needs this rank any more
+      // long enough for an answer; no other rank needs this one any more
+      auto const soon = from_now(std::chrono::milliseconds(100));
       news_.wait_until(lock, member_.first() ? soon : (std::max)(soon, until),
                        [&] { return links_.are_closed(); });
       stopped_ = true;
@@ -488,21 +500,22 @@ class tcp_rendezvous {
     thread_ = std::thread([this] { serve(); });
   }
 
-  /// Changes what this rank knows, and tells rank 0 what it is to be told of that; whether there was memory.
+  /// Applies a change to the state of this rank and sends the resulting message to rank 0. Returns false if
+  /// memory ran out.
   template <class Change>
   bool change(Change act) noexcept {
     std::lock_guard lock(mutex_);
     try {
       if (auto m = act()) post_.tell_hub(*m);
       settle();
-      links_.wake();  // for there may be a deadline now
+      links_.wake();  // there may be a new deadline
       return true;
     } catch (...) {
       return false;
     }
   }
 
-  /// The rendezvous's thread decides without rank 0 when it is time; it ends only where the rendezvous does.
+  /// Waits for the decision. The rendezvous's thread makes it without rank 0 when the deadline passes.
   void wait_for_decision() const noexcept {
     std::unique_lock lock(mutex_);
     news_.wait(lock, [&] { return member_.first() || stopped_; });
@@ -534,9 +547,9 @@ class tcp_rendezvous {
     fail_here(std::move(f));
   }
 
-  // From here on, whoever calls has the mutex.
+  // All functions below are called under the mutex.
 
-  /// Reports the first failure, which is `f` where rank 0 has not decided.
+  /// Throws the first failure. If rank 0 has not decided, that is `f`.
   [[noreturn]] void fail_here(failure f) {
     if (!member_.first()) member_.decide_alone(std::move(f));
     settle();
@@ -547,11 +560,11 @@ class tcp_rendezvous {
       post_.say_good_bye();
       settle();
     } catch (...) {
-      return;  // no memory: the end of the connection must do
+      return;  // out of memory: the other ranks see the connection end
     }
   }
 
-  /// Delivers what there is to deliver, and tells all who wait here.
+  /// Delivers pending messages, publishes the state and wakes all waiting threads.
   void settle() {
     post_.deliver();
     failed_.store(member_.first().has_value(), std::memory_order_release);
@@ -559,7 +572,7 @@ class tcp_rendezvous {
     news_.notify_all();
   }
 
-  /// The rendezvous's thread. It ends the process where there is no memory, so that others miss this rank.
+  /// The rendezvous's thread. If memory runs out, it terminates the process, and the other ranks detect that.
   void serve() noexcept {
     std::unique_lock lock(mutex_);
     while (!stopped_) {

@@ -25,16 +25,16 @@
 #include "cleave/core/error.hpp"
 #include "cleave/run/rendezvous/network_address.hpp"
 
-/// TCP without waiting: nothing here takes longer than it is told, and no signal is ever raised.
+/// Non-blocking TCP. All waits have a deadline, and no signals are raised.
 namespace cleave::detail {
 
-/// The system refused something of the network; the message says what, where and why.
+/// Thrown if a network call of the system fails. The message has the operation, the address and the reason.
 class socket_error : public error {
  public:
   socket_error(std::string const& what, int code) : error(what + ": " + std::strerror(code)) {}
 };
 
-/// An open socket that does not wait, or none. Closed with its owner, and in programs that are started.
+/// A non-blocking socket, or none. Closed by the destructor and on exec.
 class tcp_socket {
  public:
   tcp_socket() = default;
@@ -52,26 +52,27 @@ class tcp_socket {
   void close() noexcept {
     if (int const open = std::exchange(descriptor_, -1); open >= 0) ::close(open);
   }
-  /// Nothing more is sent; the other end sees the end once it has read all.
+  /// Half-closes the socket; the other end sees the end after it has read everything.
   void end_sending() const noexcept { ::shutdown(descriptor_, SHUT_WR); }
 
  private:
   int descriptor_ = -1;
 };
 
-/// For `poll`, which counts milliseconds: as many as remain, rounded up; a minute at most.
+/// Returns the time left until `until` in milliseconds, rounded up, at most a minute, as `poll` takes it.
 inline int milliseconds_until(std::chrono::steady_clock::time_point until) {
   auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
 }
 
-/// Waits until `s` is ready for one of `events`, has failed or has ended, but not beyond `until`; whether so.
+/// Waits until `s` is ready for one of `events`, has failed or has ended. Returns false if `until` passes
+/// first.
 inline bool wait_for_socket(tcp_socket const& s, short events, std::chrono::steady_clock::time_point until) {
   for (;;) {
     pollfd one{s.descriptor(), events, 0};
     int const ready = ::poll(&one, 1, milliseconds_until(until));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // whoever reads or writes now learns why
+    if (ready < 0 && errno != EINTR) return true;  // the next read or write reports the error
     if (std::chrono::steady_clock::now() >= until) return false;
   }
 }
@@ -80,31 +81,31 @@ inline bool wait_for_socket(tcp_socket const& s, short events, std::chrono::stea
 
 namespace cleave {
 
-/// What one call to the system moved.
+/// The result of one send or receive.
 struct moved_bytes {
   std::size_t count = 0;
-  bool ended = false;  ///< the other end is gone, or the way to it
+  bool ended = false;  ///< the connection has ended or failed
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What can be had without waiting.
+/// Receives what is available without blocking.
 inline moved_bytes receive_some(tcp_socket const& s, std::span<char> to) {
   auto const n = ::recv(s.descriptor(), to.data(), to.size(), 0);
   if (n > 0) return {static_cast<std::size_t>(n)};
   return {0, n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)};
 }
 
-/// As much as goes without waiting.
+/// Sends as much as possible without blocking.
 inline moved_bytes send_some(tcp_socket const& s, std::string_view bytes) {
   auto const n = ::send(s.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (n >= 0) return {static_cast<std::size_t>(n)};
   return {0, errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR};
 }
 
-/// An address as the system has it.
+/// A socket address in the form of the system.
 struct system_address {
   sockaddr_storage bytes = {};
   socklen_t size = sizeof(sockaddr_storage);
@@ -122,8 +123,9 @@ struct system_address {
   }
 };
 
-/// All addresses that the host has. A name is looked up, for as long as the system does that; numbers and
-/// `localhost` (RFC 6761, 6.3) are not. \throws socket_error
+/// Returns all addresses of a host. A name is resolved, which blocks as long as the system takes. IP
+/// addresses and `localhost` (RFC 6761, 6.3) are not looked up.
+/// \throws error if the host is not known
 inline std::vector<system_address> system_addresses(network_address const& a) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
@@ -143,13 +145,13 @@ inline std::vector<system_address> system_addresses(network_address const& a) {
   return found;
 }
 
-/// The near end of a connection, or what listens.
+/// Returns the local address of a connection or listener.
 inline network_address local_address(tcp_socket const& s) {
   system_address a;
   ::getsockname(s.descriptor(), a.get(), &a.size);
   return a.plain();
 }
-/// The far end of a connection.
+/// Returns the remote address of a connection.
 inline network_address remote_address(tcp_socket const& s) {
   system_address a;
   ::getpeername(s.descriptor(), a.get(), &a.size);
@@ -157,10 +159,10 @@ inline network_address remote_address(tcp_socket const& s) {
 }
 
 inline void set_socket_option(tcp_socket const& s, int level, int name, int value) {
-  ::setsockopt(s.descriptor(), level, name, &value, sizeof value);  // at worst slower
+  ::setsockopt(s.descriptor(), level, name, &value, sizeof value);  // a failure only costs speed
 }
 
-/// Short messages go at once, and a machine that has vanished is missed after ten seconds.
+/// Sends short messages at once, and detects a vanished host after ten seconds.
 inline void set_control_options(tcp_socket const& s) {
   set_socket_option(s, IPPROTO_TCP, TCP_NODELAY, 1);
   set_socket_option(s, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -174,7 +176,7 @@ inline void set_control_options(tcp_socket const& s) {
 
 namespace cleave {
 
-/// What accepts connections at an address of this machine. Port 0 takes a free one, which `address()` tells.
+/// A listening TCP socket. Port 0 selects a free port, which `address()` returns.
 class tcp_listener {
  public:
   /// \throws error, socket_error
@@ -195,14 +197,15 @@ class tcp_listener {
 
   network_address address() const { return detail::local_address(socket_); }
   detail::tcp_socket const& socket() const { return socket_; }
-  /// The next connection, if one is there. \throws socket_error where this process can have no more.
+  /// Returns the next pending connection, or nothing.
+  /// \throws socket_error if the process has no descriptors or memory left
   std::optional<detail::tcp_socket> accept() const {
     detail::tcp_socket s(::accept4(socket_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!s.is_open()) {
       for (int const code : {EMFILE, ENFILE, ENOBUFS, ENOMEM})
         if (errno == code)
           throw detail::socket_error("accepting a connection at " + name_of(address()), code);
-      return std::nullopt;  // whoever knocked has gone
+      return std::nullopt;  // the client has gone away
     }
     detail::set_control_options(s);
     return s;
@@ -216,9 +219,9 @@ class tcp_listener {
 
 namespace cleave::detail {
 
-/// A connection to `at`, tried once at each of its addresses; nothing where none accepts before `until`. None
-/// takes more than its share of the time.
-/// \throws socket_error where this process has no sockets.
+/// Connects to the first of the addresses `at` that accepts, trying each once. Returns nothing if none
+/// accepts before `until`. The time is divided evenly among the addresses.
+/// \throws socket_error if the process cannot make a socket
 inline std::optional<tcp_socket> try_connect(std::span<system_address const> at,
                                              std::chrono::steady_clock::time_point until) {
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -234,7 +237,7 @@ inline std::optional<tcp_socket> try_connect(std::span<system_address const> at,
       socklen_t size = sizeof code;
       if (::getsockopt(s.descriptor(), SOL_SOCKET, SO_ERROR, &code, &size) != 0 || code != 0) continue;
     }
-    // Where nobody listens at a port that the system gives away, it may connect the socket to itself.
+    // If there is no listener at a port in the ephemeral range, the system may connect the socket to itself.
     if (local_address(s) == remote_address(s)) continue;
     set_control_options(s);
     return s;

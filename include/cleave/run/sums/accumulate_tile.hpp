@@ -57,9 +57,8 @@ struct plain_lanes {
   /// Packs that are loaded before the first of them is used.
   template <class From, class To, class Operation>
   static constexpr std::size_t packs_at_once = 1;
-  static constexpr bool packs_need_alignment =
-      /// True if packs must be 16-byte aligned. Unaligned segments are then processed element by element.
-      false;
+  /// True if packs must be 16-byte aligned. Unaligned segments are then processed element by element.
+  static constexpr bool packs_need_alignment = false;
   static constexpr std::uint32_t singles_at_once = 1;  ///< as `packs_at_once`, for single elements
 
   template <class T>

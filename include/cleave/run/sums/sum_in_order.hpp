@@ -151,7 +151,7 @@ struct sums_fault {
   region_pair regions;
 };
 
-/// `pair 3 adds 4 elements of i32 to 4 of f32: …`.
+/// Formats a fault: `pair 3 adds 4 elements of i32 to 4 of f32: …`.
 inline std::string describe(sums_fault const& f) {
   using enum sums_fault::kind;
   auto const& [from, to] = f.regions;

@@ -32,20 +32,21 @@
 
 namespace cleave::detail {
 
-/// The groups in which ranks that are threads of one process meet, and what each rank has of them.
+/// The groups of ranks that are threads of one process, and the communicators of each rank.
 template <thread_backend Backend>
 class thread_connections {
  public:
   using device = typename Backend::device;
   using communicator = typename Backend::communicator;
 
-  /// `devices` are those of all ranks. They, the backend and the ranks must outlive it.
+  /// `devices` has one per rank. All arguments must outlive it.
   thread_connections(Backend& b, host_ranks& ranks, std::span<device> devices)
       : backend_(b), ranks_(ranks), devices_(devices) {}
 
-  /// Connects the ranks of each replica, those of them that hold a set of ties, and those that run the same
-  /// stages in all replicas. Of each rank of the grid what it communicates with, as long as this lives.
-  /// \throws tie_stage_error, and what the backend throws
+  /// Connects the ranks of each replica, the ranks of each replica that hold a set of ties, and the ranks
+  /// that run the same stages in all replicas. Returns the communicators of each rank of the grid, which live
+  /// as long as this object.
+  /// \throws tie_stage_error if a tie names a missing stage, and errors of the backend
   std::vector<rank_communicators<communicator>> connect(rank_grid const& grid, stage_placement const& place,
                                                         std::span<tie_set const> sets) {
     std::vector<rank_communicators<communicator>> with(grid.size());
@@ -69,7 +70,7 @@ class thread_connections {
   }
 
  private:
-  /// Makes a group of `members`, and for each a communicator, which `own(member)` is then.
+  /// Makes a group of `members` and a communicator for each, stored in `own(member)`.
   template <class Own>
   void join(std::vector<rank_id> const& members, Own own) {
     auto& group = backend_.make_group(groups_, ranks_, members, devices_);
@@ -87,20 +88,21 @@ class thread_connections {
 
 namespace cleave {
 
-/// Runs schedules on threads of this process, one for each rank, step after step: one schedule, or several on
-/// the same stages, such as training and evaluation. They compute there, or on what `Backend` gives each.
+/// Runs schedules on threads of this process, one per rank, step after step. It can run several schedules on
+/// the same stages, such as training and evaluation. Work runs on those threads, or on the devices of
+/// `Backend`.
 ///
-/// The first failure of any rank ends the run: it leaves whatever was called at once, while calls of stages
-/// that go on are not interrupted. The destructor waits for these.
+/// The first failure of any rank ends the run. The current call throws at once, but running stages are not
+/// interrupted; the destructor waits for them.
 template <class S, thread_backend Backend = host_threads>
   requires stage<S, typename Backend::device>
 class thread_pipeline {
  public:
   using device = typename Backend::device;
 
-  /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
-  /// \throws error where there are not as many as ranks; tie_order_error, tie_stage_error,
-  /// tie_gradient_error, program_need_error
+  /// `stages[r]` has the stages of rank r; the ranks of the first replica come first. `p` becomes plan 0.
+  /// \throws error if the number of stages is not the number of ranks
+  /// \throws tie_order_error, tie_stage_error, tie_gradient_error, program_need_error
   thread_pipeline(planned_step auto const& p, std::vector<S> stages, pipeline_options options = {},
                   Backend backend = {})
       : thread_pipeline(std::move(options), std::move(backend), p) {
@@ -108,9 +110,9 @@ class thread_pipeline {
     stages_ = std::move(stages);
     begin(p);
   }
-  /// `make_stages(r, device)` gives the stages of rank r, which uses that device; it is the current one then,
-  /// in all calls of these stages and when they are destroyed.
-  /// \throws as above, and what it throws
+  /// `make_stages(r, device)` returns the stages of rank r, which uses that device. The device is the current
+  /// one in this call, in all calls of these stages, and in their destructors.
+  /// \throws as above, and exceptions of `make_stages`
   template <std::invocable<rank_id, device&> F>
   thread_pipeline(planned_step auto const& p, F make_stages, pipeline_options options = {},
                   Backend backend = {})
@@ -129,7 +131,7 @@ class thread_pipeline {
   S& stages_of(rank_id r) { return stages_[index(r)]; }
   device& device_of(rank_id r) { return devices_[index(r)]; }
 
-  /// One more plan, for the same stages on the same ranks; its number.
+  /// Adds a plan for the same stages on the same ranks, and returns its number.
   /// \throws placement_change_error, program_need_error, run_error
   std::size_t add_plan(planned_step auto const& p) {
     require_no_failure();
@@ -140,7 +142,8 @@ class thread_pipeline {
     return plans_++;
   }
 
-  /// One step on all ranks; `values` of each replica. \throws stage_error, run_error, step_value_error
+  /// Runs one step on all ranks. `values` has one entry per replica.
+  /// \throws stage_error, run_error, step_value_error
   void run_step(std::span<step_values const> values, std::size_t plan_number = 0) {
     expects(values.size() == options_.replicas && plan_number < plans_,
             "thread_pipeline: values for every replica, and a plan");
@@ -155,14 +158,15 @@ class thread_pipeline {
     run_step(std::span(&values, 1), plan_number);
   }
 
-  /// All copies of a tied parameter become that of the lowest stage; of replicas, each has its own.
+  /// Copies the lowest stage's copy of each tied parameter to the others, separately in each replica.
   /// \throws run_error
   void share_ties()
     requires detail::updated_stage<S, device>
   {
     have_all_do(job::share, [] {});
   }
-  /// A step of the optimiser on all ranks, or, where gradients are not finite, on none. \throws run_error
+  /// Runs an optimiser step on all ranks, or on none if the gradients are not finite.
+  /// \throws run_error
   detail::update_report update(detail::update_options const& options = {})
     requires detail::updated_stage<S, device>
   {
@@ -170,8 +174,8 @@ class thread_pipeline {
     return reports_.front();
   }
 
-  /// What the caller gets of microbatch `m`, result `number`: until the next step by that plan. Nothing where
-  /// no stage makes it.
+  /// Returns result `number` of microbatch `m` for the caller, or nothing if no stage makes it. Valid until
+  /// the next step of that plan.
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::uint32_t replica = 0,
                                     std::size_t plan_number = 0) const {
     for (auto const r : grid_.ranks_at(rank_axis::data, replica))
@@ -182,7 +186,8 @@ class thread_pipeline {
   rank_program const& program(rank_id r, std::size_t plan_number = 0) const {
     return runtimes_[index(r)]->program(plan_number);
   }
-  /// When rank `r` began and ended each instruction of the last step, in nanoseconds since it began it.
+  /// Returns when rank `r` began and ended each instruction of the last step, in nanoseconds since its start
+  /// of the step.
   std::vector<detail::instruction_time> times(rank_id r, std::size_t plan_number = 0) {
     return runtimes_[index(r)]->times(plan_number);
   }
@@ -222,7 +227,7 @@ class thread_pipeline {
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
     return {{.pipe = each, .data = options_.replicas, .model = 1}, pipeline_options{}.order};
   }
-  /// Which replica a rank belongs to, and which rank of the plan it is.
+  /// Returns the replica of a rank, and its rank in the plan.
   rank_coordinates place_of(std::uint32_t r) const { return grid_[rank_id{r}]; }
   void require_stages(std::size_t of_ranks) const {
     if (of_ranks != ranks_.count())
@@ -230,12 +235,12 @@ class thread_pipeline {
                   std::to_string(ranks_.count()) + " ranks run them");
   }
 
-  /// After a failure calls of stages may still go on, with what the last job left here.
+  /// Throws after a failure: stages may still be running and use the inputs of the last job.
   void require_no_failure() {
     if (auto const f = ranks_.poll()) detail::raise(*f);
   }
 
-  /// `set_inputs()` writes what the job is done with.
+  /// Runs a job on all ranks. `set_inputs()` writes its inputs under the lock.
   template <std::invocable F>
   void have_all_do(job what, F set_inputs) {
     require_no_failure();
@@ -284,7 +289,7 @@ class thread_pipeline {
     }
   }
 
-  /// Who keeps the others waiting, as far as it can be seen.
+  /// Returns the timeout failure, naming the rank that keeps the others waiting if it can be determined.
   failure overdue() const {
     std::vector<detail::rank_activity> all;
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
@@ -315,7 +320,7 @@ class thread_pipeline {
   Backend backend_;
   rank_grid grid_;
   host_ranks ranks_;
-  std::vector<device> devices_;  // what is pointed to stays: there is room for all
+  std::vector<device> devices_;  // reserved in advance, so elements do not move
   std::vector<S> stages_;
   std::optional<detail::thread_connections<Backend>> connections_;
   std::vector<std::optional<runtime>> runtimes_;
@@ -323,11 +328,11 @@ class thread_pipeline {
 
   std::mutex mutex_;
   std::condition_variable begin_, end_;
-  job job_ = job::step;              // what all do now, and with what
-  std::vector<step_values> values_;  // of replicas
+  job job_ = job::step;              // the current job and its inputs
+  std::vector<step_values> values_;  // by replica
   std::size_t plan_ = 0;
   detail::update_options update_;
-  std::vector<detail::update_report> reports_;  // of ranks
+  std::vector<detail::update_report> reports_;  // by rank
   std::uint64_t jobs_ = 0;
   std::uint32_t running_ = 0;
   bool stopped_ = false;

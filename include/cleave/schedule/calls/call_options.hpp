@@ -12,53 +12,53 @@
 
 namespace cleave {
 
-/// Where backward passes of the last stages get their gradients.
+/// The source of the gradients with which the last stages begin their backward passes.
 enum class loss_source : std::uint8_t {
-  rank,    ///< from a loss, which the rank calls after each forward pass of a stage that feeds no other
-  caller,  ///< from whoever runs the schedule
+  rank,    ///< a loss, which the rank calls after each forward pass of a stage without successors
+  caller,  ///< the caller that runs the schedule
 };
 
-/// What a rank holds of the weights of its stages between their uses.
+/// The weights that a rank holds between uses: all, or its shard.
 enum class weight_storage : std::uint8_t { whole, sharded };
 
-/// What becomes of the gradients of a stage once its last backward pass is done.
+/// The treatment of a stage's gradients after its last backward pass.
 enum class gradient_end : std::uint8_t {
-  reduced,  ///< across replicas; gathered weights are let go
-  kept,     ///< as they are, for more steps to add to them; gathered weights are kept too
+  reduced,  ///< reduced across replicas; gathered weights are released
+  kept,     ///< kept for accumulation over more steps; gathered weights are kept too
 };
 
-/// By how much the loss of a microbatch counts. Calls name it as what reduced gradients are divided by; the
-/// executor says it to passes (`stage_pass::weight`).
+/// The weight of a microbatch's loss. Calls contain it as the divisor of reduced gradients; the executor
+/// passes it to passes as `stage_pass::weight`.
 enum class gradient_scale : std::uint8_t {
-  by_microbatches,  ///< 1 / microbatches: for losses that are means, of microbatches of one size
-  none,             ///< 1, or what a step gives: for losses that are sums
+  by_microbatches,  ///< 1 / microbatches: for losses that are means over microbatches of equal size
+  none,             ///< 1, or the value given by the step: for losses that are sums
 };
 
-/// How the messages of an exchange begin.
+/// The way in which the messages of an exchange begin.
 enum class exchange_issue : std::uint8_t {
-  together,      ///< as one call where some are sent and some received, else one by one
-  by_rank_pair,  ///< one by one, as each directed pair of ranks has a communicator; pairs in ascending order
+  together,      ///< in one call if it contains sends and receives, otherwise one by one
+  by_rank_pair,  ///< one by one, for one communicator per directed pair of ranks; pairs in ascending order
 };
 
-/// What a wait for a send waits for that is one message of an exchange.
+/// The messages that a wait for a send waits for, if the send is part of an exchange.
 enum class exchange_end : std::uint8_t {
-  together,  ///< all of them, as PyTorch's runtime does
-  each,      ///< that one: where they end one by one, the others may be far from their end
+  together,  ///< all messages of the exchange, as in PyTorch's runtime
+  each,      ///< the send alone, where messages end separately: the others may end much later
 };
 
-/// Of which microbatches a stage is told that its output may be let go.
+/// The microbatches for which a stage is notified that their output may be released.
 enum class release_rule : std::uint8_t {
-  sent,  ///< those whose output went to other ranks, after the waits for it
-  all,   ///< the others too, before the backward pass that comes next
+  sent,  ///< those whose output was sent to other ranks, after the waits for the sends
+  all,   ///< also those whose output stays on the rank, before the next backward pass
 };
 
-/// Who sees to what the passes of a custom action need.
+/// The code that waits for the inputs of a custom action.
 enum class custom_inputs : std::uint8_t {
-  users,   ///< the user, as PyTorch's runtime has it
-  called,  ///< calls before it, which wait for what is received and for weights that are gathered
+  users,   ///< the user's code, as in PyTorch's runtime
+  called,  ///< calls before the action, which wait for receives and for gathered weights
 };
 
-/// How the list of a rank becomes calls.
+/// Options for turning the list of a rank into calls.
 struct call_options {
   loss_source loss = loss_source::rank;
   weight_storage weights = weight_storage::whole;
@@ -67,33 +67,34 @@ struct call_options {
   exchange_issue exchanges = exchange_issue::together;
   exchange_end ends = exchange_end::together;
   release_rule releases = release_rule::sent;
-  /// Kinds of actions that the user does instead, with all that belongs to them: losses, what is handed over,
-  /// and what `needs` leaves to the user. Of a compound its own kind counts, not those of its parts.
+  /// Kinds of actions that the user's code performs instead. It also performs the losses and local transfers
+  /// that belong to them, and the waits that `needs` leaves to the user. A compound is matched by its own
+  /// kind, not by the kinds of its parts.
   std::vector<action_kind> custom = {};
   custom_inputs needs = custom_inputs::users;
 };
 
-/// Why the list of a rank cannot be called.
+/// The reason why the list of a rank cannot be turned into calls.
 struct call_fault {
   static constexpr char subject[] = "calls: ";
   enum class kind : std::uint8_t {
-    not_replaceable,   ///< a message, a wait or an exchange is not for the user to do
-    received_twice,    ///< a receive is there once more
-    not_received,      ///< a pass needs what the rank does not receive before
+    not_replaceable,   ///< a message, wait or exchange cannot be a custom action
+    received_twice,    ///< the same value is received twice
+    not_received,      ///< the input of a pass is not received before it
     not_unsharded,     ///< a pass or RESHARD of a stage whose weights are not gathered
-    unsharded_twice,   ///< weights are gathered that are there
+    unsharded_twice,   ///< UNSHARD of weights that are already gathered
     reduced_too_soon,  ///< a wait for a reduction that has not begun
   };
   kind what;
   rank_id rank{};
-  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  std::size_t position = 0;  ///< in the list of the rank, counting parts
   action at = {};
-  action needs = {};  ///< of `not_received`: the receive
+  action needs = {};  ///< the missing receive, for `not_received`
 
   bool operator==(call_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// The message for a fault: where it is and how to correct it.
 inline std::string describe(call_fault const& f) {
   using enum call_fault::kind;
   if (f.what == not_replaceable)
@@ -122,15 +123,15 @@ inline std::string describe(call_fault const& f) {
 
 namespace cleave::detail {
 
-/// A list that its rank cannot be called for. The witness: why, and where.
+/// Thrown for a list that cannot be turned into calls. The witness is the reason and its place.
 using call_error = fault_error<call_fault>;
 
-/// Whether a user may do actions of this kind instead.
+/// Returns true if an action of this kind can be a custom action.
 constexpr bool is_replaceable(action_kind k) {
   return k != action_kind::idle && k != action_kind::exchange && !is_message(k);
 }
 
-/// The first kind of custom action that a user may not do, or nothing. O(options).
+/// Returns the first kind of custom action that is not allowed, or nothing. O(options).
 inline std::optional<call_fault> find_call_option_fault(call_options const& o) {
   for (auto const k : o.custom)
     if (!is_replaceable(k)) return call_fault{call_fault::kind::not_replaceable, {}, 0, {.kind = k}};

@@ -25,43 +25,43 @@
 
 namespace cleave {
 
-/// What a rank calls, on one of its stages or where messages go.
+/// The kind of a call that a rank makes on one of its stages or on its communicator.
 enum class call_kind : std::uint8_t {
-  forward,
+  forward,          ///< the forward pass of a stage
   backward,         ///< gradients of inputs and weights
-  backward_input,   ///< of inputs
-  backward_weight,  ///< of weights
-  loss,             ///< of what the last stage has made
-  release,          ///< what the stage has sent of a microbatch may be let go
-  local_transfer,   ///< gives an output or a gradient to a stage of the same rank
+  backward_input,   ///< gradients of inputs only
+  backward_weight,  ///< gradients of weights only
+  loss,             ///< the loss, of the output of a last stage
+  release,          ///< the stage's output of a microbatch is no longer needed and may be released
+  local_transfer,   ///< passes an output or a gradient to a stage of the same rank
   send,
   receive,
   wait_send,
   wait_receive,
-  exchange,      ///< its parts, sends and receives, begin together
+  exchange,      ///< begins all its parts, sends and receives, together
   unshard,       ///< begins to gather the weights of a stage
-  wait_unshard,  ///< until they are there
-  reshard,       ///< lets them go
-  reduce,        ///< gradients of a stage with whole weights, across replicas
-  start_reduce,  ///< begins to reduce those of sharded weights, and lets the gathered weights go
+  wait_unshard,  ///< waits until they are gathered
+  reshard,       ///< releases them
+  reduce,        ///< reduces the gradients of a stage with whole weights across replicas
+  start_reduce,  ///< begins to reduce the gradients of sharded weights, and releases the gathered weights
   wait_reduce,
-  custom,  ///< what the user does instead of an action; its parts are those of the compound
-  part,    ///< of a compound that the user does
-  other,   ///< does the action as it is: OFFLOAD, RELOAD, RECOMPUTE
+  custom,  ///< the user's code, instead of an action; its parts are those of the compound
+  part,    ///< part of a custom compound
+  other,   ///< performs the action as listed: OFFLOAD, RELOAD, RECOMPUTE
 };
 
-/// One call of a rank. An exchange, and a compound that the user does, is followed by its parts.
+/// One call of a rank. An exchange or a custom compound is followed by its parts.
 struct rank_call {
   static constexpr std::uint32_t none = 0xffffffff;
 
   call_kind kind = call_kind::other;
-  bool from_loss = false;   ///< of a backward pass: its gradients come from the loss
-  bool last = false;        ///< of a backward pass: the last that the stage has, in all its microbatches
-  std::uint16_t parts = 0;  ///< how many calls after it are its parts
-  action of = {};           ///< which stage and microbatch, and of a message or what is handed over its peer
-  std::uint32_t divisor = 1;   ///< of `reduce` and `wait_reduce`: what gradients are divided by
-  std::uint32_t begun = none;  ///< of a wait: the number of the call that began what it waits for
-  std::uint32_t cell = 0;      ///< of the list: which it was made for
+  bool from_loss = false;      ///< for a backward pass: its gradients come from the loss
+  bool last = false;           ///< for a backward pass: the last of the stage over all microbatches
+  std::uint16_t parts = 0;     ///< number of following calls that are its parts
+  action of = {};              ///< stage and microbatch; for a message or local transfer also the peer
+  std::uint32_t divisor = 1;   ///< divisor of the gradients, for `reduce` and `wait_reduce`
+  std::uint32_t begun = none;  ///< for a wait: index of the call that began the operation
+  std::uint32_t cell = 0;      ///< index of the cell of the list that it was made for
 
   bool operator==(rank_call const&) const = default;
 };
@@ -70,13 +70,13 @@ struct rank_call {
 
 namespace cleave::detail {
 
-/// Whether it is a pass of a stage.
+/// Returns true for a pass of a stage.
 constexpr bool is_pass(call_kind k) {
   return k == call_kind::forward || k == call_kind::backward || k == call_kind::backward_input ||
          k == call_kind::backward_weight;
 }
 
-/// Whether it waits for what another call began.
+/// Returns true for a wait for an operation that another call began.
 constexpr bool is_wait(call_kind k) {
   return k == call_kind::wait_send || k == call_kind::wait_receive || k == call_kind::wait_unshard ||
          k == call_kind::wait_reduce;
@@ -91,21 +91,21 @@ inline constexpr std::array<std::string_view, 21> call_names = {
 
 namespace cleave {
 
-/// As a trace of PyTorch's runtime is written; empty where the action says all.
+/// Returns the name of a call as in traces of PyTorch's runtime; empty if the action's own text suffices.
 constexpr std::string_view name_of(call_kind k) { return detail::call_names[static_cast<std::size_t>(k)]; }
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// `F0 stage 1->2` of what is sent, `F0 stage 2<-1` of what is received.
+/// Returns `F0 stage 1->2` for a sent message, `F0 stage 2<-1` for a received one.
 inline std::string message_text(action const& a) {
   auto const kind = is_activation_message(a.kind) ? "F" : "B";
   return kind + std::to_string(index(a.microbatch)) + " stage " + std::to_string(index(a.stage)) +
          (is_receive(a.kind) ? "<-" : "->") + std::to_string(index(a.peer));
 }
 
-/// What stands after the name of a call that has no parts.
+/// Returns the text after the name of a call without parts.
 inline std::string call_object_text(rank_call const& call) {
   using enum call_kind;
   auto stage = std::to_string(index(call.of.stage));
@@ -138,7 +138,7 @@ inline std::string call_object_text(rank_call const& call) {
   }
 }
 
-/// One call and its parts as text: `forward 1 0`, `backward 1 3 loss last`, `wait recv F0 stage 1<-0`,
+/// Returns a call and its parts as text: `forward 1 0`, `backward 1 3 loss last`, `wait recv F0 stage 1<-0`,
 /// `reduce_grad 1 /4`, `batch[send F1 stage 0->1; recv B0 stage 0<-1]`, `custom (0F3;3B1)OVERLAP_F_B`.
 inline std::string call_text(rank_call const& call, std::span<rank_call const> parts = {}) {
   std::string text(name_of(call.kind));
@@ -157,7 +157,7 @@ inline std::string call_text(rank_call const& call, std::span<rank_call const> p
 
 namespace cleave {
 
-/// A line for each call; parts stand in the line of their head. O(calls).
+/// Returns one line of text per call; parts are on the line of their exchange or compound. O(calls).
 inline std::vector<std::string> call_lines(std::span<rank_call const> calls) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < calls.size(); i += std::size_t{1} + calls[i].parts)
@@ -169,17 +169,17 @@ inline std::vector<std::string> call_lines(std::span<rank_call const> calls) {
 
 namespace cleave::detail {
 
-/// The calls for messages of one rank: which begin together, and which are waited for. What began as one
-/// exchange is waited for as one, once a wait for a send of it comes. Precondition throughout: stages are in
-/// range.
+/// The message calls of one rank: the messages that begin together, and the waits. A wait for one send of an
+/// exchange waits for the whole exchange, if `exchange_end::together`. Precondition of all members: stages
+/// are in range.
 class message_calls {
  public:
-  /// Appends to `calls`. Refers to both.
+  /// Appends to `calls`. Keeps references to all arguments.
   message_calls(stage_placement const& place, call_options const& options, std::vector<rank_call>& calls)
       : place_(place), issue_(options.exchanges), ends_(options.ends), calls_(calls) {}
 
-  /// Begins sends and receives, up to the first receive that has begun before: that, or null. Expected
-  /// O(messages), and for those of an exchange by pair of ranks a sort.
+  /// Begins sends and receives. Stops at the first receive that has already begun and returns it; otherwise
+  /// returns null. Expected O(messages), plus a sort for exchanges by pair of ranks.
   action const* begin(std::span<action const> messages) {
     bool const mixed = std::ranges::any_of(messages, [](action const& a) { return is_send(a.kind); }) &&
                        std::ranges::any_of(messages, [](action const& a) { return is_receive(a.kind); });
@@ -197,14 +197,14 @@ class message_calls {
     return nullptr;
   }
 
-  /// Waits for what has been received, unless that has been done; whether it has been received.
+  /// Waits for a receive unless that was done before. Returns false if there was no such receive.
   bool wait_for_receive(action const& receive) {
     auto const* const entry = receives_.find(receive);
     if (entry) end(static_cast<std::uint32_t>(entry->position));
     return entry != nullptr;
   }
 
-  /// Precondition: `wait` follows its send and is the only one.
+  /// Waits for a send, or for its whole exchange. Precondition: `wait` follows its send and is the only one.
   void wait_for_send(action const& wait) {
     auto* const send = sends_.find(wait);
     send->open = false;
@@ -215,7 +215,7 @@ class message_calls {
     for (auto c = first; c < last; ++c) end(c);
   }
 
-  /// How many sends of what a stage has made of a microbatch have had their wait.
+  /// Returns the number of completed sends of a stage's output for a microbatch.
   std::size_t sends_ended(stage_id s, microbatch_id i) {
     std::size_t ended = 0;
     sends_.each(s, i, true, [&](message_table::entry const& send) {
@@ -231,7 +231,7 @@ class message_calls {
 
   std::uint32_t next_call() const { return static_cast<std::uint32_t>(calls_.size()); }
 
-  /// In which order messages begin.
+  /// Returns the order in which messages begin.
   std::vector<std::size_t> order_of(std::span<action const> messages) const {
     std::vector<std::size_t> order(messages.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -264,16 +264,16 @@ class message_calls {
   std::vector<rank_call>& calls_;
   message_table sends_, receives_;
   std::vector<exchange_calls> exchanges_;
-  std::vector<char> ended_;  // by the number of the call that began
+  std::vector<char> ended_;  // indexed by the call that began the message
 };
 
-/// The calls of one rank for weights and gradients: what is gathered and let go, reduced and waited for.
-/// Each function gives what is wrong, or nothing.
+/// The calls of one rank for weights and gradients: gather, release, reduce, and the waits. Each function
+/// returns a fault, or nothing.
 class weight_calls {
  public:
   using maybe_fault = std::optional<call_fault::kind>;
 
-  /// Appends to `calls`. Refers to it and to the options.
+  /// Appends to `calls`. Keeps references to `calls` and the options.
   weight_calls(std::span<action const> row, std::uint32_t microbatches, call_options const& options,
                std::vector<rank_call>& calls)
       : stages_(row),
@@ -282,7 +282,7 @@ class weight_calls {
         divisor_(options.scale == gradient_scale::by_microbatches ? microbatches : 1),
         calls_(calls) {}
 
-  /// Waits until the weights of a stage are there.
+  /// Waits until the weights of a stage are gathered.
   maybe_fault use(stage_id s) {
     if (are_whole()) return std::nullopt;
     auto& state = state_of(s);
@@ -303,7 +303,7 @@ class weight_calls {
     return std::nullopt;
   }
 
-  /// After the reduction, which lets the weights go, there is nothing to do.
+  /// Releases the weights. Does nothing after the reduction, which has released them.
   maybe_fault reshard(action const& a) {
     if (are_whole() || state_of(a.stage).reduced) return std::nullopt;
     if (auto const fault = use(a.stage)) return fault;
@@ -334,7 +334,7 @@ class weight_calls {
     return std::nullopt;
   }
 
-  /// The user does an action instead: call number `call`.
+  /// Notes that call number `call` lets the user's code perform an action.
   void leave_to_user(action const& a, std::uint32_t call) {
     if (a.kind == action_kind::unshard) state_of(a.stage).gathered = true;
     if (a.kind == action_kind::reshard) state_of(a.stage).gathered = false;
@@ -347,7 +347,7 @@ class weight_calls {
  private:
   struct stage_state {
     bool gathered = false, reduced = false;
-    std::uint32_t gathering = rank_call::none;  // the call that has begun it, until it is waited for
+    std::uint32_t gathering = rank_call::none;  // the call that began the gather, until it is waited for
     std::uint32_t reducing = rank_call::none;
   };
 
@@ -362,10 +362,10 @@ class weight_calls {
   std::vector<rank_call>& calls_;
 };
 
-/// Makes calls of the list of one rank; `rank_calls` is its one use.
+/// Turns the list of one rank into calls, for `rank_calls`.
 class rank_caller {
  public:
-  /// Refers to all of them. Precondition: no action of the list is stray.
+  /// Keeps references to all arguments. Precondition: the list has no stray action.
   rank_caller(schedule const& s, stage_neighbours const& neighbours, rank_id r, call_options const& options)
       : row_(s.ranks[index(r)]),
         place_(s.place),
@@ -378,7 +378,7 @@ class rank_caller {
         messages_(s.place, options, calls_),
         weights_(row_, s.microbatches, options, calls_) {}
 
-  /// Stops at the first fault.
+  /// Makes the calls; stops at the first fault.
   void run() {
     calls_.reserve(2 * row_.size());
     std::uint32_t cell = 0;
@@ -395,8 +395,9 @@ class rank_caller {
 
  private:
   struct stage_state {
-    std::uint32_t backward_done = 0;      // B and W
-    std::vector<microbatch_id> not_sent;  // whose outputs go to no other rank and are not let go yet
+    std::uint32_t backward_done = 0;  // number of B and W
+    std::vector<microbatch_id>
+        not_sent;  // microbatches whose outputs stay on the rank and are not yet released
   };
 
   void call_cell(action const& head, std::span<action const> parts) {
@@ -429,7 +430,7 @@ class rank_caller {
     calls_.back().parts = a.parts;
   }
 
-  /// With what a pass is told of the step.
+  /// Returns a call of a pass with its facts about the step: `from_loss` and `last`.
   rank_call pass_call(call_kind kind, action const& a) {
     bool const whole = a.kind == action_kind::backward, later = a.kind == action_kind::weight_gradient;
     bool const begins = whole || a.kind == action_kind::input_gradient;
@@ -482,7 +483,7 @@ class rank_caller {
       state_of(a).not_sent.push_back(a.microbatch);
   }
 
-  /// B, I or W. After B and W a stage may be done.
+  /// Makes the calls of B, I or W. The stage may be done after B and W.
   void call_backward(action const& a) {
     auto const after = neighbours_.after(index(a.stage));
     bool const whole = a.kind == action_kind::backward, later = a.kind == action_kind::weight_gradient;
@@ -496,7 +497,7 @@ class rank_caller {
     if (!later) local_transfer(a, neighbours_.before(index(a.stage)), action_kind::send_gradient);
   }
 
-  /// Waits for weights, and for what other ranks have made for a pass.
+  /// Waits for the weights of a pass, and for its inputs from other ranks.
   void get_ready(action const& a, std::span<std::uint32_t const> makers) {
     report(weights_.use(a.stage), a);
     auto const kind =
@@ -554,14 +555,14 @@ class rank_caller {
   weight_calls weights_;
 };
 
-/// What became of a list: its calls up to the first fault.
+/// The calls of a list up to its first fault.
 struct called_list {
   std::optional<call_fault> fault;
   std::vector<rank_call> calls;
 };
 
-/// Calls the list of a rank as far as it goes. \throws invalid_action_error, stage_placement_error,
-/// send_wait_error
+/// Turns the list of a rank into calls, up to the first fault. \throws invalid_action_error,
+/// stage_placement_error, send_wait_error
 inline called_list call_list(schedule const& s, rank_id r, call_options const& options) {
   expects(index(r) < s.ranks.size(), "a rank of the schedule");
   if (auto fault = find_call_option_fault(options)) return {fault, {}};
@@ -578,20 +579,23 @@ inline called_list call_list(schedule const& s, rank_id r, call_options const& o
 
 namespace cleave {
 
-/// Why the list of a rank cannot be called, or nothing. O(actions of all ranks). Precondition: there is such
-/// a rank. \throws invalid_action_error, stage_placement_error, send_wait_error
+/// Returns the reason why the list of a rank cannot be turned into calls, or nothing. O(actions of all
+/// ranks). Precondition: the schedule has rank `r`. \throws invalid_action_error, stage_placement_error,
+/// send_wait_error
 inline std::optional<call_fault> find_call_fault(schedule const& s, rank_id r,
                                                  call_options const& options = {}) {
   return detail::call_list(s, r, options).fault;
 }
 
-/// Everything that a rank does, in order: each call on one of its stages, each message, each wait. A pass
-/// first waits for its weights, if they are being gathered, and for what it has to receive; what it makes for
-/// a stage on the same rank is handed over at once. Of a compound one part follows the other. These are the
-/// calls of PyTorch's runtime, as plain data: whoever runs a schedule goes through them.
+/// Returns everything that a rank does in a step, in order: calls on its stages, messages and waits. These
+/// are the calls of PyTorch's runtime as plain data, for any executor of a schedule.
 ///
-/// O(actions of all ranks). Precondition: there is such a rank.
-/// \throws invalid_action_error, stage_placement_error, send_wait_error, call_error
+/// A pass first waits for its weights, if they are being gathered, and for its receives. Its output for a
+/// stage on the same rank is passed on at once. The parts of a compound follow one another.
+///
+/// O(actions of all ranks). Precondition: the schedule has rank `r`.
+/// \throws invalid_action_error, stage_placement_error, send_wait_error
+/// \throws call_error if the list cannot be turned into calls
 inline std::vector<rank_call> rank_calls(schedule const& s, rank_id r, call_options const& options = {}) {
   auto called = detail::call_list(s, r, options);
   if (called.fault) throw detail::call_error(*called.fault);

@@ -9,10 +9,12 @@
 
 namespace cleave {
 
-/// 1F1B in both directions at once over two copies of the model, half of the microbatches each way: each
-/// chain, and so the schedule, numbers its half from 0. Where F and B take equal time, the bubble is ranks -
-/// 2 of them instead of 2 (ranks - 1), in the memory of 1F1B at most. Li and Hoefler, SC 2021 ("Chimera");
-/// the order is found by `list_schedule` for equal times. O(actions).
+/// Returns the Chimera schedule: 1F1B in both directions at once, over two copies of the model.
+///
+/// Each direction runs half of the microbatches. Each chain, and therefore the schedule, numbers its half
+/// from 0. If F and B take equal time, the bubble is ranks - 2 of them instead of 2 (ranks - 1). The memory
+/// is at most that of 1F1B. The order is found by `list_schedule` for equal times. O(actions).
+/// Source: Li and Hoefler, SC 2021 ("Chimera").
 /// \throws schedule_count_error, and shape_error for odd counts
 inline schedule chimera(std::uint32_t ranks, std::uint32_t microbatches) {
   using enum shape_fault::kind;

@@ -15,15 +15,15 @@
 
 namespace cleave::detail {
 
-/// What tells the lists of two ranks of DualPipe or DualPipeV from each other.
+/// The data in which the ranks of DualPipe or DualPipeV differ.
 struct dual_pipe_place {
-  std::uint32_t near_stage, far_stage;  ///< the stage that begins first, and the other
-  std::uint32_t inward;                 ///< ranks between this one and where the directions meet
-  std::uint32_t outward;                ///< and between it and the entry, this one too
-  std::uint32_t microbatches;           ///< of each stage
+  std::uint32_t near_stage, far_stage;  ///< the stage that runs first, and the other stage of the rank
+  std::uint32_t inward;   ///< the number of ranks between this one and the meeting point of the directions
+  std::uint32_t outward;  ///< the number of ranks from the entry to this one, inclusive
+  std::uint32_t microbatches;  ///< per stage
 };
 
-/// Makes the list of one rank; `dual_pipe_order` is its one use.
+/// Builds the list of one rank for `dual_pipe_order`.
 class dual_pipe_writer {
  public:
   constexpr explicit dual_pipe_writer(dual_pipe_place const& p)
@@ -53,7 +53,7 @@ class dual_pipe_writer {
     std::uint32_t stage, forward = 0, backward = 0;
   };
 
-  /// The last backward passes of both in turn; of the second half only the gradients of inputs.
+  /// Appends the last backward passes of both stages in turn. The second half computes input gradients only.
   constexpr void drain(std::uint32_t rounds) {
     for (std::uint32_t i = 0; i < 2 * rounds; ++i) {
       auto& c = i % 2 == 0 ? far_ : near_;
@@ -78,16 +78,17 @@ class dual_pipe_writer {
   dual_pipe_place place_;
   chunk near_, far_;
   rank_order order_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>>
-      weights_;  // stage, microbatch; done up to next_weight_
+  /// (stage, microbatch) pairs; done up to `next_weight_`.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> weights_;
   std::size_t next_weight_ = 0;
 };
 
-/// The list of one rank, eight phases: forward passes of one direction, of both in turn, input gradients
-/// among them, pairs that overlap, and the same way out. O(microbatches).
+/// Returns the list of one rank, in eight phases. The first three are forward passes of one direction,
+/// forward passes of both in turn, and input gradients among forward passes. Then come overlapping pairs,
+/// followed by the way out in reverse. O(microbatches).
 constexpr std::vector<action> dual_pipe_order(dual_pipe_place const& p) { return dual_pipe_writer(p).take(); }
 
-/// Why DualPipe does not take so many, or nothing.
+/// Returns the reason why DualPipe does not accept these counts, or nothing.
 constexpr std::optional<shape_fault> find_dual_pipe_fault(std::uint32_t ranks, std::uint32_t microbatches) {
   using enum shape_fault::kind;
   if (ranks % 2 != 0) return shape_fault{odd_ranks, ranks, 0};
@@ -100,10 +101,13 @@ constexpr std::optional<shape_fault> find_dual_pipe_fault(std::uint32_t ranks, s
 
 namespace cleave {
 
-/// Microbatches enter at both ends: two chains of `ranks` stages in opposite directions, whose weights each
-/// rank has twice. `microbatches` counts both directions; each chain, and so the schedule, numbers its half
-/// from 0. DeepSeek-V3 technical report, 2024, §3.2.1 ("DualPipe"). O(actions).
-/// \throws schedule_count_error, and shape_error for odd counts and fewer microbatches than 2 ranks
+/// Returns the DualPipe schedule: microbatches enter at both ends of the pipeline.
+///
+/// There are two chains of `ranks` stages in opposite directions, so that each rank holds two stages with
+/// their weights. `microbatches` counts both directions. Each chain, and therefore the schedule, numbers its
+/// half from 0. O(actions).
+/// Source: DeepSeek-V3 technical report, 2024, §3.2.1 ("DualPipe").
+/// \throws schedule_count_error, and shape_error for odd counts and for fewer microbatches than 2 ranks
 constexpr schedule dual_pipe(std::uint32_t ranks, std::uint32_t microbatches) {
   require_counts(ranks, 2, microbatches);
   if (auto const fault = detail::find_dual_pipe_fault(ranks, microbatches))
@@ -121,10 +125,12 @@ constexpr schedule dual_pipe(std::uint32_t ranks, std::uint32_t microbatches) {
   return s;
 }
 
-/// DualPipe folded at its middle: two stages a rank, down and up again, forward and backward passes of
-/// different microbatches as compounds, and weights kept once. Qi et al., "DualPipe could be better without
-/// the Dual", 2025; DeepSeek's DualPipeV. O(actions).
-/// \throws schedule_count_error, and shape_error where there are fewer microbatches than stages
+/// Returns the DualPipeV schedule: DualPipe folded at its middle, so that the weights are kept once.
+///
+/// Each rank has two stages, one on the way down and one on the way up. Forward and backward passes of
+/// different microbatches run as compounds. O(actions).
+/// Source: Qi et al., "DualPipe could be better without the Dual", 2025; DeepSeek's DualPipeV.
+/// \throws schedule_count_error, and shape_error if there are fewer microbatches than stages
 constexpr schedule dual_pipe_v(std::uint32_t ranks, std::uint32_t microbatches) {
   require_counts(ranks, 2, microbatches);
   if (microbatches < 2 * ranks)

@@ -11,8 +11,10 @@
 
 namespace cleave {
 
-/// Microbatches stream through the stages and nothing comes back: inference. With several stages a rank, one
-/// microbatch each rank goes through a stage before the rank turns to its next. O(actions).
+/// Returns a schedule for inference: microbatches stream through the stages, without backward passes.
+///
+/// With several stages a rank, a group of `ranks` microbatches passes through one stage before the rank turns
+/// to its next stage. O(actions).
 /// \throws schedule_count_error
 constexpr schedule forward_only(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                 std::uint32_t microbatches) {

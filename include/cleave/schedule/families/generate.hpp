@@ -19,7 +19,7 @@
 
 namespace cleave {
 
-/// How many stages each rank has in a family, or nothing where any number will do.
+/// Returns the number of stages that each rank has in a family, or nothing if any number is accepted.
 constexpr std::optional<std::uint32_t> stages_per_rank_of(schedule_family family) {
   using enum schedule_family;
   switch (family) {
@@ -48,8 +48,8 @@ constexpr std::optional<std::uint32_t> stages_per_rank_of(schedule_family family
   return std::nullopt;
 }
 
-/// The schedule of a family, for those who choose it at run time. \throws shape_error for a shape that the
-/// family does not take, and what its generator throws
+/// Returns the schedule of a family that is chosen at run time.
+/// \throws shape_error for a shape that the family does not accept, and the errors of its generator
 inline schedule make_schedule(schedule_family family, schedule_shape const& shape) {
   auto const [p, v, m] = shape;
   if (auto const needed = stages_per_rank_of(family); needed && v != *needed)

@@ -9,8 +9,10 @@
 
 namespace cleave {
 
-/// All forward passes, then all backward passes, with the steps in which a rank waits. A stage keeps what all
-/// `microbatches` need. Huang et al., NeurIPS 2019 ("GPipe"). O(actions). \throws schedule_count_error
+/// Returns the GPipe schedule: all forward passes, then all backward passes, with idle steps where a rank
+/// waits. Each stage keeps the saved activations of all `microbatches`. O(actions).
+/// Source: Huang et al., NeurIPS 2019 ("GPipe").
+/// \throws schedule_count_error
 constexpr schedule gpipe(std::uint32_t ranks, std::uint32_t microbatches) {
   detail::require_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};

@@ -9,11 +9,14 @@
 
 namespace cleave {
 
-/// Waves: each rank has two stages of each wave, on the way down and up, and keeps what `ranks` microbatches
-/// need in all its stages, as 1F1B does. Where F and B take equal time, the bubble is that of 1F1B divided by
-/// the stages a rank. Liu et al., SC 2023 ("Hanayo"); the order is found by `list_schedule` for equal times,
-/// backward passes first, then deeper stages; give `list_schedule` the true times where they are far from
-/// equal. O(actions * stages a rank).
+/// Returns the Hanayo schedule: the chain of stages runs over the ranks in waves, down and up. Each rank has
+/// two stages of each wave.
+///
+/// A rank keeps the saved activations of `ranks` microbatches in all its stages, as in 1F1B. If F and B take
+/// equal time, the bubble is that of 1F1B divided by the stages a rank. The order is found by `list_schedule`
+/// for equal times; it prefers backward passes, then deeper stages. Call `list_schedule` with the true times
+/// if they are far from equal. O(actions * stages a rank).
+/// Source: Liu et al., SC 2023 ("Hanayo").
 /// \throws schedule_count_error, and shape_error for an odd number of stages a rank
 inline schedule hanayo(std::uint32_t ranks, std::uint32_t stages_per_rank, std::uint32_t microbatches) {
   require_counts(ranks, stages_per_rank, microbatches);

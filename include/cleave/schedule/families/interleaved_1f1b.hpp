@@ -13,13 +13,13 @@
 
 namespace cleave::detail {
 
-/// One of the stages of a rank, counted along the model, and a microbatch.
+/// One of the stages of a rank, numbered from 0 along the model, and a microbatch.
 struct chunk_step {
   std::uint32_t chunk, microbatch;
 };
 
-/// Which microbatch goes through which stage of a rank next: a group of microbatches goes through the first
-/// stage, then through the second, and so on; then the next group does. The last group may be short.
+/// Enumerates the (stage, microbatch) pairs of a rank in groups. A group of microbatches passes through the
+/// first stage, then through the second, and so on. Then the next group follows. The last group may be short.
 class grouped_walk {
  public:
   constexpr grouped_walk(std::uint32_t chunks, std::uint32_t microbatches, std::uint32_t group)
@@ -43,13 +43,13 @@ class grouped_walk {
   std::uint32_t chunk_ = 0, first_ = 0, microbatch_ = 0, end_;
 };
 
-/// As many microbatches as go through a stage before the rank turns to its next one: as few as one each rank,
-/// all of equal size.
+/// Returns the number of microbatches that pass through a stage before the rank turns to its next stage. It
+/// is at least `ranks` if there are that many microbatches, and all rounds have the same size.
 constexpr std::uint32_t round_size(std::uint32_t ranks, std::uint32_t microbatches) {
   return microbatches / (std::max)(1u, microbatches / ranks);
 }
 
-/// Microbatches that do not make rounds of equal size, or nothing.
+/// Returns the fault if the microbatches do not form rounds of equal size, or nothing.
 constexpr std::optional<shape_fault> find_uneven_rounds(std::uint32_t ranks, std::uint32_t microbatches) {
   auto const rounds = (std::max)(1u, microbatches / ranks);
   if (microbatches % rounds == 0) return std::nullopt;
@@ -60,10 +60,11 @@ constexpr std::optional<shape_fault> find_uneven_rounds(std::uint32_t ranks, std
 
 namespace cleave {
 
-/// 1F1B over several stages a rank, with the steps in which a rank waits: the bubble of 1F1B divided by the
-/// stages a rank, for more messages. Narayanan et al., SC 2021, §2.2; rounds as in PyTorch. O(actions).
-/// \throws schedule_count_error, and shape_error where microbatches are no multiple of max(1, microbatches
-/// div ranks)
+/// Returns the interleaved 1F1B schedule: 1F1B over several stages a rank, with idle steps where a rank
+/// waits. The bubble is that of 1F1B divided by the stages a rank, at the price of more messages. O(actions).
+/// Source: Narayanan et al., SC 2021, §2.2. Rounds are as in PyTorch.
+/// \throws schedule_count_error, and shape_error if `microbatches` is not a multiple of max(1, microbatches
+///   div ranks)
 constexpr schedule interleaved_1f1b(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                     std::uint32_t microbatches) {
   detail::require_counts_with_idle(ranks, stages_per_rank, microbatches);
@@ -97,16 +98,18 @@ constexpr schedule interleaved_1f1b(std::uint32_t ranks, std::uint32_t stages_pe
   return s;
 }
 
+/// Options of `megatron_interleaved`.
 struct megatron_options {
-  std::uint32_t group = 0;  ///< microbatches that go through a stage before the next; 0: one each rank
-  std::uint32_t extra_warm_up = 0;  ///< forward passes ahead; 1 where messages of experts overlap
+  std::uint32_t group = 0;  ///< microbatches that pass through a stage before the next stage; 0 means `ranks`
+  /// Additional forward passes before the first backward pass; 1 if messages of experts overlap.
+  std::uint32_t extra_warm_up = 0;
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A group that lets ranks wait for ever or for long, or nothing.
+/// Returns the fault of a group size with which ranks would deadlock or wait long, or nothing.
 constexpr std::optional<shape_fault> find_group_fault(std::uint32_t ranks, std::uint32_t microbatches,
                                                       std::uint32_t group) {
   using enum shape_fault::kind;
@@ -121,10 +124,11 @@ constexpr std::optional<shape_fault> find_group_fault(std::uint32_t ranks, std::
 
 namespace cleave {
 
-/// Interleaved 1F1B in groups of any size, the last of which may be short: Megatron-LM's
-/// `microbatch_group_size_per_vp_stage`. Narayanan et al., SC 2021, §2.2. O(actions).
-/// \throws schedule_count_error, and shape_error for a group below the ranks or above the microbatches, or a
-/// last group below the ranks
+/// Returns an interleaved 1F1B schedule with groups of any size; the last group may be short. This is
+/// Megatron-LM's `microbatch_group_size_per_vp_stage`. O(actions).
+/// Source: Narayanan et al., SC 2021, §2.2.
+/// \throws schedule_count_error, and shape_error for a group smaller than `ranks` or larger than
+///   `microbatches`, or a last group smaller than `ranks`
 constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                         std::uint32_t microbatches, megatron_options const& options = {}) {
   require_counts(ranks, stages_per_rank, microbatches);
@@ -153,10 +157,12 @@ constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stage
   return s;
 }
 
-/// As few microbatches as keep all ranks busy go through all stages, then as many again: the counterpart of
-/// breadth-first in Lamy-Poirier, MLSys 2023 ("depth-first"), which is interleaved 1F1B in groups of one
-/// microbatch each rank. O(actions).
-/// \throws schedule_count_error, and shape_error where microbatches are no multiple of the ranks
+/// Returns the depth-first schedule: interleaved 1F1B in groups of `ranks` microbatches.
+///
+/// Each group has just enough microbatches to keep all ranks busy, and passes through all stages before the
+/// next group. It is the counterpart of `looped_bfs`. O(actions).
+/// Source: Lamy-Poirier, MLSys 2023 ("depth-first").
+/// \throws schedule_count_error, and shape_error if `microbatches` is not a multiple of `ranks`
 constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                std::uint32_t microbatches) {
   require_counts(ranks, stages_per_rank, microbatches);
@@ -164,9 +170,11 @@ constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_ran
     throw shape_error("depth-first", {shape_fault::kind::uneven_rounds, microbatches, ranks});
   return megatron_interleaved(ranks, stages_per_rank, microbatches);
 }
-/// GPipe over several stages a rank: each stage takes all microbatches before the rank turns to its next
-/// stage, so that the weights of one stage are needed at a time. Lamy-Poirier, MLSys 2023 ("breadth-first").
-/// O(actions). \throws schedule_count_error
+/// Returns the breadth-first schedule: GPipe over several stages a rank. Each stage runs all microbatches
+/// before the rank turns to its next stage, so that the weights of only one stage are needed at a time.
+/// O(actions).
+/// Source: Lamy-Poirier, MLSys 2023 ("breadth-first").
+/// \throws schedule_count_error
 constexpr schedule looped_bfs(std::uint32_t ranks, std::uint32_t stages_per_rank,
                               std::uint32_t microbatches) {
   detail::require_counts_with_idle(ranks, stages_per_rank, microbatches);

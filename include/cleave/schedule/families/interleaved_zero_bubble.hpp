@@ -15,8 +15,8 @@
 
 namespace cleave::detail {
 
-/// The list of rank `r` with rounds of `group` microbatches: input gradients go ahead, weight gradients
-/// follow r steps later, first come, first served.
+/// Returns the list of rank `r` with rounds of `group` microbatches. Weight gradients follow `r` steps after
+/// their input gradients, in the same order.
 constexpr std::vector<action> zero_bubble_order(schedule_shape const& n, std::uint32_t group,
                                                 std::uint32_t r) {
   auto const all = std::size_t{n.stages_per_rank} * n.microbatches;
@@ -46,10 +46,11 @@ constexpr std::vector<action> zero_bubble_order(schedule_shape const& n, std::ui
   return order.take();
 }
 
-/// Steps through all lists at once and inserts an idle step wherever a forward pass would come before that of
-/// the stage before it. For orders of forward passes that need no other order. O(actions + idle steps).
+/// Inserts an idle step wherever a forward pass would run before that of the previous stage. Steps through
+/// all lists at once. Precondition: the listed orders of forward passes do not deadlock; otherwise this loops
+/// forever. O(actions + idle steps).
 constexpr void insert_waits(schedule& s) {
-  // Forward passes of each stage before this step, and the stages with one in this step.
+  // By stage: the forward passes before this step. And the stages with a forward pass in this step.
   std::vector<std::uint32_t> done(s.place.rank_of.size(), 0), now;
   std::vector<std::size_t> at(s.ranks.size(), 0);
   std::vector<std::vector<action>> padded(s.ranks.size());  // empty for a rank that has not waited yet
@@ -81,10 +82,11 @@ constexpr void insert_waits(schedule& s) {
 
 namespace cleave {
 
-/// Interleaved 1F1B whose backward passes are cut in two, so that weight gradients fill what was idle: a
-/// third of its bubble. Qi et al., ICLR 2024 ("Zero Bubble", ZB1P); rounds as in PyTorch. O(actions).
-/// \throws schedule_count_error, and shape_error where microbatches are no multiple of max(1, microbatches
-/// div ranks)
+/// Returns interleaved 1F1B with split backward passes: weight gradients fill idle steps. The bubble is a
+/// third of that of interleaved 1F1B. O(actions).
+/// Source: Qi et al., ICLR 2024 ("Zero Bubble", ZB1P). Rounds are as in PyTorch.
+/// \throws schedule_count_error, and shape_error if `microbatches` is not a multiple of max(1, microbatches
+///   div ranks)
 constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                            std::uint32_t microbatches) {
   detail::require_counts_with_idle(ranks, stages_per_rank, microbatches);
@@ -98,8 +100,10 @@ constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t st
   return s;
 }
 
-/// The same with one stage a rank, which takes any number of microbatches: the memory of 1F1B and a third of
-/// its bubble. Qi et al., ICLR 2024, §3 ("ZB-H1"). O(actions). \throws schedule_count_error
+/// Returns the ZB-H1 schedule: zero bubble with one stage a rank and any number of microbatches. It has the
+/// memory of 1F1B and a third of its bubble. O(actions).
+/// Source: Qi et al., ICLR 2024, §3 ("ZB-H1").
+/// \throws schedule_count_error
 constexpr schedule zb_h1(std::uint32_t ranks, std::uint32_t microbatches) {
   detail::require_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};

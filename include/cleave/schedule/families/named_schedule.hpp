@@ -11,7 +11,8 @@
 
 namespace cleave::detail {
 
-/// How many stages each rank has where nobody says: as many as the family takes, or two.
+/// Returns the default number of stages a rank: the number that the family requires, or else two (one for
+/// forward only).
 constexpr std::uint32_t usual_stages_per_rank(schedule_family f) {
   if (f == schedule_family::forward_only) return 1;
   return stages_per_rank_of(f).value_or(2);
@@ -20,9 +21,10 @@ constexpr std::uint32_t usual_stages_per_rank(schedule_family f) {
 
 namespace cleave {
 
-/// The schedule of a name, in any case, with as many stages a rank as are usual where nobody says. One that
-/// interleaves stages is not made with one stage a rank, where it is another schedule.
-/// \throws schedule_name_error, and as `make_schedule`
+/// Returns the schedule with this name, in any case. The default of `stages_per_rank` is the number that the
+/// family requires, or else two (one for forward only). Families that interleave stages are refused with one
+/// stage a rank, because that is a different schedule.
+/// \throws schedule_name_error, and the errors of `make_schedule`
 inline schedule named_schedule(std::string_view name, std::uint32_t ranks, std::uint32_t microbatches,
                                std::optional<std::uint32_t> stages_per_rank = {}) {
   auto const family = schedule_family_of(name);

@@ -13,8 +13,8 @@
 
 namespace cleave::detail {
 
-/// `warm_up` forward passes of `stage`, then a backward and a forward pass in turn, then backward passes.
-/// O(microbatches).
+/// Returns a list with `warm_up` forward passes of `stage`, then backward and forward passes in turn, then
+/// the remaining backward passes. O(microbatches).
 constexpr std::vector<action> one_f_one_b_order(std::uint32_t stage, std::uint32_t microbatches,
                                                 std::uint32_t warm_up) {
   rank_order order(2 * std::size_t{microbatches});
@@ -31,9 +31,10 @@ constexpr std::vector<action> one_f_one_b_order(std::uint32_t stage, std::uint32
 
 namespace cleave {
 
-/// One forward, one backward, as early as that can begin: rank r keeps what ranks - r microbatches need. The
-/// bubble is that of GPipe. Narayanan et al., SOSP 2019 and SC 2021, §2.2 ("1F1B with flush"). O(actions).
-/// \throws schedule_count_error, and shape_error where there are fewer microbatches than ranks
+/// Returns the 1F1B schedule: forward and backward passes in turn, as early as possible. Rank r keeps the
+/// saved activations of ranks - r microbatches. The bubble is that of GPipe. O(actions).
+/// Source: Narayanan et al., SOSP 2019 and SC 2021, §2.2 ("1F1B with flush").
+/// \throws schedule_count_error, and shape_error if there are fewer microbatches than ranks
 constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) {
   require_counts(ranks, 1, microbatches);
   if (microbatches < ranks)
@@ -44,8 +45,8 @@ constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) 
   return s;
 }
 
-/// 1F1B with twice the forward passes ahead, so that a message has a whole step to arrive: as fast as 1F1B
-/// where messages take no time, faster where they do, for twice the memory. O(actions).
+/// Returns 1F1B with twice the forward passes in the warm-up, so that a message has a whole step to arrive.
+/// It is as fast as 1F1B if messages take no time, and faster if they do, for twice the memory. O(actions).
 /// \throws schedule_count_error
 constexpr schedule eager_1f1b(std::uint32_t ranks, std::uint32_t microbatches) {
   require_counts(ranks, 1, microbatches);

@@ -16,8 +16,8 @@
 
 namespace cleave {
 
-/// When one microbatch is at a rank, in steps: the forward pass on the way down and up, the input gradient of
-/// the stage up and down. The next microbatch follows six steps later.
+/// The steps in which one microbatch is at a rank. They are the forward passes of the down and up stage, then
+/// the input gradients of the up and down stage. The next microbatch follows six steps later.
 struct v_block {
   std::uint32_t forward_down, forward_up, input_up, input_down;
 };
@@ -26,8 +26,9 @@ struct v_block {
 
 namespace cleave::detail {
 
-/// The list of one rank, weight gradients in the steps that the block leaves free, first come, first served.
-/// Idle steps are left out. Precondition: the four differ modulo 6. O(microbatches + steps of a block).
+/// Returns the list of one rank. Weight gradients fill the steps that the block leaves free, in the order of
+/// their input gradients. Idle steps are omitted. Precondition: the four steps differ modulo 6.
+/// O(microbatches + steps of a block).
 constexpr std::vector<action> v_block_order(v_block const& b, std::uint32_t down, std::uint32_t up,
                                             std::uint32_t microbatches) {
   struct track {
@@ -42,7 +43,7 @@ constexpr std::vector<action> v_block_order(v_block const& b, std::uint32_t down
   for (auto& t : tracks) of_step[t.begin % 6] = &t;
 
   rank_order order(6 * std::size_t{microbatches});
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> weights;  // stage, microbatch
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> weights;  // (stage, microbatch)
   weights.reserve(2 * std::size_t{microbatches});
   std::size_t next_weight = 0;
   for (std::uint32_t step = 0; next_weight < 2 * std::size_t{microbatches}; ++step) {
@@ -59,8 +60,8 @@ constexpr std::vector<action> v_block_order(v_block const& b, std::uint32_t down
   return order.take();
 }
 
-/// All ranks' lists, `block(r)` of each. Qi et al., NeurIPS 2024 ("Pipeline Parallelism with Controllable
-/// Memory").
+/// Returns the schedule in which rank r repeats `block(r)` for every microbatch. Qi et al., NeurIPS 2024
+/// ("Pipeline Parallelism with Controllable Memory").
 template <class Block>
 constexpr schedule v_block_schedule(std::uint32_t ranks, std::uint32_t microbatches, Block block) {
   require_counts_with_idle(ranks, 2, microbatches);
@@ -74,15 +75,16 @@ constexpr schedule v_block_schedule(std::uint32_t ranks, std::uint32_t microbatc
 
 namespace cleave {
 
-/// A rule for the blocks of all ranks: from one rank to the next so many steps pass, on the way down and up
-/// of the forward pass and of the input gradient; and so many where it turns round on the last rank, at the
-/// loss and on the last rank again.
+/// A rule that defines the blocks of all ranks. `strides` are the steps from one rank to the next: for the
+/// forward pass on the way down and up, and likewise for the input gradient. `turns` are the steps at the
+/// turning points: on the last rank, at the loss, and on the last rank again.
 struct v_block_rule {
   std::array<std::uint32_t, 4> strides{};
   std::array<std::uint32_t, 3> turns{};
 
   bool operator==(v_block_rule const&) const = default;
 
+  /// Returns the block of rank `r` of `ranks`. Precondition: `ranks` is not 0.
   constexpr v_block block(std::uint32_t r, std::uint32_t ranks) const {
     auto const last = ranks - 1;
     auto const up = strides[0] * last + turns[0], input_up = up + strides[1] * last + turns[1],
@@ -92,7 +94,7 @@ struct v_block_rule {
   }
 };
 
-/// `VBlock 2 1 2 1 / 1 4 2`: strides, then turns.
+/// Returns the rule as text, strides before turns: `VBlock 2 1 2 1 / 1 4 2`.
 inline std::string name_of(v_block_rule const& b) {
   std::string text = "VBlock";
   for (auto const s : b.strides) text += ' ' + std::to_string(s);
@@ -105,14 +107,16 @@ inline std::string name_of(v_block_rule const& b) {
 
 namespace cleave::detail {
 
-/// How long after the two input gradients of a block the weight gradients come, the up stage's first: first
-/// come, first served in the two steps of six that are left. Precondition: the four differ modulo 6.
+/// Returns the delays from the input gradients of a block to their weight gradients, in steps, the up stage
+/// first. Weight gradients run in order in the two steps of six that are free. Precondition: the four steps
+/// differ modulo 6.
 constexpr std::array<std::uint32_t, 2> weight_delays(v_block const& b) {
   std::array<bool, 6> is_taken{};
   for (auto const begin : {b.forward_down, b.forward_up, b.input_up, b.input_down})
     is_taken[begin % 6] = true;
   std::array<std::uint32_t, 2> delay{};
-  std::array<std::pair<std::uint32_t, std::uint32_t>, 16> waiting{};  // which, since when
+  // Pairs of the stage (0 for up, 1 for down) and the step of its input gradient.
+  std::array<std::pair<std::uint32_t, std::uint32_t>, 16> waiting{};
   std::size_t first = 0, last = 0;
   for (std::uint32_t step = 0; step < 24; ++step) {
     if (step < 18 && step % 6 == b.input_up % 6) waiting[last++] = {0, step};
@@ -124,8 +128,8 @@ constexpr std::array<std::uint32_t, 2> weight_delays(v_block const& b) {
   return delay;
 }
 
-/// How many passes a rank keeps at most, those of all microbatches; nothing where two passes of a rank come
-/// in the same step of a period. O(ranks).
+/// Returns the maximum number of passes, over all microbatches, whose saved activations a rank keeps. Returns
+/// nothing if two passes of a rank fall on the same step of a period. O(ranks).
 constexpr std::optional<std::uint32_t> kept_by(v_block_rule const& rule, std::uint32_t ranks) {
   std::uint32_t kept = 0;
   for (std::uint32_t r = 0; r < ranks; ++r) {
@@ -145,9 +149,9 @@ constexpr std::optional<std::uint32_t> kept_by(v_block_rule const& rule, std::ui
   return kept;
 }
 
-/// All rules with strides up to 3, the longest of which keep most and wait least.
-/// Qi et al., NeurIPS 2024, §3.3 ("Pipeline Parallelism with Controllable Memory"). O(ranks) times 17,496
-/// rules, of which some hundreds are left.
+/// Returns all valid rules with strides up to 3. Rules with longer strides keep more and wait less. Checks
+/// 17,496 rules in O(ranks) each; a few hundred are valid.
+/// Source: Qi et al., NeurIPS 2024, §3.3 ("Pipeline Parallelism with Controllable Memory").
 inline std::vector<v_block_rule> v_block_family(std::uint32_t ranks) {
   std::vector<v_block_rule> all;
   for (std::uint32_t code = 0; code < 81 * 216; ++code) {
@@ -164,16 +168,20 @@ inline std::vector<v_block_rule> v_block_family(std::uint32_t ranks) {
 
 namespace cleave {
 
-/// About half the memory of 1F1B and about half its bubble, both the more exactly the more ranks there are.
-/// Qi et al., NeurIPS 2024 ("V-Half"). O(actions + ranks^2). \throws schedule_count_error
+/// Returns the V-Half schedule, with about half the memory of 1F1B and about half its bubble. Both ratios are
+/// approached as the number of ranks grows. O(actions + ranks^2).
+/// Source: Qi et al., NeurIPS 2024 ("V-Half").
+/// \throws schedule_count_error
 constexpr schedule v_half(std::uint32_t ranks, std::uint32_t microbatches) {
   auto const p = ranks, shift = ranks % 2 == 0 ? 3u : 0u;
   return detail::v_block_schedule(p, microbatches, [=](std::uint32_t r) {
     return v_block{2 * r, 3 * p - r - 2, 3 * p + shift + 2 * r - 1, 6 * p + shift - r - 2};
   });
 }
-/// About a third of the memory of 1F1B, the more exactly the more ranks there are, and about two thirds of
-/// its bubble. Qi et al., NeurIPS 2024 ("V-Min"). O(actions + ranks^2). \throws schedule_count_error
+/// Returns the V-Min schedule, with about a third of the memory of 1F1B and about two thirds of its bubble.
+/// The memory ratio is approached as the number of ranks grows. O(actions + ranks^2).
+/// Source: Qi et al., NeurIPS 2024 ("V-Min").
+/// \throws schedule_count_error
 constexpr schedule v_min(std::uint32_t ranks, std::uint32_t microbatches) {
   auto const p = ranks, shift = ranks % 3 == 0 ? 2u : 0u;
   return detail::v_block_schedule(p, microbatches, [=](std::uint32_t r) {
@@ -184,8 +192,8 @@ constexpr schedule v_min(std::uint32_t ranks, std::uint32_t microbatches) {
 
 namespace cleave::detail {
 
-/// The list of rank `r`. It is made for 2 ranks - 1 microbatches at least; those that there are not are left
-/// out.
+/// Returns the list of rank `r`. It is built for at least 2 ranks - 1 microbatches; those out of range are
+/// omitted.
 constexpr std::vector<action> zb_h2_order(std::uint32_t r, std::uint32_t ranks, std::uint32_t microbatches) {
   auto const all = (std::max)(2 * ranks - 1, microbatches);
   rank_order order(3 * std::size_t{microbatches});
@@ -210,10 +218,13 @@ constexpr std::vector<action> zb_h2_order(std::uint32_t r, std::uint32_t ranks, 
 
 namespace cleave {
 
-/// One stage a rank, backward passes cut in two, nearly twice the memory of 1F1B: no rank waits once it has
-/// begun, where F, I and W take equal time and there are 2 ranks - 1 microbatches or more. A step ends as
-/// late as with ZB-H1; what is gained is that the next may begin rank by rank, its optimiser checked
-/// afterwards. Qi et al., ICLR 2024, §3 ("ZB-H2"). O(actions + ranks^2). \throws schedule_count_error
+/// Returns the ZB-H2 schedule: zero bubble with one stage a rank and nearly twice the memory of 1F1B.
+///
+/// No rank waits once it has begun, if F, I and W take equal time and there are at least 2 ranks - 1
+/// microbatches. A single step ends as late as with ZB-H1. The gain is that the next step can begin rank by
+/// rank, with the optimiser step validated afterwards. O(actions + ranks^2).
+/// Source: Qi et al., ICLR 2024, §3 ("ZB-H2").
+/// \throws schedule_count_error
 constexpr schedule zb_h2(std::uint32_t ranks, std::uint32_t microbatches) {
   detail::require_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};

@@ -12,7 +12,7 @@
 
 namespace cleave::detail {
 
-/// Makes the list of one rank; `zbv` is its one use.
+/// Builds the list of one rank for `zbv`.
 class zbv_order {
  public:
   constexpr zbv_order(std::uint32_t rank, std::uint32_t ranks, std::uint32_t microbatches)
@@ -42,7 +42,7 @@ class zbv_order {
   }
 
  private:
-  /// A stage and its next microbatches.
+  /// A stage and its next microbatch for each kind of pass.
   struct chunk {
     std::uint32_t stage, forward = 0, input = 0, weight = 0;
   };
@@ -66,9 +66,12 @@ class zbv_order {
 
 namespace cleave {
 
-/// Two stages a rank on the way down and up again, backward passes cut in two: no rank waits once it has
-/// begun, where F, I and W take equal time and there are 2 ranks - 1 microbatches or more; fewer leave idle
-/// steps in their place. The memory of 1F1B. Qi et al., ICLR 2024, §6 ("ZBV"). O(actions + ranks^2).
+/// Returns the ZBV schedule: two stages a rank, on the way down and up, and split backward passes.
+///
+/// No rank waits once it has begun, if F, I and W take equal time and there are at least 2 ranks - 1
+/// microbatches. With fewer microbatches, idle steps take the place of the missing ones. The memory is that
+/// of 1F1B. O(actions + ranks^2).
+/// Source: Qi et al., ICLR 2024, §6 ("ZBV").
 /// \throws schedule_count_error
 constexpr schedule zbv(std::uint32_t ranks, std::uint32_t microbatches) {
   detail::require_counts_with_idle(ranks, 2, microbatches);

@@ -7,18 +7,18 @@
 
 namespace cleave {
 
-/// Whether backward passes run as B, or as I and later W.
+/// The form of backward passes: B, or I followed later by W.
 enum class backward_choice : std::uint8_t {
-  either,  ///< pass by pass
-  whole,
-  split,
+  either,  ///< chosen for each pass
+  whole,   ///< always B
+  split,   ///< always I and W
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The times of a pass that no choice undercuts: before gradients go on, and after that.
+/// Lower bounds on the time of a backward pass: until its gradient is available, and the rest.
 struct least_backward {
   double first = 0, rest = 0;
 };

@@ -15,28 +15,29 @@
 
 namespace cleave::detail {
 
-/// What a rank does first of all that could begin at the same time.
+/// The pass that a rank prefers among those that can begin at the same time.
 enum class list_preference : std::uint8_t { gradients, forwards };
 
-/// When weight gradients are due.
+/// The time at which weight gradients run.
 enum class weight_timing : std::uint8_t {
-  when_idle,  ///< where nothing else can begin
+  when_idle,  ///< if nothing else can begin
   at_once,    ///< right after their I
 };
 
+/// The rules of a list schedule.
 struct list_rule {
   bool operator==(list_rule const&) const = default;
 
-  backward_choice form = backward_choice::whole;  ///< whole or split
+  backward_choice form = backward_choice::whole;  ///< `whole` or `split`
   list_preference first = list_preference::gradients;
   weight_timing weights = weight_timing::when_idle;
-  std::vector<std::uint64_t> room = {};  ///< of each rank; none: what the step says
+  std::vector<std::uint64_t> room = {};  ///< bytes per rank; if empty, those of the step
 };
 
-/// Fills lists pass by pass; `list_passes` is its one use.
+/// Fills lists pass by pass, for `list_passes`.
 ///
-/// A forward pass is let in only while room is left for one of each deeper stage of its rank, so that of a
-/// chain the deepest pass that is waited for can always begin.
+/// A forward pass may begin only while room is left for one pass of each deeper stage of its rank. Hence, in
+/// a chain, the deepest stage that others wait for can always begin.
 class pass_lister {
  public:
   pass_lister(placed_step const& step, list_rule const& rule)
@@ -63,7 +64,7 @@ class pass_lister {
     }
   }
 
-  /// The lists, or nothing where memory lets no rank go on.
+  /// Returns the lists, or nothing if memory lets no rank continue.
   std::optional<pass_lists> take() {
     for (auto const& r : ranks_)
       if (!r.can_run) return std::nullopt;
@@ -82,7 +83,8 @@ class pass_lister {
  private:
   struct stage_state {
     std::uint32_t forward = 0, gradient = 0, put_off = 0;
-    std::uint64_t kept = 0, dependencies = 0;  // needs: its own and that of all deeper stages of the rank
+    std::uint64_t kept = 0,
+                  dependencies = 0;  // dependencies: bytes of its own and of all deeper stages of the rank
   };
   struct candidate {
     double start = no_start;
@@ -95,7 +97,7 @@ class pass_lister {
     candidate best;
     std::uint32_t version = 0;
   };
-  /// What a rank would do next, as it was when its version was counted.
+  /// A rank's next pass; outdated if the rank's version has changed since.
   struct entry {
     double start;
     std::uint32_t rank, version;
@@ -131,7 +133,8 @@ class pass_lister {
     return ready;
   }
 
-  /// What `r` would do next: what can begin first; of several, the preferred, then the deepest.
+  /// Returns the next pass of `r`: the one that can begin first; among several the preferred kind, then the
+  /// deepest.
   candidate find_next(std::uint32_t r) const {
     candidate best;
     auto const offer = [&](double ready, std::uint32_t s, action_kind kind) {
@@ -218,9 +221,9 @@ class pass_lister {
   std::vector<entry> heap_;
 };
 
-/// Lists made by letting each rank do what it can begin first, as `list_schedule` does; but with a cap, links
-/// and preferences of its own for each rank. Nothing where memory lets no rank go on. Graham, 1969.
-/// O(passes * (stages a rank + log ranks)).
+/// Returns a list schedule in which each rank always runs the pass that can begin first. Like
+/// `list_schedule`, but with a memory limit per rank, links between ranks, and preferences. Returns nothing
+/// if memory lets no rank continue. Graham, 1969. O(passes * (stages per rank + log ranks)).
 inline std::optional<pass_lists> list_passes(placed_step const& step, list_rule const& rule = {}) {
   return pass_lister(step, rule).take();
 }

@@ -22,18 +22,20 @@
 
 namespace cleave::detail {
 
-/// Whether backward passes are cut in two.
+/// The form of backward passes: B, or I and W.
 enum class backward_form : std::uint8_t { whole, split };
 
+/// Options of `list_schedule`.
 struct list_options {
-  std::vector<stage_cost> costs = {};  ///< of each stage, or one for all
-  double base_latency = 0;             ///< how long a message between two ranks is on its way
+  std::vector<stage_cost> costs = {};  ///< one for each stage, or one for all
+  double base_latency = 0;             ///< latency of a message between two ranks
   backward_form backward = backward_form::whole;
-  std::vector<std::uint64_t> kept = {};  ///< by each stage for a microbatch until its last gradient; else 1
-  std::uint64_t most_kept = (std::numeric_limits<std::uint64_t>::max)();  ///< by each rank at any time
+  std::vector<std::uint64_t> kept =
+      {};  ///< kept by each stage per microbatch until its last gradient; if empty, 1
+  std::uint64_t most_kept = (std::numeric_limits<std::uint64_t>::max)();  ///< limit of each rank at any time
 };
 
-/// Memory below which a placement cannot run: a rank and what its stages keep for one microbatch each.
+/// Thrown if a rank cannot keep one microbatch in each of its stages.
 class list_memory_error : public infeasible_error {
  public:
   list_memory_error(rank_id rank, std::uint64_t needed, std::uint64_t memory_limit)
@@ -42,14 +44,14 @@ class list_memory_error : public infeasible_error {
                          std::to_string(memory_limit)) {}
 };
 
-/// What each rank keeps for a microbatch in each of its stages.
+/// Returns for each rank the bytes kept by one microbatch in each of its stages.
 inline std::vector<std::uint64_t> kept_together(placed_step const& step) {
   std::vector<std::uint64_t> kept(step.locals.size());
   for (auto const& s : step.stages) kept[s.rank] += s.bytes.saved;
   return kept;
 }
 
-/// The step for which a list schedule is made. Precondition: as of `list_schedule`.
+/// Returns the step for which a list schedule is made. Precondition: as for `list_schedule`.
 inline placed_step listed_step(stage_placement const& place, std::uint32_t microbatches,
                                list_options const& options) {
   search_problem p{.ranks = place.ranks, .microbatches = microbatches};
@@ -62,13 +64,13 @@ inline placed_step listed_step(stage_placement const& place, std::uint32_t micro
   return place_step(p, place, microbatches);
 }
 
-/// An order for any placement and costs, found by letting each rank do what it can begin first: backward
-/// passes before forward passes, deeper stages before others, weight gradients where a rank would wait, and
-/// no more kept than `options.most_kept`. Graham, 1969. O(actions * (stages a rank + edges a stage + log
-/// ranks)).
-/// Precondition: costs for each stage, one for all or none; kept for each stage or none.
-/// \throws schedule_count_error, stage_cost_error, list_memory_error, and infeasible_error where stages wait
-/// for each other
+/// Returns a schedule for any placement and costs, in which each rank always runs the pass that can begin
+/// first. Ties go to backward passes, then to deeper stages. Weight gradients run when a rank would otherwise
+/// wait. No rank keeps more than `options.most_kept`. Graham, 1969. O(actions * (stages per rank + edges per
+/// stage + log ranks)). Precondition: costs for each stage, one for all or none; `kept` for each stage or
+/// none.
+/// \throws schedule_count_error, stage_cost_error, list_memory_error
+/// \throws infeasible_error if stages wait for each other or memory lets no rank continue
 inline schedule list_schedule(stage_placement const& place, std::uint32_t microbatches,
                               list_options const& options = {}) {
   require_counts(place.ranks, (std::max)(1u, place.stages() / (std::max)(1u, place.ranks)), microbatches);

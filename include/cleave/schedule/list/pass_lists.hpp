@@ -13,7 +13,7 @@
 
 namespace cleave {
 
-/// A pass of a stage for the microbatch whose turn it is.
+/// A pass of a stage; its microbatch follows from its position in the list.
 struct listed_pass {
   std::uint32_t stage = 0;
   action_kind kind = action_kind::forward;
@@ -21,20 +21,21 @@ struct listed_pass {
   bool operator==(listed_pass const&) const = default;
 };
 
-/// What each rank computes, in order, microbatches left out: in each stage, forward passes take them in
-/// order, and so do gradients and the weight gradients that are put off.
+/// The passes that each rank computes, in order, without microbatches. In each stage, forward passes take
+/// microbatches in order. So do gradients and pending weight gradients.
 ///
-/// Nothing is lost by that. Microbatches are alike: where a schedule takes them in another order, let the
-/// k-th forward pass of each stage be that of the k-th microbatch, and gradients likewise. The k-th to begin
-/// cannot begin before k of what they need have ended, so all keep their times, and each rank keeps as much
-/// as before.
+/// This loses no generality, because microbatches are alike. If a schedule uses another order, renumber: the
+/// k-th forward pass of each stage becomes that of microbatch k, and gradients likewise. The k-th pass cannot
+/// begin before k of its predecessors have ended. So all passes keep their times, and each rank keeps as many
+/// bytes as before.
 using pass_lists = std::vector<std::vector<listed_pass>>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The passes of a schedule, parts of a compound one after the other. No rank ends later by it.
+/// Returns the passes of a schedule; the parts of a compound become consecutive passes. No rank ends later by
+/// it.
 inline pass_lists pass_lists_of(schedule const& s) {
   pass_lists lists(s.ranks.size());
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
@@ -48,12 +49,12 @@ inline pass_lists pass_lists_of(schedule const& s) {
 
 namespace cleave {
 
-/// The schedule of these passes. O(passes).
+/// Returns the schedule of these passes, with their microbatches. O(passes).
 inline schedule schedule_of(stage_placement const& place, std::uint32_t microbatches,
                             pass_lists const& lists) {
   schedule s{place, microbatches, std::vector<std::vector<action>>(lists.size())};
   std::vector<std::uint32_t> forward(place.stages()), gradient(forward), weight(forward);
-  std::vector<std::vector<std::uint32_t>> put_off(place.stages());  // microbatches whose W is to come
+  std::vector<std::vector<std::uint32_t>> put_off(place.stages());  // microbatches whose W is still to come
   for (std::size_t r = 0; r < lists.size(); ++r)
     for (auto const& p : lists[r]) {
       std::uint32_t microbatch = 0;
@@ -71,7 +72,7 @@ inline schedule schedule_of(stage_placement const& place, std::uint32_t microbat
   return s;
 }
 
-/// The most bytes that a list keeps for microbatches at once. O(passes).
+/// Returns the most bytes that a list keeps for microbatches at a time. O(passes).
 inline std::uint64_t most_kept(detail::placed_step const& step, std::vector<listed_pass> const& list) {
   std::int64_t now = 0, most = 0;
   for (auto const& p : list) {
@@ -91,7 +92,7 @@ inline std::uint64_t most_kept(detail::placed_step const& step, std::vector<list
 
 namespace cleave::detail {
 
-/// Whether each rank keeps no more than it may.
+/// Returns true if each rank stays within its memory limit.
 inline bool fits(placed_step const& step, pass_lists const& lists) {
   for (std::size_t r = 0; r < lists.size(); ++r)
     if (most_kept(step, lists[r]) > step.room(r) || step.resident[r] > step.memory_limit[r]) return false;

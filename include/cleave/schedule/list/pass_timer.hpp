@@ -13,17 +13,18 @@
 
 namespace cleave::detail {
 
+/// The makespan of lists that deadlock.
 inline constexpr double no_end = std::numeric_limits<double>::infinity();
 
-/// Times many lists of one step, one after the other: what `simulate` says of their schedules, at a fraction
-/// of its cost. O(passes) each.
+/// Computes the makespans of many lists of one step. Gives the same times as `simulate` at a fraction of its
+/// cost: O(passes) each.
 class pass_timer {
  public:
   struct place {
     std::uint32_t rank = 0, position = 0;
   };
 
-  /// Refers to the step.
+  /// Keeps a reference to the step.
   explicit pass_timer(placed_step const& step)
       : step_(step),
         stages_(step.stages.size()),
@@ -32,7 +33,7 @@ class pass_timer {
         activation_(step.forward.size() * step.microbatches),
         gradient_(activation_) {}
 
-  /// When the last pass ends, or `no_end` where ranks wait for ever.
+  /// Returns the end of the last pass, or `no_end` if ranks deadlock.
   double makespan(pass_lists const& lists) {
     reset(lists);
     while (!awake_.empty()) {
@@ -49,12 +50,12 @@ class pass_timer {
     return last;
   }
 
-  /// When each rank has ended what was timed last.
+  /// Returns the time at which a rank ended, in the lists timed last.
   double end_of(std::size_t rank) const { return ranks_[rank].free; }
   double begin_of(place p) const { return begins_[p.rank][p.position]; }
 
-  /// Passes of the list timed last, each of which begins when the one before it on its rank or a message lets
-  /// it, the last first. O(passes).
+  /// Returns a critical path of the lists timed last, from its last pass to its first. Each pass begins when
+  /// the pass before it, or a message from it, lets it begin. O(passes).
   std::vector<place> critical_passes(pass_lists const& lists) const {
     place at{nobody, 0};
     for (std::uint32_t r = 0; r < lists.size(); ++r)
@@ -138,7 +139,8 @@ class pass_timer {
 
   bool gradient(std::uint32_t r, listed_pass const& p, stage_state& state) {
     auto const microbatch = state.gradient;
-    if (microbatch == state.forward) return false;  // its own rank would have to do it first
+    if (microbatch == state.forward)
+      return false;  // only this rank could run that forward pass, and it is later in the list
     arrival ready{ranks_[r].free};
     for (auto const e : step_.stages[p.stage].after) {
       auto& sender = stages_[step_.fed(e)];
@@ -184,10 +186,10 @@ class pass_timer {
   placed_step const& step_;
   std::vector<stage_state> stages_;
   std::vector<rank_state> ranks_;
-  std::vector<double> pairs_;  // until when the messages from one rank to another are leaving
-  std::vector<arrival> activation_, gradient_;  // of each edge and microbatch
+  std::vector<double> pairs_;                   // until when each directed pair of ranks is busy sending
+  std::vector<arrival> activation_, gradient_;  // indexed by edge and microbatch
   std::vector<std::vector<double>> begins_;
-  std::vector<std::vector<place>> causes_;  // a pass elsewhere that this one waited for, or nobody
+  std::vector<std::vector<place>> causes_;  // the pass on another rank that this one waited for, or `nobody`
   std::vector<std::uint32_t> awake_;
 };
 

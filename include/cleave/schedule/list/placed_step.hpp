@@ -16,39 +16,43 @@
 
 namespace cleave::detail {
 
-/// What moves along an edge in one of its directions.
+/// A message along an edge, in one direction.
 struct placed_message {
-  std::uint32_t reader = 0;  ///< the stage that it is for
-  std::uint32_t pair = 0;    ///< of ranks that it moves between, in this direction: a number below `pairs`
-  double leaving = 0;        ///< how long its bytes keep others of the pair waiting
-  double delay = 0;          ///< how long it takes in all, once it begins to leave
+  std::uint32_t reader = 0;  ///< the receiving stage
+  std::uint32_t pair = 0;    ///< number of the directed pair of ranks, below `pairs`
+  double leaving = 0;        ///< time during which it blocks the next message of the pair: bytes / bandwidth
+  double delay = 0;          ///< time from the send to the arrival
 };
 
+/// A stage on its rank.
 struct placed_stage {
   std::uint32_t rank = 0;
   stage_cost cost;
   pass_bytes bytes;
-  std::vector<std::uint32_t> before, after;  ///< edges that end here, and that begin here
+  std::vector<std::uint32_t> before, after;  ///< edges that end here, and edges that begin here
 };
 
-/// A step whose stages are on ranks, with all that was left out filled in.
+/// A step whose stages have ranks, with all defaults filled in.
 struct placed_step {
   stage_placement place;
   std::uint32_t microbatches = 0;  ///< of each chain
   std::vector<placed_stage> stages;
-  std::vector<placed_message> forward, backward;      ///< of each edge: activations, and gradients
-  std::uint32_t pairs = 0;                            ///< how many directed pairs of ranks have an edge
-  std::vector<std::uint32_t> order;                   ///< the stages, each after those that feed it
+  std::vector<placed_message> forward,
+      backward;                      ///< per edge: its activation message, and its gradient message
+  std::uint32_t pairs = 0;           ///< number of directed pairs of ranks that have an edge
+  std::vector<std::uint32_t> order;  ///< the stages in topological order
   std::vector<std::vector<std::uint32_t>> locals;     ///< the stages of each rank, in that order
-  std::vector<std::uint64_t> resident, memory_limit;  ///< of each rank
+  std::vector<std::uint64_t> resident, memory_limit;  ///< per rank, in bytes
 
-  /// What a rank may keep for microbatches.
+  /// Returns the bytes that a rank may keep for microbatches.
   std::uint64_t room(std::size_t rank) const {
     return memory_limit[rank] - (std::min)(memory_limit[rank], resident[rank]);
   }
+  /// Returns the stage where an edge begins.
   std::uint32_t feeding(std::uint32_t edge) const { return backward[edge].reader; }
+  /// Returns the stage where an edge ends.
   std::uint32_t fed(std::uint32_t edge) const { return forward[edge].reader; }
-  /// How many passes there are when each backward pass is cut in two.
+  /// Returns the number of passes if every backward pass is split.
   std::uint64_t most_passes() const { return 3 * std::uint64_t{place.stages()} * microbatches; }
 };
 
@@ -62,7 +66,7 @@ inline placed_message place_message(search_problem const& p, rank_id from, rank_
   return m;
 }
 
-/// Stages by depth, each after those that feed it.
+/// Returns the stages ordered by depth, each after its predecessors.
 inline std::vector<std::uint32_t> stages_by_depth(stage_placement const& place) {
   auto const depth = stage_neighbours(place).depths();
   std::vector<std::uint32_t> order(place.stages());
@@ -96,9 +100,10 @@ inline void number_pairs(placed_step& step) {
   step.pairs = static_cast<std::uint32_t>(pairs.size());
 }
 
-/// A step on a placement. Where that has the stages several times, stage s is like stage s modulo those of
-/// the step, and each chain has `microbatches`. O(stages + edges log edges).
-/// Precondition: nothing is wrong with either. \throws infeasible_error where stages wait for each other
+/// Places a step. If the placement holds the model twice, stage s is a copy of stage s modulo the number of
+/// stages. Each chain then runs `microbatches`. O(stages + edges log edges). Precondition: neither argument
+/// has a fault.
+/// \throws infeasible_error if stages wait for each other
 inline placed_step place_step(search_problem const& p, stage_placement place, std::uint32_t microbatches) {
   constexpr auto no_memory_limit = (std::numeric_limits<std::uint64_t>::max)();
   auto const count = static_cast<std::uint32_t>(p.costs.size());
@@ -133,9 +138,11 @@ inline placed_step place_step(search_problem const& p, stage_placement place, st
   return step;
 }
 
-/// The placements that a step may have: the one that is given; or its chain round the ranks, to and fro, and
-/// where two copies are allowed and the microbatches can be halved, two chains in opposite directions.
-/// Precondition: nothing is wrong with the step. \throws infeasible_error where stages wait for each other
+/// Returns the placements that a step may have: only the given one, if there is one. Otherwise these are the
+/// chain round the ranks (looped) and the chain to and fro (wave). Two chains in opposite directions are
+/// added if two copies are allowed, each rank has one stage, and the numbers of ranks and microbatches are
+/// even.
+/// Precondition: the step has no fault. \throws infeasible_error if stages wait for each other
 inline std::vector<placed_step> placed_steps(search_problem const& p) {
   std::vector<placed_step> steps{place_step(p, placement_of(p), p.microbatches)};
   if (p.place) return steps;
@@ -153,7 +160,7 @@ inline std::vector<placed_step> placed_steps(search_problem const& p) {
 
 namespace cleave {
 
-/// The times of a placed step, as `simulate` wants them.
+/// Returns the options with which `simulate` times a placed step.
 inline simulate_options simulate_options_of(search_problem const& p, detail::placed_step const& step) {
   auto times = simulate_options_of(p);
   times.costs.clear();

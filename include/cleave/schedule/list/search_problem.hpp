@@ -15,23 +15,25 @@
 
 namespace cleave {
 
-/// Whether the model is on the ranks once, or twice: a second chain goes the other way, with half of the
-/// microbatches.
+/// The number of copies of the model on the ranks. With two, a second chain runs in the opposite direction
+/// with half of the microbatches.
 enum class model_copies : std::uint8_t { one, two };
 
-/// A step of training that a schedule is sought for. Its stages are a chain, unless `place` says which feeds
-/// which. Times are in any one unit, and so are bytes.
+/// A training step for which a schedule is sought. Its stages form a chain unless `place` gives other edges.
+/// Times may be in any unit, and so may bytes.
 struct search_problem {
   std::uint32_t ranks = 1;
   std::uint32_t microbatches = 1;
-  std::vector<stage_cost> costs = {};        ///< of each stage: so many there are
-  schedule_bytes bytes = {};                 ///< kept by stages and sent along edges, edge s after stage s
-  std::vector<std::uint64_t> resident = {};  ///< of each stage, always: weights and the like; none: 0
-  std::vector<std::uint64_t> memory_limit = {};  ///< that each rank may have; one for all; none: no limit
-  double base_latency = 0;                       ///< as in `simulate_options`
-  std::vector<rank_link> links = {};             ///< as in `simulate_options`
-  model_copies copies = model_copies::one;       ///< how many may be used where `place` is not given
-  std::optional<stage_placement> place = {};     ///< which rank has which stage, where that is settled
+  std::vector<stage_cost> costs = {};  ///< per stage; the number of costs is the number of stages
+  schedule_bytes bytes = {};  ///< kept by stages and sent along edges; in a chain, edge s follows stage s
+  std::vector<std::uint64_t> resident =
+      {};  ///< bytes that each stage always occupies, such as weights; if empty, 0
+  std::vector<std::uint64_t> memory_limit =
+      {};                             ///< bytes per rank: one for each, one for all, or empty for no limit
+  double base_latency = 0;            ///< as in `simulate_options`
+  std::vector<rank_link> links = {};  ///< as in `simulate_options`
+  model_copies copies = model_copies::one;    ///< the number of copies allowed if `place` is not given
+  std::optional<stage_placement> place = {};  ///< the ranks of the stages, if they are fixed
 
   bool operator==(search_problem const&) const = default;
 };
@@ -40,21 +42,21 @@ struct search_problem {
 
 namespace cleave::detail {
 
-/// What is wrong with a step.
+/// The reason why a step is invalid.
 struct search_fault {
   static constexpr char subject[] = "search: ";
   enum class kind : std::uint8_t {
     no_ranks,
     no_microbatches,
-    too_few_stages,      ///< `at`, fewer than ranks
-    placement,           ///< see find_stage_placement_fault
+    too_few_stages,      ///< only `at` stages, fewer than ranks
+    placement,           ///< invalid; see `find_stage_placement_fault`
     placed_ranks,        ///< `place` has `at` ranks
     placed_stages,       ///< `place` has `at` stages
     times,               ///< see `of_times`
     sizes,               ///< see `of_sizes`
-    resident_count,      ///< neither none nor one a stage, but `at`
-    resident_too_large,  ///< up to stage `at` they cannot be added up
-    memory_limit_count,  ///< neither none, nor one, nor one a rank, but `at`
+    resident_count,      ///< `at` entries; expected none or one per stage
+    resident_too_large,  ///< the sum up to stage `at` overflows
+    memory_limit_count,  ///< `at` entries; expected none, one, or one per rank
   };
   kind what;
   std::size_t at = 0;
@@ -64,7 +66,7 @@ struct search_fault {
   bool operator==(search_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// The message for a fault: where it is and how to correct it.
 inline std::string describe(search_fault const& f) {
   using enum search_fault::kind;
   auto const at = std::to_string(f.at);
@@ -97,7 +99,7 @@ inline std::string describe(search_fault const& f) {
 
 using search_error = fault_error<search_fault>;
 
-/// The placement that is given, or the chain of the stages round the ranks.
+/// Returns the given placement, or the chain of the stages round the ranks.
 inline stage_placement placement_of(search_problem const& p) {
   if (p.place) return *p.place;
   auto const stages = static_cast<std::uint32_t>(p.costs.size());
@@ -110,7 +112,7 @@ inline stage_placement placement_of(search_problem const& p) {
 
 namespace cleave {
 
-/// The times of a step, as `simulate` wants them for its own placement.
+/// Returns the options with which `simulate` times the step on its own placement.
 inline simulate_options simulate_options_of(search_problem const& p) {
   return {.costs = p.costs, .base_latency = p.base_latency, .links = p.links, .bytes = p.bytes.edges};
 }
@@ -119,7 +121,7 @@ inline simulate_options simulate_options_of(search_problem const& p) {
 
 namespace cleave::detail {
 
-/// The first thing that is wrong with a step, or nothing. O(stages + edges + links).
+/// Returns the first fault of a step, or nothing. O(stages + edges + links).
 inline std::optional<search_fault> find_search_fault(search_problem const& p) {
   using enum search_fault::kind;
   if (p.ranks == 0) return search_fault{no_ranks};
@@ -149,7 +151,8 @@ inline std::optional<search_fault> find_search_fault(search_problem const& p) {
   return std::nullopt;
 }
 
-/// \throws search_error, and schedule_count_error where there would be too many passes
+/// Checks a step. \throws search_error
+/// \throws schedule_count_error if there would be too many passes
 inline void require_problem(search_problem const& p) {
   if (p.ranks > 0 && p.microbatches > 0)
     require_counts(p.ranks, p.costs.size() / p.ranks + 1, p.microbatches);

@@ -17,18 +17,19 @@
 
 namespace cleave {
 
-/// What one stage passes to another for each microbatch, as one message: a value with several readers in one
-/// stage is in it once.
+/// The values that one stage passes to another for each microbatch, as one message. A value with several
+/// readers in the same stage is included once.
 struct stage_message {
   stage_edge edge;
-  std::vector<std::size_t> values;  ///< edges of the transport, one for each value, by output
-  std::uint64_t bytes = 0;          ///< of all values, 2^64 - 1 at most; unknown ones count for nothing
+  std::vector<std::size_t> values;  ///< indices into the edges of the dataflow, one per value, by output
+  std::uint64_t bytes = 0;          ///< of all values, at most 2^64 - 1; unknown sizes count as 0
 
   bool operator==(stage_message const&) const = default;
 };
 
-/// The messages of a transport, ascending by edge; what comes from the caller or goes there is none. A value
-/// that several stages read is in a message to each. O(edges log edges). \throws dataflow_error
+/// Returns the messages between the stages of a dataflow, ascending by edge. Edges from or to the caller are
+/// not messages. A value that several stages read is in one message to each. O(edges log edges).
+/// \throws dataflow_error
 inline std::vector<stage_message> stage_messages(dataflow const& t) {
   if (auto f = detail::find_dataflow_fault(t)) throw detail::dataflow_error(std::move(*f));
   std::vector<std::size_t> order;
@@ -55,18 +56,22 @@ inline std::vector<stage_message> stage_messages(dataflow const& t) {
 
 namespace cleave::detail {
 
-/// A schedule for other stages than its transport has. The witness: how many stages the transport has.
+/// A schedule whose number of stages differs from that of its dataflow. The witness is the number of stages
+/// of the dataflow.
 using stage_count_error = tagged_error<struct stage_count_tag, std::uint32_t>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The schedule with the edges that its stages have in truth, instead of a chain: stages may feed any later
-/// ones. Lowered, a stage sends what it makes to each reader on another rank; each sends a gradient back, and
-/// the pass that adds them up comes after all of them. Whether the lists are in an order that allows it,
-/// `schedule_faults` tells; those of a chain are, wherever stages feed higher ones alone and each the next.
-/// O(stages + edges log edges). \throws dataflow_error, stage_count_error
+/// Returns the schedule with the edges of the dataflow instead of those of a chain, so that a stage may feed
+/// any later stages.
+///
+/// In the lowered schedule, a stage sends each output to every reader on another rank. Each reader sends a
+/// gradient back. The pass that adds the gradients runs after all of them. `schedule_faults` reports whether
+/// the order of the lists permits this. Orders made for a chain do if every stage feeds the next stage and no
+/// stage feeds a lower one. O(stages + edges log edges).
+/// \throws dataflow_error, stage_count_error
 inline schedule connect_stages(schedule s, dataflow const& t) {
   if (t.stages != s.place.stages())
     throw detail::stage_count_error("schedule: it has " + std::to_string(s.place.stages()) +

@@ -17,17 +17,19 @@
 
 namespace cleave {
 
-/// In which order deferred receives are posted.
+/// The order in which deferred receives are posted.
 enum class receive_order : std::uint8_t {
-  as_sent,    ///< each directed pair of ranks keeps the order of its messages
-  as_needed,  ///< for transports that match messages by stage, kind and microbatch; without tags, they swap
+  as_sent,  ///< in the order of the sends, per directed pair of ranks
+  /// In the order of use. For communicators that match messages by stage, kind and microbatch; without such
+  /// tags, messages get swapped.
+  as_needed,
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A receive that no later action of its rank uses.
+/// A receive whose value no later action of its rank uses.
 struct unused_receive {
   static constexpr char subject[] = "defer receives: ";
   std::uint32_t rank = 0;
@@ -43,7 +45,7 @@ inline std::string describe(unused_receive const& r) {
 
 using unused_receive_error = fault_error<unused_receive>;
 
-/// Moves the receives of one list; `defer_receives` is its one use.
+/// Moves the receives of one list, for `defer_receives`.
 class receive_holder {
  public:
   receive_holder(schedule const& s, std::uint32_t rank, receive_order order)
@@ -67,12 +69,12 @@ class receive_holder {
   struct held_queue {
     std::vector<action> all;
     std::vector<char> posted;
-    std::size_t first = 0;  ///< that is not posted
+    std::size_t first = 0;  ///< the first that is not posted
   };
 
   std::uint32_t rank_of(stage_id s) const { return index(place_.rank_of[index(s)]); }
 
-  /// A receive that is held already is posted once.
+  /// Holds a receive. A receive that is already held is posted once.
   void hold(action const& receive) {
     if (auto const* held = receives_.find(receive); held && held->open) return;
     auto& queue = held_from_[rank_of(receive.peer)];
@@ -84,12 +86,13 @@ class receive_holder {
   void post(held_queue& queue, std::size_t place) {
     if (!std::exchange(queue.posted[place], true)) deferred_.push_back(queue.all[place]);
   }
-  /// Posts what has been held up to a place of the queue, in the order of the sends.
+  /// Posts the receives held before position `end` of the queue, in the order of the sends.
   void post_up_to(held_queue& queue, std::size_t end) {
     for (; queue.first < end; ++queue.first) post(queue, queue.first);
   }
 
-  /// The peer may send to this rank first. Of a pair, one must receive before it sends, or both might wait.
+  /// Posts all receives held from a higher rank before this rank sends to it. If both ranks of a pair sent
+  /// first, both could block.
   void release_before_send(std::uint32_t peer) {
     if (rank_ < peer) post_up_to(held_from_[peer], held_from_[peer].all.size());
   }
@@ -109,18 +112,22 @@ class receive_holder {
   std::span<action const> row_;
   std::uint32_t rank_;
   receive_order order_;
-  std::vector<held_queue> held_from_;  ///< by peer rank, in the order in which it sends
-  message_table receives_;             ///< open until they are used
+  std::vector<held_queue> held_from_;  ///< by peer rank, in the order of its sends
+  message_table receives_;             ///< entries are open until they are used
   std::vector<action> deferred_;
 };
 
-/// A schedule whose receives wait until what they bring is needed, so that their buffers live shorter. Before
-/// a rank sends to a higher rank, it posts all receives from there. By default each directed pair of ranks
-/// keeps the order of its messages: before a receive is posted, the earlier ones from that rank are.
-/// PyTorch's `defer_pp_recv` posts them as needed; its messages carry no tag, so that tensors swap.
+/// Returns a schedule in which each receive is posted only when its value is needed, so that its buffer lives
+/// shorter.
 ///
-/// Finishes where sends do not wait for receives. Where they do, ask `find_deadlock` before it is used.
-/// Expected O(actions + ranks^2). \throws invalid_action_error, unused_receive_error
+/// Before a rank sends to a higher rank, it posts all receives from that rank. By default each directed pair
+/// of ranks keeps the order of its messages: the earlier receives from a rank are posted first. PyTorch's
+/// `defer_pp_recv` posts receives in the order of use. Its messages carry no tag, so that tensors can be
+/// swapped.
+///
+/// The result does not deadlock if sends do not wait for receives. If they do, check it with `find_deadlock`.
+/// Expected O(actions + ranks^2).
+/// \throws invalid_action_error, unused_receive_error
 inline schedule defer_receives(schedule const& s, receive_order order = receive_order::as_sent) {
   require_valid_actions(s);
   schedule deferred{s.place, s.microbatches, {}};

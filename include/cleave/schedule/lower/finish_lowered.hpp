@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// An edge between two ranks, of a schedule that is said to be lowered and sends nothing. The witness: the
+/// An edge between two ranks in a schedule that should be lowered but has no messages. The witness is the
 /// edge.
 using unsent_edge_error = tagged_error<struct unsent_edge_tag, stage_edge>;
 
@@ -24,7 +24,8 @@ using unsent_edge_error = tagged_error<struct unsent_edge_tag, stage_edge>;
 
 namespace cleave {
 
-/// The first edge between two ranks, where nothing at all is sent; or nothing. O(actions + edges).
+/// Returns the first edge between two ranks if the schedule has no messages at all, or nothing.
+/// O(actions + edges).
 inline std::optional<stage_edge> find_unsent_edge(schedule const& s) {
   for (auto const& row : s.ranks)
     for (action const& a : row)
@@ -34,10 +35,12 @@ inline std::optional<stage_edge> find_unsent_edge(schedule const& s) {
   return std::nullopt;
 }
 
-/// A schedule that somebody else has lowered, as PyTorch's CSV with communication has it: verified, every
-/// send waited for, and its sends limited as the options say. When receives are posted and gradients reduced
-/// has been settled there; a look-ahead cannot be chosen any more, and is refused.
-/// \throws lower_option_error, schedule_error, unsent_edge_error, send_wait_error, as `limit_sends`
+/// Returns a schedule that was lowered elsewhere, such as PyTorch's CSV with communication, with its sends
+/// limited as the options say. Verifies the schedule first; every send must have a wait. The schedule already
+/// determines when receives are posted and gradients are reduced. A look-ahead other than `full` is refused,
+/// because the schedule already determines when weights are gathered.
+/// \throws lower_option_error, schedule_error, unsent_edge_error, send_wait_error, and the errors of
+///   `limit_sends`
 inline schedule finish_lowered(schedule const& s, lower_options const& options = {}) {
   if (auto fault = detail::find_lower_option_fault(options, s.ranks.size()))
     throw detail::lower_option_error(*fault);

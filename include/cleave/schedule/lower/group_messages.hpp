@@ -13,7 +13,7 @@
 
 namespace cleave::detail {
 
-/// Groups the messages of one list; `group_messages` is its one use.
+/// Groups the messages of one list, for `group_messages`.
 class message_grouper {
  public:
   explicit message_grouper(std::span<action const> row) : row_(row) {}
@@ -37,14 +37,15 @@ class message_grouper {
   }
 
  private:
-  /// Behind the sends and receives that follow each other from `at` on.
+  /// Returns the position after the run of sends and receives that begins at `at`.
   std::size_t end_of_run(std::size_t at) const {
     auto end = at;
     while (end < row_.size() && (is_send(row_[end].kind) || is_receive(row_[end].kind))) ++end;
     return end;
   }
 
-  /// Behind the last message of a run that the next pass uses; the end of the run where it uses none.
+  /// Returns the position after the last message of a run that the next pass uses, or the end of the run if
+  /// the pass uses none.
   std::size_t end_of_needed(std::size_t begin, std::size_t end) {
     auto const passes = next_passes(end);
     for (auto at = end; at > begin; --at)
@@ -53,7 +54,8 @@ class message_grouper {
     return end;
   }
 
-  /// The next pass from `at` on, or the parts of its compound. Asked for ever later places.
+  /// Returns the next pass from `at` on, or the parts of its compound. Must be called with ascending
+  /// positions.
   std::span<action const> next_passes(std::size_t at) {
     pass_ = (std::max)(pass_, at);
     while (pass_ < row_.size() && !is_pass(row_[pass_])) pass_ += std::size_t{1} + row_[pass_].parts;
@@ -92,11 +94,13 @@ class message_grouper {
 
 namespace cleave {
 
-/// A lowered schedule whose messages begin together where they can: sends and receives that follow each
-/// other in a list become one compound, an exchange, so that a transport that takes several at once, as NCCL
-/// and MPI do, is called once. What finishes still does: nothing but the order within the exchange is given
-/// up. The pass that comes next waits for nothing else than before: what it does not use and what comes after
-/// that it does, is an exchange of its own. The last step of lowering. O(actions).
+/// Returns a lowered schedule in which neighbouring messages begin together. Consecutive sends and receives
+/// of a list become one compound, an exchange. A communicator that accepts several messages at once, such as
+/// NCCL or MPI, is then called once.
+///
+/// Only the order within an exchange is given up, so a schedule that finishes still finishes. The next pass
+/// does not wait for more messages than before: the messages after the last one that it uses form an exchange
+/// of their own. Grouping is the last step of lowering. O(actions).
 inline schedule group_messages(schedule s) {
   for (auto& row : s.ranks) row = detail::message_grouper(row).take();
   return s;

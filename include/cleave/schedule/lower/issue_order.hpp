@@ -12,10 +12,12 @@
 
 namespace cleave {
 
+/// The end of a message: its sender or its receiver.
 enum class message_side : std::uint8_t { send, receive };
 
-/// A rank's end of a message that it is about to issue. Communicators are what the transport tells queues
-/// apart by, in an order on which both ends agree: numbers, names, pairs of ranks.
+/// A rank's end of a message that is about to be issued. `Communicator` identifies a queue of the
+/// communication library, for instance by number, name or pair of ranks. It must be ordered, and both ends
+/// must agree on the order.
 template <class Communicator>
 struct message_end {
   message_side side;
@@ -23,15 +25,16 @@ struct message_end {
   Communicator communicator;
 };
 
-/// What is issued as one: positions in a list of ends.
+/// Messages that are issued in one call, as positions in a list of ends.
 using issue_group = std::vector<std::size_t>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Appends how some ends of one communicator are issued: all of one direction one by one, in the order given,
-/// for they cannot wait for each other; of both directions as one, for either side may be waiting for both.
+/// Appends the issue groups for some ends of one communicator. If all ends have the same direction, they are
+/// issued one by one in the given order, because they cannot wait for each other. If both directions occur,
+/// all are issued as one group, because either peer may wait for both.
 template <class Communicator>
 void append_issues(std::vector<message_end<Communicator>> const& ends, std::span<std::size_t const> some,
                    std::vector<issue_group>& to) {
@@ -43,8 +46,8 @@ void append_issues(std::vector<message_end<Communicator>> const& ends, std::span
     for (auto const i : some) to.push_back({i});
 }
 
-/// `f(positions)` for each run of positions whose ends have the same key, keys ascending, each run in the
-/// order given.
+/// Calls `f(positions)` for each group of positions whose ends have the same key. Keys ascend; positions
+/// within a group keep their order.
 template <class Communicator, class Key, class F>
 void each_run(std::vector<message_end<Communicator>> const& ends, std::vector<std::size_t> some, Key key,
               F f) {
@@ -66,8 +69,9 @@ void each_run(std::vector<message_end<Communicator>> const& ends, std::vector<st
 
 namespace cleave {
 
-/// In which order a rank issues ends that it has at the same time, and which of them as one: communicator
-/// after communicator, ascending, so that neighbours agree. As PyTorch does. O(ends log ends).
+/// Returns the groups in which a rank issues the ends at positions `some` of `ends` if they are due at the
+/// same time. Communicators are visited in ascending order, so that neighbours agree. PyTorch uses the same
+/// order. O(ends log ends).
 template <class Communicator>
 std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> const& ends,
                                      std::vector<std::size_t> some) {
@@ -78,7 +82,7 @@ std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> cons
   return issues;
 }
 
-/// The same for all ends.
+/// Returns the groups in which a rank issues all ends. O(ends log ends).
 template <class Communicator>
 std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> const& ends) {
   std::vector<std::size_t> all(ends.size());
@@ -90,7 +94,7 @@ std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> cons
 
 namespace cleave::detail {
 
-/// What a rank issues to and from one other.
+/// The messages that a rank issues to and from one peer.
 struct peer_issues {
   rank_id peer;
   std::vector<issue_group> issues;
@@ -98,9 +102,9 @@ struct peer_issues {
   bool operator==(peer_issues const&) const = default;
 };
 
-/// Peer after peer, ascending, each as `issue_order` says: with messages to several others at a time, whoever
-/// keeps this order on all ranks makes no cycle of ranks that wait for each other's next peer.
-/// O(ends log ends).
+/// Returns the issue groups of each peer, peers ascending, each ordered as in `issue_order`. If all ranks
+/// keep this order, messages with several peers cannot form a cycle of ranks that wait for each other's next
+/// peer. O(ends log ends).
 template <class Communicator>
 std::vector<peer_issues> issue_order_by_peer(std::vector<message_end<Communicator>> const& ends) {
   std::vector<std::size_t> all(ends.size());

@@ -33,15 +33,16 @@
 
 namespace cleave::detail {
 
-/// Which stages a list uses next, in order of their next uses, at one cell after the other.
+/// The stages that a list uses next, ordered by their next use, at each cell in turn.
 ///
-/// One walk back through the list moves the stages of each cell to the front of a queue and writes down where
-/// they stood. The walk forward puts them back there: what is at the front is what is used next.
+/// A backward walk over the list moves the stages of each cell to the front of a queue and records their old
+/// places. The forward walk restores these places, so that the stage at the front is always the one used
+/// next.
 class next_uses {
  public:
-  /// O(actions * (log(stages) + how far stages move)). Stands at the first cell that is not idle.
+  /// O(actions * (log(stages) + queue places moved)). Starts at the first cell that is not idle.
   explicit next_uses(std::span<action const> row) : stages_(row), use_(stages_.count(), never) {
-    std::vector<std::size_t> cells;  // where each begins
+    std::vector<std::size_t> cells;  // the position of each cell
     for (std::size_t i = 0; i < row.size(); i += std::size_t{1} + row[i].parts)
       if (row[i].kind != action_kind::idle) cells.push_back(i);
     moves_.reserve(row.size());
@@ -54,15 +55,15 @@ class next_uses {
 
   rank_stages const& stages() const { return stages_; }
 
-  /// The next `count` different stages or fewer, by their numbers, the soonest first; those of one compound
-  /// all or none. O(their number).
+  /// Returns the numbers of the next `count` different stages or fewer, the soonest first. The stages of one
+  /// compound are included all or not at all, even beyond `count`. O(size of the result).
   std::span<std::uint32_t const> next(std::size_t count) const {
     auto n = (std::min)(count, queue_.size());
     while (n > 0 && n < queue_.size() && use_[queue_[n]] == use_[queue_[n - 1]]) ++n;
     return std::span(queue_).first(n);
   }
 
-  /// Goes on to the next cell. Whether all that `next` can say is the same there as before.
+  /// Moves to the next cell. Returns true only if `next` gives the same answers there as before.
   bool pass() {
     bool same = true;
     for (auto const c = cell_++; !moves_.empty() && moves_.back().cell == c; moves_.pop_back()) {
@@ -84,8 +85,8 @@ class next_uses {
   static constexpr std::size_t never = (std::numeric_limits<std::size_t>::max)();
   struct move {
     std::size_t cell;
-    std::size_t from;  ///< where in the queue the stage stood
-    std::size_t use;   ///< the cell of its next use then
+    std::size_t from;  ///< the position of the stage in the queue
+    std::size_t use;   ///< the cell of its next use at that time
   };
 
   void move_to_front(action const& a, std::size_t cell) {
@@ -102,19 +103,19 @@ class next_uses {
   }
 
   rank_stages stages_;
-  std::vector<std::size_t> use_;  ///< of a stage: the cell that uses it next
+  std::vector<std::size_t> use_;  ///< by stage: the cell that uses it next
   std::vector<std::uint32_t> queue_;
-  std::vector<move> moves_;  ///< the last that was made last
+  std::vector<move> moves_;  ///< the latest move is last
   std::size_t cell_ = 0;
 };
 
-/// How many stages of a rank have their weights gathered at a time.
+/// The number of stages of a rank whose weights are gathered at the same time.
 struct unshard_window {
-  std::uint32_t active = 3;     ///< how many next stages keep theirs
-  std::uint32_t lookahead = 3;  ///< how many next stages get theirs
+  std::uint32_t active = 3;     ///< the next `active` stages keep their weights
+  std::uint32_t lookahead = 3;  ///< the weights of the next `lookahead` stages are gathered
 };
 
-/// A compound that needs more stages at once than may be active.
+/// A compound that uses more stages than may be active.
 struct window_fault {
   static constexpr char subject[] = "unshard: ";
   std::string compound;
@@ -130,7 +131,7 @@ inline std::string describe(window_fault const& f) {
 
 using window_error = fault_error<window_fault>;
 
-/// The first compound that needs more stages than may be active, or nothing. O(actions log(parts)).
+/// Returns the first compound that uses more stages than may be active, or nothing. O(actions log(parts)).
 inline std::optional<window_fault> find_window_fault(std::span<action const> row, std::uint32_t active) {
   std::optional<window_fault> fault;
   each_cell(row, [&](action const& head, std::span<action const> parts) {
@@ -141,7 +142,7 @@ inline std::optional<window_fault> find_window_fault(std::span<action const> row
   return fault;
 }
 
-/// Adds UNSHARD and RESHARD to one list; `unshard_stages` is its one use.
+/// Adds UNSHARD and RESHARD to one list, for `unshard_stages`.
 class unsharder {
  public:
   unsharder(std::span<action const> row, unshard_window w) : uses_(row), window_(w), row_(row) {}
@@ -150,7 +151,7 @@ class unsharder {
     active_.assign(uses_.stages().count(), false);
     resident_.assign(uses_.stages().count(), 0);
     added_.reserve(row_.size() + row_.size() / 4);
-    bool same_window = false;  // as at the action before, so that nothing changes
+    bool same_window = false;  // as at the previous action, so that nothing changes
     each_cell(row_, [&](action const& head, std::span<action const> parts) {
       if (head.kind == action_kind::idle) return;
       if (!same_window) open_window();
@@ -167,8 +168,8 @@ class unsharder {
     added_.push_back({kind, 0, uses_.stages()[stage], no_microbatch, no_stage});
   }
 
-  /// Lets go what is not needed soon, then gathers what is. What was active is not gathered again, even if it
-  /// has just been let go.
+  /// Frees the weights that are not used soon, then gathers those that are. Stages that were active are not
+  /// gathered again, even if they have just been freed.
   void open_window() {
     auto const resident = uses_.next(window_.active), wanted = uses_.next(window_.lookahead);
     ++window_number_;
@@ -193,32 +194,36 @@ class unsharder {
   unshard_window window_;
   std::span<action const> row_;
   std::vector<char> active_;
-  std::vector<std::size_t> resident_;  ///< of a stage: the last window that kept it
+  std::vector<std::size_t> resident_;  ///< by stage: the last window that kept it
   std::vector<std::uint32_t> in_order_, to_gather_;
   std::vector<action> added_;
   std::size_t window_number_ = 0;
 };
 
-/// A list that gathers the weights of each stage before it is needed and lets them go when others are. At
-/// every action the next `active` different stages from there on keep theirs, the next `lookahead` get
-/// theirs; the stages of a compound come together, even beyond these counts. Idle steps are dropped.
-/// O(actions * stages that change between actions). \throws window_error
+/// Returns a list that gathers the weights of each stage before use and frees them when others take their
+/// place.
+///
+/// At every action, the next `active` different stages from there on keep their weights, and those of the
+/// next `lookahead` stages are gathered. The stages of a compound are gathered together, even beyond these
+/// counts. Idle steps are dropped. O(actions * stages that change between actions).
+/// \throws window_error
 inline std::vector<action> unshard_stages(std::span<action const> row, unshard_window window = {}) {
   expects(window.active > 0 && window.lookahead > 0, "a window of one stage at least");
   if (auto fault = find_window_fault(row, window.active)) throw window_error(*std::move(fault));
   return unsharder(row, window).take();
 }
 
-/// Which passes have been done, and so which can be done next: a forward pass needs those of the stages
-/// before it, B and I their own forward pass and the gradients of the stages after it, W its own I. All other
-/// actions can always be done. Precondition throughout: stages and microbatches are in range.
+/// The passes that have been done, and thus those that can be done next. A forward pass needs those of the
+/// preceding stages. B and I need their own forward pass and the gradients of the following stages. W needs
+/// its own I. All other actions can always be done. Precondition throughout: stages and microbatches are in
+/// range.
 class passes_done {
  public:
-  /// Precondition: `neighbours` lives as long. O(stages * microbatches).
+  /// Precondition: `neighbours` outlives this object. O(stages * microbatches).
   passes_done(stage_neighbours const& neighbours, std::uint32_t microbatches)
       : neighbours_(neighbours), marks_({neighbours.stages(), 0, microbatches}) {}
 
-  /// O(neighbours of the stage).
+  /// Returns true if the action can be done now. O(neighbours of the stage).
   bool is_ready(action const& a) const {
     using enum action_kind;
     if (!is_compute(a.kind)) return true;
@@ -229,7 +234,7 @@ class passes_done {
            all_have(neighbours_.after(s), a.microbatch, pass_mark::gradient);
   }
 
-  /// Does one part after the other; nothing unless all can be done. How many can.
+  /// Does the parts in order if all can be done, and nothing otherwise. Returns how many can be done.
   std::size_t do_all(std::span<action const> parts) {
     auto const ready = marks_.count_ready(parts, [&](action const& a) { return is_ready(a); });
     if (ready == parts.size())
@@ -246,7 +251,7 @@ class passes_done {
   pass_marks marks_;
 };
 
-/// Adds messages to a schedule; `send_in_rounds` is its one use.
+/// Adds messages to a schedule, for `send_in_rounds`.
 class round_sender {
  public:
   explicit round_sender(schedule const& s) : lists_(s), done_(lists_.neighbours(), s.microbatches) {}
@@ -258,7 +263,7 @@ class round_sender {
   }
 
  private:
-  /// Visits each rank once. Whether any went on.
+  /// Visits each rank once. Returns true if any rank made progress.
   bool go_round() {
     bool moved = false;
     for (std::uint32_t r = 0; r < lists_.ranks(); ++r) moved |= visit(r);
@@ -273,8 +278,8 @@ class round_sender {
     return true;
   }
 
-  /// All ranks wait. The first that can do some parts of its compound does them alone: their results may be
-  /// what others wait for.
+  /// All ranks wait. The first rank that can do some parts of its compound does these alone, since others may
+  /// wait for their results.
   bool split_a_compound() {
     for (std::uint32_t r = 0; r < lists_.ranks(); ++r) {
       if (lists_.at_end(r)) continue;
@@ -296,14 +301,16 @@ class round_sender {
   passes_done done_;
 };
 
-/// A schedule that sends and receives, in the order that PyTorch gives messages: visits the ranks in turn,
-/// again and again, and takes the next action of each where what it needs is there. What it makes for a stage
-/// on another rank is sent right after it (after the whole of a compound), and received next on that rank:
-/// all messages have one order, so that it finishes whether sends wait for receives or not. Idle steps are
-/// dropped after having taken their turn.
+/// Returns a schedule with sends and receives, in PyTorch's order of messages. Visits the ranks in turn,
+/// repeatedly, and takes the next action of each rank if its dependencies are met.
 ///
-/// Parts of a compound may need the ones before them. One that needs another rank's answer to those is split
-/// there. O(actions + rounds * ranks), at most as many rounds as actions.
+/// A result for a stage on another rank is sent right after the action that makes it, or after its whole
+/// compound. It is the next thing that the other rank receives. All messages thus have one global order, so
+/// that the schedule finishes whether or not sends wait for receives. Idle steps take a turn, but are
+/// dropped.
+///
+/// Parts of a compound may depend on earlier parts. A compound is split where a part depends on another
+/// rank's answer to an earlier part. O(actions + rounds * ranks), with at most as many rounds as actions.
 /// \throws invalid_action_error, stuck_error
 inline schedule send_in_rounds(schedule const& s) {
   require_valid_actions(s);
@@ -311,7 +318,7 @@ inline schedule send_in_rounds(schedule const& s) {
   return round_sender(s).take();
 }
 
-/// A send that would be one too many, where none of those before it can be waited for.
+/// A send that would exceed the limit of sends in flight, where no earlier send can be waited for.
 struct send_limit_fault {
   static constexpr char subject[] = "send budget: ";
   std::uint32_t rank = 0;
@@ -332,7 +339,7 @@ inline std::string describe(send_limit_fault const& f) {
 
 using send_limit_error = fault_error<send_limit_fault>;
 
-/// Moves waits forward; `limit_sends` is its one use.
+/// Moves waits forward, for `limit_sends`.
 class send_limiter {
  public:
   send_limiter(schedule const& s, std::uint32_t limit) : before_(s), graph_(s), limit_(limit) {}
@@ -363,7 +370,7 @@ class send_limiter {
       } else if (is_wait_send(a.kind)) {
         auto const send =
             std::ranges::find_if(pending_, [&](auto const& p) { return wait_for(p.what) == a; });
-        if (send == pending_.end()) continue;  // its wait has come earlier
+        if (send == pending_.end()) continue;  // its wait was brought forward
         pending_.erase(send);
       }
       limited.push_back(a);
@@ -371,8 +378,8 @@ class send_limiter {
     return limited;
   }
 
-  /// The wait that comes before `send` from now on: the first whose send has surely been received by then,
-  /// else the first that keeps all going.
+  /// Returns the wait to insert before `send`. It is the first whose send has certainly been received by
+  /// then, or else the first that causes no deadlock.
   action wait_earlier(std::uint32_t r, action const& send, message_graph::node here) {
     auto const received = std::ranges::find_if(
         pending_, [&](pending_send const& p) { return graph_.comes_before(p.receive, here); });
@@ -397,10 +404,12 @@ class send_limiter {
   std::vector<pending_send> pending_;
 };
 
-/// A schedule of which no rank has more than `limit` sends on their way. Before a send that would be one too
-/// many, the wait for an earlier one is brought forward: the earliest whose receive comes before this point
-/// anyway, so that the wait costs nothing; else the earliest that makes nobody wait for ever. Lower ranks
-/// come first. O(actions * limit) and the actions between each wait and where it goes.
+/// Returns a schedule in which no rank has more than `limit` sends in flight. Before a send that would exceed
+/// the limit, the wait for an earlier send is brought forward.
+///
+/// The chosen wait is the earliest whose receive precedes this point anyway, so that the wait costs nothing;
+/// or else the earliest that causes no deadlock. Lower ranks come first. O(actions * limit), plus the actions
+/// between each wait and its new place.
 /// \throws invalid_action_error, send_wait_error, unreceived_error, message_cycle_error, send_limit_error
 inline schedule limit_sends(schedule const& s, std::uint32_t limit) {
   require_valid_actions(s);
@@ -412,52 +421,53 @@ inline schedule limit_sends(schedule const& s, std::uint32_t limit) {
 
 namespace cleave {
 
-/// In which order messages go. Either finishes on every transport.
+/// The order of messages. Neither order can deadlock, with any communicator.
 enum class message_order : std::uint8_t {
-  timed,   ///< as passes end in time, which no pass waits for
-  rounds,  ///< PyTorch's: each rank in turn takes its next action
+  timed,   ///< by the times at which passes end, so that no pass waits
+  rounds,  ///< PyTorch's order: each rank in turn takes its next action
 };
 
-/// Which messages begin together.
+/// The messages that begin together.
 enum class message_grouping : std::uint8_t {
   none,
-  adjacent,  ///< those that follow each other without making a pass wait, as `group_messages` says
+  adjacent,  ///< neighbouring messages, unless a pass would wait; see `group_messages`
 };
 
-/// When receives are posted.
+/// The time at which receives are posted.
 enum class receive_time : std::uint8_t {
   at_once,   ///< as soon as the other rank sends
-  deferred,  ///< when what they bring is needed
+  deferred,  ///< when the received value is needed
 };
 
-/// What a send does where the messages will go.
+/// The behaviour of sends in the communicator that will be used.
 enum class send_manner : std::uint8_t {
-  posted,    ///< it lets the rank go on at once
-  blocking,  ///< it may hold the rank, or all messages of a pair, until the other rank receives
+  posted,    ///< the rank continues at once
+  blocking,  ///< may block the rank, or all messages of a pair of ranks, until the other rank receives
 };
 
-/// How many of the next stages have their weights gathered.
+/// The number of next stages whose weights are gathered ahead.
 struct unshard_ahead {
   enum class policy : std::uint8_t {
-    full,       ///< as many as may be active
-    automatic,  ///< rank + 2, or as many as may be active
+    full,       ///< `max_active_stages`
+    automatic,  ///< rank + 2, but at most `max_active_stages`
+    /// The numbers in `stages`.
     by_rank,
   };
   policy how = policy::full;
-  std::vector<std::int64_t> stages = {};  ///< by rank, each from 1 to as many as may be active
+  std::vector<std::int64_t> stages = {};  ///< by rank, each from 1 to `max_active_stages`
 };
 
-/// How a schedule that only computes becomes one that can be run.
+/// The options of `lower`, which turns a schedule of passes into one that can be run.
 struct lower_options {
   message_order messages = message_order::timed;
-  nominal_times times = {};  ///< of a timed order
+  nominal_times times = {};  ///< for the timed order
   receive_time receives = receive_time::at_once;
-  receive_order order = receive_order::as_sent;  ///< of deferred receives
+  receive_order order = receive_order::as_sent;  ///< for deferred receives
   send_manner sends = send_manner::posted;
-  std::int64_t max_active_stages = 3;  ///< whose weights are gathered at a time; 1 or more
+  std::int64_t max_active_stages = 3;  ///< stages of a rank whose weights are gathered at a time; 1 or more
   unshard_ahead lookahead = {};
   reduction_wait reductions = reduction_wait::at_once;
-  std::optional<std::int64_t> max_outstanding_sends = {};  ///< of one rank; 0 or more
+  std::optional<std::int64_t> max_outstanding_sends = {};  ///< per rank, 0 or more; no limit if empty
   message_grouping grouping = message_grouping::none;
 };
 
@@ -465,15 +475,15 @@ struct lower_options {
 
 namespace cleave::detail {
 
-/// An option that makes no sense, and what it was.
+/// An invalid option and its value.
 struct lower_option_fault {
   static constexpr char subject[] = "lower: ";
   enum class kind : std::uint8_t {
-    active_stages,      ///< `got` is not a positive count
-    lookahead_ranks,    ///< `got` numbers for `allowed` ranks
-    lookahead,          ///< `got` for `rank` is not from 1 to `allowed`
+    active_stages,      ///< `got` is not positive
+    lookahead_ranks,    ///< `got` numbers were given for `allowed` ranks
+    lookahead,          ///< `got` for `rank` is not in [1, `allowed`]
     outstanding_sends,  ///< `got` is negative
-    lowered_already,    ///< a look-ahead for a schedule whose weights have been seen to
+    lowered_already,    ///< a look-ahead for a schedule that is already lowered
   };
   kind what;
   std::int64_t got = 0, allowed = 0;
@@ -482,7 +492,7 @@ struct lower_option_fault {
   bool operator==(lower_option_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(lower_option_fault const& f) {
   using enum lower_option_fault::kind;
   auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
@@ -504,7 +514,7 @@ inline std::string describe(lower_option_fault const& f) {
 
 using lower_option_error = fault_error<lower_option_fault>;
 
-/// The first option that makes no sense for so many ranks, or nothing. O(ranks).
+/// Returns the first option that is invalid for `ranks` ranks, or nothing. O(ranks).
 inline std::optional<lower_option_fault> find_lower_option_fault(lower_options const& o, std::size_t ranks) {
   using enum lower_option_fault::kind;
   if (o.max_active_stages < 1) return lower_option_fault{active_stages, o.max_active_stages};
@@ -522,7 +532,8 @@ inline std::optional<lower_option_fault> find_lower_option_fault(lower_options c
   return std::nullopt;
 }
 
-/// How many of the next stages rank `r` gathers. Precondition: the options make sense. O(1).
+/// Returns the number of next stages whose weights rank `r` gathers. Precondition: the options are valid.
+/// O(1).
 inline std::int64_t lookahead_of(lower_options const& o, std::size_t r) {
   switch (o.lookahead.how) {
     case unshard_ahead::policy::full:
@@ -535,7 +546,7 @@ inline std::int64_t lookahead_of(lower_options const& o, std::size_t r) {
   return o.max_active_stages;
 }
 
-/// The schedule with UNSHARD and RESHARD on every rank. \throws window_error
+/// Returns the schedule with UNSHARD and RESHARD on every rank. \throws window_error
 inline schedule unshard_stages(schedule s, lower_options const& options) {
   auto const count = [](std::int64_t n) {
     return static_cast<std::uint32_t>(std::min<std::int64_t>(n, (std::numeric_limits<std::uint32_t>::max)()));
@@ -546,7 +557,8 @@ inline schedule unshard_stages(schedule s, lower_options const& options) {
   return s;
 }
 
-/// Limits the sends of a lowered schedule as the options say. \throws as `limit_sends`
+/// Limits the sends of a lowered schedule as the options say.
+/// \throws as the other `limit_sends`
 inline schedule limit_sends(schedule s, lower_options const& options) {
   if (!options.max_outstanding_sends) return s;
   auto const limit = std::min<std::int64_t>(*options.max_outstanding_sends, most_actions);
@@ -559,15 +571,17 @@ inline schedule limit_sends(schedule s, lower_options const& options) {
 
 namespace cleave {
 
-/// A schedule that can be run, from one that only computes: with weights gathered and let go, gradients
-/// reduced, and all messages and the waits for them. Messages go in the order of time (`send_in_time`). In
-/// PyTorch's order (`message_order::rounds`), with the same other options, the lists are those of PyTorch,
-/// but where receives are deferred: messages of a directed pair of ranks keep their order, and where sends
-/// block, receives are not deferred, for that might not finish.
+/// Returns a schedule that can be run, made from a schedule of passes. It adds messages, the waits for sends,
+/// the gathering and freeing of weights, and the reduction of gradients.
 ///
-/// O(actions * log ranks), plus what `limit_sends` needs.
+/// Messages follow the order of time (`send_in_time`). With PyTorch's order (`message_order::rounds`) and
+/// otherwise equal options, the lists equal those of PyTorch, with two exceptions for deferred receives.
+/// Messages of a directed pair of ranks keep their order. If sends block, receives are not deferred, because
+/// the schedule might deadlock.
+///
+/// O(actions * log ranks), plus the cost of `limit_sends`.
 /// \throws lower_option_error, nominal_time_error, schedule_error, window_error, send_wait_error,
-/// send_limit_error
+///   send_limit_error
 inline schedule lower(schedule const& s, lower_options const& options = {}) {
   if (auto fault = detail::find_lower_option_fault(options, s.ranks.size()))
     throw detail::lower_option_error(*fault);

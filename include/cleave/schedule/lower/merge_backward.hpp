@@ -9,12 +9,12 @@
 
 namespace cleave {
 
-/// A list in which I and the W of the same stage and microbatch that comes next are one B. Idle steps between
-/// them do not count, and none are left; parts of compounds stay as they are. O(actions).
+/// Returns a list in which each I that is directly followed by the W of the same stage and microbatch becomes
+/// one B. Idle steps are dropped and do not separate the two. Parts of compounds are unchanged. O(actions).
 inline std::vector<action> merge_backward(std::span<action const> row) {
   std::vector<action> merged;
   merged.reserve(row.size());
-  bool may_merge = false;  // whether the last action is an I of its own
+  bool may_merge = false;  // true if the last action is an I outside of compounds
   each_cell(row, [&](action const& head, std::span<action const> parts) {
     using enum action_kind;
     if (head.kind == idle) return;
@@ -31,7 +31,7 @@ inline std::vector<action> merge_backward(std::span<action const> row) {
   return merged;
 }
 
-/// The same on every rank. O(actions).
+/// Merges backward passes on every rank. O(actions).
 inline schedule merge_backward(schedule s) {
   for (auto& row : s.ranks) row = merge_backward(row);
   return s;

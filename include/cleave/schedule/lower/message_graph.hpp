@@ -21,15 +21,15 @@
 
 namespace cleave::detail {
 
-/// The messages of one rank, found by stage, microbatch and kind whatever numbers these have: as large as
-/// what is in it.
+/// A hash table of the messages of one rank, by stage, microbatch and kind. Its size depends only on the
+/// number of entries, not on these numbers.
 class message_table {
  public:
   struct entry {
     action what;
-    std::size_t position = 0;  ///< whatever its owner likes
+    std::size_t position = 0;  ///< set by the owner of the table
     bool open = true;
-    std::uint32_t next = none;  ///< of the same stage, microbatch and kind
+    std::uint32_t next = none;  ///< the next entry of the same stage, microbatch and kind
   };
 
   explicit message_table(std::size_t messages = 0) {
@@ -37,15 +37,15 @@ class message_table {
     grow(messages);
   }
 
-  /// Adds one that is open. Expected O(1).
+  /// Adds an open entry. Expected O(1).
   void add(action const& a, std::size_t position) {
     if (entries_.size() * 2 >= slots_.size()) grow(entries_.size() + 1);
     entries_.push_back({a, position});
     link(static_cast<std::uint32_t>(entries_.size() - 1));
   }
 
-  /// The one added last that has the stage, peer and microbatch of `a` and moves the same; or null. Until the
-  /// next is added. Expected O(1).
+  /// Returns the last added entry with the stage, peer, microbatch and flow of `a`, or null. Valid until the
+  /// next entry is added. Expected O(1).
   entry* find(action const& a) {
     entry* found = nullptr;
     each(a.stage, a.microbatch, is_activation_message(a.kind), [&](entry& e) {
@@ -54,19 +54,20 @@ class message_table {
     return found;
   }
 
-  /// `f(entry)` for each of a stage and microbatch, in the order in which they were added. Expected O(those).
+  /// Calls `f(entry)` for each entry of a stage, microbatch and flow, in the order of insertion. Expected
+  /// O(calls).
   template <class F>
   void each(stage_id s, microbatch_id i, bool activations, F f) {
     for (auto e = slots_[slot_of(s, i, activations)]; e != none; e = entries_[e].next) f(entries_[e]);
   }
 
-  /// All, in the order in which they were added.
+  /// Returns all entries in the order of insertion.
   std::span<entry> entries() { return entries_; }
 
  private:
   static constexpr std::uint32_t none = (std::numeric_limits<std::uint32_t>::max)();
 
-  /// The slot of the first of them, or an empty one.
+  /// Returns the slot of the first entry with this key, or an empty slot.
   std::size_t slot_of(stage_id s, microbatch_id i, bool activations) const {
     auto const key = (std::uint64_t{index(s)} << 32 | index(i)) * 2 + (activations ? 1 : 0);
     auto at = static_cast<std::size_t>((key ^ key >> 29) * 0x9e3779b97f4a7c15 >> shift_);
@@ -94,26 +95,29 @@ class message_table {
   }
 
   std::vector<entry> entries_;
-  std::vector<std::uint32_t> slots_;  ///< of the first entry of each stage, microbatch and kind
+  std::vector<std::uint32_t> slots_;  ///< the first entry of each stage, microbatch and kind
   unsigned shift_ = 0;
 };
 
-/// A send that nothing receives.
+/// A send that has no receive. The witness is the send.
 using unreceived_error = tagged_error<struct unreceived_tag, action>;
 
-/// Sends, receives and waits that wait for each other. The witness: an action of the cycle, or behind it.
+/// Sends, receives and waits that wait for each other. The witness is an action of the cycle or behind it.
 using message_cycle_error = tagged_error<struct message_cycle_tag, action>;
 
-/// What comes before what in a lowered schedule: each action after the one before it in its list, a receive
-/// after its send, and what follows the wait for a send after the receive of it. Waits may come earlier later
-/// on; an order of all actions is kept up, so that questions look only at what lies in between.
+/// The precedence graph of a lowered schedule, with a topological order that is maintained while waits move
+/// forward. Each action follows its predecessor in the list. A receive follows its send. The action after a
+/// wait follows the receive of the awaited send. Queries look only at the nodes between two places of the
+/// order.
 ///
-/// Marchetti-Spaccamela, Nanni, Rohnert: Maintaining a topological order under edge insertions, 1996.
+/// Source: Marchetti-Spaccamela, Nanni, Rohnert, "Maintaining a topological order under edge insertions",
+/// 1996.
 class message_graph {
  public:
   using node = std::uint32_t;
 
-  /// Precondition: no stray action, waits pair with sends. Expected O(actions).
+  /// Keeps a reference to the schedule. Precondition: all actions are valid, and waits pair with sends.
+  /// Expected O(actions).
   /// \throws unreceived_error, message_cycle_error
   explicit message_graph(schedule const& s) : schedule_(s) {
     number_cells();
@@ -121,23 +125,25 @@ class message_graph {
     sort();
   }
 
-  /// The node of the cell at `position` of the list of rank `r`; of a wait, the node of what follows it.
+  /// Returns the node of the cell at `position` in the list of rank `r`. A wait has the node of the action
+  /// after it.
   node at(std::size_t r, std::size_t position) const { return number_[first_position_[r] + position]; }
+  /// Returns the node of the receive of a send.
   node receive_of(node send) const { return matching_[send]; }
 
-  /// Whether `n` is done before anything on the rank of `later`, up to `later` itself, can be. O(those
-  /// between).
+  /// Returns true if `n` precedes `later`. O(nodes between).
   bool comes_before(node n, node later) {
     if (order_[n] > order_[later]) return false;
     return walk_from(n, order_[later], rank_[later]);
   }
-  /// Whether `later` can be made to wait for `n`: it does not come before it. O(those between).
+  /// Returns true if `later` can wait for `n`, that is, if `later` does not precede `n`. O(nodes between).
   bool may_follow(node later, node n) {
     if (order_[n] < order_[later]) return true;
     walk_from(later, order_[n], no_rank);
     return seen_[n] != walk_;
   }
-  /// Lets `later` wait for a receive that follows its send. Precondition: `may_follow(later, receive)`.
+  /// Makes `later` wait for a receive instead of the action that waited for it before. Precondition:
+  /// `may_follow(later, receive)`.
   void let_follow(node later, node receive) {
     released_[receive] = later;
     if (order_[receive] > order_[later]) move_behind(later, receive);
@@ -172,7 +178,7 @@ class message_graph {
     released_.assign(what_.size(), none);
   }
 
-  /// A message as its receiver names it.
+  /// Returns a message as its receiver names it.
   static action as_receive(action a) {
     bool const activation = is_activation_message(a.kind);
     std::swap(a.stage, a.peer);
@@ -201,7 +207,7 @@ class message_graph {
       }
   }
 
-  /// `f(next)` for each node that waits for `n`.
+  /// Calls `f(next)` for each node that waits for `n`.
   template <class F>
   void each_next(node n, F f) const {
     if (n + 1 < what_.size() && rank_[n + 1] == rank_[n]) f(n + 1);
@@ -229,8 +235,8 @@ class message_graph {
     seen_.assign(what_.size(), 0);
   }
 
-  /// Marks what comes after `from` and not after place `last` of the order. Stops with true at the first node
-  /// of rank `goal`.
+  /// Marks the nodes that follow `from`, up to place `last` of the order. Stops and returns true at the first
+  /// node of rank `goal`.
   bool walk_from(node from, std::uint32_t last, std::uint32_t goal) {
     ++walk_;
     to_visit_.assign(1, from);
@@ -248,7 +254,7 @@ class message_graph {
     return false;
   }
 
-  /// Puts `later` and what comes after it behind `n` in the order, which stood behind `later`.
+  /// Moves `later` and its followers behind `n` in the order. Precondition: `n` is behind `later`.
   void move_behind(node later, node n) {
     walk_from(later, order_[n], no_rank);
     std::vector<node> moved;
@@ -268,15 +274,15 @@ class message_graph {
   }
 
   schedule const& schedule_;
-  std::vector<std::size_t> first_position_;  ///< of a rank, in `number_`
-  std::vector<node> number_;                 ///< by position
+  std::vector<std::size_t> first_position_;  ///< by rank: an index into `number_`
+  std::vector<node> number_;                 ///< by position: its node
   std::vector<action> what_;
   std::vector<std::uint32_t> rank_;
   std::vector<node> matching_;  ///< of a send: its receive
-  std::vector<node> released_;  ///< of a receive: what follows the wait for its send
+  std::vector<node> released_;  ///< of a receive: the action after the wait for its send
   std::vector<node> in_order_;
-  std::vector<std::uint32_t> order_;  ///< of a node: its place in `in_order_`
-  std::vector<std::uint64_t> seen_;   ///< by which walk last
+  std::vector<std::uint32_t> order_;  ///< by node: its place in `in_order_`
+  std::vector<std::uint64_t> seen_;   ///< by node: the last walk that reached it
   std::vector<node> to_visit_;
   std::uint64_t walk_ = 0;
 };
@@ -285,22 +291,22 @@ class message_graph {
 
 namespace cleave {
 
-/// One direction between two ranks: what a communicator of an edge is for.
+/// A directed pair of ranks, which one communicator can serve.
 struct rank_edge {
   rank_id from, to;
 
   auto operator<=>(rank_edge const&) const = default;
 };
 
-/// Ranks that something can be set up between at the same time: no rank is in two edges of a round.
+/// Pairs of ranks that can be connected at the same time: no rank is in two edges of a round.
 using edge_round = std::vector<rank_edge>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The pairs of ranks that have stages that feed each other, either way: lower rank first, ascending, each
-/// once. O(edges log edges). \throws stage_placement_error
+/// Returns the pairs of ranks with an edge between their stages in either direction. Each pair occurs once,
+/// the lower rank first; pairs ascend. O(edges log edges). \throws stage_placement_error
 inline std::vector<rank_edge> rank_pairs(stage_placement const& p) {
   if (auto const f = find_stage_placement_fault(p)) throw stage_placement_error(*f);
   std::vector<rank_edge> pairs;
@@ -313,12 +319,12 @@ inline std::vector<rank_edge> rank_pairs(stage_placement const& p) {
   return pairs;
 }
 
-/// The rounds in which each rank is, as bits.
+/// The rounds in which each rank takes part, as bit sets.
 class rounds_of_ranks {
  public:
   explicit rounds_of_ranks(std::uint32_t ranks) : taken_(ranks) {}
 
-  /// The first round in which neither is; both are from now on. O(rounds / 64).
+  /// Returns the first round in which neither rank takes part, and marks both. O(rounds / 64).
   std::size_t take(rank_edge e) {
     auto& one = taken_[index(e.from)];
     auto& other = taken_[index(e.to)];
@@ -338,9 +344,10 @@ class rounds_of_ranks {
   std::vector<std::vector<std::uint64_t>> taken_;  // by rank
 };
 
-/// All pairs of ranks in rounds, each in the first round in which neither of its ranks is yet: at most twice
-/// as many rounds, less one, as a rank has others. To warm up connections in, or to set up communicators, one
-/// round at a time on all ranks. O(edges log edges + pairs * rounds / 64). \throws stage_placement_error
+/// Returns all pairs of ranks in rounds, each in the first round in which neither of its ranks takes part. If
+/// a rank has at most d peers, there are at most 2 d - 1 rounds. All ranks can then warm up connections or
+/// set up communicators one round at a time. O(edges log edges + pairs * rounds / 64).
+/// \throws stage_placement_error
 inline std::vector<edge_round> edge_matchings(stage_placement const& p) {
   std::vector<edge_round> rounds;
   rounds_of_ranks taken(p.ranks);
@@ -356,9 +363,10 @@ inline std::vector<edge_round> edge_matchings(stage_placement const& p) {
 
 namespace cleave {
 
-/// Rounds of both directions: each of `edge_matchings`, then the same the other way. PyTorch makes one
-/// communicator for each edge of them. O(edges log edges + pairs * rounds / 64). \throws
-/// stage_placement_error
+/// Returns rounds of directed pairs: each round of undirected pairs of ranks, then the same round reversed.
+/// No rank is in two edges of a round. PyTorch makes one communicator per edge.
+/// O(edges log edges + pairs * rounds / 64).
+/// \throws stage_placement_error
 inline std::vector<edge_round> directed_rounds(stage_placement const& p) {
   std::vector<edge_round> rounds;
   for (auto& round : detail::edge_matchings(p)) {

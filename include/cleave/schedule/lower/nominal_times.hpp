@@ -13,11 +13,12 @@
 
 namespace cleave {
 
-/// How long passes and messages are expected to take, in any one unit: what the order of messages is made
-/// for. It is right, and finishes, whatever they take in truth.
+/// The expected durations of passes and messages, in any one unit. The order of messages is optimised for
+/// them. It is valid and free of deadlocks for any actual durations.
 struct nominal_times {
-  std::vector<stage_cost> costs = {};  ///< of each stage; one for all; none: 1 for F, I and W, and 2 for B
-  double base_latency = 0.125;         ///< of a message between two ranks
+  /// One per stage, or one for all stages. If empty, F, I and W take 1 and B takes 2.
+  std::vector<stage_cost> costs = {};
+  double base_latency = 0.125;  ///< of each message between two ranks
 
   bool operator==(nominal_times const&) const = default;
 };
@@ -26,12 +27,12 @@ struct nominal_times {
 
 namespace cleave::detail {
 
-/// Times that make no sense.
+/// Invalid times.
 struct nominal_time_fault {
   static constexpr char subject[] = "times: ";
   enum class kind : std::uint8_t {
-    cost_count,  ///< `at` costs for `allowed` stages
-    cost,        ///< one of stage `at` is no time
+    cost_count,  ///< `at` costs were given for `allowed` stages
+    cost,        ///< a cost of stage `at` is out of range
     base_latency,
   };
   kind what;
@@ -40,7 +41,7 @@ struct nominal_time_fault {
   bool operator==(nominal_time_fault const&) const = default;
 };
 
-/// What and how to mend it.
+/// Returns a sentence that names the fault and a remedy.
 inline std::string describe(nominal_time_fault const& f) {
   using enum nominal_time_fault::kind;
   auto const at = std::to_string(f.at);
@@ -58,7 +59,7 @@ inline std::string describe(nominal_time_fault const& f) {
 
 using nominal_time_error = fault_error<nominal_time_fault>;
 
-/// The first thing that makes no sense for so many stages, or nothing. O(costs).
+/// Returns the first fault of the times for `stages` stages, or nothing. O(costs).
 inline std::optional<nominal_time_fault> find_nominal_time_fault(nominal_times const& t,
                                                                  std::uint32_t stages) {
   using enum nominal_time_fault::kind;
@@ -68,7 +69,7 @@ inline std::optional<nominal_time_fault> find_nominal_time_fault(nominal_times c
   return std::nullopt;
 }
 
-/// \throws nominal_time_error
+/// Checks the times for `stages` stages. \throws nominal_time_error
 inline void require_nominal_times(nominal_times const& t, std::uint32_t stages) {
   if (auto const f = find_nominal_time_fault(t, stages)) throw nominal_time_error(*f);
 }

@@ -11,8 +11,8 @@
 
 namespace cleave::detail {
 
-/// The stages that a list has something to do with, numbered from 0 in ascending order: whatever numbers they
-/// have in the model, tables about one rank stay as small as its list.
+/// The stages that occur in a list, numbered from 0 in ascending order. Tables about one rank thus stay as
+/// small as its list.
 class rank_stages {
  public:
   /// O(actions log(stages)).
@@ -26,7 +26,7 @@ class rank_stages {
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(stages_.size()); }
   stage_id operator[](std::uint32_t number) const { return stages_[number]; }
-  /// Precondition: the list has something to do with the stage. O(log(stages)).
+  /// Returns the number of a stage. Precondition: the stage occurs in the list. O(log(stages)).
   std::uint32_t number(stage_id s) const {
     return static_cast<std::uint32_t>(std::ranges::lower_bound(stages_, s) - stages_.begin());
   }

@@ -13,19 +13,21 @@
 
 namespace cleave {
 
-/// When a rank waits for the reduction of a stage's gradients.
+/// The time at which a rank waits for the reduction of a stage's gradients.
 enum class reduction_wait : std::uint8_t {
+  /// Right after the reduction begins.
   at_once,
-  deferred,  ///< until the rank starts another one, or to the end of its list
+  deferred,  ///< before the rank begins another reduction, or at the end of its list
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// A list that reduces the gradients of a stage across replicas once the last of its `microbatches` B or W is
-/// done: after the whole compound where it is part of one. Idle steps are dropped. A stage with fewer of them
-/// gets no reduction, and of more only the first so many count. O(actions log(stages)).
+/// Returns a list that reduces the gradients of each stage across replicas after the last of its
+/// `microbatches` B or W passes. If that pass is in a compound, the reduction follows the whole compound.
+/// Idle steps are dropped. A stage with fewer such passes gets no reduction; if it has more, the excess is
+/// ignored. O(actions log(stages)).
 inline std::vector<action> reduce_gradients(std::span<action const> row, std::uint32_t microbatches,
                                             reduction_wait wait = reduction_wait::at_once) {
   rank_stages const stages(row);
@@ -56,7 +58,7 @@ inline std::vector<action> reduce_gradients(std::span<action const> row, std::ui
   return reduced;
 }
 
-/// The same on every rank. O(actions log(stages)).
+/// Adds reductions on every rank. O(actions log(stages)).
 inline schedule reduce_gradients(schedule s, reduction_wait wait = reduction_wait::at_once) {
   for (auto& row : s.ranks) row = reduce_gradients(row, s.microbatches, wait);
   return s;

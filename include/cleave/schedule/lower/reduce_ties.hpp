@@ -20,16 +20,17 @@
 
 namespace cleave {
 
-/// Stages that hold copies of the same parameters, whose gradients are summed at the end of a step.
+/// Stages that hold copies of the same parameters. The gradients of the copies are summed at the end of a
+/// step.
 struct tied_stages {
   std::vector<stage_id> stages;  ///< ascending, two or more
-  double time = 0;               ///< that the sum takes, in the unit of costs
+  double time = 0;               ///< the duration of the sum, in the unit of the costs
 
   bool operator==(tied_stages const&) const = default;
 };
 
-/// One of `tied_stages` for each set of stages that hold a tie, in the order in which the sets come; `time`
-/// remains to be said. What only one stage holds needs no sum. O(members log members).
+/// Returns one `tied_stages` for each distinct set of stages that share a tie, in order of first occurrence.
+/// The caller sets `time`. Ties within one stage need no sum and are skipped. O(members log members).
 inline std::vector<tied_stages> tied_stages_of(std::span<tie const> ties) {
   std::vector<tied_stages> sets;
   for (tie const& t : ties) {
@@ -60,20 +61,20 @@ namespace cleave::detail {
 struct tied_stages_fault {
   static constexpr char subject[] = "ties: ";
   enum class kind : std::uint8_t {
-    too_few,        ///< one stage, or none
+    too_few,        ///< fewer than two stages
     not_ascending,  ///< `stage` is not greater than the one before it
-    unknown_stage,  ///< `stage` is none of the schedule
-    no_gradient,    ///< `stage` never does B or W
-    time,           ///< is no time
+    unknown_stage,  ///< `stage` does not exist
+    no_gradient,    ///< `stage` has neither B nor W
+    time,           ///< the time is out of range
   };
   kind what;
-  std::size_t tie = 0;  ///< which
+  std::size_t tie = 0;  ///< index of the tie
   stage_id stage{0};
 
   bool operator==(tied_stages_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(tied_stages_fault const& f) {
   using enum tied_stages_fault::kind;
   auto const tie = "tie #" + std::to_string(f.tie), stage = "stage " + std::to_string(index(f.stage));
@@ -94,7 +95,7 @@ inline std::string describe(tied_stages_fault const& f) {
 
 using tied_stages_error = fault_error<tied_stages_fault>;
 
-/// The first tie whose gradients cannot be summed, or nothing. O(actions + stages of ties).
+/// Returns the first tie whose gradients cannot be summed, or nothing. O(actions + stages of ties).
 inline std::optional<tied_stages_fault> find_tied_stages_fault(schedule const& s,
                                                                std::span<tied_stages const> ties) {
   using enum tied_stages_fault::kind;
@@ -118,16 +119,16 @@ inline std::optional<tied_stages_fault> find_tied_stages_fault(schedule const& s
   return std::nullopt;
 }
 
-/// When the gradients of tied stages are summed.
+/// The time at which the gradients of tied stages are summed.
 struct tie_reduction {
-  std::size_t tie = 0;  ///< which
-  double ready = 0;     ///< when the last gradient of its stages is there
+  std::size_t tie = 0;  ///< index of the tie
+  double ready = 0;     ///< the time at which the last gradient of its stages is computed
   double begin = 0, end = 0;
 
   bool operator==(tie_reduction const&) const = default;
 };
 
-/// When each rank of a schedule is busy.
+/// The times at which each rank of a schedule is busy.
 class busy_ranks {
  public:
   /// O(actions).
@@ -139,7 +140,8 @@ class busy_ranks {
       }
   }
 
-  /// From when on some ranks are idle together for so long, not before `from`. O(their spans after `from`).
+  /// Returns the earliest time, not before `from`, from which all `ranks` are idle for `time`.
+  /// O(their spans after `from`).
   double idle_together(std::span<std::uint32_t const> ranks, double from, double time) const {
     for (double begin = from;; from = begin) {
       for (auto const r : ranks) begin = idle(r, begin, time);
@@ -147,7 +149,7 @@ class busy_ranks {
     }
   }
 
-  /// From now on a rank is busy then as well. Precondition: it has been idle. O(spans).
+  /// Marks a rank as busy in one more span. Precondition: the rank is idle then. O(spans).
   void add(std::uint32_t rank, time_span when) {
     if (when.begin >= when.end) return;
     auto& spans = spans_[rank];
@@ -155,7 +157,7 @@ class busy_ranks {
   }
 
  private:
-  /// Parts of a compound may overlap.
+  /// Appends a span. Parts of a compound may overlap, so spans that touch are merged.
   void add_last(std::size_t rank, time_span when) {
     auto& spans = spans_[rank];
     if (when.begin >= when.end) return;
@@ -172,10 +174,10 @@ class busy_ranks {
     return from;
   }
 
-  std::vector<std::vector<time_span>> spans_;  ///< ascending, apart from each other
+  std::vector<std::vector<time_span>> spans_;  ///< ascending and disjoint
 };
 
-/// Places the sums of tied gradients; `reduce_ties` and `tie_reductions` use it.
+/// Schedules the sums of tied gradients, for `reduce_ties` and `tie_reductions`.
 class tie_placer {
  public:
   tie_placer(schedule const& s, std::span<tied_stages const> ties, simulate_options const& options)
@@ -222,7 +224,7 @@ class tie_placer {
                       [](auto const& r) { return std::pair(std::pair(r.begin, r.ready), r.tie); });
   }
 
-  /// When a cell begins; compounds begin with their first part.
+  /// Returns the start of a cell. A compound begins with its first part.
   double begin_of(std::uint32_t r, std::size_t i) const {
     return times_.spans[r][schedule_.ranks[r][i].parts > 0 ? i + 1 : i].begin;
   }
@@ -255,21 +257,22 @@ class tie_placer {
   schedule const& schedule_;
   std::span<tied_stages const> ties_;
   schedule_times times_;
-  std::vector<std::size_t> last_gradient_;  ///< of a stage: where in the list of its rank
+  std::vector<std::size_t> last_gradient_;  ///< by stage: the position in the list of its rank
   std::vector<tie_reduction> reductions_;
 };
 
-/// A schedule and ties that go together. \throws schedule_error, tied_stages_error
+/// Checks that the schedule can run and that the ties fit it. \throws schedule_error, tied_stages_error
 inline void require_ties(schedule const& s, std::span<tied_stages const> ties) {
   require_schedule(s, {.passes = passes_of(s)});
   if (auto const f = find_tied_stages_fault(s, ties)) throw tied_stages_error(*f);
 }
 
-/// When the gradients of tied stages are summed, in the order in which that begins: each as soon as they are
-/// all there and all ranks that hold a copy are idle for as long as it takes, those that are ready first
-/// before others. That is in a bubble where there is one, else after the last of the ranks has ended.
-/// O(actions + ties * actions of their ranks). \throws schedule_error, tied_stages_error,
-/// simulate_option_error
+/// Returns the times at which the gradients of tied stages are summed, ordered by their start.
+///
+/// A sum begins when all its gradients are computed and all ranks with a copy are idle for its duration. Sums
+/// that are ready first are placed first. A sum runs in a bubble if there is one, and otherwise after the
+/// last of its ranks has ended. O(actions + ties * actions of their ranks).
+/// \throws schedule_error, tied_stages_error, simulate_option_error
 inline std::vector<tie_reduction> tie_reductions(schedule const& s, std::span<tied_stages const> ties,
                                                  simulate_options const& options = {}) {
   require_ties(s, ties);
@@ -280,10 +283,14 @@ inline std::vector<tie_reduction> tie_reductions(schedule const& s, std::span<ti
 
 namespace cleave {
 
-/// A schedule, computing only or lowered, that sums the gradients of tied stages when `tie_reductions` says:
-/// REDUCE_TIE of each stage begins it, with the next stage of the tie as its peer, the first after the last.
-/// All ranks begin those that they share in one order, and wait for all of them at the end: a sum holds
-/// nobody up before that, whatever else is on its way. Cost and errors as of `tie_reductions`.
+/// Returns the schedule with the sums of tied gradients added. The schedule may be lowered or consist of
+/// passes only.
+///
+/// REDUCE_TIE of each stage begins a sum, with the next stage of the tie, cyclically, as its peer. It is
+/// placed in a bubble of all its ranks, or after their last pass if there is no bubble. All ranks begin the
+/// sums that they share in one order, and wait for all of them at the end of the step. Until then, a sum
+/// blocks no other action. O(actions + ties * actions of their ranks).
+/// \throws schedule_error, tied_stages_error, simulate_option_error
 inline schedule reduce_ties(schedule const& s, std::span<tied_stages const> ties,
                             simulate_options const& options = {}) {
   detail::require_ties(s, ties);

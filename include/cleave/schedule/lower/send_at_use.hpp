@@ -14,12 +14,13 @@
 
 namespace cleave {
 
-/// How sends go together with receives.
+/// The way in which sends are combined with receives.
 enum class send_pairing : std::uint8_t {
-  /// Not at all. The sends of a sweep, passes in one direction after each other, are waited for after it.
+  /// Not combined. The sends of a sweep, that is, of consecutive passes in one direction, are waited for
+  /// after the sweep.
   apart,
-  /// Where a forward pass is followed by a backward pass or the other way round, what the one sends and what
-  /// the other receives is one exchange. Each send is waited for before the rank sends again.
+  /// At a change from forward to backward passes or back, the sends of the one pass and the receives of the
+  /// next form one exchange. Each send is waited for before the rank sends again.
   with_next_receive,
 };
 
@@ -27,7 +28,7 @@ enum class send_pairing : std::uint8_t {
 
 namespace cleave::detail {
 
-/// Adds messages to the list of one rank; `send_at_use` is its one use.
+/// Adds messages to the list of one rank, for `send_at_use`.
 class use_sender {
  public:
   use_sender(stage_placement const& place, stage_neighbours const& neighbours, send_pairing pairing)
@@ -58,7 +59,7 @@ class use_sender {
  private:
   enum class sweep : std::uint8_t { none, forward, backward };
 
-  /// Of passes; of all else, none.
+  /// Returns the common direction of passes, or none for other actions and mixed directions.
   static sweep direction_of(std::span<action const> what) {
     auto const one = [](action const& a) {
       return !is_compute(a.kind)              ? sweep::none
@@ -70,7 +71,7 @@ class use_sender {
     return one(what.front());
   }
 
-  /// What a pass needs from other ranks, and what it sends to them.
+  /// Lists the messages that a pass receives from other ranks and those that it sends.
   void list_messages(action const& a, std::vector<action>& sends) {
     using enum action_kind;
     if (!is_compute(a.kind) || a.kind == weight_gradient) return;
@@ -126,9 +127,9 @@ class use_sender {
   stage_neighbours const& neighbours_;
   send_pairing pairing_;
   std::vector<action> list_;
-  std::vector<action> receives_;  // of the cell that comes
-  std::vector<action> held_;      // sends of the last cell
-  std::vector<action> posted_;    // sends that nothing waits for yet
+  std::vector<action> receives_;  // of the next cell
+  std::vector<action> held_;      // the sends of the last cell
+  std::vector<action> posted_;    // sends without a wait so far
   sweep last_ = sweep::none;
 };
 
@@ -136,11 +137,13 @@ class use_sender {
 
 namespace cleave {
 
-/// A schedule that sends and receives where it computes: each receive right before the pass that needs it,
-/// each send right after what makes it, as PyTorch runs GPipe (`apart`) and 1F1B (`with_next_receive`), and
-/// waits for sends. Simple, and without a look at other ranks: whether it finishes, `find_deadlock` tells; it
-/// does for these two with one stage a rank. What has to finish in any case is made by `lower`. Idle steps
-/// are dropped. O(actions and messages).
+/// Returns a schedule with each receive right before the pass that needs it and each send right after the
+/// pass that makes its value. It also adds waits for the sends. PyTorch runs GPipe (`apart`) and 1F1B
+/// (`with_next_receive`) like this.
+///
+/// The method is simple and ignores other ranks, so that the result may deadlock; check it with
+/// `find_deadlock`. It does not deadlock for these two families with one stage a rank. Use `lower` for a
+/// schedule that never deadlocks. Idle steps are dropped. O(actions and messages).
 /// \throws invalid_action_error, stage_placement_error
 inline schedule send_at_use(schedule s, send_pairing pairing = send_pairing::apart) {
   detail::require_valid_actions(s);

@@ -23,20 +23,20 @@
 
 namespace cleave::detail {
 
-/// Which rank is next in time, of equals the lowest: a tournament, in which each change is played up to the
-/// final. Knuth, The Art of Computer Programming, volume 3, 5.4.1.
+/// A tournament tree that finds the rank with the earliest time; the lowest rank wins ties. Source: Knuth,
+/// The Art of Computer Programming, volume 3, 5.4.1.
 class earliest_rank {
  public:
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// All ranks never. O(ranks).
+  /// All ranks begin with the time `never`. O(ranks).
   explicit earliest_rank(std::uint32_t ranks)
       : leaves_(std::bit_ceil((std::max)(ranks, 1u))), players_(std::size_t{2} * leaves_) {
     for (std::uint32_t r = 0; r < leaves_; ++r) players_[leaves_ + r].rank = r;
     for (auto n = leaves_ - 1; n > 0; --n) players_[n] = players_[std::size_t{2} * n];
   }
 
-  /// O(log ranks), less where it changes the first rounds alone.
+  /// Sets the time of a rank. O(log ranks), less if only the lower levels of the tree change.
   void set(std::uint32_t r, double time) {
     players_[leaves_ + r].time = time;
     for (auto n = (leaves_ + r) / 2; n > 0; n /= 2) {
@@ -46,8 +46,8 @@ class earliest_rank {
     }
   }
 
-  /// `f(rank)` for each rank whose time is the earliest, ascending; from then on they are never.
-  /// Precondition: not all are never. O(log ranks) for each, less where there are many.
+  /// Calls `f(rank)` for each rank with the earliest time, ascending, and sets their times to `never`.
+  /// Precondition: some time is not `never`. O(log ranks) for each, less for many ranks.
   template <class F>
   void take_earliest(F f) {
     take_below(1, time(), f);
@@ -81,10 +81,11 @@ class earliest_rank {
   }
 
   std::uint32_t leaves_;
-  std::vector<player> players_;  ///< of node n those of 2n and 2n + 1 play; leaves are the ranks
+  /// Inner node n holds the winner of nodes 2n and 2n + 1; the leaves are the ranks.
+  std::vector<player> players_;
 };
 
-/// Adds messages to a schedule; `send_in_time` is its one use.
+/// Adds messages to a schedule, for `send_in_time`.
 class timed_sender {
  public:
   timed_sender(schedule const& s, nominal_times const& times)
@@ -106,17 +107,18 @@ class timed_sender {
  private:
   static constexpr double never = earliest_rank::never;
 
-  /// When the passes of a stage for a microbatch have ended: F, and B or I.
+  /// The ends of the passes of a stage for a microbatch: of F, and of B or I.
   struct pass_ends {
     double forward = never, gradient = never;
   };
   struct rank_state {
     double free = 0;
-    std::size_t parts = 0;               ///< of the next cell: how many it does at once
-    std::span<action const> ended = {};  ///< what it has just done
+    std::size_t parts = 0;               ///< the number of parts of the next cell that run at once
+    std::span<action const> ended = {};  ///< the parts that have just ended
   };
 
-  /// Of all passes that run, the ones that end first: all that end at that instant, then what they send.
+  /// Ends all running passes that end next, at the same instant, then sends their results. Returns false if
+  /// no pass runs.
   bool end_next_passes() {
     auto const now = next_.time();
     if (now == never) return false;
@@ -135,8 +137,8 @@ class timed_sender {
     return true;
   }
 
-  /// All ranks wait. The first that can do some parts of its compound does them alone: their results may be
-  /// what others wait for.
+  /// All ranks wait. The first rank that can do some parts of its compound does these alone, since others may
+  /// wait for their results.
   bool begin_part_of_compound() {
     for (std::uint32_t r = 0; r < lists_.ranks(); ++r) {
       if (lists_.at_end(r)) continue;
@@ -148,7 +150,8 @@ class timed_sender {
     return false;
   }
 
-  /// Lets an idle rank begin what comes next, if all is there. What takes no time is done at once.
+  /// Lets an idle rank begin its next cell if all dependencies are met. Actions that take no time are done at
+  /// once.
   void look_at(std::uint32_t r) {
     if (next_.time_of(r) != never) return;
     while (!lists_.at_end(r)) {
@@ -170,8 +173,8 @@ class timed_sender {
     std::size_t parts;
     double end;
   };
-  /// How many parts can be done one after the other, and when they will have been. Later ones may need
-  /// earlier ones, whose results nobody else sees yet.
+  /// Returns how many parts can be done in order, and when they will end. Later parts may depend on earlier
+  /// parts; other ranks do not see these results yet.
   progress go_through(std::uint32_t r, std::span<action const> parts) {
     auto end = ranks_[r].free;
     if (parts.size() == 1) {
@@ -191,7 +194,7 @@ class timed_sender {
     return {before_.size(), end};
   }
 
-  /// When all is there that an action needs; never, as far as is known.
+  /// Returns the time at which all dependencies of an action are met, or `never` if that is not yet known.
   double ready(action const& a) const {
     using enum action_kind;
     if (!is_compute(a.kind)) return 0;
@@ -213,7 +216,7 @@ class timed_sender {
   double base_latency(std::uint32_t from, std::uint32_t to) const {
     return place_.rank_of[from] == place_.rank_of[to] ? 0 : times_.base_latency;
   }
-  /// How long the rank is busy. What is not a pass runs beside passes.
+  /// Returns the time for which the rank is busy. Other actions run concurrently with passes.
   double cost_of(action const& a) const {
     if (!is_compute(a.kind) && a.kind != action_kind::recompute) return 0;
     return one_or_each(times_.costs).of(index(a.stage)).of(a.kind);
@@ -232,7 +235,7 @@ class timed_sender {
   nominal_times const& times_;
   step_index numbers_;
   sending_lists lists_;
-  earliest_rank next_;  ///< of each rank that does something: when that ends
+  earliest_rank next_;  ///< by running rank: the end of its current cell
   std::vector<rank_state> ranks_;
   std::vector<pass_ends> ends_;  ///< by stage and microbatch
   std::vector<std::uint32_t> ended_, to_look_at_;
@@ -243,15 +246,17 @@ class timed_sender {
 
 namespace cleave {
 
-/// A schedule that sends and receives, in the order of time: runs all lists with the times that are given,
-/// each pass as soon as its rank is free and what it needs has arrived, and gives all passes and messages one
-/// order, by when passes end and messages go. Each rank has its share of it: a send right behind what it
-/// sends (after the whole of a compound, unless another rank's answer is needed within), a receive before the
-/// pass that runs while it arrives.
+/// Returns a schedule with sends and receives in the order of time. Simulates all lists with the given times:
+/// each pass runs as soon as its rank is free and its inputs have arrived.
 ///
-/// Since it is one order, it finishes whatever sends wait for, with any queues, and however long passes take
-/// in truth; and with the times that were given no pass waits for its turn to receive: with sends that do not
-/// block it takes just as long as the schedule that only computes. Idle steps are dropped.
+/// All passes and messages get one global order, by the ends of passes and the departures of messages. Each
+/// rank lists its share of this order. A send follows the pass that makes its value, or its whole compound
+/// unless a part of it needs another rank's answer. A receive precedes the pass that runs while the message
+/// arrives.
+///
+/// Because the order is global, the schedule finishes with any delivery, any queues and any actual durations
+/// of passes. With the given times, no pass waits for its turn to receive. If sends do not block, the
+/// schedule takes exactly as long as the one without messages. Idle steps are dropped.
 /// O(actions * log ranks).
 /// \throws invalid_action_error, nominal_time_error, stuck_error, schedule_count_error
 inline schedule send_in_time(schedule const& s, nominal_times const& times = {}) {

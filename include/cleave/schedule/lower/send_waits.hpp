@@ -16,24 +16,24 @@
 
 namespace cleave::detail {
 
-/// Why sends and the waits for them do not pair, and where.
+/// A send or a wait for a send that has no counterpart.
 struct send_wait_fault {
   static constexpr char subject[] = "send waits: ";
   enum class kind : std::uint8_t {
-    microbatch_missing,  ///< a send or a wait is not about one microbatch
-    sent_twice,          ///< a send is there once more
-    wait_missing,        ///< nothing waits for a send
-    send_missing,        ///< a wait comes before its send, or again
+    microbatch_missing,  ///< a send or a wait has no microbatch
+    sent_twice,          ///< a send occurs again
+    wait_missing,        ///< a send has no wait
+    send_missing,        ///< a wait precedes its send or occurs again
   };
   kind what;
   std::uint32_t rank = 0;
-  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  std::size_t position = 0;  ///< index in the list of the rank, parts counted
   action at = {};
 
   bool operator==(send_wait_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(send_wait_fault const& f) {
   using enum send_wait_fault::kind;
   auto const at = "rank " + std::to_string(f.rank) + ", action #" + std::to_string(f.position) + ": '" +
@@ -53,15 +53,15 @@ inline std::string describe(send_wait_fault const& f) {
 
 using send_wait_error = fault_error<send_wait_fault>;
 
-/// The wait for a send.
+/// Returns the wait for a send.
 constexpr action wait_for(action send) {
   send.kind = send.kind == action_kind::send_activation ? action_kind::wait_send_activation
                                                         : action_kind::wait_send_gradient;
   return send;
 }
 
-/// The first send of a list that is there twice or not waited for once, after it, or the first wait without
-/// its send; `rank` is the number of the list. O(actions).
+/// Returns the first send of a list that is repeated or has no wait after it, or the first wait without a
+/// send; or nothing. `rank` is the number of the list. O(actions).
 inline std::optional<send_wait_fault> find_send_wait_fault(std::span<action const> row,
                                                            std::uint32_t rank = 0) {
   using enum send_wait_fault::kind;
@@ -85,14 +85,14 @@ inline std::optional<send_wait_fault> find_send_wait_fault(std::span<action cons
   return std::nullopt;
 }
 
-/// The same for all ranks, the lowest first. O(actions).
+/// Checks the lists of all ranks, the lowest rank first. O(actions).
 inline std::optional<send_wait_fault> find_send_wait_fault(schedule const& s) {
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r)
     if (auto fault = find_send_wait_fault(s.ranks[r], r)) return fault;
   return std::nullopt;
 }
 
-/// \throws send_wait_error
+/// Checks that sends and waits pair on all ranks. O(actions). \throws send_wait_error
 inline void require_send_waits(schedule const& s) {
   if (auto fault = find_send_wait_fault(s)) throw send_wait_error(*fault);
 }
@@ -101,10 +101,12 @@ inline void require_send_waits(schedule const& s) {
 
 namespace cleave {
 
-/// A list that waits for its sends: for what a forward pass made after the first B or I of the same stage and
-/// microbatch (after the whole of a compound), since then the other side has had it; for all else, gradients
-/// among it, at the end, in the order of the sends. `rank` is the number of the list. O(actions).
-/// \throws send_wait_error where a value is sent again before it was waited for, or has no microbatch
+/// Returns a list with a wait for each of its sends. `rank` is the number of the list in errors.
+///
+/// The wait for an activation follows the first B or I of the same stage and microbatch, or its whole
+/// compound. The receiver has used the activation by then. All other sends, including those of gradients, are
+/// waited for at the end of the list, in the order of the sends. O(actions).
+/// \throws send_wait_error if a value is sent again before its wait, or has no microbatch
 inline std::vector<action> add_send_waits(std::span<action const> row, std::uint32_t rank = 0) {
   using enum detail::send_wait_fault::kind;
   detail::message_table sends;
@@ -134,7 +136,7 @@ inline std::vector<action> add_send_waits(std::span<action const> row, std::uint
   return waited;
 }
 
-/// The same on every rank. O(actions). \throws send_wait_error
+/// Adds waits on every rank. O(actions). \throws send_wait_error
 inline schedule add_send_waits(schedule s) {
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r) s.ranks[r] = add_send_waits(s.ranks[r], r);
   return s;

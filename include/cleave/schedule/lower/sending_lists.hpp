@@ -15,7 +15,7 @@
 
 namespace cleave::detail {
 
-/// A rank that can never go on, and the action that waits for what never comes.
+/// A rank that can never continue, and the action that waits forever.
 struct stuck_rank {
   rank_id rank{};
   std::string at;
@@ -23,7 +23,7 @@ struct stuck_rank {
   bool operator==(stuck_rank const&) const = default;
 };
 
-/// `messages: rank 0 is stuck at 0B0, rank 2 is stuck at 2F1; put what they wait for before it`.
+/// Returns all ranks as one text, such as `messages: rank 0 is stuck at 0B0; …`.
 inline std::string describe(std::vector<stuck_rank> const& ranks) {
   std::string list;
   for (auto const& r : ranks)
@@ -31,15 +31,15 @@ inline std::string describe(std::vector<stuck_rank> const& ranks) {
   return "messages: " + list + "; put what they wait for before it";
 }
 
-/// Ranks that wait for each other, or for what nobody does. The witness: all of them.
+/// Ranks that wait for each other, or for an action that does not exist. The witness lists all of them.
 using stuck_error = fault_error<std::vector<stuck_rank>>;
 
-/// The lists of a schedule while messages are put in: how far each has come, and what has been made so far.
-/// A send is appended to the list of its rank and at once its receive to that of the other rank. Whoever
-/// takes actions one by one therefore gives all messages one order, and it finishes on every transport.
+/// The lists of a schedule while messages are inserted: the progress of each rank and the result so far. A
+/// send is appended to the list of its rank, and its receive at once to the list of the other rank. Taking
+/// actions one by one therefore gives all messages one global order, which finishes with any communicator.
 class sending_lists {
  public:
-  /// Refers to the schedule. Precondition: no stray action. O(actions).
+  /// Keeps a reference to the schedule. Precondition: all actions are valid. O(actions).
   explicit sending_lists(schedule const& s)
       : schedule_(s),
         neighbours_(s.place),
@@ -59,13 +59,13 @@ class sending_lists {
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(at_.size()); }
   bool at_end(std::size_t r) const { return at_[r].cell == schedule_.ranks[r].size(); }
 
-  /// The action that comes next, or what is left of the parts of the compound. Precondition: not at the end.
+  /// Returns the next action, or the remaining parts of the compound. Precondition: not at the end.
   std::span<action const> rest_of_cell(std::size_t r) const {
     auto const row = std::span(schedule_.ranks[r]).subspan(at_[r].cell);
     return row[0].parts == 0 ? row.first(1) : row.subspan(1, row[0].parts).subspan(at_[r].parts_done);
   }
 
-  /// Copies the next `count` parts of the cell, which are returned; of an idle step, nothing.
+  /// Copies the next `count` parts of the cell to the result and returns them. Idle steps are not copied.
   std::span<action const> take(std::size_t r, std::size_t count) {
     auto const taken = rest_of_cell(r).first(count);
     auto const& whole = schedule_.ranks[r][at_[r].cell];
@@ -82,7 +82,8 @@ class sending_lists {
     return taken;
   }
 
-  /// Sends what `a` makes to stages on other ranks; `received(rank)` for each of them. O(neighbours).
+  /// Sends the results of `a` to stages on other ranks. Calls `received(rank)` for each of them.
+  /// O(neighbours).
   template <class F>
   void send_results(action const& a, F received) {
     using enum action_kind;
@@ -94,7 +95,7 @@ class sending_lists {
       for (auto const feeder : neighbours_.before(s)) send(a, feeder, send_gradient, received);
   }
 
-  /// Sends one thing from a stage to another, on another rank, which is returned. O(1).
+  /// Sends one value from a stage to a stage on another rank. Returns that rank. O(1).
   std::uint32_t send_one(stage_id from, stage_id to, microbatch_id m, action_kind send_kind) {
     auto const there = index(schedule_.place.rank_of[index(to)]);
     auto const receive_kind = send_kind == action_kind::send_activation ? action_kind::receive_activation
@@ -104,7 +105,7 @@ class sending_lists {
     return there;
   }
 
-  /// Those that are not at their end, and where they are.
+  /// Returns the ranks that are not at their end, and their next actions.
   std::vector<stuck_rank> stuck() const {
     std::vector<stuck_rank> stuck;
     for (std::uint32_t r = 0; r < at_.size(); ++r)
@@ -112,7 +113,7 @@ class sending_lists {
     return stuck;
   }
 
-  /// What has been made. \throws stuck_error unless all are at their ends
+  /// Returns the result. \throws stuck_error unless all ranks are at their ends
   schedule finish() {
     if (auto waiting = stuck(); !waiting.empty()) throw stuck_error(std::move(waiting));
     return std::move(made_);
@@ -120,16 +121,16 @@ class sending_lists {
 
  private:
   struct place_in_row {
-    std::size_t cell = 0;        ///< where its first action stands
-    std::size_t parts_done = 0;  ///< of a compound that has been split
+    std::size_t cell = 0;        ///< the position of its first action
+    std::size_t parts_done = 0;  ///< of a compound that is split
   };
 
   static constexpr bool makes_results(action_kind k) {
     return k >= action_kind::forward && k <= action_kind::input_gradient;
   }
 
-  /// How many sends and receives belong to a pass of each stage: forward it receives from as many as it sends
-  /// gradients to.
+  /// Returns the number of sends and receives per pass of each stage. A forward pass receives from as many
+  /// ranks as the backward pass sends gradients to.
   std::vector<std::size_t> messages_of_stages() const {
     std::vector<std::size_t> messages(schedule_.place.stages());
     auto const& rank_of = schedule_.place.rank_of;

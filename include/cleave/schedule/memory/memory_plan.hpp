@@ -441,7 +441,7 @@ namespace cleave {
 /// The content of a slot; each slot belongs to one stage and microbatch at a time.
 enum class slot_use : std::uint8_t {
   saved,                ///< saved by F for B or I
-  input,                ///< the part of saved activations that is kept until they are recomputed
+  input,                ///< the part of recomputed activations that is kept from F to B or I
   saved_for_weights,    ///< saved by I for W
   received_activation,  ///< received from `peer`
   received_gradient,
@@ -473,7 +473,7 @@ struct slot_value {
   microbatch_id microbatch{0};
   stage_id peer{0xffffffff};  ///< the stage at the other end of a message or local edge
   lifetime alive;
-  std::uint64_t bytes = 0, offset = 0;
+  std::uint64_t bytes = 0, offset = 0;  ///< its size, and its place in the memory of the rank
   std::uint32_t slot = 0;  ///< number of the slot among those of the same use; values with overlapping
                            ///< lifetimes never share one
   /// The cell after which its bytes are free. That cell must be done before anything is written there.

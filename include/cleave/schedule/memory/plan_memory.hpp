@@ -156,7 +156,7 @@ class slot_analysis {
   std::vector<std::vector<slot_value>> values_;
 };
 
-/// Gives the values of a rank slots and offsets. Precondition: they are ordered by the begin of their
+/// Gives the values of a rank slots and offsets. Precondition: they are ordered by the beginning of their
 /// lifetimes. O(values log values). \throws memory_request_error
 inline rank_slots placed_values(std::vector<slot_value> values, std::uint64_t alignment) {
   rank_slots made{std::move(values)};

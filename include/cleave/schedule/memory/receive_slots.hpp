@@ -111,8 +111,8 @@ class receive_uses {
   action_kind release_at_;
 };
 
-/// Returns the first pass for which a rank has too few slots, or nothing. If there is none, all values can be
-/// received in the order in which they are used. A compound needs the inputs of all its parts at once.
+/// Returns the first pass for which a rank has too few slots, or nothing. Without a shortage, all values can
+/// be received in the order in which they are used. A compound needs the inputs of all its parts at once.
 /// Precondition: the schedule has no fault; `slots` has one entry for each rank, one for all, or none.
 /// O(actions + edges).
 inline std::optional<slot_shortage> find_slot_shortage(schedule const& s, receive_slots const& slots) {

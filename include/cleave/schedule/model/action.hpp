@@ -16,30 +16,30 @@
 
 namespace cleave {
 
-/// What a rank does at one point of its list. The names in text are those of PyTorch's schedules; EXCHANGE
-/// and what comes after it are cleave's own.
+/// The kind of an action in a rank's list. Names in text are those of PyTorch's schedules. EXCHANGE and the
+/// kinds after it are cleave's own.
 enum class action_kind : std::uint8_t {
-  idle,             ///< a step in which the rank waits; written as an empty cell
+  idle,             ///< the rank idles for one step; written as an empty cell
   forward,          ///< F
-  backward,         ///< B: gradients of inputs and of weights
-  input_gradient,   ///< I: the half of B that the stage before waits for
+  backward,         ///< B: gradients of both inputs and weights
+  input_gradient,   ///< I: the half of B that the previous stage waits for
   weight_gradient,  ///< W: the other half
   send_activation,
   receive_activation,
-  wait_send_activation,  ///< until the memory of what was sent may be used again
+  wait_send_activation,  ///< blocks until the memory of the sent value may be reused
   send_gradient,
   receive_gradient,
   wait_send_gradient,
   unshard,  ///< gathers the weights of a stage
-  reshard,  ///< lets them go
+  reshard,  ///< frees the gathered weights of a stage
   reduce_gradient,
   wait_reduce_gradient,
-  overlap,     ///< a compound: its parts run as one
-  exchange,    ///< a compound of messages, which begin together
-  offload,     ///< moves what the forward pass keeps for a microbatch out of the device
-  reload,      ///< and back
-  recompute,   ///< runs a forward pass again, for what its backward pass needs
-  reduce_tie,  ///< begins to sum the gradients of what several stages hold
+  overlap,     ///< a compound: its parts run as one action
+  exchange,    ///< a compound of messages that begin together
+  offload,     ///< moves the saved activations of a microbatch off the device
+  reload,      ///< moves them back
+  recompute,   ///< runs a forward pass again to restore its saved activations
+  reduce_tie,  ///< begins to sum the gradients of parameters that several stages hold
   wait_reduce_tie,
 };
 
@@ -74,7 +74,7 @@ inline constexpr std::array<std::string_view, 22> action_names = {"",
 
 namespace cleave {
 
-/// As PyTorch writes it: `F`, `SEND_B`; empty for an idle step.
+/// Returns the name as PyTorch writes it, such as `F` or `SEND_B`. The name of an idle step is empty.
 constexpr std::string_view name_of(action_kind k) {
   return detail::action_names[static_cast<std::size_t>(k)];
 }
@@ -91,19 +91,19 @@ namespace cleave {
 
 inline constexpr microbatch_id no_microbatch{0xffffffff};
 
-/// One action. What has several stages, a compound, is a head followed by its parts in the same list.
+/// One action in the list of a rank. A compound is stored as a head, followed in the same list by its parts.
 struct action {
   action_kind kind = action_kind::idle;
-  std::uint16_t parts = 0;  ///< of a compound: how many actions after it are its parts
+  std::uint16_t parts = 0;  ///< of a compound: how many of the following actions are its parts
   stage_id stage = detail::no_stage;
-  microbatch_id microbatch = no_microbatch;  ///< none where the action is about a whole stage
-  /// Of a message: the stage at its other end. Of a tie: the next of its stages, the first after the last.
+  microbatch_id microbatch = no_microbatch;  ///< `no_microbatch` if the action concerns a whole stage
+  /// Of a message: the stage at the other end. Of a tie: the next stage of the tie, cyclically.
   stage_id peer = detail::no_stage;
 
   bool operator==(action const&) const = default;
 };
 
-/// F, B, I or W.
+/// Returns true for F, B, I and W.
 constexpr bool is_compute(action_kind k) {
   return k >= action_kind::forward && k <= action_kind::weight_gradient;
 }
@@ -125,18 +125,18 @@ constexpr bool is_wait_send(action_kind k) {
 constexpr bool is_message(action_kind k) {
   return k >= action_kind::send_activation && k <= action_kind::wait_send_gradient;
 }
-/// Whether it moves what a forward pass made; the other messages move gradients.
+/// Returns true if the message moves activations. All other messages move gradients.
 constexpr bool is_activation_message(action_kind k) {
   return k >= action_kind::send_activation && k <= action_kind::wait_send_activation;
 }
-/// Whether an action of this kind is about one microbatch.
+/// Returns true if an action of this kind belongs to one microbatch.
 constexpr bool has_microbatch(action_kind k) {
   return is_compute(k) || is_message(k) || (k >= action_kind::offload && k <= action_kind::recompute);
 }
-/// Whether an action of this kind is about a tie.
+/// Returns true if an action of this kind belongs to a tie.
 constexpr bool is_tied_reduction(action_kind k) { return k >= action_kind::reduce_tie; }
 
-/// Whether it is the head of a compound: nothing is done but its parts.
+/// Returns true if the action is the head of a compound. The head does nothing but run its parts.
 constexpr bool is_compound(action const& a) {
   return a.parts > 0 || a.kind == action_kind::overlap || a.kind == action_kind::exchange;
 }
@@ -145,7 +145,7 @@ constexpr bool is_compound(action const& a) {
 
 namespace cleave {
 
-/// `f(head, parts)` for each cell of a list, in order; an action that is no compound has no parts.
+/// Calls `f(head, parts)` for each cell of a list, in order. `parts` is empty unless the cell is a compound.
 /// O(actions).
 template <class F>
 constexpr void each_cell(std::span<action const> row, F f) {
@@ -153,7 +153,8 @@ constexpr void each_cell(std::span<action const> row, F f) {
     f(row[i], row.subspan(i + 1, row[i].parts));
 }
 
-/// `f(action)` for each thing that is done, in order: parts instead of their compound, no idle steps.
+/// Calls `f(action)` for each action that does something, in order. Skips idle steps; visits the parts of a
+/// compound, not its head. O(actions).
 template <class F>
 constexpr void each_action(std::span<action const> row, F f) {
   for (action const& a : row)
@@ -164,15 +165,15 @@ constexpr void each_action(std::span<action const> row, F f) {
 
 namespace cleave::detail {
 
-/// The kind that is called so, case and all; an idle step has no name.
+/// Returns the kind with this name, or nothing. The match is case-sensitive; an idle step has no name.
 constexpr std::optional<action_kind> find_action_kind(std::string_view name) {
   for (std::size_t k = 1; k < action_names.size(); ++k)
     if (action_names[k] == name) return static_cast<action_kind>(k);
   return std::nullopt;
 }
 
-/// The stage at the other end of a message of `kind` in a chain; none for other kinds, and before the first
-/// stage.
+/// Returns the stage at the other end of a message of `kind` in a chain of stages. Returns `no_stage` for
+/// other kinds, and where the peer would precede the first stage.
 constexpr stage_id chain_peer(action_kind kind, stage_id s) {
   if (!is_message(kind) || s == no_stage) return no_stage;
   bool const to_next = is_receive(kind) != is_activation_message(kind);
@@ -180,7 +181,8 @@ constexpr stage_id chain_peer(action_kind kind, stage_id s) {
   return stage_id{index(s) + 1};
 }
 
-/// Appends `0F3`, `1UNSHARD`, or `1SEND_F0@3` where the peer is not the neighbour in the chain.
+/// Appends the action as text: `0F3`, `1UNSHARD`, or `1SEND_F0@3` if the peer is not the neighbour in the
+/// chain.
 inline void append_text(std::string& to, action const& a) {
   if (a.stage != no_stage) to += std::to_string(index(a.stage));
   to += name_of(a.kind);
@@ -188,7 +190,8 @@ inline void append_text(std::string& to, action const& a) {
   if (a.peer != no_stage && a.peer != chain_peer(a.kind, a.stage)) to += '@' + std::to_string(index(a.peer));
 }
 
-/// Appends a cell: an action, or a compound as `(0F3;3B1)OVERLAP_F_B`; nothing for an idle step.
+/// Appends a cell as text: an action, or a compound as `(0F3;3B1)OVERLAP_F_B`. Appends nothing for an idle
+/// step.
 inline void append_cell_text(std::string& to, action const& head, std::span<action const> parts) {
   if (!parts.empty()) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -204,19 +207,22 @@ inline void append_cell_text(std::string& to, action const& head, std::span<acti
 
 namespace cleave {
 
+/// Returns the text of one action, such as `0F3`.
 inline std::string action_text(action const& a) {
   std::string text;
   detail::append_text(text, a);
   return text;
 }
 
+/// Returns the text of one cell: an action, a compound as `(0F3;3B1)OVERLAP_F_B`, or nothing for an idle
+/// step.
 inline std::string cell_text(action const& head, std::span<action const> parts) {
   std::string text;
   detail::append_cell_text(text, head, parts);
   return text;
 }
 
-/// The cells of a list with commas between them.
+/// Returns the text of a list: its cells, separated by commas.
 inline std::string row_text(std::span<action const> row) {
   std::string text;
   bool first = true;
@@ -227,26 +233,26 @@ inline std::string row_text(std::span<action const> row) {
   return text;
 }
 
-/// Why a cell of text is no action, and where.
+/// A cell of text that cannot be read as an action.
 struct cell_fault {
   static constexpr char subject[] = "schedule text: ";
   enum class kind : std::uint8_t {
-    stage_missing,  ///< it does not begin with the number of a stage
-    unknown_kind,   ///< no kind of action is called so
-    too_large,      ///< a number that no stage or microbatch has
-    more_text,      ///< something follows the action
-    not_closed,     ///< a parenthesis or a quotation is not closed
-    empty_part,     ///< a compound without parts, or with a part that is empty
-    too_many_parts  ///< of one compound
+    stage_missing,  ///< the cell does not begin with a stage number
+    unknown_kind,   ///< no kind of action has this name
+    too_large,      ///< a stage or microbatch number out of range
+    more_text,      ///< text follows the action
+    not_closed,     ///< a parenthesis or a quotation mark is not closed
+    empty_part,     ///< a compound without parts, or with an empty part
+    too_many_parts  ///< a compound of more than 65,535 parts
   };
   kind what;
-  std::string token;                ///< what is wrong as it stands there, one part of a compound at most
-  std::size_t row = 0, column = 0;  ///< of the cell, both from 0
+  std::string token;                ///< the offending text, as written; at most one part of a compound
+  std::size_t row = 0, column = 0;  ///< position of the cell, from 0
 
   bool operator==(cell_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(cell_fault const& f) {
   using enum cell_fault::kind;
   auto const at = "row #" + std::to_string(f.row) + ", column #" + std::to_string(f.column) + ": " +

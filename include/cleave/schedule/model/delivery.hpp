@@ -7,45 +7,51 @@
 
 namespace cleave {
 
-/// How a message gets from a rank to another. Messages are told apart by stage, kind and microbatch.
+/// The delivery of messages from rank to rank. Messages are identified by stage, kind and microbatch.
 enum class delivery : std::uint8_t {
-  buffered,    ///< a send never blocks; a receive blocks until the message is there
-  rendezvous,  ///< both block until they meet
-  async,       ///< both only begin; whoever uses the message, or waits for its send, blocks until both have
-  /// Both only begin, and end in the order in which they began: each pair of ranks has one stream, which both
-  /// directions share, as the queues of NCCL do. Whoever uses the message, or waits for its send, blocks.
+  buffered,    ///< a send never blocks; a receive blocks until the message has arrived
+  rendezvous,  ///< the send and the receive block until both have begun
+  /// Sends and receives return at once. The pass that uses the message, or the wait for its send, blocks
+  /// until both ends have begun.
+  async,
+  /// Sends and receives return at once and complete in the order in which they began. Each pair of ranks has
+  /// one stream for both directions, like the queues of NCCL. The pass that uses the message, or the wait for
+  /// its send, blocks.
   pair_stream,
-  /// The messages of a rank have a queue beside its passes, in which one begins when the one before it has
-  /// ended: where both ends have begun. A send begins no earlier than its pass has ended. Whoever uses the
-  /// message, or waits for its send, blocks. So does a stream of a device for all messages.
+  /// Each rank has one message queue that runs concurrently with its passes. A message begins when the
+  /// previous one in the queue has ended, and ends once both ends have begun. A send begins no earlier than
+  /// the end of its pass. The pass that uses the message, or the wait for its send, blocks. A device with one
+  /// stream for all messages behaves like this.
   one_queue,
-  two_queues,  ///< likewise, one queue for activations and one for gradients
+  two_queues,  ///< like `one_queue`, with one queue for activations and one for gradients
 };
 
-/// Which messages of a list begin together, and let the rank go on together when all have ended.
+/// The rule by which messages of a list form groups. The messages of a group begin together, and the rank
+/// continues when all have ended.
 enum class message_groups : std::uint8_t {
-  listed,    ///< those that are the parts of one compound
-  adjacent,  ///< and those with nothing else between them, as in a group of NCCL
+  listed,    ///< the parts of one compound
+  adjacent,  ///< in addition, messages with nothing else between them, as in an NCCL group
 };
 
-/// As many messages as there are.
+/// No limit on the number of messages.
 inline constexpr std::uint32_t any_number = (std::numeric_limits<std::uint32_t>::max)();
 
-/// How messages get from rank to rank, in full. The fewer buffers and queues, the more orders get stuck; what
-/// finishes with `rendezvous` alone finishes in every way, unless a rank waits for a send before it begins
-/// it: only a stream gets stuck by that, and `schedule_faults` reports it for all.
+/// The complete rules by which messages travel between ranks. The fewer buffers and queues, the more orders
+/// deadlock. A schedule that finishes under plain `rendezvous` finishes under all rules, with one exception:
+/// a rank that waits for a send before it begins that send. Only streams deadlock there, but
+/// `schedule_faults` reports it under all rules.
 struct delivery_rules {
   cleave::delivery delivery = delivery::buffered;
-  /// Of `buffered`: how many messages each rank may have on their way to each other rank. A send blocks until
-  /// there are no more, itself counted; with 0 that is a rendezvous.
+  /// For `buffered`: the maximum number of messages in flight from one rank to another. A send blocks until
+  /// the messages in flight, itself included, are within this limit. 0 is equivalent to rendezvous.
   std::uint32_t buffers = any_number;
-  message_groups groups = message_groups::listed;  ///< of `async` it changes nothing
+  message_groups groups = message_groups::listed;  ///< no effect with `async`
 
   bool operator==(delivery_rules const&) const = default;
 };
 
-/// A device that does one thing at a time, passes and groups of messages in the order of the list: the least
-/// that is promised where queues may share what runs them.
+/// The rules for a device that runs passes and message groups one at a time, in list order. This is the
+/// weakest guarantee where several queues may share one execution resource.
 inline constexpr delivery_rules serial_device{.delivery = delivery::rendezvous,
                                               .groups = message_groups::adjacent};
 }  // namespace cleave

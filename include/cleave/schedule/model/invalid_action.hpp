@@ -12,26 +12,27 @@
 
 namespace cleave::detail {
 
-/// An action that cannot be where it is: tables by rank, stage and microbatch have no place for it.
+/// An action that is invalid at its position, so that tables indexed by rank, stage and microbatch have no
+/// entry for it.
 struct invalid_action {
   static constexpr char subject[] = "schedule: ";
   enum class kind : std::uint8_t {
-    rank_count,  ///< there are `rank` lists, not as many as the placement has ranks
-    compound,    ///< its parts go on after the list
-    stage,       ///< there is none of this number
-    other_rank,  ///< the stage is on another rank
-    microbatch,  ///< there is none of this number
-    peer,        ///< of a message: there is no stage of this number
+    rank_count,  ///< there are `rank` lists, which is not the number of ranks of the placement
+    compound,    ///< the parts extend past the end of the list
+    stage,       ///< no stage has this number
+    other_rank,  ///< the stage is placed on another rank
+    microbatch,  ///< no microbatch has this number
+    peer,        ///< of a message: no stage has the number of its peer
   };
   kind what;
   std::uint32_t rank = 0;
-  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  std::size_t position = 0;  ///< index in the list of the rank, parts counted
   action at = {};
 
   bool operator==(invalid_action const&) const = default;
 };
 
-/// What and where.
+/// Returns a sentence that names the fault and its place.
 inline std::string describe(invalid_action const& s) {
   using enum invalid_action::kind;
   if (s.what == rank_count)
@@ -54,7 +55,7 @@ inline std::string describe(invalid_action const& s) {
 
 using invalid_action_error = fault_error<invalid_action>;
 
-/// The first action that cannot be where it is, or nothing. O(actions).
+/// Returns the first invalid action, or nothing. O(actions).
 inline std::optional<invalid_action> find_invalid_action(schedule const& s) {
   using enum invalid_action::kind;
   auto const lists = static_cast<std::uint32_t>(s.ranks.size());
@@ -75,7 +76,7 @@ inline std::optional<invalid_action> find_invalid_action(schedule const& s) {
   return std::nullopt;
 }
 
-/// \throws invalid_action_error
+/// Checks that every action is valid. O(actions). \throws invalid_action_error
 inline void require_valid_actions(schedule const& s) {
   if (auto invalid = find_invalid_action(s)) throw invalid_action_error(*invalid);
 }

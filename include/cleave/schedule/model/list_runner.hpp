@@ -9,11 +9,11 @@
 
 namespace cleave::detail {
 
-/// Runs lists of actions, each in order, until all have ended or none can go on. A list that needs an event
-/// which has not happened waits for it and is tried again when it happens.
+/// Runs lists of actions, each in order, until all have ended or none can continue. A list that needs an
+/// event which has not happened waits for it. It is retried when the event happens.
 ///
-/// The caller decides what an action needs and causes. It calls `waits_for`, `happen` and `wake` with numbers
-/// of events, and `pass` for each action that is done. All take O(1) except `run`.
+/// The caller decides what each action requires and which events it triggers. It calls `waits_for`, `happen`
+/// and `wake` with event numbers, and `pass` for each completed action. All members are O(1) except `run`.
 class list_runner {
  public:
   list_runner() = default;
@@ -27,11 +27,11 @@ class list_runner {
   /// Returns the position of the next action of a list.
   std::size_t position(std::uint32_t list) const { return position_[list]; }
   bool is_finished(std::uint32_t list) const { return position_[list] == length_[list]; }
-  /// Marks so many actions of a list as done.
+  /// Marks the next `actions` actions of a list as done.
   void pass(std::uint32_t list, std::size_t actions = 1) { position_[list] += actions; }
 
   bool has_happened(std::size_t event) const { return state_[event] == done; }
-  /// Returns whether an event has not happened yet. If so, the list waits for it.
+  /// Returns true if an event has not happened yet. If so, the list waits for it.
   bool waits_for(std::uint32_t list, std::size_t event) {
     if (has_happened(event)) return false;
     next_waiter_[list] = std::exchange(state_[event], list + 2);
@@ -44,8 +44,9 @@ class list_runner {
     if (!has_happened(event)) wake_all(std::exchange(state_[event], 0));
   }
 
-  /// Runs the lists, the first one first, then the one that was woken last. `go_on(list)` does the next
-  /// action and returns true, or makes the list wait and returns false. Returns whether all lists have ended.
+  /// Runs the lists, first the first one, then always the list that was woken last. `go_on(list)` does the
+  /// next action and returns true, or makes the list wait and returns false. Returns true if all lists have
+  /// ended.
   template <class F>
   bool run(F go_on) {
     for (auto l = lists(); l-- > 0;) awake_.push_back(l);
@@ -68,8 +69,8 @@ class list_runner {
   }
 
   std::vector<std::size_t> length_, position_;
-  std::vector<std::uint32_t> next_waiter_;  // of a list: 2 + the next that waits for the same event
-  std::vector<std::uint32_t> state_;        // of an event: 0, `done`, or 2 + the list that came last to wait
+  std::vector<std::uint32_t> next_waiter_;  // per list: 2 + the next list that waits for the same event
+  std::vector<std::uint32_t> state_;        // per event: 0, `done`, or 2 + the last list that began to wait
   std::vector<std::uint32_t> awake_;
 };
 

@@ -13,14 +13,14 @@
 
 namespace cleave::detail {
 
-/// Remembers which passes of a step are done. Stages and microbatches are in range throughout.
+/// Records which passes of a step are done. Precondition throughout: stages and microbatches are in range.
 class pass_marks {
  public:
   /// O(passes).
   explicit pass_marks(step_index const& numbers) : numbers_(numbers), done_(numbers.passes()) {}
 
   std::size_t pairs() const { return done_.size(); }
-  /// The number of the stage and microbatch of an action.
+  /// Returns the index of the (stage, microbatch) pair of an action.
   std::size_t pair_of(action const& a) const { return numbers_.pass(a.stage, a.microbatch); }
   bool is_done(std::uint32_t stage, microbatch_id m, pass_mark which) const {
     return (done_[numbers_.pass(stage, m)] & static_cast<unsigned>(which)) != 0;
@@ -31,8 +31,8 @@ class pass_marks {
       done_[pair_of(a)] = static_cast<std::uint8_t>(done_[pair_of(a)] | marks);
   }
 
-  /// Returns how many of these actions can be done in order, where `is_ready(action)` sees the marks of those
-  /// before it. Removes these marks again.
+  /// Returns the number of leading actions that can be done in order. `is_ready(action)` sees the marks of
+  /// the actions before it. All these marks are removed again.
   template <class F>
   std::size_t count_ready(std::span<action const> actions, F is_ready) {
     std::size_t ready = 0;
@@ -56,8 +56,9 @@ class pass_marks {
   }
 
   step_index numbers_;
-  std::vector<std::uint8_t> done_;                           // of a stage and microbatch
-  std::vector<std::pair<std::size_t, std::uint8_t>> tried_;  // what was marked before
+  std::vector<std::uint8_t> done_;  // by stage and microbatch
+  // Tentatively marked pairs and their previous marks.
+  std::vector<std::pair<std::size_t, std::uint8_t>> tried_;
 };
 
 }  // namespace cleave::detail

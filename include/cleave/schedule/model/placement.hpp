@@ -16,39 +16,39 @@
 
 namespace cleave {
 
-/// Stage `to` reads what stage `from` makes; gradients go the other way.
+/// An edge between stages: `to` reads outputs of `from`. Gradients flow in the opposite direction.
 struct stage_edge {
   stage_id from, to;
 
   auto operator<=>(stage_edge const&) const = default;
 };
 
-/// Which rank runs each stage, and which stages feed which.
+/// The rank of each stage, and the edges between stages.
 struct stage_placement {
   std::uint32_t ranks = 0;
-  std::vector<rank_id> rank_of;   ///< of a stage
-  std::vector<stage_edge> edges;  ///< ascending, each once
+  std::vector<rank_id> rank_of;   ///< by stage
+  std::vector<stage_edge> edges;  ///< ascending, without duplicates
 
   constexpr std::uint32_t stages() const { return static_cast<std::uint32_t>(rank_of.size()); }
   bool operator==(stage_placement const&) const = default;
 };
 
-/// A count that no schedule can have. The witness: the count.
+/// A count that no schedule can have. The witness is the count.
 using schedule_count_error = tagged_error<struct schedule_count_tag, std::uint64_t>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// How many actions a schedule may have in all: what fits in memory, and in 32 bits with room to spare.
+/// The maximum number of actions of a schedule. It fits in memory, and in 32 bits with room to spare.
 inline constexpr std::uint64_t most_actions = std::uint64_t{1} << 30;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Refuses counts before anything is allocated for them: each must be 1 at least, and eight actions for each
-/// stage and microbatch must stay below `most_actions`. \throws schedule_count_error
+/// Rejects invalid counts before anything is allocated for them. Each count must be at least 1. Eight actions
+/// per stage and microbatch must not exceed `most_actions`. \throws schedule_count_error
 constexpr void require_counts(std::uint64_t ranks, std::uint64_t stages_per_rank,
                               std::uint64_t microbatches) {
   auto const require = [](std::uint64_t count, char const* what) {
@@ -74,7 +74,7 @@ constexpr void require_counts(std::uint64_t ranks, std::uint64_t stages_per_rank
 
 namespace cleave::detail {
 
-/// The same for schedules with idle steps, of which each rank has a few for every other rank.
+/// Rejects invalid counts for schedules with idle steps, which have a few idle steps per pair of ranks.
 /// \throws schedule_count_error
 constexpr void require_counts_with_idle(std::uint64_t ranks, std::uint64_t stages_per_rank,
                                         std::uint64_t microbatches) {
@@ -88,7 +88,7 @@ constexpr void require_counts_with_idle(std::uint64_t ranks, std::uint64_t stage
 
 namespace cleave {
 
-/// Stage s feeds stage s + 1, for s from `first` on.
+/// Returns the edges of a chain: stage s feeds stage s + 1, for `stages` stages from `first` on.
 constexpr std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_t first = 0) {
   std::vector<stage_edge> edges;
   for (std::uint32_t s = 0; s + 1 < stages; ++s)
@@ -96,7 +96,7 @@ constexpr std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_
   return edges;
 }
 
-/// A chain that goes round the ranks: stage s is on rank s mod `ranks`. O(stages).
+/// Returns a chain of stages placed round-robin: stage s is on rank s mod `ranks`. O(stages).
 /// \throws schedule_count_error
 constexpr stage_placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 1) {
   require_counts(ranks, stages_per_rank, 1);
@@ -109,8 +109,8 @@ constexpr stage_placement loop_placement(std::uint32_t ranks, std::uint32_t stag
 
 namespace cleave::detail {
 
-/// A chain that goes to and fro: with two stages a rank, stage s is on rank s, then on rank 2 ranks - 1 - s.
-/// O(stages). \throws schedule_count_error
+/// Returns a chain of stages placed in a zigzag. With two stages a rank, stage s is on rank s in the first
+/// half and on rank 2 ranks - 1 - s in the second. O(stages). \throws schedule_count_error
 constexpr stage_placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 2) {
   auto p = loop_placement(ranks, stages_per_rank);
   for (std::uint32_t s = 0; s < p.stages(); ++s)
@@ -118,8 +118,8 @@ constexpr stage_placement wave_placement(std::uint32_t ranks, std::uint32_t stag
   return p;
 }
 
-/// Two chains over the same ranks, in opposite directions: stage s < ranks is on rank s, stage ranks + s on
-/// rank ranks - 1 - s. O(stages). \throws schedule_count_error
+/// Returns two chains over the same ranks, in opposite directions. Stage s < ranks is on rank s, stage ranks
+/// + s is on rank ranks - 1 - s. O(stages). \throws schedule_count_error
 constexpr stage_placement bidirectional_placement(std::uint32_t ranks) {
   auto p = wave_placement(ranks, 2);
   p.edges = chain_edges(ranks);
@@ -131,37 +131,37 @@ constexpr stage_placement bidirectional_placement(std::uint32_t ranks) {
 
 namespace cleave {
 
-/// How a chain of stages goes over the ranks: round and round, or to and fro.
+/// The order in which a chain of stages visits the ranks: round-robin, or forward and back.
 enum class map_style : std::uint8_t { loop, v };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// `loop` or `v`, as PyTorch calls them.
+/// Returns the style with PyTorch's name for it, `loop` or `v`, or nothing.
 constexpr std::optional<map_style> find_map_style(std::string_view name) {
   if (name == "loop") return map_style::loop;
   if (name == "v") return map_style::v;
   return std::nullopt;
 }
 
-/// A name that no way over the ranks has. The witness: the name.
+/// A name of no map style. The witness is the name.
 using map_style_error = tagged_error<struct map_style_tag, std::string>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// \throws map_style_error
+/// Returns the style called `loop` or `v`. \throws map_style_error
 inline map_style map_style_of(std::string_view name) {
   if (auto const style = detail::find_map_style(name)) return *style;
   throw detail::map_style_error("no map of stages is called " + quoted(name) + "; there are 'loop' and 'v'",
                                 std::string(name));
 }
 
-/// A chain of `stages` over `ranks`. A loop may end anywhere, so that some ranks have a stage less or none;
-/// to and fro every rank has as many. O(stages + ranks).
-/// \throws schedule_count_error, and shape_error where `v` does not come out even
+/// Returns a chain of `stages` stages placed over `ranks` ranks. With `loop`, some ranks may have one stage
+/// less or none. With `v`, every rank has the same number of stages. O(stages + ranks).
+/// \throws schedule_count_error, and shape_error if `stages` is not a multiple of `ranks` for `v`
 constexpr stage_placement map_stages(map_style style, std::uint32_t ranks, std::uint32_t stages) {
   require_counts(ranks, 1, 1);
   require_counts(stages, 1, 1);
@@ -176,7 +176,7 @@ constexpr stage_placement map_stages(map_style style, std::uint32_t ranks, std::
   return p;
 }
 
-/// The stages of each rank, ascending. O(stages + ranks).
+/// Returns the stages of each rank, ascending. O(stages + ranks).
 constexpr std::vector<std::vector<stage_id>> stages_by_rank(stage_placement const& p) {
   std::vector<std::vector<stage_id>> stages(p.ranks);
   for (std::uint32_t s = 0; s < p.stages(); ++s) stages[index(p.rank_of[s])].push_back(stage_id{s});

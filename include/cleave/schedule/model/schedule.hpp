@@ -9,18 +9,18 @@
 
 namespace cleave {
 
-/// What each rank does, in which order, in one step of training or inference: plain data. It computes only,
-/// as generators make it; or it has been lowered, and sends, receives and waits too. Every rank runs its own
-/// list in order.
+/// The actions of each rank in one step of training or inference, in order, as plain data. A schedule from a
+/// generator contains only passes. A lowered schedule also contains sends, receives and waits. Every rank
+/// runs its own list in order.
 struct schedule {
   stage_placement place;
   std::uint32_t microbatches = 0;
-  std::vector<std::vector<action>> ranks;  ///< the list of each rank; a compound is followed by its parts
+  std::vector<std::vector<action>> ranks;  ///< one list per rank; a compound is followed by its parts
 
   bool operator==(schedule const&) const = default;
 };
 
-/// How many actions there are: parts count, their compounds and idle steps do not. O(actions).
+/// Returns the number of actions. Parts count; the heads of compounds and idle steps do not. O(actions).
 inline std::uint64_t count_actions(schedule const& s) {
   std::uint64_t count = 0;
   for (auto const& row : s.ranks) each_action(row, [&](action const&) { ++count; });

@@ -19,13 +19,13 @@
 
 namespace cleave::detail {
 
-/// Why a placement is none. `at` is the number of the stage or of the edge.
+/// A placement that is invalid. `at` is the index of the stage or edge at fault.
 struct stage_placement_fault {
   static constexpr char subject[] = "placement: ";
   enum class kind : std::uint8_t {
-    unknown_rank,   ///< of a stage
-    unknown_stage,  ///< of an edge
-    edge_order,     ///< an edge is not greater than the one before it
+    unknown_rank,   ///< a stage is on a rank out of range
+    unknown_stage,  ///< an edge names a stage out of range
+    edge_order,     ///< an edge is not greater than its predecessor in the list
   };
   kind what;
   std::size_t at;
@@ -33,7 +33,7 @@ struct stage_placement_fault {
   bool operator==(stage_placement_fault const&) const = default;
 };
 
-/// The first thing that is wrong with a placement, or nothing. O(stages + edges).
+/// Returns the first fault of a placement, or nothing. O(stages + edges).
 inline std::optional<stage_placement_fault> find_stage_placement_fault(stage_placement const& p) {
   using enum stage_placement_fault::kind;
   for (std::size_t s = 0; s < p.rank_of.size(); ++s)
@@ -46,7 +46,7 @@ inline std::optional<stage_placement_fault> find_stage_placement_fault(stage_pla
   return std::nullopt;
 }
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(stage_placement_fault const& f) {
   auto const at = std::to_string(f.at);
   switch (f.what) {
@@ -62,10 +62,11 @@ inline std::string describe(stage_placement_fault const& f) {
 
 using stage_placement_error = fault_error<stage_placement_fault>;
 
-/// The edges of a placement by the stages at their ends, as numbers into `placement::edges`.
+/// Looks up the edges of a placement by the stages at their ends. Edges are indices into
+/// `stage_placement::edges`.
 class edge_numbers {
  public:
-  /// Refers to the placement. O(stages + edges). \throws stage_placement_error
+  /// Keeps a reference to the placement. O(stages + edges). \throws stage_placement_error
   explicit edge_numbers(stage_placement const& p)
       : edges_(p.edges), first_from_(p.rank_of.size() + 1), first_to_(p.rank_of.size() + 1) {
     if (auto const f = find_stage_placement_fault(p)) throw stage_placement_error(*f);
@@ -79,15 +80,15 @@ class edge_numbers {
     for (std::uint32_t e = 0; e < p.edges.size(); ++e) to_[next[index(p.edges[e].to)]++] = e;
   }
 
-  /// Edges that end at stage `s`, ascending.
+  /// Returns the edges that end at stage `s`, ascending.
   std::span<std::uint32_t const> to(std::uint32_t s) const {
     return std::span(to_).subspan(first_to_[s], first_to_[s + 1] - first_to_[s]);
   }
-  /// The first edge that begins at stage `s`, and the one after the last.
+  /// Edges from stage `s` have the indices [begin_from(s), end_from(s)).
   std::uint32_t begin_from(std::uint32_t s) const { return first_from_[s]; }
   std::uint32_t end_from(std::uint32_t s) const { return first_from_[s + 1]; }
 
-  /// The edge between two stages. O(log edges of `from`).
+  /// Returns the edge between two stages, or nothing. O(log edges of `from`).
   std::optional<std::uint32_t> find(std::uint32_t from, std::uint32_t to) const {
     auto const all = edges_.subspan(first_from_[from], first_from_[from + 1] - first_from_[from]);
     auto const at = std::ranges::lower_bound(all, stage_edge{stage_id{from}, stage_id{to}});
@@ -100,7 +101,7 @@ class edge_numbers {
   std::vector<std::uint32_t> first_from_, first_to_, to_;
 };
 
-/// Whether anything is sent or received, so that what crosses ranks must be. O(actions).
+/// Returns true if any message is listed. If so, every value that crosses ranks needs one. O(actions).
 inline bool has_messages(schedule const& s) {
   for (auto const& row : s.ranks)
     for (action const& a : row)
@@ -108,11 +109,12 @@ inline bool has_messages(schedule const& s) {
   return false;
 }
 
-/// What is done of a stage for a microbatch: F; B or I; I.
+/// A completed pass of a stage for a microbatch: F; B or I; I.
 enum class pass_mark : std::uint8_t { forward = 1, gradient = 2, half = 4 };
 
-/// `pass(stage, mark)` for what a pass needs of its own stage, and `along(edge, flow)` for each edge along
-/// which something comes to it, until one returns false. What is no pass needs the forward pass.
+/// Visits the direct dependencies of an action until a call returns false. Calls `pass(stage, mark)` for a
+/// pass of the action's own stage, and `along(edge, flow)` for each edge that delivers a value to it. Actions
+/// that are not passes depend on the forward pass of their stage.
 template <class Pass, class Along>
 bool each_dependency_of(action const& a, edge_numbers const& edges, Pass pass, Along along) {
   using enum action_kind;
@@ -130,14 +132,15 @@ bool each_dependency_of(action const& a, edge_numbers const& edges, Pass pass, A
   return true;
 }
 
-/// What happens when a schedule runs, as numbers: a pass of a stage for a microbatch is done, or one end of a
-/// message is. What each action needs, in these numbers.
+/// Numbers the events of a running schedule and finds the events on which each action depends. An event is
+/// the completion of a pass of a stage for a microbatch, or of one end of a message.
 class schedule_dependencies {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
 
-  /// Refers to the schedule. Precondition: the actions are not far fewer than there must be.
-  /// \throws stage_placement_error, schedule_count_error
+  /// Keeps a reference to the schedule.
+  /// \throws stage_placement_error, and schedule_count_error if there are far fewer actions than the counts
+  ///   require, see `fits`
   explicit schedule_dependencies(schedule const& s)
       : place_(s.place),
         edges_(s.place),
@@ -155,7 +158,8 @@ class schedule_dependencies {
     events_ = first_end_ + 2 * static_cast<std::uint32_t>(numbers_.messages());
   }
 
-  /// Whether there are so many actions that what must happen fits in memory beside them. O(ranks).
+  /// Returns true if there are enough actions that a table of all events fits in memory next to them.
+  /// O(ranks).
   static bool fits(schedule const& s) {
     std::uint64_t actions = 0;
     for (auto const& row : s.ranks) actions += row.size();
@@ -167,40 +171,39 @@ class schedule_dependencies {
   edge_numbers const& edges() const { return edges_; }
   bool messages() const { return messages_; }
   std::uint32_t events() const { return events_; }
-  /// How many pairs of a stage and a microbatch there are.
+  /// Returns the number of (stage, microbatch) pairs.
   std::uint32_t pairs() const { return pairs_; }
 
-  /// Whether stage and microbatch are there.
+  /// Returns true if stage and microbatch exist.
   bool in_range(action const& a) const {
     return index(a.stage) < place_.stages() && index(a.microbatch) < microbatches_;
   }
   std::uint32_t forward_done(std::uint32_t s, microbatch_id m) const {
     return static_cast<std::uint32_t>(numbers_.pass(s, m));
   }
-  /// Of B or I.
+  /// The event of B or I.
   std::uint32_t gradient_done(std::uint32_t s, microbatch_id m) const { return pairs_ + forward_done(s, m); }
   std::uint32_t half_done(std::uint32_t s, microbatch_id m) const { return 2 * pairs_ + forward_done(s, m); }
 
-  /// The sending end of what moves along an edge; the receiving end is the next number.
+  /// The event of the sending end of a message along an edge. The receiving end is the next number.
   std::uint32_t send_done(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
     return first_end_ + 2 * static_cast<std::uint32_t>(numbers_.message(edge, flow, m));
   }
-  /// The pass that makes what a send takes, or that uses what a receive brings.
+  /// The event of the pass that produces the value of a send, or that consumes the value of a receive.
   std::uint32_t pass_of(action const& message) const {
     return is_activation_message(message.kind) ? forward_done(index(message.stage), message.microbatch)
                                                : gradient_done(index(message.stage), message.microbatch);
   }
-  /// Where a pass is done.
+  /// Returns the rank that does a pass.
   rank_id rank_of(std::uint32_t pass) const {
     return place_.rank_of[index(numbers_.pass_at(pass % pairs_).stage)];
   }
   bool is_end_of_message(std::uint32_t event) const { return event >= first_end_; }
   static constexpr std::uint32_t receive_of(std::uint32_t send) { return send + 1; }
-  /// The other end of a message; those that send have even numbers.
+  /// Returns the other end of a message. Sending ends have even numbers.
   static constexpr std::uint32_t other_end(std::uint32_t event) { return event ^ 1; }
 
-  /// The edge along which a message goes, from the stage before to the stage after in either direction;
-  /// `none` where there is none.
+  /// Returns the edge along which a message moves, in either direction, or `none` if its stages have no edge.
   std::uint32_t edge_of(action const& a) const {
     if (index(a.peer) >= place_.stages() || index(a.stage) >= place_.stages()) return none;
     bool const here_first = is_activation_message(a.kind) != is_receive(a.kind);
@@ -212,8 +215,8 @@ class schedule_dependencies {
     auto const& e = place_.edges[edge];
     return place_.rank_of[index(e.from)] != place_.rank_of[index(e.to)];
   }
-  /// The end of the message that a send, its wait, or a receive is about; `none` where stages of one rank, or
-  /// no edge, are between its stages.
+  /// Returns the event of the end of the message to which a send, its wait or a receive belongs. Returns
+  /// `none` if its stages are on one rank or have no edge.
   std::uint32_t message_end(action const& a) const {
     if (!in_range(a)) return none;
     auto const e = edge_of(a);
@@ -223,8 +226,9 @@ class schedule_dependencies {
     return is_receive(a.kind) ? receive_of(send) : send;
   }
 
-  /// `f(event)` for what a pass cannot begin without, until one returns false. Of what comes from another
-  /// rank: both ends of the message, or where nothing is sent at all, the pass that makes it.
+  /// Calls `f(event)` for each event on which a pass depends, until a call returns false. For a value from
+  /// another rank these are both ends of the message. In a schedule without messages it is the pass that
+  /// produces the value.
   template <class F>
   bool each_dependency(action const& a, F f) const {
     return each_dependency_of(
@@ -235,7 +239,7 @@ class schedule_dependencies {
         [&](std::uint32_t edge, edge_flow flow) { return dependency_along(edge, flow, a.microbatch, f); });
   }
 
-  /// `f(event)` for what a pass brings about.
+  /// Calls `f(event)` for each event that a pass triggers.
   template <class F>
   void each_effect(action const& a, F f) const {
     using enum action_kind;
@@ -245,7 +249,7 @@ class schedule_dependencies {
     if (a.kind == input_gradient) f(half_done(s, a.microbatch));
   }
 
-  /// The action that brings an event about, B for either of B and I.
+  /// Returns the action that triggers an event. For B and I the result is B.
   action action_of(std::uint32_t event) const {
     using enum action_kind;
     if (!is_end_of_message(event)) {
@@ -282,10 +286,10 @@ class schedule_dependencies {
   std::uint32_t microbatches_, pairs_ = 0, first_end_ = 0, events_ = 0;
 };
 
-/// The stages next to each stage, both ways, as plain numbers.
+/// The predecessors and successors of each stage, as plain numbers.
 class stage_neighbours {
  public:
-  /// Precondition: every edge names stages that there are. O(stages + edges).
+  /// Precondition: both stages of every edge exist. O(stages + edges).
   explicit stage_neighbours(stage_placement const& p)
       : before_first_(std::size_t{p.stages()} + 2),
         after_first_(before_first_),
@@ -307,17 +311,18 @@ class stage_neighbours {
   }
 
   std::size_t stages() const { return before_first_.size() - 2; }
-  /// The stages that feed stage `s`, in the order of the edges.
+  /// Returns the stages that feed stage `s`, in edge order.
   std::span<std::uint32_t const> before(std::uint32_t s) const {
     return std::span(before_).subspan(before_first_[s], before_first_[s + 1] - before_first_[s]);
   }
-  /// The stages that stage `s` feeds, in the order of the edges.
+  /// Returns the stages that stage `s` feeds, in edge order.
   std::span<std::uint32_t const> after(std::uint32_t s) const {
     return std::span(after_).subspan(after_first_[s], after_first_[s + 1] - after_first_[s]);
   }
 
-  /// How many stages each has before it, at most. O(stages + edges).
-  /// \throws infeasible_error where stages wait for each other
+  /// Returns the depth of each stage: the number of edges on the longest path that ends there.
+  /// O(stages + edges).
+  /// \throws infeasible_error if the stages form a cycle
   std::vector<std::uint32_t> depths() const {
     std::vector<std::uint32_t> depth(stages()), missing(stages()), ready;
     for (std::uint32_t s = 0; s < stages(); ++s) {

@@ -14,7 +14,7 @@
 
 namespace cleave {
 
-/// The kinds of schedules that can be generated from counts.
+/// The schedule families that can be generated from counts.
 enum class schedule_family : std::uint8_t {
   gpipe,
   one_f_one_b,
@@ -36,7 +36,7 @@ enum class schedule_family : std::uint8_t {
   forward_only,
 };
 
-/// By family.
+/// The names, indexed by family.
 inline constexpr std::array<std::string_view, 18> schedule_names = {"GPipe",
                                                                     "1F1B",
                                                                     "Eager1F1B",
@@ -56,10 +56,11 @@ inline constexpr std::array<std::string_view, 18> schedule_names = {"GPipe",
                                                                     "Chimera",
                                                                     "ForwardOnly"};
 
+/// Returns the name of a family, such as `1F1B`.
 constexpr std::string_view name_of(schedule_family f) { return schedule_names[static_cast<std::size_t>(f)]; }
 
-/// What PyTorch calls a schedule and its class. The two base classes have no family: they run whatever order
-/// is given to them.
+/// PyTorch's name and class of a schedule. The two base classes have no family, because they run any given
+/// order.
 struct pytorch_schedule {
   std::string_view name, class_name;
   std::optional<schedule_family> family;
@@ -77,9 +78,10 @@ inline constexpr std::array<pytorch_schedule, 9> pytorch_schedules{{
     {"DualPipeV", "ScheduleDualPipeV", schedule_family::dual_pipe_v},
 }};
 
+/// Returns an ASCII letter in lower case; other characters are unchanged.
 constexpr char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// Whether two names are the same but for the case of the letters A to Z.
+/// Returns true if two names differ at most in the case of the letters A to Z.
 constexpr bool same_letters(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -91,14 +93,14 @@ constexpr bool same_letters(std::string_view a, std::string_view b) {
 
 namespace cleave::detail {
 
-/// The family of that name, in any case.
+/// Returns the family with this name in any case, or nothing.
 constexpr std::optional<schedule_family> find_schedule_family(std::string_view name) {
   for (std::size_t f = 0; f < schedule_names.size(); ++f)
     if (same_letters(schedule_names[f], name)) return static_cast<schedule_family>(f);
   return std::nullopt;
 }
 
-/// PyTorch's schedule of that name, in any case.
+/// Returns PyTorch's schedule with this name in any case, or nothing.
 constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view name) {
   for (auto const& s : pytorch_schedules)
     if (same_letters(s.name, name)) return s;
@@ -109,10 +111,10 @@ constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view
 
 namespace cleave {
 
-/// A name that no schedule has. The witness: the nearest names.
+/// A name of no schedule. The witness lists the nearest names.
 using schedule_name_error = tagged_error<struct schedule_name_tag, std::vector<std::string>>;
 
-/// \throws schedule_name_error
+/// Returns the family with this name, in any case. \throws schedule_name_error
 inline schedule_family schedule_family_of(std::string_view name) {
   if (auto const family = detail::find_schedule_family(name)) return *family;
   auto const lower = [](std::string_view mixed) {
@@ -127,7 +129,7 @@ inline schedule_family schedule_family_of(std::string_view name) {
   throw schedule_name_error("no schedule is called " + quoted(name) + suggestion(nearest), nearest);
 }
 
-/// How large a schedule is.
+/// The size of a schedule.
 struct schedule_shape {
   std::uint32_t ranks = 1;
   std::uint32_t stages_per_rank = 1;
@@ -136,7 +138,7 @@ struct schedule_shape {
   bool operator==(schedule_shape const&) const = default;
 };
 
-/// Why a kind of schedule does not take a shape: some count would have to be another.
+/// A shape that a schedule family does not accept, with the count that is wrong.
 struct shape_fault {
   enum class kind : std::uint8_t {
     stages_per_rank,        ///< must be `needed`
@@ -145,10 +147,10 @@ struct shape_fault {
     too_few_microbatches,   ///< must be `needed` or more
     odd_microbatches,       ///< must be even
     uneven_rounds,          ///< microbatches must be a multiple of `needed`
-    group_too_small,        ///< microbatches a group must be `needed` or more
-    group_too_large,        ///< microbatches a group must be `needed` or fewer
+    group_too_small,        ///< microbatches per group must be `needed` or more
+    group_too_large,        ///< microbatches per group must be `needed` or fewer
     last_group_too_small,   ///< the last group of microbatches must be empty or have `needed` or more
-    stages_not_everywhere,  ///< stages must be a multiple of the ranks, `needed`
+    stages_not_everywhere,  ///< stages must be a multiple of the number of ranks, `needed`
   };
   kind what;
   std::uint32_t got = 0, needed = 0;
@@ -156,7 +158,7 @@ struct shape_fault {
   bool operator==(shape_fault const&) const = default;
 };
 
-/// What and how to mend it.
+/// Returns a sentence that names the fault and a remedy.
 inline std::string describe(shape_fault const& f) {
   using enum shape_fault::kind;
   auto const needed = std::to_string(f.needed), got = ", not " + std::to_string(f.got);
@@ -185,7 +187,7 @@ inline std::string describe(shape_fault const& f) {
   return {};
 }
 
-/// A shape that a kind of schedule does not take.
+/// A shape that a schedule family does not accept.
 using shape_error = fault_error<shape_fault>;
 
 }  // namespace cleave

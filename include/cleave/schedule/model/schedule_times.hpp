@@ -9,14 +9,14 @@
 
 namespace cleave {
 
-/// When a rank is at an action of its list.
+/// The time during which a rank is at one action of its list.
 struct time_span {
   double begin = 0, end = 0;
 
   bool operator==(time_span const&) const = default;
 };
 
-/// An action of a schedule, by the place in its list.
+/// The place of an action in a schedule: its rank and its index in the list.
 struct action_place {
   rank_id rank{0xffffffff};
   std::uint32_t position = 0;
@@ -34,17 +34,19 @@ inline constexpr action_place no_action{};
 
 namespace cleave {
 
-/// A schedule in time.
+/// A schedule in time, in the unit of the costs.
 struct schedule_times {
+  /// The time at which the last rank ends.
   double makespan = 0;
-  std::vector<double> busy, first, last;  ///< of a rank: computing; when it begins to, and when all is done
-  /// Of each action, as the lists have them: when the rank is at it; of UNSHARD, REDUCE_GRAD, OFFLOAD and
-  /// RELOAD, which go on beside what follows, until they are done.
+  /// By rank: the time spent computing, the start of its first pass, and the end of all its work.
+  std::vector<double> busy, first, last;
+  /// `spans[r][i]` is the time during which rank r is at action i of its list. UNSHARD, REDUCE_GRAD, OFFLOAD
+  /// and RELOAD run concurrently with the actions after them; their spans last until they complete.
   std::vector<std::vector<time_span>> spans;
-  /// Of each action: for which one it waited last. Its rank's, or one at the other end of a message;
-  /// `no_action` where it began at once.
+  /// `causes[r][i]` is the action for which action i of rank r waited last: one of its own rank, or one at
+  /// the other end of a message. It is `no_action` if the action began at once.
   std::vector<std::vector<action_place>> causes;
-  std::vector<kept_passes> most_kept;  ///< of a rank
+  std::vector<kept_passes> most_kept;  ///< by rank
 
   bool operator==(schedule_times const&) const = default;
 };
@@ -53,7 +55,7 @@ struct schedule_times {
 
 namespace cleave::detail {
 
-/// How long rank `r` idles between its first pass and its end.
+/// Returns the idle time of rank `r` between the start of its first pass and its end.
 inline double span_bubble(schedule_times const& t, std::size_t r) {
   return t.last[r] - t.first[r] - t.busy[r];
 }
@@ -62,7 +64,7 @@ inline double span_bubble(schedule_times const& t, std::size_t r) {
 
 namespace cleave {
 
-/// Which share of the time of all ranks, from the beginning to the makespan, is not spent computing.
+/// Returns the share of the total time of all ranks, from 0 to the makespan, that is not spent computing.
 /// O(ranks).
 inline double bubble_rate(schedule_times const& t) {
   double busy = 0;

@@ -19,37 +19,43 @@
 
 namespace cleave {
 
-/// How long the parts of a compound take. Either way other ranks see its results when all of it is done.
+/// The timing of the parts of a compound. In all cases other ranks see its results when the whole compound is
+/// done.
 enum class compound_time : std::uint8_t {
-  one_after_the_other,  ///< each waits for what it needs itself
-  longest_part,         ///< together, once all of them can begin
-  in_turn,              ///< one after the other, once all of them can begin
+  one_after_the_other,  ///< sequential; each part waits only for its own dependencies
+  longest_part,         ///< concurrent, once all parts can begin
+  in_turn,              ///< sequential, once all parts can begin
 };
 
-/// What ranks do while messages move.
+/// The behaviour of a rank while its messages move.
 enum class message_time : std::uint8_t {
-  beside,  ///< they compute; a message moves from when both ends have begun
-  within,  ///< nothing else: whoever sends is busy until all bytes have left, whoever receives waits for them
+  beside,  ///< it computes; a message begins to move when both ends have begun
+  /// Nothing else: the sender is busy until all bytes have left, the receiver waits until they have arrived.
+  within,
 };
 
-/// What a message takes from a rank to another. The messages of a pair of ranks leave one after the other, in
-/// the order in which they are sent.
+/// The speed of messages from one rank to another. Messages of a directed pair of ranks leave one after the
+/// other, in the order in which they are sent.
 struct rank_link {
-  double latency = 0;                                          ///< from when the last byte has left
-  double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes in one unit of time
+  double latency = 0;  ///< from the departure of the last byte to the arrival
+  double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per unit of time
 
   bool operator==(rank_link const&) const = default;
 };
 
-/// Times in any one unit.
+/// The options of `simulate`. All times are in one unit of the caller's choice.
 struct simulate_options {
-  std::vector<stage_cost> costs = {};  ///< of each stage; one for all; none: 1 for F, I and W, and 2 for B
-  double base_latency = 0;             ///< of every message, besides the latency of its link
-  std::vector<rank_link> links = {};   ///< from rank r to q at r · ranks + q; one for all; none: no time
-  std::vector<edge_bytes> bytes = {};  ///< of each edge of the placement; one for all; none: 0
+  /// One per stage, or one for all stages. If empty, F, I and W take 1 and B takes 2.
+  std::vector<stage_cost> costs = {};
+  double base_latency = 0;  ///< of every message, added to the latency of its link
+  /// One per pair of ranks, that from r to q at index r · ranks + q, or one for all. If empty, links add no
+  /// time.
+  std::vector<rank_link> links = {};
+  std::vector<edge_bytes> bytes = {};  ///< one per edge of the placement, or one for all; if empty, 0 bytes
   compound_time compounds = compound_time::one_after_the_other;
   message_time messages = message_time::beside;
-  double noise = 0;  ///< by which share of itself a time is longer or shorter at most, from 0 to 1
+  double noise = 0;  ///< the maximum relative deviation of each time, from 0 to 1
+  /// The seed of the noise.
   std::uint64_t seed = 0;
 };
 
@@ -57,14 +63,14 @@ struct simulate_options {
 
 namespace cleave::detail {
 
-/// An option that makes no sense.
+/// An invalid option.
 struct simulate_option_fault {
   static constexpr char subject[] = "simulate: ";
   enum class kind : std::uint8_t {
-    cost_count,  ///< `at` costs for `allowed` stages
-    link_count,  ///< `at` links for `allowed` pairs of ranks
-    byte_count,  ///< `at` numbers of bytes for `allowed` edges
-    cost,        ///< a cost of a stage is no time; `stage_cost_error` says which
+    cost_count,  ///< `at` costs were given for `allowed` stages
+    link_count,  ///< `at` links were given for `allowed` pairs of ranks
+    byte_count,  ///< `at` byte counts were given for `allowed` edges
+    cost,        ///< a cost of stage `at` is out of range; `stage_cost_error` names it
     base_latency,
     latency,    ///< of link `at`
     bandwidth,  ///< of link `at`
@@ -77,7 +83,7 @@ struct simulate_option_fault {
   bool operator==(simulate_option_fault const&) const = default;
 };
 
-/// What and how to mend it.
+/// Returns a sentence that names the fault and a remedy.
 inline std::string describe(simulate_option_fault const& f) {
   using enum simulate_option_fault::kind;
   auto const at = std::to_string(f.at), allowed = std::to_string(f.allowed);
@@ -107,7 +113,7 @@ inline std::string describe(simulate_option_fault const& f) {
 
 using simulate_option_error = fault_error<simulate_option_fault>;
 
-/// The first link that makes no sense, or nothing. O(links + edges).
+/// Returns the first invalid link, or nothing. O(links + edges).
 inline std::optional<simulate_option_fault> find_link_fault(simulate_options const& o) {
   using enum simulate_option_fault::kind;
   std::uint64_t most = 0;
@@ -121,7 +127,7 @@ inline std::optional<simulate_option_fault> find_link_fault(simulate_options con
   return std::nullopt;
 }
 
-/// The first option that makes no sense for a placement, or nothing. O(stages + edges + links).
+/// Returns the first option that is invalid for a placement, or nothing. O(stages + edges + links).
 inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_options const& o,
                                                                        stage_placement const& p) {
   using enum simulate_option_fault::kind;
@@ -142,14 +148,14 @@ inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_
 
 namespace cleave {
 
-/// By which factor each time is longer or shorter by chance: it depends on the seed and on what takes the
-/// time alone, not on when or in which order anything is asked.
+/// The random factor of each time. It depends only on the seed and on the action or message, not on when or
+/// in which order the factors are requested.
 class noise {
  public:
-  /// Precondition: `most` is a share from 0 to 1.
+  /// Precondition: `most`, the maximum relative deviation, is from 0 to 1.
   noise(double most, std::uint64_t seed) : most_(most), seed_(seed) {}
 
-  /// For an action about `subject`, a stage, or a message along it, an edge.
+  /// Returns the factor of an action of stage `subject`, or of a message along edge `subject`.
   double factor(action_kind what, std::uint32_t subject, microbatch_id m) const {
     if (most_ == 0) return 1;
     splitmix place(seed_ ^ (std::uint64_t{subject} << 32 | index(m)));
@@ -162,10 +168,10 @@ class noise {
   double most_;
   std::uint64_t seed_;
 };
-/// What forward passes have made and backward passes have not used up.
+/// Counts of forward passes whose saved activations are still kept for their backward passes.
 struct kept_passes {
-  std::uint64_t passes = 0;        ///< pairs of a stage and a microbatch, from F to B or W
-  std::uint64_t microbatches = 0;  ///< that any of them is about
+  std::uint64_t passes = 0;        ///< (stage, microbatch) pairs, from F to B or W
+  std::uint64_t microbatches = 0;  ///< distinct microbatches among these pairs
 
   bool operator==(kept_passes const&) const = default;
 };
@@ -174,8 +180,8 @@ struct kept_passes {
 
 namespace cleave::detail {
 
-/// The most of either that each rank keeps at once, a compound's parts one after the other; I lets nothing
-/// go. What is about a microbatch that there is not counts for nothing. O(actions + ranks · microbatches).
+/// Returns the maxima of both counts for each rank, counting the parts of a compound in order. An I pass
+/// frees nothing. Actions with a microbatch out of range are ignored. O(actions + ranks · microbatches).
 inline std::vector<kept_passes> most_kept_passes(schedule const& s) {
   std::vector<kept_passes> most(s.ranks.size());
   std::vector<std::uint32_t> of_microbatch(s.microbatches);

@@ -16,13 +16,15 @@
 
 namespace cleave {
 
-/// How long the actions of a stage take, in any one unit: for one microbatch, or once.
+/// The duration of each action of a stage, in any one unit: per microbatch, or once for actions without one.
 struct stage_cost {
   double forward = 1, backward = 2, input_gradient = 1, weight_gradient = 1;
   double recompute = 1;
-  double unshard = 0, reduce_gradient = 0, offload = 0, reload = 0;  ///< beside the passes of the rank
+  /// These run concurrently with the passes of the rank.
+  double unshard = 0, reduce_gradient = 0, offload = 0, reload = 0;
 
-  /// Messages take the time of their link, all else takes none.
+  /// Returns the duration of an action of kind `k`, and 0 for messages, idle steps and waits. The time of a
+  /// message is that of its link.
   constexpr double of(action_kind k) const {
     switch (k) {
       case action_kind::forward:
@@ -54,7 +56,7 @@ struct stage_cost {
 
 namespace cleave::detail {
 
-/// A time that is no number, negative or beyond `longest_cost`.
+/// A cost that is NaN, negative or above `longest_cost`.
 struct stage_cost_fault {
   static constexpr char subject[] = "costs: ";
   stage_id stage;
@@ -63,7 +65,7 @@ struct stage_cost_fault {
   bool operator==(stage_cost_fault const&) const = default;
 };
 
-/// Sums of so many actions stay finite.
+/// The largest allowed cost. Sums over all actions of a schedule stay finite.
 inline constexpr double longest_cost = 1e100;
 
 inline std::string describe(stage_cost_fault const& f) {
@@ -73,7 +75,7 @@ inline std::string describe(stage_cost_fault const& f) {
 
 using stage_cost_error = fault_error<stage_cost_fault>;
 
-/// The first cost that no action can have, or nothing.
+/// Returns the first cost out of range, or nothing.
 constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_cost const> costs) {
   using enum action_kind;
   for (std::size_t s = 0; s < costs.size(); ++s)
@@ -88,26 +90,26 @@ constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_
 
 namespace cleave {
 
-/// What the passes of a stage keep for one microbatch, in bytes. Without any, one each, so that they are
-/// counted.
+/// The bytes that the passes of a stage keep for one microbatch. With the defaults of 1, byte counts are
+/// counts of passes.
 struct pass_bytes {
-  std::uint64_t saved = 1;              ///< what F keeps until B or I
-  std::uint64_t saved_for_weights = 1;  ///< what I keeps until W
-  std::uint64_t input =
-      0;  ///< what stays of a saved activations that is let go, until RECOMPUTE makes it again
+  std::uint64_t saved = 1;              ///< saved activations, kept from F to B or I
+  std::uint64_t saved_for_weights = 1;  ///< kept from I to W
+  /// The stage's input, kept instead of `saved` from F to RECOMPUTE.
+  std::uint64_t input = 0;
 
   bool operator==(pass_bytes const&) const = default;
 };
 
-/// What moves along an edge for one microbatch, in bytes.
+/// The bytes that move along an edge for one microbatch.
 struct edge_bytes {
   std::uint64_t activation = 0, gradient = 0;
 
   bool operator==(edge_bytes const&) const = default;
 };
 
-/// The bytes of a schedule: of each stage and of each edge of its placement; one for all; none: 1 of a pass,
-/// 0 of an edge.
+/// The byte counts of a schedule. Each list has one entry per stage or per edge of the placement, or one for
+/// all. If empty, a pass keeps 1 byte and an edge moves 0.
 struct schedule_bytes {
   std::vector<pass_bytes> stages = {};
   std::vector<edge_bytes> edges = {};
@@ -122,13 +124,13 @@ struct schedule_bytes {
 
 namespace cleave::detail {
 
-/// Why bytes do not go with a schedule.
+/// Byte counts that do not fit a schedule.
 struct schedule_bytes_fault {
   static constexpr char subject[] = "bytes: ";
   enum class kind : std::uint8_t {
-    stage_count,  ///< `got` numbers for `allowed` stages
-    edge_count,   ///< `got` numbers for `allowed` edges
-    too_many,     ///< `got` bytes, where so many actions allow `allowed`
+    stage_count,  ///< `got` entries were given for `allowed` stages
+    edge_count,   ///< `got` entries were given for `allowed` edges
+    too_many,     ///< `got` bytes exceed `allowed`, the maximum for this number of actions
   };
   kind what;
   std::uint64_t got = 0, allowed = 0;
@@ -136,7 +138,7 @@ struct schedule_bytes_fault {
   bool operator==(schedule_bytes_fault const&) const = default;
 };
 
-/// What and how to mend it.
+/// Returns a sentence that names the fault and a remedy.
 inline std::string describe(schedule_bytes_fault const& f) {
   auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
   switch (f.what) {
@@ -152,8 +154,8 @@ inline std::string describe(schedule_bytes_fault const& f) {
 
 using schedule_bytes_error = fault_error<schedule_bytes_fault>;
 
-/// Why bytes do not go with a placement and so many actions, or nothing: what they keep together stays below
-/// 2^62. O(stages + edges).
+/// Returns the reason why byte counts do not fit a placement and a number of actions, or nothing. The limits
+/// keep all sums below 2^62. O(stages + edges).
 inline std::optional<schedule_bytes_fault> find_schedule_bytes_fault(schedule_bytes const& b,
                                                                      stage_placement const& p,
                                                                      std::uint64_t actions) {

@@ -13,30 +13,30 @@
 
 namespace cleave {
 
-/// A stage and its rank, as somebody has written them.
+/// A stage and its rank as given by the user, unchecked.
 struct stage_on_rank {
   std::int64_t stage = 0, rank = 0;
 
   bool operator==(stage_on_rank const&) const = default;
 };
 
-/// Why a list of stages and their ranks is no placement.
+/// A list of stages and ranks that is not a placement.
 struct stage_map_fault {
   static constexpr char subject[] = "map of stages: ";
   enum class kind : std::uint8_t {
-    unknown_stage,  ///< with so many entries, stages are numbered up to `allowed` - 1
-    repeated,       ///< a stage is there again
-    unknown_rank,   ///< ranks are numbered up to `allowed` - 1
+    unknown_stage,  ///< the stage is not in [0, `allowed`), where `allowed` is the number of entries
+    repeated,       ///< an earlier entry has the same stage
+    unknown_rank,   ///< the rank is not in [0, `allowed`)
   };
   kind what;
-  std::size_t at = 0;  ///< in the list
+  std::size_t at = 0;  ///< index in the list
   stage_on_rank entry = {};
   std::uint64_t allowed = 0;
 
   bool operator==(stage_map_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(stage_map_fault const& f) {
   using enum stage_map_fault::kind;
   auto const at = "entry #" + std::to_string(f.at) + " puts stage " + std::to_string(f.entry.stage) +
@@ -58,7 +58,7 @@ using stage_map_error = fault_error<stage_map_fault>;
 
 namespace cleave::detail {
 
-/// The first entry that has no place, or nothing. O(stages).
+/// Returns the first invalid entry, or nothing. O(stages).
 inline std::optional<stage_map_fault> find_stage_map_fault(std::span<stage_on_rank const> map,
                                                            std::uint32_t ranks) {
   using enum stage_map_fault::kind;
@@ -74,7 +74,8 @@ inline std::optional<stage_map_fault> find_stage_map_fault(std::span<stage_on_ra
   return std::nullopt;
 }
 
-/// A chain of stages on the ranks of a list, in any order. O(stages). \throws stage_map_error
+/// Returns a chain of stages on the ranks of a list. Entries may be in any order. O(stages).
+/// \throws stage_map_error
 inline stage_placement place_stages(std::span<stage_on_rank const> map, std::uint32_t ranks) {
   if (auto const f = find_stage_map_fault(map, ranks)) throw stage_map_error(*f);
   auto const stages = static_cast<std::uint32_t>(map.size());

@@ -22,21 +22,22 @@
 
 namespace cleave {
 
-/// Where a row is cut: stage s has the units from place s to place s + 1.
+/// The boundaries of stages in a row of units: stage s has the units from place s to place s + 1 of this
+/// list.
 using row_cut = std::vector<std::uint32_t>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What a stage of the units between two places computes for a microbatch, forward and back.
+/// Returns the forward and backward time per microbatch of a stage with the units between two places.
 inline double pass_time_between(unit_row const& row, std::size_t from, std::size_t to) {
   auto const c = cost_between(row.cost[from], row.cost[to]);
   return c.forward + c.backward;
 }
 
-/// The cut into so many stages, none empty, whose slowest stage is fastest; what it sends and keeps does not
-/// count. O(stages * units * log units). Precondition: nothing is wrong with the row for so many stages.
+/// Returns the cut into `stages` non-empty stages whose slowest stage is fastest. Messages and memory are
+/// ignored. O(stages * units * log units). Precondition: the row has no fault for this number of stages.
 inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
   auto const n = row.units();
   std::vector<double> slowest(n + 1, std::numeric_limits<double>::infinity());
@@ -46,8 +47,8 @@ inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
     auto const before = slowest;
     std::ranges::fill(slowest, std::numeric_limits<double>::infinity());
     for (std::size_t end = s; end <= n; ++end) {
-      // With a later begin the stages before are no faster, and this one no slower: the best is where they
-      // meet.
+      // As the first unit moves right, the earlier stages get slower and this one faster. The best place is
+      // where the two times cross.
       std::size_t low = s - 1, high = end - 1;
       if (s == 1) high = 0;
       while (low < high) {
@@ -72,28 +73,31 @@ inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
 
 namespace cleave {
 
-/// A step whose stages are to be cut out of a row. Members as in `search_problem`.
+/// A training step whose stages are to be cut out of a row. Members as in `search_problem`.
 struct cut_step {
   std::uint32_t ranks = 1;
   std::uint32_t microbatches = 1;
-  std::vector<std::uint32_t> stages_per_rank = {1};  ///< each is tried
-  std::vector<std::uint64_t> memory_limit = {};
-  double base_latency = 0;
+  std::vector<std::uint32_t> stages_per_rank = {1};  ///< the numbers of stages per rank to try
+  std::vector<std::uint64_t> memory_limit =
+      {};                   ///< bytes per rank: one for each, one for all, or empty for no limit
+  double base_latency = 0;  ///< of every message
   std::vector<rank_link> links = {};
 };
 
+/// Options of `cut_for_schedule`.
 struct cut_options {
   search_options search = {};
   std::uint64_t seed = 1;
-  std::uint64_t effort = 20'000'000;  ///< how many passes are timed to compare cuts
-  std::uint64_t try_all = 2'000;      ///< up to so many cuts, each is tried
+  std::uint64_t effort = 20'000'000;  ///< budget: the number of passes that are timed to compare cuts
+  std::uint64_t try_all = 2'000;      ///< if there are at most this many cuts, all are tried
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The step with these stages. Precondition: nothing is wrong with the row, and the cut is one.
+/// Returns the problem of scheduling the step with these stages. Precondition: the row has no fault, and the
+/// cut is valid.
 inline search_problem search_problem_of(unit_row const& row, cut_step const& step, row_cut const& cut) {
   search_problem p{.ranks = step.ranks, .microbatches = step.microbatches};
   p.memory_limit = step.memory_limit;
@@ -112,7 +116,7 @@ inline search_problem search_problem_of(unit_row const& row, cut_step const& ste
   return p;
 }
 
-/// \throws unit_row_error, search_error, schedule_count_error
+/// Checks a row and a step. \throws unit_row_error, search_error, schedule_count_error
 inline void require_cut_step(unit_row const& row, cut_step const& step) {
   expects(!step.stages_per_rank.empty(), "cut_for_schedule: how many stages a rank are to be tried");
   if (auto const f = find_unit_row_fault(row)) throw unit_row_error(*f);
@@ -124,16 +128,16 @@ inline void require_cut_step(unit_row const& row, cut_step const& step) {
   }
 }
 
-/// How good a cut is: first that all has room, then how long a step takes.
+/// The quality of a cut: first the memory that is missing, then the time of a step.
 struct cut_value {
-  std::uint64_t lacking = 0;  ///< bytes on the rank that lacks most
+  std::uint64_t lacking = 0;  ///< bytes missing on the rank with the largest shortage
   double time = no_end;
 
   auto operator<=>(cut_value const&) const = default;
 };
 
-/// The best schedule that rules make for a cut. `passes` grows by those that were timed; `at_best` skips cuts
-/// that cannot be better.
+/// Returns the value of the best schedule that families and list scheduling make for a cut. Adds the number
+/// of timed passes to `passes`. Skips cuts whose lower bound is `at_best` or more.
 inline cut_value value_of(search_problem const& problem, backward_choice form, double at_best,
                           std::uint64_t& passes) {
   auto steps = placed_steps(problem);
@@ -161,7 +165,7 @@ inline cut_value value_of(search_problem const& problem, backward_choice form, d
   return {0, candidates.empty() ? no_end : candidates.front().makespan};
 }
 
-/// Walks from cut to cut as long as steps become shorter; `cut_for_schedule` is its one use.
+/// A local search over cuts, for `cut_for_schedule`.
 class cut_walk {
  public:
   cut_walk(unit_row const& row, cut_step const& step, std::uint32_t stages, cut_options const& options)
@@ -174,7 +178,7 @@ class cut_walk {
   row_cut const& bottleneck() const { return start_; }
   std::uint64_t cuts() const { return values_.size(); }
 
-  /// The best cut that is found until the effort is spent, or until all have been tried.
+  /// Returns the best cut found before the budget is spent or all cuts have been tried.
   row_cut run(std::uint64_t effort) {
     effort_ = effort;
     auto best = start_;
@@ -202,7 +206,7 @@ class cut_walk {
     return at->second;
   }
 
-  /// Tries each cut where there are few, or as many as the effort allows; false where there are many.
+  /// If there are few cuts, tries each of them within the budget; returns false if there are too many.
   bool try_all(row_cut& best) {
     auto const stages = start_.size() - 1, places = row_.units() - 1;
     double count = 1;
@@ -221,7 +225,7 @@ class cut_walk {
     return true;
   }
 
-  /// The next in lexicographic order.
+  /// Advances to the next cut in lexicographic order; returns false after the last.
   static bool next_cut(row_cut& cut) {
     for (auto i = cut.size() - 1; i-- > 1;)
       if (cut[i] + (cut.size() - 1 - i) < cut.back()) {
@@ -231,7 +235,8 @@ class cut_walk {
     return false;
   }
 
-  /// Moves one boundary, or all from one to another, by a few places, as long as that helps.
+  /// Shifts one boundary, two neighbouring ones, or all from one to the last, by a few places while the value
+  /// improves.
   cut_value descend(row_cut& cut, cut_value now) {
     for (bool moved = true; moved && spent_ < effort_;) {
       moved = false;
@@ -252,7 +257,7 @@ class cut_walk {
     return now;
   }
 
-  /// Boundaries `first` to `last` by so many places; false where a stage would be empty.
+  /// Shifts boundaries `first` to `last` by `by` places; returns false if a stage would become empty.
   static bool shift(row_cut& cut, std::size_t first, std::size_t last, std::int64_t by) {
     for (auto i = first; i <= last; ++i) {
       auto const to = cut[i] + by;
@@ -262,6 +267,7 @@ class cut_walk {
     return cut[first - 1] < cut[first] && cut[last] < cut[last + 1];
   }
 
+  /// Shifts a random boundary by up to three places.
   void shake(row_cut& cut) {
     if (cut.size() < 3) return;
     auto const b = 1 + random_.below(cut.size() - 2);
@@ -291,14 +297,15 @@ struct scheduled_cut {
   found_schedule found;
 };
 
+/// The result of `cut_for_schedule`.
 struct joint_plan {
   scheduled_cut best;
-  /// The cut whose slowest stage is fastest, scheduled with the same effort; nothing where no schedule of it
-  /// fits under the caps.
+  /// The cut whose slowest stage is fastest, scheduled with the same effort. Empty if none of its schedules
+  /// fits within the memory limits.
   std::optional<scheduled_cut> bottleneck;
-  std::uint64_t cuts = 0;  ///< how many were timed
+  std::uint64_t cuts = 0;  ///< number of cuts that were evaluated
 
-  /// The share of the step that is saved by not cutting at the bottleneck.
+  /// Returns the fraction of the step time saved relative to the bottleneck cut.
   double gain() const {
     if (!bottleneck || bottleneck->found.certificate.makespan <= 0) return 0;
     return 1 - best.found.certificate.makespan / bottleneck->found.certificate.makespan;
@@ -317,13 +324,16 @@ inline bool is_faster(std::optional<scheduled_cut> const& a, std::optional<sched
 
 namespace cleave {
 
-/// The cut and the schedule together that end a step first, under a cap on memory: cuts are compared by the
-/// best schedule that rules make for them, beginning with the bottleneck's and moving one or several places
-/// at a time; the best is then searched a schedule for. Never slower than the bottleneck's cut.
+/// Finds a cut and a schedule that together minimize the time of a step within the memory limits.
 ///
-/// O(effort), and what `search_schedule` takes for two cuts.
-/// \throws unit_row_error, search_error, schedule_count_error, byte_cap_error where no cut that was tried
-/// fits
+/// Cuts are compared by the best schedule that families and list scheduling make for them. The search starts
+/// at the cut that minimizes the slowest stage, and shifts one or several boundaries at a time.
+/// `search_schedule` then improves the schedule of the best cut. The result is never slower than that of the
+/// starting cut.
+///
+/// O(effort), plus the time of `search_schedule` for two cuts per entry of `stages_per_rank`.
+/// \throws unit_row_error, search_error, schedule_count_error
+/// \throws byte_cap_error if no cut that was tried fits
 inline joint_plan cut_for_schedule(unit_row const& row, cut_step const& step,
                                    cut_options const& options = {}) {
   detail::require_cut_step(row, step);

@@ -18,11 +18,11 @@
 
 namespace cleave::detail {
 
-/// The beginning of a schedule, as an exact search sees it.
+/// A partial schedule, as a state of the exact search.
 struct exact_state {
-  std::vector<std::uint16_t> done;  ///< of each stage: forward passes, gradients, weight gradients put off
-  /// When each rank is free, and each pair of ranks may send again; then of each edge and microbatch when
-  /// activations are there, and gradients, from when they are sent until they are read. Else 0.
+  std::vector<std::uint16_t> done;  ///< per stage: forward passes, gradients, and pending weight gradients
+  /// Times: when each rank is free; when each pair of ranks may send again; and for each edge and microbatch
+  /// the arrival of activations, then of gradients. An arrival is 0 before the send and after the read.
   std::vector<double> times;
 
   exact_state() = default;
@@ -34,18 +34,18 @@ struct exact_state {
   std::uint16_t gradient(std::uint32_t s) const { return done[std::size_t{3} * s + 1]; }
   std::uint16_t put_off(std::uint32_t s) const { return done[std::size_t{3} * s + 2]; }
 
-  /// When the last rank is free.
+  /// Returns the time at which the last rank becomes free.
   double latest(placed_step const& step) const {
     return *std::max_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(step.locals.size()));
   }
-  /// Of two that have done the same: whether this one is nowhere later.
+  /// Returns true if no time of this state is later. Precondition: both have done the same passes.
   bool is_no_later(exact_state const& other) const {
     for (std::size_t i = 0; i < times.size(); ++i)
       if (times[i] > other.times[i]) return false;
     return true;
   }
 
-  /// What a rank keeps for microbatches.
+  /// Returns the bytes that a rank keeps for microbatches.
   std::uint64_t kept(placed_step const& step, std::uint32_t rank) const {
     std::uint64_t sum = 0;
     for (auto const s : step.locals[rank]) {
@@ -56,7 +56,7 @@ struct exact_state {
     return sum;
   }
 
-  /// When the next forward pass of a stage can begin, or its next gradient; `no_end` where it waits.
+  /// Returns the time at which the next forward pass of a stage can begin, or `no_end` if it has to wait.
   double forward_ready(placed_step const& step, std::uint32_t s) const {
     if (forward(s) == step.microbatches) return no_end;
     double begin = times[step.stages[s].rank];
@@ -66,6 +66,7 @@ struct exact_state {
     }
     return begin;
   }
+  /// Returns the time at which the next gradient pass of a stage can begin, or `no_end` if it has to wait.
   double gradient_ready(placed_step const& step, std::uint32_t s) const {
     if (gradient(s) == forward(s)) return no_end;
     double begin = times[step.stages[s].rank];
@@ -76,7 +77,8 @@ struct exact_state {
     return begin;
   }
 
-  /// Does a pass as soon as it can be done; false where it cannot be done, or its rank would keep too much.
+  /// Runs a pass as early as possible. Returns false if it is not ready, or if its rank would exceed its
+  /// memory.
   bool carry_out(placed_step const& step, listed_pass p) {
     auto const& stage = step.stages[p.stage];
     auto& free = times[stage.rank];
@@ -116,8 +118,8 @@ struct exact_state {
     return leaves + m.delay;
   }
 
-  /// What was there before its reader is free might as well have come now: so that beginnings are equal that
-  /// go on alike.
+  /// Raises past times to the time at which their reader is free. This does not change the continuations, and
+  /// makes equivalent states equal.
   void forget_past(placed_step const& step, std::uint32_t rank) {
     auto const now = times[rank];
     auto const settle = [now](double& t) {
@@ -135,7 +137,7 @@ struct exact_state {
   }
 };
 
-/// The time before which no end of a beginning is over.
+/// A lower bound on the makespan of any completion of a partial schedule.
 class exact_bound {
  public:
   exact_bound(placed_step const& step, backward_choice form)
@@ -183,32 +185,33 @@ class exact_bound {
   placed_step const& step_;
   std::vector<least_backward> back_;
   std::vector<double> up_,
-      down_;  // from the end of a stage's gradient, of its forward pass, until all is over
+      down_;  // time from the end of a stage's gradient pass (up) or forward pass (down) to the end of all
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
+/// Options of `find_exact_schedule`.
 struct exact_options {
   backward_choice form = backward_choice::either;
-  std::uint64_t most_states = 2'000'000;  ///< of some 100 bytes each
+  std::uint64_t most_states = 2'000'000;  ///< limit on stored states, about 100 bytes each
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Branch and bound over what has been done; `exact_passes` is its one use.
+/// Branch and bound over the sets of passes done, for `exact_passes`.
 ///
-/// How many passes of each kind each stage has done says all of a beginning but its times. Of two beginnings
-/// that have done the same, one in which nothing is later makes the other superfluous.
+/// The numbers of passes done by each stage determine a state except for its times. A state is dominated by
+/// another with the same numbers if none of the other's times is later.
 class exact_search {
  public:
   exact_search(placed_step const& step, double below, exact_options const& options)
       : step_(step), options_(options), bound_(step, options.form), best_(below), layers_(last() + 1) {}
 
-  /// Whether all was looked at.
+  /// Runs the search. Returns true if it was exhaustive.
   bool run() {
     exact_state first(step_);
     states_.push_back({nobody, {}, first});
@@ -222,7 +225,7 @@ class exact_search {
     return true;
   }
 
-  /// Lists that end before `below`, or nothing where there are none.
+  /// Returns the best lists that end before `below`, if any.
   std::optional<pass_lists> best() const {
     if (best_state_ == nobody) return std::nullopt;
     pass_lists lists(step_.locals.size());
@@ -242,10 +245,10 @@ class exact_search {
 
   std::size_t last() const { return 3 * step_.stages.size() * step_.microbatches; }
 
-  /// Adds all that a beginning can go on with; false where there are too many.
+  /// Adds all extensions of a state; returns false if there are too many states.
   bool expand(std::size_t layer, std::uint32_t id) {
     using enum action_kind;
-    if (states_[id].state.times.empty()) return true;  // superfluous by now
+    if (states_[id].state.times.empty()) return true;  // dominated since it was added
     for (std::uint32_t s = 0; s < step_.stages.size(); ++s)
       for (auto const kind : {forward, backward, input_gradient, weight_gradient}) {
         if (kind == backward && options_.form == backward_choice::split) continue;
@@ -292,17 +295,20 @@ class exact_search {
   double best_;
   std::uint32_t best_state_ = nobody;
   std::vector<entry> states_;
-  std::vector<std::map<std::vector<std::uint16_t>, std::vector<std::uint32_t>>> layers_;  // by passes done
+  std::vector<std::map<std::vector<std::uint16_t>, std::vector<std::uint32_t>>>
+      layers_;  // indexed by the number of passes done
 };
 
-/// What an exact search found.
+/// The result of an exact search.
 struct exact_lists {
-  std::optional<pass_lists> lists;  ///< that end first of all, or nothing where none end before `below`
-  bool is_proved = true;            ///< whether all was looked at; else `lists` may not be the best
+  std::optional<pass_lists>
+      lists;              ///< the lists with the least makespan, or nothing if none ends before `below`
+  bool is_proved = true;  ///< true if the search was exhaustive; otherwise `lists` may not be optimal
 };
 
-/// The lists of a step that end first under its caps, if they end before `below`: all orders are looked at,
-/// but those that a bound or an equal beginning rules out. For a few ranks and microbatches. Exponential.
+/// Returns the pass lists of a step with the least makespan within the memory limits, if they end before
+/// `below`. All orders are considered except those that a bound or a dominating state rules out. Exponential;
+/// intended for few ranks and microbatches.
 inline exact_lists exact_passes(placed_step const& step, double below, exact_options const& options = {}) {
   exact_search search(step, below, options);
   bool const is_proved = search.run();
@@ -313,9 +319,13 @@ inline exact_lists exact_passes(placed_step const& step, double below, exact_opt
 
 namespace cleave {
 
-/// The schedule of a step that ends first under its caps, on any placement that it may have; or nothing where
-/// `options.most_states` are too few to tell. For some 3 ranks and 4 microbatches. Exponential.
-/// \throws search_error, schedule_count_error, byte_cap_error
+/// Returns the schedule with the least makespan within the memory limits, over all placements that the step
+/// allows.
+///
+/// Returns nothing if `options.most_states` is too small to decide, or if there are more than 65535
+/// microbatches. Exponential; practical for about 3 ranks and 4 microbatches.
+/// \throws search_error, schedule_count_error
+/// \throws byte_cap_error if no placement fits within the memory limits
 inline std::optional<found_schedule> find_exact_schedule(search_problem const& problem,
                                                          exact_options const& options = {}) {
   auto const steps = detail::runnable_steps(problem, options.form);

@@ -14,9 +14,9 @@
 
 namespace cleave {
 
-/// For each rank what any schedule keeps there at some time, beside what is resident: when the last of its
-/// stages runs a microbatch, all that come before it keep theirs. A chain needs no more than that: see
-/// `one_at_a_time`. O(stages * (stages + edges)).
+/// Returns for each rank the bytes that every schedule keeps there at some time, in addition to resident
+/// bytes. When the last of a rank's stages runs a microbatch, all its earlier stages still keep theirs. A
+/// chain needs no more than that, as `one_at_a_time` shows. O(stages * (stages + edges)).
 inline std::vector<std::uint64_t> least_bytes(detail::placed_step const& step, backward_choice form) {
   std::vector<std::uint64_t> least(step.locals.size());
   std::vector<char> is_before;
@@ -37,7 +37,7 @@ inline std::vector<std::uint64_t> least_bytes(detail::placed_step const& step, b
   return least;
 }
 
-/// A rank that cannot do with what it may have.
+/// A rank whose memory limit is below its need, both in bytes.
 struct byte_shortage {
   rank_id rank{};
   std::uint64_t needed = 0, memory_limit = 0;
@@ -49,7 +49,7 @@ struct byte_shortage {
 
 namespace cleave::detail {
 
-/// The rank that lacks most, or nothing. O(stages * (stages + edges)).
+/// Returns the rank with the largest shortage, or nothing. O(stages * (stages + edges)).
 inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, backward_choice form) {
   auto const least = least_bytes(step, form);
   std::optional<byte_shortage> worst;
@@ -66,7 +66,8 @@ inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, 
 
 namespace cleave {
 
-/// No schedule fits under the cap. The witness: who lacks most where least is lacking.
+/// Thrown if no schedule fits within the memory limits. The witness is the rank with the largest shortage, on
+/// the placement where that shortage is smallest.
 class byte_cap_error : public infeasible_error {
  public:
   explicit byte_cap_error(byte_shortage s)

@@ -16,20 +16,22 @@
 
 namespace cleave {
 
-/// A schedule for a step that ran otherwise than expected.
+/// The result of `reschedule`.
 struct rescheduled {
   found_schedule found;
-  std::optional<double> before;  ///< how long the previous takes now; nothing where it does not fit any more
-  bool is_new = false;           ///< else the previous is kept
+  std::optional<double> before;  ///< makespan of the previous schedule with the new costs; empty if it no
+                                 ///< longer fits into memory
+  bool is_new = false;           ///< false if the previous schedule is kept
 
-  /// The share of the time that is saved.
+  /// Returns the fraction of the time that is saved.
   double gain() const { return before && *before > 0 ? 1 - found.certificate.makespan / *before : 0; }
 };
 
-/// A search that begins with what runs now, for instance with costs that were measured: stages stay on their
-/// ranks, so `step.place` is that of `previous`, and so is the number of microbatches. What is new must take
-/// less by the share `worth`, or the previous is kept.
-/// \throws schedule_error where `previous` cannot run, and what `search_schedule` throws
+/// Searches for a new schedule, starting from the current one, for instance with measured costs. Stages stay
+/// on their ranks: `step.place` and `step.microbatches` are taken from `previous`. The previous schedule is
+/// kept unless the new one is shorter by the fraction `worth`.
+/// \throws schedule_error if `previous` cannot run
+/// \throws search_error, schedule_count_error, byte_cap_error, infeasible_error as `search_schedule`
 inline rescheduled reschedule(schedule const& previous, search_problem step,
                               search_options const& options = {}, double worth = 0) {
   detail::require_schedule(previous);

@@ -12,27 +12,28 @@
 
 namespace cleave {
 
-/// What is known of a schedule that was found for a step. The times of `simulate`, and the faults of
-/// `schedule_faults`, of which there are none.
+/// The proven facts about a schedule that was found for a step. Times are those of `simulate`;
+/// `schedule_faults` has found no fault.
 struct schedule_certificate {
-  double makespan = 0;
-  double bound = 0;    ///< no schedule of the step ends earlier, on any placement it may have
-  std::string reason;  ///< of the bound: work, path, rank or memory
-  step_bounds bounds;  ///< on the placement of the schedule
-  std::vector<std::uint64_t> peak_bytes;  ///< of each rank, with what is resident
+  double makespan = 0;  ///< in the unit of the costs
+  double bound = 0;     ///< lower bound on the makespan of any schedule of the step, on any allowed placement
+  std::string reason;   ///< the kind of bound: work, path, rank or memory
+  step_bounds bounds;   ///< for the placement of the schedule
+  std::vector<std::uint64_t> peak_bytes;  ///< per rank, resident bytes included
 
-  std::string began_with;                 ///< the best that was made by a rule
-  std::optional<schedule_family> family;  ///< of that
+  std::string began_with;  ///< name of the best constructed schedule, from which the local search started
+  std::optional<schedule_family> family;  ///< its family, if it belongs to one
   double began_at = 0;                    ///< its makespan
-  std::string best_family;                ///< the best of the families alone; empty where none fits
+  std::string best_family;                ///< name of the best schedule of a family; empty if none fits
   double best_family_makespan = 0;
-  std::uint64_t effort = 0;  ///< how many passes were timed in all
+  std::uint64_t effort = 0;  ///< total number of passes timed
 
-  /// By which share the makespan can be too long at most.
+  /// Returns the optimality gap: the makespan is at most this fraction above the optimum.
   double gap() const { return bound > 0 ? makespan / bound - 1 : 0; }
   bool operator==(schedule_certificate const&) const = default;
 };
 
+/// A schedule, and the proven facts about it.
 struct found_schedule {
   schedule order;
   schedule_certificate certificate;

@@ -20,19 +20,21 @@
 
 namespace cleave {
 
+/// Options of `search_schedule`.
 struct search_options {
-  backward_choice form = backward_choice::either;  ///< what the stages can do
-  std::uint64_t seed = 1;                          ///< the same gives the same schedule
-  std::uint64_t effort = 20'000'000;               ///< passes that are timed to improve it; about 20 ns each
-  std::uint32_t begin_with = 3;                    ///< how many of what rules make are improved
+  backward_choice form = backward_choice::either;  ///< the kinds of backward passes that the stages support
+  std::uint64_t seed = 1;                          ///< equal seeds give equal schedules
+  std::uint64_t effort = 20'000'000;  ///< number of passes timed during improvement; about 20 ns each
+  std::uint32_t begin_with = 3;       ///< number of constructed schedules that are improved
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The placements on which all ranks have the memory that they need.
-/// \throws search_error, schedule_count_error, byte_cap_error where there is none
+/// Returns the placements on which every rank has enough memory.
+/// \throws search_error, schedule_count_error
+/// \throws byte_cap_error if there is no such placement
 inline std::vector<placed_step> runnable_steps(search_problem const& problem, backward_choice form) {
   require_problem(problem);
   auto steps = placed_steps(problem);
@@ -49,8 +51,8 @@ inline std::vector<placed_step> runnable_steps(search_problem const& problem, ba
   return runnable;
 }
 
-/// What is proved of lists: times by the simulator, faults by the verifier, and the bound.
-/// \throws schedule_error where the verifier finds a fault
+/// Builds the schedule of a candidate and its certificate: times by the simulator, faults by the verifier,
+/// and the lower bound. \throws schedule_error if the verifier finds a fault
 inline found_schedule certified(search_problem const& problem, std::vector<placed_step> const& steps,
                                 schedule_candidate const& c, backward_choice form) {
   auto const& step = steps[c.step];
@@ -72,7 +74,8 @@ inline found_schedule certified(search_problem const& problem, std::vector<place
   return found;
 }
 
-/// Improves the best candidates, each with the same share of the effort. Precondition: there is one.
+/// Improves the best candidates, each with the same share of the effort; returns the best result.
+/// Precondition: there is at least one candidate.
 inline schedule_candidate improve_candidates(std::vector<placed_step> const& steps,
                                              std::vector<schedule_candidate> candidates,
                                              search_options const& options, std::uint64_t& spent) {
@@ -95,7 +98,7 @@ inline schedule_candidate improve_candidates(std::vector<placed_step> const& ste
   return best;
 }
 
-/// With what a search began.
+/// Records the candidate from which a search started.
 inline void note_beginning(schedule_candidate const& first,
                            std::optional<schedule_candidate> const& best_family, schedule_certificate& to) {
   to.began_with = first.name;
@@ -110,14 +113,16 @@ inline void note_beginning(schedule_candidate const& first,
 
 namespace cleave {
 
-/// A schedule for a step: the best of all families and parameters that fit under the caps, of the building
-/// blocks of the controllable-memory family and of list scheduling for the true costs, improved by local
-/// search; with what is proved of it. Never slower than what it began with. The times are those of messages
-/// that move beside the passes.
+/// Searches for a short schedule of a step that fits within the memory limits.
+///
+/// Candidates are all schedule families with their parameters, the building blocks of the controllable-memory
+/// family, and list schedules for the given costs. Local search improves the best of them. The result comes
+/// with a certificate, and is never slower than its starting point. Times assume that messages overlap with
+/// passes.
 ///
 /// O(passes * (families + list rules) + effort), and O(passes log passes) for the bounds.
-/// \throws search_error, schedule_count_error, byte_cap_error, and infeasible_error where nothing that is
-/// known fits under the caps
+/// \throws search_error, schedule_count_error, byte_cap_error
+/// \throws infeasible_error if no candidate fits within the memory limits
 inline found_schedule search_schedule(search_problem const& problem, search_options const& options = {}) {
   auto const steps = detail::runnable_steps(problem, options.form);
   detail::candidate_list made(steps, options.form);

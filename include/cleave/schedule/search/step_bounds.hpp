@@ -15,17 +15,17 @@ namespace cleave::detail {
 
 enum class relaxed_memory : std::uint8_t { unlimited, capped };
 
-/// A step as if each stage had a rank of its own: when each pass can begin at the earliest, and how long it
-/// takes at least from its end until all is over. No schedule is better than that.
+/// A relaxation of a step in which each stage has a rank of its own. Gives for each pass the earliest start
+/// (head), and the least time from its end to the end of the step (tail). No schedule is better.
 ///
-/// Microbatches take their turns (see `pass_lists`), so where a stage has room for n of them, the k-th begins
-/// when the (k - n)-th has left.
+/// Microbatches run in order (see `pass_lists`). If a stage has room for n of them, the k-th begins after the
+/// (k - n)-th has left.
 class relaxed_step {
  public:
   struct pass_bound {
     double head = 0, tail = 0;
   };
-  /// Of a stage and a microbatch. `rest`: W, or what of B is longer than I.
+  /// Bounds of a stage and a microbatch. `rest` is W, or the excess of B over I.
   struct pair_bound {
     pass_bound forward, gradient, rest;
   };
@@ -46,9 +46,9 @@ class relaxed_step {
   pair_bound const& at(std::uint32_t s, std::uint32_t k) const {
     return pairs_[s * std::size_t{step_.microbatches} + k];
   }
-  /// One microbatch, through the longest chain of stages and back.
+  /// Returns the time of one microbatch through the longest chain of stages and back.
   double path() const { return path_; }
-  /// The longest chain of passes that wait for each other.
+  /// Returns the length of the longest chain of passes that wait for each other.
   double longest() const {
     double most = 0;
     for (std::uint32_t s = 0; s < step_.stages.size(); ++s)
@@ -60,8 +60,9 @@ class relaxed_step {
     return most;
   }
 
-  /// Each stage keeps a microbatch while it is further down and on its way back; what a rank keeps in all,
-  /// over the time from its first pass to its last gradient, is no more than its room.
+  /// Returns a bound from memory over time. Each stage keeps a microbatch until its gradient is done; the
+  /// kept bytes of a rank, integrated over time, cannot exceed its room times the time from its first pass to
+  /// its last gradient.
   double room_bound() const {
     double most = 0;
     for (std::size_t r = 0; r < step_.locals.size(); ++r) {
@@ -79,7 +80,7 @@ class relaxed_step {
   }
 
  private:
-  /// How many microbatches a stage has room for: from F to the end of its gradient, and to that of W.
+  /// The number of microbatches that fit in a stage: from F to the end of its gradient, and to the end of W.
   struct stage_room {
     std::uint32_t to_gradient, to_rest;
   };
@@ -89,7 +90,8 @@ class relaxed_step {
       auto const all = std::uint64_t{step_.microbatches};
       return static_cast<std::uint32_t>(each == 0 ? all : std::clamp<std::uint64_t>(room / each, 1, all));
     };
-    std::vector<std::uint64_t> kept(step_.stages.size());  // with the stages before it on its rank
+    std::vector<std::uint64_t> kept(
+        step_.stages.size());  // with those of the earlier stages on the same rank
     for (auto const s : step_.order) kept[s] = kept_before(s) + step_.stages[s].bytes.saved;
     for (std::uint32_t s = 0; s < kept.size(); ++s) {
       auto const& stage = step_.stages[s];
@@ -100,7 +102,7 @@ class relaxed_step {
     }
   }
 
-  /// What the stages keep on the rank of `s` whose microbatch it gets.
+  /// Returns the bytes kept on the rank of `s` by its predecessors when `s` gets a microbatch.
   std::uint64_t kept_before(std::uint32_t s) const {
     std::vector<char> is_before(step_.stages.size());
     is_before[s] = 1;
@@ -148,9 +150,11 @@ class relaxed_step {
 
   void find_tails(std::uint32_t k) {
     auto const m = step_.microbatches;
-    auto const let_in = [&](std::uint32_t s, std::uint32_t n) {  // who waits until this one has left
-      return k + std::uint64_t{n} < m ? step_.stages[s].cost.forward + at(s, k + n).forward.tail : 0.0;
-    };
+    auto const let_in =
+        [&](std::uint32_t s,
+            std::uint32_t n) {  // a later pass that must wait until this one has freed its memory
+          return k + std::uint64_t{n} < m ? step_.stages[s].cost.forward + at(s, k + n).forward.tail : 0.0;
+        };
     for (auto const s : step_.order) {
       auto& [forward, gradient, rest] = pair(s, k);
       rest.tail = let_in(s, room_[s].to_rest);
@@ -177,7 +181,7 @@ class relaxed_step {
     }
   }
 
-  /// How long a microbatch is at each stage and beyond at least, from F to the end of its gradient.
+  /// Computes the least time of a microbatch at each stage and beyond, from F to the end of its gradient.
   void measure_trips() {
     trip_.resize(step_.stages.size());
     for (auto it = step_.order.rbegin(); it != step_.order.rend(); ++it) {
@@ -191,20 +195,20 @@ class relaxed_step {
   }
 
   placed_step const& step_;
-  std::vector<pair_bound> pairs_;  // of stage and microbatch
+  std::vector<pair_bound> pairs_;  // indexed by stage and microbatch
   std::vector<least_backward> back_;
   std::vector<stage_room> room_;
   std::vector<double> trip_;
   double path_ = 0;
 };
 
-/// Something that one machine does: not before `head`, and `tail` later than it ends all can be over.
+/// A job on one machine: it begins at `head` or later, and the schedule ends at least `tail` after the job.
 struct one_machine_job {
   double head = 0, time = 0, tail = 0;
 };
 
-/// When all is over at best, if the machine may leave a job and come back to it: it always does the one of
-/// the longest tail. So this is a lower bound where it may not. Jackson's preemptive rule; Carlier, EJOR 11
+/// Returns the least makespan of jobs on one machine with preemption, which bounds the non-preemptive
+/// makespan. The ready job with the longest tail always runs. Jackson's preemptive rule; Carlier, EJOR 11
 /// (1982). O(jobs log jobs).
 inline double one_machine_bound(std::vector<one_machine_job> jobs) {
   std::ranges::sort(jobs, [](auto const& a, auto const& b) { return a.head < b.head; });
@@ -236,14 +240,16 @@ inline double one_machine_bound(std::vector<one_machine_job> jobs) {
 
 namespace cleave {
 
-/// Times before which no schedule of a placed step ends, each for a reason of its own.
+/// Lower bounds on the makespan of a placed step, each for a different reason.
 struct step_bounds {
-  double work = 0;    ///< all passes of some rank, one after the other
-  double path = 0;    ///< one microbatch there and back
-  double rank = 0;    ///< until some rank can begin, its work, and what must come after
-  double memory = 0;  ///< as `rank`, and a microbatch begins only when there is room for it
+  double work = 0;  ///< the total time of all passes of some rank
+  double path = 0;  ///< one microbatch through all stages and back
+  double rank = 0;  ///< for some rank: the time before it can begin, its work, and the time that must follow
+  double memory = 0;  ///< as `rank`, where a microbatch begins only once there is memory for it
 
+  /// Returns the largest of the bounds.
   double best() const { return (std::max)({work, path, rank, memory}); }
+  /// Returns the name of the largest bound.
   std::string_view reason() const {
     auto const b = best();
     return b == work ? "work" : b == path ? "path" : b == rank ? "rank" : "memory";
@@ -251,7 +257,7 @@ struct step_bounds {
   bool operator==(step_bounds const&) const = default;
 };
 
-/// What all passes of a rank take.
+/// Returns the total time of all passes of a rank.
 inline double work_of(detail::placed_step const& step, std::size_t rank, backward_choice form) {
   double work = 0;
   for (auto const s : step.locals[rank]) {
@@ -266,7 +272,7 @@ inline double work_of(detail::placed_step const& step, std::size_t rank, backwar
 
 namespace cleave::detail {
 
-/// Of a rank: the passes that it must do, each not before it can be ready, and followed by what needs it.
+/// Returns a bound from one rank: it runs its passes one at a time, each with its head and tail.
 inline double busy_bound(placed_step const& step, std::size_t rank, backward_choice form,
                          relaxed_step const& times) {
   std::vector<one_machine_job> jobs;
@@ -283,7 +289,7 @@ inline double busy_bound(placed_step const& step, std::size_t rank, backward_cho
   return one_machine_bound(std::move(jobs));
 }
 
-/// The bounds of a placed step. O(passes log passes + stages * (stages + edges)).
+/// Returns the lower bounds of a placed step. O(passes log passes + stages * (stages + edges)).
 inline step_bounds bounds_of(placed_step const& step, backward_choice form = backward_choice::either) {
   step_bounds b;
   relaxed_step const free(step, form, relaxed_memory::unlimited), tight(step, form, relaxed_memory::capped);

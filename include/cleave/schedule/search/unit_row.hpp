@@ -12,14 +12,14 @@
 
 namespace cleave {
 
-/// Units in a row, each after those that it needs, for instance the nodes of a graph in a topological order,
-/// that may be cut into stages. Place i lies before unit i, so there is one place more than units. All lists
-/// but `crossing` hold sums over the units before a place, so they begin with 0.
+/// A sequence of units that can be cut into stages, each after its predecessors, such as the nodes of a graph
+/// in topological order. Place i lies before unit i, so there is one more place than units. All lists except
+/// `crossing` are prefix sums over the units before a place, and begin with 0.
 struct unit_row {
-  std::vector<stage_cost> cost = {};
-  std::vector<pass_bytes> bytes = {};        ///< kept for a microbatch; none: 1 a stage, whatever is in it
-  std::vector<std::uint64_t> resident = {};  ///< none: 0
-  std::vector<edge_bytes> crossing = {};     ///< sent where the row is cut at a place; none: 0
+  std::vector<stage_cost> cost = {};   ///< time of the units before each place
+  std::vector<pass_bytes> bytes = {};  ///< kept per microbatch; if empty, 1 per stage whatever it contains
+  std::vector<std::uint64_t> resident = {};  ///< in bytes; if empty, 0
+  std::vector<edge_bytes> crossing = {};     ///< sent if the row is cut at this place; if empty, 0
 
   std::size_t units() const { return cost.empty() ? 0 : cost.size() - 1; }
 };
@@ -28,16 +28,16 @@ struct unit_row {
 
 namespace cleave::detail {
 
-/// What is wrong with a row.
+/// The reason why a row is invalid.
 struct unit_row_fault {
   static constexpr char subject[] = "row: ";
   enum class kind : std::uint8_t {
     no_units,
-    length,     ///< of some list is not one more than the units; `place` is what it is
-    first_sum,  ///< is not 0
-    cost,       ///< of the units before `place` is less than before the place before, or no time
-    bytes,      ///< likewise
-    too_few,    ///< units for so many stages, `place` of them
+    length,     ///< a list has `place` entries, not one more than units
+    first_sum,  ///< the first entry of a list is not 0
+    cost,       ///< the cost before `place` is less than at the previous place, or not a valid time
+    bytes,      ///< the bytes before `place` are less than at the previous place
+    too_few,    ///< fewer units than `place` stages
   };
   kind what;
   std::size_t place = 0;
@@ -45,7 +45,7 @@ struct unit_row_fault {
   bool operator==(unit_row_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// The message for a fault: where it is and how to correct it.
 inline std::string describe(unit_row_fault const& f) {
   using enum unit_row_fault::kind;
   auto const place = std::to_string(f.place);
@@ -68,14 +68,14 @@ inline std::string describe(unit_row_fault const& f) {
 
 using unit_row_error = fault_error<unit_row_fault>;
 
-/// The passes of `to` beyond those of `from`.
+/// Returns the cost of the units between two prefix sums.
 constexpr stage_cost cost_between(stage_cost const& from, stage_cost const& to) {
   return {(std::max)(0.0, to.forward - from.forward), (std::max)(0.0, to.backward - from.backward),
           (std::max)(0.0, to.input_gradient - from.input_gradient),
           (std::max)(0.0, to.weight_gradient - from.weight_gradient)};
 }
 
-/// The first thing that is wrong with a row for so many stages, or nothing. O(units).
+/// Returns the first fault of a row that is to be cut into `stages`, or nothing. O(units).
 inline std::optional<unit_row_fault> find_unit_row_fault(unit_row const& row, std::size_t stages = 1) {
   using enum unit_row_fault::kind;
   if (row.cost.size() < 2) return unit_row_fault{no_units};

@@ -13,10 +13,10 @@
 
 namespace cleave {
 
-/// An action of a critical path.
+/// An action on a critical path.
 struct critical_step {
   rank_id rank;
-  std::size_t position = 0;  ///< in the list of the rank
+  std::size_t position = 0;  ///< index in the list of the rank
   action what;
   time_span when;
 
@@ -27,7 +27,7 @@ struct critical_step {
 
 namespace cleave::detail {
 
-/// The first action that ends last; `no_action` where there is none.
+/// Returns the first of the actions that end last, or `no_action`.
 inline action_place last_action(schedule const& s, schedule_times const& t) {
   action_place last = no_action;
   double end = -1;
@@ -44,9 +44,11 @@ inline action_place last_action(schedule const& s, schedule_times const& t) {
 
 namespace cleave {
 
-/// Why a schedule takes as long as it does: actions from the beginning to the one that ends last, each of
-/// which waited for the one before it. The time between two of them is that of a message. A compound of which
-/// all parts begin together is one action. Precondition: `t` are times of `s`. O(actions).
+/// Returns a critical path: the actions that determine the makespan, from the first action to the one that
+/// ends last.
+///
+/// Each action waited for the one before it. The time between two of them is that of a message. A compound
+/// whose parts all begin together counts as one action. Precondition: `t` are times of `s`. O(actions).
 inline std::vector<critical_step> critical_path(schedule const& s, schedule_times const& t) {
   expects(t.spans.size() == s.ranks.size() && t.causes.size() == s.ranks.size(), "times of this schedule");
   std::vector<critical_step> path;

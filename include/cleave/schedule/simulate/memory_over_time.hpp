@@ -20,7 +20,7 @@
 
 namespace cleave {
 
-/// From `time` to the next step, a rank keeps `bytes`.
+/// The bytes that a rank keeps from `time` to the next step.
 struct memory_step {
   double time = 0;
   std::uint64_t bytes = 0;
@@ -32,7 +32,7 @@ struct memory_step {
 
 namespace cleave::detail {
 
-/// Finds what a rank keeps when; `memory_over_time` is its one use.
+/// Computes the memory of each rank over time, for `memory_over_time`.
 class memory_analysis {
  public:
   memory_analysis(schedule const& s, schedule_times const& t, schedule_bytes const& b)
@@ -66,7 +66,7 @@ class memory_analysis {
  private:
   struct change {
     double time;
-    std::size_t number;  ///< in the order of the list
+    std::size_t number;  ///< in list order
     std::uint64_t more, less;
 
     auto operator<=>(change const&) const = default;
@@ -120,7 +120,8 @@ class memory_analysis {
     return flow == edge_flow::activations ? size.activation : size.gradient;
   }
 
-  /// `f(edge, flow, maker)` for what a pass gets from other ranks.
+  /// Calls `f(edge, flow, maker)` for each value that a pass receives from another rank; `maker` is the stage
+  /// that makes it.
   template <class F>
   void each_received(action const& a, F f) const {
     auto const s = index(a.stage);
@@ -134,7 +135,7 @@ class memory_analysis {
     }
   }
 
-  /// Where nothing says when something is received, its memory is taken when the other rank sends it.
+  /// In a schedule without messages, allocates the memory of received values when the other rank sends them.
   void receive_for(action const& a, time_span const& t) {
     if (dependencies_.messages()) return;
     each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t maker) {
@@ -152,7 +153,7 @@ class memory_analysis {
     });
   }
 
-  /// When other ranks see what each pass made: with the whole of its compound.
+  /// Records when other ranks see the result of each pass: at the end of its compound, if it is in one.
   void note_results() {
     results_.resize(2 * std::size_t{dependencies_.pairs()});
     for (std::size_t r = 0; r < schedule_.ranks.size(); ++r) {
@@ -175,10 +176,10 @@ class memory_analysis {
   schedule_bytes const& bytes_;
   schedule_dependencies dependencies_;
   step_index numbers_;
-  std::vector<std::uint64_t> kept_;      // of a stage and microbatch
-  std::vector<char> recomputed_;         // later on, of a stage and microbatch
-  std::vector<std::uint64_t> received_;  // of an edge, a direction and a microbatch
-  std::vector<double> results_;          // when a pass can be seen, by its event
+  std::vector<std::uint64_t> kept_;      // by stage and microbatch
+  std::vector<char> recomputed_;         // by stage and microbatch: true if the pass is recomputed later
+  std::vector<std::uint64_t> received_;  // by edge, direction and microbatch
+  std::vector<double> results_;          // by event of a pass: the time at which its result is visible
   std::vector<change> changes_;
 };
 
@@ -186,10 +187,11 @@ class memory_analysis {
 
 namespace cleave {
 
-/// What each rank keeps from when to when: saved activations of forward passes, weight saved activations, and
-/// what has been received, until the pass that reads it ends. Memory is taken when an action begins and let
-/// go when it ends; steps ascend, several at one time are in their order. Precondition: `t` are times of `s`.
-/// O(actions log actions).
+/// Returns the memory of each rank over time, as ascending steps.
+///
+/// Counted are saved activations, the activations saved for weight gradients, and received values until the
+/// pass that reads them ends. Memory is allocated when an action begins and freed when it ends. Steps at the
+/// same time keep the order of their actions. Precondition: `t` are times of `s`. O(actions log actions).
 /// \throws schedule_bytes_error, invalid_action_error, stage_placement_error, schedule_count_error
 inline std::vector<std::vector<memory_step>> memory_over_time(schedule const& s, schedule_times const& t,
                                                               schedule_bytes const& b = {}) {
@@ -203,7 +205,7 @@ inline std::vector<std::vector<memory_step>> memory_over_time(schedule const& s,
   return steps;
 }
 
-/// The most that each rank keeps. O(steps).
+/// Returns the peak memory of each rank, in bytes. O(steps).
 inline std::vector<std::uint64_t> peak_bytes(std::vector<std::vector<memory_step>> const& ranks) {
   std::vector<std::uint64_t> peaks;
   for (auto const& steps : ranks)

@@ -25,7 +25,7 @@
 
 namespace cleave::detail {
 
-/// From when something can be used, and which action made it so.
+/// A time from which something can be used, and the action that determines it.
 struct time_point {
   double time = 0;
   action_place by = no_action;
@@ -35,26 +35,26 @@ struct time_point {
   }
 };
 
-/// What a rank has of its own beside its passes; each does one thing after the other.
+/// The units of a rank that run concurrently with its passes. Each runs its actions in order.
 enum class rank_engine : std::uint8_t { collectives, copies };
 
-/// The time of one rank, and when its actions are.
+/// The clock of one rank, and the times of its actions.
 class rank_clock {
  public:
   rank_clock(rank_id r, std::size_t actions) : rank_(r), spans_(actions), causes_(actions) {}
 
-  /// From when it can do its next action.
+  /// Returns the time from which the rank can run its next action.
   time_point const& free() const { return free_; }
   action_place place(std::size_t position) const { return {rank_, static_cast<std::uint32_t>(position)}; }
 
-  /// An action computes from `begin` on.
+  /// Runs an action that computes, from `begin` on.
   void compute(std::size_t position, time_point const& begin, double time) {
     if (time > 0 && !std::exchange(has_begun_, true)) first_ = begin.time;
     busy_ += time;
     note(position, begin, begin.time + time);
     free_ = {begin.time + time, place(position)};
   }
-  /// An action takes no time, but from `ready` on.
+  /// Runs an action without a duration that blocks the rank until `ready`.
   void wait_until(std::size_t position, time_point const& ready) {
     auto end = free_;
     end.raise(ready);
@@ -62,15 +62,16 @@ class rank_clock {
     spans_[position] = {free_.time, end.time};
     if (end.time > free_.time) free_ = {end.time, place(position)};
   }
-  /// An action keeps the rank for some time in which nothing is computed.
+  /// Runs an action that occupies the rank without computing.
   void spend(std::size_t position, double time) {
     note(position, free_, free_.time + time);
     if (time > 0) free_ = {free_.time + time, place(position)};
   }
-  /// After an action whose own time is told already.
+  /// Occupies the rank for more time after an action whose span is already recorded.
   void lengthen(std::size_t position, double time) { free_ = {free_.time + time, place(position)}; }
 
-  /// An action goes on beside those after it, from `begin` on; from when it is done.
+  /// Runs an action on an engine, concurrently with the actions after it, from `begin` on. Returns the time
+  /// at which it is done.
   time_point go_beside(std::size_t position, time_point begin, double time, rank_engine e) {
     auto& engine = engines_[static_cast<std::size_t>(e)];
     begin.raise(engine);
@@ -79,18 +80,18 @@ class rank_clock {
     return engine;
   }
 
-  /// A part of a compound is from `begin` on.
+  /// Records the time of an action. A part of a compound runs from `begin` on.
   void note(std::size_t position, time_point const& begin, double end) {
     spans_[position] = {begin.time, end};
     causes_[position] = begin.by;
   }
-  /// A compound is from the begin of its first part, the next action, until now.
+  /// Records the time of a compound: from the start of its first part, which is the next action, until now.
   void close_compound(std::size_t head) {
     spans_[head] = {spans_[head + 1].begin, free_.time};
     causes_[head] = causes_[head + 1];
   }
 
-  /// Appends what there is to tell.
+  /// Appends the results of the rank.
   void tell(schedule_times& to) {
     to.busy.push_back(busy_);
     to.first.push_back(first_);
@@ -110,19 +111,21 @@ class rank_clock {
   std::vector<action_place> causes_;
 };
 
-/// Where a message is: `sent` and `awaited` are one end each, the other has not begun.
+/// The state of a message: with `sent` or `awaited`, only that end has begun; with `there`, both have begun.
 enum class message_place : std::uint8_t { nowhere, sent, awaited, there };
 
 struct message_state {
-  time_point
-      since;  ///< when an end began, and which; once it is there, when it can be used, and which was last
+  /// The time at which an end began or, for `there`, at which the message can be used, and the action that
+  /// determines it.
+  time_point since;
   message_place where = message_place::nowhere;
 };
 
-/// When messages can be used. Those of a directed pair of ranks leave one after the other, as they are sent.
+/// The times at which messages can be used. Messages of a directed pair of ranks leave one after the other,
+/// in the order in which they are sent.
 class message_times {
  public:
-  /// Precondition: the options make sense for the schedule. O(edges log edges + messages).
+  /// Precondition: the options are valid for the schedule. O(edges log edges + messages).
   message_times(schedule const& s, simulate_options const& o)
       : noise_(o.noise, o.seed),
         numbers_(step_index_of(s)),
@@ -145,10 +148,11 @@ class message_times {
     return ways_[std::size_t{2} * edge].from != ways_[std::size_t{2} * edge].to;
   }
 
-  /// How long it takes until all bytes of a message have left.
+  /// Returns the time in which all bytes of a message leave.
   double transfer(message_id const& m) const { return ways_[way_of(m)].transfer * factor(m); }
 
-  /// An end begins. Whether the other has, so that the message comes; the same end again changes nothing.
+  /// Begins one end of a message. Returns true if the other end has begun, so that the message arrives.
+  /// Repeating an end changes nothing.
   bool begin_send(message_id const& m, time_point const& now) {
     return begin(m, now, message_place::sent, message_place::awaited);
   }
@@ -156,7 +160,7 @@ class message_times {
     return begin(m, now, message_place::awaited, message_place::sent);
   }
 
-  /// A message leaves from `ready` on, once its channel is free; at once where leaving takes no time.
+  /// Lets a message leave from `ready` on, once its channel is free, or at once if leaving takes no time.
   void leave(message_id const& m, time_point const& ready) {
     auto const& way = ways_[way_of(m)];
     auto const share = factor(m);
@@ -215,16 +219,16 @@ class message_times {
 
   noise noise_;
   step_index numbers_;
-  std::vector<one_way> ways_;  ///< of each edge, that of activations, then that of gradients
+  std::vector<one_way> ways_;  ///< two per edge: activations, then gradients
   std::vector<message_state> messages_;
-  std::vector<double> channel_free_;  ///< of a directed pair of ranks
+  std::vector<double> channel_free_;  ///< by directed pair of ranks
 };
 
-/// Runs every list in order, each action as soon as its rank is free and what it needs is there. `simulate`
-/// is its one use.
+/// Runs every list in order, each action as soon as its rank is free and its dependencies are met, for
+/// `simulate`.
 class time_walk {
  public:
-  /// Refers to both. Precondition: the options make sense for the schedule.
+  /// Keeps references to both. Precondition: the options are valid for the schedule.
   /// \throws invalid_action_error, stage_placement_error, schedule_count_error
   time_walk(schedule const& s, simulate_options const& options)
       : schedule_((require_valid_actions(s), s)),
@@ -240,7 +244,7 @@ class time_walk {
     for (std::uint32_t r = 0; r < s.ranks.size(); ++r) clocks_.emplace_back(rank_id{r}, s.ranks[r].size());
   }
 
-  /// Whether all ranks come to their ends. O(actions).
+  /// Runs the lists. Returns true if all ranks finish. O(actions).
   bool run() {
     return runner_.run([this](std::uint32_t r) { return step(r); });
   }
@@ -253,8 +257,8 @@ class time_walk {
 
   /// Returns the position of each rank in its list.
   list_runner const& progress() const { return runner_; }
-  /// `pass(stage, mark)` for each pass of the same rank that an action needs, `message(edge, flow)` for each
-  /// message, until one returns false.
+  /// Visits the dependencies of an action until a call returns false. Calls `pass(stage, mark)` for passes of
+  /// the same rank, and `message(edge, flow)` for messages.
   template <class Pass, class Message>
   bool each_dependency(action const& a, Pass pass, Message message) const {
     return each_dependency_of(a, dependencies_.edges(), pass, [&](std::uint32_t e, edge_flow flow) {
@@ -269,12 +273,12 @@ class time_walk {
   message_times const& messages() const { return messages_; }
 
  private:
-  /// The parts of the compound that a rank is at; none where `end` is 0.
+  /// The compound whose parts a rank is running; none if `end` is 0.
   struct compound {
     std::size_t begin = 0, end = 0;
   };
 
-  /// Whether the next action of rank `r` is done now.
+  /// Does the next action of rank `r` if it can be done now. Returns true if so.
   bool step(std::uint32_t r) {
     auto const position = runner_.position(r);
     auto const& row = schedule_.ranks[r];
@@ -295,7 +299,7 @@ class time_walk {
     return true;
   }
 
-  /// What is exchanged as one: nothing that is received may hold up what is sent.
+  /// Runs the sends of a compound first, since no receive may delay a send of the same exchange.
   void send_first(std::uint32_t r) {
     auto const& row = schedule_.ranks[r];
     for (auto i = compounds_[r].begin; i < compounds_[r].end; ++i)
@@ -345,7 +349,7 @@ class time_walk {
     return true;
   }
 
-  /// All parts of a compound, from when the last of them can begin.
+  /// Runs all parts of a compound, from the time at which the last of them can begin.
   bool run_together(std::uint32_t r) {
     auto const head = runner_.position(r);
     auto const parts = std::span(schedule_.ranks[r]).subspan(head + 1, schedule_.ranks[r][head].parts);
@@ -367,8 +371,8 @@ class time_walk {
     return true;
   }
 
-  /// What other ranks need of a pass leaves for them when action `last` is done, where the schedule has no
-  /// messages of its own.
+  /// Sends the results of a pass to other ranks when action `last` is done, in a schedule without messages of
+  /// its own.
   void publish(std::uint32_t r, std::size_t position, std::size_t last) {
     using enum action_kind;
     action const& a = schedule_.ranks[r][position];
@@ -415,7 +419,7 @@ class time_walk {
     return true;
   }
 
-  /// What has been sent is on its way; it is there once it is received.
+  /// Runs a message that occupies the rank. Here `sent` means in flight, and `there` received.
   bool run_within(std::uint32_t r, std::size_t position, action const& a, message_id const& id) {
     auto& message = messages_.at(id);
     auto& clock = clocks_[r];
@@ -449,8 +453,8 @@ class time_walk {
            noise_.factor(a.kind, index(a.stage), a.microbatch);
   }
 
-  /// Moves `begin` to when all is there that a pass needs; or waits for a message. What the rank itself has
-  /// not done by then it never will.
+  /// Moves `begin` to the time at which all dependencies of a pass are met, or waits for a message. Returns
+  /// false if it cannot begin; a missing pass of the same rank never comes.
   bool can_begin(std::uint32_t r, action const& a, time_point& begin) {
     bool const is_ready = each_dependency(
         a, [&](std::uint32_t s, pass_mark which) { return marks_.is_done(s, a.microbatch, which); },
@@ -479,17 +483,17 @@ class time_walk {
   noise noise_;
   message_times messages_;
   pass_marks marks_;
-  std::vector<time_point> weights_, reduced_;  // of a stage
-  std::vector<time_point> reloaded_;           // of a stage and microbatch, once anything is
+  std::vector<time_point> weights_, reduced_;  // by stage
+  std::vector<time_point> reloaded_;           // by stage and microbatch, empty until the first reload
   std::vector<compound> compounds_;
   std::vector<rank_clock> clocks_;
   list_runner runner_;
 };
 
-/// Finds who waits for whom, once nothing moves.
+/// Finds the actions that wait for each other once no rank can continue.
 class simulated_waits {
  public:
-  /// Refers to both. Precondition: the walk has run.
+  /// Keeps references to both. Precondition: the walk has run.
   simulated_waits(schedule const& s, time_walk const& walk) : schedule_(s), walk_(walk) {}
 
   /// O(ranks · (the longest list + ranks)).
@@ -504,7 +508,7 @@ class simulated_waits {
   }
 
  private:
-  /// The first thing that the next action of rank `r` waits for. Precondition: it waits.
+  /// Returns the first thing that the next action of rank `r` waits for. Precondition: it waits.
   waiting_action wait_of(std::uint32_t r) const {
     auto const& row = schedule_.ranks[r];
     auto const first = walk_.progress().position(r);
@@ -517,7 +521,7 @@ class simulated_waits {
     return {rank_id{r}, first, row[first], rank_id{r}, row[first]};
   }
 
-  /// Whether all is there; else `missing` becomes what would have to be done.
+  /// Returns true if all dependencies are met. Otherwise `missing` is the action that has to be done.
   bool has_dependencies(action const& a, action& missing) const {
     auto const has_message = [&](std::uint32_t edge, edge_flow flow) {
       auto const where = walk_.messages().at({edge, flow, a.microbatch}).where;
@@ -538,8 +542,8 @@ class simulated_waits {
     return has_message(walk_.dependencies().edge_of(a), flow);
   }
 
-  /// The end of a message that has not begun, that of the rank itself first where neither has; or the pass
-  /// whose result it is, where a schedule has no messages of its own.
+  /// Returns the end of a message that has not begun. If neither has, it is the end of the waiting rank. In a
+  /// schedule without messages it is the pass that makes the value.
   action missing_end(action const& a, message_place where, std::uint32_t send) const {
     auto const sender = walk_.dependencies().action_of(send);
     if (!walk_.dependencies().messages())
@@ -553,7 +557,7 @@ class simulated_waits {
     return for_receive ? walk_.dependencies().action_of(schedule_dependencies::receive_of(send)) : sender;
   }
 
-  /// Whether its rank would do it, if it went on.
+  /// Returns true if the awaited action is still ahead in the list of its rank.
   bool is_to_come(waiting_action const& w) const {
     auto const owner = index(w.for_rank);
     auto wanted = w.for_what;
@@ -575,14 +579,14 @@ class simulated_waits {
 
 namespace cleave {
 
-/// A schedule in which ranks wait for ever. The witness: where, and who for whom.
+/// A schedule that deadlocks. The witness is the deadlock.
 using deadlock_error = tagged_error<struct deadlock_tag, deadlock>;
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// \throws stage_cost_error, simulate_option_error
+/// Checks the options. \throws stage_cost_error, simulate_option_error
 inline void require_simulate_options(simulate_options const& o, stage_placement const& p) {
   if (auto const f = find_stage_cost_fault(o.costs)) throw stage_cost_error(*f);
   if (auto const f = find_simulate_option_fault(o, p)) throw simulate_option_error(*f);
@@ -592,10 +596,11 @@ inline void require_simulate_options(simulate_options const& o, stage_placement 
 
 namespace cleave {
 
-/// Where ranks wait for ever when a schedule is simulated, or nothing where all come to their ends: as
-/// `find_deadlock` says for `delivery::async`, and for `delivery::buffered` where messages move within; but a
-/// compound whose parts begin together also waits for what it does itself. O(actions), and where it is
-/// stuck O(ranks · (the longest list + ranks)).
+/// Returns where ranks deadlock when a schedule is simulated, or nothing if all ranks finish.
+///
+/// The result agrees with `find_deadlock` for `delivery::async`, and for `delivery::buffered` with
+/// `message_time::within`. There is one exception: a compound whose parts begin together also waits for
+/// actions of its own. O(actions), and O(ranks · (the longest list + ranks)) for a deadlock.
 /// \throws as `simulate`, but no deadlock_error
 inline std::optional<deadlock> find_simulated_deadlock(schedule const& s, simulate_options const& o = {}) {
   detail::require_simulate_options(o, s.place);
@@ -604,10 +609,11 @@ inline std::optional<deadlock> find_simulated_deadlock(schedule const& s, simula
   return detail::simulated_waits(s, walk).found();
 }
 
-/// When every action of a schedule runs, whether it computes only or has messages too: every rank does its
-/// list in order, each action as soon as the rank is free and what it needs is there. Weights, reductions of
-/// gradients and saved activations move beside the passes of a rank, messages as the options say. The same
-/// options give the same times. O(actions).
+/// Returns the time of every action of a schedule, with or without messages. Every rank runs its list in
+/// order, each action as soon as the rank is free and its dependencies are met.
+///
+/// Gathered weights, reductions of gradients and offloaded activations move concurrently with the passes of a
+/// rank. Messages move as the options say. Equal options give equal times. O(actions).
 /// \throws stage_cost_error, simulate_option_error, invalid_action_error, stage_placement_error,
 ///   schedule_count_error, deadlock_error
 inline schedule_times simulate(schedule const& s, simulate_options const& o = {}) {

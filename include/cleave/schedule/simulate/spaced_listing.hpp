@@ -14,10 +14,13 @@
 
 namespace cleave {
 
-/// The lists with an idle step for each unit of time in which a rank waits, as PyTorch spaces them: F, I and
-/// W take one unit, B two, a compound as long as its parts together, once all can begin; all else takes none.
-/// What idle steps there were are dropped. Ranks that end early wait until the last action begins.
-/// O(actions + idle steps). \throws as `simulate`; schedule_count_error where that were too many steps
+/// Returns the schedule with an idle step for each unit of time in which a rank waits, as PyTorch spaces its
+/// lists.
+///
+/// F, I and W take one unit and B takes two. A compound takes the sum of its parts, once all of them can
+/// begin. Other actions take no time. Idle steps of the input are dropped. Ranks that end early idle until
+/// the last action begins. O(actions + idle steps).
+/// \throws as `simulate`, and schedule_count_error if the result has too many steps
 inline schedule spaced_listing(schedule const& s) {
   auto const times = simulate(
       s, {.costs = {{.forward = 1, .backward = 2, .input_gradient = 1, .weight_gradient = 1, .recompute = 1}},
@@ -25,7 +28,7 @@ inline schedule spaced_listing(schedule const& s) {
   if (times.makespan * static_cast<double>(s.ranks.size()) > static_cast<double>(detail::most_actions))
     throw schedule_count_error("spaced listing: the schedule has too many steps for a list of them all",
                                s.microbatches);
-  // Of what takes no time but waits, when it has waited counts.
+  // An action that takes no time but waits is placed at the end of its wait.
   auto const begin_of = [&](std::size_t r, std::size_t i) {
     auto const& t = times.spans[r][i];
     auto const& head = s.ranks[r][i];

@@ -18,31 +18,31 @@
 
 namespace cleave {
 
-/// In which step each action is done, where every action takes one.
+/// The step in which each action is done, if every action takes one step.
 struct schedule_steps {
-  std::uint32_t steps = 0;  ///< of the rank that takes the most
-  /// By rank and position in its list, from 0; `no_step` where that is an idle step. A compound is done in
-  /// the step of its last part.
+  std::uint32_t steps = 0;  ///< the number of steps of the longest rank
+  /// By rank and position in its list, from 0; `no_step` for an idle step. A compound is done in the step of
+  /// its last part.
   std::vector<std::vector<std::uint32_t>> step_of;
 
   bool operator==(schedule_steps const&) const = default;
 };
 
-/// Why a schedule does not come to its end, step by step.
+/// A reason why a schedule does not finish in the simulation by steps.
 struct step_fault {
   static constexpr char subject[] = "steps: ";
   enum class kind : std::uint8_t {
-    no_progress,  ///< every rank that has something to do waits
-    repeated,     ///< an action is there once more
-    empty,        ///< no rank has anything to do
+    no_progress,  ///< all ranks that are not finished wait
+    repeated,     ///< an action occurs again
+    empty,        ///< no rank has any action
   };
   kind what;
-  std::vector<step_place> at = {};  ///< where each rank waits, ascending; or the one that is repeated
+  std::vector<step_place> at = {};  ///< the place where each rank waits, ascending; or the repeated action
 
   bool operator==(step_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(step_fault const& f) {
   using enum step_fault::kind;
   if (f.what == empty) return "no rank has anything to do; give one of them an action";
@@ -58,10 +58,10 @@ inline std::string describe(step_fault const& f) {
 
 namespace cleave::detail {
 
-/// A schedule that does not come to its end in steps. The witness: why, and where.
+/// A schedule that does not finish in steps. The witness is the fault.
 using step_error = fault_error<step_fault>;
 
-/// What keeps a walk from its end, or nothing.
+/// Returns the fault that keeps a walk from finishing, or nothing.
 inline std::optional<step_fault> find_fault_of(step_walk& walk) {
   using enum step_fault::kind;
   if (walk.is_empty()) return step_fault{empty};
@@ -74,7 +74,7 @@ inline std::optional<step_fault> find_fault_of(step_walk& walk) {
 
 namespace cleave {
 
-/// Why `simulate_steps` refuses a schedule, or nothing. O(actions).
+/// Returns the reason why `simulate_steps` refuses a schedule, or nothing. O(actions).
 /// \throws invalid_action_error, stage_placement_error, schedule_count_error
 inline std::optional<step_fault> find_step_fault(schedule const& s) {
   detail::require_valid_actions(s);
@@ -82,12 +82,13 @@ inline std::optional<step_fault> find_step_fault(schedule const& s) {
   return detail::find_fault_of(walk);
 }
 
-/// Runs every list in order, where every action takes one step, as PyTorch's simulator does. In a step, each
-/// rank in ascending order does its next action if it can; then those that could not are asked once more,
-/// since higher ranks have gone on. Idle steps are dropped. A send needs what it sends, a receive its send, a
-/// wait for a send the receive; a pass needs what is received for it or made on its rank, and its own F or I
-/// where the lists have that at all. A schedule without messages needs the passes of other ranks instead.
-/// Other actions need nothing. O(actions).
+/// Returns the step of each action if every action takes one step, as in PyTorch's simulator.
+///
+/// In each step, the ranks do their next action if they can, in ascending order. The ranks that could not are
+/// then asked once more, since higher ranks have advanced. Idle steps are dropped. A send needs the pass that
+/// makes its value, a receive needs its send, and a wait for a send needs the receive. A pass needs its
+/// inputs, received or made on its rank, and its own F or I if the lists contain it. In a schedule without
+/// messages, a pass needs the passes of other ranks instead. Other actions need nothing. O(actions).
 /// \throws invalid_action_error, stage_placement_error, schedule_count_error, step_error
 inline schedule_steps simulate_steps(schedule const& s) {
   detail::require_valid_actions(s);
@@ -100,7 +101,8 @@ inline schedule_steps simulate_steps(schedule const& s) {
   return result;
 }
 
-/// The lists with an idle step wherever a rank waits, each to its own end. As large as what it gives.
+/// Returns the lists with an idle step wherever a rank waits. Each list ends with its last action.
+/// O(size of the result).
 inline std::vector<std::vector<action>> step_rows(schedule const& s, schedule_steps const& steps) {
   std::vector<std::vector<action>> rows(s.ranks.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {

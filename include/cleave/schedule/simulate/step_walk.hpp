@@ -21,10 +21,10 @@ inline constexpr std::uint32_t no_step = 0xffffffff;
 
 namespace cleave {
 
-/// An action, and where it stands.
+/// An action and its place.
 struct step_place {
   rank_id rank{};
-  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  std::size_t position = 0;  ///< index in the list of the rank, parts counted
   action what = {};
 
   bool operator==(step_place const&) const = default;
@@ -34,14 +34,15 @@ struct step_place {
 
 namespace cleave::detail {
 
-/// Runs lists in steps; `simulate_steps` is its one use. Each step has two turns, in each of which the ranks
-/// are asked in ascending order: turn 2 n and turn 2 n + 1 are those of step n. What a rank does in a turn is
-/// there for higher ranks in the same turn, and for all others in the next, so that the turn of an action
-/// follows from those of what it needs, and no step is ever looked at in which nothing happens.
-/// Precondition throughout: no action is stray.
+/// Runs lists in steps, for `simulate_steps`. Step n consists of turns 2 n and 2 n + 1. In each turn, the
+/// ranks are asked in ascending order.
+///
+/// An event is visible to higher ranks in the same turn, and to all other ranks in the next turn. The turn of
+/// an action thus follows from the turns of its dependencies. Steps in which nothing happens cost no time.
+/// Precondition throughout: all actions are valid.
 class step_walk {
  public:
-  /// Refers to the schedule. \throws stage_placement_error, schedule_count_error
+  /// Keeps a reference to the schedule. \throws stage_placement_error, schedule_count_error
   explicit step_walk(schedule const& s)
       : schedule_(s),
         dependencies_(s),
@@ -54,7 +55,7 @@ class step_walk {
     for (std::size_t r = 0; r < s.ranks.size(); ++r) steps_[r].assign(s.ranks[r].size(), no_step);
   }
 
-  /// Whether no rank has anything to do. O(actions).
+  /// Returns true if no rank has any action. O(actions).
   bool is_empty() const {
     for (auto const& row : schedule_.ranks)
       for (action const& a : row)
@@ -62,7 +63,8 @@ class step_walk {
     return true;
   }
 
-  /// The first pass or end of a message that is listed again; notes what is listed. O(actions).
+  /// Returns the first pass or end of a message that occurs again, and records which events are listed.
+  /// O(actions).
   std::optional<step_place> find_repeated() {
     for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r)
       for (std::size_t i = 0; i < schedule_.ranks[r].size(); ++i) {
@@ -77,8 +79,9 @@ class step_walk {
     return std::nullopt;
   }
 
-  /// Goes as far as the lists go; where each rank waits that does not come to its end. Wants to know what is
-  /// listed. O(actions): a rank is asked again only when what it waits for has happened.
+  /// Runs all lists to completion or deadlock. Returns, for each rank that did not finish, the action at
+  /// which it waits. Call `find_repeated` first. O(actions), because a rank is retried only when the awaited
+  /// event happens.
   std::vector<step_place> run() {
     std::vector<step_place> waiting;
     if (runner_.run([this](std::uint32_t r) { return go_on(r); })) return waiting;
@@ -88,21 +91,21 @@ class step_walk {
     return waiting;
   }
 
-  /// By rank and position, after a run to the end.
+  /// Returns the steps by rank and position. Precondition: a run has finished all lists.
   std::vector<std::vector<std::uint32_t>> take_steps() { return std::move(steps_); }
 
  private:
-  /// Returns the step in which an event happened.
+  /// The turn in which an event happened, and the rank that triggered it.
   struct time_of_event {
     std::uint32_t turn = 0, by = 0;
   };
   struct progress {
-    std::uint32_t turn = 0;  // the first in which it may act
-    std::size_t head = 0;    // of the compound whose parts it does
+    std::uint32_t turn = 0;  // the first turn in which the rank may act
+    std::size_t head = 0;    // the compound whose parts it runs
     std::uint16_t parts_left = 0;
   };
 
-  /// Does the next action of rank `r`; returns whether it could.
+  /// Does the next action of rank `r`. Returns false if it has to wait.
   bool go_on(std::uint32_t r) {
     auto const at = runner_.position(r);
     action const& a = schedule_.ranks[r][at];
@@ -118,7 +121,7 @@ class step_walk {
     return true;
   }
 
-  /// Moves rank `r` to the turn in which it can do an action; or lets it wait.
+  /// Moves rank `r` to the turn in which it can do an action, or makes it wait.
   bool take_turn(std::uint32_t r, action const& a) {
     auto turn = ranks_[r].turn;
     bool has_all = true;
@@ -132,7 +135,7 @@ class step_walk {
     return has_all;
   }
 
-  /// The other parts of a compound may share its step.
+  /// Records the step of an action. The other parts of a compound may share its step.
   void finish(std::uint32_t r) {
     auto& rank = ranks_[r];
     auto const step = rank.turn / 2;
@@ -157,7 +160,7 @@ class step_walk {
     if (auto const end = dependencies_.message_end(a); end != schedule_dependencies::none) f(end);
   }
 
-  /// `f(event)` for what an action needs, until one returns false.
+  /// Calls `f(event)` for each event that an action needs, until a call returns false.
   template <class F>
   void each_dependency(action const& a, F f) const {
     if (is_compute(a.kind)) {

@@ -16,13 +16,14 @@
 
 namespace cleave {
 
+/// Options of `grid_text`.
 struct grid_options {
-  std::vector<rank_id> ranks = {};           ///< whose lists they are; else 0, 1, …
-  std::optional<std::size_t> marked_step{};  ///< this line ends with ` <-- ERROR HERE`
+  std::vector<rank_id> ranks = {};           ///< the rank of each list; if missing, 0, 1, …
+  std::optional<std::size_t> marked_step{};  ///< the line of this step ends with ` <-- ERROR HERE`
 };
 
-/// Lists side by side for people: a line a step, a column a rank, a cell an action, as PyTorch prints them.
-/// O(steps * ranks * widest cell).
+/// Returns the lists side by side as readable text: one line per step, one column per rank, one cell per
+/// action, as PyTorch prints them. O(steps * ranks * widest cell).
 inline std::string grid_text(std::span<std::vector<action> const> rows, grid_options const& options = {}) {
   std::vector<std::vector<std::string>> columns;
   std::size_t steps = 0;
@@ -57,7 +58,7 @@ inline std::string grid_text(std::span<std::vector<action> const> rows, grid_opt
   return text;
 }
 
-/// What a stage of a transformer has, in Megatron-LM's letters.
+/// The kinds of layers in a transformer, in Megatron-LM's letters.
 enum class layer_kind : char { embedding = 'E', decoder = 't', multi_token = 'm', loss = 'L' };
 
 /// The layers of each stage, in the order of the model; a stage may be empty.
@@ -67,20 +68,20 @@ using layer_layout = std::vector<std::vector<layer_kind>>;
 
 namespace cleave::detail {
 
-/// Why a text is no layout, or a layout no model.
+/// A text that is not a layout, or a layout that is not a model.
 struct layer_layout_fault {
   enum class kind : std::uint8_t {
-    unknown_letter,  ///< neither E, t, m, L nor | ( ) * and a number
-    not_closed,      ///< a parenthesis without its other half, or one inside another
+    unknown_letter,  ///< not one of E t m L | ( ) * , and not a digit after *
+    not_closed,      ///< an unmatched parenthesis, or one inside another
     count_missing,   ///< no number after *
     too_many,        ///< more layers and stages than `most_layers`
-    uneven_stages,   ///< `got` stages for `needed` ranks
-    embedding,       ///< `got` in all, or not first
-    loss,            ///< `got` in all, or not last
-    decoders,        ///< `got` instead of `needed`
+    uneven_stages,   ///< `got` stages are not a multiple of `needed` ranks
+    embedding,       ///< `got` embeddings, not exactly one that comes first
+    loss,            ///< `got` losses, not exactly one that comes last
+    decoders,        ///< `got` decoder layers instead of `needed`
   };
   kind what;
-  std::size_t position = 0;  ///< in the text, from 0, where there is one
+  std::size_t position = 0;  ///< index in the text, from 0, if the fault has one
   std::uint64_t got = 0, needed = 0;
 
   bool operator==(layer_layout_fault const&) const = default;
@@ -88,7 +89,7 @@ struct layer_layout_fault {
 
 inline constexpr std::size_t most_layers = std::size_t{1} << 20;
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(layer_layout_fault const& f) {
   using enum layer_layout_fault::kind;
   auto const at = "character #" + std::to_string(f.position), got = std::to_string(f.got);
@@ -115,16 +116,16 @@ inline std::string describe(layer_layout_fault const& f) {
 
 using layer_layout_error = fault_error<layer_layout_fault>;
 
-/// Writes out what a layout repeats; `read_layer_layout` is its one use.
+/// Expands the repetitions of a layout, for `read_layer_layout`.
 class layout_expander {
  public:
   explicit layout_expander(std::string_view text) : text_(text) {}
 
-  /// Letters and bars alone.
+  /// Returns the layout in letters and bars only.
   std::string take() {
     for (; at_ < text_.size(); ++at_) {
       char const c = text_[at_];
-      if (c == ',') continue;  // for people
+      if (c == ',') continue;  // commas are allowed for readability
       if (c == '(') {
         if (group_) fail(layer_layout_fault::kind::not_closed);
         group_ = out_.size();
@@ -152,7 +153,7 @@ class layout_expander {
     throw layer_layout_error("layout " + quoted(text_), {what, at_});
   }
 
-  /// What stands from `last_` on, as often as the number says.
+  /// Repeats the text from `last_` on as often as the number after the star says.
   void repeat() {
     auto const star = at_;
     std::size_t count = 0;
@@ -172,16 +173,17 @@ class layout_expander {
   std::string_view text_;
   std::size_t at_ = 0, opened_ = 0;
   std::string out_;
-  std::size_t last_ = std::string::npos;  // where what a * repeats begins
-  std::optional<std::size_t> group_;      // where the open group begins
+  std::size_t last_ = std::string::npos;  // the start of the text that a * repeats
+  std::optional<std::size_t> group_;      // the start of the open group
 };
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Reads Megatron-LM's `--pipeline-model-parallel-layout`: letters are layers, | ends a stage, `*n` repeats a
-/// letter or a group in parentheses, commas are ignored, as in `Et*3|(tt|)*29,m|L`.
-/// O(size of the result). \throws layer_layout_error
+/// Reads Megatron-LM's `--pipeline-model-parallel-layout`, such as `Et*3|(tt|)*29,m|L`. Letters are layers,
+/// and | ends a stage. `*n` repeats a letter or a group in parentheses. Commas are ignored.
+/// O(size of the result).
+/// \throws layer_layout_error
 inline layer_layout read_layer_layout(std::string_view text) {
   layer_layout layout(1);
   for (char const c : detail::layout_expander(text).take())
@@ -192,7 +194,7 @@ inline layer_layout read_layer_layout(std::string_view text) {
   return layout;
 }
 
-/// The layout in letters and bars.
+/// Returns the layout in letters and bars, without repetitions.
 inline std::string layer_layout_text(layer_layout const& layout) {
   std::string text;
   for (std::size_t s = 0; s < layout.size(); ++s) {
@@ -202,7 +204,7 @@ inline std::string layer_layout_text(layer_layout const& layout) {
   return text;
 }
 
-/// How many layers of a kind each stage has.
+/// Returns the number of layers of one kind in each stage.
 inline std::vector<std::uint32_t> layers_of_stages(layer_layout const& layout,
                                                    layer_kind kind = layer_kind::decoder) {
   std::vector<std::uint32_t> layers;
@@ -215,8 +217,8 @@ inline std::vector<std::uint32_t> layers_of_stages(layer_layout const& layout,
 
 namespace cleave::detail {
 
-/// Why stages on `ranks`, round and round, with so many decoder layers make no model, or nothing. O(layers).
-/// Precondition: ranks is not 0.
+/// Returns the reason why a layout is not a model with `layers` decoder layers on `ranks` ranks, placed
+/// round-robin, or nothing. O(layers). Precondition: `ranks` is not 0.
 inline std::optional<layer_layout_fault> find_layer_layout_fault(layer_layout const& layout,
                                                                  std::uint32_t ranks, std::uint32_t layers) {
   using enum layer_layout_fault::kind;
@@ -233,21 +235,21 @@ inline std::optional<layer_layout_fault> find_layer_layout_fault(layer_layout co
     return layer_layout_fault{layer_layout_fault::kind::decoders, 0, count(layer_kind::decoder), layers};
   return std::nullopt;
 }
-/// Why a text is no list of parts, and where.
+/// A text that is not a list of part bounds, and the index of the bound at fault.
 struct parts_fault {
   enum class kind : std::uint8_t {
-    not_a_number,   ///< a bound that is none, or has no place in 32 bits
+    not_a_number,   ///< a bound is not a number, or has more than nine digits
     not_from_zero,  ///< the first bound is not 0
-    descending,     ///< a bound is below the one before
-    too_short,      ///< fewer than two bounds
+    descending,     ///< a bound is below its predecessor
+    too_short,      ///< there are fewer than two bounds
   };
   kind what;
-  std::size_t bound = 0;  ///< which, from 0
+  std::size_t bound = 0;  ///< index of the bound, from 0
 
   bool operator==(parts_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(parts_fault const& f) {
   using enum parts_fault::kind;
   auto const at = "bound #" + std::to_string(f.bound);
@@ -270,8 +272,9 @@ using parts_error = fault_error<parts_fault>;
 
 namespace cleave {
 
-/// Reads the `parts` of DeepSpeed's PipelineModule, `[0, 3, 7]`: stage s has the layers from bound s up to
-/// bound s + 1. Brackets may be left out. A stage may be empty. O(size of the text). \throws parts_error
+/// Reads the `parts` of DeepSpeed's PipelineModule, such as `[0, 3, 7]`. Stage s has the layers from bound s
+/// up to, but not including, bound s + 1. Brackets may be omitted. A stage may be empty. O(size of the text).
+/// \throws parts_error
 inline std::vector<std::uint32_t> read_deepspeed_parts(std::string_view text) {
   using enum detail::parts_fault::kind;
   auto const trimmed = [](std::string_view t, std::string_view off) {
@@ -301,7 +304,7 @@ inline std::vector<std::uint32_t> read_deepspeed_parts(std::string_view text) {
   return bounds;
 }
 
-/// `[0, 3, 7]`.
+/// Returns the bounds as text, such as `[0, 3, 7]`.
 inline std::string deepspeed_parts_text(std::vector<std::uint32_t> const& bounds) {
   std::string text = "[";
   for (std::size_t i = 0; i < bounds.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(bounds[i]);

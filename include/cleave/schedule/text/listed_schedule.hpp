@@ -14,10 +14,12 @@
 
 namespace cleave {
 
-/// Lists as a schedule of a chain, whatever is wrong with them, for `schedule_faults` to say: a stage is on
-/// the rank of its first action, or on rank s mod ranks where it has none. Counts that are 0 are as many as
-/// the lists have; a stage number that is not below the number of actions counts for nothing. O(actions +
-/// stages).
+/// Returns the lists as a schedule of a chain of stages, without any check. `schedule_faults` reports its
+/// faults.
+///
+/// A stage is placed on the rank of its first action, or on rank s mod ranks if it has no action. Counts of 0
+/// are taken from the lists. If the number of stages is taken from the lists, stage numbers that are not
+/// below the number of actions are ignored. O(actions + stages).
 inline schedule listed_schedule(std::vector<std::vector<action>> rows, row_counts const& counts = {}) {
   std::size_t actions = 0;
   for (auto const& row : rows) actions += row.size();

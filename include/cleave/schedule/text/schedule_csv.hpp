@@ -19,10 +19,10 @@
 
 namespace cleave::detail {
 
-/// What becomes of text after an action, as in `1F0junk`. `ignored` is how PyTorch reads.
+/// The treatment of text after an action, as in `1F0junk`. PyTorch ignores it.
 enum class trailing_text : std::uint8_t { refused, ignored };
 
-/// Reads one cell from its beginning to its end; `append_cell` is its one use.
+/// Reads one cell, for `append_cell`.
 class cell_reader {
  public:
   cell_reader(std::string_view text, trailing_text trailing) : rest_(trimmed(text)), trailing_(trailing) {}
@@ -46,7 +46,7 @@ class cell_reader {
     return {what, std::string(whole)};
   }
 
-  /// The number at the beginning of `text`, which loses it; 2^32 - 1 for what is that large or larger.
+  /// Removes the number at the beginning of `text` and returns it; 2^32 - 1 if it is that large or larger.
   static constexpr std::uint32_t take_number(std::string_view& text) {
     std::uint64_t n = 0;
     while (!text.empty() && is_digit(text.front())) {
@@ -56,7 +56,8 @@ class cell_reader {
     return n < 0xffffffff ? static_cast<std::uint32_t>(n) : 0xffffffff;
   }
 
-  /// The kind with the longest name that `text` begins with; `text` loses it.
+  /// Removes the longest action name at the beginning of `text` and returns its kind, or nothing if none
+  /// matches.
   static constexpr std::optional<action_kind> take_kind(std::string_view& text) {
     std::size_t best = 0;
     for (std::size_t k = 1; k < action_names.size(); ++k)
@@ -117,8 +118,8 @@ class cell_reader {
   trailing_text trailing_;
 };
 
-/// Appends what a cell says: an action, a compound and its parts, or an idle step where it is blank. On a
-/// fault, whose row and column are 0, `to` is as before. O(size of the cell).
+/// Appends the contents of a cell: an action, a compound and its parts, or an idle step if it is blank. On a
+/// fault, `to` is unchanged; row and column of the fault are 0. O(size of the cell).
 inline std::optional<cell_fault> append_cell(std::vector<action>& to, std::string_view cell,
                                              trailing_text trailing = trailing_text::refused) {
   auto const before = to.size();
@@ -127,7 +128,7 @@ inline std::optional<cell_fault> append_cell(std::vector<action>& to, std::strin
   return fault;
 }
 
-/// The actions of one cell. \throws cell_error
+/// Returns the actions of one cell. \throws cell_error
 inline std::vector<action> read_cell(std::string_view cell, trailing_text trailing = trailing_text::refused) {
   std::vector<action> actions;
   if (auto fault = append_cell(actions, cell, trailing)) throw cell_error(*fault);
@@ -138,8 +139,8 @@ inline std::vector<action> read_cell(std::string_view cell, trailing_text traili
 
 namespace cleave {
 
-/// The list that `text` writes, cells with commas between them; empty for an empty text. `row` is its number
-/// in an error. \throws cell_error
+/// Reads a list from text: cells separated by commas. An empty text is an empty list. `row` is the number of
+/// the list in an error. O(size of the text). \throws cell_error
 inline std::vector<action> read_row(std::string_view text, std::size_t row = 0) {
   std::vector<action> actions;
   if (text.empty()) return actions;
@@ -155,10 +156,11 @@ inline std::vector<action> read_row(std::string_view text, std::size_t row = 0) 
   }
 }
 
-/// What a list may hold: passes and idle steps; or what has been lowered, without idle steps.
+/// The kinds of actions that a list may hold: passes and idle steps, or all kinds of a lowered schedule but
+/// no idle steps.
 enum class row_contents : std::uint8_t { compute_only, with_communication };
 
-/// How many of each there must be; 0: as many as the lists have.
+/// The required counts; 0 means the count found in the lists.
 struct row_counts {
   std::uint32_t ranks = 0, stages = 0, microbatches = 0;
 };
@@ -167,28 +169,28 @@ struct row_counts {
 
 namespace cleave::detail {
 
-/// Why lists make no schedule, and where.
+/// A reason why lists are not a schedule, and its place.
 struct row_fault {
   static constexpr char subject[] = "schedule: ";
   enum class kind : std::uint8_t {
     rank_count,               ///< `got` lists instead of `needed`
-    communication,            ///< in a list that may only compute
-    idle,                     ///< in a list that has been lowered
-    microbatch_missing,       ///< of an action that is about one
-    microbatch_out_of_range,  ///< `got`; there are `needed`
-    stage_out_of_range,       ///< `got`; there are `needed`
-    stage_on_two_ranks,       ///< stage `got` is on rank `needed` too
-    stage_on_no_rank,         ///< stage `got` does nothing
+    communication,            ///< a message or other non-pass in a list of passes only
+    idle,                     ///< an idle step in a lowered list
+    microbatch_missing,       ///< an action that needs a microbatch has none
+    microbatch_out_of_range,  ///< microbatch `got`, but there are only `needed`
+    stage_out_of_range,       ///< stage `got`, but there are only `needed`
+    stage_on_two_ranks,       ///< stage `got` has actions on rank `needed` too
+    stage_on_no_rank,         ///< stage `got` has no action
   };
   kind what;
-  std::size_t row = 0, column = 0;  ///< of the cell, both from 0, where there is one
-  std::string token = {};           ///< the cell
+  std::size_t row = 0, column = 0;  ///< position of the cell, from 0, if the fault has one
+  std::string token = {};           ///< the text of the cell
   std::uint64_t got = 0, needed = 0;
 
   bool operator==(row_fault const&) const = default;
 };
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(row_fault const& f) {
   using enum row_fault::kind;
   auto const got = std::to_string(f.got), needed = std::to_string(f.needed);
@@ -217,7 +219,7 @@ inline std::string describe(row_fault const& f) {
 
 using row_error = fault_error<row_fault>;
 
-/// Looks at every cell once; `find_row_fault` and `schedule_from_rows` are its uses.
+/// Checks every cell once, for `find_row_fault` and `schedule_from_rows`.
 class row_validator {
  public:
   row_validator(std::span<std::vector<action> const> rows, row_contents contents, row_counts const& counts)
@@ -244,7 +246,7 @@ class row_validator {
   }
 
   std::optional<row_fault> fault;
-  std::vector<rank_id> rank_of;  ///< of the stages up to the last that was seen
+  std::vector<rank_id> rank_of;  ///< by stage, up to the largest stage number found
   std::uint32_t microbatches = 0;
 
  private:
@@ -267,7 +269,7 @@ class row_validator {
       }
       std::uint32_t const s = index(a.stage);
       if (counts_.stages != 0 && s >= counts_.stages) return report(stage_out_of_range, s, counts_.stages);
-      // Each stage has an action, so a larger number leaves one of those below it without.
+      // Each stage has an action, so with a larger number some lower stage would have none.
       if (s >= actions_) return report(stage_out_of_range, s, actions_);
       if (s >= rank_of.size()) rank_of.resize(std::size_t{s} + 1, no_rank);
       auto& rank = rank_of[s];
@@ -281,8 +283,8 @@ class row_validator {
   std::size_t actions_ = 0;
 };
 
-/// The first thing that keeps lists from being a schedule, or nothing. Only whether stages, ranks and
-/// microbatches fit; not whether anything is done once and in order. O(actions).
+/// Returns the first reason why lists are not a schedule, or nothing. Checks only the ranges of stages, ranks
+/// and microbatches, not the order of actions or that each is done once. O(actions).
 inline std::optional<row_fault> find_row_fault(std::span<std::vector<action> const> rows,
                                                row_contents contents = row_contents::compute_only,
                                                row_counts const& counts = {}) {
@@ -293,8 +295,8 @@ inline std::optional<row_fault> find_row_fault(std::span<std::vector<action> con
 
 namespace cleave {
 
-/// One list a rank as a schedule: each stage is on the rank that does something with it, and feeds the next
-/// one. O(actions). \throws row_error
+/// Returns the lists, one per rank, as a schedule of a chain of stages. Each stage is placed on the rank
+/// whose list has its actions. O(actions). \throws row_error
 inline schedule schedule_from_rows(std::vector<std::vector<action>> rows,
                                    row_contents contents = row_contents::compute_only,
                                    row_counts const& counts = {}) {
@@ -311,17 +313,17 @@ inline schedule schedule_from_rows(std::vector<std::vector<action>> rows,
 
 namespace cleave::detail {
 
-/// `compute_only` or `compute_comms`, as PyTorch calls them.
+/// Returns the format with PyTorch's name for it, `compute_only` or `compute_comms`, or nothing.
 constexpr std::optional<row_contents> find_csv_format(std::string_view name) {
   if (name == "compute_only") return row_contents::compute_only;
   if (name == "compute_comms") return row_contents::with_communication;
   return std::nullopt;
 }
 
-/// A name that no format has. The witness: the name.
+/// A name of no format. The witness is the name.
 using csv_format_error = tagged_error<struct csv_format_tag, std::string>;
 
-/// \throws csv_format_error
+/// Returns the format called `compute_only` or `compute_comms`. \throws csv_format_error
 inline row_contents csv_format_of(std::string_view name) {
   if (auto const format = find_csv_format(name)) return *format;
   throw csv_format_error(
@@ -329,7 +331,8 @@ inline row_contents csv_format_of(std::string_view name) {
       std::string(name));
 }
 
-/// Lists as CSV, one line a rank, ended by CR LF, as PyTorch's `_dump_csv` writes it. O(actions).
+/// Returns the lists as CSV, one line per rank, ended by CR LF, as PyTorch's `_dump_csv` writes it.
+/// O(actions).
 inline std::string csv_text(std::span<std::vector<action> const> rows) {
   std::string text;
   for (auto const& row : rows) {
@@ -340,7 +343,7 @@ inline std::string csv_text(std::span<std::vector<action> const> rows) {
   return text;
 }
 
-/// Takes lists out of CSV; `read_csv_rows` is its one use.
+/// Reads lists from CSV, for `read_csv_rows`.
 class csv_rows_reader {
  public:
   explicit csv_rows_reader(std::string_view text) : rest_(text) {}
@@ -372,7 +375,8 @@ class csv_rows_reader {
     return size > 0;
   }
 
-  /// Up to a comma or the end of the line. In quotes both are text, and two quotes are one.
+  /// Takes the text up to a comma or the end of the line. Within quotes, both are ordinary text, and two
+  /// quotes stand for one.
   std::string_view take_cell(std::size_t row, std::size_t column) {
     if (!rest_.starts_with('"')) return take(rest_.find_first_of(",\r\n"));
     unquoted_.clear();
@@ -400,20 +404,20 @@ class csv_rows_reader {
 
 namespace cleave {
 
-/// The lists of CSV: a line a rank, a blank line for an empty list. O(size of the text).
-/// \throws cell_error with row and column of what is no action
+/// Reads the lists from CSV: one line per rank, a blank line for an empty list. O(size of the text).
+/// \throws cell_error with the row and column of the cell that is not an action
 inline std::vector<std::vector<action>> read_csv_rows(std::string_view text) {
   return detail::csv_rows_reader(text).take();
 }
 
-/// A schedule from PyTorch's CSV, stages in a chain. Whether everything in it is done once and in order is
-/// asked elsewhere. O(size of the text). \throws cell_error, row_error
+/// Reads a schedule of a chain of stages from PyTorch's CSV. Does not check that each action is done once and
+/// in order; `schedule_faults` does. O(size of the text). \throws cell_error, row_error
 inline schedule read_schedule_csv(std::string_view text, row_contents contents = row_contents::compute_only,
                                   row_counts const& counts = {}) {
   return schedule_from_rows(read_csv_rows(text), contents, counts);
 }
 
-/// A schedule as PyTorch's CSV. O(actions).
+/// Returns a schedule as PyTorch's CSV. O(actions).
 inline std::string schedule_csv(schedule const& s) { return detail::csv_text(s.ranks); }
 
 }  // namespace cleave

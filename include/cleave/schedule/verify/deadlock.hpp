@@ -24,11 +24,12 @@
 
 namespace cleave::detail {
 
-/// One past the last action of a list that begins together with the one at place `i`: with the head of a
-/// compound of messages its parts. Precondition: `i` is not among such parts. O(those).
+/// Returns the end (one past the last) of the group of actions that begin together with action `i` of a list.
+/// For the head of a compound of messages, these are its parts. Precondition: `i` is not one of these parts.
+/// O(actions of the group).
 inline std::size_t group_end(std::span<action const> list, std::size_t i, message_groups groups) {
   auto const is_end = [&](std::size_t at) { return is_send(list[at].kind) || is_receive(list[at].kind); };
-  auto const end_from = [&](std::size_t at) {  // 0 where no message begins
+  auto const end_from = [&](std::size_t at) {  // returns 0 if no message begins here
     if (at == list.size()) return std::size_t{0};
     if (list[at].parts > 0 && at + 1 < list.size() && is_end(at + 1))
       return (std::min)(list.size(), at + 1 + list[at].parts);
@@ -40,11 +41,11 @@ inline std::size_t group_end(std::span<action const> list, std::size_t i, messag
   return end;
 }
 
-/// What is done one after the other: the list of each rank, or, where messages have queues beside the passes,
-/// the passes of each rank and then each of its queues.
+/// The sequences of actions that run in order. This is one list per rank or, if messages have queues next to
+/// the passes, the passes of each rank and each of its queues.
 class order_lists {
  public:
-  /// Refers to the schedule. O(1), or O(actions) where there are queues.
+  /// Keeps a reference to the schedule. O(1), or O(actions) with queues.
   order_lists(schedule const& s, delivery_rules const& rules)
       : schedule_(s),
         groups_(rules.groups),
@@ -62,17 +63,18 @@ class order_lists {
     for (std::uint32_t l = 0; l < count(); ++l) all.push_back((*this)[l].size());
     return all;
   }
-  /// Whether it is one of messages beside the passes.
+  /// Returns true if the list is a message queue.
   bool is_queue(std::uint32_t list) const { return queue_number(list) > 0; }
-  /// Which of the queues of its rank it is, from 1; 0 for the passes.
+  /// Returns the number of the queue within its rank, from 1, or 0 for the list of passes.
   std::uint32_t queue_number(std::uint32_t list) const { return list % of_rank_; }
-  /// The list of a rank with its passes, and all else where there are no queues.
+  /// Returns the list with the passes of a rank. Without queues it holds all its actions.
   std::uint32_t first_of(rank_id r) const { return index(r) * of_rank_; }
 
   std::span<action const> operator[](std::uint32_t list) const {
     return of_rank_ == 1 ? std::span(schedule_.ranks[list]) : std::span(parts_[list].actions);
   }
-  /// One past the last action of a list that begins together with the one at place `i`.
+  /// Returns the end (one past the last) of the group of actions that begin together with action `i` of a
+  /// list.
   std::size_t end_of_group(std::uint32_t list, std::size_t i) const {
     if (of_rank_ == 1) return group_end(schedule_.ranks[list], i, groups_);
     auto const& of = parts_[list].groups;
@@ -80,7 +82,7 @@ class order_lists {
     while (i < of.size() && of[i] == group) ++i;
     return i;
   }
-  /// Where the action at place `i` of a list stands in the list of the rank.
+  /// Returns the position of action `i` of a list in the list of the rank.
   std::size_t position(std::uint32_t list, std::size_t i) const {
     return of_rank_ == 1 ? i : parts_[list].positions[i];
   }
@@ -115,12 +117,13 @@ class order_lists {
   std::vector<part> parts_;
 };
 
-/// One stream for each pair of ranks with an edge between them. Groups of ends that a rank begins end in that
-/// order: a group when each of its ends has met its other one, in the oldest group of the other rank.
+/// One stream for each pair of ranks with an edge between them. The message ends that a rank begins form
+/// groups, which complete in order. A group completes when each of its ends has met its other end in the
+/// oldest group of the other rank.
 class pair_streams {
  public:
   pair_streams() = default;
-  /// `ends` is how many numbers of ends there may be. O(edges log edges + ends).
+  /// Event numbers of ends are below `ends`. O(edges log edges + ends).
   pair_streams(stage_placement const& p, std::size_t ends) : open_on_(ends) {
     std::vector<std::pair<rank_id, rank_id>> pairs;
     for (auto const& e : p.edges)
@@ -133,13 +136,14 @@ class pair_streams {
     for (auto const& pair : all) streams_.push_back({pair.first, {}});
   }
 
-  /// Rank `r` begins an end of a message along an edge, in the same group as the one before if its `group` is
-  /// the same. A group is complete when the stream is settled.
+  /// Begins an end of a message along an edge on rank `r`. It joins the group of the previous end of that
+  /// rank if `group` is equal. Groups are complete once the stream is settled.
   void begin(std::uint32_t edge, rank_id r, std::uint32_t end, std::uint64_t group) {
     auto& between = streams_[of_edge_[edge]];
     between.sides[r == between.first_rank ? 0 : 1].ends.push_back({end, group});
   }
-  /// `f(end)` for each that ends. The numbers of the two ends of a message differ in their last bit alone.
+  /// Calls `f(end)` for each end that completes. The numbers of the two ends of a message differ only in the
+  /// last bit.
   template <class F>
   void settle(std::uint32_t edge, F f) {
     auto& sides = streams_[of_edge_[edge]].sides;
@@ -163,8 +167,9 @@ class pair_streams {
   };
   struct side {
     std::vector<begun_end> ends;
-    std::size_t ended = 0, opened = 0;  ///< how many have ended; and how many with the oldest group
-    std::size_t left = 0;               ///< of the oldest group, that have not met their other ends
+    /// The number of completed ends, and the number of ends up to and including the oldest group.
+    std::size_t ended = 0, opened = 0;
+    std::size_t left = 0;  ///< ends of the oldest group that have not met their other ends
   };
   struct stream {
     rank_id first_rank;
@@ -192,16 +197,16 @@ class pair_streams {
   std::vector<char> open_on_;  // by end: the side, from 1, in whose oldest group it waits for its other end
 };
 
-/// Runs every list in order as far as it goes, by what messages wait for. Beside the events of
-/// `schedule_dependencies`, a message in a queue ends, and a pair of ranks has room for a message.
+/// Runs every list in order under the delivery rules, until it ends or blocks. Its events are those of
+/// `schedule_dependencies`, the end of a message in a queue, and free room for a message between two ranks.
 ///
-/// Two actions that can begin never keep each other from it: so whatever the order in which lists are woken,
-/// the same actions are done in the end.
+/// Two actions that can begin never prevent each other from beginning. The final state therefore does not
+/// depend on the order in which lists are woken.
 ///
 /// O(actions).
 class order_walk {
  public:
-  /// Refers to the schedule. \throws stage_placement_error, schedule_count_error
+  /// Keeps a reference to the schedule. \throws stage_placement_error, schedule_count_error
   order_walk(schedule const& s, delivery_rules const& rules)
       : place_(s.place), rules_(rules), dependencies_(s), lists_(s, rules), begun_(lists_.count()) {
     is_simple_ =
@@ -212,7 +217,7 @@ class order_walk {
     if (has_streams()) streams_ = pair_streams(s.place, dependencies_.events());
   }
 
-  /// Whether all lists come to their ends.
+  /// Runs the lists. Returns true if all of them finish.
   bool run() {
     return runner_.run([this](std::uint32_t l) { return go_on(l); });
   }
@@ -222,8 +227,8 @@ class order_walk {
   /// Returns the position of each list.
   list_runner const& progress() const { return runner_; }
 
-  /// `f(place in the list, event)` for what list `l` waits for, until one returns false. Precondition: it is
-  /// not finished.
+  /// Calls `f(place in the list, event)` for each event that list `l` waits for, until a call returns false.
+  /// Precondition: the list is not finished.
   template <class F>
   void each_unmet(std::uint32_t l, F f) const {
     bool const begins = begun_[l] == 0;
@@ -233,7 +238,7 @@ class order_walk {
         return;
   }
 
-  /// `f(event)` for what an action brings about.
+  /// Calls `f(event)` for each event that an action triggers.
   template <class F>
   void each_event(action const& a, F f) const {
     if (is_compute(a.kind)) {
@@ -245,12 +250,13 @@ class order_walk {
     if (end == schedule_dependencies::none) return;
     f(end);
     if (lists_.has_queues()) f(first_ended_ + end);
-    // Of a receive: room, once its message is on its way.
+    // A receive makes room if its message is in flight.
     if (has_limit() && is_receive(a.kind) && runner_.has_happened(schedule_dependencies::other_end(end)))
       f(room_for(a));
   }
 
-  /// The action that brings an event about, B for either of B and I. Of room it is not known.
+  /// Returns the action that triggers an event. For B and I the result is B. Precondition: the event is not
+  /// `is_room`.
   action action_of(std::uint32_t event) const {
     return dependencies_.action_of(event < first_ended_ ? event : event - first_ended_);
   }
@@ -259,7 +265,7 @@ class order_walk {
   rank_id rank_of(stage_id s) const { return place_.rank_of[index(s)]; }
 
  private:
-  /// Returns how many there are.
+  /// Numbers the events and returns their count.
   std::size_t number_events(schedule const& s) {
     std::uint64_t const all =
         std::uint64_t{dependencies_.events()} * (lists_.has_queues() ? 2 : 1) + channels_.count();
@@ -277,7 +283,8 @@ class order_walk {
     return first_room_ + channels_.of(dependencies_.edge_of(a), flow_of(a));
   }
 
-  /// `f(event)` for what an action waits for, before it begins or after, until one returns false.
+  /// Calls `f(event)` for each event that an action waits for, until a call returns false. With `begins`,
+  /// these are the events before it begins, and otherwise those before it ends.
   template <class F>
   bool each_dependency(action const& a, bool begins, F f) const {
     if (is_compute(a.kind)) return !dependencies_.in_range(a) || each_dependency_of_pass(a, f);
@@ -306,12 +313,13 @@ class order_walk {
     if (!lists_.has_queues() && !has_streams()) return dependencies_.each_dependency(a, f);
     return dependencies_.each_dependency(a, [&](std::uint32_t event) {
       if (!dependencies_.is_end_of_message(event)) return f(event);
-      if (event % 2 == 0) return true;  // once it is received, it has been sent
+      if (event % 2 == 0) return true;  // a received message has also been sent
       return f(has_streams() ? event : first_ended_ + event);
     });
   }
 
-  /// Does the next action of a list and the simple ones behind it, or its group; returns whether it could.
+  /// Does the next action of a list and the simple actions after it, or its group. Returns false if the list
+  /// has to wait.
   bool go_on(std::uint32_t l) {
     auto const rest = lists_[l].subspan(runner_.position(l));
     if (!is_simple_ || rest[0].parts > 0) return do_group(l);
@@ -323,7 +331,8 @@ class order_walk {
     return goes_on;
   }
 
-  /// Whether one action could be done, and nothing began with it; the short way for what is most frequent.
+  /// Does one action outside of groups: a fast path for the most frequent case. Returns true if it could be
+  /// done.
   bool do_alone(std::uint32_t l, action const& a) {
     if (is_compute(a.kind)) {
       if (!dependencies_.in_range(a)) return true;
@@ -346,7 +355,7 @@ class order_walk {
     return !waits;
   }
 
-  /// Whether what begins together could be done.
+  /// Does the next group of a list. Returns true if it could be done.
   bool do_group(std::uint32_t l) {
     if (begun_[l] == 0) {
       if (lists_.is_queue(l) && waits(l)) return false;
@@ -361,7 +370,7 @@ class order_walk {
     return true;
   }
 
-  /// Lets the list wait for the first thing that it needs.
+  /// Makes the list wait for its first missing event. Returns false if no event is missing.
   bool waits(std::uint32_t l) {
     std::uint32_t unmet = schedule_dependencies::none;
     each_unmet(l, [&](std::size_t, std::uint32_t event) {
@@ -371,7 +380,7 @@ class order_walk {
     return unmet != schedule_dependencies::none && runner_.waits_for(l, unmet);
   }
 
-  /// Sends and receives are there for the other rank to see, or in its stream.
+  /// Makes the sends and receives of a group visible to the other rank, or puts them into the stream.
   void begin(std::uint32_t l) {
     auto const list = lists_[l];
     auto const first = runner_.position(l), last = lists_.end_of_group(l, first);
@@ -403,7 +412,7 @@ class order_walk {
     runner_.wake(room_for(a));
   }
 
-  /// What follows when an action, or its group, has ended.
+  /// Triggers the events at the end of an action, or of its group.
   void finish(std::uint32_t l, action const& a) {
     if (is_compute(a.kind)) {
       each_event(a, [&](std::uint32_t event) { runner_.happen(event); });
@@ -417,16 +426,16 @@ class order_walk {
   delivery_rules rules_;
   schedule_dependencies dependencies_;
   order_lists lists_;
-  bool is_simple_ = false;  ///< messages wait for nothing but their other ends, and alone
+  bool is_simple_ = false;  ///< messages wait only for their other ends, and are not grouped
   pair_streams streams_;
   rank_channels channels_;
   std::uint32_t first_ended_ = 0, first_room_ = 0;
-  std::vector<std::uint32_t> on_their_way_;  // sent and not received, by channel
-  std::vector<char> begun_;                  // whether what a list is at has begun
+  std::vector<std::uint32_t> on_their_way_;  // by channel: messages sent and not received
+  std::vector<char> begun_;                  // by list: true if the next action has begun
   list_runner runner_;
 };
 
-/// Finds who waits for whom, once nothing moves.
+/// Finds the actions that wait for each other once no list can advance.
 class wait_analysis {
  public:
   explicit wait_analysis(order_walk const& walk) : walk_(walk), lists_(walk.lists()) {}
@@ -445,7 +454,7 @@ class wait_analysis {
     for (std::uint32_t l = 0; l < lists_.count(); ++l) {
       if (walk_.progress().is_finished(l)) continue;
       walk_.each_unmet(l, [&](std::size_t i, std::uint32_t event) {
-        // In a stream: what its other end, or the rank of that, keeps from ending.
+        // An end that has begun in a stream waits for its other end or for the rank of that end.
         if (event < begun.size() && begun[event]) event = schedule_dependencies::other_end(event);
         action const at = lists_[l][i];
         action const what = walk_.is_room(event) ? received(at) : walk_.action_of(event);
@@ -457,7 +466,7 @@ class wait_analysis {
     }
   }
 
-  /// By event: whether it is an end of a message that has begun in a stream.
+  /// Returns, by event, true for each message end that has begun in a stream.
   std::vector<char> begun_ends() const {
     if (!walk_.has_streams()) return {};
     std::vector<char> begun(walk_.dependencies().events());
@@ -467,15 +476,15 @@ class wait_analysis {
     return begun;
   }
 
-  /// The receive of what is sent.
+  /// Returns the receive of a send.
   static action received(action const& send) {
     return {
         is_activation_message(send.kind) ? action_kind::receive_activation : action_kind::receive_gradient, 0,
         send.peer, send.microbatch, send.stage};
   }
 
-  /// What is awaited may still come, in a list that waits too. What has begun in a stream comes when its rank
-  /// goes on.
+  /// Finds the list that would trigger each missing event. That list may wait too. An end that has begun in a
+  /// stream completes when the other rank advances.
   void find_who_does() {
     std::vector<std::uint32_t> order(waits_.size());
     for (std::uint32_t i = 0; i < waits_.size(); ++i) order[i] = i;
@@ -505,33 +514,37 @@ class wait_analysis {
   order_walk const& walk_;
   order_lists const& lists_;
   std::vector<list_wait> waits_;
-  std::vector<std::uint32_t> events_;  // of a wait: what it waits for
+  std::vector<std::uint32_t> events_;  // by wait: the event it waits for
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Where a schedule gets stuck if every rank does its list in order and messages are delivered by these
-/// rules; nothing if all ranks come to their ends. Where nothing is sent, a pass waits for the passes it
-/// needs, on any rank. A compound is its parts one after the other. What no stage, microbatch or edge is
-/// known for never waits, as `schedule_faults` reports it. O(actions), and for the shortest cycle O(ranks²)
-/// where it is stuck.
+/// Returns where a schedule deadlocks if every rank runs its list in order under the given delivery rules.
+/// Returns nothing if all ranks finish.
+///
+/// In a schedule without messages, a pass waits for the passes on which it depends, on any rank. The parts of
+/// a compound run in order. An action whose stage, microbatch or edge does not exist never waits;
+/// `schedule_faults` reports it. O(actions), and O(ranks²) for the shortest cycle of a deadlock.
 /// \throws stage_placement_error, schedule_count_error
 inline std::optional<deadlock> find_deadlock(schedule const& s, delivery_rules const& rules) {
   detail::order_walk walk(s, rules);
   if (walk.run()) return std::nullopt;
   return detail::wait_analysis(walk).found();
 }
+/// Uses the default `delivery_rules` with this delivery.
 inline std::optional<deadlock> find_deadlock(schedule const& s, delivery d = delivery::buffered) {
   return find_deadlock(s, delivery_rules{.delivery = d});
 }
 
-/// `finishes`, or `deadlock: rank 0 at 0SEND_F1, …`. \throws as `find_deadlock`
+/// Returns `finishes`, or the deadlock as text, such as `deadlock: rank 0 at 0SEND_F1`.
+/// \throws as `find_deadlock`
 inline std::string deadlock_verdict(schedule const& s, delivery_rules const& rules) {
   auto const found = find_deadlock(s, rules);
   return found ? "deadlock: " + describe(*found) : "finishes";
 }
+/// Uses the default `delivery_rules` with this delivery.
 inline std::string deadlock_verdict(schedule const& s, delivery d) {
   return deadlock_verdict(s, delivery_rules{.delivery = d});
 }

@@ -19,26 +19,27 @@
 
 namespace cleave::detail {
 
-/// How `deadlock_fixer` runs messages.
+/// The way in which `deadlock_fixer` runs messages.
 enum class fix_messages : std::uint8_t {
-  meet,      ///< a send and its receive are done at once: what finishes so finishes in every way
+  meet,      ///< a send and its receive are done at once; an order that finishes so finishes under all rules
   are_kept,  ///< a send does not wait
-  begin,     ///< neither waits
+  begin,     ///< neither end waits
 };
 
-/// Runs the lists of a schedule and, whenever all ranks wait, brings forward what one of them waits for, with
-/// all that must come before it; `find_deadlock_fix` is its one use. Actions are numbered rank after rank.
+/// Runs the lists of a schedule, for `find_deadlock_fix`. If all ranks wait, it brings forward an action that
+/// one of them waits for, with everything that must precede that action. Actions are numbered rank after
+/// rank.
 class deadlock_fixer {
  public:
   using node = std::uint32_t;
   static constexpr node nobody = 0xffffffff;
 
-  /// An action brought forward, to stand right before another.
+  /// An action that is brought forward to right before another action.
   struct move {
     node what, before;
   };
 
-  /// Refers to the schedule. Precondition: no stray action.
+  /// Keeps a reference to the schedule. Precondition: all actions are valid.
   deadlock_fixer(schedule const& s, fix_messages messages)
       : schedule_(s), dependencies_(s), messages_(messages) {
     link();
@@ -46,7 +47,8 @@ class deadlock_fixer {
     gathered_.resize(s.place.stages());
   }
 
-  /// The moves with which all lists end, in order; nothing where one waits for what is never done.
+  /// Returns the moves with which all lists finish, in order. Returns nothing if a list waits for an event
+  /// that never happens.
   std::optional<std::vector<move>> run() {
     for (;;) {
       go_on();
@@ -99,13 +101,13 @@ class deadlock_fixer {
     else if (is_compute(what_[n].kind) && dependencies_.in_range(what_[n]))
       dependencies_.each_effect(what_[n], f);
   }
-  /// The other end of the message, where both are done at once.
+  /// Returns the other end of the message if both ends are done at once, or `nobody`.
   node partner(node n) const {
     if (messages_ != fix_messages::meet || !is_end(n)) return nobody;
     return brings_[schedule_dependencies::other_end(dependencies_.message_end(what_[n]))];
   }
 
-  /// `f(event)` for what must have happened before an action, until one returns false.
+  /// Calls `f(event)` for each event that must precede an action, until a call returns false.
   template <class F>
   bool each_dependency(node n, F f) const {
     action const& a = what_[n];
@@ -150,9 +152,11 @@ class deadlock_fixer {
     mark_[n] = is_done;
   }
 
-  /// Whether of two actions of one rank the first stays before the second wherever that is brought. Messages
-  /// of a directed pair of ranks keep their order; where they meet, both ends are brought in the same. A pass
-  /// comes after what gathers its weights, if they are not there, and after what moves what it uses.
+  /// Returns true if the first of two actions of a rank must stay before the second wherever that is moved.
+  /// Messages of a directed pair of ranks keep their order, except with `meet`, where both ends move alike. A
+  /// pass stays after the UNSHARD of its stage if the weights are not gathered yet. It also stays after
+  /// offloads, reloads and recomputations of its microbatch. Other actions that are not messages stay after
+  /// all earlier ones of their stage.
   bool keeps_order(node first, node second) const {
     auto const &a = what_[first], &b = what_[second];
     if (is_end(first) && is_end(second))
@@ -164,8 +168,8 @@ class deadlock_fixer {
   }
   rank_id peer(action const& a) const { return schedule_.place.rank_of[index(a.peer)]; }
 
-  /// Lists in `required_` what is not done and must be, up to `goal`: each after what it needs itself. False
-  /// where something is never done or needs itself.
+  /// Lists in `required_` the actions that must still be done, up to and including `goal`, each after its own
+  /// requirements. Returns false if one of them is never done or requires itself.
   bool find_requirements(node goal) {
     required_.clear();
     bool possible = true;
@@ -213,10 +217,10 @@ class deadlock_fixer {
     return each_dependency(n, [&](std::uint32_t event) { return happened_[event] || visit(brings_[event]); });
   }
 
-  /// `f(action, the one it is brought before)` for those that are not where they must be.
+  /// Calls `f(action, the action it moves before)` for each action that is not at its required place.
   template <class F>
   void each_move(std::vector<node> const& nodes, F f) {
-    std::vector<std::pair<std::uint32_t, node>> next;  // of a rank: what comes next and stays
+    std::vector<std::pair<std::uint32_t, node>> next;  // by rank: the next action, which stays
     for (auto const n : nodes) {
       std::size_t i = 0;
       while (i < next.size() && next[i].first != rank_[n]) ++i;
@@ -229,7 +233,8 @@ class deadlock_fixer {
     for (auto const n : nodes) mark_[n] = is_new;
   }
 
-  /// How many actions move; of two ways with as many, how far.
+  /// Returns the cost of bringing actions forward: the number of moved actions, and among equals the distance
+  /// they move.
   std::uint64_t cost_of(std::vector<node> const& nodes) {
     std::uint64_t count = 0, steps = 0;
     each_move(nodes, [&](node n, node before) {
@@ -263,11 +268,11 @@ class deadlock_fixer {
   fix_messages messages_;
   std::vector<action> what_;
   std::vector<std::uint32_t> rank_;
-  std::vector<node> before_, after_;  // in the list as it is now
-  std::vector<node> front_;           // of a rank: the first that is not done
-  std::vector<node> brings_;          // by event, the first that brings it about
+  std::vector<node> before_, after_;  // in the current list
+  std::vector<node> front_;           // by rank: the first action that is not done
+  std::vector<node> brings_;          // by event: the first action that triggers it
   std::vector<char> happened_;
-  std::vector<char> gathered_;  // of a stage: whether its weights have been
+  std::vector<char> gathered_;  // by stage: true if its weights are gathered
   std::vector<node_mark> mark_;
   std::vector<node> required_, to_visit_, touched_;
   std::vector<move> moves_;
@@ -277,22 +282,22 @@ class deadlock_fixer {
 
 namespace cleave {
 
-/// An action that stands further ahead in the list of its rank than it did.
+/// An action that is now further ahead in the list of its rank.
 struct moved_action {
   rank_id rank;
   action what;
-  std::size_t from, to;  ///< its position in the list before and after, parts counted
+  std::size_t from, to;  ///< its index in the list before and after, parts counted
 
   bool operator==(moved_action const&) const = default;
 };
 
-/// `rank 1: '1RECV_F1' from #6 to #4`.
+/// Returns the move as text, such as `rank 1: '1RECV_F1' from #6 to #4`.
 inline std::string describe(moved_action const& m) {
   return "rank " + std::to_string(index(m.rank)) + ": '" + action_text(m.what) + "' from #" +
          std::to_string(m.from) + " to #" + std::to_string(m.to);
 }
 
-/// A schedule that comes to its end, and what was moved to that purpose.
+/// A schedule that finishes, and the actions that were moved for this.
 struct deadlock_free_order {
   schedule order;
   std::vector<moved_action> moved;
@@ -302,7 +307,7 @@ struct deadlock_free_order {
 
 namespace cleave::detail {
 
-/// Writes lists with some of the moves carried out; `find_deadlock_fix` is its one use.
+/// Builds the lists with some of the moves carried out, for `find_deadlock_fix`.
 class moved_lists {
  public:
   moved_lists(schedule const& s, std::vector<deadlock_fixer::move> moves)
@@ -311,10 +316,10 @@ class moved_lists {
   std::size_t moves() const { return moves_.size(); }
   void carry_out(std::size_t move, bool whether) { carried_out_[move] = whether; }
 
-  /// O(actions).
+  /// Returns the lists with the chosen moves. O(actions).
   deadlock_free_order take() const {
     deadlock_free_order result{{schedule_.place, schedule_.microbatches, {}}, {}};
-    std::vector<std::vector<std::size_t>> brought(count());  // by action: moves to right before it
+    std::vector<std::vector<std::size_t>> brought(count());  // by action: the moves to right before it
     std::vector<char> is_moved(count());
     for (std::size_t m = 0; m < moves_.size(); ++m)
       if (carried_out_[m]) {
@@ -364,7 +369,7 @@ class moved_lists {
   std::vector<char> carried_out_;
 };
 
-/// Puts back, last first, each action that need not have been moved.
+/// Undoes, last first, each move that is not needed.
 inline deadlock_free_order with_fewest_moves(moved_lists lists, delivery_rules const& rules) {
   verify_options const options{.delivery = rules.delivery, .buffers = rules.buffers, .groups = rules.groups};
   auto best = lists.take();
@@ -380,24 +385,25 @@ inline deadlock_free_order with_fewest_moves(moved_lists lists, delivery_rules c
   return best;
 }
 
-/// How much work `find_deadlock_fix` spends on putting actions back: moves times actions.
+/// The maximum effort of `find_deadlock_fix` for undoing moves, as moves times actions.
 inline constexpr std::uint64_t max_fix_work = std::uint64_t{1} << 26;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// The schedule in an order that comes to its end by these rules, or nothing where what is waited for is
-/// never done. A schedule that does so already stays as it is.
+/// Returns the schedule in an order that finishes under these rules, or nothing if an action waits for an
+/// event that never happens. A schedule that already finishes is returned unchanged.
 ///
-/// Runs the lists; when all ranks wait, brings forward what one of them waits for, with what that needs:
-/// where that takes the fewest moves. Each directed pair of ranks sends in its order, receives follow it.
-/// Then actions are put back where they stood, as long as all else still finishes: no move can be left out,
-/// unless moves times actions exceed `max_fix_work`. A compound is dissolved where something comes
-/// between its parts. A rank may keep more passes than before.
+/// The lists are run. When all ranks wait, the method brings forward an action that one of them waits for,
+/// together with its dependencies. It chooses the action that takes the fewest moves. Each directed pair of
+/// ranks keeps the order of its sends, and receives follow that order. Afterwards, actions are moved back to
+/// their old places as long as the schedule still finishes. No remaining move is then superfluous. This step
+/// is skipped if moves times actions exceed `max_fix_work`. A compound is dissolved if an action moves
+/// between its parts. A rank may keep more saved activations than before.
 ///
-/// O(actions + moves · (ranks · what they wait for + actions)). \throws invalid_action_error,
-/// stage_placement_error, schedule_count_error
+/// O(actions + moves · (ranks · dependencies of the waiting actions + actions)).
+/// \throws invalid_action_error, stage_placement_error, schedule_count_error
 inline std::optional<deadlock_free_order> find_deadlock_fix(schedule const& s,
                                                             delivery_rules const& rules = {}) {
   detail::require_valid_actions(s);
@@ -407,7 +413,7 @@ inline std::optional<deadlock_free_order> find_deadlock_fix(schedule const& s,
     moves = detail::deadlock_fixer(s, detail::fix_messages::begin).run();
   else if (rules.delivery == delivery::buffered && rules.buffers == any_number)
     moves = detail::deadlock_fixer(s, detail::fix_messages::are_kept).run();
-  // Where messages cannot keep their order, or may hold each other up, both ends are put into a common one.
+  // If messages cannot keep their order, or may block each other, both ends are moved into one common order.
   if (!moves) moves = detail::deadlock_fixer(s, detail::fix_messages::meet).run();
   if (!moves) return std::nullopt;
   std::uint64_t const work = moves->size() * count_actions(s);
@@ -419,14 +425,15 @@ inline std::optional<deadlock_free_order> find_deadlock_fix(schedule const& s,
 
 namespace cleave::detail {
 
-/// A deadlock that no order is free of. The witness: where it is.
+/// A deadlock that no order of the actions avoids. The witness is the deadlock.
 using deadlock_fix_error = tagged_error<struct deadlock_fix_tag, deadlock>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// As `find_deadlock_fix`. \throws deadlock_fix_error where there is none, and as `find_deadlock_fix`
+/// Returns the same as `find_deadlock_fix`.
+/// \throws deadlock_fix_error if no order finishes, and as `find_deadlock_fix`
 inline deadlock_free_order fix_deadlock(schedule const& s, delivery_rules const& rules = {}) {
   if (auto repaired = find_deadlock_fix(s, rules)) return *std::move(repaired);
   auto const d = *find_deadlock(s, rules);

@@ -14,57 +14,57 @@
 
 namespace cleave {
 
-/// What is wrong with a schedule, and where.
+/// A fault of a schedule and its place.
 struct schedule_fault {
   static constexpr char subject[] = "schedule: ";
   enum class kind : std::uint8_t {
-    rank_count,               ///< there are `count` lists, not as many as ranks
-    placement,                ///< of stages on ranks, or an edge between them
-    too_few_actions,          ///< for so many stages and microbatches
-    compound,                 ///< without parts, or with more than the list has
-    unknown_stage,            ///< there is none of this number
-    unknown_microbatch,       ///< there is none of this number
-    other_rank,               ///< a stage is on two ranks: its own, and here
+    rank_count,               ///< there are `count` lists, which is not the number of ranks
+    placement,                ///< the placement is invalid at stage or edge `count`
+    too_few_actions,          ///< far fewer actions than the stages and microbatches require
+    compound,                 ///< a compound without parts, or with more parts than the list has
+    unknown_stage,            ///< no stage has this number
+    unknown_microbatch,       ///< no microbatch has this number
+    other_rank,               ///< the stage belongs to rank `count`
     unknown_edge,             ///< a message between stages without an edge, or on one rank
     repeated,                 ///< done `count` times
     forward_missing,          ///< F is never done
     backward_missing,         ///< neither B, nor I and W
-    backward_and_halves,      ///< B and I or W
-    input_gradient_missing,   ///< W without I
-    weight_gradient_missing,  ///< I without W
-    out_of_order,             ///< comes before `other` on the same rank, which it needs
-    message_missing,          ///< what `at` receives is neither sent nor received
-    receive_missing,          ///< sent, never received
-    send_missing,             ///< received, never sent
-    sent_not_made,            ///< sends what is never computed
-    received_not_used,        ///< nothing computes with what is received
-    wait_missing,             ///< for a send, although others are waited for
-    waited_not_sent,          ///< waits for what is not being sent
-    channel_order,            ///< sent as message `count` of its kind of way where `other` is received
-    unshard_repeated,         ///< the weights are there already
-    reshard_repeated,         ///< the weights are not there
-    used_resharded,           ///< computes without its weights
-    reshard_missing,          ///< the weights are kept at the end
-    reduce_repeated,          ///< the gradients are reduced already
-    reduce_early,             ///< some gradients come later
-    reduce_wait_missing,      ///< for a reduction
-    waited_not_reduced,       ///< waits for no reduction
-    offload_misuse,           ///< what is not there is offloaded or used, or what is there reloaded
-    memory,                   ///< the rank keeps more than it may, `count` microbatches of stages
-    deadlock,                 ///< ranks wait for each other
+    backward_and_halves,      ///< B is done, and I or W too
+    input_gradient_missing,   ///< W is done without I
+    weight_gradient_missing,  ///< I is done without W
+    out_of_order,             ///< `at` precedes `other` on the same rank, but depends on it
+    message_missing,          ///< the message received by `at` is neither sent nor received
+    receive_missing,          ///< a message is sent, but never received
+    send_missing,             ///< a message is received, but never sent
+    sent_not_made,            ///< the value of a send is never computed
+    received_not_used,        ///< no pass uses the received value
+    wait_missing,             ///< a send has no wait, although other sends have one
+    waited_not_sent,          ///< a wait without a send before it
+    channel_order,            ///< message `count` between two ranks is sent as `at`, but received as `other`
+    unshard_repeated,         ///< the weights are already gathered
+    reshard_repeated,         ///< the weights are not gathered
+    used_resharded,           ///< a pass runs without its weights
+    reshard_missing,          ///< the weights are still gathered at the end
+    reduce_repeated,          ///< the gradients are already reduced
+    reduce_early,             ///< some gradients are computed later
+    reduce_wait_missing,      ///< a reduction has no wait
+    waited_not_reduced,       ///< a wait without a reduction before it
+    offload_misuse,  ///< offloaded values are used or offloaded again, or values on the device are reloaded
+    memory,    ///< the rank keeps the saved activations of `count` forward passes, which is above the limit
+    deadlock,  ///< ranks wait for each other
   };
   kind what;
   rank_id rank{};
-  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  std::size_t position = 0;  ///< index in the list of the rank, parts counted
   action at = {};
   action other = {};
   std::uint64_t count = 0;
-  std::optional<cleave::deadlock> stuck = {};  ///< of a deadlock
+  std::optional<cleave::deadlock> stuck = {};  ///< set for a deadlock
 
   bool operator==(schedule_fault const&) const = default;
 };
 
-/// For programs; stays as it is from version to version.
+/// Returns the code of a fault for programs. Codes do not change from version to version.
 constexpr std::string_view code_of(schedule_fault::kind what) {
   constexpr std::string_view codes[] = {"rank-count",
                                         "placement",
@@ -103,7 +103,7 @@ constexpr std::string_view code_of(schedule_fault::kind what) {
   return codes[static_cast<std::size_t>(what)];
 }
 
-/// Who waits for whom, each once.
+/// Returns one clause per wait as text: the waiting action and the action it waits for.
 inline std::string wait_text(std::vector<waiting_action> const& waits) {
   std::string text;
   for (auto const& w : waits)
@@ -117,7 +117,7 @@ inline std::string wait_text(std::vector<waiting_action> const& waits) {
 
 namespace cleave::detail {
 
-/// What is said after the place.
+/// Returns the part of the message that follows the place.
 inline std::string fault_sentence(schedule_fault const& f) {
   using enum schedule_fault::kind;
   auto const other = "'" + action_text(f.other) + "'";
@@ -190,7 +190,7 @@ inline std::string fault_sentence(schedule_fault const& f) {
 
 namespace cleave {
 
-/// What, where and how to mend it.
+/// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(schedule_fault const& f) {
   using enum schedule_fault::kind;
   if (f.what == rank_count) return "there are " + std::to_string(f.count) + " lists, not one a rank";

@@ -22,7 +22,7 @@
 
 namespace cleave::detail {
 
-/// Finds what comes too early on its own rank, and messages that are not whole.
+/// Finds actions that run too early on their own rank, and messages with a missing end.
 class event_analysis {
  public:
   event_analysis(schedule const& s, schedule_dependencies const& dependencies)
@@ -88,7 +88,7 @@ class event_analysis {
     seen_[end] |= waited;
   }
 
-  /// Of one end of a message: the other end, the pass it is for, and the wait.
+  /// Reports for one end of a message a missing other end, a missing pass, or a missing wait.
   void report_end(placed_action const& p, fault_list& to) const {
     auto const end = dependencies_.message_end(p.what);
     if (end == schedule_dependencies::none) return;
@@ -100,7 +100,7 @@ class event_analysis {
     if (sends && any_waits_ && !(seen_[end] & waited)) to.add(wait_missing, p);
   }
 
-  /// What is computed on one rank and used on another, and not moved.
+  /// Reports values that are computed on one rank, used on another, and not sent.
   void report_missing(fault_list& to) const {
     for (std::uint32_t e = 0; e < schedule_.place.edges.size() && !to.is_full(); ++e) {
       if (!dependencies_.crosses_ranks(e)) continue;
@@ -122,13 +122,13 @@ class event_analysis {
 
   schedule const& schedule_;
   schedule_dependencies const& dependencies_;
-  std::vector<std::uint32_t> rank_of_;  // where an event happens
+  std::vector<std::uint32_t> rank_of_;  // by event: its rank
   std::vector<unsigned char> seen_;
   bool any_waits_ = false;
 };
 
-/// Finds weights that are gathered, let go and reduced when they must not be, and forward passes that are
-/// used while they are offloaded. A stage that is never unsharded has its weights all the time.
+/// Finds weights that are gathered, freed or reduced at the wrong time, and saved activations that are used
+/// while offloaded. A stage without UNSHARD has its weights all the time.
 class weight_analysis {
  public:
   explicit weight_analysis(schedule const& s, schedule_dependencies const& dependencies)
@@ -162,7 +162,7 @@ class weight_analysis {
   struct stage_state {
     bool is_sharded = false, is_gathered = false, is_reduced = false, is_waited = false;
     std::uint64_t gradients_to_come = 0;
-    std::uint64_t open_ties = 0;  // begun and not waited for
+    std::uint64_t open_ties = 0;  // reductions begun and not waited for
     placed_action gathered_by = {}, reduced_by = {}, blocked_by = {};
   };
 
@@ -219,21 +219,21 @@ class weight_analysis {
   schedule const& schedule_;
   schedule_dependencies const& dependencies_;
   std::vector<stage_state> stages_;
-  std::vector<char> offloaded_;  // of a stage and microbatch
+  std::vector<char> offloaded_;  // by stage and microbatch
   bool any_offload_ = false;
 };
 
-/// Where a rank receives from another in a different order than that one sends. Where messages are not told
-/// apart by name, this swaps two values in silence.
+/// A place where a rank receives messages from another rank in a different order than they are sent. If
+/// messages carry no tag, this silently swaps two values.
 struct channel_mismatch {
   rank_id from, to;
-  std::size_t place;  ///< how many messages go before, from `from` to `to`
+  std::size_t place;  ///< the number of earlier messages from `from` to `to`
   action sent, received;
 
   bool operator==(channel_mismatch const&) const = default;
 };
 
-/// What goes from each rank to each other, in the order of either.
+/// The messages from each rank to each other rank, in the order of the sends and of the receives.
 class channel_analysis {
  public:
   /// \throws stage_placement_error, schedule_count_error
@@ -276,8 +276,9 @@ class channel_analysis {
   std::vector<std::vector<std::uint32_t>> sent_, received_;
 };
 
-/// The first place where a rank receives in another order than is sent to it, of the messages that have both
-/// ends; or nothing. O(actions + edges log edges). \throws stage_placement_error, schedule_count_error
+/// Returns the first place where a rank receives messages in a different order than they are sent, or
+/// nothing. Considers only messages that have both ends. O(actions + edges log edges).
+/// \throws stage_placement_error, schedule_count_error
 inline std::optional<channel_mismatch> find_channel_mismatch(schedule const& s) {
   return channel_analysis(s).find();
 }
@@ -286,28 +287,30 @@ inline std::optional<channel_mismatch> find_channel_mismatch(schedule const& s) 
 
 namespace cleave {
 
-/// How a receive finds its send.
+/// The way in which a receive finds its send.
 enum class message_matching : std::uint8_t {
-  in_order,  ///< the next from that rank, as in NCCL; another order is a fault
+  in_order,  ///< the next message from that rank, as in NCCL; a different order is a fault
   by_name,   ///< by stage, kind and microbatch
 };
 
-/// What a schedule must meet.
+/// The rules that a schedule must obey, and the limits of the check.
 struct verify_options {
   cleave::delivery delivery = delivery::buffered;
   std::uint32_t buffers = any_number;              ///< as in `delivery_rules`
   message_groups groups = message_groups::listed;  ///< as in `delivery_rules`
   message_matching matching = message_matching::in_order;
   expected_passes passes = expected_passes::forward_and_backward;
-  std::uint64_t most_kept = 0;     ///< forward passes that a rank may keep at once; 0: no limit
-  std::size_t most_faults = 1000;  ///< how many are reported
+  /// The maximum number of forward passes whose saved activations a rank keeps at once; 0: no limit.
+  std::uint64_t most_kept = 0;
+  std::size_t most_faults = 1000;  ///< the maximum number of faults that are reported
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// Finds actions that are nowhere.
+/// Reports actions whose stage, microbatch, edge or compound does not exist, or whose stage is on another
+/// rank.
 inline void report_invalid_actions(schedule const& s, schedule_dependencies const& dependencies,
                                    fault_list& to) {
   using enum schedule_fault::kind;
@@ -333,8 +336,8 @@ inline void report_invalid_actions(schedule const& s, schedule_dependencies cons
     }
 }
 
-/// Finds where ranks wait for each other. A rank that waits for itself, or for what is never done, has been
-/// reported as such.
+/// Reports ranks that wait for each other. A rank that waits for itself, or for an action that is never done,
+/// has already been reported.
 inline void report_deadlock(schedule const& s, delivery_rules const& rules, fault_list& to) {
   auto found = find_deadlock(s, rules);
   if (!found || (found->cycle.size() < 2 && !to.empty())) return;
@@ -347,9 +350,9 @@ inline void report_deadlock(schedule const& s, delivery_rules const& rules, faul
 
 namespace cleave {
 
-/// Everything that is wrong with a schedule, whether it computes only or has messages too; nothing where it
-/// can run as `options` say. Waits for sends are asked for where there are any, unshards only of stages that
-/// have one. O(actions), besides the shortest cycle of a deadlock.
+/// Returns all faults of a schedule, with or without messages. The result is empty if the schedule can run
+/// under the options. Waits for sends are required only if there are any. Unshards are required only for
+/// stages that have one. O(actions), plus the shortest cycle of a deadlock.
 inline std::vector<schedule_fault> schedule_faults(schedule const& s, verify_options const& options = {}) {
   using enum schedule_fault::kind;
   detail::fault_list faults(options.most_faults);
@@ -373,7 +376,7 @@ inline std::vector<schedule_fault> schedule_faults(schedule const& s, verify_opt
   return faults.take();
 }
 
-/// One thing that is wrong, or nothing. O(actions), besides the shortest cycle of a deadlock.
+/// Returns one fault, or nothing. O(actions), plus the shortest cycle of a deadlock.
 inline std::optional<schedule_fault> find_schedule_fault(schedule const& s, verify_options options = {}) {
   options.most_faults = 1;
   auto faults = schedule_faults(s, options);
@@ -384,10 +387,10 @@ inline std::optional<schedule_fault> find_schedule_fault(schedule const& s, veri
 
 namespace cleave::detail {
 
-/// A schedule that cannot run. The witness: the first fault.
+/// A schedule that cannot run. The witness is the first fault.
 using schedule_error = fault_error<schedule_fault>;
 
-/// \throws schedule_error where a schedule cannot run as `options` say
+/// Checks that a schedule can run under the options. \throws schedule_error
 inline void require_schedule(schedule const& s, verify_options const& options = {}) {
   if (auto f = find_schedule_fault(s, options)) throw schedule_error(std::move(*f));
 }

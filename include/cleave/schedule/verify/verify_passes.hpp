@@ -14,10 +14,10 @@
 
 namespace cleave {
 
-/// Which passes each stage does for each microbatch.
+/// The passes that each stage must do for each microbatch.
 enum class expected_passes : std::uint8_t { forward_and_backward, forward_alone };
 
-/// What a schedule runs: forward passes alone, or backward passes too. O(actions).
+/// Returns the kind of passes in a schedule: forward passes alone, or backward passes too. O(actions).
 inline expected_passes passes_of(schedule const& s) {
   for (auto const& row : s.ranks)
     for (action const& a : row)
@@ -29,7 +29,7 @@ inline expected_passes passes_of(schedule const& s) {
 
 namespace cleave::detail {
 
-/// Finds what is not done once.
+/// Finds passes that are not done exactly once.
 class pass_analysis {
  public:
   pass_analysis(schedule const& s, schedule_dependencies const& dependencies)
@@ -72,11 +72,11 @@ class pass_analysis {
 
   schedule const& schedule_;
   step_index numbers_;
-  std::vector<std::array<std::uint32_t, 4>> times_;  // F, B, I, W of a stage and microbatch
+  std::vector<std::array<std::uint32_t, 4>> times_;  // counts of F, B, I, W by stage and microbatch
 };
 
-/// Finds the first forward pass with which a rank keeps what more than `most_kept` passes made for their
-/// backward passes; 0 is no limit.
+/// Reports, for each rank, the first forward pass after which it keeps the saved activations of more than
+/// `most_kept` passes. 0 is no limit.
 inline void report_memory(schedule const& s, schedule_dependencies const& dependencies,
                           std::uint64_t most_kept, fault_list& to) {
   if (most_kept == 0) return;

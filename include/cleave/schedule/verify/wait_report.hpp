@@ -13,30 +13,30 @@
 
 namespace cleave {
 
-/// An action that cannot begin, and what it waits for.
+/// An action that cannot begin, and the action it waits for.
 struct waiting_action {
   rank_id rank;
-  std::size_t position;  ///< in the list of the rank
+  std::size_t position;  ///< index in the list of the rank
   action at;
-  rank_id for_rank;  ///< which would have to do `for_what`
+  rank_id for_rank;  ///< the rank that must do `for_what`
   action for_what;
 
   bool operator==(waiting_action const&) const = default;
 };
 
-/// Why a schedule does not come to its end.
+/// The state of a schedule that cannot finish.
 struct deadlock {
-  /// The next action of each rank that does not end, ascending; where messages have queues beside the passes,
-  /// of each queue too.
+  /// The next action of each rank that does not finish, ascending. If messages have queues next to the
+  /// passes, also that of each queue.
   std::vector<waiting_action> waiting;
-  /// Each waits for the next, the last for the first; no cycle is shorter. Empty where all wait, in the end,
-  /// for what is never done.
+  /// A shortest cycle: each action waits for the next one, and the last for the first. It is empty if all
+  /// ranks wait, in the end, for actions that are never done.
   std::vector<waiting_action> cycle;
 
   bool operator==(deadlock const&) const = default;
 };
 
-/// `rank 0 at 0SEND_F1, rank 1 at 2SEND_F0`.
+/// Returns the deadlock as text, such as `rank 0 at 0SEND_F1, rank 1 at 2SEND_F0`.
 inline std::string describe(deadlock const& d) {
   std::string text;
   for (auto const& w : d.waiting) {
@@ -50,7 +50,7 @@ inline std::string describe(deadlock const& d) {
 
 namespace cleave::detail {
 
-/// A wait of a list, and the list that has yet to do what it waits for.
+/// A wait of a list, and the list that must still do the awaited action.
 struct list_wait {
   static constexpr std::uint32_t nobody = 0xffffffff;
 
@@ -59,9 +59,9 @@ struct list_wait {
   std::uint32_t for_list = nobody;
 };
 
-/// Returns which ranks wait for which, once no list can go on. It reports the first wait of each list; any
-/// wait may be part of the cycle. Precondition: `waits` are in the order of their lists. O(waits), and for
-/// the cycle O(lists · (lists + waits)).
+/// Returns the waits between ranks and a shortest cycle of them, once no list can continue. It reports the
+/// first wait of each list, but any wait may be part of the cycle. Precondition: `waits` are in the order of
+/// their lists. O(waits), and O(lists · (lists + waits)) for the cycle.
 inline deadlock report_waits(std::span<list_wait const> waits, list_runner const& lists) {
   deadlock d;
   std::vector<directed_arc> edges;

@@ -19,25 +19,25 @@
 
 namespace cleave::detail {
 
-/// How many needs of nodes lie between parts, kept while nodes move, and an order of the parts that none
-/// runs against.
+/// Counts the dependencies between parts while nodes move, and keeps a topological order of the parts.
 template <std::unsigned_integral Index>
 class part_dependencies {
  public:
   part_dependencies() = default;
-  /// Precondition: the parts of `p` can be ordered. O(V + E + needs of parts).
+  /// O(V + E + dependencies between parts).
+  /// \pre the parts of `p` have a topological order
   part_dependencies(basic_snapshot_arrays<Index> const& s, partition const& p)
       : dependents_(p.parts), rank_(p.parts) {
-    std::vector<std::pair<Index, Index>> pairs;  // who may need whom, whatever crosses
+    std::vector<std::pair<Index, Index>> pairs;  // all dependencies that any partition can have
     each_dependency(s, [&](Index m, Index n) { pairs.emplace_back(m, n); });
     successors_ = rows_of(s.nodes(), pairs);
     for (Index n = 0; n < s.nodes(); ++n) count(s, p, n, 1);
     put_in_order();
   }
 
-  /// Lets `moving`, nodes of one part, go to part `to` in `p`; false, and nothing is changed, where parts
-  /// would then need each other in a cycle. O(needs of and into the nodes), and of all parts where the order
-  /// changes.
+  /// Moves the nodes `moving`, all of one part, to part `to` in `p`. Returns false and changes nothing if
+  /// parts would then depend on each other in a cycle. O(dependencies of and on the nodes), plus
+  /// O(dependencies of all parts) if the order changes.
   bool move(basic_snapshot_arrays<Index> const& s, partition& p, std::span<Index const> moving, part_id to) {
     std::vector<Index> rows(moving.begin(), moving.end());
     for (Index const m : moving) rows.insert(rows.end(), successors_[m].begin(), successors_[m].end());
@@ -82,7 +82,7 @@ class part_dependencies {
     });
   }
 
-  /// Ranks the parts anew, as Kahn does; false, and the ranks stay, where they have no order.
+  /// Recomputes the ranks by Kahn's algorithm. Returns false and keeps the ranks if the parts have a cycle.
   bool put_in_order() {
     auto const order = order_of_arcs(static_cast<std::uint32_t>(dependents_.size()), [&](std::uint32_t part) {
       return dependents_[part] | std::views::transform(&dependent::part);
@@ -92,10 +92,10 @@ class part_dependencies {
     return true;
   }
 
-  csr<Index> successors_;                           // of a node
-  std::vector<std::vector<dependent>> dependents_;  // of a part, ascending
-  std::vector<std::size_t> rank_;                   // of a part
-  bool backward_ = false;                           // a need runs against the ranks
+  csr<Index> successors_;                           // by node
+  std::vector<std::vector<dependent>> dependents_;  // by part, ascending
+  std::vector<std::size_t> rank_;                   // by part: its place in the order
+  bool backward_ = false;                           // a dependency runs against the ranks
 };
 
 }  // namespace cleave::detail

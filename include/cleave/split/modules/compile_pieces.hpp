@@ -27,17 +27,18 @@
 #include "cleave/split/modules/split_module.hpp"
 #include "cleave/split/plan.hpp"
 
-/// Parts that are the same up to names: of N equal layers one need be compiled. Two parts are isomorphic if
-/// they have the same nodes in the same order, read the same of each other and of what they are given, and
-/// give the same in the same order. The order counts, because what writes in place is ordered by it alone.
+/// Compilation of pieces, where isomorphic pieces share one compiled form: of N equal layers only one is
+/// compiled. Two parts are isomorphic if they have the same nodes in the same order, corresponding nodes read
+/// corresponding values, and their outputs correspond in order. The order of nodes counts because nothing
+/// else orders writes in place.
 namespace cleave {
 
-/// Which parts are isomorphic.
+/// The classes of isomorphic parts.
 struct isomorphism {
-  std::vector<std::uint32_t> like;  ///< of a part: the first that is isomorphic to it, perhaps itself
-  std::size_t classes = 0;          ///< how many differ
-  /// Of a piece: the original paths of the attributes in it; entry i of one piece stands for entry i of
-  /// those isomorphic to it.
+  std::vector<std::uint32_t> like;  ///< by part: the first part that is isomorphic to it, perhaps itself
+  std::size_t classes = 0;          ///< number of classes
+  /// By piece: the original paths of its attributes. Entry i of one piece stands for entry i of each piece
+  /// that is isomorphic to it.
   std::vector<std::vector<std::string>> holds{};
 
   bool operator==(isomorphism const&) const = default;
@@ -47,7 +48,8 @@ struct isomorphism {
 
 namespace cleave::detail {
 
-/// Sorts parts into classes by what they consist of, written as numbers. Equal hashes are compared whole.
+/// Groups parts into classes. Each part is given as a list of numbers that describes it. Lists with equal
+/// hashes are compared in full.
 class class_finder {
  public:
   void add(std::vector<std::uint64_t> part) {
@@ -77,13 +79,15 @@ class class_finder {
   }
 
   isomorphism found_;
-  numbering<std::uint64_t, std::uint32_t> hashes_;                         // in step with …
-  std::vector<std::vector<std::pair<std::uint32_t, std::size_t>>> known_;  // part, place in …
+  numbering<std::uint64_t, std::uint32_t> hashes_;  // in step with …
+  // … the classes with each hash: first part, position in `first_of_class_`
+  std::vector<std::vector<std::pair<std::uint32_t, std::size_t>>> known_;
   std::vector<std::vector<std::uint64_t>> first_of_class_;
 };
 
-/// Which stages of `p`, a plan of `s`, are isomorphic. `node_key(n)` and `value_key(v)` say what of a node,
-/// and of a value that a stage is given, must be equal: anything with a hash. Expected O(size of the plan).
+/// Returns which stages of `p`, a plan of `s`, are isomorphic. `node_key(n)` returns a key of a node, and
+/// `value_key(v)` one of a value that a stage is given. Stages are isomorphic only if their keys are equal. A
+/// key has any type with a hash. Expected O(size of the plan).
 template <std::unsigned_integral Index, class NodeKey, class ValueKey>
 isomorphism isomorphic_stages(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                               NodeKey node_key, ValueKey value_key) {
@@ -125,10 +129,10 @@ isomorphism isomorphic_stages(basic_snapshot_arrays<Index> const& s, basic_plan<
 
 namespace cleave {
 
-/// What of a module_graph must be equal, besides its structure and its targets, as text. To say otherwise,
-/// derive and hide a member.
+/// The keys of a module_graph's nodes and attributes, as text. Pieces are isomorphic only if these keys are
+/// equal, in addition to structure and targets. To change a key, derive from this class and hide the member.
 struct piece_keys {
-  /// Of a node: its shape, its symbols and all its metadata.
+  /// Returns the key of a node: its shape, its symbolic expression, the symbol it binds and its metadata.
   std::string node(module_node const& n) const {
     std::string key = n.shape ? "shape" : "none";
     if (n.shape)
@@ -137,8 +141,8 @@ struct piece_keys {
     for (auto const& m : n.metadata) key += sized(m.key) + text(m.value);
     return key;
   }
-  /// Of what a piece holds. A module that has no graph inside is isomorphic to nothing but itself; of tensors
-  /// the metadata must be equal.
+  /// Returns the key of an attribute. A module without a graph inside is isomorphic only to itself, so its
+  /// key has its original path. Tensors have equal keys if their metadata are equal.
   std::string attribute(module_attribute const& a) const {
     bool const closed = a.what == module_attribute::kind::module && a.body.empty();
     std::string key = closed ? sized(a.original.empty() ? a.path : a.original) : "";
@@ -146,11 +150,13 @@ struct piece_keys {
     return key;
   }
 
+  /// Returns `s` after its length, so that keys can be joined without ambiguity.
   static std::string sized(std::string const& s) { return std::to_string(s.size()) + ":" + s; }
   static std::string dimension_text(dimension const& d) {
     auto const* number = std::get_if<std::int64_t>(&d);
     return number ? " " + std::to_string(*number) : " " + sized(std::get<std::string>(d));
   }
+  /// Returns an argument as text, in which nodes are positions.
   static std::string text(module_argument const& a) {
     std::string all;
     for (auto const& t : a) {
@@ -173,17 +179,18 @@ struct piece_keys {
 
 namespace cleave::detail {
 
-/// Writes a graph, and the graphs inside, as numbers; `isomorphic_pieces` is its one use.
+/// Writes a graph, and the graphs inside it, as numbers. Used by `isomorphic_pieces`.
 template <class Keys>
 class graph_numbers {
  public:
   graph_numbers(Keys const& keys, numbering<std::string, std::uint32_t>& texts)
       : keys_(keys), texts_(texts) {}
 
-  /// `holds` receives the original paths of the attributes, in the order in which they are met.
+  /// Returns the numbers of `g`. Appends to `holds` the original paths of the attributes, in the order in
+  /// which they are met.
   std::vector<std::uint64_t> write(module_graph const& g, std::vector<std::string>& holds) {
     std::vector<module_graph const*> rest{&g};
-    for (std::size_t i = 0; i < rest.size(); ++i)  // bodies in bodies come later, not by recursion
+    for (std::size_t i = 0; i < rest.size(); ++i)  // `rest` grows by nested bodies
       write_one(*rest[i], rest, holds);
     return std::move(out_);
   }
@@ -236,8 +243,8 @@ class graph_numbers {
 
 namespace cleave {
 
-/// Which pieces of `r` are isomorphic, by `keys`. Names of nodes and inputs do not count. Expected O(size of
-/// the pieces).
+/// Returns which pieces of `r` are isomorphic by `keys`. Names of nodes and inputs do not count. Expected
+/// O(size of the pieces).
 template <class Keys = piece_keys>
 isomorphism isomorphic_pieces(split_module_result const& r, Keys const& keys = {}) {
   numbering<std::string, std::uint32_t> texts;
@@ -250,38 +257,39 @@ isomorphism isomorphic_pieces(split_module_result const& r, Keys const& keys = {
   return found;
 }
 
-/// What a compiler is given.
+/// The input of a compiler: a piece, or a graph that was not split.
 template <class Value>
 struct compile_request {
-  std::string_view path;            ///< of the piece in the outer graph; empty: the graph is whole
-  module_graph const& graph;        ///< a piece gives a tuple, also of one result or none
-  std::span<Value const> examples;  ///< one for each of its placeholders
-  std::size_t results = 0;          ///< elements of the tuple; 0 for a whole graph, which gives what it gives
+  std::string_view path;            ///< path of the piece in the outer graph; empty for a whole graph
+  module_graph const& graph;        ///< a piece returns a tuple, also for one result or none
+  std::span<Value const> examples;  ///< one for each placeholder of the graph
+  std::size_t results = 0;          ///< elements of the tuple; 0 for a whole graph, which may return any form
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What `Compile` returns for a piece. It is called as `c(arguments, holds)` or `c(arguments)`, with a span
-/// of values and the original paths of the attributes that the piece holds, and returns the tuple's elements
-/// as a vector.
+/// The type that `Compile` returns for a piece. It is called as `c(arguments, holds)` or `c(arguments)`.
+/// `arguments` is a span of values, and `holds` has the original paths of the piece's attributes. The call
+/// returns the elements of the tuple as a vector.
 template <class Value, class Compile>
 using compiled_t = std::invoke_result_t<Compile&, compile_request<Value> const&>;
 
-/// Whether a compiled piece is told what it holds, so that one can stand for pieces that hold other
+/// A compiled piece that takes the paths of a piece's attributes, so that it can stand for pieces with other
 /// parameters.
 template <class Compiled, class Value>
 concept told_what_it_holds = std::invocable<Compiled&, std::span<Value const>, std::span<std::string const>>;
 
-/// A compiler threw; what it threw is nested in this (`std::rethrow_if_nested`). The witness: the path of the
-/// piece, empty for a whole graph.
+/// Thrown if a compiler throws. The compiler's exception is nested in it (`std::rethrow_if_nested`). The
+/// witness is the path of the piece, empty for a whole graph.
 using compile_error = tagged_error<struct compile_tag, std::string>;
 
-/// A piece gave another number of results than it has. The witness: its path.
+/// Thrown if a compiled piece returns the wrong number of results. The witness is the path of the piece.
 using result_count_error = tagged_error<struct result_count_tag, std::string>;
 
-/// Calls `f`, a compiler. \throws compile_error with what `f` throws nested in it.
+/// Calls `f`, a compiler, and returns its result.
+/// \throws compile_error with the exception of `f` nested in it
 template <class F>
 auto naming_piece(std::string_view path, F f) {
   auto const because = [&](std::string const& reason) {
@@ -298,20 +306,20 @@ auto naming_piece(std::string_view path, F f) {
   }
 }
 
-/// Compiles a graph that was not split and returns what the compiler returns, as it is.
-/// \throws compile_error with what the compiler throws nested in it.
+/// Compiles a graph that was not split. Returns the compiler's result unchanged.
+/// \throws compile_error with the compiler's exception nested in it
 template <class Value, class Compile>
 compiled_t<Value, Compile> compile_whole(module_graph const& g, std::vector<Value> const& examples,
                                          Compile& compile) {
   return naming_piece("", [&] { return compile(compile_request<Value>{"", g, examples}); });
 }
 
-/// Whether `output`, of a piece, gives one value that is not in a tuple.
+/// Returns true if `output`, the output node of a piece, returns one value that is not in a tuple.
 inline bool gives_bare_value(module_node const& output) {
   return output.args.size() == 1 && std::holds_alternative<node_ref>(output.args.front().front());
 }
 
-/// `piece` as a compiler gets it: its result is a tuple, also if it gives one bare value.
+/// Returns `piece` in the form that compilers receive: a single bare result is wrapped in a tuple.
 inline module_graph wrap_result_in_tuple(module_graph const& piece) {
   module_graph g;
   g.reserve(piece.list().size());
@@ -325,17 +333,17 @@ inline module_graph wrap_result_in_tuple(module_graph const& piece) {
   return g;
 }
 
-/// A split graph whose pieces are compiled by `compile(compile_request)`, each before it first runs; where
-/// pieces are isomorphic, one for all. Running it gives what the whole graph gives: tuples of one are taken
-/// apart, what stands between the pieces is the interpretation's.
+/// A split graph whose pieces are compiled by `compile(compile_request)`, each before its first run.
+/// Isomorphic pieces share one compiled form. A run returns the same result as the whole graph: bare results
+/// are taken out of their tuples, and the interpretation evaluates all nodes between the pieces.
 template <class Value, std::invocable<compile_request<Value> const&> Compile>
 class compiled_split {
  public:
   using compiled = compiled_t<Value, Compile>;
   using position = module_graph::position;
 
-  /// `same`, if it is not empty, says which pieces are isomorphic. A compiled piece that is not told what it
-  /// holds stands only for pieces that hold the same.
+  /// `same`, unless it is empty, says which pieces are isomorphic. A compiled piece that does not take the
+  /// paths of attributes is shared only by pieces that have the same attributes.
   compiled_split(split_module_result const& split, Compile compile, isomorphism const& same = {})
       : compile_(std::move(compile)), same_(same), compiled_(split.pieces.size()) {
     expects(same.like.empty() || same.like.size() == split.pieces.size(), "the congruence of these pieces");
@@ -353,16 +361,16 @@ class compiled_split {
     write_outer(split);
   }
 
-  /// The outer graph, which calls `compiled_submod_0` where it called `submod_0`.
+  /// Returns the outer graph. It calls `compiled_submod_0` where the split graph called `submod_0`.
   module_graph const& outer() const { return outer_; }
-  /// The pieces in the order in which the compiler was asked for them.
+  /// Returns the pieces in the order in which they were handed to the compiler.
   std::vector<std::uint32_t> const& asked() const { return asked_; }
-  /// The graph of piece i as the compiler gets it.
+  /// Returns the graph of piece i as the compiler receives it.
   module_graph const& graph(std::uint32_t piece) const { return graphs_[piece]; }
 
-  /// What the whole graph gives for `inputs`. A piece that is met for the first time is compiled, its
-  /// arguments being the examples; if that fails, what was compiled before stays.
-  /// \throws compile_error, result_count_error, and what the compiled pieces and `i` throw.
+  /// Returns the result of the whole graph for `inputs`. A piece that is met for the first time is compiled,
+  /// with its arguments as examples. If a compilation fails, the pieces compiled before stay compiled.
+  /// \throws compile_error, result_count_error, and the errors of the compiled pieces and of `i`
   template <interpretation<Value> I>
   Value operator()(std::vector<Value> inputs, I& i) {
     auto const run = [](compile_request<Value> const& r, compiled& c, std::span<std::string const> holds) {
@@ -371,9 +379,9 @@ class compiled_split {
     return through(std::move(inputs), i, run);
   }
 
-  /// Compiles all pieces in the order in which they run. `propagate(request, compiled)` gives the results of
-  /// a piece for its examples: they are the examples of those after it.
-  /// \throws compile_error, result_count_error, and what `propagate` and `i` throw.
+  /// Compiles all pieces in the order in which they run. `propagate(request, compiled)` returns the results
+  /// of a piece for its examples. They are the examples of later pieces.
+  /// \throws compile_error, result_count_error, and the errors of `propagate` and `i`
   template <interpretation<Value> I, class Propagate>
   void compile_all(std::vector<Value> examples, I& i, Propagate propagate) {
     auto const step = [&](compile_request<Value> const& r, compiled& c, std::span<std::string const>) {
@@ -383,7 +391,7 @@ class compiled_split {
   }
 
  private:
-  /// Between the pieces as `i` says, in the pieces as `step` does.
+  /// An interpretation that evaluates pieces by `step` and everything between them by `i`.
   template <class I, class Step>
   struct passage {
     compiled_split& all;
@@ -437,7 +445,7 @@ class compiled_split {
       return c(args);
   }
 
-  /// Where the compiled form of piece i is, perhaps with those before it that are isomorphic.
+  /// Returns the slot of piece i's compiled form, perhaps shared with an earlier isomorphic piece.
   std::uint32_t find_slot(std::uint32_t i) const {
     if (same_.like.empty() || same_.like[i] == i) return i;
     if (told_what_it_holds<compiled, Value> || same_.holds.empty()) return slot_[same_.like[i]];
@@ -469,12 +477,12 @@ class compiled_split {
   Compile compile_;
   isomorphism same_;
   module_graph outer_;
-  numbering<std::string, std::uint32_t> piece_at_;  // by the path of its compiled form
+  numbering<std::string, std::uint32_t> piece_at_;  // maps the path of a compiled form to its piece
   std::vector<std::string> paths_;
   std::vector<module_graph> graphs_;
   std::vector<std::size_t> outputs_;
   std::vector<char> bare_;
-  std::vector<std::uint32_t> slot_;  // of a piece: whose compiled form it uses
+  std::vector<std::uint32_t> slot_;  // by piece: the piece whose compiled form it uses
   std::vector<std::optional<compiled>> compiled_;
   std::vector<std::uint32_t> asked_;
 };
@@ -483,17 +491,23 @@ class compiled_split {
 
 namespace cleave {
 
-/// The pieces of `split`, each compiled when it first runs, with real arguments as examples.
+/// Returns the pieces of `split`, each to be compiled when it first runs, with its arguments as examples.
+/// `same`, unless it is empty, says which pieces are isomorphic and may share a compiled form.
 template <class Value, class Compile>
 detail::compiled_split<Value, Compile> compile_on_first_call(split_module_result const& split,
                                                              Compile compile, isomorphism const& same = {}) {
   return {split, std::move(compile), same};
 }
 
-/// The pieces of `split`, compiled now in the order in which they run. `examples` stand for the inputs of the
-/// graph, `i` gives meaning to what is between the pieces, `propagate(request, compiled)` gives the results
-/// of a piece for its examples: by shape alone, or by running the compiled piece.
-/// \throws compile_error that names the piece, with what the compiler threw nested in it; result_count_error.
+/// Compiles the pieces of `split` now, in the order in which they run.
+///
+/// \param examples values that stand for the inputs of the graph
+/// \param i evaluates the nodes between the pieces
+/// \param propagate `propagate(request, compiled)` returns the results of a piece for its examples, by shapes
+/// alone or by running the compiled piece
+/// \param same unless it is empty: which pieces are isomorphic and may share a compiled form
+/// \throws compile_error, which names the piece and has the compiler's exception nested in it, and
+/// result_count_error
 template <class Value, interpretation<Value> I, class Compile, class Propagate>
   requires std::invocable<Propagate&, compile_request<Value> const&, detail::compiled_t<Value, Compile>&>
 detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split,
@@ -504,7 +518,7 @@ detail::compiled_split<Value, Compile> compile_pieces(split_module_result const&
   return all;
 }
 
-/// The same where a piece's results are what the compiled piece gives for its examples.
+/// The same, where the results of a piece come from running its compiled form on its examples.
 template <class Value, interpretation<Value> I, class Compile>
 detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split,
                                                       std::vector<Value> examples, I& i, Compile compile,
@@ -518,7 +532,7 @@ detail::compiled_split<Value, Compile> compile_pieces(split_module_result const&
 
 namespace cleave::detail {
 
-/// Writes the nodes of pieces where they are called; `inline_pieces` is its one use.
+/// Writes the nodes of pieces in place of their calls. Used by `inline_pieces`.
 class piece_inliner {
  public:
   using position = module_graph::position;
@@ -543,7 +557,7 @@ class piece_inliner {
   }
 
  private:
-  /// What the piece returns.
+  /// Writes the nodes of a called piece and returns the piece's result.
   module_argument write_piece(module_graph const& piece, module_node const& call,
                               std::vector<module_argument> const& outside) {
     std::vector<module_argument> value(piece.list().size());
@@ -560,7 +574,8 @@ class piece_inliner {
     return map_values(piece[*output].args.front(), value);
   }
 
-  /// The value of a node, which is written unless it only takes an element out of what a piece returned.
+  /// Returns the value of a node. The node is written unless it only takes an element out of a piece's
+  /// result.
   module_argument write_node(module_graph const& from, position at,
                              std::vector<module_argument> const& value) {
     if (auto found = find_item(from[at], value); !found.empty()) return found;
@@ -577,7 +592,7 @@ class piece_inliner {
     return node_argument(whole_.add(std::move(n)));
   }
 
-  /// `a` with each node in it replaced by what it is worth.
+  /// Returns `a` with each node in it replaced by the node's value.
   static module_argument map_values(module_argument const& a, std::vector<module_argument> const& value) {
     module_argument made;
     for (auto const& t : a)
@@ -588,7 +603,7 @@ class piece_inliner {
     return made;
   }
 
-  /// What `n` takes out of a list or tuple that is written out; empty if it does nothing of the kind.
+  /// Returns the element that `n` takes out of a literal list or tuple; empty if `n` does something else.
   static module_argument find_item(module_node const& n, std::vector<module_argument> const& value) {
     if (n.kind != node_kind::call_function || n.target != "getitem" || n.args.size() != 2) return {};
     auto const* of = std::get_if<node_ref>(&n.args[0].front());
@@ -596,7 +611,7 @@ class piece_inliner {
     return of && element ? find_element(value[of->node], *element) : module_argument{};
   }
 
-  /// Element `i` of a list or tuple that is written out; empty if it is neither.
+  /// Returns element `i` of a literal list or tuple; empty if `a` is neither or has no such element.
   static module_argument find_element(module_argument const& a, std::int64_t i) {
     auto const* c = a.empty() ? nullptr : std::get_if<container>(&a.front());
     bool const listed = c && (c->what == container::kind::tuple || c->what == container::kind::list);
@@ -608,7 +623,7 @@ class piece_inliner {
     return {at(begin), at(subtree_end(a, begin))};
   }
 
-  /// Registers what `path` of `from` names under its path in the original.
+  /// Registers the attribute `path` of `from` under its path in the original, and returns that path.
   std::string original(module_graph const& from, std::string const& path) {
     auto const* a = from.find_attribute(path);
     if (!a) return path;
@@ -635,10 +650,10 @@ class piece_inliner {
   std::size_t repeats_ = 0;
 };
 
-/// The way back from a graph that calls pieces: each call of one of `paths` is replaced by the nodes of the
-/// piece, under their own names as far as these differ, and modules and attributes have the paths that they
-/// had before they were moved into a piece. Other calls stay, also those of modules that are graphs. Expected
-/// O(size of the graphs).
+/// Replaces each call of one of `paths` by the nodes of the called piece: the inverse of splitting a
+/// module_graph. Nodes keep their names where these are unique. Modules and attributes get back the paths
+/// that they had before they were moved into a piece. Other calls stay, also those of modules that are
+/// graphs. Expected O(size of the graphs).
 inline module_graph inline_pieces(module_graph const& outer, std::vector<std::string> const& paths) {
   return piece_inliner(outer).run(paths);
 }

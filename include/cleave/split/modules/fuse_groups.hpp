@@ -25,19 +25,20 @@
 
 namespace cleave::detail {
 
-/// One piece of a graph some of whose nodes are fused. Nodes and values are positions in the original.
+/// One piece of a graph in which groups of nodes are fused. Nodes and values are positions in the original.
 struct fused_piece {
-  std::string path;  ///< of the piece in the outer graph
+  std::string path;  ///< path of the piece in the outer graph
   std::vector<module_graph::position> nodes, inputs, outputs;
-  std::vector<std::string> names;  ///< in the outer graph: of its call, then of what takes each result out
+  std::vector<std::string> names;  ///< in the outer graph: of the call, then of each result's getitem
 };
 
-/// Whether a piece gives a tuple, which is taken apart.
+/// Returns true if a piece returns a tuple, whose elements the outer graph takes out.
 inline bool gives_tuple(fused_piece const& p, result_form results) {
   return p.outputs.size() != 1 || results == result_form::tuple;
 }
 
-/// Names what the outer graph has of pieces, one after the other: names that the original does not have.
+/// Names the calls and results of pieces in the outer graph. Pieces are named one after the other; names
+/// differ from all names of the original.
 class fused_names {
  public:
   using position = module_graph::position;
@@ -54,7 +55,7 @@ class fused_names {
       called_[v] = p.names.back();
     }
   }
-  /// What `v` is called where a piece that has been named gives it; else empty.
+  /// Returns the name of `v` if a piece that has been named returns it; otherwise empty.
   std::string const& of(position v) const { return called_[v]; }
 
  private:
@@ -62,7 +63,7 @@ class fused_names {
   std::vector<std::string> called_;
 };
 
-/// Writes the outer graph of fused groups; `fuse_groups` is its one use.
+/// Writes the outer graph of fused groups. Used by `fuse_groups`.
 class fused_outer {
  public:
   using position = module_graph::position;
@@ -73,7 +74,7 @@ class fused_outer {
       for (position const n : pieces_[i].nodes) piece_of_[n] = i;
   }
 
-  /// `graphs` are in step with the pieces.
+  /// Returns the outer graph. `graphs[i]` is the graph of piece i.
   module_graph build(std::vector<module_graph> graphs) {
     list_steps();
     for (auto const at : ready_steps()) write(steps_[at]);
@@ -84,16 +85,16 @@ class fused_outer {
  private:
   static constexpr auto nowhere = none<std::uint32_t>;
 
-  /// What stands in one place of the outer graph: a node of the original, a call of a piece, or what takes a
+  /// One node of the outer graph: a node of the original, a call of a piece, or an item, which takes one
   /// result out of a call.
   struct step {
     enum class kind : std::uint8_t { node, call, item };
     kind what;
     std::uint32_t of;      // the node, or the piece
-    std::uint32_t result;  // of an item: its number
+    std::uint32_t result;  // for an item: the position of the result
     std::string name;
     std::vector<std::uint32_t> reads{}, after{};  // steps
-    position made = 0;                            // where the outer graph has it
+    position made = 0;                            // its position in the outer graph
   };
 
   std::uint32_t add(step::kind what, std::uint32_t of, std::uint32_t result, std::string name) {
@@ -101,7 +102,7 @@ class fused_outer {
     return static_cast<std::uint32_t>(steps_.size() - 1);
   }
 
-  /// The steps in the order of the original, a call where the last node of its piece was.
+  /// Lists the steps in the order of the original. A call stands where the last node of its piece was.
   void list_steps() {
     std::vector<std::uint32_t> closes(g_.list().size(), nowhere);
     for (std::uint32_t i = 0; i < pieces_.size(); ++i) closes[pieces_[i].nodes.back()] = i;
@@ -118,7 +119,8 @@ class fused_outer {
     }
   }
 
-  /// The steps, each after those it needs: one that comes too early moves behind the last it waits for.
+  /// Returns the steps in an order in which each comes after all steps that it needs. A step that comes too
+  /// early moves behind the last step for which it waits.
   std::vector<std::size_t> ready_steps() {
     dependency_table t;
     for (std::uint32_t at = 0; at < steps_.size(); ++at) {
@@ -162,7 +164,8 @@ class fused_outer {
     return n;
   }
 
-  /// A call or an item; what is one value of the original keeps all that is known of it.
+  /// Returns the node of a call or an item. A node with the value of one original node keeps all that is
+  /// known of that value.
   module_node made_for(step const& s) const {
     auto const& p = pieces_[s.of];
     bool const call = s.what == step::kind::call;
@@ -181,7 +184,7 @@ class fused_outer {
     return n;
   }
 
-  /// All that the original has but what only pieces read, then the pieces.
+  /// Registers the attributes of the original, except those that only pieces read, and then the pieces.
   void register_attributes(std::vector<module_graph> graphs) {
     numbering<std::string, std::uint32_t> in_pieces, outside;
     for (position n = 0; n < g_.list().size(); ++n)
@@ -200,15 +203,15 @@ class fused_outer {
   module_graph const& g_;
   std::vector<fused_piece> const& pieces_;
   result_form results_;
-  std::vector<std::uint32_t> piece_of_;  // of a node
-  std::vector<std::uint32_t> value_at_;  // of a node: the step that has its value
-  std::vector<std::uint32_t> call_of_;   // of a piece: the step that calls it
+  std::vector<std::uint32_t> piece_of_;  // by node: its piece
+  std::vector<std::uint32_t> value_at_;  // by node: the step that has its value
+  std::vector<std::uint32_t> call_of_;   // by piece: the step that calls it
   std::vector<step> steps_;
   module_graph outer_;
 };
 
-/// A module_graph in which not only calls but placeholders and attributes are nodes too, so that a group may
-/// hold an attribute and a value crosses wherever it comes from. It refers to the graph.
+/// A view of a module_graph in which placeholders and attributes are nodes too, not only calls. So a group
+/// can have attributes, and any value can cross a boundary. It refers to the graph.
 class module_node_graph {
  public:
   using position = module_graph::position;
@@ -234,13 +237,15 @@ class module_node_graph {
 
 namespace cleave {
 
-/// In which order a piece takes its inputs: as its nodes first read them; or so, but in the order of the
-/// graph where all of them are the graph's own, as torch.fx's fuse_by_partitions has it.
+/// The order of the inputs of a piece.
+/// - `first_use`: as its nodes first read them
+/// - `graph_order_if_own`: the order of the graph if all of them are the graph's own inputs, as in torch.fx's
+///   fuse_by_partitions; otherwise as `first_use`
 enum class fused_inputs : std::uint8_t { first_use, graph_order_if_own };
 
-/// How groups are written as pieces.
+/// Options of `fuse_groups`.
 struct fuse_options {
-  std::string prefix = "fused_";  ///< of the paths of pieces, before the number of the group
+  std::string prefix = "fused_";  ///< start of the pieces' paths, before the number of the group
   result_form results = result_form::bare_if_single;
   fused_inputs inputs = fused_inputs::first_use;
 };
@@ -249,19 +254,19 @@ struct fuse_options {
 
 namespace cleave::detail {
 
-/// A group that cannot become a piece. The witness: the nodes concerned.
+/// Thrown if a group cannot become a piece. The witness is the nodes concerned.
 using fuse_error = tagged_error<struct fuse_tag, std::vector<module_graph::position>>;
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// A module_graph some of whose nodes are in pieces, and what each piece is.
+/// A module_graph in which groups of nodes are pieces, and a description of each piece.
 struct fused_graph {
-  module_graph outer;                       ///< the pieces are its attributes, as bodies
-  std::vector<detail::fused_piece> pieces;  ///< of the groups that have nodes, in their order
+  module_graph outer;                       ///< calls the pieces, which are its attributes, with bodies
+  std::vector<detail::fused_piece> pieces;  ///< one for each group that has nodes, in the order of groups
 
-  /// The graph of a piece.
+  /// Returns the graph of a piece.
   module_graph const& graph(detail::fused_piece const& piece) const {
     return outer.find_attribute(piece.path)->body.front();
   }
@@ -271,8 +276,9 @@ struct fused_graph {
 
 namespace cleave::detail {
 
-/// The groups as a partition of `module_node_graph`, each other node a part of its own.
-/// \throws fuse_error where a group has a placeholder, the output or no node of `g`, or two have one node.
+/// Returns the groups as a partition of `module_node_graph`. Each other node is a part of its own.
+/// \throws fuse_error if a group has a placeholder, the output or a node that `g` lacks, or a node is in
+/// groups twice
 inline partition fused_parts(module_graph const& g,
                              std::vector<std::vector<module_graph::position>> const& groups) {
   using position = module_graph::position;
@@ -301,8 +307,8 @@ inline partition fused_parts(module_graph const& g,
   return p;
 }
 
-/// `nodes` in an order in which each follows those of them that it needs, the first in `nodes` that is ready
-/// first. O(n log n + operands).
+/// Returns `nodes` in topological order. Among nodes that are ready, the first in `nodes` comes first. O(n
+/// log n + operands).
 inline std::vector<module_graph::position> sorted_group(module_graph const& g,
                                                         std::vector<module_graph::position> const& nodes) {
   using position = module_graph::position;
@@ -321,7 +327,7 @@ inline std::vector<module_graph::position> sorted_group(module_graph const& g,
   return sorted;
 }
 
-/// Puts the nodes of a stage into another order, and with them what it takes and gives.
+/// Reorders the nodes of a stage, and its inputs and outputs accordingly.
 template <class Snapshot>
 void arrange(module_graph const& g, Snapshot const& s, stage_plan& stage,
              std::vector<module_graph::position> const& nodes, fused_inputs inputs) {
@@ -351,15 +357,17 @@ void arrange(module_graph const& g, Snapshot const& s, stage_plan& stage,
 
 namespace cleave {
 
-/// Makes each group of `g` one piece, which the outer graph calls where the last of its nodes was; what then
-/// needs to run later moves, nothing else does. Pieces are numbered by their group, their nodes stand in the
-/// order of the group as far as it can be kept, their inputs in that of first use, their outputs in that of
-/// their nodes. Nodes keep their names, and what a piece before gives is called in a piece as in the outer
-/// graph. An empty group gives no piece. Nothing is written into `g`. Expected
-/// O(V + E + nodes in groups * log of their number).
+/// Makes each group of `g` one piece, which the outer graph calls where the last node of the group was. Nodes
+/// that would then run too early move behind what they need; no others move.
 ///
-/// \throws fuse_error, missing_target_error, and partition_error where groups need each other, or one itself
-/// through nodes outside, in a cycle.
+/// Pieces are numbered by their groups. The nodes of a piece keep the order of the group if dependencies
+/// allow it. The inputs of a piece are ordered by `options.inputs`, its outputs by its nodes. Nodes keep
+/// their names. A result of an earlier piece has the same name inside later pieces as in the outer graph. An
+/// empty group gives no piece. `g` is not modified. Expected O(V + E + n log n) for n nodes in groups.
+///
+/// \param groups for each group: positions of calls and get_attr nodes in `g`; a node is in one group at most
+/// \throws fuse_error, missing_target_error, and partition_error if groups depend on each other in a cycle,
+/// or a group on itself through nodes outside
 inline fused_graph fuse_groups(module_graph const& g,
                                std::vector<std::vector<module_graph::position>> const& groups,
                                fuse_options const& options = {}) {

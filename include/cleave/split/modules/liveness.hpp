@@ -15,9 +15,9 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-/// What each stage of a line of stages receives, passes on and gives, where a stage hears only from the one
-/// before it: a value that a later stage needs travels through all stages between. Values are told apart by
-/// who makes them, never by their names.
+/// The liveness of values in a chain of stages, where each stage receives only from the one before it. A
+/// value that a later stage needs travels through all stages between. Values are identified by their
+/// producers, never by their names.
 namespace cleave {
 
 /// A value between stages: an input, the result of a stage, or an element of another such value.
@@ -25,28 +25,29 @@ struct live_value {
   using position = module_graph::position;
 
   position base;        ///< the placeholder, attribute or stage call that it comes from
-  position node;        ///< a node of the outer graph whose value it is
-  std::uint32_t whole;  ///< of an element: the value that it is an element of; else none
-  std::string name;     ///< the target of `base`, and `.key` for each reading, outermost first
+  position node;        ///< a node of the outer graph that has this value
+  std::uint32_t whole;  ///< for an element: the value that contains it; otherwise none
+  std::string name;     ///< the target of `base`, then `.key` for each access of an element, outermost first
 };
 
-/// Of one stage, by the numbers of the values.
+/// The values that one stage receives and sends. Values are positions in `liveness_table::values`.
 struct stage_liveness {
+  /// The node of the outer graph that calls the stage.
   module_graph::position call;
-  std::vector<std::uint32_t> arguments;  ///< what it reads itself, in order, repeats included
-  std::vector<std::uint32_t> receives;   ///< the arguments, then what only later stages need
-  std::vector<std::uint32_t> passes;     ///< of what it receives: what it hands on
-  std::vector<std::uint32_t> gives;      ///< what it hands on; the last stage: what the graph returns
+  std::vector<std::uint32_t> arguments;  ///< values that the stage itself reads, in order, repeats included
+  std::vector<std::uint32_t> receives;   ///< the arguments, then values that only later stages need
+  std::vector<std::uint32_t> passes;     ///< received values that it sends on
+  std::vector<std::uint32_t> gives;      ///< values that it sends on; the last stage: the graph's results
 };
 
-/// The values of a line of stages, and what each stage does with them.
+/// The values of a chain of stages, and their way through each stage.
 struct liveness_table {
   std::vector<live_value> values;
-  std::vector<std::uint32_t> inputs;    ///< the graph's, in order
-  std::vector<std::uint32_t> value_of;  ///< of a node of the outer graph: its value; of the output none
+  std::vector<std::uint32_t> inputs;    ///< the graph's inputs, in order
+  std::vector<std::uint32_t> value_of;  ///< by node of the outer graph: its value; none for the output
   std::vector<stage_liveness> stages;
 
-  /// Whether the first stage receives just the graph's inputs, in their order.
+  /// Returns true if the first stage receives exactly the graph's inputs, in their order.
   bool inputs_in_order() const { return stages.empty() || stages.front().receives == inputs; }
 };
 
@@ -54,12 +55,12 @@ struct liveness_table {
 
 namespace cleave::detail {
 
-/// A node of an outer graph is neither a stage nor the reading of an element under a constant key. The
-/// witness: the node.
+/// Thrown if a node of an outer graph is neither a stage nor the access of an element by a constant key. The
+/// witness is the node.
 using liveness_error = tagged_error<struct liveness_tag, module_graph::position>;
 
-/// The first call of `outer` that is neither a stage, which every called module is, nor a reading
-/// `getitem(value, constant)`. O(V).
+/// Returns the first call of `outer` that is neither a stage nor the access of an element, `getitem(value,
+/// constant)`. Every called module is a stage. O(V).
 inline std::optional<module_graph::position> find_work_between_stages(module_graph const& outer) {
   for (auto const n : outer.nodes()) {
     auto const& node = outer[n];
@@ -74,7 +75,7 @@ inline std::optional<module_graph::position> find_work_between_stages(module_gra
   return std::nullopt;
 }
 
-/// Fills a liveness table; `liveness_of` is its one use.
+/// Builds a liveness table. Used by `liveness_of`.
 class liveness_maker {
  public:
   using position = module_graph::position;
@@ -105,7 +106,7 @@ class liveness_maker {
     return static_cast<std::uint32_t>(table_.values.size() - 1);
   }
 
-  /// The element of `whole` under `key`: one value, wherever it is read.
+  /// Returns the value of element `key` of `whole`. All nodes that read the same element have the same value.
   std::uint32_t element_of(position n, std::uint32_t whole, token const& key) {
     std::string text = "?";
     if (auto const* i = std::get_if<std::int64_t>(&key)) text = std::to_string(*i);
@@ -125,8 +126,8 @@ class liveness_maker {
     return list;
   }
 
-  /// From the last stage to the first. `live` is what later stages need, in the order in which the sweep
-  /// meets it first; what the graph returns comes first of all.
+  /// Finds the live values, from the last stage to the first. `live` has the values that later stages need,
+  /// in the order in which this sweep first meets them. Values that the graph returns come first.
   void sweep() {
     std::vector<char> is_live(table_.values.size());
     std::vector<std::uint32_t> live, seen(table_.values.size(), none<std::uint32_t>);
@@ -152,7 +153,7 @@ class liveness_maker {
     }
   }
 
-  /// Adds to a name that two values share who makes them: `(input)`, `(state)` or `(stage 3)`.
+  /// Appends the producer to each name that two values share: `(input)`, `(state)` or `(stage 3)`.
   void tell_namesakes_apart() {
     numbering<std::string, std::uint32_t> names;
     std::vector<std::uint32_t> bearers;
@@ -174,18 +175,18 @@ class liveness_maker {
 
   module_graph const& g_;
   liveness_table table_;
-  std::vector<std::uint32_t> value_;  // of a node
+  std::vector<std::uint32_t> value_;  // by node
   numbering<std::string, std::uint32_t> elements_;
-  std::vector<std::uint32_t> element_;  // in step with elements_
+  std::vector<std::uint32_t> element_;  // by entry of `elements_`: its value
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// What lives where in `outer`, whose called modules are the stages, in their order. State that the graph
-/// returns is not sent. Expected O(V + E + size of the table).
-/// \throws liveness_error
+/// Returns the liveness of the values of `outer`, whose called modules are the stages, in their order. State
+/// that the graph returns is not sent. Expected O(V + E + size of the table).
+/// \throws liveness_error if a node is neither a stage nor the access of an element by a constant key
 inline liveness_table liveness_of(module_graph const& outer) {
   if (auto const n = detail::find_work_between_stages(outer))
     throw detail::liveness_error(

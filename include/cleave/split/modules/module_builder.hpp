@@ -18,16 +18,17 @@
 
 namespace cleave {
 
-/// How a copied node is called: after its target, or as in the original where the name is still free.
+/// The name of a copied node: derived from its target, or that of the original if the name is still free.
 enum class node_naming : std::uint8_t { from_target, original };
-/// How the placeholders of a piece are called: as the values they stand for, or `arg_0`, `arg_1`, …
+/// The names of a piece's placeholders: those of the values for which they stand, or `arg_0`, `arg_1`, …
 enum class input_naming : std::uint8_t { original, numbered };
-/// How a piece returns its results: several as a tuple, one alone as it is; or always a tuple. None is the
+/// The form of a piece's results: several as a tuple and one alone bare, or always a tuple. No result is the
 /// empty tuple.
 enum class result_form : std::uint8_t { bare_if_single, tuple };
-/// The path of a called module in its piece: with `_` for each dot, or as it was.
+/// The path of a called module in its piece: with `_` for each dot, or unchanged.
 enum class module_paths : std::uint8_t { flat, original };
 
+/// Options for the form of pieces.
 struct module_builder_options {
   node_naming nodes = node_naming::from_target;
   input_naming inputs = input_naming::original;
@@ -39,7 +40,7 @@ struct module_builder_options {
 
 namespace cleave::detail {
 
-/// A call or an attribute names a path that its graph has not registered. The witness: the node.
+/// Thrown if a call or an attribute names a path that its graph has not registered. The witness is the node.
 class missing_target_error : public witness_error<module_graph::position> {
  public:
   missing_target_error(module_graph const& g, module_graph::position n)
@@ -47,7 +48,8 @@ class missing_target_error : public witness_error<module_graph::position> {
             "node '" + g[n].name + "': nothing is registered under its target '" + g[n].target + "'", n) {}
 };
 
-/// The first node of `g` whose target should name a module or an attribute and does not, or nothing. O(V).
+/// Returns the first node of `g` whose target should be a registered module or attribute and is not, or
+/// nothing. O(V).
 inline std::optional<module_graph::position> find_missing_target(module_graph const& g) {
   for (module_graph::position n = 0; n < g.list().size(); ++n)
     if ((g[n].kind == node_kind::get_attr || g[n].kind == node_kind::call_module) &&
@@ -56,10 +58,11 @@ inline std::optional<module_graph::position> find_missing_target(module_graph co
   return std::nullopt;
 }
 
-/// A builder (`stage_builder`) that writes one piece of a module_graph as a module_graph. What the piece is
-/// given are placeholders; module attributes are get_attr nodes after them, under their own path; a called
-/// module's path may have its dots replaced by `_`, and a number after it where two paths would become one.
-/// Nodes keep `from`, their metadata and their symbols.
+/// A `stage_builder` that writes one piece of a module_graph as a module_graph.
+///
+/// The values that the piece is given are placeholders. Module attributes are get_attr nodes after them,
+/// under their own path. The path of a called module may have its dots replaced by `_`, and gets a number at
+/// its end if two paths would become one. Nodes keep `from`, their metadata and their symbols.
 class module_builder {
  public:
   using position = module_graph::position;
@@ -67,17 +70,17 @@ class module_builder {
   module_builder(module_graph const& whole, module_builder_options const& options)
       : whole_(&whole), options_(options) {}
 
-  /// Makes room for `nodes` in all, inputs and output included.
+  /// Reserves memory for `nodes` nodes in all, inputs and output included.
   void reserve(std::size_t nodes) {
     piece_.reserve(nodes);
     names_.reserve(nodes);
     copied_.reserve(nodes);
   }
 
-  /// Lets the copies of `n` be called after their target, whatever the options say.
+  /// Names the copies of `n` after their target, regardless of the options.
   void name_by_target(position n) { by_target_.insert(n); }
 
-  /// Lets the placeholder of `v` be called `name` where it would be called like `v`.
+  /// Sets the name of the placeholder of `v`. Ignored if the options number the placeholders.
   void name_input(position v, std::string name) {
     if (given_names_.insert(v) == called_.size()) called_.push_back(std::move(name));
   }
@@ -116,7 +119,7 @@ class module_builder {
 
   void result(position, position made) { results_.push_back(made); }
 
-  /// The piece, complete: what it returns is its output.
+  /// Returns the complete piece, with the results as its output.
   module_graph finish() && {
     module_node output;
     output.kind = node_kind::output;
@@ -134,7 +137,7 @@ class module_builder {
     n.from = v;
     if (n.after.empty()) return n;
     for (auto next = positions_.size(); next < copied_.size(); ++next) positions_.insert(copied_[next]);
-    std::vector<position> follows;  // what is in another piece is its order's business
+    std::vector<position> follows;  // the order of pieces takes care of nodes in other pieces
     for (auto const m : n.after)
       if (auto const here = positions_.find(m); here != none<position>) follows.push_back(here);
     n.after = std::move(follows);
@@ -157,7 +160,8 @@ class module_builder {
     return path;
   }
 
-  /// Registers what the original calls `path` under `wanted`, or beside it where that names something else.
+  /// Registers the original's attribute `path` as `wanted`, or by a path derived from it if `wanted` names
+  /// something else. Returns the path.
   std::string attribute(std::string const& path, std::string const& wanted) {
     auto const* registered = whole_->find_attribute(path);
     auto const& original = registered && !registered->original.empty() ? registered->original : path;
@@ -172,7 +176,8 @@ class module_builder {
     return at;
   }
 
-  /// The path beside `wanted` that `original` has, or a new one. Expected amortised O(length).
+  /// Returns the path derived from `wanted` that stands for `original`, a new one at first. Expected
+  /// amortised O(length).
   std::string const& place_beside(std::string const& wanted, std::string const& original) {
     auto const known = beside_.insert(wanted + '\n' + original);
     if (known < places_.size()) return places_[known];
@@ -188,16 +193,16 @@ class module_builder {
   module_builder_options options_;
   module_graph piece_;
   module_names names_;
-  std::vector<position> copied_;             // nodes of the whole, in step with those of the piece …
-  numbering<position, position> positions_;  // … and where they are, as far as anybody asked
+  std::vector<position> copied_;             // nodes of the whole graph, in step with those of the piece …
+  numbering<position, position> positions_;  // … and their positions in the piece, filled on demand
   std::vector<position> results_;
   numbering<position, position> by_target_;
-  numbering<position, position> given_names_;   // inputs, in step with …
-  std::vector<std::string> called_;             // … what they are called
-  numbering<std::string, std::size_t> beside_;  // paths that another one was in the way of, and originals …
-  std::vector<std::string> places_;             // … and where they are
-  numbering<std::string, std::size_t> stems_;   // these paths alone …
-  std::vector<std::size_t> numbers_;            // … and the last number after them
+  numbering<position, position> given_names_;   // inputs with names of their own, in step with …
+  std::vector<std::string> called_;             // … these names
+  numbering<std::string, std::size_t> beside_;  // (wanted path, original path) pairs that got another path …
+  std::vector<std::string> places_;             // … and these paths
+  numbering<std::string, std::size_t> stems_;   // the wanted paths alone …
+  std::vector<std::size_t> numbers_;            // … and the last number that was appended to each
   std::size_t inputs_ = 0;
 };
 

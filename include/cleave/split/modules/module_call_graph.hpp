@@ -15,20 +15,22 @@
 
 namespace cleave {
 
-/// Which symbols a piece is given beside a value whose shape they are in: all, and one that nothing binds is
-/// an error; or those that are bound before the node that reads the value.
+/// The symbols that a piece receives together with a value whose shape has them.
+/// - `closed`: all of them; a symbol that no node binds is an error
+/// - `bound_before_use`: those that are bound before the node that reads the value
 enum class symbol_rule : std::uint8_t { closed, bound_before_use };
 
-/// Who has the tensors that a graph registers: the caller, who passes them like inputs; or each piece that
-/// reads them, two reads of one path are one value, the first, and a symbol that a node binds after the value
-/// whose shape it is in stays behind.
+/// The owner of the tensors that a graph registers.
+/// - `passed`: the caller, which passes them like inputs
+/// - `held`: each piece that reads them. Reads of one path are one value, the first of them. A symbol that a
+///   node binds after the value whose shape has it is not passed along.
 enum class tensor_holding : std::uint8_t { passed, held };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// The node that binds each symbol of a graph: the first that is that symbol.
+/// The node that binds each symbol of a graph: the first node that is that symbol.
 class symbol_binders {
  public:
   using position = module_graph::position;
@@ -44,8 +46,8 @@ class symbol_binders {
     auto const at = symbols_.find(symbol);
     return at == none<position> ? std::nullopt : std::optional(binder_[at]);
   }
-  /// What binds the symbols of `v`, in their order, `v` itself apart; symbols that nothing binds are left
-  /// out.
+  /// Returns the nodes that bind the symbols of `v`, in the order of the symbols, without `v` itself. Symbols
+  /// that no node binds are left out.
   std::vector<position> of(position v) const {
     std::vector<position> binders;
     for (auto const& symbol : (*g_)[v].symbols)
@@ -55,7 +57,7 @@ class symbol_binders {
 
  private:
   module_graph const* g_;
-  numbering<std::string, position> symbols_;  // in step with …
+  numbering<std::string, position> symbols_;  // symbol i is bound by entry i of …
   std::vector<position> binder_;
 };
 
@@ -63,20 +65,21 @@ class symbol_binders {
 
 namespace cleave {
 
-/// A module_graph as split_module cuts it: its nodes are what has a part; other module attributes are state,
-/// and so are tensor attributes where pieces hold them; symbols go along with the values whose shapes they
-/// are in.
+/// A view of a module_graph as split_module cuts it. Its nodes are those that have a part. Module attributes
+/// without a part are state, and so are tensor attributes if pieces hold them; otherwise these are inputs.
+/// Symbols go with the values whose shapes have them.
 class module_call_graph {
  public:
   using position = module_graph::position;
 
+  /// Takes all calls as nodes.
   explicit module_call_graph(module_graph const& g)
       : module_call_graph(g, all_calls(g), symbol_rule::closed) {}
 
   module_call_graph(module_graph const& g, tensor_holding tensors)
       : module_call_graph(g, all_calls(g), symbol_rule::closed, tensors) {}
 
-  /// `part` says of each node its part, or `no_part`.
+  /// `part[n]` is the part of node n, or `no_part` if n is part of the interface.
   module_call_graph(module_graph const& g, std::vector<part_id> part, symbol_rule symbols,
                     tensor_holding tensors = tensor_holding::passed)
       : g_(&g), part_(std::move(part)), rule_(symbols), tensors_(tensors), binders_(g) {
@@ -113,7 +116,7 @@ class module_call_graph {
 
   detail::symbol_binders const& binders() const { return binders_; }
   module_graph const& graph() const { return *g_; }
-  /// The node that stands for `v`: of attributes that are held the first that reads the same path.
+  /// Returns the node that stands for `v`. For held attributes it is the first node that reads the same path.
   position first_read_of(position v) const { return first_of_.empty() ? v : first_of_[v]; }
 
  private:
@@ -135,8 +138,8 @@ class module_call_graph {
     }
   }
 
-  /// What each node that has a part reads; where symbols must be bound before their use, with what binds
-  /// them.
+  /// Lists the values that each node with a part reads. If symbols must be bound before their use, also lists
+  /// the nodes that bind them.
   void list_reads() {
     bool const symbols = rule_ == symbol_rule::bound_before_use && !binders_.empty();
     first_read_.reserve(g_->list().size() + 1);
@@ -171,8 +174,8 @@ class module_call_graph {
   tensor_holding tensors_;
   detail::symbol_binders binders_;
   std::vector<position> nodes_, inputs_, state_;
-  std::vector<position> first_of_;  // of a node in list(): what stands for it; empty: each for itself
-  // Of a node in list(): where its slice of what follows begins.
+  std::vector<position> first_of_;  // by node of list(): the node that stands for it; empty: each for itself
+  // By node of list(): the offset of its row in the lists below.
   std::vector<std::size_t> first_read_{0}, first_companion_{0};
   std::vector<position> reads_, companions_;
 };

@@ -17,17 +17,21 @@
 
 namespace cleave {
 
-/// Where the outer graph reads attributes: all at its front, dead ones too; or each before the first piece
-/// that takes it, and dead ones only where there is no value else; or, where pieces have their own, at its
-/// front those that it returns, by the node's name.
+/// The place where the outer graph reads attributes.
+/// - `front`: all at its front, also unused ones
+/// - `first_use`: each before the first piece that takes it; unused ones only if the graph has no other value
+/// - `returned`: pieces read their own attributes; the outer graph reads at its front those that it returns,
+///   under the names of their nodes
 enum class attribute_place : std::uint8_t { front, first_use, returned };
+
 /// One piece of a split module_graph. Nodes and values are positions in the original.
 struct module_piece {
-  std::string label;  ///< of its part, with the affix
-  std::string path;   ///< of the piece in the outer graph
+  std::string label;  ///< label of its part, with the affix
+  std::string path;   ///< path of the piece in the outer graph
   std::vector<module_graph::position> nodes, inputs, outputs;
-  std::vector<module_graph::position> own_attributes;  ///< module attributes, which nobody passes
-  /// Other pieces, in the order in which the graph first shows it.
+  std::vector<module_graph::position> own_attributes;  ///< read by the piece, not passed to it
+  /// Pieces on which this one depends, and pieces that depend on it, in the order in which the graph first
+  /// shows it.
   std::vector<std::uint32_t> dependencies, dependents;
 };
 
@@ -35,7 +39,7 @@ struct module_piece {
 
 namespace cleave::detail {
 
-/// Writes the outer graph of a split; `split_module` is its one use.
+/// Writes the outer graph of a split.
 class outer_builder {
  public:
   using position = module_graph::position;
@@ -43,12 +47,12 @@ class outer_builder {
   outer_builder(module_graph const& g, attribute_place attributes, module_builder_options const& options)
       : g_(g), attributes_(attributes), options_(options), at_(g.list().size()) {}
 
-  /// `graphs` are in step with `pieces`.
+  /// Returns the outer graph. `graphs[i]` is the graph of `pieces[i]`.
   module_graph build(std::vector<module_piece> const& pieces, std::vector<module_graph> graphs,
                      std::vector<std::uint32_t> const& order) {
     bool const returned = attributes_ == attribute_place::returned;
     bool const front = attributes_ == attribute_place::front || (pieces.empty() && !returned);
-    std::vector<char> inside(g_.list().size());  // of a node: a piece has it
+    std::vector<char> inside(g_.list().size());  // by node: it is in a piece
     for (auto const& piece : pieces)
       for (auto const n : piece.nodes) inside[n] = 1;
     auto const is_read = [&](position n) { return g_[n].kind == node_kind::get_attr && !inside[n]; };
@@ -68,7 +72,7 @@ class outer_builder {
 
  private:
   position made(position n) {
-    if (!at_[n]) copy(n);  // an attribute that nobody has read yet
+    if (!at_[n]) copy(n);  // an attribute that no node has read yet
     return *at_[n];
   }
 
@@ -82,7 +86,7 @@ class outer_builder {
     at_[v] = outer_.add(std::move(n));
   }
 
-  /// The attributes that the graph returns, once for each time, under paths that no piece has.
+  /// Reads the attributes that the graph returns, once for each time, under paths that no piece has.
   void copy_returned(std::vector<module_piece> const& pieces) {
     numbering<std::string, std::uint32_t> taken;
     for (auto const& piece : pieces) taken.insert(piece.path);
@@ -121,7 +125,7 @@ class outer_builder {
     return result;
   }
 
-  /// What is known of `v` is known of what `n` gives.
+  /// Copies the shape, symbols and metadata of `v` to `n`, which has its value.
   void tell(module_node& n, position v) const {
     n.shape = g_[v].shape;
     n.expression = g_[v].expression;
@@ -139,7 +143,8 @@ class outer_builder {
     outer_.add(std::move(n));
   }
 
-  /// Paths with fewer dots first, in the order of the nodes that name them.
+  /// Registers attributes and pieces. Paths with fewer dots come first, then the order is that of the nodes
+  /// that name them.
   void register_attributes(std::vector<module_piece> const& pieces, std::vector<module_graph>& graphs) {
     numbering<std::string_view, std::uint32_t> piece_at, known;
     for (auto const& piece : pieces) piece_at.insert(piece.path);
@@ -169,8 +174,8 @@ class outer_builder {
   module_builder_options options_;
   module_graph outer_;
   module_names names_;
-  std::vector<position> calls_;              // of a piece
-  std::vector<std::optional<position>> at_;  // of a node of the original: where the outer graph has its value
+  std::vector<position> calls_;              // by piece: its call
+  std::vector<std::optional<position>> at_;  // by node of the original: the outer node that has its value
 };
 
 }  // namespace cleave::detail

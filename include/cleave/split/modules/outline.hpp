@@ -17,13 +17,13 @@
 
 namespace cleave {
 
-/// The order in which a level reads its state: by first use; or, at the root, by the last first use, as
-/// torch.export has it.
+/// The order in which a level reads its state: by first use, or, at the root, in reverse as torch.export has
+/// it.
 enum class root_state : std::uint8_t { first_use, upstream };
 
-/// What tells the modules of a flat graph, and the order in which they read their state.
+/// Options of `outlined`: the metadata that names the modules, and the order in which they read their state.
 struct outline_options {
-  std::string calls = "scope";  ///< the metadata that list the calls that a node is inside, outermost first
+  std::string calls = "scope";  ///< key of the metadata that lists the calls around a node, outermost first
   root_state state = root_state::first_use;
 };
 
@@ -31,8 +31,8 @@ struct outline_options {
 
 namespace cleave::detail {
 
-/// Rebuilds the modules around the nodes of a flat graph; `outlined` is its one use. A *frame* is one call of
-/// a module: neighbours of the program that are inside it. Values are positions in the flat graph.
+/// Rebuilds the modules around the nodes of a flat graph. Used by `outlined`. A *frame* is one call of a
+/// module: consecutive nodes that are inside it. Values are positions in the flat graph.
 class outliner {
  public:
   using position = module_graph::position;
@@ -65,21 +65,21 @@ class outliner {
 
  private:
   struct item {
-    position node;      // or none for
-    std::size_t child;  // a call of what `called_` has there
+    position node;      // a node, or none if this is a call
+    std::size_t child;  // for a call: the position of its frame in `called_`
   };
   struct frame {
-    std::string call = {};    // with its number: `a.b@1`
-    std::string target = {};  // the same from the frame around it
-    std::string path = {};    // where the module is in the tree
-    bool first = true;        // neither it nor one around it is a later call
+    std::string call = {};    // the call with its number: `a.b@1`
+    std::string target = {};  // the same, relative to the frame around it
+    std::string path = {};    // path of the module in the tree
+    bool first = true;        // neither the frame nor one around it is a later call of a module
     position begin = 0;
     std::vector<item> items = {};
-    std::vector<position> made = {};           // by itself and by calls, which others could read
-    numbering<position, position> needs = {};  // from outside, by first use
+    std::vector<position> made = {};  // values made here or by inner calls, which other nodes can read
+    numbering<position, position> needs = {};  // values from outside, by first use
     numbering<std::string, std::uint32_t> targets = {};
   };
-  struct called {  // a frame that is written
+  struct called {  // a finished frame
     std::string target, path;
     module_graph body;
     std::vector<position> inputs, outputs;
@@ -98,7 +98,7 @@ class outliner {
       }
     }
 
-    /// Whether something in the frame itself reads `v`, or passes it on to a call.
+    /// True if a node of the frame itself reads `v`, or an inner call takes it.
     bool reads(position v) const { return read_.find(v) != none<position>; }
     position at(position v) const { return at_[known_.find(v)]; }
 
@@ -146,7 +146,7 @@ class outliner {
       auto const here = [&](position m) { return at(m); };
       for (auto& a : n.args) a = map_nodes(std::move(a), here);
       for (auto& k : n.kwargs) k.value = map_nodes(std::move(k.value), here);
-      std::vector<position> after;  // what is in another frame is its order's business
+      std::vector<position> after;  // the order of frames takes care of nodes in other frames
       for (auto const m : n.after)
         if (known_.find(m) != none<position>) after.push_back(at(m));
       n.after = std::move(after);
@@ -174,13 +174,13 @@ class outliner {
       }
     }
 
-    /// `path` of the flat graph from here, where it is below.
+    /// Returns `path` of the flat graph relative to this frame, or unchanged if it is not below it.
     std::string below(std::string const& path) const {
       auto const here = here_.path + ".";
       return here_.first && path.starts_with(here) ? path.substr(here.size()) : path;
     }
 
-    /// Registers what the flat graph calls `path` as `wanted`.
+    /// Registers the flat graph's attribute `path` as `wanted`. Returns `wanted`.
     std::string registered(std::string const& path, std::string wanted) {
       all_.held_.insert(here_.path.empty() ? wanted : here_.path + "." + wanted);
       if (g_.find_attribute(wanted)) return wanted;
@@ -200,7 +200,8 @@ class outliner {
     std::vector<position> at_;  // in step with `known_`
   };
 
-  /// The name of a state, or of one tied to it, from the module of a frame; empty where it is not below.
+  /// Returns the name of a state, or of one tied to it, relative to the module of a frame. Empty if it is not
+  /// below that.
   std::string name_in(frame const& f, position v) const {
     if (!f.first) return {};
     auto const below = f.path + ".";
@@ -222,7 +223,7 @@ class outliner {
     return calls;
   }
 
-  /// Leaves the frames that `calls` are not in, and enters those that are missing.
+  /// Leaves the frames that are not among `calls`, and enters those that are missing.
   void enter(std::vector<std::string_view> const& calls, position n) {
     std::size_t same = 0;
     while (same < calls.size() && same + 1 < frames_.size() && frames_[same + 1].call == calls[same]) ++same;
@@ -241,7 +242,8 @@ class outliner {
     }
   }
 
-  /// Another name where a frame is left and entered again.
+  /// Returns an unused target for a frame in `around`. A frame that is left and entered again gets another
+  /// one.
   static std::string free_target(frame& around, std::string const& wanted) {
     auto target = wanted;
     for (std::size_t i = 1, known = around.targets.size(); around.targets.insert(target) < known; ++i)
@@ -249,7 +251,7 @@ class outliner {
     return target;
   }
 
-  /// Each frame that `v` is not made in needs it from the one around.
+  /// Adds `v` to the needs of each open frame in which it is not made.
   void need(position v) {
     bool const call = module_graph::is_call(flat_[v]);
     for (auto f = frames_.size(); f-- > 1;) {
@@ -307,7 +309,7 @@ class outliner {
     return made;
   }
 
-  /// Names that nobody reads.
+  /// Registers the names that no node reads.
   void hold_aliases(module_graph& made) const {
     for (auto const& a : flat_.attributes())
       if (a.what != module_attribute::kind::module && held_.find(a.path) == none<std::uint32_t>)
@@ -316,23 +318,25 @@ class outliner {
 
   module_graph const& flat_;
   outline_options const& options_;
-  std::vector<position> last_use_;  // of a value
+  std::vector<position> last_use_;  // by value: the last node that reads it
   numbering<std::string, std::uint32_t> storages_;
-  std::vector<std::vector<std::string>> names_;  // in step with `storages_`
-  std::vector<frame> frames_;                    // open ones, from the root
+  std::vector<std::vector<std::string>> names_;  // by entry of `storages_`: paths of its state
+  std::vector<frame> frames_;                    // open frames, from the root
   std::vector<called> called_;
-  numbering<std::string, std::uint32_t> held_;  // paths from the root
+  numbering<std::string, std::uint32_t> held_;  // registered paths, from the root
 };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// A stage as a tree of modules: the graph of each call that its nodes are inside is the body of that module,
-/// called where the call was. A module reads its own state under its own name, or a tied one that is below
-/// it; other state is read further out and passed. A later call of a module is a module beside it, `path@1`,
-/// that is given its state. What a frame gives is bare if it is one value, else a list. Names that no node
-/// reads stay registered at the root. Expected O(size * depth).
+/// Returns a stage as a tree of modules. The nodes inside each call of a module become the body of that
+/// module, which is called in their place.
+///
+/// A module reads its own state under its own name, or under the name of a tied tensor below it. Other state
+/// is read further out and passed in. A later call of a module becomes a module next to it, `path@1`, to
+/// which its state is passed. A module returns one value bare, and otherwise a list. Names that no node reads
+/// stay registered at the root. Expected O(size * depth).
 inline module_graph outlined(module_graph const& stage, outline_options const& options = {}) {
   return detail::outliner(stage, options).outline();
 }

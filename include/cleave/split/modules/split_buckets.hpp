@@ -16,11 +16,12 @@
 
 namespace cleave::detail {
 
-/// A call is in no bucket, or in two. The witness: its position.
+/// Thrown if a call is in no bucket or in two, or a bucket has a position that the graph lacks. The witness
+/// is the position.
 using bucket_assignment_error = tagged_error<struct bucket_assignment_tag, module_graph::position>;
 
-/// The first call that is not in exactly one bucket, or a position that the graph does not have, or nothing.
-/// O(V).
+/// Returns the first call that is not in exactly one bucket, or a position that the graph does not have, or
+/// nothing. O(V).
 inline std::optional<module_graph::position> find_misplaced_call(module_graph const& g,
                                                                  std::vector<module_bucket> const& buckets) {
   std::vector<char> times(g.list().size());
@@ -38,19 +39,19 @@ inline std::optional<module_graph::position> find_misplaced_call(module_graph co
 
 namespace cleave {
 
-/// Buckets of a module_graph, and the pieces that they are. A bucket with nothing but get_attr nodes is no
-/// piece, since what it reads is passed.
+/// The buckets of a module_graph and the pieces made of them. A bucket with get_attr nodes only is no piece,
+/// since attributes are passed to the pieces that read them.
 struct bucket_split {
-  std::vector<module_bucket> buckets;  ///< from the first part of the graph to its tail
+  std::vector<module_bucket> buckets;  ///< from the front of the graph to its end
   std::optional<split_module_result>
-      split;  ///< nothing where one bucket holds all; labels are bucket numbers
+      split;  ///< nothing if there are fewer than two buckets; labels are bucket numbers
 };
 
-/// Cuts `g` into `buckets`, which hold each call once. By default pieces run in program order, which is right
-/// whatever they write in place, since buckets are neighbours in it; `order::upstream` is torch's. Expected
-/// O(V + E).
+/// Cuts `g` into `buckets`, which hold each call once. By default pieces run in program order. If each bucket
+/// is a range of consecutive calls, as with `fill_buckets`, that is correct even with writes in place.
+/// `order::upstream` is the order of PyTorch. Expected O(V + E).
 ///
-/// \throws bucket_assignment_error where a call is in no bucket or in two; what split_module throws.
+/// \throws bucket_assignment_error if a call is in no bucket or in two, and the errors of split_module
 inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_bucket> buckets,
                                      order stages = order::program) {
   if (auto const n = detail::find_misplaced_call(g, buckets))
@@ -63,15 +64,15 @@ inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_b
   std::vector<std::uint32_t> bucket_of(g.list().size());
   for (std::uint32_t i = 0; i < result.buckets.size(); ++i)
     for (auto const n : result.buckets[i].nodes) bucket_of[n] = i;
-  std::size_t asked = 0;  // calls, in graph order
+  std::size_t asked = 0;  // number of calls so far, in graph order
   auto const part_of = [&](module_node const&) { return std::to_string(bucket_of[g.nodes()[asked++]]); };
   result.split = split_module(g, part_of, {.stages = stages});
   result.split->outer.metadata = g.metadata;
   return result;
 }
 
-/// Fills buckets and cuts `g` into them.
-/// \throws what fill_buckets throws, and the function above.
+/// Fills buckets by `fill_buckets` and cuts `g` into them.
+/// \throws the errors of fill_buckets and of the function above
 inline bucket_split split_at_buckets(module_graph const& g, model_parameters const& parameters,
                                      module_bucket_options const& options = {},
                                      order stages = order::program) {

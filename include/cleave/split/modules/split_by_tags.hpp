@@ -26,15 +26,16 @@
 
 namespace cleave::detail {
 
-/// A tag that a node has and the list of tags has not, or that the list has twice. The witness: the tag.
+/// Thrown if a node's tag is not in the list of tags, or the list has a tag twice. The witness is the tag.
 using tag_error = tagged_error<struct tag_tag, std::string>;
 
-/// A node needs a value or an effect of a node whose tag is listed later. The witness: the two nodes.
+/// Thrown if a node needs a value or an effect of a node whose tag is listed later. The witness is the needed
+/// node and the node that needs it.
 using tag_order_error =
     tagged_error<struct tag_order_tag, std::pair<module_graph::position, module_graph::position>>;
 
-/// A builder (`stage_builder`) that writes a piece like `module_builder`, but each placeholder and attribute
-/// just before the first node that reads it.
+/// A `stage_builder` that writes a piece like `module_builder`, but puts each placeholder and attribute just
+/// before the first node that reads it.
 class first_use_builder {
  public:
   using position = module_graph::position;
@@ -64,7 +65,7 @@ class first_use_builder {
     std::optional<position> at;
   };
 
-  /// Where the piece has `v`, from now on if not before.
+  /// Returns the position of `v` in the piece. Adds `v` if the piece does not have it yet.
   position place(position v) {
     auto& p = places_[at_.find(v)];
     if (!p.at) p.at = builder_.argument(v, p.from);
@@ -72,11 +73,11 @@ class first_use_builder {
   }
 
   module_builder builder_;
-  numbering<position, std::uint32_t> at_;  // nodes of the whole, in step with …
+  numbering<position, std::uint32_t> at_;  // nodes of the whole graph, in step with …
   std::vector<placement> places_;
 };
 
-/// The part of each call of `g`: the place of its tag in `tags`.
+/// Returns the part of each call of `g`: the position of its tag in `tags`.
 /// \throws unassigned_node_error, tag_error
 template <class F>
 partition assign_tags(module_graph const& g, F& tag_of, std::vector<std::string> const& tags) {
@@ -102,15 +103,17 @@ partition assign_tags(module_graph const& g, F& tag_of, std::vector<std::string>
 
 namespace cleave {
 
-/// Cuts `g` as torch.fx's split_by_tags does: the calls of one tag are one piece, called by its tag, and the
-/// pieces run in the order of `tags`; a tag that no call has gives a piece that returns the empty tuple. A
-/// piece has its own copy of each attribute that it reads; modules keep their paths and nodes their names.
-/// `tag_of` is asked once for each call, in graph order; it answers with text, or with an optional text that
-/// is empty where it does not know the node. Of `qualified_names`, each piece has its called modules and
-/// attributes. Nothing is written into `g`. Expected O(V + E + tags log tags).
+/// Cuts `g` by tags as torch.fx's split_by_tags does. The calls with one tag are one piece, whose path is the
+/// tag. Pieces run in the order of `tags`. A tag without calls gives a piece that returns the empty tuple.
+/// Each piece has its own copy of the attributes that it reads. Modules keep their paths and nodes their
+/// names. `qualified_names` has the called modules and the attributes of each piece. `g` is not modified.
+/// Expected O(V + E + tags log tags).
 ///
-/// \throws unassigned_node_error, missing_target_error, tag_error, and tag_order_error where the order of
-/// `tags` is none in which each piece follows those it needs.
+/// \param tag_of returns the tag of a node as text, or as an optional text that is empty if the tag is not
+/// known. It is called once for each call, in graph order.
+/// \param tags the tags, each once, in the order in which the pieces run
+/// \throws unassigned_node_error, missing_target_error, tag_error, and tag_order_error if a piece depends on
+/// one whose tag is listed later
 template <class F>
 split_module_result split_by_tags(module_graph const& g, F tag_of, std::vector<std::string> const& tags,
                                   result_form results = result_form::bare_if_single) {

@@ -24,8 +24,8 @@
 
 namespace cleave::detail {
 
-/// Where the element of `a`, a list, tuple or dict, under `key` begins and ends; nothing where there is none.
-/// O(size of a).
+/// Returns the tokens [begin, end) of the element under `key` of `a`, a list, tuple or dict. Returns nothing
+/// if there is no such element. O(size of a).
 inline std::optional<std::pair<std::size_t, std::size_t>> find_element(module_argument const& a,
                                                                        token const& key) {
   auto const* c = a.empty() ? nullptr : std::get_if<container>(&a.front());
@@ -40,25 +40,25 @@ inline std::optional<std::pair<std::size_t, std::size_t>> find_element(module_ar
     bool const here = dict ? a[at] == key : i == wanted;
     if (dict) at = subtree_end(a, at);
     auto const end = subtree_end(a, at);
-    if (here) found = {at, end};  // of a key that comes twice the last counts
+    if (here) found = {at, end};  // if a key occurs twice, the last one counts
     at = end;
   }
   return found;
 }
 
-/// An opened level is called with arguments that do not fit its placeholders.
+/// A call of an opened level with arguments that do not fit its placeholders.
 struct level_call_fault {
-  level_call call;       ///< in the level that calls
-  std::string path;      ///< of the module that is called
-  argument_fault fault;  ///< what does not fit
+  level_call call;       ///< the call, in the level that calls
+  std::string path;      ///< path of the called module
+  argument_fault fault;  ///< the argument or placeholder that does not fit
 
   bool operator==(level_call_fault const&) const = default;
 };
 
-/// A call whose arguments do not fit the module that is to be opened. The witness: the call.
+/// Thrown if the arguments of a call do not fit the module that is to be opened. The witness is the call.
 using level_call_error = witness_error<level_call_fault>;
 
-/// The first call of a level that holds cuts whose arguments do not fit, or nothing. O(opened calls *
+/// Returns the first call of a level with cuts whose arguments do not fit, or nothing. O(opened calls *
 /// placeholders).
 inline std::optional<level_call_fault> find_level_call_fault(hierarchical_cut const& cut) {
   for (std::uint32_t i = 0; i < cut.levels.size(); ++i)
@@ -72,55 +72,55 @@ inline std::optional<level_call_fault> find_level_call_fault(hierarchical_cut co
   return std::nullopt;
 }
 
-/// What becomes of work whose results nobody reads once the level that was to read them has been opened.
+/// The treatment of calls whose results no node reads after the level that was to read them has been opened.
 enum class unread_work : std::uint8_t { kept, dropped };
 
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Which stage reads an element of a tuple, list or dict that another stage makes: the one that makes it, so
-/// that only what is needed travels; or the one that the reading stands in, as with Slapo, so that the whole
-/// travels.
+/// The stage that takes an element out of a tuple, list or dict that another stage makes.
+/// - `by_maker`: the stage that makes it, so that only the elements needed are sent
+/// - `by_reader`: the stage in which the access stands, as in Slapo, so that the whole container is sent
 enum class element_reading : std::uint8_t { by_maker, by_reader };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What a node of an opened level stands for: a node of a level of the user's, a piece, or the reading of an
-/// element of what a piece gives.
+/// The origin of a node in an opened level: a node of one of the user's levels, a piece, or the access of an
+/// element of a piece's result.
 struct opened_node {
   enum class kind : std::uint8_t { own, piece, element };
   kind what = kind::own;
-  level_call of = {};       ///< of an own one
-  std::uint32_t piece = 0;  ///< of a piece: which
+  level_call of = {};       ///< for `own`: the node in its level
+  std::uint32_t piece = 0;  ///< for `piece`: its number
 };
 
 /// A level after its split: a graph that calls its pieces one after another.
 struct closed_level {
   module_graph outer;
-  std::vector<opened_node> nodes;  ///< in step with the list of `outer`
-  std::vector<char> works;         ///< of a piece, in the order of the calls: whether it has work to do
-  bool ends = false;               ///< whether a stage ends after the last piece
+  std::vector<opened_node> nodes;  ///< by node of `outer`: its origin
+  std::vector<char> works;         ///< by piece, in the order of the calls: it has work to do
+  bool ends = false;               ///< a stage ends after the last piece
 };
 
-/// A level in which the levels inside are opened, and the part of each node.
+/// A level in which the levels inside it are opened, and the part of each node.
 struct opened_level {
   module_graph graph;
-  std::vector<opened_node> nodes;   ///< in step with the list of `graph`
-  std::vector<std::uint32_t> part;  ///< of a node, or none
-  bool ends = false;                ///< whether the last part ends with the level
+  std::vector<opened_node> nodes;   ///< by node of `graph`: its origin
+  std::vector<std::uint32_t> part;  ///< by node: its part, or none
+  bool ends = false;                ///< a stage ends after the last node
 };
 
-/// Writes a level with the calls of its pieces in place of the calls of the levels inside. State is read
-/// anew in each part that needs it, so that nobody passes it on. `split_hierarchy` is its one use.
+/// Writes a level with the calls of pieces in place of the calls of the levels inside. Each part reads its
+/// state anew, so that no state is passed between parts. Used by `split_hierarchy`.
 class module_inliner {
  public:
   using position = module_graph::position;
 
-  /// `closed` has the levels inside, `numbers` the first number of the pieces of each opened call. Arguments
-  /// may have `most_tokens` tokens in all.
+  /// `closed` has the levels inside, and `numbers` the first piece number of each opened call. Arguments may
+  /// have at most `most_tokens` tokens in all.
   module_inliner(hierarchical_cut const& cut, std::uint32_t level, std::vector<closed_level> const& closed,
                  std::vector<std::uint32_t> const& numbers, unread_work unread, element_reading elements,
                  std::size_t most_tokens)
@@ -135,7 +135,7 @@ class module_inliner {
         value_(g_.list().size()),
         copy_(g_.list().size(), none<position>) {}
 
-  /// `followed_by_cut` says whether a stage ends where the level ends.
+  /// Opens the level. `followed_by_cut` is true if a stage ends where the level ends.
   opened_level open(bool followed_by_cut) {
     auto inside = cut_.opened.begin();
     auto end = cut_.ends.begin();
@@ -161,10 +161,10 @@ class module_inliner {
     module_node node;
     opened_node from;
     std::uint32_t part = none<std::uint32_t>;
-    bool kept = false;  // although nobody may read it
+    bool kept = false;  // even if no node reads it
     bool work = false;
-    module_attribute const* attribute = nullptr;  // what its target names
-    std::uint32_t number = 0;                     // of a piece
+    module_attribute const* attribute = nullptr;  // the attribute that its target names
+    std::uint32_t number = 0;                     // for a piece
     std::size_t users = 0;
   };
   struct held_state {
@@ -173,14 +173,14 @@ class module_inliner {
     module_attribute const* attribute;
     opened_node from;
   };
-  static constexpr position state_bit = position{1} << 31;  // of a node_ref to held state, not to a draft
+  static constexpr position state_bit = position{1} << 31;  // marks a node_ref to held state, not to a draft
 
   module_argument hold(module_node const& n, std::string path, module_attribute const* a, opened_node from) {
     held_.push_back({&n, std::move(path), a, from});
     return node_argument(state_bit | static_cast<position>(held_.size() - 1));
   }
 
-  /// `a` with the value of each node that it reads in place of the node.
+  /// Returns `a` with each node that it reads replaced by the node's value.
   module_argument map_values(module_argument const& a, std::vector<module_argument> const& value) {
     module_argument out;
     for (auto const& t : a)
@@ -194,7 +194,7 @@ class module_inliner {
     return out;
   }
 
-  /// The same as operands of a node of `part`, which reads state there.
+  /// The same for an operand of a node of `part`, in which held state is read.
   module_argument operand(module_argument const& a, std::vector<module_argument> const& value,
                           std::uint32_t part) {
     return map_nodes(map_values(a, value), [&](position v) {
@@ -212,7 +212,7 @@ class module_inliner {
     });
   }
 
-  /// `n` with its operands among the drafts.
+  /// Returns `n` with drafts as its operands.
   module_node with_operands(module_node n, std::vector<module_argument> const& value, std::uint32_t part) {
     for (auto& a : n.args) a = operand(a, value, part);
     for (auto& k : n.kwargs) k.value = operand(k.value, value, part);
@@ -236,7 +236,8 @@ class module_inliner {
     if (ended) ++part_;
   }
 
-  /// The part that a call belongs to: the present one, or where it reads an element, that of what it reads.
+  /// Returns the part of a call: the current one or, if the call reads an element, the part of the value that
+  /// it reads.
   std::uint32_t part_of(module_node const& n, std::vector<module_argument> const& value) const {
     if (elements_ == element_reading::by_reader || !reads_element(n)) return part_;
     std::uint32_t part = part_;
@@ -250,7 +251,7 @@ class module_inliner {
     return operands == 1 ? part : part_;
   }
 
-  /// The drafts of the nodes that `n` must follow.
+  /// Returns the drafts of the nodes that `n` must follow.
   std::vector<position> followed(module_node const& n) {
     std::vector<position> after;
     for (auto const m : n.after)
@@ -261,7 +262,7 @@ class module_inliner {
     return after;
   }
 
-  /// Whether `n` reads an element of a list, tuple or dict that is written out; then its value is that
+  /// Returns true if `n` reads an element of a literal list, tuple or dict. The value of `n` is then that
   /// element.
   bool read_literal(position n, module_node const& node) {
     bool const get = node.kind == node_kind::call_method;
@@ -281,7 +282,7 @@ class module_inliner {
     return element || get;
   }
 
-  /// The calls of the pieces of a level in place of its call `n`.
+  /// Writes the calls of a level's pieces in place of its call `n`.
   void inline_level(position n, std::size_t opened, bool ended) {
     auto const& inner = closed_[cut_.opened[opened].second];
     auto value = arguments(n, inner.outer);
@@ -316,7 +317,7 @@ class module_inliner {
     if (ended || inner.ends) ++part_;
   }
 
-  /// The values of the placeholders of `inner` at its call `n`; of its other nodes none.
+  /// Returns the values of the placeholders of `inner` at its call `n`. Other nodes have none yet.
   std::vector<module_argument> arguments(position n, module_graph const& inner) {
     auto const& call = g_[n];
     std::vector<module_argument> value(inner.list().size());
@@ -333,7 +334,7 @@ class module_inliner {
     return value;
   }
 
-  /// Readings of elements and of state that nobody reads go; work only where that is wanted.
+  /// Drops unread accesses of elements and of state, and unread work only if that is wanted.
   void drop_unread() {
     std::size_t kept = 0;
     for (std::size_t d = drafts_.size(); d-- > 0;) {
@@ -350,8 +351,8 @@ class module_inliner {
     number_of_kept_ = kept;
   }
 
-  /// Whether the last part ends with the level. One without work joins the part before it where a stage ends
-  /// after the level, since it would be a stage by itself.
+  /// Returns true if no node follows the last end of a stage in this level. A last part without work joins
+  /// the part before it if a stage ends after the level, since it would be a stage by itself.
   bool end_last_part(bool followed_by_cut) {
     bool any = false, work = false;
     for (auto const& d : drafts_)
@@ -392,15 +393,15 @@ class module_inliner {
     }
   }
 
-  /// A path that neither the level nor another piece has.
+  /// Returns a path that neither the level nor another piece has.
   std::string piece_path(module_graph const& made, std::uint32_t number) const {
     std::string path = "submod_" + std::to_string(number);
     while (g_.find_attribute(path) || made.find_attribute(path)) path += "_";
     return path;
   }
 
-  /// Registers what `n` names, without its inside: with its path from the root as `original`; a piece with
-  /// something that is no path.
+  /// Registers the target of `n` without its body. `original` is its path from the root; for a piece it is a
+  /// text that is no path.
   void add_target(module_graph& made, module_node const& n, draft const& d) const {
     if ((n.kind != node_kind::get_attr && n.kind != node_kind::call_module) || made.find_attribute(n.target))
       return;
@@ -423,24 +424,24 @@ class module_inliner {
   element_reading elements_;
   std::size_t most_tokens_, tokens_ = 0;
 
-  std::vector<module_argument> value_;  // of a node: in terms of drafts and held state
-  std::vector<position> copy_;          // of a node: its draft, or its last piece
+  std::vector<module_argument> value_;  // by node: its value, in terms of drafts and held state
+  std::vector<position> copy_;          // by node: its draft, or its last piece
   std::vector<draft> drafts_;
   std::vector<held_state> held_;
-  numbering<std::uint64_t, std::uint32_t> readings_;  // of held state in a part …
-  std::vector<position> reading_at_;                  // … and its draft
+  numbering<std::uint64_t, std::uint32_t> readings_;  // (held state, part) pairs …
+  std::vector<position> reading_at_;                  // … and the draft that reads the state there
   std::uint32_t part_ = 0;
   std::size_t number_of_kept_ = 0;
 };
 
-/// The first number of the pieces of each opened call, by level and in step with its `opened`: pieces are
-/// called after their number among those of their level, as Slapo calls them. Levels take numbers in the
-/// order of the cuts that they hold; the first goes on where its own level begins. O(opened calls, and the
-/// log).
+/// Returns the first piece number of each opened call, by level and in step with `opened`. As in Slapo,
+/// pieces are named after their number among those of their level. Opened calls get numbers in the order of
+/// the cuts inside them. A level begins with the number that the first of its calls has in the level around
+/// it. O(n log n) for n opened calls.
 inline std::vector<std::vector<std::uint32_t>> piece_numbers(hierarchical_cut const& cut) {
   auto const levels = cut.levels.size();
-  std::vector<std::uint32_t> ends(levels);  // of a level: how many stages end in it
-  std::vector<char> goes_on(levels);        // whether calls follow the last end
+  std::vector<std::uint32_t> ends(levels);  // by level: number of stages that end in it
+  std::vector<char> goes_on(levels);        // by level: calls follow its last end of a stage
   for (std::size_t i = levels; i-- > 0;) {
     auto const& level = cut.levels[i];
     ends[i] = static_cast<std::uint32_t>(level.ends.size());
@@ -476,7 +477,7 @@ inline std::vector<std::vector<std::uint32_t>> piece_numbers(hierarchical_cut co
 
 namespace cleave {
 
-/// How a tree of modules is cut and its levels opened.
+/// Options for the cuts of a tree of modules and for opening its levels.
 struct split_hierarchy_options {
   hierarchy_options cuts = {};
   detail::unread_work unread = detail::unread_work::kept;
@@ -485,18 +486,19 @@ struct split_hierarchy_options {
 
 /// A stage of a split hierarchy.
 struct hierarchy_stage {
-  std::string path;              ///< in the outer graph
-  std::vector<level_call> runs;  ///< its work, in order
+  std::string path;              ///< path of the stage in the outer graph
+  std::vector<level_call> runs;  ///< the calls that it runs, in order
 };
 
-/// A tree of modules cut into a flat list of stages. A stage is a graph; where it has a slice of an opened
-/// module, that slice is a module of its own in it, with a body; all other modules are as they were, and
+/// A tree of modules cut into a flat list of stages. Each stage is a graph. If it has a slice of an opened
+/// module, that slice is a module of its own in the stage, with a body. All other modules are unchanged, and
 /// their `original` is their path from the root. Nodes keep `from`, the node of their level.
 struct split_hierarchy_result {
-  module_graph outer;  ///< calls the stages one after another; they are its attributes, as bodies
+  module_graph outer;  ///< calls the stages one after another; they are its attributes, with bodies
   hierarchical_cut cut;
   std::vector<hierarchy_stage> stages;
 
+  /// Returns the graph of a stage.
   module_graph const& graph(hierarchy_stage const& stage) const {
     return outer.find_attribute(stage.path)->body.front();
   }
@@ -506,7 +508,7 @@ struct split_hierarchy_result {
 
 namespace cleave::detail {
 
-/// Splits the levels of a cut, the inner ones first; `split_hierarchy` is its one use.
+/// Splits the levels of a cut, the inner ones first. Used by `split_hierarchy`.
 class hierarchy_splitter {
  public:
   using position = module_graph::position;
@@ -521,7 +523,7 @@ class hierarchy_splitter {
         is_sorted_(cut_.levels.size()) {}
 
   split_hierarchy_result split() {
-    std::vector<char> ended(cut_.levels.size());  // of a level: its calls are cut
+    std::vector<char> ended(cut_.levels.size());  // by level: a stage ends after its calls
     ended[0] = 1;
     for (auto const& level : cut_.levels)
       for (auto const& [n, inside] : level.opened) ended[inside] = std::ranges::binary_search(level.ends, n);
@@ -543,7 +545,7 @@ class hierarchy_splitter {
     std::uint32_t level;
     std::vector<opened_node> calls;
     bool works = false;
-    std::size_t uses = 0;  // how many graphs hold it
+    std::size_t uses = 0;  // number of graphs that contain it
   };
 
   void close(std::uint32_t level, bool followed_by_cut) {
@@ -564,7 +566,7 @@ class hierarchy_splitter {
     keep(level, std::move(result), std::move(made));
   }
 
-  /// Takes over the pieces of a level and the graph that calls them.
+  /// Stores the pieces of a level and the graph that calls them.
   void keep(std::uint32_t level, split_module_result result, opened_level made) {
     numbering<std::string_view, std::uint32_t> paths;
     auto const first = static_cast<std::uint32_t>(pieces_.size());
@@ -599,7 +601,7 @@ class hierarchy_splitter {
     opened_[level] = std::move(made.nodes);
   }
 
-  /// The work of a piece, and of the pieces inside it, in order.
+  /// Returns the calls that a piece and the pieces inside it run, in order.
   std::vector<level_call> runs_of(std::uint32_t outermost) const {
     std::vector<level_call> runs;
     std::vector<std::pair<std::uint32_t, std::size_t>> rest{{outermost, 0}};
@@ -623,8 +625,8 @@ class hierarchy_splitter {
     return (*cut_.levels[n.of.level].graph)[n.of.node];
   }
 
-  /// `graph`, whose nodes are copies of `nodes` by their `from`, with the insides of what it calls; the
-  /// pieces in it are finished already.
+  /// Returns `graph` with the bodies of the modules that it calls. The pieces in it are finished already. Its
+  /// nodes are copies of `nodes`, by their position if `outer`, else by their `from`.
   module_graph finished(module_graph const& graph, std::vector<opened_node> const& nodes, bool outer) {
     module_graph made;
     made.reserve(graph.list().size());
@@ -658,7 +660,8 @@ class hierarchy_splitter {
     return made;
   }
 
-  /// Registers `a`, what `of` names, with its inside and the state that is registered below its path.
+  /// Registers `a`, the attribute that `of` names, with its body and the state that is registered below its
+  /// path.
   void add_module(module_graph& made, module_attribute a, opened_node const& of) {
     auto const& level = *cut_.levels[of.of.level].graph;
     auto const& target = node_of(of).target;
@@ -675,7 +678,8 @@ class hierarchy_splitter {
     }
   }
 
-  /// The attributes of a level below `path` that are no modules, in their order. O(log(attributes) + result).
+  /// Returns the attributes of a level below `path` that are not modules, in their order. O(log(attributes) +
+  /// result).
   std::vector<module_attribute const*> state_below(std::uint32_t level, std::string const& path) {
     auto& sorted = state_[level];
     auto const name = [](module_attribute const* a) -> std::string const& { return a->path; };
@@ -697,8 +701,8 @@ class hierarchy_splitter {
   split_hierarchy_options options_;
   std::vector<std::vector<std::uint32_t>> numbers_;
   std::vector<closed_level> closed_;
-  std::vector<std::vector<opened_node>> opened_;  // of a level: its nodes, opened
-  std::vector<piece> pieces_;                     // those inside of others first
+  std::vector<std::vector<opened_node>> opened_;  // by level: the origins of its nodes after opening
+  std::vector<piece> pieces_;                     // pieces that are inside of others come first
   std::vector<std::vector<module_attribute const*>> state_;
   std::vector<char> is_sorted_;
 };
@@ -707,14 +711,17 @@ class hierarchy_splitter {
 
 namespace cleave {
 
-/// Cuts `root` after each call that one of `cuts` names, level by level, until it is a flat list of stages,
-/// as Slapo does. Stages run in program order and are exactly `stages_of(cut_modules(root, cuts))`; that they
-/// compute the same is left to tests. State is read by the stages that need it; what a stage is given is in
-/// the order of first use. Nothing is written into `root`, which must outlive the result's `cut`. Expected
-/// O(V + E + size of the result).
+/// Cuts `root` after each call that one of `cuts` names, level by level, into a flat list of stages, as Slapo
+/// does.
 ///
-/// \throws module_cut_error, also where values that modules give grow beyond all bounds; level_call_error,
-/// missing_target_error.
+/// Stages run in program order and are exactly `stages_of(cut_modules(root, cuts))`. That they compute the
+/// same as `root` is not proven, only tested. Each stage reads the state that it needs. Its inputs are in the
+/// order of first use. `root` is not modified; it must outlive the result's `cut`. Expected O(V + E + size of
+/// the result).
+///
+/// \param cuts paths of called modules, from the root
+/// \throws module_cut_error, also if the values that modules return grow beyond all bounds, level_call_error,
+/// and missing_target_error
 inline split_hierarchy_result split_hierarchy(module_graph const& root, std::vector<std::string> const& cuts,
                                               split_hierarchy_options const& options = {}) {
   auto cut = detail::cut_modules(root, cuts, options.cuts);

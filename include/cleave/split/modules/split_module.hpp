@@ -30,10 +30,10 @@
 #include "cleave/split/modules/outer_builder.hpp"
 #include "cleave/split/split_with_scopes.hpp"
 
-/// Why a module_graph cannot be cut as a callback asks.
+/// Errors of cutting a module_graph by a callback.
 namespace cleave::detail {
 
-/// A node for which the callback has no answer. The witness: the node.
+/// Thrown if the callback has no answer for a node. The witness is the node.
 class unassigned_node_error : public witness_error<module_graph::position> {
  public:
   unassigned_node_error(module_graph const& g, module_graph::position n)
@@ -41,7 +41,7 @@ class unassigned_node_error : public witness_error<module_graph::position> {
                       n) {}
 };
 
-/// A callback that is asked repeatedly gives a node another answer. The witness: the node.
+/// Thrown if a callback that is asked repeatedly changes its answer for a node. The witness is the node.
 class unstable_answer_error : public witness_error<module_graph::position> {
  public:
   unstable_answer_error(module_graph const& g, module_graph::position n)
@@ -51,16 +51,17 @@ class unstable_answer_error : public witness_error<module_graph::position> {
                       n) {}
 };
 
-/// Numbers of parts are asked for that do not decrease along the graph. The witness: the node whose does.
+/// Thrown under `part_numbers::ascending` if a label is not a number or is smaller than an earlier one. The
+/// witness is the first node with such a label.
 using part_number_error = tagged_error<struct part_number_tag, module_graph::position>;
 
-/// Parts in order of first appearance would run a node before one that it needs. The witness: the needed node
-/// and the other.
+/// Thrown if parts in order of first appearance would run a node before one that it needs. The witness is the
+/// needed node and the other.
 using stage_order_error =
     tagged_error<struct stage_order_tag, std::pair<module_graph::position, module_graph::position>>;
 
-/// A value crosses into a piece, and nothing binds a symbol of its shape. The witness: the value and the node
-/// that reads it.
+/// Thrown if a value crosses into a piece and no node binds a symbol of its shape. The witness is the value
+/// and the node that reads it.
 class unbound_symbol_error : public witness_error<std::pair<module_graph::position, module_graph::position>> {
  public:
   unbound_symbol_error(module_graph const& g, std::string name, module_graph::position value,
@@ -76,31 +77,36 @@ class unbound_symbol_error : public witness_error<std::pair<module_graph::positi
 
 namespace cleave {
 
-/// Which attributes belong to a part: none, they are passed to the pieces that read them; or those for which
-/// the callback, which is then asked for them too, has an answer: they are read inside their part like calls.
+/// The attributes that belong to a part.
+/// - `passed`: none; attributes are passed to the pieces that read them
+/// - `assignable`: those for which the callback, which is then called for attributes too, has an answer. They
+///   are read inside their part, like calls.
 enum class attribute_rule : std::uint8_t { passed, assignable };
 
-/// How often the callback is asked: once for each call, in graph order; or, in a graph with scopes, as often
-/// as torch.fx asks: again for each mark, once for each scope that is open, and once at the end. Then an
-/// answer that changes is an error.
+/// The number of times that the callback is called.
+/// - `once`: once for each call, in graph order
+/// - `repeated`: in a graph with scopes, as often as torch.fx calls it: again for each mark, once for each
+///   open scope, and once at the end. An answer that changes is then an error.
 enum class asking : std::uint8_t { once, repeated };
 
-/// Which answers there may be: any; or, in a graph with scopes, as torch.fx has it, numbers from -1 on that
-/// do not decrease along the graph.
+/// The answers that the callback may give.
+/// - `any`: all labels
+/// - `ascending`: in a graph with scopes, as in torch.fx, numbers from -1 on that do not decrease along the
+///   graph
 enum class part_numbers : std::uint8_t { any, ascending };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What a callback said about a module_graph.
+/// The answers of a callback for a module_graph.
 struct module_parts {
-  std::vector<part_id> of_node;    ///< of a node in list()
-  partition p;                     ///< the same for those that have a part, in order
-  std::vector<std::string> label;  ///< of a part; parts are numbered by first appearance
+  std::vector<part_id> of_node;    ///< by node of list()
+  partition p;                     ///< the same for the nodes that have a part, in order
+  std::vector<std::string> label;  ///< by part; parts are numbered by first appearance
 };
 
-/// How an answer is kept: text by value, so that no label dangles.
+/// The type in which an answer is kept: text by value, so that no label dangles.
 template <class Answer>
 struct kept_answer {
   using type = label_t<Answer>;
@@ -110,7 +116,7 @@ struct kept_answer<std::optional<Text>> {
   using type = std::optional<std::string>;
 };
 
-/// Asks a callback for the part of each call; `split_module` is its one use.
+/// Asks a callback for the part of each call. Used by `split_module`.
 template <class F>
 class callback_assigner {
  public:
@@ -153,6 +159,7 @@ class callback_assigner {
     return parts;
   }
 
+  /// Checks that the parts are numbers that do not decrease along the graph.
   /// \throws part_number_error
   void require_ascending(module_parts const& parts) const {
     if (marks_.empty()) return;
@@ -194,7 +201,7 @@ class callback_assigner {
     if (!(answer(part_of_(g_[n])) == given)) throw unstable_answer_error(g_, n);
   }
 
-  /// How often each node is asked for in the first round.
+  /// Returns the number of times that the callback is asked for each node in the first round.
   std::vector<std::uint32_t> times_asked() const {
     std::vector<std::uint32_t> times(g_.list().size(), 1);
     std::uint32_t entered = 0;
@@ -222,17 +229,18 @@ class callback_assigner {
 
 namespace cleave {
 
-/// What happens where parts in order of first appearance would run before a part that they need: another
-/// order, or an error.
+/// The treatment of parts that, in order of first appearance, would run before a part on which they depend.
+/// `preferred` takes another order, `required` throws.
 enum class appearance : std::uint8_t { preferred, required };
 
-/// Where a piece enters the scopes that it begins under: after its placeholders, or, as torch.fx has it,
-/// before them.
+/// The place where a piece enters the scopes under which it begins: after its placeholders, or, as in
+/// torch.fx, before them.
 enum class opening_place : std::uint8_t { after_inputs, before_inputs };
 
+/// Options of `split_module`.
 struct split_module_options {
   order stages = order::program;
-  std::vector<std::string> priority = {};  ///< labels for `order::priority`, the first comes first
+  std::vector<std::string> priority = {};  ///< labels for `order::priority`; the first one comes first
   appearance first = appearance::preferred;
   input_order inputs = input_order::first_use;
   output_order outputs = output_order::first_use;
@@ -245,18 +253,18 @@ struct split_module_options {
   asking asked = asking::once;
   part_numbers numbers = part_numbers::any;
   module_builder_options pieces = {};
-  std::string affix = {};  ///< in the name of each piece, before the label of its part
+  std::string affix = {};  ///< start of each piece's name, before the label of its part
 };
 
 /// A module_graph cut into pieces, and the outer graph that calls them.
 struct split_module_result {
-  module_graph outer;                ///< the pieces are its attributes, as bodies
-  std::vector<module_piece> pieces;  ///< by first appearance in the graph
-  std::vector<std::uint32_t> order;  ///< the pieces as the outer graph calls them
-  /// Of called modules: new path, old path; each new one once.
+  module_graph outer;                ///< calls the pieces, which are its attributes, with bodies
+  std::vector<module_piece> pieces;  ///< in the order of first appearance in the graph
+  std::vector<std::uint32_t> order;  ///< the pieces in the order in which the outer graph calls them
+  /// For each called module: its new path and its old path. Each new path is listed once.
   std::vector<std::pair<std::string, std::string>> qualified_names;
 
-  /// The graph of a piece.
+  /// Returns the graph of a piece.
   module_graph const& graph(module_piece const& piece) const {
     return outer.find_attribute(piece.path)->body.front();
   }
@@ -266,7 +274,8 @@ struct split_module_result {
 
 namespace cleave::detail {
 
-/// Which pieces need which, each list in the order in which the graph first shows it. Expected O(V + E).
+/// Lists the dependencies between pieces, each list in the order in which the graph first shows it. Expected
+/// O(V + E).
 template <class Snapshot>
 void list_relations(Snapshot const& s, partition const& p, std::vector<module_piece>& pieces) {
   numbering<std::uint64_t, std::uint32_t> known;
@@ -292,8 +301,8 @@ void list_relations(Snapshot const& s, partition const& p, std::vector<module_pi
   }
 }
 
-/// The first value that a part is given although nothing binds a symbol of its shape, and the node that reads
-/// it. O(V + E).
+/// Returns the first value that a part is given although no node binds a symbol of its shape, with the node
+/// that reads it; or nothing. O(V + E).
 template <class Snapshot>
 std::optional<std::pair<module_graph::position, module_graph::position>> find_unbound_value(
     module_graph const& g, module_call_graph const& calls, Snapshot const& s, partition const& p) {
@@ -306,7 +315,7 @@ std::optional<std::pair<module_graph::position, module_graph::position>> find_un
   return std::nullopt;
 }
 
-/// Writes the pieces of a planned cut; `split_module` is its one use.
+/// Writes the pieces of a planned cut. Used by `split_module`.
 template <class Snapshot>
 class piece_writer {
  public:
@@ -336,7 +345,7 @@ class piece_writer {
   }
 
  private:
-  /// Whether stage i has a copy of `n`, a mark of another one.
+  /// True if stage i has only a copy of `n`, a mark of another stage.
   bool is_copy(std::uint32_t i, std::size_t n) const { return parts_.p.of[n] != part_id{i}; }
 
   module_graph write_graph(std::uint32_t i) {
@@ -386,9 +395,10 @@ class piece_writer {
   plan const& cut_;
   split_module_options const& options_;
   numbering<std::string_view, std::uint32_t> read_;       // paths that the outer graph may read itself
-  std::vector<std::pair<position, std::string>> called_;  // calls of modules, and the new paths
+  std::vector<std::pair<position, std::string>> called_;  // calls of modules, and their new paths
 };
 
+/// Checks that a node binds each symbol in the shapes of values that cross between parts.
 /// \throws unbound_symbol_error
 template <class Snapshot>
 void require_bound_symbols(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
@@ -399,7 +409,7 @@ void require_bound_symbols(module_graph const& g, module_call_graph const& calls
     if (!calls.binders().find(symbol)) throw unbound_symbol_error(g, symbol, unbound->first, unbound->second);
 }
 
-/// Of each part the place of its label in `labels`; those that are not there share the last.
+/// Returns the place of each part's label in `labels`. Labels that are not there share the last place.
 inline std::vector<std::uint32_t> priorities(module_parts const& parts,
                                              std::vector<std::string> const& labels) {
   numbering<std::string_view, std::uint32_t> place;
@@ -413,16 +423,18 @@ inline std::vector<std::uint32_t> priorities(module_parts const& parts,
 
 namespace cleave {
 
-/// Cuts `g` by a callback, as torch.fx's split_module does: calls for which `part_of(node)` answers the same
-/// go into one piece, and the outer graph calls the pieces. `part_of` answers with text or a whole number, or
-/// with an optional of these that is empty where it does not know the node; it is asked once for each call,
-/// in graph order, unless the options say otherwise. Each call runs under the state that `scopes` describe,
-/// as in `g`, and after the calls that its `after` names. Nothing is written into `g`. Expected O(V + E +
-/// parts log parts).
+/// Cuts `g` by a callback, as torch.fx's split_module does. The calls for which `part_of(node)` returns the
+/// same label form one piece, and the outer graph calls the pieces. Each call runs under the state of
+/// `options.scopes` that it has in `g`, and after the calls in its `after`. `g` is not modified. Expected O(V
+/// + E + parts log parts).
 ///
+/// \param part_of returns the label of a node's part: text, an integer, or an optional of these that is empty
+/// if the node is not known. It is called once for each call, in graph order, unless the options say
+/// otherwise.
 /// \throws unassigned_node_error, missing_target_error, unbound_symbol_error, stage_order_error, and
-/// partition_error where parts need each other in a cycle; of scopes mark_operand_error,
-/// unpaired_scope_error, scope_cut_error and scope_order_error, and what the options ask for.
+/// partition_error if parts depend on each other in a cycle
+/// \throws mark_operand_error, unpaired_scope_error, scope_cut_error and scope_order_error for scopes;
+/// unstable_answer_error and part_number_error if the options ask for these checks
 template <class F>
 split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options = {}) {
   if (auto const n = detail::find_missing_target(g)) throw detail::missing_target_error(g, *n);
@@ -451,8 +463,8 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
   return detail::piece_writer(g, calls, s, parts, cut, options).write();
 }
 
-/// The same with the rules of torch.fx's split_module_simple: pieces run in order of first appearance,
-/// attributes may have parts of their own, and a symbol that is bound late or nowhere is left out. Otherwise
+/// Cuts `g` by the rules of torch.fx's split_module_simple. Pieces run in the order of first appearance.
+/// Attributes may have parts of their own. Symbols that are bound late or nowhere are not passed. Otherwise
 /// nothing is lost: defaults and modules are kept, and scopes hold.
 template <class F>
 split_module_result split_module_simple(module_graph const& g, F part_of, std::string affix = {}) {

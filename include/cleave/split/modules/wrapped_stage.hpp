@@ -16,7 +16,7 @@
 
 namespace cleave::detail {
 
-/// Writes one stage with what comes and goes around it; `wrapped_stage` is its one use.
+/// Writes one stage together with the values that it receives and sends. Used by `wrapped_stage`.
 class stage_wrapper {
  public:
   using position = module_graph::position;
@@ -64,7 +64,7 @@ class stage_wrapper {
     return made_.add(std::move(n));
   }
 
-  /// A node of the outer graph, what it reads and what its target names.
+  /// Copies a node of the outer graph, with its operands and the attribute that its target names.
   position copy(position n) {
     module_node node = outer_[n];
     auto const found = [&](position v) { return find(table_.value_of[v]); };
@@ -77,7 +77,7 @@ class stage_wrapper {
     return add(std::move(node));
   }
 
-  /// Where a value is. Elements are taken out and state is read when they are first asked for.
+  /// Returns the node that has a value. Elements are taken out and state is read at the first request.
   position find(std::uint32_t v) {
     std::vector<std::uint32_t> missing;
     for (auto w = v; w != none<std::uint32_t> && known_.find(w) == none<std::uint32_t>;
@@ -100,11 +100,14 @@ class stage_wrapper {
 
 namespace cleave {
 
-/// Stage `k` of `outer` for a runtime in which a stage hears only from the one before it: a graph with a
-/// placeholder for each value that the stage receives, which calls the stage, takes elements out of what it
-/// gives, and returns what it hands on as one tuple. The first stage takes the inputs of `outer` instead, in
-/// their order and with their defaults; the last returns what `outer` returns, in its form. `table` is
-/// `liveness_of(outer)`. O(what it receives and gives + size of the stage).
+/// Returns stage `k` of `outer` as a graph for runtimes in which a stage receives only from the one before
+/// it.
+///
+/// The graph has a placeholder for each value that the stage receives. It calls the stage, takes elements out
+/// of the result, and returns the values to be sent on as one tuple. The first stage has the inputs of
+/// `outer` instead, in their order and with their defaults. The last stage returns the result of `outer` in
+/// its form. `table` is `liveness_of(outer)`. O(values received and sent + size of the stage).
+/// \pre `k` is a stage of `table`
 inline module_graph wrapped_stage(module_graph const& outer, liveness_table const& table, std::size_t k) {
   expects(k < table.stages.size(), "a stage of the table");
   return detail::stage_wrapper(outer, table).wrap(k);
@@ -114,8 +117,9 @@ inline module_graph wrapped_stage(module_graph const& outer, liveness_table cons
 
 namespace cleave::detail {
 
-/// What the stages of `outer` give one after another, each wrapped. `channel(k, sent)` brings the tuple that
-/// stage `k` hands on to the next stage: it returns the elements as a vector of values.
+/// Evaluates the stages of `outer` one after another, each wrapped, and returns the result of the last.
+/// `channel(k, sent)` carries the tuple that stage `k` sends to the next stage, and returns its elements as a
+/// vector.
 template <class Value, class I, class Channel>
   requires interpretation<I, Value>
 Value evaluate_stages(module_graph const& outer, liveness_table const& table, std::vector<Value> inputs, I& i,

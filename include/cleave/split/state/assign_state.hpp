@@ -24,8 +24,8 @@
 
 namespace cleave::detail {
 
-/// Which modules of the model a stage has: the root, those that its nodes are inside, the owners of the names
-/// that it reads, and what these are inside. Stages are entered one after another.
+/// The modules of the model that a stage has: the root, the modules around its nodes, the owners of the names
+/// that it reads, and all modules around these. Stages are entered one after another.
 template <std::unsigned_integral Index>
 class stage_modules {
  public:
@@ -36,7 +36,7 @@ class stage_modules {
     stage_.assign(paths_.size(), the_caller);
   }
 
-  /// O(modules around `nodes` + what is held).
+  /// Starts stage i. O(modules around `nodes` + size of `held`).
   void enter(stage_id i, std::vector<Index> const& nodes, std::vector<held_state> const& held) {
     here_ = i;
     mark(0);
@@ -45,11 +45,11 @@ class stage_modules {
     for (auto const& h : held) mark(owner_[h.tensor]);
   }
 
-  /// Whether the stage has the module that owns this name of a tensor. O(1).
+  /// True if the current stage has the module that owns this name of a tensor. O(1).
   bool owner_is_here(std::uint32_t tensor) const { return stage_[owner_[tensor]] == here_; }
 
  private:
-  /// The number of `path`; what it is inside is numbered too.
+  /// Returns the number of `path`. Paths around it are numbered too.
   std::uint32_t number(std::string_view path) {
     auto const first = paths_.find(path);
     if (first != none<std::uint32_t>) return first;
@@ -72,15 +72,15 @@ class stage_modules {
 
   basic_model_state<Index> const& m_;
   numbering<std::string_view, std::uint32_t> paths_;
-  std::vector<std::uint32_t> outer_;   // of a path: the one that it is in; the root's is itself
-  std::vector<std::uint32_t> module_;  // of a module: its path
-  std::vector<std::uint32_t> owner_;   // of a tensor: the path of its owner
-  std::vector<stage_id> stage_;        // of a path: the last stage that has it
+  std::vector<std::uint32_t> outer_;   // by path: the path around it; the root's is the root
+  std::vector<std::uint32_t> module_;  // by module: its path
+  std::vector<std::uint32_t> owner_;   // by tensor: the path of its owner
+  std::vector<stage_id> stage_;        // by path: the last stage that has it
   stage_id here_ = the_caller;
 };
 
-/// Finds out who reads and writes which tensor, and places them; `assign_state` is its one use. What shares
-/// memory is one *class* here, numbered as its first name is registered.
+/// Finds the stages that read and write each tensor, and assigns the tensors to stages. Tensors that share
+/// memory form one *class*, numbered by the first registration of its names.
 template <std::unsigned_integral Index>
 class state_assigner {
  public:
@@ -100,7 +100,8 @@ class state_assigner {
       if (auto f = find_fault(c)) faults_.push_back(*std::move(f));
   }
 
-  /// Of each tensor the first, in the order of registration; of the options the first.
+  /// Returns the first fault of each class, in the order of registration. A fault in the options is returned
+  /// alone.
   std::vector<state_fault> const& faults() const { return faults_; }
 
   state_assignment place() {
@@ -112,7 +113,7 @@ class state_assigner {
   }
 
  private:
-  /// A stage, or the caller, that reads or writes a class, and the first name by which it does.
+  /// A stage, or the caller, that reads or writes a class, with the first name by which it does.
   struct use {
     std::uint32_t of;
     stage_id stage;
@@ -120,7 +121,7 @@ class state_assigner {
   };
   using uses = std::span<use const>;
 
-  /// By class, and of a class by stage in the plan's order.
+  /// Lists the reads by class, and within a class by stage in the plan's order.
   void list_reads() {
     std::vector<stage_id> seen(class_.size(), no_stage);
     auto const read = [&](Index t, stage_id i) {
@@ -139,8 +140,8 @@ class state_assigner {
     first_read_ = group(reads_);
   }
 
-  /// Of a value: the graph returns it, and no node of the last stage reads it, which has it all the same in
-  /// some plans.
+  /// Marks the values that the graph returns and no node of the last stage reads. In some plans they are
+  /// nevertheless among the state of the last stage.
   std::vector<char> returned_only() const {
     std::vector<char> returned(s_.values());
     for (Index const v : s_.outputs) returned[v] = 1;
@@ -165,7 +166,8 @@ class state_assigner {
 
   void write(Index t, stage_id i) { writes_.push_back({class_[t], i, static_cast<std::uint32_t>(t)}); }
 
-  /// Puts the uses of each class together, in their order; where those of each begin, and one entry more.
+  /// Sorts the uses by class and keeps their order otherwise. Returns the offset of each class, and one entry
+  /// more.
   std::vector<std::size_t> group(std::vector<use>& list) const {
     std::vector<std::size_t> first(class_.size() + 1);
     for (auto const& u : list) ++first[u.of + std::size_t{1}];
@@ -202,7 +204,7 @@ class state_assigner {
     return std::nullopt;
   }
 
-  /// Whom the caller has it from, where the graph returns it and nobody sends it.
+  /// Returns the last stage. It gives the caller the state that the graph returns and no stage sends.
   stage_id giver() const { return p_.order.back(); }
 
   void place_class(std::uint32_t c) {
@@ -233,7 +235,7 @@ class state_assigner {
     return m_.tensors[t].storage.empty() ? m_.tensors[t].name : m_.tensors[t].storage;
   }
 
-  /// Whether `i` has the class itself.
+  /// True if `i` holds the class itself.
   bool holds(std::uint32_t c, stage_id i) const {
     auto const readers = reads(c);
     return readers.size() < 2 || class_.is_constant(c) || choice_[c] != shared_state::transmit ||
@@ -256,7 +258,7 @@ class state_assigner {
     }
   }
 
-  /// What the graph returns is held by the last stage, unless who has it sends it.
+  /// Lets the last stage hold a value that the graph returns, unless its owner sends it to the caller.
   template <class Hold>
   void hold_returned(Index v, Hold const& hold) {
     Index const t = m_.tensor[v];
@@ -289,24 +291,29 @@ class state_assigner {
         placed_.stages[index(first[class_[t]])].push_back({t, false});
   }
 
-  static constexpr stage_id no_stage{0xfffffffe};  // another than the caller
+  static constexpr stage_id no_stage{0xfffffffe};  // differs from `the_caller`
 
   basic_snapshot_arrays<Index> const& s_;
   basic_plan<Index> const& p_;
   basic_model_state<Index> const& m_;
   state_options const& options_;
   tensor_classes class_;
-  std::vector<char> inside_;                           // of a class: a module that is called reads it
-  std::vector<shared_state> choice_;                   // of a class
-  std::vector<use> reads_, writes_;                    // by class …
-  std::vector<std::size_t> first_read_, first_write_;  // … and where those of each class begin
+  std::vector<char> inside_;                           // by class: a called module reads it inside
+  std::vector<shared_state> choice_;                   // by class
+  std::vector<use> reads_, writes_;                    // sorted by class …
+  std::vector<std::size_t> first_read_, first_write_;  // … with the offset of each class
   std::vector<state_fault> faults_;
   state_assignment placed_;
 };
 
-/// The first thing that keeps the state of a cut from being placed, or nothing: an option for a tensor that
-/// the model lacks, a tensor that two stages write, that one writes and another reads for itself, or that
-/// several read where `options` refuse it. Expected O(V + size of the plan + names).
+/// Returns the first fault that keeps the state of a cut from being assigned, or nothing. The faults are:
+/// - an option for a tensor that the model lacks, or two options that contradict each other
+/// - a tensor that two stages write
+/// - a tensor that one stage writes and another reads from its own copy
+/// - a tensor that several stages read although `options` refuse it
+/// - a tensor that is to be sent although a called module reads it inside
+///
+/// Expected O(V + size of the plan + names).
 template <std::unsigned_integral Index>
 std::optional<state_fault> find_state_fault(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                             basic_model_state<Index> const& m,
@@ -319,11 +326,13 @@ std::optional<state_fault> find_state_fault(basic_snapshot_arrays<Index> const& 
 
 namespace cleave {
 
-/// Puts each tensor of a model into the stages of `p`, a plan of `s`, that read it, under its own names and
-/// once in each. The first stage that reads what is sent owns it. What the graph returns as it is, the last
-/// stage holds and gives. Expected O(V + size of the plan + names), and for each tensor the number of its
-/// names times the stages that have it.
-/// \throws state_error as `find_state_fault` says.
+/// Assigns each tensor of a model to the stages of `p`, a plan of `s`, that read it. A stage holds a tensor
+/// once, under the names that the stage uses. The first stage that reads a sent tensor owns it. The last
+/// stage holds and outputs state that the graph returns unchanged. Expected O(V + size of the plan + names),
+/// plus, for each tensor, its names times the stages that have it.
+///
+/// \param m the tensors and modules of the model; `m.tensor` has one entry for each value of `s`
+/// \throws state_error as `find_state_fault` says
 template <std::unsigned_integral Index>
 state_assignment assign_state(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                               basic_model_state<Index> const& m, state_options const& options = {}) {

@@ -22,7 +22,7 @@
 
 namespace cleave::detail {
 
-/// Looks for what is wrong with a placement, without the code that makes one; `state_faults` is its one use.
+/// Finds the faults of a state assignment without using the code that makes one. Used by `state_faults`.
 template <std::unsigned_integral Index>
 class assignment_checker {
  public:
@@ -132,11 +132,12 @@ class assignment_checker {
   basic_model_state<Index> const& m_;
   state_assignment const& placed_;
   tensor_classes class_;
-  std::vector<stage_id> holder_, held_, read_;  // of a class: the last stage that …
-  std::vector<std::vector<stage_id>> sent_;     // of a class: the stages that it is sent to, in order
-  std::vector<std::vector<stage_id>> tied_;     // of a tie among the replicas: its stages, in order
-  std::vector<std::size_t> tie_;                // of a class: among the replicas, or none
-  std::vector<char> named_;                     // of a tensor: a stage has the name
+  // By class: the last stage that holds it as state, that has it at all, and that reads it.
+  std::vector<stage_id> holder_, held_, read_;
+  std::vector<std::vector<stage_id>> sent_;  // by class: the stages to which it is sent, ascending
+  std::vector<std::vector<stage_id>> tied_;  // by tie in `replicas`: its stages, ascending
+  std::vector<std::size_t> tie_;             // by class: its tie in `replicas`, or none
+  std::vector<char> named_;                  // by tensor: a stage has this name
   std::vector<state_fault> faults_;
 };
 
@@ -144,11 +145,11 @@ class assignment_checker {
 
 namespace cleave {
 
-/// All that is wrong with `placed`, of the model `m` in the stages of `p`, and what it leaves out: writes
-/// that other stages miss, copies without a tie, reads of what is not there, state for nothing, names that
-/// are lost, and state that nobody uses, which is no mistake of the cut. Expected O(size of the plan + names
-/// log names + copies log copies). Precondition: a placement of the stages of `p`, with options that have no
-/// fault.
+/// Returns all faults of `placed`, an assignment of the model `m` to the stages of `p`. It finds writes that
+/// other stages miss, copies without a tie, and reads of state that is absent. It also finds state that a
+/// stage holds and does not read, and names that are lost. State that no stage reads is listed too, although
+/// it is no mistake of the cut. Expected O(size of the plan + names log names + copies log copies).
+/// \pre `placed` has an entry for each stage of `p` and was made with options that have no fault
 template <std::unsigned_integral Index>
 std::vector<state_fault> state_faults(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                       basic_model_state<Index> const& m, state_assignment const& placed) {

@@ -16,47 +16,50 @@
 #include "cleave/core/tie.hpp"
 #include "cleave/graph/csr.hpp"
 
-/// Where the parameters and buffers of a model go when its graph is cut, as plain data.
+/// The assignment of a model's parameters and buffers to the stages of its cut graph, as plain data.
 namespace cleave {
 
-/// What a model registers a tensor as. Parameters and buffers are what is saved of a model; a constant is no
-/// state: each stage that reads one has it.
+/// The kind of a registered tensor. Parameters and buffers are saved with the model, except for unsaved
+/// buffers. A constant is not state: each stage that reads one has it.
 enum class state_kind : std::uint8_t { parameter, buffer, unsaved_buffer, constant };
 
 /// A tensor of a model under one of its names.
 struct model_tensor {
   std::string name;     ///< qualified, from the root
-  std::string storage;  ///< equal where memory is shared; empty: of its own
+  std::string storage;  ///< equal for tensors that share memory; empty: memory of its own
   state_kind what = state_kind::parameter;
 
   bool operator==(model_tensor const&) const = default;
 };
 
-/// What whoever places state must know of a model beside its graph, in positions of the snapshot.
+/// The facts about a model, besides its graph, that the assignment of state needs. Nodes and values are
+/// positions in the snapshot; tensors and modules are positions in these lists.
 template <std::unsigned_integral Index>
 struct basic_model_state {
   std::vector<model_tensor> tensors;  ///< every tensor under every name, in the order of registration
-  std::vector<Index> tensor;          ///< of a value: under which name it is read; none: no tensor is
-  std::vector<std::string> modules;   ///< paths
-  detail::csr<Index> inside;          ///< of a node: modules that it is inside, outermost first; may be empty
-  detail::csr<Index>
-      reads;  ///< of a node: tensors that it reads inside, of a module that it calls; may be empty
-  detail::csr<Index>
-      writes;  ///< of a node: tensors that it writes, where the graph does not tell; may be empty
+  std::vector<Index> tensor;  ///< by value: the tensor, under the name by which it is read; none if the value
+                              ///< is no tensor of the model
+  std::vector<std::string> modules;  ///< paths of modules
+  detail::csr<Index> inside;         ///< by node: the modules around it, outermost first; may be empty
+  detail::csr<Index> reads;          ///< by node: tensors that a module it calls reads inside; may be empty
+  detail::csr<Index> writes;  ///< by node: tensors that it writes without the graph showing it; may be empty
 };
 
-/// What becomes of a tensor that several stages read: each has a copy, whose gradients must be summed; or one
-/// of them has it and sends it, and its gradient comes back; or that is an error.
+/// The treatment of a tensor that several stages read.
+/// - `replicate`: each stage has a copy, and the gradients of the copies must be summed
+/// - `transmit`: one stage owns the tensor and sends it, and its gradient comes back
+/// - `refuse`: an error is thrown
 enum class shared_state : std::uint8_t { replicate, transmit, refuse };
 
-/// Which names beside those that it reads a stage gives a tensor: where the owner of a name is in the stage,
-/// that name; and in the first stage that has the tensor also the names which no stage has else.
+/// The names that a stage registers for a tensor, in addition to those that it reads.
+/// - `beside_modules`: names whose owning module is in the stage
+/// - `every`: these, and in the first stage with the tensor also the names that no stage would have
 enum class alias_policy : std::uint8_t { every, beside_modules };
 
-/// Who has what several stages read, and under which names.
+/// The options for state that several stages read: its owners and its names.
 struct state_options {
   shared_state shared = shared_state::replicate;
-  std::vector<std::pair<std::string, shared_state>> by_name = {};  ///< for single tensors, by any name
+  std::vector<std::pair<std::string, shared_state>> by_name = {};  ///< exceptions, by any name of a tensor
   alias_policy names = alias_policy::every;
 };
 
@@ -64,44 +67,44 @@ struct state_options {
 struct sent_state {
   std::uint32_t tensor;  ///< under the name by which its owner reads it first
   stage_id owner;
-  std::vector<stage_id> to;  ///< in the order of the plan; `the_caller`: the graph returns it
+  std::vector<stage_id> to;  ///< in the order of the plan; `the_caller` if the graph returns it
 
   bool operator==(sent_state const&) const = default;
 };
 
 /// A tensor in a stage, under one name.
 struct held_state {
-  std::uint32_t tensor;  ///< which of the model's
-  bool read;             ///< by a node of the stage, or by who reads what the stage sends or gives
+  std::uint32_t tensor;  ///< position among the model's tensors
+  bool read;             ///< read by this name in the stage, or by a receiver of what the stage sends
   bool operator==(held_state const&) const = default;
 };
 
-/// Which stage holds which tensors of a model, under which names. Numbers are those of the model's tensors.
+/// The tensors that each stage holds, and their names. Numbers are positions among the model's tensors.
 struct state_assignment {
-  std::vector<std::vector<held_state>> stages;  ///< of a stage: by first use, then the second names
+  std::vector<std::vector<held_state>> stages;  ///< by stage: names by first use, then aliases
   std::vector<tie> replicas;     ///< tensors in several stages: the first name in each, in the plan's order
   std::vector<sent_state> sent;  ///< in the order of registration
-  std::vector<std::uint32_t> unused;  ///< every name of what no stage reads and the graph does not return
+  std::vector<std::uint32_t> unused;  ///< all names of tensors that are neither read nor returned
 
   bool operator==(state_assignment const&) const = default;
 };
 
-/// What is wrong with the state of a cut, and where.
+/// A fault in the state of a cut: its kind, the tensor `name`, and the stages concerned.
 struct state_fault {
   static constexpr char subject[] = "state: ";
   enum class kind : std::uint8_t {
-    shared,             ///< `stage` and `other` read it, which the options refuse
-    written_twice,      ///< `stage` and `other` write it
-    written_elsewhere,  ///< `stage` writes what `other` reads from its own copy
-    unknown_name,       ///< an option names it, and the model does not; `nearest` are names it has
-    two_choices,        ///< options say two things of it, the second as `other_name`
-    untied,             ///< `stage` and `other` hold it, and no tie says so
-    absent,             ///< `stage` reads it, and neither holds it nor is sent it
-    unread,             ///< `stage` holds it for nothing
-    repeated,           ///< `stage` holds it twice under one name
-    missing,            ///< a name of what stages hold that no stage has
-    unsendable,         ///< it is to be sent, and a module that `stage` or `other` calls has it inside
-    unused,             ///< no stage reads it, and the graph does not return it
+    shared,             ///< `stage` and `other` read the tensor, which the options refuse
+    written_twice,      ///< `stage` and `other` both write the tensor
+    written_elsewhere,  ///< `stage` writes the tensor, and `other` reads its own copy
+    unknown_name,       ///< an option names a tensor that the model lacks; `nearest` has similar names
+    two_choices,        ///< two options contradict each other; the second calls the tensor `other_name`
+    untied,             ///< `stage` and `other` hold copies of the tensor that no tie keeps equal
+    absent,             ///< `stage` reads the tensor but neither holds nor receives it
+    unread,             ///< `stage` holds the tensor but does not read it
+    repeated,           ///< `stage` holds the tensor twice under one name
+    missing,            ///< no stage has this name of a tensor that stages hold
+    unsendable,  ///< the tensor is to be sent, but a module that `stage` or `other` calls reads it inside
+    unused,      ///< no stage reads the tensor, and the graph does not return it
   };
   kind what;
   std::string name, other_name = {};
@@ -111,7 +114,7 @@ struct state_fault {
   bool operator==(state_fault const&) const = default;
 };
 
-/// A text for programs, which stays as it is from version to version.
+/// Returns the code of a fault for programs. Codes stay the same from version to version.
 constexpr std::string_view code_of(state_fault::kind what) {
   constexpr std::string_view codes[] = {
       "state-shared",       "state-written-twice", "state-written-elsewhere",
@@ -121,7 +124,7 @@ constexpr std::string_view code_of(state_fault::kind what) {
   return codes[static_cast<std::size_t>(what)];
 }
 
-/// What, where and how to mend it.
+/// Returns a sentence that says what is wrong, where, and how to fix it.
 inline std::string describe(state_fault const& f) {
   using enum state_fault::kind;
   auto const called =
@@ -162,7 +165,7 @@ inline std::string describe(state_fault const& f) {
   return {};
 }
 
-/// State that cannot be placed as the options say. The witness: the first fault.
+/// Thrown if state cannot be assigned as the options say. The witness is the first fault.
 using state_error = fault_error<state_fault>;
 
 }  // namespace cleave

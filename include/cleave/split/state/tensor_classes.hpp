@@ -16,8 +16,8 @@
 
 namespace cleave::detail {
 
-/// The tensors of a model by the memory that they are: names that share it are one class, numbered as its
-/// first name is registered. Expected O(size of all names).
+/// The tensors of a model, grouped by memory. Names that share memory form one class, numbered by the first
+/// registration of its names. Expected O(size of all names).
 class tensor_classes {
  public:
   explicit tensor_classes(std::vector<model_tensor> const& tensors) {
@@ -47,15 +47,15 @@ class tensor_classes {
 
   std::size_t size() const { return names_.rows(); }
   std::uint32_t operator[](std::size_t tensor) const { return class_[tensor]; }
-  /// The tensors of a class, in the order of registration.
+  /// Returns the tensors of a class, in the order of registration.
   std::span<std::uint32_t const> names(std::size_t c) const { return names_[c]; }
-  /// Whether a class is a constant under each of its names.
+  /// True if a class is a constant under each of its names.
   bool is_constant(std::size_t c) const { return constant_[c] != 0; }
 
-  /// An option for a tensor that there is not, two that say two things of one, or nothing.
+  /// Returns the first option that names an unknown tensor or contradicts an earlier option, or nothing.
   std::optional<state_fault> find_option_fault(std::vector<model_tensor> const& tensors,
                                                state_options const& options) const {
-    std::vector<std::size_t> chosen(size(), none<std::size_t>);  // by which option
+    std::vector<std::size_t> chosen(size(), none<std::size_t>);  // by class: the first option for it
     auto const of = read(tensors, options);
     for (std::size_t k = 0; k < of.size(); ++k) {
       auto const& [name, wanted] = options.by_name[k];
@@ -68,7 +68,7 @@ class tensor_classes {
     return std::nullopt;
   }
 
-  /// What becomes of each class that several stages read.
+  /// Returns the treatment of each class in case several stages read it.
   /// \throws state_error as `find_option_fault` says
   std::vector<shared_state> choices(std::vector<model_tensor> const& tensors,
                                     state_options const& options) const {
@@ -80,7 +80,7 @@ class tensor_classes {
   }
 
  private:
-  /// The class that each option by name is for, or none.
+  /// Returns the class that each option by name refers to, or none.
   std::vector<std::uint32_t> read(std::vector<model_tensor> const& tensors,
                                   state_options const& options) const {
     if (options.by_name.empty()) return {};
@@ -101,9 +101,9 @@ class tensor_classes {
     return {state_fault::kind::unknown_name, name, {}, the_caller, the_caller, nearest_names(name, names)};
   }
 
-  std::vector<std::uint32_t> class_;  // of a tensor
-  csr<std::uint32_t> names_;          // of a class
-  std::vector<char> constant_;        // of a class
+  std::vector<std::uint32_t> class_;  // by tensor: its class
+  csr<std::uint32_t> names_;          // by class: its tensors
+  std::vector<char> constant_;        // by class: constant under each name
 };
 
 }  // namespace cleave::detail

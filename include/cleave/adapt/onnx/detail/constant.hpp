@@ -9,14 +9,14 @@
 
 namespace cleave::detail {
 
-/// Whether `n` is the operator of that name in ONNX's own domain.
+/// Returns true if `n` has this operator of ONNX's own domain.
 inline bool is_onnx_operator(::onnx::NodeProto const& n, std::string_view op_type) {
   return n.op_type() == op_type && (n.domain().empty() || n.domain() == "ai.onnx");
 }
 
-/// What a Constant node makes, as the data of an initializer; null where `n` is no Constant, is sparse, or
-/// takes its value from a function's argument. A tensor that the node holds is not copied: it must outlive
-/// the result.
+/// Returns the value of a Constant node in the form of an initializer. Null if `n` is not a Constant, is
+/// sparse, or takes its value from a function's argument. A tensor held by the node is not copied; the node
+/// must outlive the result.
 inline std::shared_ptr<::onnx::TensorProto const> onnx_constant_tensor(::onnx::NodeProto const& n) {
   if (!is_onnx_operator(n, "Constant") || n.attribute_size() != 1) return nullptr;
   auto const& a = n.attribute(0);

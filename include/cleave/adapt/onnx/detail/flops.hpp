@@ -11,8 +11,7 @@
 
 namespace cleave::detail {
 
-/// How an operator's floating-point operations follow from its shapes; a multiplication and an addition are
-/// two.
+/// The rule by which floating-point operations follow from shapes. A multiply-add counts as two.
 enum class onnx_rule : std::uint8_t {
   convolution,  ///< 2 · elements of the result · elements of the weight / its output channels
   transposed,   ///< 2 · elements of the first operand · elements of the weight / its input channels
@@ -24,20 +23,20 @@ enum class onnx_rule : std::uint8_t {
   join,         ///< (operands - 1) · elements of the result
   operand,      ///< factor · elements of the first operand
   move,         ///< none: copies its operands to its results
-  gather,       ///< none: reads no more of its first operand than it returns
-  view,         ///< none, and nothing moves
-  body,         ///< what its bodies cost, each once
+  gather,       ///< none: reads only as much of its first operand as it returns
+  view,         ///< none, and no data is moved
+  body,         ///< the sum over its bodies, each counted once
 };
 
-/// How an operator is priced.
+/// The cost rule of an operator.
 struct onnx_operator_cost {
   std::string_view name;
   onnx_rule rule;
-  double factor = 1;  ///< operations an element; for `convolution`, which operand is the weight
+  double factor = 1;  ///< operations per element; for `convolution`, the index of the weight operand
 };
 
-/// The operators of the default domain whose cost is known; in the order of their names. All others are
-/// priced by the bytes that they move.
+/// The operators of the default domain with known cost, sorted by name. All others are priced by the bytes
+/// that they move.
 inline constexpr auto onnx_operator_costs = std::to_array<onnx_operator_cost>({
     {"Abs", onnx_rule::result},
     {"Acos", onnx_rule::result},
@@ -187,7 +186,7 @@ inline constexpr auto onnx_operator_costs = std::to_array<onnx_operator_cost>({
 });
 static_assert(std::ranges::is_sorted(onnx_operator_costs, {}, &onnx_operator_cost::name));
 
-/// The table's line for a node of the default domain, or null.
+/// Returns the table entry for a node of the default domain, or null.
 inline onnx_operator_cost const* find_onnx_operator_cost(::onnx::NodeProto const& n) {
   if (!n.domain().empty() && n.domain() != "ai.onnx") return nullptr;
   auto const at = std::ranges::lower_bound(onnx_operator_costs, std::string_view(n.op_type()), {},
@@ -195,7 +194,7 @@ inline onnx_operator_cost const* find_onnx_operator_cost(::onnx::NodeProto const
   return at != onnx_operator_costs.end() && at->name == n.op_type() ? &*at : nullptr;
 }
 
-/// The attribute of that name, or null. O(attributes).
+/// Returns the attribute with this name, or null. O(attributes).
 inline ::onnx::AttributeProto const* find_onnx_attribute(::onnx::NodeProto const& n, std::string_view name) {
   for (auto const& a : n.attribute())
     if (a.name() == name) return &a;

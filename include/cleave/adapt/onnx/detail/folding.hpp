@@ -20,8 +20,7 @@
 
 namespace cleave::detail {
 
-/// A small tensor of whole numbers or truth values, as shapes are computed with; some elements may not be
-/// known.
+/// A small tensor of integers or booleans, as used in computing shapes. Some elements may be unknown.
 struct onnx_integers {
   static constexpr std::int64_t unknown = (std::numeric_limits<std::int64_t>::min)();
   static constexpr std::size_t most = 1024;
@@ -33,7 +32,7 @@ struct onnx_integers {
   bool known() const { return std::ranges::find(data, unknown) == data.end(); }
 };
 
-/// The numbers of a tensor, if it is small and has whole numbers or truth values.
+/// Returns the elements of a tensor if it is small and has integers or booleans.
 inline std::optional<onnx_integers> onnx_integers_of(::onnx::TensorProto const& t) {
   using type = ::onnx::TensorProto;
   bool const wide = t.data_type() == type::INT64;
@@ -68,7 +67,7 @@ inline std::optional<onnx_integers> onnx_integers_of(::onnx::TensorProto const& 
   return made.data.size() == elements ? std::optional(std::move(made)) : std::nullopt;
 }
 
-/// A node that makes these numbers.
+/// Returns a Constant node with these elements.
 inline ::onnx::NodeProto onnx_constant_node(std::string const& result, onnx_integers const& value) {
   ::onnx::NodeProto n;
   n.set_op_type("Constant");
@@ -83,11 +82,11 @@ inline ::onnx::NodeProto onnx_constant_node(std::string const& result, onnx_inte
   return n;
 }
 
-/// Evaluates the arithmetic on shapes that exporters write out (Shape, Gather, Concat, Where, …), as far as
-/// it depends on nothing that a run decides.
+/// Evaluates the shape arithmetic that exporters write (Shape, Gather, Concat, Where, …), if it does not
+/// depend on data of a run.
 class onnx_shape_arithmetic {
  public:
-  /// `type_of(name)` is a value's type, or null.
+  /// Returns the result of `n`, or nothing. `type_of(name)` is a value's type, or null.
   template <class TypeOf>
   std::optional<onnx_integers> operator()(::onnx::NodeProto const& n, TypeOf type_of) const {
     if (!n.domain().empty() && n.domain() != "ai.onnx") return std::nullopt;
@@ -109,6 +108,7 @@ class onnx_shape_arithmetic {
     return made && made->data.size() <= onnx_integers::most ? made : std::nullopt;
   }
 
+  /// Records the elements of a value.
   void learn(std::string const& name, onnx_integers value) {
     values_.insert_or_assign(name, std::move(value));
   }
@@ -120,7 +120,7 @@ class onnx_shape_arithmetic {
   using node = ::onnx::NodeProto;
   struct entry {
     std::string_view name;
-    std::size_t least, most;  ///< operands
+    std::size_t least, most;  ///< smallest and largest number of operands
     optional (*evaluate)(node const&, list const&);
   };
 
@@ -184,7 +184,7 @@ class onnx_shape_arithmetic {
     return integers{from.element, {last - first}, {from.data.begin() + first, from.data.begin() + last}};
   }
 
-  /// To a vector or a scalar: more is not needed for shapes.
+  /// Unsqueeze of a scalar; shapes need no other case.
   static optional unsqueeze(node const&, list const& in) {
     if (!in[0]->dims.empty()) return std::nullopt;
     return integers{in[0]->element, {1}, in[0]->data};
@@ -245,7 +245,7 @@ class onnx_shape_arithmetic {
     return made;
   }
 
-  /// Element by element; an operand of one element meets all of the others.
+  /// Applies `f` element by element; an operand with a single element is broadcast.
   template <auto f, int element = 0>
   static optional binary(node const&, list const& in) {
     auto const &a = *in[0], &b = *in[1];

@@ -14,8 +14,8 @@
 
 namespace cleave::detail {
 
-/// Calls `visit` with each node of `nodes` and of all bodies in their attributes; iterative, in no useful
-/// order.
+/// Calls `visit` for each node of `nodes` and of all bodies in their attributes. Without recursion, in
+/// unspecified order.
 template <class Nodes, class Visit>
 void each_nested_onnx_node(Nodes const& nodes, Visit visit) {
   std::vector<::onnx::GraphProto const*> bodies;
@@ -36,22 +36,22 @@ void each_nested_onnx_node(Nodes const& nodes, Visit visit) {
   }
 }
 
-/// How a node and a model-local function name each other.
+/// Returns the key under which calls refer to a model-local function.
 inline std::string onnx_function_key(std::string const& domain, std::string const& name) {
   return (domain == "ai.onnx" ? std::string() : domain) + ":" + name;
 }
 
 using onnx_function_table = std::unordered_map<std::string, ::onnx::FunctionProto const*>;
 
-/// The model-local functions by key.
+/// Returns the model-local functions by key.
 inline onnx_function_table onnx_functions(::onnx::ModelProto const& m) {
   onnx_function_table by_key;
   for (auto const& f : m.functions()) by_key.emplace(onnx_function_key(f.domain(), f.name()), &f);
   return by_key;
 }
 
-/// Whether every call unfolds, through all functions that it reaches, into at most `nodes` nodes in all and
-/// `depth` nested calls: what unfolds calls doubles with each function otherwise. O(size of the file).
+/// Returns true if the calls of the model expand to at most `nodes` nodes in total and nest at most `depth`
+/// deep. The limits guard against sizes that double with each function. O(size of the file).
 inline bool onnx_functions_unfold(::onnx::ModelProto const& m, double nodes = 1e5, int depth = 64) {
   struct extent {
     double nodes = 0;
@@ -66,7 +66,7 @@ inline bool onnx_functions_unfold(::onnx::ModelProto const& m, double nodes = 1e
       visit(f == functions.end() ? nullptr : f->second);
     });
   };
-  // A function, and whether its callees were opened.
+  // A function, and true once its callees have been pushed.
   std::vector<std::pair<::onnx::FunctionProto const*, bool>> open;
   for (auto const& f : m.functions()) open.push_back({&f, false});
   std::unordered_set<::onnx::FunctionProto const*> entered;
@@ -86,8 +86,9 @@ inline bool onnx_functions_unfold(::onnx::ModelProto const& m, double nodes = 1e
     open.pop_back();
     extent e{0, 0};
     callees(f->node(), [&](auto const* callee) {
-      extent const inner =
-          callee == nullptr ? extent{0, 0} : known[callee];  // of a cycle: depth -1, refused below
+      extent const inner = callee == nullptr
+                               ? extent{0, 0}
+                               : known[callee];  // in a cycle the depth is -1, which is rejected below
       e.nodes += 1 + inner.nodes;
       if (callee != nullptr) e.depth = inner.depth < 0 ? depth + 1 : (std::max)(e.depth, inner.depth + 1);
     });
@@ -100,7 +101,7 @@ inline bool onnx_functions_unfold(::onnx::ModelProto const& m, double nodes = 1e
   return total <= nodes;
 }
 
-/// The functions that these nodes call, and those that they call in turn, each once; the first called first.
+/// Returns the functions that these nodes call directly or indirectly, each once, in the order of first call.
 template <class Nodes>
 std::vector<::onnx::FunctionProto const*> onnx_reached_functions(onnx_function_table const& functions,
                                                                  Nodes const& nodes) {
@@ -116,7 +117,7 @@ std::vector<::onnx::FunctionProto const*> onnx_reached_functions(onnx_function_t
   return reached;
 }
 
-/// The nodes of a called function as a graph, with the call's attributes put in.
+/// Returns the body of a called function as a graph, with the call's attributes substituted.
 inline ::onnx::GraphProto onnx_function_body(::onnx::FunctionProto const& f, ::onnx::NodeProto const& call) {
   ::onnx::GraphProto body;
   body.set_name(f.name());

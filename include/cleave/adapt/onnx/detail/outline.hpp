@@ -20,9 +20,9 @@
 
 namespace cleave::detail {
 
-/// A copy of a model for inference: without initializers' payloads above `heavy` bytes, which shapes do not
-/// depend on, and without defaults that the caller may override (IR version 4 on), whose data says nothing
-/// about other runs. Each initializer is an input of the copy, so that its type stays known.
+/// Returns a copy of a model for inference. Initializers above `heavy` bytes are dropped, since shapes do not
+/// depend on their data. So are defaults that the caller may override (from IR version 4 on), whose data says
+/// nothing about other runs. Each initializer becomes an input of the copy, so that its type stays known.
 inline ::onnx::ModelProto onnx_outline(::onnx::ModelProto const& m, std::size_t heavy = 65536) {
   ::onnx::ModelProto copy;
   copy.set_ir_version(m.ir_version());
@@ -54,8 +54,8 @@ inline ::onnx::ModelProto onnx_outline(::onnx::ModelProto const& m, std::size_t 
   return copy;
 }
 
-/// The places of the nodes in an order in which each follows what it reads; empty where they stand in one, or
-/// there is none.
+/// Returns the nodes in topological order; empty if they already are in such an order, or if there is a cycle
+/// or another fault.
 inline std::vector<std::uint32_t> onnx_inference_order(::onnx::GraphProto const& g) {
   std::unordered_map<std::string_view, int> maker;
   for (int i = 0; i < g.node_size(); ++i)
@@ -71,16 +71,17 @@ inline std::vector<std::uint32_t> onnx_inference_order(::onnx::GraphProto const&
   return scopes.fault ? std::vector<std::uint32_t>() : scopes.order;
 }
 
-/// Puts node `order[i]` at place i.
+/// Moves node `order[i]` to place i.
 inline void onnx_reorder(::onnx::GraphProto& g, std::vector<std::uint32_t> const& order) {
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
   for (auto const i : order) nodes.Add()->Swap(g.mutable_node(static_cast<int>(i)));
   if (!order.empty()) g.mutable_node()->Swap(&nodes);
 }
 
-/// Infers types and shapes in place, with data propagation or without; what contradicts itself stays unknown.
-/// Returns why it stopped early, or nothing: libonnx throws on models that its schemas do not foresee. Where
-/// it crashes, or is not done in 20 seconds and one per 2,000 nodes, `m` is as before.
+/// Infers types and shapes in place, with or without data propagation; contradictory types stay unknown.
+///
+/// Returns why it stopped early, or an empty text: libonnx throws on models that its schemas do not cover. If
+/// it crashes or takes longer than 20 seconds plus one per 2,000 nodes, `m` is unchanged.
 inline std::string onnx_infer(::onnx::ModelProto& m, bool propagate, onnx::inference where) {
   auto const* const schemas = ::onnx::OpSchemaRegistry::Instance();
   auto const infer = [&]() -> std::string {
@@ -94,7 +95,7 @@ inline std::string onnx_infer(::onnx::ModelProto& m, bool propagate, onnx::infer
   };
   if (where == onnx::inference::same_process) return infer();
 
-  schemas->GetSchema("Identity", 1);  // fills the registry here: no copy is made of a lock that is held
+  schemas->GetSchema("Identity", 1);  // fills the registry before the fork, so that no held lock is copied
   auto const answer = onnx::in_own_process(
       [&] {
         auto const why = infer();

@@ -17,18 +17,19 @@
 
 namespace cleave::detail {
 
-/// A graph of an ONNX model and all bodies in it as numbers: which value each name means where it is read.
+/// A graph of an ONNX model and all its bodies in numbered form: the names that are read are resolved to
+/// values.
 ///
-/// Nodes are numbered by scope, in file order: the graph's own nodes are 0, 1, … by their place in the file,
-/// those of bodies follow. A name may mean different values in different scopes; the innermost scope that
-/// makes it anywhere wins. Absent operands and unused results (empty names) are left out.
+/// Nodes are numbered by scope, in file order: the graph's own nodes first, by their position in the file,
+/// then those of bodies. A name may mean different values in different scopes. The innermost scope that makes
+/// it anywhere wins. Absent operands and unused results (empty names) are left out.
 struct onnx_scopes {
   using index = std::uint32_t;
 
-  /// The graph itself (number 0), or a body that an attribute of `holder` carries.
+  /// The graph itself (number 0), or a body in an attribute of `holder`.
   struct scope {
     ::onnx::GraphProto const* graph;  ///< null for a function
-    std::string_view attribute;       ///< that carries it
+    std::string_view attribute;       ///< name of the attribute that contains it
     index holder;                     ///< a node, or none
     index depth;                      ///< 0 for the graph itself
     index first_node = 0, end_node = 0;
@@ -36,30 +37,31 @@ struct onnx_scopes {
   };
   struct value {
     std::string_view name;
-    index text;                                         ///< equal where names are equal
-    index scope;                                        ///< that defines it
-    index producer = none<index>;                       ///< a node
-    ::onnx::TensorProto const* tensor = nullptr;        ///< the data of an initializer,
-    ::onnx::SparseTensorProto const* sparse = nullptr;  ///< or of a sparse one
-    bool listed = false;                                ///< among its graph's inputs
+    index text;                                         ///< number of the name; equal for equal names
+    index scope;                                        ///< the scope that defines it
+    index producer = none<index>;                       ///< a node, or none
+    ::onnx::TensorProto const* tensor = nullptr;        ///< data of an initializer, or null
+    ::onnx::SparseTensorProto const* sparse = nullptr;  ///< data of a sparse initializer, or null
+    bool listed = false;                                ///< true if it is an input of its graph
   };
 
   std::vector<std::string_view> texts;  ///< each name once
   std::vector<::onnx::NodeProto const*> nodes;
-  std::vector<index> scope_of;  ///< of a node
+  std::vector<index> scope_of;  ///< the scope of each node
   std::vector<scope> scopes;
   std::vector<value> values;
-  csr<index> operands, results;  ///< of a node: values
-  csr<index> bodies;             ///< of a node: scopes
-  csr<index> arguments, yields;  ///< of a scope: the values it defines on entry, and returns
-  csr<index> reads;              ///< of a node of the graph itself: operands, then captures; may repeat
-  std::vector<index> order;      ///< the graph's own nodes, sorted: the first in the file that is ready first
-  std::optional<onnx::fault> fault;  ///< the first one; then the arrays that come later are not filled
+  csr<index> operands, results;  ///< the values of each node
+  csr<index> bodies;             ///< the scopes in each node
+  csr<index> arguments, yields;  ///< for each scope: the values defined on entry, and the values returned
+  csr<index> reads;              ///< for each node of the graph itself: operands, then captures; may repeat
+  std::vector<index> order;  ///< the graph's own nodes in topological order; among ready nodes, the first in
+                             ///< the file comes first
+  std::optional<onnx::fault> fault;  ///< the first fault; later arrays are then not filled
 
   std::size_t graph_nodes() const { return scopes.front().end_node; }
 
-  /// What messages call a node: its place among its neighbours, name, operator and first result, as in
-  /// `node #3 'conv1' (Conv, makes 'y')`, and the body it is in.
+  /// Returns a node's name in messages: its position in its scope, name, operator, first result and enclosing
+  /// body, as in `node #3 'conv1' (Conv, makes 'y')`.
   std::string label(index n) const {
     auto const& p = *nodes[n];
     auto const& home = scopes[scope_of[n]];
@@ -79,7 +81,7 @@ struct onnx_scopes {
     return text + " (" + printable(holder.op_type()) + ")";
   }
 
-  /// What messages call a scope.
+  /// Returns a scope's name in messages.
   std::string place(index i) const {
     auto const& s = scopes[i];
     if (s.holder != none<index>) return "the " + printable(s.attribute) + " of " + label(s.holder);
@@ -87,8 +89,8 @@ struct onnx_scopes {
   }
 };
 
-/// Lists the scopes, nodes and values of a graph or function; what is read stays a name (an index of `texts`)
-/// for now. Breadth first, each scope after its holder's, so that every list is written once and in order.
+/// Lists the scopes, nodes and values of a graph or function. Names that are read stay indices of `texts` for
+/// now. Breadth first, each scope after its holder's, so that every list is written once and in order.
 class onnx_scope_lister {
  public:
   explicit onnx_scope_lister(onnx::limits const& limits) : limits_(limits) {}
@@ -178,7 +180,7 @@ class onnx_scope_lister {
     return at->second;
   }
 
-  /// A new value of the scope that is being opened; a second of the same name is a fault.
+  /// Adds a value to the scope that is being listed; a second value of the same name is a fault.
   index declare(std::string_view name, index producer) {
     auto const text = text_of(name);
     if (auto const old = latest_[text]; old != none<index> && s_.values[old].scope == opening_)
@@ -195,7 +197,7 @@ class onnx_scope_lister {
     s_.arguments.add(v);
   }
 
-  /// The value that an initializer gives data to: the input of its name, or a new one.
+  /// Attaches data to the input of the initializer's name, or to a new value.
   void initialize(std::string const& name, ::onnx::TensorProto const* tensor,
                   ::onnx::SparseTensorProto const* sparse) {
     if (name.empty())
@@ -208,7 +210,7 @@ class onnx_scope_lister {
     s_.values[v].sparse = sparse;
   }
 
-  /// Lists the nodes of a scope, and their bodies as scopes to open later.
+  /// Lists the nodes of a scope, and their bodies as scopes to list later.
   void open_nodes(node_list const& nodes) {
     for (auto const& n : nodes) {
       auto const at = narrow<index>(s_.nodes.size());
@@ -242,12 +244,12 @@ class onnx_scope_lister {
   onnx_scopes s_;
   index opening_ = 0;
   std::unordered_map<std::string_view, index> texts_;
-  std::vector<index> latest_;  // of a text: its last value
+  std::vector<index> latest_;  // for each name: its last value
   std::vector<doubled> twice_;
 };
 
-/// Finds which value each name means, and in which order the nodes can run. Depth first, with one stack of
-/// bindings: on entry a scope's values hide those of the same names outside.
+/// Resolves names to values, and finds an order in which the nodes can run. Depth first, with one stack of
+/// bindings: on entry, the values of a scope hide those of the same names outside.
 class onnx_name_resolver {
  public:
   explicit onnx_name_resolver(onnx_scopes s) : s_(std::move(s)) {}
@@ -262,22 +264,23 @@ class onnx_name_resolver {
   using index = onnx_scopes::index;
   using kind = onnx::fault_kind;
 
-  /// Of two nodes of one scope: `reader`, or a body in it, reads `value`, which the other makes.
+  /// A dependency between two nodes of one scope: `reader`, or a body in it, reads `value`, made by the
+  /// other.
   struct need {
     index reader, value;
   };
   /// A scope whose names are being resolved.
   struct frame {
     index scope;
-    index node;      // that is being read
-    index next = 0;  // body of the node
+    index node;      // the node that is being read
+    index next = 0;  // next body of the node
   };
 
   void report(kind k, std::string message, std::vector<std::string> names) {
     if (!s_.fault) s_.fault = onnx::fault{k, std::move(message), std::move(names)};
   }
 
-  /// Replaces each name that is read by the value it means.
+  /// Replaces each name that is read by its value.
   void resolve() {
     bound_.assign(s_.texts.size(), none<index>);
     enter(0);
@@ -348,7 +351,7 @@ class onnx_name_resolver {
     }
   }
 
-  /// The order of the graph's nodes. Bodies and functions are copied whole, so theirs must be right already.
+  /// Orders the graph's nodes. Bodies and functions are copied whole, so they must be in order already.
   void sort() {
     auto const late = [&](need const& e) { return s_.values[e.value].producer >= e.reader; };
     auto const first_late = std::ranges::find_if(needs_, late);
@@ -385,7 +388,7 @@ class onnx_name_resolver {
   void report_cycle(std::vector<std::size_t> const& cycle) {
     std::vector<std::size_t> position(s_.nodes.size(), none<std::size_t>);
     for (std::size_t i = 0; i < cycle.size(); ++i) position[cycle[i]] = i;
-    std::vector<std::string> names(cycle.size());  // what each passes to the next
+    std::vector<std::string> names(cycle.size());  // the value that each node passes to the next
     for (auto const& e : needs_) {
       auto const from = position[s_.values[e.value].producer], to = position[e.reader];
       if (from != none<std::size_t> && to == (from + 1) % cycle.size()) names[from] = s_.values[e.value].name;
@@ -399,14 +402,14 @@ class onnx_name_resolver {
   }
 
   onnx_scopes s_;
-  std::vector<index> bound_;   // of a text: the value it means now
-  std::vector<index> hidden_;  // what the open scopes' values have hidden
+  std::vector<index> bound_;   // for each name: its current value
+  std::vector<index> hidden_;  // values hidden by those of the open scopes
   std::vector<frame> path_;
   std::vector<need> needs_;
 };
 
-/// Reads a graph or function once into numbers. Where `fault` is set, reading stopped there: a missing or
-/// doubled value, a cycle, bodies too deep, or bodies out of order. Expected O(size), O(size log size) where
+/// Reads a graph or function into numbered form. If `fault` is set, reading stopped there: a missing or
+/// repeated value, a cycle, or bodies nested too deep or out of order. Expected O(size), O(size log size) if
 /// the graph is not sorted; no recursion.
 inline onnx_scopes read_onnx_scopes(::onnx::GraphProto const& g, onnx::limits const& limits = {}) {
   return onnx_name_resolver(onnx_scope_lister(limits).list(g)).run();

@@ -16,15 +16,15 @@
 
 namespace cleave::detail {
 
-/// Which units may share a cluster: those of one part, where parts are given, up to a weight.
+/// The constraints of clustering: a weight limit and, optionally, parts that clusters must not cross.
 struct acyclic_cluster_rules {
-  std::span<std::uint32_t const> part{};  ///< of a unit; empty: any may
-  std::int64_t most_weight = 0;           ///< of a cluster, in the first row of weights
-  std::int64_t usual_weight = 0;          ///< above it only units that hardly weigh anything join
+  std::span<std::uint32_t const> part{};  ///< of each unit; empty: no parts
+  std::int64_t most_weight = 0;           ///< weight limit of a cluster, in the first row of weights
+  std::int64_t usual_weight = 0;          ///< above this weight, only very light units may join
   std::uint64_t seed = 1;
 };
 
-/// Clusters of units whose graph is again acyclic; `acyclic_clusters` is its one use.
+/// Clusters units so that the graph of clusters is acyclic again.
 template <std::unsigned_integral Index>
 class acyclic_clustering {
  public:
@@ -34,9 +34,10 @@ class acyclic_clustering {
     rank_levels();
   }
 
-  /// Units join what alone reads them, or what alone they read: no other path connects the two.
+  /// Clusters in-trees: each unit joins its only successor, if no value that the unit touches costs more than
+  /// the values between the two. No other path connects the two, so no cycle arises.
   std::vector<Index> trees() {
-    std::vector<std::int64_t> heavy(level_.units());  // of a unit: the dearest value it touches
+    std::vector<std::int64_t> heavy(level_.units());  // of each unit: the largest price of its values
     for (std::size_t u = 0; u < level_.units(); ++u)
       for (Index const v : level_.touched[u]) heavy[u] = (std::max)(heavy[u], level_.price[0][v]);
     for (auto at = order_.size(); at-- > 0;) {
@@ -48,9 +49,9 @@ class acyclic_clustering {
     return std::move(of_);
   }
 
-  /// Pairs of units. Two on one level make no cycle. Nor do two on neighbouring levels, as long as of any two
-  /// such pairs on the same levels only the earlier has an edge into the later. Herrmann et al., SISC 41(4),
-  /// 2019, §4.1 allow neither.
+  /// Matches pairs of units. Two units on one level form no cycle. Two units on adjacent levels form none
+  /// either, as long as edges between such pairs only lead from earlier pairs to later ones. The rules of
+  /// Herrmann et al., SISC 41(4), 2019, section 4.1, allow neither of these pairs.
   std::vector<Index> pairs() {
     mate_.assign(level_.units(), none<Index>);
     rating_.assign(level_.units(), 0);
@@ -65,7 +66,8 @@ class acyclic_clustering {
   }
 
  private:
-  static constexpr std::size_t most_pins = 64;  // values that more units touch say little
+  static constexpr std::size_t most_pins = 64;  // values with more pins are skipped, because they say little
+                                                // about locality
 
   void rank_levels() {
     std::vector<Index> missing(level_.units());
@@ -96,7 +98,7 @@ class acyclic_clustering {
     Index const root = of_[other];
     if (!alike(u, other) || !light_enough(weight_[root], weight_[u])) return;
     weight_[root] += weight_[u];
-    of_[u] = root;  // users are visited first, so nothing has joined `u` yet
+    of_[u] = root;  // users are visited first, so no unit has joined `u` yet
   }
 
   std::int64_t dearest_between(Index u, Index user) const {
@@ -151,8 +153,8 @@ class acyclic_clustering {
   std::vector<std::int64_t> rating_;
 };
 
-/// Values that the same clusters touch are one: rows of equal lists are merged and their prices added.
-/// `touching` has ascending rows. O(touches log values).
+/// Merges values that touch the same clusters and adds their prices. O(pins log values).
+/// \pre The rows of `touching` are ascending.
 template <std::unsigned_integral Index>
 void merge_equal_values(csr<Index>& touching, std::vector<std::vector<std::int64_t>>& price) {
   std::vector<std::pair<std::uint64_t, Index>> by_hash;
@@ -162,7 +164,7 @@ void merge_equal_values(csr<Index>& touching, std::vector<std::vector<std::int64
     by_hash.emplace_back(hash, static_cast<Index>(v));
   }
   std::ranges::sort(by_hash);
-  std::vector<Index> same(touching.rows());  // of a value: the first that is like it
+  std::vector<Index> same(touching.rows());  // of each value: the first equal value
   for (std::size_t i = 0; i < by_hash.size(); ++i) {
     same[by_hash[i].second] = by_hash[i].second;
     for (std::size_t end = i; end > 0 && by_hash[end - 1].first == by_hash[i].first; --end)
@@ -188,7 +190,8 @@ void merge_equal_values(csr<Index>& touching, std::vector<std::vector<std::int64
   touching = std::move(merged);
 }
 
-/// Numbers clusters, of which one unit each stands for, by their first unit; returns how many.
+/// Numbers clusters by their first unit and returns their number. On entry, `of` holds a representative unit
+/// for each unit's cluster.
 template <std::unsigned_integral Index>
 std::size_t number_clusters(std::vector<Index>& of) {
   std::vector<Index> number(of.size(), none<Index>);
@@ -200,7 +203,7 @@ std::size_t number_clusters(std::vector<Index>& of) {
   return count;
 }
 
-/// What clusters hold. O(units + needs).
+/// Computes the memory items of clusters. O(units + shared memory items).
 template <std::unsigned_integral Index>
 void contract_memory(unit_memory<Index> const& fine, std::span<Index const> of, std::size_t clusters,
                      unit_memory<Index>& coarse) {
@@ -214,8 +217,9 @@ void contract_memory(unit_memory<Index> const& fine, std::span<Index const> of, 
   coarse.predecessors = rows_of((std::max)(clusters, fine.shared.size()), pairs);
 }
 
-/// The level above: clusters as units. `of` numbers the cluster of each unit, whose graph has no cycle.
-/// O(edges + touches), and log for what `merge_equal_values` sorts.
+/// Contracts clusters to the units of the coarser level. `of` holds the cluster of each unit.
+/// O(edges + pins), plus the sorting in `merge_equal_values`.
+/// \pre The graph of clusters is acyclic.
 template <std::unsigned_integral Index>
 acyclic_level<Index> contracted(acyclic_level<Index> const& fine, std::span<Index const> of,
                                 std::size_t clusters) {
@@ -258,23 +262,23 @@ acyclic_level<Index> contracted(acyclic_level<Index> const& fine, std::span<Inde
   return level;
 }
 
-/// Coarser and coarser levels, and of each unit of a level its cluster on the next.
+/// The coarser levels of a graph, and the mappings between levels.
 template <std::unsigned_integral Index>
 struct acyclic_hierarchy {
-  std::vector<acyclic_level<Index>> levels;  ///< the finest is not among them
-  std::vector<std::vector<Index>> cluster;   ///< of a unit of the level below: its cluster
+  std::vector<acyclic_level<Index>> levels;  ///< without the finest level
+  std::vector<std::vector<Index>> cluster;   ///< of each unit of the next finer level: its cluster
 };
 
-/// What is asked of a hierarchy.
+/// Parameters of coarsening.
 struct coarsen_options {
-  std::span<std::uint32_t const> part{};  ///< of a unit: clusters do not cross parts; empty: they may
-  std::size_t enough = 200;               ///< units of the coarsest level, about
-  std::int64_t most_weight = 0;           ///< of a cluster
+  std::span<std::uint32_t const> part{};  ///< of each unit: clusters do not cross parts; empty: no parts
+  std::size_t enough = 200;               ///< approximate number of units of the coarsest level
+  std::int64_t most_weight = 0;           ///< weight limit of a cluster
   std::uint64_t seed = 1;
 };
 
-/// Trees and pairs by turns until few units are left or they do not get fewer by a twentieth.
-/// O((edges + touches) log).
+/// Coarsens by in-trees and pairs in turn, until few units are left or a level shrinks by less than a
+/// twentieth. O((edges + pins) log).
 template <std::unsigned_integral Index>
 acyclic_hierarchy<Index> coarsened(acyclic_level<Index> const& finest, coarsen_options const& o) {
   acyclic_hierarchy<Index> h;

@@ -32,7 +32,8 @@
 
 namespace cleave::detail {
 
-/// The moves of one pass of refinement, each unit once at most, of which the last can be taken back.
+/// The moves of one refinement pass, in order, so that the last ones can be undone. Each unit moves at most
+/// once.
 template <std::unsigned_integral Index>
 class pass_moves {
  public:
@@ -49,7 +50,7 @@ class pass_moves {
     moved_[u] = 1;
     state_.move(u, to);
   }
-  /// Takes all moves back but the first `kept`.
+  /// Undoes all moves except the first `kept`.
   void keep(std::size_t kept) {
     for (; done_.size() > kept; done_.pop_back()) state_.move(done_.back().first, done_.back().second);
   }
@@ -57,18 +58,18 @@ class pass_moves {
  private:
   acyclic_state<Index>& state_;
   std::vector<char> moved_;
-  std::vector<std::pair<Index, std::uint32_t>> done_;  // unit and where it was
+  std::vector<std::pair<Index, std::uint32_t>> done_;  // unit and previous part
 };
 
-/// Moves of single units that lower the cut; `refine_cut` is its one use.
+/// Reduces the cut by moving single units. See `refine_cut`.
 template <std::unsigned_integral Index>
 class cut_refiner {
  public:
   explicit cut_refiner(acyclic_state<Index>& state)
       : state_(state), moves_(state), present_(state.limits().parts()) {}
 
-  /// One pass: each unit moves once at most, the best first, for the worse too; then back to where the cut
-  /// was least. Returns whether it fell.
+  /// Runs one FM pass: each unit moves at most once, best gain first, even if the gain is negative. Then
+  /// returns to the state with the smallest cut. Returns true if the cut decreased.
   bool pass(std::size_t max_fruitless_moves) {
     moves_.begin();
     heap_.clear();
@@ -80,7 +81,7 @@ class cut_refiner {
       auto const next = pop();
       if (moves_.has(next.unit)) continue;
       auto const best = best_move(next.unit);
-      if (!best || best->gain != next.gain) {  // something near it has moved since
+      if (!best || best->gain != next.gain) {  // a neighbour has moved since
         if (best && best->gain < next.gain) push(*best);
         if (!best || best->gain < next.gain) continue;
       }
@@ -95,7 +96,8 @@ class cut_refiner {
   }
 
  private:
-  static constexpr std::size_t most_pins = 128;  // of values that change the gains of others worth a look
+  static constexpr std::size_t most_pins = 128;  // a move does not update the gains of units that share only
+                                                 // values with more pins
 
   struct candidate {
     std::int64_t gain;
@@ -106,7 +108,8 @@ class cut_refiner {
     }
   };
 
-  /// Nothing if `u` touches no value of several parts, or may not move. O(parts that its values touch).
+  /// Returns the best move of `u`, or nothing if `u` touches no cut value or cannot move.
+  /// O(parts that its values touch).
   std::optional<candidate> best_move(Index u) {
     auto const& level = state_.level();
     auto const here = state_.of()[u];
@@ -159,12 +162,13 @@ class cut_refiner {
 
   acyclic_state<Index>& state_;
   pass_moves<Index> moves_;
-  std::vector<std::int64_t> present_;  // of a part: what the values of a unit cost that it touches already
+  std::vector<std::int64_t> present_;  // of each part: the price of the unit's values that the part already
+                                       // touches
   std::vector<candidate> heap_;
 };
 
-/// Lowers the cut within the limits by passes until one does not. Fiduccia and Mattheyses, DAC 1982, with
-/// moves that keep the order of the parts. A pass costs O(touches) and some log for what moves.
+/// Reduces the cut within the limits by FM passes until a pass gains nothing. Moves preserve the order of the
+/// parts. Fiduccia and Mattheyses, DAC 1982. A pass takes O(pins), and a log factor for the units that move.
 template <std::unsigned_integral Index>
 void refine_cut(acyclic_state<Index>& state, std::size_t max_fruitless_moves = 300, std::size_t passes = 8) {
   cut_refiner<Index> refiner(state);
@@ -172,7 +176,7 @@ void refine_cut(acyclic_state<Index>& state, std::size_t max_fruitless_moves = 3
   }
 }
 
-/// Moves of single units that lower the largest load; `refine_load` is its one use.
+/// Reduces the largest load by moving single units. See `refine_load`.
 template <std::unsigned_integral Index>
 class load_refiner {
  public:
@@ -182,8 +186,9 @@ class load_refiner {
       if (on_border(u)) list(u);
   }
 
-  /// One pass: the heaviest part gives a unit away or takes one, whichever leaves both parts lightest, each
-  /// unit once at most; then back to where the largest load was least. Returns whether it fell.
+  /// Runs one pass: the heaviest part repeatedly gives or takes the unit that leaves both parts lightest.
+  /// Each unit moves at most once. Then returns to the state with the smallest largest load. Returns true if
+  /// it improved.
   bool pass(std::size_t max_fruitless_moves) {
     moves_.begin();
     auto const before = quality();
@@ -204,7 +209,7 @@ class load_refiner {
 
  private:
   struct candidate {
-    std::int64_t most, sum;  // of the loads of both parts
+    std::int64_t most, sum;  // the larger load of both parts, and the sum of both
     Index unit;
     std::uint32_t to;
     bool operator<(candidate const& o) const {
@@ -214,7 +219,7 @@ class load_refiner {
     }
   };
 
-  /// The largest load, then how many parts have it.
+  /// Returns the largest load and the number of parts that have it.
   std::pair<std::int64_t, std::uint32_t> quality() const {
     std::pair<std::int64_t, std::uint32_t> q{0, 0};
     for (std::uint32_t p = 0; p < state_.limits().parts(); ++p) {
@@ -280,8 +285,8 @@ class load_refiner {
   std::vector<Index> border_;
 };
 
-/// Lowers the largest load within the limits by passes until one does not. As long as the border between
-/// parts, times the moves that a pass tries.
+/// Reduces the largest load within the limits by passes until a pass gains nothing. A pass takes
+/// O(border units * moves tried).
 template <std::unsigned_integral Index>
 void refine_load(acyclic_state<Index>& state, std::size_t max_fruitless_moves = 30, std::size_t passes = 8) {
   load_refiner<Index> refiner(state);
@@ -289,13 +294,13 @@ void refine_load(acyclic_state<Index>& state, std::size_t max_fruitless_moves = 
   }
 }
 
-/// Makes partitions of one level's units and betters them: what all goals of `partition_acyclic` share.
+/// Constructs and improves partitions of the units of one level. All goals of `partition_acyclic` use it.
 template <std::unsigned_integral Index>
 class acyclic_search {
  public:
   using parts = std::vector<std::uint32_t>;
 
-  /// A partition, and what is to be least.
+  /// A partition and its objective value, which is minimized.
   struct found {
     parts of;
     std::int64_t value = unreachable_load;
@@ -316,15 +321,16 @@ class acyclic_search {
     return {state.of(), value_of(state)};
   }
 
-  /// The best slices of one order of a level's units, if any fit and are below `below`.
+  /// Returns the best slices of one order of a level's units, if any are feasible and better than `below`.
   std::optional<parts> sliced(acyclic_level<Index> const& level, std::span<Index const> order,
                               std::int64_t below = unreachable_load) const {
     return goal_ == acyclic_goal::cut ? cut_slices<Index>(level, limits_, order, limits_.most[0])
                                       : load_slices<Index>(level, limits_, order, bound_, below);
   }
 
-  /// The best of what the slices of some orders of the coarsest level become on the way down, if there is
-  /// any.
+  /// Builds a partition by multilevel slicing: slices several orders of the coarsest level, refines each
+  /// result, and refines the best one on every level down to the finest. Returns nothing if no slices are
+  /// feasible.
   std::optional<found> from_above(std::size_t orders, std::uint64_t seed) const {
     auto const h = coarsened<Index>(finest_, {.most_weight = cluster_weight(), .seed = seed});
     auto const& coarsest = h.levels.empty() ? finest_ : h.levels.back();
@@ -339,8 +345,8 @@ class acyclic_search {
     return valued(refined_down(h, std::move(best.front().of)));
   }
 
-  /// Coarsens within the parts, refines on the way down and cuts the units in the order of the parts anew.
-  /// Never worse.
+  /// Runs one V-cycle: coarsens within the parts, refines on the way down, and slices the units again in the
+  /// order of the parts. Never worse than `start`.
   found cycle(found start, std::uint64_t seed) const {
     auto const h = coarsened<Index>(finest_, {.part = start.of,
                                               .enough = 20 * std::size_t{limits_.parts()},
@@ -357,7 +363,7 @@ class acyclic_search {
     return resliced(std::move(better), seed);
   }
 
-  /// The best slices of an order in which the parts come one after the other. Never worse.
+  /// Slices an order in which the parts are contiguous. Never worse than `start`.
   found resliced(found start, std::uint64_t seed) const {
     splitmix dice(seed);
     auto const how = seed % 4 == 0   ? unit_order::given
@@ -389,7 +395,7 @@ class acyclic_search {
   }
 
  private:
-  /// A cluster may be a part of a part only, lest it could not move.
+  /// Returns the weight limit of a cluster: a sixteenth of an average part, so that clusters can still move.
   std::int64_t cluster_weight() const {
     auto const& weight = finest_.weight[0];
     auto const sum = std::accumulate(weight.begin(), weight.end(), std::int64_t{});
@@ -409,7 +415,7 @@ class acyclic_search {
     goal_ == acyclic_goal::cut ? refine_cut(state) : refine_load(state);
   }
 
-  /// Refines on each level from the coarsest to the finest; `of` are the parts of the coarsest.
+  /// Projects and refines from the coarsest level, whose parts are `of`, to the finest.
   parts refined_down(acyclic_hierarchy<Index> const& h, parts of) const {
     for (auto at = h.levels.size();; --at) {
       auto const& level = at == 0 ? finest_ : h.levels[at - 1];
@@ -430,8 +436,8 @@ class acyclic_search {
   std::int64_t bound_;
 };
 
-/// Asks a callable how long a step takes with some parts, each question once, and never more often than
-/// allowed.
+/// Calls the user's step-time function for partitions of units and counts the calls. `may_ask` is false after
+/// `most` calls.
 template <std::unsigned_integral Index, class StepTime>
 class step_timer {
  public:
@@ -441,7 +447,7 @@ class step_timer {
 
   bool may_ask() const { return left_ > 0; }
   std::size_t asked() const { return asked_; }
-  /// \throws error where the answer is no number.
+  /// Returns the time of a step. \throws error if the function returns a negative number or NaN.
   double operator()(std::span<std::uint32_t const> of) {
     partition p{std::vector<part_id>(g_.nodes(), no_part), 0};
     for (std::size_t u = 0; u < of.size(); ++u) {
@@ -464,8 +470,8 @@ class step_timer {
   std::size_t left_, asked_ = 0;
 };
 
-/// Moves clusters to neighbouring parts as long as a step then takes less time: some large ones first,
-/// smaller ones later, until no more may be asked. The parts, and the time of a step with them.
+/// Moves clusters to adjacent parts as long as this shortens the step, large clusters first, until the calls
+/// are used up. Returns the parts and the time of their step.
 template <std::unsigned_integral Index, class Timer>
 std::pair<std::vector<std::uint32_t>, double> shortened_step(acyclic_level<Index> const& finest,
                                                              acyclic_limits const& limits,
@@ -499,7 +505,7 @@ std::pair<std::vector<std::uint32_t>, double> shortened_step(acyclic_level<Index
       for (std::size_t u = 0; u < level.units() && timer.may_ask(); ++u) {
         auto const here = state.of()[u];
         auto const [first, last] = state.range(u);
-        for (auto const to : {here + 1, here - 1}) {  // below 0 wraps around, beyond last
+        for (auto const to : {here + 1, here - 1}) {  // `here - 1` of part 0 wraps around and is above `last`
           if (to < first || to > last || !state.may_leave(u) || !state.fits(u, to) || !timer.may_ask())
             continue;
           state.move(u, to);
@@ -517,7 +523,7 @@ std::pair<std::vector<std::uint32_t>, double> shortened_step(acyclic_level<Index
   return {std::move(of), least};
 }
 
-/// Partitions one graph for devices in the order given; `partition_acyclic` is its one use.
+/// Partitions one graph for devices in the given order. See `partition_acyclic`.
 template <std::unsigned_integral Index>
 class acyclic_partitioner {
  public:
@@ -536,9 +542,10 @@ class acyclic_partitioner {
     acyclic_search<Index> const search(level_, limits_, o_.goal, bound);
     auto best = search.valued(std::move(of));
     for (auto& start_of : other_starts(search, best.value)) best = (std::min)(best, search.valued(start_of));
-    if (o_.goal == acyclic_goal::cut && rounds() == 0 && o_.effort > 0)  // slices are far from a good cut
+    if (o_.goal == acyclic_goal::cut && rounds() == 0 && o_.effort > 0)  // slices alone are far from a good
+                                                                         // cut
       best = search.cycle(std::move(best), o_.limits.seed);
-    std::size_t stale = 0;  // rounds in a row that found nothing better
+    std::size_t stale = 0;  // consecutive rounds without improvement
     for (std::size_t round = 0; round < rounds() && stale < 4 && best.value > bound; ++round, ++stale) {
       auto const seed = o_.limits.seed + 2 * round;
       auto const before = best.value;
@@ -549,8 +556,8 @@ class acyclic_partitioner {
     return reported(parts_of_nodes(best.of), 0, load_bound(costs_));
   }
 
-  /// Of the partitions `starts` and of what single moves make of the best the one whose step takes least
-  /// time. Devices stand as given.
+  /// Returns the partition with the shortest step among `starts` and the improvements of the best of them.
+  /// Devices stand in the given order.
   template <class StepTime>
   ordered_partition run_timed(std::vector<ordered_partition> const& starts, StepTime& time) {
     if (units_.size() == 0) return starts.front();
@@ -587,7 +594,7 @@ class acyclic_partitioner {
   }
   std::size_t questions() const { return 1 + static_cast<std::size_t>(500 * o_.effort); }
 
-  /// Slices that balance what is to be balanced, or an error that says why there are none.
+  /// Returns slices that balance the load, or for the goal `cut` the compute time. \throws infeasible_error.
   balanced_partition first_partition() const {
     auto options = o_.limits;
     if (o_.goal == acyclic_goal::cut) {
@@ -645,8 +652,8 @@ class acyclic_partitioner {
     level_.window = reach_of_fixed<Index>(units_.predecessors, order, fixed, parts).window;
   }
 
-  /// Of a cut no part may take more than an even share and `epsilon` more; where even the slices `of`, which
-  /// were made for nothing else, take more, what they take.
+  /// Limits the time of each part for the goal `cut`: an even share plus `epsilon`. If the slices `of`, which
+  /// only balance the time, exceed that, their largest time is the limit.
   void limit_times(std::vector<std::uint32_t> const& of) {
     if (o_.goal != acyclic_goal::cut) return;
     double sum = 0;
@@ -675,7 +682,7 @@ class acyclic_partitioner {
     return sum;
   }
 
-  /// How often a partition is made anew: as far as that is some million units and touches in all.
+  /// Returns the number of rounds, which together visit about two million units and pins, times `effort`.
   std::size_t rounds() const {
     auto const size = static_cast<double>(units_.size() + level_.touching.item.size());
     return static_cast<std::size_t>((std::min)(32.0, o_.effort * 2e6 / size));

@@ -9,14 +9,15 @@
 
 namespace cleave::detail {
 
-/// The node that is none.
+/// Sentinel for no node.
 inline constexpr std::uint32_t no_node = 0xffffffff;
 
-/// Nodes in doubly linked lists by gain, the last one put in first: all in O(1). Fiduccia and Mattheyses, DAC
-/// 1982, §3. Where gains span more than there are lists, a list holds a range of them.
+/// Gain buckets: doubly linked lists of nodes by gain, LIFO within a bucket. Insertion and removal take O(1).
+/// Fiduccia and Mattheyses, DAC 1982, section 3. If the range of gains exceeds the number of lists, a list
+/// holds a range of gains.
 class gain_bucket_lists {
  public:
-  /// For nodes below `nodes` whose gains are at most `most` in magnitude.
+  /// For nodes with ids below `nodes` and gains of at most `most` in absolute value.
   gain_bucket_lists(std::size_t nodes, std::int64_t most) : next_(nodes, no_node), before_(nodes, no_node) {
     auto const lists = static_cast<std::int64_t>(std::min<std::size_t>(4 * nodes + 16, 1 << 16));
     while (most >> shift_ > lists) ++shift_;
@@ -49,7 +50,8 @@ class gain_bucket_lists {
     top_ = 0;
   }
 
-  /// The first node by gain that `accepts(n)` of the `tries` that come first, or `no_node`.
+  /// Returns the first node in order of decreasing gain that `accepts(n)`, or `no_node`. Examines at most
+  /// `tries` nodes.
   template <class F>
   std::uint32_t first_accepted(std::size_t tries, F accepts) {
     while (top_ > 0 && first_[top_] == no_node) --top_;
@@ -65,7 +67,7 @@ class gain_bucket_lists {
   static constexpr std::uint32_t nowhere = 0xffffffff;
   int shift_ = 0;
   std::int64_t middle_ = 0;
-  std::size_t top_ = 0;  // no list above it has a node
+  std::size_t top_ = 0;  // all lists above it are empty
   std::vector<std::uint32_t> first_;
   std::vector<std::uint32_t> next_, before_, list_of_;
 };

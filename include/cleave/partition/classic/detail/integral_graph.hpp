@@ -17,14 +17,14 @@
 
 namespace cleave::detail {
 
-/// An undirected graph as the classic methods work on it: integer weights, each edge at both ends, no edge
-/// from a node to itself. The sums of all weights fit 64 bits.
+/// An undirected graph with integer weights, the working copy of the classic methods. Each edge is stored at
+/// both ends, and there are no self-loops. The sums of all weights fit in 64 bits.
 struct integral_graph {
   std::vector<std::uint32_t> first{0}, head;
   std::vector<std::int64_t> node_weight, edge_weight;
 
   std::size_t nodes() const { return first.size() - 1; }
-  /// Calls f(neighbour, weight of the edge).
+  /// Calls `f(neighbour, edge_weight)` for each edge of `n`.
   template <class F>
   void each_neighbour(std::uint32_t n, F f) const {
     for (auto arc = first[n]; arc < first[n + std::size_t{1}]; ++arc) f(head[arc], edge_weight[arc]);
@@ -33,7 +33,7 @@ struct integral_graph {
     head.push_back(to);
     edge_weight.push_back(weight);
   }
-  void close(std::int64_t weight) {  ///< ends the row of a node
+  void close(std::int64_t weight) {  ///< ends the row of a node of this weight
     first.push_back(narrow<std::uint32_t>(head.size()));
     node_weight.push_back(weight);
   }
@@ -44,8 +44,9 @@ struct integral_graph {
   }
 };
 
-/// A copy of `g`, floating weights in fixed point (`exact_unit`). O(n + m). \throws adjacency_error;
-/// index_overflow from 2^32 - 1 arcs up.
+/// Returns a copy of `g` without self-loops, with floating-point weights converted to fixed point
+/// (`exact_unit`). O(n + m).
+/// \throws adjacency_error; index_overflow if there are 2^32 - 1 targets or more.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 integral_graph integral_graph_of(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   check_adjacency(g);
@@ -64,8 +65,8 @@ integral_graph integral_graph_of(adjacency_view<Index, NodeWeight, EdgeWeight, O
   return copy;
 }
 
-/// The part of the graph between `nodes`, which are numbered as they stand there. `number` is a scratch array
-/// as long as the graph. O(nodes + their arcs).
+/// Returns the subgraph induced by `nodes`, renumbered by their position in `nodes`. `number` is a scratch
+/// array with an entry per node of `g`. O(nodes + their edges).
 inline integral_graph subgraph(integral_graph const& g, std::span<std::uint32_t const> nodes,
                                std::vector<std::uint32_t>& number) {
   for (std::uint32_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = i;
@@ -80,7 +81,7 @@ inline integral_graph subgraph(integral_graph const& g, std::span<std::uint32_t 
   return inside;
 }
 
-/// The weight of the edges between parts (or sides, or clusters). O(m).
+/// Returns the total weight of the edges between different parts, sides or clusters. O(m).
 template <class Part>
 std::int64_t cut_weight(integral_graph const& g, std::vector<Part> const& of) {
   std::int64_t cut = 0;
@@ -89,7 +90,7 @@ std::int64_t cut_weight(integral_graph const& g, std::vector<Part> const& of) {
   return cut;
 }
 
-/// A partition that is to be improved and is none of this graph. \throws error
+/// Checks that `start` is a partition of a graph of this many nodes. \throws error if it is not.
 inline void check_start(partition const& start, std::size_t nodes) {
   if (start.of.size() != nodes)
     throw error("the partition has " + std::to_string(start.of.size()) + " nodes, the graph has " +

@@ -10,7 +10,7 @@
 
 namespace cleave::detail {
 
-/// A set of places as bits in words.
+/// A set of small integers as a bit vector.
 class bit_row {
  public:
   explicit bit_row(std::size_t size) : word_((size + 63) / 64) {}
@@ -27,7 +27,7 @@ class bit_row {
   std::vector<std::uint64_t> word_;
 };
 
-/// Calls `f(i)` for each place in `words`.
+/// Calls `f(i)` for each element of the set `words`.
 template <class F>
 void each_bit(std::span<std::uint64_t const> words, F f) {
   for (std::size_t w = 0; w < words.size(); ++w)

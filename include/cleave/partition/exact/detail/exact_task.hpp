@@ -25,7 +25,7 @@
 
 namespace cleave::detail {
 
-/// Of each unit, those that come before it. O(units (units + edges) / 64).
+/// Returns for each unit the set of all its direct and indirect predecessors. O(units (units + edges) / 64).
 template <std::unsigned_integral Index>
 std::vector<bit_row> units_before(csr<Index> const& predecessors, std::span<Index const> order) {
   std::vector<bit_row> before(order.size(), bit_row(order.size()));
@@ -37,10 +37,11 @@ std::vector<bit_row> units_before(csr<Index> const& predecessors, std::span<Inde
   return before;
 }
 
-/// Pairs of units of which the first may join the part of the second without anybody paying more, wherever
-/// it was: it costs no time; what it shares with the second alone costs at least as much as what it shares
-/// with others and the second has not; and whatever it needs or needs it stands on its side of the second.
-/// Neighbours of a unit that moves stay; `keep` marks units that are not to move at all.
+/// Returns pairs (u, v) in which unit u can be merged into the part of v without increasing any part's load.
+/// Unit u is dominated by v if three conditions hold. (1) u has no compute cost. (2) The values that only u
+/// and v touch cost at least as much as the values that u touches and v does not. (3) Each predecessor and
+/// successor of u is on its side of v, so no backward edge arises. Units next to a moved unit stay; `keep`
+/// marks units that must not move.
 template <std::unsigned_integral Index>
 std::vector<std::pair<Index, Index>> dominated_units(unit_edges<Index> const& e, unit_costs<Index> const& c,
                                                      std::span<Index const> order,
@@ -50,7 +51,7 @@ std::vector<std::pair<Index, Index>> dominated_units(unit_edges<Index> const& e,
   std::vector<char> is_first(c.units()), stays(keep.begin(), keep.end()), has(c.transfer.size());
   auto const stands_between = [&](Index u, Index v) {
     bool const later = before[v].has(u), earlier = before[u].has(v);
-    if (!later)  // it moves to an earlier part, or any
+    if (!later)  // u moves to an earlier part, or in any direction
       for (Index const need : e.predecessors[u])
         if (need != v && !before[v].has(need)) return false;
     if (!earlier)
@@ -99,23 +100,24 @@ std::vector<std::pair<Index, Index>> dominated_units(unit_edges<Index> const& e,
   return pairs;
 }
 
-/// What a search over ideals is tried with at most.
+/// Largest number of units for which a search over ideals is tried.
 inline constexpr std::size_t most_units_of_exact = 16'384;
 
-/// A graph as `partition_exact` sees it: its units with those joined that are never better apart, in an
-/// order, and the devices.
+/// A graph as `partition_exact` searches it: units in a topological order, with dominated units merged, and
+/// the devices.
 template <std::unsigned_integral Index>
 struct exact_task {
   unit_graph<Index> units;
   unit_edges<Index> edges;
   unit_costs<Index> costs;  ///< rows: the speeds of the parts, then each spare device
   std::vector<Index> order;
-  std::uint32_t parts = 0;  ///< of `balance`
+  std::uint32_t parts = 0;  ///< without spare devices
   ideal_task ideals;
-  std::vector<std::vector<std::uint32_t>> devices_of;  ///< of a class: the parts, then parts + spare devices
+  std::vector<std::vector<std::uint32_t>> devices_of;  ///< of each class: its devices; part i is device i,
+                                                       ///< and spare device i is parts + i
 };
 
-/// Brings costs to units of 2^-exponent.
+/// Converts costs to fixed-point units of 2^-exponent.
 template <std::unsigned_integral Index>
 void rescale(unit_costs<Index>& c, int exponent) {
   int const finer = exponent - c.scale.exponent;
@@ -127,13 +129,13 @@ void rescale(unit_costs<Index>& c, int exponent) {
   c.scale.exponent = exponent;
 }
 
-/// Appends a row for each spare device, on a scale on which all sums stay below 2^60.
-/// \throws overflow_error where their sum is not a finite number.
+/// Appends a row for each spare device, at a scale at which all sums stay below 2^60. \throws overflow_error
+/// if the weights of a device have no finite sum.
 template <std::unsigned_integral Index>
 void add_spare_rows(unit_costs<Index>& c, basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                     std::vector<spare_device> const& spare) {
   if (spare.empty() || u.size() == 0) return;
-  std::int64_t most = 1;  // that costs sum up to
+  std::int64_t most = 1;  // largest sum of costs
   for (auto const& row : c.weight)
     most = (std::max)(most, std::accumulate(row.begin(), row.end(), std::int64_t{}));
   for (std::size_t v = 0; v < c.transfer.size(); ++v)
@@ -160,6 +162,7 @@ void add_spare_rows(unit_costs<Index>& c, basic_snapshot_arrays<Index> const& g,
   }
 }
 
+/// Groups the parts' devices and the spare devices into classes of identical devices.
 template <std::unsigned_integral Index>
 void list_devices(exact_task<Index>& t, exact_balance_options const& o) {
   auto const& b = o.balance;
@@ -190,7 +193,7 @@ void list_devices(exact_task<Index>& t, exact_balance_options const& o) {
   t.ideals.may_be_empty = !must;
 }
 
-/// The parts that pins leave to units, by place; a conflict was refused before.
+/// Computes the parts that fixed nodes allow for each unit. Conflicts have been rejected before.
 template <std::unsigned_integral Index>
 void limit_parts(exact_task<Index>& t, balance_options const& b) {
   std::vector<part_id> fixed(t.units.size(), no_part);
@@ -204,7 +207,7 @@ void limit_parts(exact_task<Index>& t, balance_options const& b) {
   }
 }
 
-/// Prepares `g` for `parts` parts. O(V + E) and what joining units takes.
+/// Prepares `g` for `parts` parts. O(V + E), plus the time to merge dominated units.
 template <std::unsigned_integral Index>
 exact_task<Index> exact_task_of(basic_snapshot_arrays<Index> const& g, std::uint32_t parts,
                                 exact_balance_options const& o) {
@@ -235,9 +238,11 @@ exact_task<Index> exact_task_of(basic_snapshot_arrays<Index> const& g, std::uint
     t.order = ordered_units<Index>(t.edges.predecessors, t.edges.successors, unit_order::on_demand, rank);
   };
   put_in_order();
-  bool const one_link = t.costs.linked.empty();  // else what pays off for one part may not for another
+  bool const one_link = t.costs.linked.empty();  // otherwise a merge may pay off for one part and not for
+                                                 // another
   while (b.empty == empty_parts::allowed && one_link && t.units.size() <= most_units_of_exact) {
-    std::vector<char> keep(t.units.size());  // where parts need units, one may be all that a part has
+    std::vector<char> keep(t.units.size());  // no merging if parts must not be empty: a unit may be all that
+                                             // a part has
     for (std::size_t n = 0; n < b.fixed.size(); ++n)
       if (b.fixed[n] != no_part && t.units.of[n] != none<Index>) keep[t.units.of[n]] = 1;
     for (Index u = 0; u < t.units.size() && !roomy; ++u) keep[u] = keep[u] || memory.alone(u) != 0;
@@ -254,8 +259,7 @@ exact_task<Index> exact_task_of(basic_snapshot_arrays<Index> const& g, std::uint
   return t;
 }
 
-/// What each part of an assignment of units pays; parts that have units of others' memory, or too much of it,
-/// are not noticed. O(units + touches).
+/// Returns the load of each part of an assignment. Does not check memory. O(units + touches).
 inline std::vector<std::int64_t> loads_of(ideal_task const& t, std::vector<std::uint32_t> const& part_of,
                                           std::vector<std::uint32_t> const& class_of) {
   std::vector<std::int64_t> load(class_of.size());

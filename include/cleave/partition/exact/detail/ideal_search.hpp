@@ -17,33 +17,34 @@
 
 namespace cleave::detail {
 
-/// Which devices the parts so far may have used, as far as that matters: a prefix of the parts where their
-/// devices are numbered, else how many of each class.
+/// The states of the device assignment: the number of devices used, or, if the order is free, the number used
+/// of each class.
 struct device_states {
   struct step {
-    std::uint32_t from, by;  ///< a state, and the class of the device used next
+    std::uint32_t from, by;  ///< the previous state, and the class of the device used next
   };
   struct side {
-    double devices = 0;         ///< how many of the fastest they amount to
-    double transfer_share = 1;  ///< what a transfer costs at least there, in time of the fastest
-    std::uint32_t must = 0;     ///< how many of them may not be without units
+    double devices = 0;         ///< capacity, in devices on which each unit takes its shortest time
+    double transfer_share = 1;  ///< lower bound on the time of a transfer there, relative to its cost
+    std::uint32_t must = 0;     ///< number of devices that must have a unit
   };
-  std::vector<std::vector<step>> into;  ///< of a state, which are in an order that steps follow
-  std::vector<side> used, left;         ///< of a state
-  std::vector<std::int64_t> fastest;    ///< of a unit: its time where it is least
-  std::vector<double> slowdown;         ///< of a class: no unit's time there is less than so many times that
+  std::vector<std::vector<step>> into;  ///< of each state, in an order in which steps lead forward
+  std::vector<side> used, left;         ///< of each state
+  std::vector<std::int64_t> fastest;    ///< of each unit: its shortest time on any device
+  std::vector<double> slowdown;         ///< of each class: lower bound on a unit's time there, relative to
+                                        ///< its shortest time
 
   std::size_t size() const { return into.size(); }
 
-  /// Whether devices may do units that take `time` on the fastest, within `bound` each, when values of cost
-  /// `crossing` enter or leave. Errs to yes.
+  /// Returns true if the devices may be able to compute `time` and transfers of cost `crossing` within
+  /// `bound` each. Never wrongly returns false.
   static bool may_do(side const& s, std::int64_t time, std::int64_t crossing, std::int64_t bound) {
     return static_cast<double>(time) + static_cast<double>(crossing) * s.transfer_share <=
            static_cast<double>(bound) * s.devices * (1 + 0x1p-40) + 1;
   }
 };
 
-/// How many states there would be; `limit` and more are not told apart.
+/// Returns the number of states, or `limit` if there are at least as many.
 inline std::size_t count_states(ideal_task const& t, std::size_t limit) {
   if (!t.class_of_part.empty()) return (std::min)(limit, t.class_of_part.size() + 1);
   std::size_t states = 1;
@@ -100,21 +101,22 @@ inline device_states states_of(ideal_task const& t) {
   }
 }
 
-/// Ideals that can lie between two parts, ascending by time.
+/// Ideals that can be boundaries between two parts, in ascending order of time.
 struct ideal_list {
   std::size_t words = 0;
-  std::vector<std::uint64_t> bits;                   ///< `words` for each
-  std::vector<std::int64_t> time;                    ///< of all its units, on the fastest device
-  std::vector<std::int64_t> crossing;                ///< what the values cost that it shares with the rest
-  std::vector<std::vector<std::uint32_t>> in_state;  ///< of a state: the ideals that may be done there
+  std::vector<std::uint64_t> bits;                   ///< `words` words for each ideal
+  std::vector<std::int64_t> time;                    ///< shortest time of all its units
+  std::vector<std::int64_t> crossing;                ///< cost of the values that it shares with the other
+                                                     ///< units
+  std::vector<std::vector<std::uint32_t>> in_state;  ///< of each state: the ideals that are feasible there
 
   std::size_t size() const { return time.size(); }
   std::span<std::uint64_t const> row(std::size_t i) const { return {bits.data() + i * words, words}; }
 };
 
-/// Lists the ideals that parts with loads below a bound can have as boundaries, as far as sums tell: walks
-/// through the units in order, takes each that is ready or leaves it, and turns back where what is left
-/// behind for good says that no boundary follows.
+/// Lists the ideals that can be boundaries between parts with loads below a bound, judged by sums of time and
+/// transfers. It visits the units in topological order, and takes or excludes each ready unit. It backtracks
+/// if the units taken and excluded rule out every boundary.
 class ideal_walk {
  public:
   ideal_walk(ideal_task const& t, device_states const& states, std::int64_t below)
@@ -134,8 +136,8 @@ class ideal_walk {
     if (!t.earliest.empty()) limit_by_pins();
   }
 
-  /// False where there are more than `most` such ideals or the steps do not suffice. O(ideals (units +
-  /// touches)) at worst, usually far less.
+  /// Returns false if there are more than `most` such ideals, or the steps run out.
+  /// O(ideals (units + touches)) in the worst case, and usually far less.
   bool run(std::size_t most, step_limit& steps) {
     keep();
     std::size_t at = next_ready(0);
@@ -150,7 +152,7 @@ class ideal_walk {
       }
       while (!path_.empty() && path_.back().how == left_) undo();
       if (path_.empty()) break;
-      auto& last = path_.back();  // now without it
+      auto& last = path_.back();  // now without this unit
       give_back(last.unit);
       last.how = left_;
       last.lost = newly_lost_.size();
@@ -170,7 +172,7 @@ class ideal_walk {
   struct choice {
     std::size_t unit;
     char how;
-    std::size_t lost;  // where those lost by it begin in `newly_lost_`
+    std::size_t lost;  // position in `newly_lost_` of the first unit that this choice excludes
   };
 
   void limit_by_pins() {
@@ -215,7 +217,7 @@ class ideal_walk {
     in_.drop(u);
   }
 
-  /// Leaves `u` and all that needs it outside for good.
+  /// Excludes `u` and all its direct and indirect successors.
   void leave(std::size_t u) {
     auto const lose = [&](std::size_t x) {
       if (lost_.has(x)) return;
@@ -241,7 +243,7 @@ class ideal_walk {
     path_.pop_back();
   }
 
-  /// Whether the units taken and lost so far leave a boundary.
+  /// Returns true if a boundary may exist for the units taken and excluded so far.
   bool may_follow() const {
     for (std::size_t s = 0; s < states_.size(); ++s)
       if (device_states::may_do(states_.used[s], time_, certain_, below_ - 1) &&
@@ -272,7 +274,7 @@ class ideal_walk {
     return true;
   }
 
-  /// By time; equal ones as they were met.
+  /// Sorts by time; ties keep their order.
   void put_in_order() {
     std::vector<std::uint32_t> by_time(list_.size()), place(list_.size());
     std::iota(by_time.begin(), by_time.end(), 0u);
@@ -299,25 +301,26 @@ class ideal_walk {
   device_states const& states_;
   std::int64_t below_, all_ = 0;
   bit_row in_, lost_;
-  std::vector<std::uint32_t> missing_;           // of a unit: what it needs and is not in
-  std::vector<std::uint32_t> inside_, outside_;  // of a value: units that are in, and lost
+  std::vector<std::uint32_t> missing_;           // of each unit: predecessors that are not taken
+  std::vector<std::uint32_t> inside_, outside_;  // of each value: units taken, and units excluded
   std::int64_t time_ = 0, lost_time_ = 0, crossing_ = 0;
-  std::int64_t certain_ = 0;  // the cost of values between what is in and what is lost
+  std::int64_t certain_ = 0;  // cost of the values touched by both a taken and an excluded unit
   std::vector<choice> path_;
   std::vector<std::uint32_t> newly_lost_;
-  std::vector<bit_row> inside_of_, outside_of_;  // of a state, by pins
+  std::vector<bit_row> inside_of_, outside_of_;  // of each state: units that fixed nodes force inside or
+                                                 // outside
   ideal_list list_;
 };
 
-/// Units in parts, each part after those it needs.
+/// An acyclic partition of the units; parts are in topological order.
 struct part_chain {
-  std::vector<std::uint32_t> part_of;    ///< of a unit
-  std::vector<std::uint32_t> class_of;   ///< of a part: its device
-  std::int64_t load = unreachable_load;  ///< the largest
+  std::vector<std::uint32_t> part_of;    ///< of each unit
+  std::vector<std::uint32_t> class_of;   ///< of each part: its device class
+  std::int64_t load = unreachable_load;  ///< the largest load of a part
 };
 
-/// Which boundaries follow each other: of each ideal and each state of the devices the least largest load of
-/// the parts so far.
+/// Dynamic program over boundaries: finds, for each ideal and device state, the smallest possible largest
+/// load of the parts so far.
 class ideal_search {
  public:
   ideal_search(ideal_task const& t, device_states const& states, ideal_list const& list, std::int64_t below)
@@ -334,7 +337,7 @@ class ideal_search {
     for (auto const bytes : t.shared) all_memory_ += bytes;
   }
 
-  /// The best chain with loads below the bound, or none; `steps.out()` where they did not suffice.
+  /// Returns the best chain with loads below the bound, if any. `steps.out()` is true if the steps ran out.
   std::optional<part_chain> run(step_limit& steps) {
     auto const whole = find_ideal(t_.units());
     auto const nothing = find_ideal(0);
@@ -355,7 +358,8 @@ class ideal_search {
 
  private:
   struct reached {
-    std::uint32_t ideal, step, before;  // the step into its state, and where that began
+    std::uint32_t ideal, step, before;  // the step that led to its state, and the position where that step
+                                        // began
     std::int64_t load;
   };
   struct end {
@@ -397,7 +401,7 @@ class ideal_search {
     return time;
   }
 
-  /// Looks for the best last part of chains to ideal `j` in state `s`; false where the steps ran out.
+  /// Finds the best last part of chains to ideal `j` in state `s`. Returns false if the steps ran out.
   bool reach(std::uint32_t s, std::uint32_t j, step_limit& steps) {
     reached best{j, 0, 0, below_};
     for (auto const v : crossings_[j]) is_crossing_[v] = 1;
@@ -424,8 +428,8 @@ class ideal_search {
     return in_time;
   }
 
-  /// The load of the units in ideal `j` and not in `i` on a device of class `by`, or something not below
-  /// `below`.
+  /// Returns the load of the units in ideal `j` but not in `i` on a device of class `by`, or any value not
+  /// below `below`.
   std::int64_t load_between(std::uint32_t i, std::uint32_t j, std::uint32_t by, std::int64_t below) {
     auto const& c = t_.classes[by];
     if (i == j) return t_.may_be_empty && !t_.class_of_part.empty() ? 0 : unreachable_load;
@@ -438,7 +442,7 @@ class ideal_search {
     auto const has = [&](std::uint32_t u) { return ((high[u / 64] & ~low[u / 64]) >> u % 64 & 1) != 0; };
     if (c.pays) {
       load += list_.crossing[i] + list_.crossing[j];
-      for (auto const v : crossings_[i])  // those of both boundaries were counted twice
+      for (auto const v : crossings_[i])  // values that cross both boundaries were counted twice
         if (is_crossing_[v])
           load -= std::ranges::any_of(t_.touching[v], has) ? t_.transfer[v] : 2 * t_.transfer[v];
     }
@@ -471,7 +475,8 @@ class ideal_search {
     }
     std::ranges::reverse(ideals);
     std::ranges::reverse(chain.class_of);
-    for (auto part = chain.class_of.size(); part > 0; --part)  // the smallest ideal decides
+    for (auto part = chain.class_of.size(); part > 0; --part)  // the smallest ideal that contains a unit
+                                                               // decides
       each_bit(list_.row(ideals[part]),
                [&](std::uint32_t u) { chain.part_of[u] = static_cast<std::uint32_t>(part - 1); });
     return chain;
@@ -481,10 +486,11 @@ class ideal_search {
   device_states const& states_;
   ideal_list const& list_;
   std::int64_t below_;
-  csr<std::size_t, std::uint32_t> crossings_;    // of an ideal: the values it shares with the rest
-  std::vector<std::vector<std::int64_t>> time_;  // of a class and an ideal
-  std::vector<std::vector<reached>> reached_;    // of a state, by ideal
-  std::vector<char> is_crossing_;                // of a value: it leaves the ideal at hand
+  csr<std::size_t, std::uint32_t> crossings_;    // of each ideal: the values that it shares with the other
+                                                 // units
+  std::vector<std::vector<std::int64_t>> time_;  // of each class and ideal
+  std::vector<std::vector<reached>> reached_;    // of each state, by ideal
+  std::vector<char> is_crossing_;                // of each value: true if it leaves the current ideal
   bit_row difference_;
   std::size_t all_memory_ = 0;
 };

@@ -13,34 +13,38 @@
 
 namespace cleave::detail {
 
-/// Devices that are alike.
+/// A class of identical devices.
 struct device_class {
-  std::uint32_t row = 0;  ///< of `ideal_task::weight`
+  std::uint32_t row = 0;  ///< row of `ideal_task::weight`
   bool pays = true;       ///< for transfers
   std::size_t memory = (std::numeric_limits<std::size_t>::max)();
   std::uint32_t count = 1;
-  bool must_be_used = true;  ///< by a unit at least, unless all parts may be empty
+  bool must_be_used = true;  ///< by at least one unit, unless all parts may be empty
 };
 
-/// What a search over ideals is given: units by their place in a topological order, their costs as integers,
-/// and the devices. An *ideal* is a set of units that has all that its units need.
+/// The input of a search over ideals: units by position in a topological order, their integer costs, and the
+/// devices. An *ideal* is a set of units that contains all predecessors of its units.
 struct ideal_task {
-  csr<std::uint32_t> predecessors, successors;    ///< of a unit
-  std::vector<std::vector<std::int64_t>> weight;  ///< rows: of a unit, its time
-  std::vector<std::int64_t> transfer;             ///< of a value
-  csr<std::uint32_t> touching, touched;           ///< of a value: units; of a unit: values
-  std::vector<std::size_t> own, shared;           ///< bytes: of a unit, of what several units hold
-  csr<std::uint32_t> holders, holds;              ///< of the latter: those units; of a unit: those
+  csr<std::uint32_t> predecessors, successors;    ///< of each unit
+  std::vector<std::vector<std::int64_t>> weight;  ///< one row per speed: the time of each unit
+  std::vector<std::int64_t> transfer;             ///< of each value: its cost for each part that touches it
+  csr<std::uint32_t> touching, touched;           ///< of each value: its units; of each unit: its values
+  std::vector<std::size_t> own, shared;           ///< bytes of each unit, and of each memory item that units
+                                                  ///< share
+  csr<std::uint32_t> holders, holds;              ///< of each shared item: its units; of each unit: its
+                                                  ///< shared items
   std::vector<device_class> classes;
-  std::vector<std::uint32_t> class_of_part;     ///< where parts are devices in this order; else empty
-  std::vector<std::uint32_t> earliest, latest;  ///< of a unit: the parts that pins leave; may be empty
-  bool may_be_empty = false;                    ///< whether parts may
+  std::vector<std::uint32_t> class_of_part;     ///< device class of each part, if devices are in the given
+                                                ///< order; otherwise empty
+  std::vector<std::uint32_t> earliest, latest;  ///< of each unit: the parts that fixed nodes allow; may be
+                                                ///< empty
+  bool may_be_empty = false;                    ///< true if parts may be empty
 
   std::size_t units() const { return predecessors.rows(); }
 };
 
-/// `rows` with rows and items renumbered: row i of the result is row `row_at[i]`, its items mapped by
-/// `item_to`.
+/// Returns `rows` with rows and items renumbered: row i of the result is row `row_at[i]`, with its items
+/// mapped by `item_to`.
 template <std::unsigned_integral Index>
 csr<std::uint32_t> renumbered(csr<Index> const& rows, std::span<Index const> row_at,
                               std::span<std::uint32_t const> item_to) {
@@ -54,8 +58,8 @@ csr<std::uint32_t> renumbered(csr<Index> const& rows, std::span<Index const> row
   return made;
 }
 
-/// Units, costs and memory by their place in `order`, a topological order of `needs`; devices are left to the
-/// caller. O(units + edges + touches).
+/// Builds the task with units by position in `order`, a topological order of `predecessors`. The caller sets
+/// the devices. O(units + edges + touches).
 template <std::unsigned_integral Index>
 ideal_task ideal_task_of(csr<Index> const& predecessors, unit_costs<Index> const& costs,
                          unit_memory<Index> const& memory, std::span<Index const> order) {

@@ -7,12 +7,12 @@
 
 namespace cleave::detail {
 
-/// How long a search may go on: steps, which are the same everywhere, and seconds, which are not.
+/// The budget of a search: steps, which are machine-independent, and seconds, which are not.
 class step_limit {
  public:
   step_limit(std::size_t steps, double seconds) : left_(steps), seconds_(seconds), begin_(now()) {}
 
-  /// Takes steps; false once there are none left. About 100 million of them take a second.
+  /// Spends steps; returns false once none are left. A second has about 100 million steps.
   bool spend(std::size_t steps) {
     if (steps > left_) return left_ = 0, false;
     left_ -= steps;

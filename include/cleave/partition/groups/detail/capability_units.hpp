@@ -15,19 +15,18 @@
 
 namespace cleave::detail {
 
-/// What groups are made of: units, each after those it needs, and which of them may be in a group.
+/// The units that groups are made of, in topological order. Supported units may be in a group.
 template <std::unsigned_integral Index>
 struct capability_units {
-  csr<Index> members;       ///< of a unit: nodes, ascending
-  csr<Index> predecessors;  ///< of a unit: units before it
-  csr<Index> successors;    ///< the same edges from their other end, ascending
+  csr<Index> members;       ///< per unit: its nodes, ascending
+  csr<Index> predecessors;  ///< per unit: its predecessors
+  csr<Index> successors;    ///< per unit: its successors, ascending
   std::vector<char> supported;
 
   std::size_t size() const { return members.rows(); }
 };
 
-/// `u` with its units in an order in which each follows those it needs, the first that is ready
-/// first. O(V + E).
+/// Returns `u` with its units in topological order; among ready units the first comes first. O(V + E).
 template <std::unsigned_integral Index>
 capability_units<Index> sorted_units(capability_units<Index> const& u) {
   std::vector<Index> rank(u.size()), place(u.size());
@@ -46,8 +45,8 @@ capability_units<Index> sorted_units(capability_units<Index> const& u) {
   return sorted;
 }
 
-/// Makes one unit of those for which `group` names the same unit, where that closes no cycle; it is supported
-/// if its first one is. O(V + E).
+/// Merges the units for which `group` names the same unit. The merges must not close a cycle. The new unit is
+/// supported if its first one is. O(V + E).
 template <std::unsigned_integral Index>
 capability_units<Index> contracted_units(capability_units<Index> const& u, std::vector<Index> const& group) {
   std::vector<Index> number(u.size(), none<Index>), unit_of(u.members.item.size());
@@ -75,9 +74,9 @@ capability_units<Index> contracted_units(capability_units<Index> const& u, std::
   return sorted_units(made);
 }
 
-/// Contracts what must share a group: the graph's own groups, the sets `together`, and what lies on a cycle
-/// through these. A unit is supported if each of its nodes is. Replicable nodes count like any other: where a
-/// device lacks them, they cannot be copied to it. O(V + E).
+/// Contracts nodes that must share a group: the groups of the graph, the sets of `together`, and cycles
+/// through these. A unit is supported if each of its nodes is. Replicable nodes count like any other node,
+/// because they cannot be copied to a device that does not support them. O(V + E).
 template <std::unsigned_integral Index>
 capability_units<Index> capability_units_of(basic_snapshot_arrays<Index> const& s,
                                             std::span<char const> supported,

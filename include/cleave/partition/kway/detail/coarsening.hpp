@@ -12,21 +12,21 @@
 
 namespace cleave::detail {
 
-/// Which nodes become one on the level above. Clusters are numbered in order of their first members, so that
-/// neighbours in memory remain neighbours.
+/// The clusters of a level. Each becomes one node of the coarser level. Clusters are numbered by their first
+/// members, so that neighbours in memory remain neighbours.
 struct clustering {
   std::uint32_t clusters = 0;
-  uninitialized_array<std::uint32_t> of;      ///< the cluster of a node, or `no_cluster`
-  uninitialized_array<std::uint32_t> begin;   ///< of a cluster in `member`; clusters + 1 of them
-  uninitialized_array<std::uint32_t> member;  ///< nodes, cluster after cluster
+  uninitialized_array<std::uint32_t> of;      ///< the cluster of each node, or `no_cluster`
+  uninitialized_array<std::uint32_t> begin;   ///< start of each cluster in `member`; clusters + 1 entries
+  uninitialized_array<std::uint32_t> member;  ///< nodes, cluster by cluster
 };
 
-/// What bounds and steers the choice of clusters.
+/// The constraints and preferences of clustering.
 struct cluster_rules {
-  std::int64_t heaviest = 1;  ///< a cluster may weigh
+  std::int64_t heaviest = 1;  ///< weight limit of a cluster
   std::vector<std::uint32_t> const*
-      fixed;                       ///< nodes bound to different parts are not put together; may be null
-  std::uint32_t grain = 1u << 17;  ///< nodes a range, which is clustered by itself
+      fixed;                       ///< nodes fixed to different parts are not clustered together; may be null
+  std::uint32_t grain = 1u << 17;  ///< nodes in a range; each range is clustered on its own
 
   tie_breaking ties = tie_breaking::lighter;
 
@@ -36,8 +36,9 @@ struct cluster_rules {
   }
 };
 
-/// Numbers the clusters and lists their members, where `leader[n]` is the least member of the cluster of n,
-/// or `no_cluster`, and no cluster reaches from one range into another.
+/// Numbers the clusters and lists their members. `leader[n]` is the smallest member of the cluster of n, or
+/// `no_cluster`.
+/// \pre No cluster crosses a range boundary.
 inline clustering numbered_clusters(uninitialized_array<std::uint32_t> leader, id_ranges const& ranges,
                                     thread_team const& team) {
   clustering c;
@@ -48,7 +49,8 @@ inline clustering numbered_clusters(uninitialized_array<std::uint32_t> leader, i
     for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
       if (c.of[n] == no_cluster) continue;
       ++members;
-      c.of[n] = c.of[n] == n ? clusters++ : c.of[c.of[n]];  // a leader comes first, and has its number
+      c.of[n] = c.of[n] == n ? clusters++ : c.of[c.of[n]];  // the leader comes first and already holds the
+                                                            // cluster number
     }
     first_cluster[r + 1] = clusters;
     first_member[r + 1] = members;
@@ -79,16 +81,16 @@ inline clustering numbered_clusters(uninitialized_array<std::uint32_t> leader, i
   return c;
 }
 
-/// The level above: a node for each cluster, and edges between them with the sum of the weights of those that
-/// they stand for. The rows are merged with an array that remembers where each neighbour was put last, not by
-/// hashing. O(n + m).
+/// Contracts a clustering to the coarser level. It has one node per cluster; parallel edges are merged and
+/// their weights added. An array remembers the last position of each neighbour, so no hashing is needed.
+/// O(n + m).
 class contraction {
  public:
   contraction(weighted_view const& g, clustering const& c) : g_(g), c_(c) {}
 
   level_graph graph(thread_team const& team) const { return graph(team, g_.width()); }
 
-  /// Precondition: sums of weights fit `width`.
+  /// Contracts with weights of the given width. \pre Sums of weights fit `width`.
   level_graph graph(thread_team const& team, weight_width width) const {
     level_graph coarse;
     coarse.nodes = c_.clusters;
@@ -104,8 +106,8 @@ class contraction {
   }
 
  private:
-  /// The threads merge pieces of the rows into places with room for all their arcs; then these are drawn
-  /// together.
+  /// Merges ranges of rows in parallel, each into space for all of its directed edges, and then compacts
+  /// them.
   template <class Weight>
   void merge_all(level_graph& coarse, thread_team const& team) const {
     bool const in_one = team.threads() == 1 || c_.clusters < 1u << 14;
@@ -136,7 +138,7 @@ class contraction {
     weights = contracted_targets(weights, place, arcs, team);
   }
 
-  /// Of pieces that begin at `from`, those elements that they have, to begin at `to`.
+  /// Copies the used elements of pieces that begin at `from` to their final positions `to`.
   template <class T>
   static uninitialized_array<T> contracted_targets(uninitialized_array<T> const& pieces,
                                                    std::vector<std::uint32_t> const& from,
@@ -149,11 +151,12 @@ class contraction {
     return all;
   }
 
-  /// Writes rows and weights of the clusters from `lo` up to `hi`, the first arc at `begin`, and returns how
-  /// many arcs they have.
+  /// Writes the rows and weights of the clusters in [lo, hi), the first directed edge at `begin`. Returns the
+  /// number of directed edges.
   template <class Weight>
   std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint32_t begin) const {
-    auto last = uninitialized_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
+    auto last = uninitialized_array<std::uint32_t>::zeros(c_.clusters);  // last position of each neighbour,
+                                                                         // plus 1
     auto* const head = coarse.targets.data();
     auto* const weight = coarse.edge_weights.array<Weight>().data();
     auto const* const of = c_.of.data();
@@ -189,8 +192,9 @@ class contraction {
   clustering const& c_;
 };
 
-/// Size-constrained label propagation: in rounds, each node moves to the cluster that it is most connected
-/// with, as long as it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014, §4.
+/// Clusters by size-constrained label propagation: in each round, every node joins the neighbouring cluster
+/// to which its edges weigh most, if it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014,
+/// section 4.
 template <class Sum>
 class label_clustering {
  public:
@@ -227,7 +231,7 @@ class label_clustering {
     choose_leaders(lo, hi, waiting);
   }
 
-  /// What ties one node at a time to the labels of a range. All weights are zero between the nodes.
+  /// The connectivity of one node to the labels of a range. All weights are zero between two nodes.
   struct near_labels {
     near_labels(std::uint32_t begin, std::uint32_t end)
         : lo(begin),
@@ -236,8 +240,8 @@ class label_clustering {
           seen(std::size_t{end} - begin + 1) {}
 
     std::uint32_t lo, hi;
-    uninitialized_array<Sum> weight;          // by label, from `lo` on
-    uninitialized_array<std::uint32_t> seen;  // labels, `count` of them
+    uninitialized_array<Sum> weight;          // by label - `lo`
+    uninitialized_array<std::uint32_t> seen;  // labels with weight; the first `count` entries
     std::uint32_t count = 0;
   };
 
@@ -284,7 +288,7 @@ class label_clustering {
     return true;
   }
 
-  /// Whether no node of a cluster is, or was, bound to another part than `n`.
+  /// Returns true if every node ever in the cluster is free or fixed to the same part as `n`.
   bool may_take(std::uint32_t label, std::uint32_t n) const {
     if (bound_.empty()) return true;
     auto const part = (*rules_.fixed)[n];
@@ -299,7 +303,7 @@ class label_clustering {
                                                 : weight_[label] < weight_[other];
   }
 
-  /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
+  /// Two-hop clustering: joins singletons that prefer the same cluster, which has no room for them.
   void match_two_hop(near_labels& nearby, std::vector<std::uint32_t>& waiting) {
     auto const lo = nearby.lo;
     for (auto n = lo; n < nearby.hi; ++n) {
@@ -325,7 +329,7 @@ class label_clustering {
     }
   }
 
-  /// Labels name nodes that may have left; the first member in id order leads.
+  /// Makes the first member of each cluster its leader. The label may name a node that has left.
   void choose_leaders(std::uint32_t lo, std::uint32_t hi, std::vector<std::uint32_t>& first) {
     std::fill(first.begin(), first.end(), no_block);
     for (auto n = lo; n < hi; ++n) {
@@ -344,19 +348,18 @@ class label_clustering {
   Sum heaviest_;
   uninitialized_array<std::uint32_t> label_;
   uninitialized_array<Sum> weight_;
-  uninitialized_array<std::uint32_t>
-      bound_;  // the part that a cluster is bound to; empty where nothing is fixed
+  uninitialized_array<std::uint32_t> bound_;  // part of each cluster's fixed nodes; empty if no node is fixed
 };
 
-/// Pairs of neighbours along heavy edges: each node in turn takes the free neighbour of the heaviest edge, of
-/// those the lightest. On regular meshes whose nodes are numbered row by row the coarse graph is such a mesh
-/// again, and its straight cuts survive. O(n + m). Karypis, Kumar, SISC 20(1), 1998, §3.1.
+/// Matches neighbours along heavy edges: each node in turn takes the free neighbour with the heaviest edge.
+/// Ties go to the lightest neighbour. A row-major mesh contracts to a row-major mesh, so its straight cuts
+/// survive. O(n + m). Karypis, Kumar, SISC 20(1), 1998, section 3.1.
 class heavy_edge_matching {
  public:
   heavy_edge_matching(weighted_view const& g, cluster_rules const& rules)
       : g_(g), rules_(rules), mate_(g.nodes) {}
 
-  /// Pairs (rounds = 1), pairs of pairs (2), and so on, in one step.
+  /// Returns pairs (rounds = 1), pairs of pairs (2) and so on, without contractions in between.
   clustering clusters(std::uint32_t rounds, thread_team const& team) {
     match_nodes(team);
     clustering c = pairs();
@@ -451,7 +454,7 @@ class heavy_edge_matching {
         std::size_t seen = 0;
         while (seen < around.size() && around[seen].first != other) ++seen;
         if (seen == around.size()) {
-          if (seen == 32) continue;  // beyond, the search would cost more than the best choice is worth
+          if (seen == 32) continue;  // longer searches cost more than the best choice saves
           around.emplace_back(other, 0);
         }
         around[seen].second += g_.edge_weight(e);
@@ -470,7 +473,7 @@ class heavy_edge_matching {
     if (best != no_block) mate[best] = i;
   }
 
-  /// A member that is bound to a part, if one is.
+  /// Returns a member that is fixed to a part, or the first member if none is.
   std::uint32_t bound_member(clustering const& c, std::uint32_t i) const {
     if (rules_.fixed && !rules_.fixed->empty())
       for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at)
@@ -506,15 +509,16 @@ class heavy_edge_matching {
   uninitialized_array<std::uint32_t> mate_;
 };
 
-/// A level that stands on another.
+/// One level of the hierarchy, with its mapping from the next finer level.
 struct level_above {
   level_graph graph;
   uninitialized_array<std::uint32_t>
-      cluster_of;                    ///< of the nodes of the level below: the node here, or `no_cluster`
-  std::vector<std::uint32_t> fixed;  ///< the part that a node here must be in, or `no_block`; may be empty
+      cluster_of;                    ///< for each node of the finer level: its node here, or `no_cluster`
+  std::vector<std::uint32_t> fixed;  ///< the part of each fixed node here, or `no_block`; may be empty
 };
 
-/// Levels above a graph, each a contraction of the last, until one is small or hardly shrinks any more.
+/// Builds the levels of the hierarchy by repeated contraction until a level is small or hardly shrinks any
+/// more.
 class level_hierarchy {
  public:
   level_hierarchy(std::uint32_t parts, kway_config const& config, thread_team const& team)
@@ -555,7 +559,7 @@ class level_hierarchy {
     return true;
   }
 
-  /// What weights of all levels above fit in.
+  /// Returns the width that holds the weights of all coarser levels.
   weight_width width_of(weighted_view const& g) const {
     if (g.width() == weight_width::narrow) return weight_width::narrow;
     std::int64_t arcs = 0;
@@ -563,7 +567,8 @@ class level_hierarchy {
     return (std::max)(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
   }
 
-  /// Nodes a range: about 2^17, of ranges an even number, so that two threads are done at the same time.
+  /// Returns the nodes per range: about 2^17. The number of ranges is even, so that two threads finish at the
+  /// same time.
   static std::uint32_t grain_for(std::uint32_t nodes) {
     constexpr std::uint32_t about = 1u << 17;
     if (nodes <= about) return about;
@@ -571,7 +576,7 @@ class level_hierarchy {
     return (nodes - 1) / ranges + 1;
   }
 
-  /// Of the arcs of some nodes, the share that stays in the range of its node.
+  /// Estimates the fraction of directed edges with both ends in the same range, from a sample of nodes.
   static double local_share(weighted_view const& g, std::uint32_t grain) {
     std::uint64_t inside = 0, arcs = 0;
     auto const step = std::max<std::uint64_t>(37, g.nodes / 4096);

@@ -17,6 +17,7 @@
 
 namespace cleave::detail {
 
+/// Brings parts within their limits where possible, and fills empty parts.
 inline void finish_parts(weighted_view const& g, partitioned_level& p,
                          std::vector<std::uint32_t> const& fixed) {
   if (excess_weight(p) > 0) {
@@ -27,7 +28,7 @@ inline void finish_parts(weighted_view const& g, partitioned_level& p,
   fill_empty_parts(g, p, fixed);
 }
 
-/// The parts that a preset makes.
+/// Partitions a graph with the preset of the task.
 inline partitioned_level run_multilevel(weighted_view const& g, kway_problem const& task,
                                         thread_team const& team) {
   auto const& o = task.options;
@@ -38,7 +39,7 @@ inline partitioned_level run_multilevel(weighted_view const& g, kway_problem con
       .parts(g, task.fixed);
 }
 
-/// The parts that are given, refined as the preset says.
+/// Refines the given parts with the effort of the preset.
 inline partitioned_level refined_parts(weighted_view const& g, kway_problem& task, thread_team const& team) {
   auto const& o = task.options;
   partitioned_level p{std::move(task.start), std::vector<std::int64_t>(task.limit.size()), task.limit};
@@ -53,6 +54,7 @@ inline partitioned_level refined_parts(weighted_view const& g, kway_problem& tas
   return p;
 }
 
+/// Partitions or refines the graph `g` of the task, then balances the result.
 inline partitioned_level parts_of_level(weighted_view const& g, kway_problem& task) {
   thread_team const team(task.options.threads);
   auto p = task.start.empty() ? run_multilevel(g, task, team) : refined_parts(g, task, team);
@@ -60,7 +62,7 @@ inline partitioned_level parts_of_level(weighted_view const& g, kway_problem& ta
   return p;
 }
 
-/// Parts of the nodes.
+/// Returns the parts of the nodes of the task's graph.
 inline partitioned_level kway_parts(kway_problem task) {
   auto const& f = task.graph;
   return parts_of_level(

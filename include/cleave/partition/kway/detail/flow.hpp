@@ -16,28 +16,31 @@
 
 namespace cleave::detail {
 
-/// A network whose nodes lie on two sides of a cut that may be moved.
+/// A flow network with a cut that may be moved. The source side belongs to one part and the sink side to the
+/// other.
 struct cut_network {
-  undirected_flow flow;              ///< node 0: all beyond the source side; node 1: all beyond the sink side
-  std::vector<std::int64_t> weight;  ///< of a node
-  std::vector<std::int32_t> depth;   ///< steps from the cut, above 0 on the source side, else below 0
-  std::array<std::int64_t, 2> limit{};  ///< what the source side and the sink side may weigh
+  undirected_flow flow;              ///< node 0: everything beyond the source side; node 1: everything beyond
+                                     ///< the sink side
+  std::vector<std::int64_t> weight;  ///< of each node
+  std::vector<std::int32_t> depth;   ///< steps from the cut: positive on the source side, negative on the
+                                     ///< sink side
+  std::array<std::int64_t, 2> limit{};  ///< weight limits of the source side and the sink side
 };
 
 /// A cut found by `flow_cutter`.
 struct flow_cut {
-  flow_end end;         ///< whose set is its side
-  std::int64_t weight;  ///< of the edges between the sides
-  std::int64_t excess;  ///< how much heavier the heavier side is than half
+  flow_end end;         ///< the end whose reachable set is one side
+  std::int64_t weight;  ///< of the cut edges
+  std::int64_t excess;  ///< weight of the heavier side above half of the total
 };
 
-/// Finds least cuts between two sets that grow until a cut is found whose sides keep their limits: first the
-/// least cut between the ends of the network; where it does not, the lighter side takes in what it
-/// reaches and one node more, if possible one that makes no cut dearer, and the cut is sought anew.
-/// Hamann, Strasser, ALENEX 2016; for refinement: Gottesbüren, Hamann, Wagner, ESA 2019.
+/// Finds a small cut whose sides keep their limits (FlowCutter). It computes a minimum cut between two
+/// terminal sets. If the sides break their limits, the lighter side absorbs its reachable set and at least
+/// one more node, and the flow is augmented. Nodes that do not make the cut heavier are preferred. Hamann,
+/// Strasser, ALENEX 2016; for refinement: Gottesbüren, Hamann, Wagner, ESA 2019.
 class flow_cutter {
  public:
-  /// A cut that weighs less than `enough`, if there is one on the way.
+  /// Returns a cut within the limits that weighs less than `enough`, if one is found.
   std::optional<flow_cut> cut(cut_network& net, std::int64_t enough) {
     net.flow.add(flow_end::source, 0);
     net.flow.add(flow_end::sink, 1);
@@ -53,7 +56,7 @@ class flow_cutter {
     }
   }
 
-  /// The side of each node after `cut` found one.
+  /// Returns the side of a node. \pre `cut` returned a cut.
   flow_end side_of(std::size_t n) const { return static_cast<flow_end>(sides_[n]); }
 
  private:
@@ -69,7 +72,7 @@ class flow_cutter {
       add_front(net, static_cast<flow_end>(e), static_cast<std::uint32_t>(e));
   }
 
-  /// The weight of the side of `end` if it is all that `end` reaches.
+  /// Returns the weight of the side of `end` if it consists of all that `end` reaches.
   std::int64_t side(cut_network const& net, flow_end end) const {
     auto sum = kept_[index(end)];
     for (auto const n : net.flow.reached(end))
@@ -104,8 +107,9 @@ class flow_cutter {
     for (auto const n : taken_) kept_[index(end)] += net.weight[n], add_front(net, end, n);
   }
 
-  /// Adds to `end` the nodes that are best, until they weigh `wanted`: first those that make no cut dearer,
-  /// then those of its own side, far from the old cut. False if there is none.
+  /// Piercing: adds the best candidate nodes to `end` until they weigh `wanted`. Prefers nodes that do not
+  /// make the cut heavier, then nodes of its own side that are far from the old cut. Returns false if there
+  /// is no candidate.
   bool pierce(cut_network& net, flow_end end, std::int64_t wanted, dearer allowed) {
     auto& front = front_[index(end)];
     choice_.clear();
@@ -135,13 +139,13 @@ class flow_cutter {
     return true;
   }
 
-  /// What the sets have to grow by at least, shared out over some steps.
+  /// Returns an eighth of the weight by which the set must still grow.
   std::int64_t stride(cut_network const& net, flow_end end) const {
     return (total_ - net.limit[1 - index(end)] - kept_[index(end)]) / 8;
   }
 
-  /// The cut, or another of its weight that divides the nodes more evenly: its side grows while that helps
-  /// and costs nothing.
+  /// Returns the cut, or another one of the same weight that is more balanced. Its side grows as long as that
+  /// helps and the cut does not get heavier.
   flow_cut rebalanced(cut_network& net, flow_cut found) {
     auto const end = found.end;
     auto own = reach_[index(end)];
@@ -167,7 +171,8 @@ class flow_cutter {
 
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
 
-  std::array<std::int64_t, 2> kept_{}, reach_{};  // weights of the sets, and of what they reach
+  std::array<std::int64_t, 2> kept_{}, reach_{};  // weights of the terminal sets, and of all nodes that they
+                                                  // reach
   std::int64_t total_ = 0;
   std::array<std::vector<std::uint32_t>, 2> front_;
   std::vector<std::uint32_t> taken_;
@@ -176,24 +181,24 @@ class flow_cutter {
   std::vector<std::uint8_t> sides_;
 };
 
-/// How wide the strip along a cut is in which the cut may move.
+/// Width of the region around a cut in which the cut may move.
 struct flow_region_width {
-  std::uint32_t steps = 8;  ///< from the cut
-  double slack = 16;        ///< times what a part may weigh above the mean of the two
+  std::uint32_t steps = 8;  ///< distance from the cut
+  double slack = 16;        ///< factor on the weight by which a part may exceed the mean of the two parts
 };
 
-/// Two parts, and nodes of either that have neighbours in the other.
+/// Two adjacent parts, and the nodes of each with neighbours in the other.
 struct part_pair {
   std::uint32_t a, b;
   std::span<std::uint32_t const> border;
 };
 
-/// The strip along the cut between two parts as a network, with the nodes beyond it drawn together. Nodes
-/// that are fixed count as beyond. Sanders, Schulz, ESA 2011, §4.
+/// The region around the cut between two parts, as a flow network. All nodes beyond the region are merged
+/// into the terminals; fixed nodes count as beyond. Sanders, Schulz, ESA 2011, section 4.
 class flow_region {
  public:
-  /// `position` has an entry for each node of the level, all of them `nowhere`, and so it leaves them; of
-  /// nodes outside of the two parts it is not read.
+  /// Builds the network. `position` has an entry for each node of the level. All entries of the two parts'
+  /// nodes are `nowhere` before and after the call; other entries are not read.
   void make(weighted_view const& g, partitioned_level const& p, std::span<std::uint32_t const> fixed,
             part_pair const& pair, flow_region_width const& width, std::span<std::uint32_t> position) {
     node_.assign(2, 0);
@@ -210,7 +215,7 @@ class flow_region {
   }
 
   cut_network net;
-  std::int64_t cut() const { return cut_; }  ///< what the edges of the network between the parts weigh
+  std::int64_t cut() const { return cut_; }  ///< weight of the network's edges between the two parts
   std::size_t nodes() const { return node_.size() - 2; }
   std::uint32_t node(std::size_t i) const { return node_[i + 2]; }
 
@@ -244,8 +249,8 @@ class flow_region {
     }
   }
 
-  /// What may be taken of part `own`: about what the other part could hold if it were allowed `slack` times
-  /// as much above the mean.
+  /// Returns the weight that the region may take from part `own`: about what the other part could hold if its
+  /// slack above the mean were `slack` times as large.
   static std::int64_t most(partitioned_level const& p, std::uint32_t own, std::uint32_t other, double slack) {
     auto const mean = (p.weight[own] + p.weight[other]) / 2;
     auto const above =
@@ -286,23 +291,25 @@ class flow_region {
     net.flow.build();
   }
 
-  std::vector<std::uint32_t> node_;  // of the level, by number in the network; two without meaning in front
+  std::vector<std::uint32_t> node_;  // node of the level, by number in the network; the first two entries are
+                                     // unused
   std::int64_t cut_ = 0;
 };
 
+/// Limits of flow refinement.
 struct flow_options {
   flow_region_width width;
-  std::uint32_t rounds = 4;  ///< over the pairs of parts; fewer if nothing changes any more
+  std::uint32_t rounds = 4;  ///< passes over the pairs of parts; fewer if nothing changes any more
 };
 
-/// Replaces the cuts between pairs of parts by least cuts in a strip along them, as long as the cut
-/// decreases. Pairs that share no part are refined at the same time; the result does not depend on the number
-/// of threads. Gives up where strips with as many arcs as the graph have brought nothing: no narrow strip
-/// holds the cut of a graph without locality. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer, Sanders, SEA
-/// 2022 (parallel).
+/// Refines by flows: replaces the cut between two parts by a minimum cut in a region around it, as long as
+/// the cut decreases. Disjoint pairs of parts are refined in parallel; the result does not depend on the
+/// number of threads. It stops after regions with as many directed edges as the graph have brought nothing,
+/// because no narrow region contains the cut of a graph without locality. Sanders, Schulz, ESA 2011;
+/// Gottesbüren, Heuer, Sanders, SEA 2022 (parallel).
 class flow_refinement {
  public:
-  /// `active` holds all nodes with neighbours in other parts, and does so afterwards.
+  /// Creates the refinement. `active` contains all boundary nodes, before and after `refine`.
   flow_refinement(weighted_view const& g, partitioned_level& p, std::span<std::uint32_t const> fixed,
                   boundary_nodes& active, thread_team const& team)
       : g_(g),
@@ -313,7 +320,7 @@ class flow_refinement {
         position_(g.nodes, flow_region::nowhere),
         kits_(team.threads()) {}
 
-  /// The decrease of the cut.
+  /// Returns the decrease of the cut.
   std::int64_t refine(flow_options const& options) {
     std::int64_t gain = 0;
     changed_.assign(p_.parts(), 1);
@@ -328,21 +335,22 @@ class flow_refinement {
 
  private:
   struct border_node {
-    std::uint32_t a, b, node;  // a smaller part, a larger one, and a node of either beside the other
+    std::uint32_t a, b, node;  // the smaller part id, the larger one, and a node of one part with a neighbour
+                               // in the other
     bool operator<(border_node const& o) const { return std::pair(b, node) < std::pair(o.b, o.node); }
   };
   struct work {
     part_pair pair;
     std::vector<std::uint32_t> moved{};
     std::int64_t gain = 0;
-    std::size_t arcs = 0;  // of the strip
+    std::size_t arcs = 0;  // of the region
   };
   struct tools {
     flow_region strip;
     flow_cutter cutter;
   };
 
-  /// Lists the border nodes of all pairs one of whose parts changed in the last round.
+  /// Lists the border nodes of each pair in which a part changed in the last round.
   void find_pairs() {
     sort_borders();
     nodes_.clear();
@@ -358,7 +366,7 @@ class flow_refinement {
     }
   }
 
-  /// Puts the borders in order: by a in linear time, then those of each part by b and node.
+  /// Sorts the border nodes: by `a` in linear time, then within each part by `b` and node.
   void sort_borders() {
     id_ranges const ranges{static_cast<std::uint32_t>(active_.list.size()), (std::max)(p_.parts(), 1u << 12)};
     std::vector<std::vector<border_node>> found(ranges.count());
@@ -375,7 +383,7 @@ class flow_refinement {
                 [&](std::size_t a) { std::sort(border_.data() + begin[a], border_.data() + begin[a + 1]); });
   }
 
-  /// Of the active nodes from `lo` up to `hi` in their list.
+  /// Returns the border nodes among the active nodes at the positions [lo, hi).
   std::vector<border_node> borders(std::uint32_t lo, std::uint32_t hi) const {
     std::vector<border_node> found;
     std::vector<std::uint32_t> seen(p_.parts(), flow_region::nowhere);
@@ -392,7 +400,7 @@ class flow_refinement {
     return found;
   }
 
-  /// Refines all pairs, as many at a time as share no part, long borders first.
+  /// Refines all pairs in batches of disjoint pairs, long borders first.
   std::int64_t refine_pairs(flow_region_width const& width) {
     std::int64_t gain = 0;
     changed_.assign(p_.parts(), 0);
@@ -454,17 +462,17 @@ class flow_refinement {
   std::span<std::uint32_t const> fixed_;
   boundary_nodes& active_;
   thread_team const& team_;
-  std::vector<std::uint32_t> position_;  // pairs at work at the same time share no node
-  std::vector<std::uint8_t> changed_;    // whether a part changed in the last round
+  std::vector<std::uint32_t> position_;  // pairs refined at the same time share no nodes
+  std::vector<std::uint8_t> changed_;    // of each part: true if it changed in the last round
   std::vector<border_node> border_;
   std::vector<std::uint32_t> nodes_;
-  std::size_t idle_edges_ = 0;  // of strips since the cut decreased
+  std::size_t idle_edges_ = 0;  // of regions since the cut last decreased
   std::vector<part_pair> waiting_;
-  std::vector<tools> kits_;  // of a thread each
+  std::vector<tools> kits_;  // one per thread
 };
 
-/// Refines by flows; the decrease of the cut. Limits that hold keep holding. `active` holds all nodes with
-/// neighbours in other parts, and does so afterwards.
+/// Refines by flows and returns the decrease of the cut. Limits that were met stay met. `active` contains all
+/// boundary nodes, before and after the call.
 inline std::int64_t refine_by_flows(weighted_view const& g, partitioned_level& p,
                                     std::span<std::uint32_t const> fixed, boundary_nodes& active,
                                     flow_options const& options, thread_team const& team) {

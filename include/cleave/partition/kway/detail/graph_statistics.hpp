@@ -11,15 +11,15 @@
 
 namespace cleave::detail {
 
-/// How alike the degrees of a graph are.
+/// Mean and variance of the degrees of a graph.
 struct degree_statistics {
-  double mean = 0, variance = 0;  ///< of nodes that have edges
+  double mean = 0, variance = 0;  ///< over nodes that have edges
 
-  /// Of the standard deviation to the mean, squared: 0.08 for a random geometric graph, from 1 up for power
+  /// Returns the squared coefficient of variation: 0.08 for a random geometric graph, 1 or more for power
   /// laws.
   double spread() const { return mean > 0 ? variance / (mean * mean) : 0; }
   bool skewed() const { return spread() >= 1; }
-  bool regular() const { return spread() < 0.02; }  ///< but for a rim
+  bool regular() const { return spread() < 0.02; }  ///< apart from the boundary of the mesh
   bool dense_mesh() const { return regular() && mean > 10; }
 };
 
@@ -48,11 +48,11 @@ inline degree_statistics compute_degree_statistics(weighted_view const& g,
   return degrees;
 }
 
-/// Of the pairs of neighbours of a node, how many are neighbours themselves: from a third up in meshes of
-/// triangles or tetrahedra, and none in grids and trees. From 256 nodes at most. O(sum of the degrees of
-/// their neighbours).
+/// Returns the fraction of neighbour pairs of a node that are adjacent themselves. It is a third or more in
+/// triangle and tetrahedron meshes, and 0 in grids and trees. Samples fewer than 512 nodes.
+/// O(sum of the degrees of their neighbours).
 inline double closed_wedges(weighted_view const& g) {
-  constexpr std::uint32_t max_edges = 64;  // of nodes that are looked at
+  constexpr std::uint32_t max_edges = 64;  // nodes of larger degree are skipped
   std::uint64_t wedges = 0, closed = 0;
   std::vector<std::uint32_t> neighbours;
   auto const step = (std::max)(1u, g.nodes / 256);
@@ -72,7 +72,7 @@ inline double closed_wedges(weighted_view const& g) {
   return wedges == 0 ? 0 : static_cast<double>(closed) / static_cast<double>(wedges);
 }
 
-/// Where the neighbours of a node are, counted from it, in rising order.
+/// Returns the neighbours' ids relative to the node's id, in increasing order.
 inline std::vector<std::int64_t> steps_to_neighbours(weighted_view const& g, std::uint32_t n) {
   std::vector<std::int64_t> steps;
   for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) steps.push_back(std::int64_t{g.targets[e]} - n);
@@ -80,8 +80,8 @@ inline std::vector<std::int64_t> steps_to_neighbours(weighted_view const& g, std
   return steps;
 }
 
-/// Whether most nodes are as far from their neighbours, in number, as the next node is from its own, or the
-/// one after that: they are lattices numbered row by row. Looks at 256 nodes at most.
+/// Returns true if the graph is a grid numbered row by row: for most nodes n, the relative ids of the
+/// neighbours equal those of n + 1 or n + 2. Samples fewer than 512 nodes.
 inline bool is_numbered_in_rows(weighted_view const& g) {
   std::uint32_t alike = 0, seen = 0;
   auto const step = (std::max)(1u, g.nodes / 256);
@@ -95,7 +95,7 @@ inline bool is_numbered_in_rows(weighted_view const& g) {
   return 2 * alike > seen;
 }
 
-/// Whether weights of nodes are nearly uniform, and those of edges. Looks at 2047 of each at most.
+/// Returns true if both node weights and edge weights are nearly uniform. Samples at most 2047 of each.
 inline bool has_uniform_weights(weighted_view const& g) {
   auto const uniform = [](std::uint64_t count, auto const& weight) {
     double sum = 0, squares = 0, seen = 0;
@@ -109,13 +109,13 @@ inline bool has_uniform_weights(weighted_view const& g) {
          uniform(g.directed_edges(), [&](std::uint32_t e) { return g.edge_weight(e); });
 }
 
-/// Whether a breadth-first search from the middle node finds half of all nodes in at most half as many steps
-/// again as in a random graph of these degrees: no part of the graph is far from another. O(arcs) then, and
-/// far less in grids and meshes. Newman, Strogatz, Watts, Physical Review E 64, 2001 (how many are m steps
-/// off).
+/// Returns true if a breadth-first search grows about as fast as in a random graph of these degrees: no part
+/// of the graph is far from another. The search starts at the middle node. It must find half of all nodes in
+/// at most 1.5 times the steps that a random graph takes. O(m) if it does, and much less in grids and meshes.
+/// Newman, Strogatz, Watts, Physical Review E 64, 2001 (number of nodes at distance m).
 inline bool grows_like_random_graph(weighted_view const& g, degree_statistics const& degrees) {
   double const growth =
-      degrees.mean > 0 ? degrees.mean + degrees.variance / degrees.mean - 1 : 0;  // of each step
+      degrees.mean > 0 ? degrees.mean + degrees.variance / degrees.mean - 1 : 0;  // factor per step
   if (growth < 1.5) return false;  // paths, cycles, sparse trees
   std::uint32_t steps = 0;
   for (double reached = 1; reached < g.nodes; reached *= growth) ++steps;
@@ -130,15 +130,15 @@ inline bool grows_like_random_graph(weighted_view const& g, degree_statistics co
   return found.size() > g.nodes / 2;
 }
 
-/// Whether few neighbours of a node are neighbours themselves, and hubs or chance join everything to
-/// everything: then clusters would join what belongs apart.
+/// Returns true if few neighbours of a node are adjacent, and hubs or random edges connect everything to
+/// everything. Clusters would then join nodes that belong apart.
 inline bool lacks_locality(weighted_view const& g, degree_statistics const& degrees) {
   return closed_wedges(g) < 0.1 && (degrees.skewed() || grows_like_random_graph(g, degrees));
 }
 
-/// Whether nodes of a degree below a quarter of the mean one weigh half of all, around a dense core: then
-/// parts of a graph without locality fill up with the core, and the periphery is what is cut. Borgatti,
-/// Everett, Social Networks 21(4), 2000 (core and periphery).
+/// Returns true if nodes with less than a quarter of the mean degree hold half of the total weight, around a
+/// dense core. If the graph also lacks locality, the core fills the parts, and a good cut runs through the
+/// periphery. Borgatti, Everett, Social Networks 21(4), 2000 (core and periphery).
 inline bool has_sparse_periphery(weighted_view const& g, degree_statistics const& degrees) {
   std::int64_t periphery = 0, total = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
@@ -148,8 +148,8 @@ inline bool has_sparse_periphery(weighted_view const& g, degree_statistics const
   return periphery >= total - periphery;
 }
 
-/// Whether there are enough parts for round ones to pack better than bricks, and enough nodes in each to be
-/// round.
+/// Returns true if compact parts are likely to beat bisection: there are many parts, and each has enough
+/// nodes to be compact.
 inline bool suits_centres(weighted_view const& g, std::uint32_t parts) {
   return parts >= 16 && g.nodes / parts >= 200;
 }

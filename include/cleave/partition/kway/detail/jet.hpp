@@ -13,10 +13,10 @@
 
 namespace cleave::detail {
 
-/// Moves many nodes at once, as if limits did not exist, then brings the parts back into their limits;
-/// returns to the best state seen. A node that would lose takes part if the moves of nodes that gain more
-/// make up for it. Gilbert, Madduri, Boman, Rajamanickam, SIAM J. Sci. Comput. 46(5), 2024 (Jet); rounds of
-/// falling gain_temperature: Krause, Gottesbüren, Maas, 2025.
+/// Refines by Jet: moves many nodes at once while ignoring weight limits, then rebalances, and returns to the
+/// best state seen. A node with negative gain may move if the moves of nodes with higher gain make up for it.
+/// Gilbert, Madduri, Boman, Rajamanickam, SIAM J. Sci. Comput. 46(5), 2024 (Jet); Krause, Gottesbüren, Maas,
+/// 2025 (rounds of falling gain temperature).
 class jet_refinement {
  public:
   jet_refinement(weighted_view const& g, partitioned_level& p, std::span<std::uint32_t const> fixed)
@@ -28,8 +28,8 @@ class jet_refinement {
         target_(g.nodes, no_block),
         locked_(g.nodes) {}
 
-  /// By how much the cut fell; below 0 only if limits were broken before. `active` holds all nodes with
-  /// neighbours in other parts, and does so afterwards.
+  /// Returns the decrease of the cut; it is negative only if limits were exceeded before. `active` contains
+  /// all boundary nodes, before and after the call.
   std::int64_t refine(boundary_nodes& active, jet_options const& options) {
     save_best(0);
     best_excess_ = excess();
@@ -79,7 +79,7 @@ class jet_refinement {
     undo_log_.clear();
   }
 
-  /// Moves a node; by how much the cut falls.
+  /// Moves a node and returns the decrease of the cut.
   std::int64_t move(std::uint32_t n, std::uint32_t to, boundary_nodes& active) {
     auto const from = p_.of[n];
     std::int64_t gain = 0;
@@ -97,7 +97,7 @@ class jet_refinement {
 
   bool is_free(std::uint32_t n) const { return fixed_.empty() || fixed_[n] == no_block; }
 
-  /// One simultaneous move. Whether there was any.
+  /// Moves a set of nodes simultaneously. Returns true if any node moved.
   bool step(boundary_nodes& active, double gain_temperature, std::int64_t& now) {
     propose(active, gain_temperature);
     chosen_.clear();
@@ -110,7 +110,8 @@ class jet_refinement {
     return !moved_.empty();
   }
 
-  /// Finds for each active node the part it is tied to most, and drops those without neighbours elsewhere.
+  /// Proposes for each active node the part to which it is most connected. Drops nodes without neighbours in
+  /// other parts.
   void propose(boundary_nodes& active, double gain_temperature) {
     proposed_.clear();
     std::size_t kept = 0;
@@ -138,7 +139,7 @@ class jet_refinement {
     active.list.resize(kept);
   }
 
-  /// The gain of a proposed move after all proposed ones that gain more.
+  /// Returns the gain of a proposed move, assuming that all proposed moves with higher gain are made first.
   std::int64_t gain_after_better(std::uint32_t n) const {
     std::int64_t gain = 0;
     auto const own = p_.of[n], to = target_[n];
@@ -153,8 +154,8 @@ class jet_refinement {
     return gain;
   }
 
-  /// Moves nodes out of parts that break their limits, those first that lose least for their weight. By how
-  /// much the cut fell.
+  /// Moves nodes out of parts above their limits, smallest loss per weight first. Returns the decrease of the
+  /// cut.
   std::int64_t rebalance(boundary_nodes& active) {
     std::int64_t gained = 0;
     if (excess() == 0) return 0;
@@ -197,7 +198,7 @@ class jet_refinement {
     if (auto const to = feasible_target(n); to != no_block) heap_.push_back({relative_gain(n, to), n});
   }
 
-  /// Where a node may go from a part that is too heavy; counts its links.
+  /// Returns the best part with room for a node, and computes the node's connectivity.
   std::uint32_t feasible_target(std::uint32_t n) {
     connectivity_.count(g_, p_.of, n);
     return connectivity_.best_target(p_, p_.of[n], g_.weight(n));
@@ -213,7 +214,7 @@ class jet_refinement {
   std::span<std::uint32_t const> fixed_;
   part_connectivity connectivity_;
   std::vector<std::int64_t> gain_;
-  std::vector<std::uint32_t> target_;  // of what is proposed
+  std::vector<std::uint32_t> target_;  // proposed part
   std::vector<std::uint8_t> locked_;   // moved in the last step
   std::vector<std::uint8_t> is_candidate_;
   std::vector<std::uint32_t> proposed_, chosen_, moved_, candidates_;
@@ -222,7 +223,7 @@ class jet_refinement {
   std::int64_t best_gain_ = 0, best_excess_ = 0;
 };
 
-/// Refines by moves without limits; the decrease of the cut.
+/// Refines by Jet and returns the decrease of the cut.
 inline std::int64_t refine_by_jet(weighted_view const& g, partitioned_level& p,
                                   std::span<std::uint32_t const> fixed, boundary_nodes& active,
                                   jet_options const& options) {

@@ -15,8 +15,8 @@
 
 namespace cleave::detail {
 
-/// An array whose elements have no value until they are written, or are zero: memory that is never touched
-/// costs nothing, so that an upper bound is a fair size to ask for.
+/// An array of uninitialized or zeroed elements. Pages that are never touched cost nothing, so callers may
+/// ask for an upper bound of the size.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 class uninitialized_array {
@@ -24,12 +24,12 @@ class uninitialized_array {
   uninitialized_array() = default;
   /// \throws std::bad_alloc.
   explicit uninitialized_array(std::size_t size) : uninitialized_array(std::malloc(bytes(size)), size) {}
-  /// All zero. \throws std::bad_alloc.
+  /// Returns an array of zeros. \throws std::bad_alloc.
   static uninitialized_array zeros(std::size_t size) {
     return uninitialized_array(std::calloc(bytes(size), 1), size);
   }
 
-  /// Gives back what is beyond the first `size` elements.
+  /// Releases the memory after the first `size` elements.
   void shrink(std::size_t size) {
     auto* const kept = static_cast<T*>(std::realloc(data_.get(), bytes(size)));
     if (!kept) return;
@@ -61,10 +61,10 @@ class uninitialized_array {
   std::size_t size_ = 0;
 };
 
-/// In how many bits a weight is stored: 32 do where the sum of all fits them, and take half the memory.
+/// Storage of a weight: 32 bits if the sum of all weights fits, which halves the memory, otherwise 64 bits.
 enum class weight_width : std::uint8_t { narrow, wide };
 
-/// Weights of either width; without an array, each is 1.
+/// A view of weights of either width. Without an array, each weight is 1.
 struct weights_view {
   std::uint32_t const* narrow = nullptr;
   std::int64_t const* wide = nullptr;
@@ -78,7 +78,7 @@ struct weights_view {
   bool all_one() const { return !narrow && !wide; }
 };
 
-/// Weights of a level that owns its arrays. They have no value until they are written.
+/// The weights of a level that owns its arrays. They are uninitialized.
 class level_weights {
  public:
   level_weights() = default;
@@ -92,7 +92,7 @@ class level_weights {
   weights_view view() const {
     return narrow_.empty() ? weights_view(wide_.data()) : weights_view(narrow_.data());
   }
-  /// Precondition: it fits the width.
+  /// Stores a weight. \pre `weight` fits the width.
   void set(std::size_t i, std::int64_t weight) {
     if (!narrow_.empty())
       narrow_[i] = static_cast<std::uint32_t>(weight);
@@ -104,7 +104,7 @@ class level_weights {
     if (!wide_.empty()) wide_.shrink(size);
   }
 
-  /// Empty where they are not stored in `Weight`.
+  /// Returns the array of elements of type `Weight`; it is empty if the weights have the other width.
   template <class Weight>
   uninitialized_array<Weight>& array() {
     if constexpr (sizeof(Weight) == sizeof(std::uint32_t))
@@ -118,20 +118,20 @@ class level_weights {
   uninitialized_array<std::int64_t> wide_;
 };
 
-/// One level of a k-way partition: an undirected graph in compressed rows, with neither loops nor negative
-/// weights. The sum of all weights of arcs, and that of nodes, fits 63 bits.
+/// One level of a k-way partition: an undirected graph in CSR form without self-loops or negative weights.
+/// The sum of all edge weights and the sum of all node weights fit 63 bits.
 struct weighted_view {
   std::uint32_t nodes = 0;
-  std::uint32_t const* offsets = nullptr;  ///< where the row of a node begins; nodes + 1 of them
-  std::uint32_t const* targets = nullptr;  ///< the neighbours
+  std::uint32_t const* offsets = nullptr;  ///< start of each node's row; nodes + 1 entries
+  std::uint32_t const* targets = nullptr;  ///< neighbours, row by row
   weights_view node_weights;
-  weights_view edge_weights;  ///< beside `targets`
+  weights_view edge_weights;  ///< parallel to `targets`
 
   std::uint32_t directed_edges() const { return offsets[nodes]; }
   std::uint32_t degree(std::uint32_t n) const { return offsets[n + 1] - offsets[n]; }
   std::int64_t weight(std::uint32_t n) const { return node_weights[n]; }
   std::int64_t edge_weight(std::uint32_t e) const { return edge_weights[e]; }
-  /// What sums of weights of this level fit in.
+  /// Returns the width that holds any sum of weights of this level.
   weight_width width() const {
     bool const wide =
         node_weights.width() == weight_width::wide || edge_weights.width() == weight_width::wide;
@@ -139,7 +139,7 @@ struct weighted_view {
   }
 };
 
-/// A level that owns its arrays: what contraction makes of the level below.
+/// A level that owns its arrays: the contraction of the next finer level.
 struct level_graph {
   std::uint32_t nodes = 0;
   uninitialized_array<std::uint32_t> offsets;
@@ -152,11 +152,11 @@ struct level_graph {
   }
 };
 
-/// Which part each node of a level is in, what the parts weigh and may weigh.
+/// The part of each node of a level, with the weight and limit of each part.
 struct partitioned_level {
-  std::vector<std::uint32_t> of;     ///< the part of a node
-  std::vector<std::int64_t> weight;  ///< of a part; what was put aside (isolated nodes) is not in it
-  std::vector<std::int64_t> limit;   ///< of a part: the most it may weigh
+  std::vector<std::uint32_t> of;     ///< part of each node
+  std::vector<std::int64_t> weight;  ///< weight of each part, without isolated nodes that were set aside
+  std::vector<std::int64_t> limit;   ///< weight limit of each part
   std::uint32_t parts() const { return static_cast<std::uint32_t>(limit.size()); }
   std::int64_t room(std::uint32_t part) const { return limit[part] - weight[part]; }
 };
@@ -169,13 +169,13 @@ inline std::int64_t excess_weight(partitioned_level const& p) {
   return sum;
 }
 
-/// The part a node must be in: `no_block`, or a part.
+/// Stands for "no part": the node is not fixed.
 inline constexpr std::uint32_t no_block = 0xffffffff;
 
-/// The cluster of a node that is left out of the level above: it has no edge.
+/// Cluster of an isolated node. The coarser level omits it.
 inline constexpr std::uint32_t no_cluster = 0xffffffff;
 
-/// Fixed ranges of `nodes` ids: how many depends on nothing else.
+/// Splits `nodes` ids into ranges of `grain`. The ranges do not depend on the number of threads.
 struct id_ranges {
   std::uint32_t nodes, grain;
 
@@ -187,7 +187,8 @@ struct id_ranges {
   }
 };
 
-/// Puts nodes without edges where they must be or where there is most room, the heaviest first.
+/// Places isolated nodes: fixed nodes in their parts, the others by decreasing weight in the part with the
+/// most room.
 inline void place_isolated_nodes(weighted_view const& g, partitioned_level& p,
                                  std::vector<std::uint32_t> const& fixed,
                                  std::vector<std::uint32_t> const& nodes) {
@@ -215,8 +216,8 @@ inline void place_isolated_nodes(weighted_view const& g, partitioned_level& p,
   }
 }
 
-/// Makes the parts of a level those of `below`, the level it stands on: each node gets the part of its
-/// cluster, and nodes that have none go where there is room. O(nodes).
+/// Projects the parts of a level to `below`, the next finer level. Each node gets the part of its cluster;
+/// isolated nodes go where there is most room. O(nodes).
 inline void project(weighted_view const& below, partitioned_level& p, std::vector<std::uint32_t> const& fixed,
                     uninitialized_array<std::uint32_t> const& cluster_of, thread_team const& team) {
   id_ranges const ranges{below.nodes, 1u << 16};
@@ -235,12 +236,12 @@ inline void project(weighted_view const& below, partitioned_level& p, std::vecto
   place_isolated_nodes(below, p, fixed, isolated);
 }
 
-/// How strongly one node at a time is tied to each part.
+/// Computes, for one node at a time, its connectivity: the total weight of its edges into each part.
 class part_connectivity {
  public:
   explicit part_connectivity(std::uint32_t parts) : weight_(parts, 0) { near_.reserve(64); }
 
-  /// Counts the links of a node, forgetting those of the last one.
+  /// Computes the connectivity of a node, and discards that of the previous one.
   void count(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
     for (auto const part : near_) weight_[part] = 0;
     near_.clear();
@@ -252,11 +253,11 @@ class part_connectivity {
   }
 
   std::int64_t to(std::uint32_t part) const { return weight_[part]; }
-  /// Parts that have neighbours of the node.
+  /// Returns the parts that contain neighbours of the node.
   std::vector<std::uint32_t> const& nearby() const { return near_; }
 
-  /// The part beside `own` with room for `w` that the node is tied to most, of those the one with most room;
-  /// `no_block` if there is none.
+  /// Returns the part other than `own` to which the node is most connected and which has room for weight `w`.
+  /// Ties go to the part with the most room. Returns `no_block` if no part qualifies.
   std::uint32_t best_target(partitioned_level const& p, std::uint32_t own, std::int64_t w) const {
     auto best = no_block;
     std::int64_t most = 0;
@@ -274,7 +275,7 @@ class part_connectivity {
   std::vector<std::uint32_t> near_;
 };
 
-/// Puts a node into another part.
+/// Moves a node to another part.
 inline void move_node(weighted_view const& g, partitioned_level& p, std::uint32_t n, std::uint32_t to) {
   auto const w = g.weight(n);
   p.weight[p.of[n]] -= w;

@@ -22,14 +22,14 @@
 
 namespace cleave::detail {
 
-/// Nodes on two sides, what the sides weigh and may weigh.
+/// A bipartition: the side of each node, with the weight and limit of each side.
 struct two_sides {
   std::vector<std::uint8_t> of;
   std::array<std::int64_t, 2> weight{};
   std::array<std::int64_t, 2> limit{};
   std::int64_t cut = 0;
 
-  /// By how much the sides break their limits.
+  /// Returns the total weight above the limits.
   std::int64_t excess() const {
     return std::max<std::int64_t>(0, weight[0] - limit[0]) + std::max<std::int64_t>(0, weight[1] - limit[1]);
   }
@@ -40,7 +40,7 @@ struct two_sides {
   }
 };
 
-/// Weights and cut from `of`.
+/// Computes weights and cut from `of`.
 inline void weigh(weighted_view const& g, two_sides& s) {
   s.weight = {};
   s.cut = 0;
@@ -52,8 +52,9 @@ inline void weigh(weighted_view const& g, two_sides& s) {
   s.cut /= 2;
 }
 
-/// Moves nodes one by one from side to side, best gain first, each at most once, downhill too, and returns to
-/// the best state seen; again until a pass gains nothing. Fiduccia, Mattheyses, DAC 1982.
+/// Refines a bipartition by Fiduccia-Mattheyses passes. A pass moves each node at most once, best gain first,
+/// even if the gain is negative, and returns to the best state seen. Passes repeat until one gains nothing.
+/// Fiduccia, Mattheyses, DAC 1982.
 class two_way_fm {
  public:
   two_way_fm(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
@@ -116,7 +117,7 @@ class two_way_fm {
     }
   }
 
-  /// The node to move: from the side that is too heavy, otherwise of the better gain.
+  /// Returns the next node to move: from an overweight side, otherwise from the side with the higher gain.
   std::uint32_t next(two_sides const& s) {
     for (;;) {
       std::size_t from = 2;
@@ -135,7 +136,8 @@ class two_way_fm {
       }
       auto const n = leaving_[from].pop();
       locked_[n] = 1;
-      // One node too much is let pass for a while, lest tight limits stop every exchange.
+      // A side may exceed its limit by one node for a while. Otherwise tight limits would prevent every
+      // exchange.
       if (s.weight[1 - from] + g_.weight(n) <= s.limit[1 - from] + heaviest_ ||
           s.weight[from] > s.limit[from]) {
         if (s.weight[1 - from] <= s.limit[1 - from] || s.weight[from] > s.limit[from]) return n;
@@ -150,7 +152,7 @@ class two_way_fm {
     for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
       auto const other = g_.targets[e];
       auto const w = g_.edge_weight(e);
-      for (int end = 0; end < 2; ++end) gain_[other] += s.of[other] == from ? w : -w;  // 2 * w may not fit
+      for (int end = 0; end < 2; ++end) gain_[other] += s.of[other] == from ? w : -w;  // 2 * w may overflow
       if (!locked_[other]) leaving_[s.of[other]].put(other, gain_[other]);
     }
   }
@@ -173,19 +175,19 @@ class two_way_fm {
   std::int64_t heaviest_ = 0;
 };
 
-/// Where a side that grows takes its next node: among the neighbours of those it has, or wherever the gain is
-/// best for the node's weight (which peels off nodes of low degree, where limits leave room).
+/// The candidates for the next node of a growing side: the neighbours of its nodes, or all nodes ranked by
+/// gain per weight. The latter peels off nodes of low degree if the limits leave room.
 enum class growth : std::uint8_t { around_a_node, anywhere };
 
-/// Lets side 0 grow node by node out of nothing, best gain first, as far as the limits let it and at least as
-/// far as they demand; of the states between, that of the least cut is taken. Karypis, Kumar, SISC 20(1),
-/// 1998, §3.2 (greedy graph growing).
+/// Grows side 0 from an empty set, best gain first. It grows until the limits stop it, and chooses the state
+/// of least cut among those within the limits. Karypis, Kumar, SISC 20(1), 1998, section 3.2 (greedy graph
+/// growing).
 class side_growing {
  public:
   side_growing(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
       : g_(g), fixed_(fixed), border_(g.nodes), gain_(g.nodes) {}
 
-  /// Precondition: `s.limit` is set. `aim` is the weight that side 0 should have where the cut does not care.
+  /// Grows side 0. `aim` is its preferred weight among states of equal cut. \pre `s.limit` is set.
   void grow(two_sides& s, growth how, std::int64_t aim, splitmix& random) {
     how_ = how;
     start(s);
@@ -234,7 +236,7 @@ class side_growing {
       for (auto const n : outside_) border_.put(n, urgency(n));
   }
 
-  /// The gain; where all nodes stand at the border, that for a mean node's weight.
+  /// Returns the gain, or, if all nodes are candidates, the gain relative to the node's weight.
   std::int64_t urgency(std::uint32_t n) const {
     if (how_ == growth::around_a_node) return gain_[n];
     auto const means = static_cast<double>(std::max<std::int64_t>(1, g_.weight(n))) / mean_weight_;
@@ -268,7 +270,7 @@ class side_growing {
     order_.push_back(n);
     for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
       auto const other = g_.targets[e];
-      for (int end = 0; end < 2; ++end) gain_[other] += g_.edge_weight(e);  // twice that may not fit
+      for (int end = 0; end < 2; ++end) gain_[other] += g_.edge_weight(e);  // twice the weight may overflow
       if (s.of[other] == 1 && (fixed_.empty() || fixed_[other] == no_block))
         border_.put(other, urgency(other));
     }
@@ -291,15 +293,15 @@ class side_growing {
   std::vector<std::uint32_t> outside_, order_;
 };
 
-/// A bisection of a graph with limits for both sides: multilevel, the smallest graph grown from several
-/// nodes, each level refined by moves. O((n + m) * restarts).
+/// Bisects a graph with a limit for each side: coarsens it, grows bisections of the coarsest graph, and
+/// refines every level by FM. O((n + m) * restarts).
 class multilevel_bisection {
  public:
   multilevel_bisection(weighted_view const& g, std::vector<std::uint32_t> fixed,
                        std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_config const& config)
       : g_(g), fixed_(std::move(fixed)), limit_(limit), aim_(aim), config_(config) {}
 
-  /// Of one hierarchy; the first of several restarts is 0.
+  /// Returns the bisection from one hierarchy. `restart` numbers the hierarchies from 0.
   two_sides sides(std::uint64_t seed, std::uint32_t restart) const {
     splitmix random(seed);
     auto const levels = coarsened(random, restart);
@@ -320,7 +322,7 @@ class multilevel_bisection {
   struct level {
     level_graph graph;
     std::vector<std::uint32_t> fixed;
-    uninitialized_array<std::uint32_t> cluster_of;  // of the nodes below
+    uninitialized_array<std::uint32_t> cluster_of;  // of the nodes of the finer level
   };
 
   std::vector<level> coarsened(splitmix& random, std::uint32_t restart) const {
@@ -349,8 +351,8 @@ class multilevel_bisection {
     return levels;
   }
 
-  /// Pairs along heavy edges for their weight, nodes visited in id order first and in random order after
-  /// that.
+  /// Matches nodes along edges that are heavy relative to the weight of the neighbour. Nodes are visited in
+  /// id order for restart 0, and in random order after that.
   static clustering matched(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                             std::int64_t heaviest, std::uint32_t restart, splitmix& random) {
     cluster_rules const rules{.heaviest = heaviest, .fixed = &fixed};
@@ -374,7 +376,7 @@ class multilevel_bisection {
         if (rating > most) most = rating, best = other;
       }
       if (best == no_block && g.degree(n) == 0) {
-        // Nodes without edges have each other.
+        // Isolated nodes are paired with each other.
         if (lone != no_block && g.weight(n) + g.weight(lone) <= heaviest && rules.may_join(n, lone))
           best = std::exchange(lone, no_block);
         else {
@@ -421,8 +423,8 @@ class multilevel_bisection {
   bisection_config config_;
 };
 
-/// A small graph cut into parts by cutting it in two, and the halves again. The slack that the limits leave
-/// is dealt out over the bisections that are still to come, so that it lasts to the end.
+/// Partitions a small graph by recursive bisection. The slack of the limits is divided among the remaining
+/// bisections, so that it lasts to the end.
 class repeated_bisection {
  public:
   repeated_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
@@ -449,14 +451,14 @@ class repeated_bisection {
  private:
   struct piece {
     std::uint32_t first_part = 0, parts = 1;
-    std::vector<std::uint32_t> node;   // of the whole graph
+    std::vector<std::uint32_t> node;   // ids in the whole graph
     std::vector<std::uint32_t> fixed;  // to a part
     level_graph graph;
     weighted_view view;
     splitmix random{0};
   };
 
-  /// Of so many parts, those in the first half.
+  /// Returns the number of parts in the first half of `parts` parts.
   std::uint32_t left(std::uint32_t parts) const {
     auto const twice = rounded_product(2 * config_.first_share, static_cast<double>(parts));
     auto const rounded = static_cast<std::uint32_t>(twice + 1) / 2;
@@ -468,7 +470,7 @@ class repeated_bisection {
     return (std::min)(wanted, most_restarts_);
   }
 
-  /// Goes past the random numbers for a piece of so many parts and all that comes of it.
+  /// Advances the generator past the numbers that a piece of `parts` parts and all its descendants use.
   void skip(splitmix& random, std::uint32_t parts, std::uint32_t depth) const {
     if (parts <= 1) return;
     for (std::uint32_t i = 0; i < restarts(depth); ++i) random.next();
@@ -476,7 +478,7 @@ class repeated_bisection {
     skip(random, left(parts), depth + 1);
   }
 
-  /// Cuts all pieces in two, which are of like depth.
+  /// Bisects all pieces of the current depth.
   void cut_all() {
     std::vector<multilevel_bisection> bisections;
     std::vector<std::uint64_t> seeds;
@@ -499,7 +501,7 @@ class repeated_bisection {
       for (auto at = best; at < (i + 1) * restarts(depth_); ++at)
         if (tried[at].better_than(tried[best])) best = at;
       auto& p = pieces_[i];
-      // The half with more arcs is made of the arrays of the whole.
+      // The half with more directed edges reuses the arrays of the piece.
       auto const larger = larger_half(p, tried[best]);
       halves[2 * i + 1 - larger] = half(p, tried[best], 1 - larger, {});
       halves[2 * i + larger] = half(p, tried[best], larger, std::move(p.graph));
@@ -525,7 +527,7 @@ class repeated_bisection {
     return {p.view, sides_of(p), limit, aim, config_};
   }
 
-  /// No more than half of what fits: limits may be as large as the total.
+  /// Adds without overflow: at most half the largest integer, because limits may be as large as the total.
   static std::int64_t added(std::int64_t a, std::int64_t b) {
     constexpr auto most = (std::numeric_limits<std::int64_t>::max)() / 2;
     return a > most - (std::min)(b, most) ? most : a + b;
@@ -536,8 +538,7 @@ class repeated_bisection {
                                      static_cast<double>(whole));
   }
 
-  /// What a side may weigh: its share of the total, and of the slack as much as one of `depth` bisections
-  /// gets.
+  /// Returns the weight limit of a side: its share of the total, plus 1/`depth` of its slack.
   static std::int64_t side_limit(std::int64_t total, std::int64_t side, std::int64_t room, int depth) {
     if (depth <= 1 || room <= total || room - total > total / 8) return side;
     auto const share = scaled(total, side, room) + 1;
@@ -557,8 +558,8 @@ class repeated_bisection {
     return arcs[1] > arcs[0];
   }
 
-  /// One side of a piece. `into` is the graph of the piece, to be overwritten from the front as its rows are
-  /// read, or empty.
+  /// Extracts one side of a piece. `into` is empty, or the graph of the piece, whose arrays are overwritten
+  /// from the front while its rows are read.
   piece half(piece const& p, two_sides const& sides, std::uint8_t side, level_graph into) const {
     piece h;
     h.first_part = side == 0 ? p.first_part : p.first_part + left(p.parts);
@@ -616,7 +617,7 @@ class repeated_bisection {
   std::vector<piece> pieces_;
 };
 
-/// Parts of the smallest level.
+/// Partitions the coarsest level.
 class first_cut {
  public:
   first_cut(std::vector<std::int64_t> const& limit, kway_config const& config, thread_team const& team)
@@ -641,7 +642,7 @@ class first_cut {
   }
 
  private:
-  /// Whether parts are free to lie anywhere, and of about one size.
+  /// Returns true if no node is fixed and the limits differ by at most a factor of about 2.
   bool are_free(weighted_view const& g, std::vector<std::uint32_t> const& fixed) const {
     auto const [least, most] = std::minmax_element(limit_.begin(), limit_.end());
     return g.nodes >= limit_.size() && fixed.empty() && *most / 2 <= *least;
@@ -651,8 +652,8 @@ class first_cut {
     lazy_random_walk const walk(g);
     auto of = centre_growing(g, walk, limit_).parts(20, random);
     if (of.empty()) return of;
-    // The fewer steps, the less smooth; after too many a small part is all over the graph, and no price
-    // brings it together.
+    // Fewer steps smooth less. After too many steps, a small part is spread over the whole graph, and no
+    // price restores the balance.
     border_smoothing smoothing(g, walk, limit_);
     auto const grown = of;
     for (auto const steps : {8u, 4u, 2u}) {
@@ -662,7 +663,8 @@ class first_cut {
     return of;
   }
 
-  /// Whether grown parts cut an eighth more than bisections in a hurry do, as where a graph is long and thin.
+  /// Returns true if fast bisections cut at least a ninth less than the grown parts, for example because the
+  /// graph is long and thin.
   bool bisections_cut_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                            std::vector<std::uint32_t> const& grown, splitmix random) const {
     bisection_config const hurry{.growths = 1, .passes = 1, .max_fruitless_moves = 50};
@@ -675,7 +677,8 @@ class first_cut {
   thread_team const& team_;
 };
 
-/// Coarsen, cut the smallest level, and refine on the way back. Karypis, Kumar, JPDC 48(1), 1998.
+/// Partitions a graph by multilevel k-way partitioning: coarsens it, partitions the coarsest level, and
+/// refines every level on the way back. Karypis, Kumar, JPDC 48(1), 1998.
 class multilevel_kway {
  public:
   multilevel_kway(std::vector<std::int64_t> limit, kway_config const& config, std::uint64_t seed,

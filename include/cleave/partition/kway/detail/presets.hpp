@@ -13,15 +13,16 @@
 
 namespace cleave::detail {
 
-/// Classes of graphs for which presets differ.
+/// Classes of graphs for which the parameters of a preset differ.
 enum class graph_class : std::uint8_t {
-  skewed,       ///< degrees as of a power law
-  skewed_rows,  ///< the same, around a lattice that is numbered row by row
-  uneven,       ///< degrees that differ, as in most meshes
-  uneven_rows,  ///< a lattice numbered row by row whose degrees differ, as where diagonals turn
-  thin_mesh,    ///< degrees alike, up to 7: grids, boxes, triangles
-  mesh,         ///< degrees alike, up to 10
-  dense_mesh,   ///< degrees alike, above 10
+  skewed,       ///< power-law degrees
+  skewed_rows,  ///< the same, with a grid that is numbered row by row
+  uneven,       ///< varying degrees, as in most meshes
+  uneven_rows,  ///< a grid numbered row by row with varying degrees, for example because diagonals change
+                ///< direction
+  thin_mesh,    ///< equal degrees of at most 7: grids in two or three dimensions, triangles
+  mesh,         ///< equal degrees of at most 10
+  dense_mesh,   ///< equal degrees above 10
 };
 
 inline graph_class class_of(degree_statistics const& degrees, bool rows) {
@@ -35,20 +36,20 @@ inline graph_class class_of(degree_statistics const& degrees, bool rows) {
 struct preset_row {
   graph_class graph;
   kway_preset preset;
-  std::uint32_t shrink, nodes_a_part;                        // of levels
-  std::uint32_t passes, max_fruitless_moves;                 // of moves
-  std::uint32_t flow_rounds;                                 // of flows
-  std::uint32_t restarts, least_restarts, bisection_passes;  // of bisections
+  std::uint32_t shrink, nodes_a_part;                        // coarsening
+  std::uint32_t passes, max_fruitless_moves;                 // FM moves
+  std::uint32_t flow_rounds;                                 // flow refinement
+  std::uint32_t restarts, least_restarts, bisection_passes;  // recursive bisection
 };
 
-/// Returns the row of the table for a class and a preset. Where large clusters are ragged, levels shrink
-/// less. Skewed graphs get no flow refinement, because no narrow strip contains a good cut. Dense meshes get
-/// more moves, because a straight cut is many moves away.
+/// Returns the parameters of a preset for a class of graphs. Graphs whose large clusters would be ragged
+/// shrink less per level. Skewed graphs get no flow refinement, because no narrow region contains a good cut.
+/// Dense meshes get more FM moves, because a straight cut is many moves away.
 inline preset_row const& row_of(graph_class graph, kway_preset preset) {
   using enum graph_class;
   using enum kway_preset;
   static constexpr std::array<preset_row, 21> table{{
-      // class, preset: levels; moves; flows; bisections
+      // class, preset: coarsening; FM moves; flow refinement; bisection
       {skewed, fast, 8, 20, 1, 100, 0, 16, 2, 4},
       {skewed, standard, 8, 40, 3, 400, 0, 32, 8, 4},
       {skewed, quality, 8, 40, 3, 400, 0, 32, 8, 4},
@@ -75,7 +76,7 @@ inline preset_row const& row_of(graph_class graph, kway_preset preset) {
                        [&](preset_row const& row) { return row.graph == graph && row.preset == preset; });
 }
 
-/// Returns the effort that a row of the table describes.
+/// Returns the configuration that a row of the table describes.
 inline kway_config choose_config(preset_row const& row) {
   kway_config e;
   e.shrink = row.shrink, e.nodes_a_part = row.nodes_a_part;
@@ -86,7 +87,7 @@ inline kway_config choose_config(preset_row const& row) {
   return e;
 }
 
-/// Chooses round initial parts for triangle and tetrahedron meshes with many parts, and matching for 3-D
+/// Chooses compact initial parts for triangle and tetrahedron meshes with many parts, and matching for 3-D
 /// grids.
 inline void suit_mesh(kway_config& e, weighted_view const& g, std::uint32_t parts,
                       degree_statistics const& degrees, bool uniform) {
@@ -96,12 +97,12 @@ inline void suit_mesh(kway_config& e, weighted_view const& g, std::uint32_t part
     if (lattice) e.clusters = coarsening::matching;
   } else if (suits_centres(g, parts)) {
     e.first = first_method::centres;
-    if (!degrees.dense_mesh()) e.ties = tie_breaking::lighter;  // round parts need no rows
+    if (!degrees.dense_mesh()) e.ties = tie_breaking::lighter;  // compact parts need no rows
     if (degrees.mean > 10 && !lattice) e.nodes_a_part = 80;
   }
 }
 
-/// Configures a graph without locality: it is not coarsened, and its sparse periphery, if any, is peeled.
+/// Configures a graph without locality: it is not coarsened, and its sparse periphery, if any, is peeled off.
 inline void cut_whole(kway_config& e, weighted_view const& g, degree_statistics const& degrees,
                       kway_preset preset) {
   bool const fast = preset == kway_preset::fast;
@@ -113,7 +114,7 @@ inline void cut_whole(kway_config& e, weighted_view const& g, degree_statistics 
   e.bisection.passes = fast ? 0 : 2;
 }
 
-/// Returns the effort of a preset for a graph.
+/// Returns the configuration of a preset for a graph.
 inline kway_config choose_config(kway_preset preset, weighted_view const& g, std::uint32_t parts,
                                  thread_team const& team = thread_team{}) {
   auto const degrees = compute_degree_statistics(g, team);
@@ -121,16 +122,16 @@ inline kway_config choose_config(kway_preset preset, weighted_view const& g, std
   bool const rows = uniform && is_numbered_in_rows(g);
   bool const fast = preset == kway_preset::fast;
   auto e = choose_config(row_of(class_of(degrees, rows), preset));
-  // Clusters in rows are too coarse for small parts.
+  // Clusters that follow rows are too coarse for small parts.
   e.ties = rows && g.nodes / parts >= 1000 ? tie_breaking::heavier : tie_breaking::lighter;
   e.bisection.arcs = std::clamp(g.directed_edges(), 1u << 17, 1u << 21) * 2;
-  if (degrees.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
+  if (degrees.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // there are few good cuts
   if (!fast) suit_mesh(e, g, parts, degrees, uniform);
   if ((!fast || degrees.skewed()) && lacks_locality(g, degrees)) cut_whole(e, g, degrees, preset);
   return e;
 }
 
-/// Returns the effort of the preset `quality` for a graph.
+/// Returns the configuration of the preset `quality` for a graph.
 inline quality_config choose_quality_config(weighted_view const& g, std::uint32_t parts,
                                             thread_team const& team = thread_team{}) {
   quality_config e;
@@ -150,17 +151,17 @@ inline quality_config choose_quality_config(weighted_view const& g, std::uint32_
     e.strip_share = 0.5;
     if (!degrees.regular() && degrees.mean > 8 && closed_wedges(g) > 0.25) {
       e.trials = {e.standard};
-      e.trials[0].shrink = 4;  // there are few good cuts, and clusters of one size may miss them all
+      e.trials[0].shrink = 4;  // good cuts are few, and clusters of one size may miss them all
     }
     return e;
   }
-  if (degrees.dense_mesh() && parts <= 8) return e;  // straight cuts, which all trials find
+  if (degrees.dense_mesh() && parts <= 8) return e;  // all trials find the straight cuts
   e.trials = {e.standard};
-  e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
+  e.trials[0].bisection.first_share = 1. / 3;  // rows of parts with different lengths may cut less
   if (degrees.dense_mesh() || !local) return e;
   e.trials[0].first = first_method::bisections;
   auto other = e.standard;
-  if (degrees.regular() && degrees.mean > 5) {  // grids in space
+  if (degrees.regular() && degrees.mean > 5) {  // grids in 3-D
     other.clusters = coarsening::labels, other.ties = tie_breaking::lighter;
     e.trials.push_back(other);
   } else if (!degrees.regular() && suits_centres(g, parts)) {

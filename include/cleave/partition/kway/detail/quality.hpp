@@ -19,17 +19,18 @@
 
 namespace cleave::detail {
 
-/// Several multilevel partitions, the best of which is combined with the others: coarsened where neither
-/// cuts, and refined on the way back. In the end, least cuts in wide strips between its parts. Sanders,
-/// Schulz, ESA 2011 (flows, cycles), and ALENEX 2012 (combinations); Walshaw, Ann. Oper. Res. 131, 2004
-/// (cycles).
+/// Makes several multilevel partitions and combines the best one with each of the others. To combine two, it
+/// coarsens only within the intersections of their parts and refines on the way back. At the end, flow
+/// refinement runs in wide regions between parts. Sanders, Schulz, ESA 2011 (flows, cycles), and ALENEX 2012
+/// (combination); Walshaw, Ann. Oper. Res. 131, 2004 (cycles).
 class quality_kway {
  public:
   quality_kway(std::vector<std::int64_t> limit, quality_config config, std::uint64_t seed,
                thread_team const& team, kway_observer* observer)
       : limit_(std::move(limit)), config_(std::move(config)), seed_(seed), team_(team), observer_(observer) {}
 
-  /// Never worse than what `multilevel_kway` makes with the same seed and the effort `standard`.
+  /// Partitions a graph. The result is never worse than that of `multilevel_kway` with the same seed and the
+  /// configuration `standard`.
   partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     auto made = trials(g, fixed);
     std::vector<rank> ranks;
@@ -45,7 +46,7 @@ class quality_kway {
     return best;
   }
 
-  /// Better parts than `p`, which may break their limits.
+  /// Improves `p`, whose parts may exceed their limits.
   void improve(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p) {
     weigh_edges(g);
     refine(g, fixed, p);
@@ -54,7 +55,7 @@ class quality_kway {
   }
 
  private:
-  using rank = std::pair<std::int64_t, std::int64_t>;  // by weight above limits, then by cut
+  using rank = std::pair<std::int64_t, std::int64_t>;  // weight above limits, then cut
 
   static rank rank_of(weighted_view const& g, partitioned_level const& p) {
     return {excess_weight(p), cut_of(g, p.of)};
@@ -64,7 +65,7 @@ class quality_kway {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
-  /// Independent partitions, made at the same time where there are threads.
+  /// Makes independent partitions, in parallel if there are threads.
   std::vector<partitioned_level> trials(weighted_view const& g,
                                         std::vector<std::uint32_t> const& fixed) const {
     auto const count = config_.trials.size() + 1;
@@ -80,9 +81,9 @@ class quality_kway {
     return made;
   }
 
-  /// Makes the numbers of other parts numbers of what is together there and in `p`.
+  /// Renumbers `other` by the intersections of its parts with the parts of `p`.
   static void number_together(partitioned_level const& p, std::vector<std::uint32_t>& other) {
-    bool const fits = p.parts() < 1u << 16;  // pairs of parts need no more than 32 bits
+    bool const fits = p.parts() < 1u << 16;  // a pair of parts fits 32 bits
     for (std::size_t n = 0; n < other.size(); ++n) other[n] = fits ? p.of[n] * p.parts() + other[n] : p.of[n];
   }
 
@@ -95,7 +96,7 @@ class quality_kway {
   void refine(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p) {
     auto active = boundary_of(g, p.of, team_);
     auto gained = refine_level(g, p, fixed, active, config_.standard, team_);
-    bool const widely_cut = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
+    bool const widely_cut = 5 * cut_of(g, p.of) > edge_total_;  // then no narrow region contains a good cut
     if (g.nodes <= config_.jet_nodes && !widely_cut)
       gained += refine_by_jet(g, p, fixed, active, config_.jet);
     if (g.nodes <= config_.flow_nodes && config_.standard.flow_rounds > 0)
@@ -104,7 +105,7 @@ class quality_kway {
     tell(kway_phase::refined, g.nodes, gained);
   }
 
-  /// Coarsens within the parts, or what `together` numbers within them, and refines on the way back.
+  /// Coarsens within the classes of `together`, which lie within parts of `p`, and refines on the way back.
   void cycle(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p,
              std::vector<std::uint32_t> together) {
     weigh_edges(g);
@@ -139,7 +140,7 @@ class quality_kway {
     refine(below, fixed, p);
   }
 
-  /// The parts that the nodes of a level are in, from those of the level below: if any member is in one.
+  /// Returns the part of each node of the coarser level: that of any member that has one.
   static std::vector<std::uint32_t> lifted(std::vector<std::uint32_t> const& of, level_above const& above) {
     if (of.empty()) return {};
     std::vector<std::uint32_t> up(above.graph.nodes, no_block);
@@ -167,7 +168,7 @@ class quality_kway {
     tell(kway_phase::refined, g.nodes, gained);
   }
 
-  /// How wide strips may be: the time they take grows with the square.
+  /// Returns the width of flow regions in steps. Their running time grows with the square of the width.
   std::uint32_t strip_steps(weighted_view const& g, boundary_nodes const& boundary) const {
     auto const border = static_cast<double>(boundary.list.size());
     auto const fits = [&](std::uint32_t steps) {

@@ -16,39 +16,39 @@
 
 namespace cleave::detail {
 
-/// The nodes that refinement looks at: those with a neighbour in another part, and those that moves made
-/// such.
+/// The boundary nodes, which refinement visits: nodes with a neighbour in another part, and nodes that moves
+/// have touched.
 struct boundary_nodes {
-  enum state : std::uint8_t { absent, listed, counted };  // the last: and its gain is known, see `gain_cache`
+  enum state : std::uint8_t { absent, listed, counted };  // counted: its gain in `gain_cache` is valid
 
   std::vector<std::uint32_t> list;
-  std::vector<std::uint8_t> is;  ///< in the list
+  std::vector<std::uint8_t> is;  ///< state of each node
 
   void add(std::uint32_t n) {
     if (is[n]) return;
     is[n] = listed;
     list.push_back(n);
   }
-  /// Adds a node, or has what it would gain counted anew.
+  /// Adds a node, or invalidates its cached gain.
   void touch(std::uint32_t n) {
     if (!is[n]) list.push_back(n);
     is[n] = listed;
   }
 };
 
-/// None yet, of so many nodes.
+/// Returns an empty set for a graph of `nodes` nodes.
 inline boundary_nodes no_boundary_nodes(std::uint32_t nodes) {
   return {{}, std::vector<std::uint8_t>(nodes)};
 }
 
-/// Whether a neighbour is in another part.
+/// Returns true if a neighbour is in another part.
 inline bool is_on_boundary(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
   for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e)
     if (of[g.targets[e]] != of[n]) return true;
   return false;
 }
 
-/// Those nodes with a neighbour in another part for which `may_be(n)`. O(n + m).
+/// Returns the boundary nodes that satisfy `may_be(n)`. O(n + m).
 template <class MayBe>
 boundary_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
                            thread_team const& team, MayBe const& may_be) {
@@ -71,7 +71,7 @@ inline boundary_nodes boundary_of(weighted_view const& g, std::vector<std::uint3
   return boundary_of(g, of, team, [](std::uint32_t) { return true; });
 }
 
-/// The weight of the edges between parts. O(n + m).
+/// Returns the weight of the edges between parts. O(n + m).
 inline std::int64_t cut_of(weighted_view const& g, std::vector<std::uint32_t> const& of) {
   std::int64_t twice = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n)
@@ -80,8 +80,9 @@ inline std::int64_t cut_of(weighted_view const& g, std::vector<std::uint32_t> co
   return twice / 2;
 }
 
-/// Nodes in buckets of like gain, the last put in first out. Gains below 32 have a bucket each, larger ones
-/// share one with those within 6 %: so any weights do, and every act is O(1). Fiduccia, Mattheyses, DAC 1982.
+/// A bucket priority queue of nodes by gain, last in first out within a bucket. Gains of absolute value below
+/// 32 have a bucket each; larger ones share one with gains within 6 %. Weights may therefore be arbitrary,
+/// and every operation is O(1). Fiduccia, Mattheyses, DAC 1982.
 class gain_buckets {
  public:
   static constexpr std::uint32_t buckets = 2048;
@@ -120,7 +121,7 @@ class gain_buckets {
     --size_;
   }
 
-  /// Of the highest gain. Precondition: not empty.
+  /// Returns the node in the highest bucket that was added last. \pre The queue is not empty.
   std::uint32_t top() const { return head_[highest()]; }
   std::uint16_t highest() const {
     auto word = used_.size() - 1;
@@ -136,7 +137,7 @@ class gain_buckets {
     while (!empty()) pop();
   }
 
-  /// Rises with the gain.
+  /// Returns the bucket of a gain; it does not decrease with the gain.
   static std::uint16_t bucket_of(std::int64_t gain) {
     auto const up = step(gain < 0 ? -gain : gain);
     return static_cast<std::uint16_t>(gain < 0 ? zero - up : zero + up);
@@ -144,13 +145,13 @@ class gain_buckets {
 
  private:
   static constexpr std::uint32_t none = 0xffffffff;
-  static constexpr std::uint16_t absent = 0;  // no gain is so low
+  static constexpr std::uint16_t absent = 0;  // no gain has this bucket
   static constexpr int zero = 1024;
 
   static int step(std::int64_t gain) {
     auto const g = static_cast<std::uint64_t>(gain);
     if (g < 32) return static_cast<int>(g);
-    auto const shift = 59 - std::countl_zero(g);  // the five leading bits remain
+    auto const shift = 59 - std::countl_zero(g);  // keeps the five leading bits
     return shift * 16 + static_cast<int>(g >> shift);
   }
 
@@ -161,19 +162,19 @@ class gain_buckets {
   std::size_t size_ = 0;
 };
 
-/// What each active node would gain in the part that it is tied to most beside its own, were there room:
-/// known until a neighbour moves. Counted by all threads, so that the moves, one after another, find few
-/// nodes worth a look.
+/// Caches, per active node, the gain of moving to its best other part, ignoring balance. An entry is
+/// invalidated when the node or a neighbour moves. All threads fill the cache, so that the sequential moves
+/// look at few nodes.
 class gain_cache {
  public:
   gain_cache(weighted_view const& g, partitioned_level const& p, std::vector<std::uint32_t> const& fixed,
              thread_team const& team)
       : g_(g), p_(p), fixed_(fixed), team_(team) {}
 
-  /// Of nodes that are fixed or have no neighbour in another part.
+  /// Gain of nodes that are fixed or have no neighbour in another part.
   static constexpr std::int64_t nowhere = (std::numeric_limits<std::int64_t>::min)() / 2;
 
-  /// Counts what is not known. O(arcs of the nodes that moves have touched).
+  /// Computes the gains that are not valid. O(directed edges of the nodes that moves have touched).
   void count(boundary_nodes& active) {
     auto const known = gain_.size();
     gain_.resize(active.list.size());
@@ -192,8 +193,8 @@ class gain_cache {
     });
   }
 
-  /// The bucket of gains in which, or above which, so many nodes are; 0 if there are fewer. Precondition: all
-  /// is known.
+  /// Returns the highest bucket such that at least `nodes` gains are in it or above it, or 0 if there are
+  /// fewer gains. \pre All gains are valid.
   std::uint32_t bucket_above_which(std::size_t nodes) const {
     using histogram = std::array<std::uint32_t, gain_buckets::buckets>;
     id_ranges const ranges{static_cast<std::uint32_t>(gain_.size()), 1u << 15};
@@ -214,11 +215,11 @@ class gain_cache {
   bool knows(boundary_nodes const& active, std::size_t at) const {
     return at < gain_.size() && active.is[active.list[at]] == boundary_nodes::counted;
   }
-  /// Precondition: it is known.
+  /// Returns the gain of the node at a position in the list. \pre The gain is valid.
   std::int64_t of(std::size_t at) const { return gain_[at]; }
   bool is_fixed(std::uint32_t n) const { return !fixed_.empty() && fixed_[n] != no_block; }
 
-  /// The gain in the part beside `own` that a node is tied to most.
+  /// Returns the gain of moving to the other part to which the node is most connected.
   static std::int64_t best(part_connectivity const& connectivity, std::uint32_t own) {
     std::int64_t most = -1;
     for (auto const part : connectivity.nearby())
@@ -234,9 +235,9 @@ class gain_cache {
   std::vector<std::int64_t> gain_;
 };
 
-/// Goes through the active nodes in rounds and moves each to the part that it is tied to most, where that
-/// lessens the cut or, at the same cut, evens out the parts. Returns by how much the cut fell. O(rounds *
-/// arcs of active nodes).
+/// Refines by label propagation. In each round, every active node moves to the part to which it is most
+/// connected. It moves only if that reduces the cut, or improves the balance at the same cut. Returns the
+/// decrease of the cut. O(rounds * directed edges of active nodes).
 inline std::int64_t refine_by_label_propagation(weighted_view const& g, partitioned_level& p,
                                                 boundary_nodes& active, gain_cache& gains,
                                                 std::uint32_t rounds) {
@@ -266,9 +267,9 @@ inline std::int64_t refine_by_label_propagation(weighted_view const& g, partitio
   return gained;
 }
 
-/// Moves active nodes one by one to the part of best gain, each at most once a pass, downhill too, and
-/// returns to the best state seen. Sanders, Schulz, ESA 2011, §4 (k-way local search); Karypis, Kumar, JPDC
-/// 48, 1998.
+/// Refines by k-way FM. A pass moves each active node at most once, best gain first, even if the gain is
+/// negative, and returns to the best state seen. Sanders, Schulz, ESA 2011, section 4 (k-way local search);
+/// Karypis, Kumar, JPDC 48, 1998.
 class kway_fm {
  public:
   kway_fm(weighted_view const& g, partitioned_level& p)
@@ -279,7 +280,7 @@ class kway_fm {
         gain_(g.nodes),
         locked_(uninitialized_array<std::uint8_t>::zeros(g.nodes)) {}
 
-  /// Returns by how much the cut fell.
+  /// Returns the decrease of the cut.
   std::int64_t refine(boundary_nodes& active, gain_cache& gains, std::uint32_t passes,
                       std::size_t max_fruitless_moves) {
     std::int64_t gained = 0;
@@ -298,7 +299,7 @@ class kway_fm {
 
   std::int64_t improve(boundary_nodes& active, gain_cache& gains, std::size_t max_fruitless_moves) {
     gains.count(active);
-    least_open_ = gains.bucket_above_which(8 * max_fruitless_moves);  // few others are ever looked at
+    least_open_ = gains.bucket_above_which(8 * max_fruitless_moves);  // few nodes below are ever reached
     open_between(least_open_, gain_buckets::buckets, active, gains);
     std::int64_t now = 0, best = 0;
     std::size_t best_moves = 0;
@@ -331,7 +332,7 @@ class kway_fm {
     return best;
   }
 
-  /// Opens nodes of gains in the buckets from `lo` up to `hi`, but not those that moves have touched.
+  /// Queues the nodes with gains in the buckets [lo, hi), except nodes that moves have touched.
   void open_between(std::uint32_t lo, std::uint32_t hi, boundary_nodes const& active,
                     gain_cache const& gains) {
     for (auto at = gains.size(); at-- > 0;)
@@ -339,14 +340,14 @@ class kway_fm {
         if (gains.knows(active, at)) push_candidate(active.list[at], gains.of(at));
   }
 
-  /// Whether a node is open, the best of all among them.
+  /// Returns true if the queue is not empty. Ensures that its first node is the best of all.
   bool any_open(boundary_nodes const& active, gain_cache const& gains) {
     if (least_open_ > 0 && (open_.empty() || open_.highest() < least_open_))
       open_between(0, std::exchange(least_open_, 0), active, gains);
     return !open_.empty();
   }
 
-  /// Opens a node for moving, or shuts it where it has nowhere to go.
+  /// Queues a node, or removes it from the queue if it cannot move.
   void push_candidate(std::uint32_t n, std::int64_t gain) {
     if (gain == gain_cache::nowhere) {
       if (open_.contains(n)) open_.remove(n);
@@ -366,7 +367,7 @@ class kway_fm {
       if (g_.degree(other) <= counted_anew || !open_.contains(other)) {
         connectivity_.count(g_, p_.of, other);
         push_candidate(other, gain_cache::best(connectivity_, p_.of[other]));
-      } else {  // an estimate: the true gain is counted when its turn comes
+      } else {  // an estimate; the exact gain is computed when the node is popped
         auto const w = g_.edge_weight(e);
         if (p_.of[other] == from) gain_[other] += w;
         if (p_.of[other] == to) gain_[other] -= w;
@@ -375,7 +376,7 @@ class kway_fm {
     }
   }
 
-  static constexpr std::uint32_t counted_anew = 40;  // arcs at most, to know the gain after each move nearby
+  static constexpr std::uint32_t counted_anew = 40;  // nodes of larger degree get estimated gains
 
   weighted_view const& g_;
   partitioned_level& p_;
@@ -384,10 +385,10 @@ class kway_fm {
   uninitialized_array<std::int64_t> gain_;
   uninitialized_array<std::uint8_t> locked_;
   std::vector<step> moves_;
-  std::uint32_t least_open_ = 0;  // bucket, below which only what moves have touched is open
+  std::uint32_t least_open_ = 0;  // below this bucket, only touched nodes are queued
 };
 
-/// The part with most room.
+/// Returns the part with the most room.
 inline std::uint32_t roomiest(partitioned_level const& p) {
   std::uint32_t best = 0;
   for (std::uint32_t part = 1; part < p.parts(); ++part)
@@ -395,9 +396,9 @@ inline std::uint32_t roomiest(partitioned_level const& p) {
   return best;
 }
 
-/// Moves nodes out of parts that break their limits, those first whose leaving costs least, to parts that
-/// have room for them: as far as the weights of nodes let it. Where all nodes weigh 1 and the limits hold all
-/// of them, no part is over its limit afterwards. Returns by how much the cut fell, which is seldom positive.
+/// Moves nodes from parts above their limits to parts with room, smallest loss first, if node weights allow
+/// it. If all nodes weigh 1 and the limits hold all of them, no part exceeds its limit afterwards. Returns
+/// the decrease of the cut, which is rarely positive.
 inline std::int64_t rebalance(weighted_view const& g, partitioned_level& p,
                               std::vector<std::uint32_t> const& fixed, boundary_nodes& active) {
   if (excess_weight(p) == 0) return 0;
@@ -437,14 +438,14 @@ inline std::int64_t rebalance(weighted_view const& g, partitioned_level& p,
   return gained;
 }
 
-/// Lets nodes into parts that have no room for them, each against one that leaves: for parts that are full
-/// and would be denser with others. Moves alone cannot do that. Kernighan, Lin, Bell Syst. Tech. J. 49, 1970.
+/// Refines by swaps: a node enters a full part while another leaves it. This improves full parts, which
+/// single moves cannot. Kernighan, Lin, Bell Syst. Tech. J. 49, 1970.
 class swap_refinement {
  public:
   swap_refinement(weighted_view const& g, partitioned_level& p, std::span<std::uint32_t const> fixed)
       : g_(g), p_(p), fixed_(fixed), connectivity_(p.parts()) {}
 
-  /// By how much the cut fell; limits that held hold.
+  /// Returns the decrease of the cut. Limits that were met stay met.
   std::int64_t refine(std::uint32_t rounds) {
     std::int64_t gained = 0;
     for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -464,7 +465,8 @@ class swap_refinement {
     bool operator<(wish const& o) const { return std::pair(loss, node) < std::pair(o.loss, o.node); }
   };
 
-  /// Who wants into each part, who could leave it at what loss, as things stand.
+  /// Lists the nodes that would gain by entering each full part, and the nodes that could leave each part,
+  /// with their loss.
   void list_wishes() {
     in_.assign(p_.parts(), {});
     out_.assign(p_.parts(), {});
@@ -493,7 +495,7 @@ class swap_refinement {
     return gained;
   }
 
-  /// Lets `comer` in and `leaver` out, if that lessens the cut as things stand now; by how much.
+  /// Swaps `comer` and `leaver` if that reduces the cut. Returns the decrease.
   std::int64_t swap(std::uint32_t comer, std::uint32_t leaver, std::uint32_t part) {
     auto const from = p_.of[comer];
     if (from == part || p_.of[leaver] != part) return 0;
@@ -520,14 +522,14 @@ class swap_refinement {
   std::vector<std::vector<wish>> in_, out_;
 };
 
-/// Refines by swaps; the decrease of the cut.
+/// Refines by swaps and returns the decrease of the cut.
 inline std::int64_t refine_by_swaps(weighted_view const& g, partitioned_level& p,
                                     std::span<std::uint32_t const> fixed, std::uint32_t rounds) {
   return swap_refinement(g, p, fixed).refine(rounds);
 }
 
-/// Nodes for parts that have none, as far as there are nodes, each from a part that keeps one: those that
-/// cost least. O(n + m) where a part weighs nothing, O(parts) otherwise.
+/// Gives each empty part the node whose move increases the cut least, as long as there are nodes. It never
+/// empties another part. O(n + m) if a part weighs nothing, O(parts) otherwise.
 inline void fill_empty_parts(weighted_view const& g, partitioned_level& p,
                              std::vector<std::uint32_t> const& fixed) {
   if (std::find(p.weight.begin(), p.weight.end(), 0) == p.weight.end()) return;
@@ -560,8 +562,9 @@ inline void fill_empty_parts(weighted_view const& g, partitioned_level& p,
   }
 }
 
-/// Where parts are still over their limits, packs all nodes anew, the heaviest first to where there is most
-/// room, if that breaks the limits less. For few heavy nodes, where balance leaves the cut no say.
+/// If parts exceed their limits, packs all nodes again, heaviest first, into the part with the most room.
+/// Keeps the packing if it exceeds the limits less. This is meant for few heavy nodes, where balance leaves
+/// no choice of cut.
 inline void pack_if_over(weighted_view const& g, partitioned_level& p,
                          std::vector<std::uint32_t> const& fixed) {
   if (excess_weight(p) == 0) return;
@@ -578,8 +581,8 @@ inline void pack_if_over(weighted_view const& g, partitioned_level& p,
   if (worst(packed) < worst(p)) p = std::move(packed);
 }
 
-/// Brings parts within their limits and lessens the cut. Returns by how much it fell; where balance costs
-/// more than moves gain, that is negative.
+/// Brings parts within their limits and reduces the cut. Returns the decrease of the cut, which is negative
+/// if balancing costs more than moves gain.
 inline std::int64_t refine_level(weighted_view const& g, partitioned_level& p,
                                  std::vector<std::uint32_t> const& fixed, boundary_nodes& active,
                                  kway_config const& config, thread_team const& team = thread_team{}) {

@@ -12,9 +12,9 @@
 
 namespace cleave::detail {
 
-/// Spreading over a graph, step by step: a node keeps a fifth of what it has and gets the rest from its
-/// neighbours, each as much as its edge weighs among those of the node. In whole numbers, `one` for 1, so
-/// that it is the same with every compiler.
+/// The transition weights of a lazy random walk. In each step, a node keeps a fifth of its amount and takes
+/// the rest from its neighbours, in proportion to edge weights. Weights are fixed-point with `one` for 1, so
+/// that all compilers give the same result.
 class lazy_random_walk {
  public:
   static constexpr std::uint32_t one = 1u << 16;
@@ -30,21 +30,22 @@ class lazy_random_walk {
     }
   }
 
-  /// What comes along an arc, of what is at its head. Those of a node and `kept` are no more than `one`
-  /// together.
+  /// Returns the fraction of the amount at the target of edge `e` that its source receives. The shares of a
+  /// node's edges and `kept` sum to at most `one`.
   std::uint32_t share(std::uint32_t e) const { return share_[e]; }
 
  private:
   uninitialized_array<std::uint32_t> share_;
 };
 
-/// Centres far from each other, each with the nodes that are nearest to it, again and again from the middles
-/// of those: round parts, where bisections make bricks. An edge is the shorter the more it weighs for the
-/// weight of its ends. O(rounds * m * log n). Diekmann, Preis, Schlimbach, Walshaw, Parallel
-/// Comput. 26(12), 2000.
+/// Grows compact parts around centres that are far from each other; bisections give brick-shaped parts
+/// instead. Each node joins its nearest centre. Centres then move to the middle of their parts, and growing
+/// repeats. An edge is shorter if it is heavier relative to the weight of its ends. O(rounds * m * log n).
+/// Diekmann, Preis, Schlimbach, Walshaw, Parallel Comput. 26(12), 2000.
 class centre_growing {
  public:
-  /// Shares of the parts are as their limits. Precondition: there is a part, and a node.
+  /// Creates the search. The target weights of parts are proportional to their limits. \pre There is a part
+  /// and a node.
   centre_growing(weighted_view const& g, lazy_random_walk const& walk, std::vector<std::int64_t> const& limit)
       : g_(g),
         walk_(walk),
@@ -55,8 +56,8 @@ class centre_growing {
     measure_edges();
   }
 
-  /// The part of each node, or `no_block` of those that no centre reaches, which weigh at most a hundredth
-  /// of all; empty if no component is as heavy as that.
+  /// Returns the part of each node, or `no_block` for nodes that no centre reaches, at most 1 % of the total
+  /// weight. Returns an empty vector if it finds no component with 99 % of the weight.
   std::vector<std::uint32_t> parts(std::uint32_t rounds, splitmix& random) {
     if (!choose_centres(random)) return {};
     for (std::uint32_t round = 0; round + 1 < rounds; ++round) {
@@ -80,12 +81,12 @@ class centre_growing {
       for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
         auto const ends = static_cast<double>(g_.weight(n) + g_.weight(g_.targets[e]));
         auto const weight = static_cast<double>(g_.edge_weight(e));
-        // No more than 2^31, so that no path is longer than 63 bits hold.
+        // Lengths are at most 2^31, so that the length of a path fits 63 bits.
         length_[e] = weight > 0 ? (std::max)(1u, root((std::min)((ends + 1) / weight, 0x1p30) * 0x1p32)) : 0;
       }
   }
 
-  /// The whole part of the square root. Precondition: below 2^63.
+  /// Returns the integer part of the square root. \pre `square` is below 2^63.
   static std::uint32_t root(double square) {
     auto rest = static_cast<std::uint64_t>(square);
     std::uint64_t result = 0;
@@ -97,8 +98,8 @@ class centre_growing {
     return static_cast<std::uint32_t>(result);
   }
 
-  /// The first at random, each further one as far as can be from those before it. Gonzalez, Theor. Comput.
-  /// Sci. 38, 1985.
+  /// Chooses the first centre at random and each further one at the largest distance from the previous ones.
+  /// Gonzalez, Theor. Comput. Sci. 38, 1985.
   bool choose_centres(splitmix& random) {
     centre_.assign(1, 0);
     for (int attempt = 0; attempt < 8; ++attempt) {
@@ -109,7 +110,7 @@ class centre_growing {
       if (reached_nearly_all()) break;
       if (attempt == 7) return false;
     }
-    std::vector<reached> furthest;  // distances may have become less since
+    std::vector<reached> furthest;  // distances may have decreased since
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
       if (distance_[n] != unreached) furthest.push_back({distance_[n], n});
     std::make_heap(furthest.begin(), furthest.end(), nearer);
@@ -135,7 +136,7 @@ class centre_growing {
     return lost <= total / 100;
   }
 
-  /// Gives each node to the centre that it is nearest to, after the handicaps.
+  /// Assigns each node to its nearest centre, counting the centres' handicaps.
   void grow() {
     distance_.assign(g_.nodes, unreached);
     auto const least = *std::min_element(handicap_.begin(), handicap_.end());
@@ -152,7 +153,7 @@ class centre_growing {
     open_.push_back({distance, n});
   }
 
-  /// Goes on from the open nodes, to wherever the way is shorter than the one known.
+  /// Runs Dijkstra's algorithm from the open nodes, wherever the path is shorter than the known one.
   void reach() {
     while (!open_.empty()) {
       std::pop_heap(open_.begin(), open_.end(), further);
@@ -169,7 +170,7 @@ class centre_growing {
     }
   }
 
-  /// Makes the start later for parts that became too heavy.
+  /// Increases the handicap of parts that became too heavy, and decreases that of light ones.
   void even_out() {
     std::vector<std::int64_t> weight(limit_.size(), 0);
     std::vector<std::uint64_t> radius(limit_.size(), 0);
@@ -192,8 +193,8 @@ class centre_growing {
     }
   }
 
-  /// The middle of a part is where most is left after some steps of what had been everywhere and gets lost
-  /// beyond its border.
+  /// Moves each centre to the middle of its part. A random walk that starts with the same amount everywhere
+  /// loses what leaves a part; the middle is the node with the most left.
   void find_middles() {
     std::vector<std::uint32_t> now(g_.nodes, lazy_random_walk::one), next(g_.nodes);
     for (int step = 0; step < 8; ++step) {
@@ -224,20 +225,20 @@ class centre_growing {
   weighted_view g_;
   lazy_random_walk const& walk_;
   std::vector<std::int64_t> const& limit_;
-  uninitialized_array<std::uint32_t> length_;  // 0: nothing goes along
-  std::vector<std::int64_t> handicap_;         // of a part: how far its centre is from where it starts
+  uninitialized_array<std::uint32_t> length_;  // 0: not traversed
+  std::vector<std::int64_t> handicap_;         // per part: distance at which its centre starts
   std::vector<std::uint32_t> of_, centre_;
   std::vector<std::uint64_t> distance_;
   std::vector<reached> open_;
 };
 
-/// Straightens the borders of all parts at once: each part spreads over the graph for some steps, then each
-/// node goes to the part that it has most of, at prices at which the parts weigh alike. O(rounds * steps *
-/// m). Merriman, Bence, Osher, 1992; Jacobs, Merkurjev, Esedoglu, J. Comput. Phys. 354, 2018 (prices); on
-/// graphs: Meyerhenke, Monien, Sauerwald, JPDC 69(9), 2009.
+/// Smooths the borders of all parts at once. Each part diffuses over the graph for some steps; each node then
+/// joins the part that it holds most of, minus a price per part that balances the weights.
+/// O(rounds * steps * m). Merriman, Bence, Osher, 1992; Jacobs, Merkurjev, Esedoglu, J. Comput. Phys. 354,
+/// 2018 (prices); on graphs: Meyerhenke, Monien, Sauerwald, JPDC 69(9), 2009.
 class border_smoothing {
  public:
-  /// Shares of the parts are as their limits.
+  /// Creates the smoother. The target weights of parts are proportional to their limits.
   border_smoothing(weighted_view const& g, lazy_random_walk const& walk,
                    std::vector<std::int64_t> const& limit)
       : g_(g), walk_(walk), price_(limit.size(), 0), sum_(limit.size(), 0), now_(g.nodes), next_(g.nodes) {
@@ -247,8 +248,8 @@ class border_smoothing {
     for (auto const l : limit) share_.push_back(total * (static_cast<double>(l) / limits));
   }
 
-  /// Nodes without a part, of which `no_block` is written, remain so. Returns how many times its share the
-  /// heaviest part weighs then. Precondition: there is a round.
+  /// Smooths `of` in place. Nodes with `no_block` keep it. Returns the weight of the heaviest part relative
+  /// to its share. \pre `rounds` is at least 1.
   double smooth(std::vector<std::uint32_t>& of, std::uint32_t rounds, std::uint32_t steps) {
     std::fill(price_.begin(), price_.end(), 0);
     double heaviest = 0;
@@ -269,7 +270,7 @@ class border_smoothing {
   struct holding {
     std::uint32_t part, amount;
   };
-  /// What a node has of those parts that it has most of.
+  /// The parts that a node holds most of, with their amounts.
   struct holdings {
     std::uint32_t count = 0;
     std::array<holding, 8> of;
@@ -302,8 +303,8 @@ class border_smoothing {
     }
   }
 
-  /// Nodes go where they have most after prices, which rise where there are too many. Returns how many
-  /// times its share the heaviest part weighs then.
+  /// Assigns each node to its best part after prices, and raises the prices of parts that are too heavy.
+  /// Returns the weight of the heaviest part relative to its share.
   double trade(std::vector<std::uint32_t>& of) {
     double heaviest = 0;
     for (int round = 0; round < 30; ++round) {
@@ -332,11 +333,11 @@ class border_smoothing {
 
   weighted_view g_;
   lazy_random_walk const& walk_;
-  std::vector<double> share_;         // of a part: what it shall weigh
-  std::vector<std::int64_t> price_;   // of a part
-  std::vector<std::uint64_t> sum_;    // of a part, at the node at hand
-  std::vector<std::uint32_t> near_;   // parts whose sums are not zero
-  std::vector<holdings> now_, next_;  // of a node
+  std::vector<double> share_;         // target weight of each part
+  std::vector<std::int64_t> price_;   // of each part
+  std::vector<std::uint64_t> sum_;    // of each part, at the current node
+  std::vector<std::uint32_t> near_;   // parts with non-zero sums
+  std::vector<holdings> now_, next_;  // of each node
 };
 
 }  // namespace cleave::detail

@@ -19,29 +19,29 @@
 
 namespace cleave::detail {
 
-/// More nodes or arcs than 32 bits can number.
+/// The graph has more nodes or directed edges than 32 bits can number.
 class kway_size_error : public error {
  public:
   using error::error;
 };
 
-/// A user's graph as the engine reads it: 32-bit numbers, no loops, integral weights. The arrays are the
-/// user's where they already are so.
+/// A user's graph as the partitioner reads it: 32-bit ids, no self-loops, integer weights. User arrays that
+/// already have this form are referenced, not copied.
 struct flat_graph {
   std::uint32_t nodes = 0;
   std::uint32_t const* offsets = nullptr;
   std::uint32_t const* targets = nullptr;
-  bool weighted = false;                          ///< otherwise all weights are 1
-  uninitialized_array<std::int64_t> node_weight;  ///< if weighted
-  uninitialized_array<std::int64_t> edge_weight;  ///< if weighted
+  bool weighted = false;                          ///< if false, all weights are 1
+  uninitialized_array<std::int64_t> node_weight;  ///< only if `weighted`
+  uninitialized_array<std::int64_t> edge_weight;  ///< only if `weighted`
   uninitialized_array<std::uint32_t> own_offsets, own_targets;
   std::int64_t node_total = 0, edge_total = 0;
-  fixed_point node_unit, edge_unit;  ///< of weights that were floating
+  fixed_point node_unit, edge_unit;  ///< units in which floating-point weights were rounded to integers
 
   std::uint32_t directed_edges() const { return offsets ? offsets[nodes] : 0; }
 };
 
-/// How many arcs lead from a node to itself.
+/// Returns the number of self-loops, counted as directed edges.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::size_t count_loops(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   std::size_t loops = 0;
@@ -50,8 +50,10 @@ std::size_t count_loops(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g)
   return loops;
 }
 
-/// `loops` is how many arcs lead from a node to itself. Precondition: `find_adjacency_fault` finds none.
-/// \throws kway_size_error. O(n + m), O(1) where the user's arrays can be read as they are.
+/// Converts a user's graph. `loops` is its number of self-loops. O(n + m), or O(1) if the user's arrays can
+/// be used as they are.
+/// \pre `find_adjacency_fault` returns no fault.
+/// \throws kway_size_error if nodes or directed edges exceed 32 bits.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::size_t loops) {
   if (g.nodes() >= no_block || g.directed_edges() >= no_block)
@@ -64,7 +66,7 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, st
   f.edge_total = static_cast<std::int64_t>(g.directed_edges() - loops);
 
   if (loops == 0 && f.nodes > 0) {
-    // The same bytes: no index is negative. Types that differ in sign only may alias.
+    // The bytes are the same, because no index is negative. Types that differ only in sign may alias.
     if constexpr (sizeof(Offset) == sizeof(std::uint32_t))
       f.offsets = reinterpret_cast<std::uint32_t const*>(g.offsets.data());
     if constexpr (sizeof(Index) == sizeof(std::uint32_t))
@@ -111,7 +113,7 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   return make_flat(g, count_loops(g));
 }
 
-/// The share of the total that each part should weigh: rounded up, where weights are integers.
+/// Returns the weight that each part should have. Integer weights are rounded up.
 template <class Total>
 std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options const& o) {
   double shares = 0;
@@ -131,8 +133,8 @@ std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options c
   return fair;
 }
 
-/// What each part may weigh: (1 + imbalance) * its fair weight, rounded down; more only where a node or what
-/// is fixed to it leaves no choice.
+/// Returns the weight limit of each part: (1 + imbalance) * its fair weight, rounded down. A limit is raised
+/// only if a single node, or the nodes fixed to the part, would not fit.
 inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<std::int64_t> const& fair,
                                                kway_options const& o) {
   auto const parts = fair.size();
@@ -159,8 +161,8 @@ inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<
   return limit;
 }
 
-/// `check_adjacency` on several threads, for graphs without weights; on one for others. Returns how many arcs
-/// lead from a node to itself. \throws adjacency_error.
+/// Checks the arrays like `check_adjacency`, on several threads if the graph has no weights. Returns the
+/// number of self-loops, counted as directed edges. \throws adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, thread_team const& team) {
   auto const all = g.nodes();
@@ -198,11 +200,11 @@ std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g
     sum.loops += f.loops;
     sum.sound &= f.sound;
   }
-  if (!sum.sound || !sum.balance.even()) check_adjacency(g);  // which says where
+  if (!sum.sound || !sum.balance.even()) check_adjacency(g);  // throws, and names the place of the fault
   return sum.loops;
 }
 
-/// What a front asks of the engine: a graph, limits, options, and parts to start from if there are any.
+/// The input of the partitioner: a graph, weight limits, fixed nodes, and an optional initial partition.
 struct kway_problem {
   flat_graph const& graph;
   std::vector<std::int64_t> limit;

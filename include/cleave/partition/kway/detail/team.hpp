@@ -12,23 +12,23 @@
 
 namespace cleave::detail {
 
-/// Threads that share the pieces of one piece of work. What a piece does may not depend on which thread does
-/// it, nor on another piece: then the result is the same for any number of threads.
+/// A number of threads that work on independent pieces. A piece must not depend on another piece, or on the
+/// thread that runs it. The result is then the same for any number of threads.
 class thread_team {
  public:
   explicit thread_team(std::uint32_t threads = 1) : threads_(threads ? threads : 1) {}
   std::uint32_t threads() const { return threads_; }
 
-  /// Calls `work(piece)` for each piece below `pieces`, and returns when all are done. The first exception is
-  /// thrown again here.
+  /// Calls `work(piece)` for each piece below `pieces` and waits for all of them. Rethrows the first
+  /// exception.
   template <class Work>
   void share(std::size_t pieces, Work const& work) const {
     run(pieces, &work,
         [](void const* w, std::size_t piece, std::size_t) { (*static_cast<Work const*>(w))(piece); });
   }
 
-  /// The same with `work(piece, thread)`: threads, which are numbered below `threads()`, have tools of their
-  /// own.
+  /// Calls `work(piece, thread)` with `thread` below `threads()`, so that each thread can use its own scratch
+  /// data.
   template <class Work>
   void share_with_tools(std::size_t pieces, Work const& work) const {
     run(pieces, &work, [](void const* w, std::size_t piece, std::size_t thread) {

@@ -33,8 +33,7 @@ struct executor_options {
   std::size_t run_ahead = 64;
   /// The rank on the rendezvous. With replicas it differs from the rank in the program.
   rank_id reporter = no_rank;
-  /// Maximum time of a step until it stops waiting for issued work. Without a limit, the caller must enforce
-  /// one.
+  /// Maximum time that a step waits for its issued work. Without a limit, the caller must enforce one.
   std::optional<std::chrono::milliseconds> limit = {};
   /// `replayed` replays steps if the device, the communicator and the program can be recorded and the stages
   /// allow it (`records()`). Otherwise steps are issued, and `find_replay_obstacle` explains why. All ranks

@@ -62,7 +62,7 @@ class stage_caller {
   /// makes the call.
   /// \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
-    wait_chain(i, i.call.kind, s, [&] {
+    issue_attributed(i, i.call.kind, s, [&] {
       watch(s, [&] { call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i)); });
       write_results(i, s);
     });
@@ -74,7 +74,7 @@ class stage_caller {
     if constexpr (custom_stage<S, D>) {
       parts_.clear();
       for (auto const& i : parts) parts_.push_back({i.call.of, pass_of(i), in_of(i), out_of(i)});
-      wait_chain(parts.front(), call_kind::custom, s, [&] {
+      issue_attributed(parts.front(), call_kind::custom, s, [&] {
         watch(s, [&] { stages_.custom(s, what, parts_); });
         for (auto const& i : parts) write_results(i, s);
       });
@@ -85,7 +85,7 @@ class stage_caller {
 
  private:
   template <class F>
-  void wait_chain(rank_instruction const& i, call_kind kind, typename D::stream& s, F issue) {
+  void issue_attributed(rank_instruction const& i, call_kind kind, typename D::stream& s, F issue) {
     stage_call const at{i.call.of.stage, i.call.of.microbatch};
     auto const placed = [&](failure f) {
       f.at = at;

@@ -15,12 +15,12 @@
 
 namespace cleave::detail {
 
-/// Whether a rank takes part in a run.
+/// The participation of a rank in a run.
 enum class rank_presence : std::uint8_t { here, left, lost };
 
-/// What rank 0 decides for all: which failure is the first, when all have arrived, who keeps others waiting.
-/// It has no clock and moves no bytes; whoever owns it hands it what ranks say (rank 0 too) and delivers what
-/// it has for them.
+/// The decisions that rank 0 makes for all ranks: which failure is the first, when all have arrived at a
+/// barrier, and which rank blocks the others. It uses neither a clock nor sockets. The owner passes it the
+/// messages of all ranks, including rank 0, and delivers its letters.
 class coordinator {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -29,11 +29,12 @@ class coordinator {
     rendezvous_message what;
   };
 
-  /// Ranks that are asked what they do answer within `answer_within`, or give no answer.
+  /// `answer_within` is the time limit for ranks to report their activity.
   coordinator(std::uint32_t ranks, std::chrono::nanoseconds answer_within)
       : presence_(ranks, rank_presence::here), arrived_(ranks), answer_within_(answer_within) {}
 
-  /// \throws rendezvous_message_error where it is not what a rank may say.
+  /// Processes a message from a rank.
+  /// \throws rendezvous_message_error if a rank may not send it
   void take(rank_id from, rendezvous_message const& m, time_point now) {
     switch (m.word) {
       case message_kind::failed:
@@ -53,7 +54,7 @@ class coordinator {
     throw rendezvous_message_error("a message that only rank 0 sends");
   }
 
-  /// A rank cannot be reached any more.
+  /// Rank `r` cannot be reached any more.
   void lose(rank_id r, failure_code code, std::string const& why) {
     if (presence_[index(r)] != rank_presence::here) return;
     part(r, rank_presence::lost);
@@ -62,13 +63,13 @@ class coordinator {
     decide({rank_id{0}, std::move(f)});
   }
 
-  /// Decides what a deadline decides.
+  /// Makes the decisions whose deadline has passed.
   void pass(time_point now) {
     if (decided_) return;
     if (arrivals_ > 0 && now >= timeout_at_) give_up_waiting();
     if (asker_ && now >= answers_until_) conclude();
   }
-  /// When `pass` is due, if at all.
+  /// Returns the next deadline at which to call `pass`, or nothing.
   std::optional<time_point> due() const {
     if (decided_) return std::nullopt;
     auto next = (time_point::max)();
@@ -113,7 +114,7 @@ class coordinator {
     }
   }
 
-  // Barriers and broadcasts. A rank goes on only when all have arrived, so there is one such place at a time.
+  // Barriers and broadcasts. A rank continues only when all have arrived, so at most one is open at a time.
 
   void arrive(rank_id from, barrier_arrival a, time_point now) {
     if (decided_) return;
@@ -180,7 +181,8 @@ class coordinator {
     decide({rank_id{0}, std::move(f)});
   }
 
-  // Who keeps others waiting. The first rank whose deadline has passed asks, and all answer.
+  // Search for the rank that blocks the others. The first rank whose deadline has passed starts it, and all
+  // ranks answer.
 
   void answer(rank_id from, rank_activity a, time_point now) {
     if (decided_) return;

@@ -18,29 +18,30 @@
 #include "cleave/run/rendezvous/protocol.hpp"
 #include "cleave/run/rendezvous/tcp_socket.hpp"
 
-/// How rank 0 and the others find each other.
+/// Connection set-up between rank 0 and the other ranks.
 namespace cleave::detail {
 
-/// What all ranks of a rendezvous agree upon.
+/// The terms that all ranks of a rendezvous share.
 struct rendezvous_terms {
   std::uint32_t ranks;
   std::string key;
-  std::size_t largest;  ///< of the bodies of messages, in bytes
+  std::size_t largest;  ///< maximum size of a message body, in bytes
   std::chrono::steady_clock::time_point join_until;
 };
 
-/// By how much longer than its own deadline a rank waits, once it is known to rank 0, which says what is
-/// wrong.
+/// Extra time that a connected rank waits after its own deadline, so that the explanation of rank 0 can
+/// arrive.
 inline constexpr std::chrono::milliseconds final_message_of_rank_0{250};
 
-/// Rank 0's half: lets in who proves that it belongs, and sends all others away without waiting for any.
+/// Rank 0's side: admits ranks that have the key, and refuses all other connections without waiting for them.
 class join_listener {
  public:
   join_listener(tcp_listener const& listener, rendezvous_terms const& terms)
       : listener_(&listener), terms_(&terms), joined_(terms.ranks) {}
 
-  /// The connections by rank; none to rank 0. \throws run_error where a rank is lost, or not there in time,
-  /// which all who have joined are told; of a loss once all others have.
+  /// Waits for all ranks to join and returns their connections by rank; rank 0 itself has none. If a rank is
+  /// late or lost, notifies all joined ranks. A loss is reported only after all others have joined.
+  /// \throws run_error if a rank is late or lost
   std::vector<std::optional<rendezvous_connection>> admit_all() {
     while (!missing().empty()) {
       if (std::chrono::steady_clock::now() >= terms_->join_until) fail(lost_.value_or(too_late()));
@@ -57,7 +58,7 @@ class join_listener {
     return std::move(joined_);
   }
 
-  /// Who was sent away and why, the latest ones.
+  /// Returns the latest refused connections, with the reasons.
   std::vector<std::string> const& refused() const { return refused_; }
 
  private:
@@ -68,7 +69,7 @@ class join_listener {
     std::chrono::steady_clock::time_point until;
   };
   static constexpr std::size_t most_refused = 8, most_strangers = 64;
-  static constexpr std::chrono::seconds timeout{2};  // with who connects and says nothing
+  static constexpr std::chrono::seconds timeout{2};  // limit for a new connection to identify itself
 
   std::vector<rank_id> missing() const {
     std::vector<rank_id> found;
@@ -98,7 +99,7 @@ class join_listener {
         refuse(newcomers_.front(), "it kept silent while others came");
         newcomers_.erase(newcomers_.begin());
       }
-      send_some(n.socket, n.greeting);  // a new connection has room for all of it
+      send_some(n.socket, n.greeting);  // fits into the send buffer of a new connection
       newcomers_.push_back(std::move(n));
     }
   }
@@ -129,7 +130,7 @@ class join_listener {
                                        terms_->largest);
   }
 
-  /// Why one who knows the key cannot join.
+  /// Returns why a rank with the right key cannot join, or nothing.
   std::optional<std::string> find_objection(join_request const& h) const {
     auto const r = index(h.rank);
     if (h.ranks != terms_->ranks)
@@ -180,18 +181,19 @@ class join_listener {
   std::optional<failure> lost_;
 };
 
-/// The half of any other rank.
+/// The side of the other ranks.
 class rendezvous_joiner {
  public:
   rendezvous_joiner(rank_id here, network_address at, rendezvous_terms const& terms)
       : here_(here), at_(std::move(at)), terms_(&terms) {}
 
-  /// The connection to rank 0, once all ranks have joined. \throws run_error
+  /// Returns the connection to rank 0, once all ranks have joined.
+  /// \throws run_error if rank 0 is not reached, refuses, or does not start in time
   rendezvous_connection join() {
     auto const where = system_addresses(at_);
     for (;;) {
       auto const now = std::chrono::steady_clock::now();
-      // A machine that does not answer is tried again, for it may be starting.
+      // Retries a host that does not answer, because it may still be starting.
       if (auto s = try_connect(where, (std::min)(now + std::chrono::seconds(2), terms_->join_until)))
         if (auto c = shake_hands(std::move(*s))) return wait_for_start(std::move(*c));
       if (std::chrono::steady_clock::now() >= terms_->join_until)
@@ -210,7 +212,7 @@ class rendezvous_joiner {
     throw run_error(portable(std::move(f)));
   }
 
-  /// Nothing where they do not arrive.
+  /// Returns `count` bytes, or nothing if the connection ends or the deadline passes first.
   std::optional<std::string> read(tcp_socket const& s, std::size_t count) const {
     std::string bytes(count, '\0');
     for (std::size_t done = 0; done < count;) {
@@ -222,7 +224,7 @@ class rendezvous_joiner {
     return bytes;
   }
 
-  /// Nothing where the other end goes away or says nothing; then another attempt may find rank 0.
+  /// Returns nothing if the other end disconnects or sends nothing; another attempt may then reach rank 0.
   std::optional<rendezvous_connection> shake_hands(tcp_socket s) {
     auto const both = name_of(rank_id{0}, at_) + " and " + name_of(here_, local_address(s));
     last_ = "what listens there did not greet";
@@ -235,7 +237,7 @@ class rendezvous_joiner {
                                         std::to_string(rendezvous_version) + " of the board");
     auto const hello =
         make_hello(terms_->key, *greeting, {.rank = here_, .ranks = terms_->ranks}, random_bytes(nonce_size));
-    send_some(s, hello);  // a new connection has room for all of it
+    send_some(s, hello);  // fits into the send buffer of a new connection
     last_ = "it did not answer";
     auto const before = *greeting + hello;
     auto const first = read(s, 4);

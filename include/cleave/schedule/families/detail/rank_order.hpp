@@ -10,7 +10,7 @@
 
 namespace cleave::detail {
 
-/// The list of one rank while a generator writes it, in plain numbers.
+/// The list of one rank under construction by a generator. Stages and microbatches are plain numbers.
 class rank_order {
  public:
   constexpr explicit rank_order(std::size_t expected_actions) { list_.reserve(expected_actions); }
@@ -28,7 +28,7 @@ class rank_order {
   constexpr void weight_gradient(std::uint32_t stage, std::uint32_t microbatch) {
     add(action_kind::weight_gradient, stage, microbatch);
   }
-  /// A forward and a backward pass as one.
+  /// Appends a forward and a backward pass as one compound.
   constexpr void overlap(std::uint32_t forward_stage, std::uint32_t forward_microbatch,
                          std::uint32_t backward_stage, std::uint32_t backward_microbatch) {
     list_.push_back({action_kind::overlap, 2, no_stage, no_microbatch, no_stage});

@@ -18,7 +18,7 @@ namespace cleave::detail {
 /// The kind of data that a pass saves for a later one.
 enum class saved_kind : std::uint8_t {
   saved,  ///< saved by F for B or I
-  input,  ///< the part that is kept while RECOMPUTE is to make the rest again; `saved` is then that rest
+  input,  ///< the part kept from F to B or I if RECOMPUTE makes the rest again; `saved` is then that rest
   saved_for_weights,  ///< saved by I for W
 };
 

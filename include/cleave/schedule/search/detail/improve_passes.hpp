@@ -15,20 +15,22 @@
 
 namespace cleave::detail {
 
+/// Options of `improve_passes`.
 struct improve_options {
   std::uint64_t seed = 1;
-  std::uint64_t effort = 10'000'000;  ///< how many passes are timed, at 10 to 20 ns each
+  std::uint64_t effort = 10'000'000;  ///< number of passes timed, at 10 to 20 ns each
   backward_choice form = backward_choice::either;
-  double slack = 0.4;  ///< of a mean pass, by which a list may end later than before at first; less later
+  double slack =
+      0.4;  ///< initial tolerance for a worse makespan, as a fraction of a mean pass; decreases over time
 };
 
 struct improved_lists {
   pass_lists lists;
   double makespan = no_end;
-  std::uint64_t effort = 0;  ///< that was spent
+  std::uint64_t effort = 0;  ///< effort spent
 };
 
-/// Moves passes within the lists of their ranks; `improve_passes` is its one use.
+/// Moves passes within the lists of their ranks, for `improve_passes`.
 class pass_improver {
  public:
   pass_improver(placed_step const& step, pass_lists lists, improve_options const& options)
@@ -39,7 +41,7 @@ class pass_improver {
     path_ = timer_.critical_passes(lists_);
   }
 
-  /// Until the effort is spent, or a list that ends at `good_enough` is found.
+  /// Runs until the effort is spent or the makespan is at most `good_enough`.
   improved_lists run(double good_enough) {
     double const first_slack = options_.slack * mean_pass();
     while (!path_.empty() && best_value_ > good_enough && spent_ + 3 * count_ <= options_.effort) {
@@ -65,7 +67,7 @@ class pass_improver {
     return sum / static_cast<double>(count_);
   }
 
-  /// One random change at a pass on the critical path; kept where the lists end at `most` or before.
+  /// Makes one random change at a pass on the critical path; keeps it if the makespan is at most `most`.
   void try_move(double most) {
     auto const at = path_[random_.below(path_.size())];
     auto& list = lists_[at.rank];
@@ -83,7 +85,7 @@ class pass_improver {
     if (!keep(at.rank, most)) move(list, to, from);
   }
 
-  /// B becomes I and W, so that gradients go on earlier.
+  /// Splits B into I and W, so that gradients are sent earlier.
   void try_halves(pass_timer::place at, double most) {
     auto& list = lists_[at.rank];
     auto const here = list.begin() + static_cast<std::ptrdiff_t>(at.position);
@@ -135,11 +137,11 @@ class pass_improver {
   std::uint64_t count_ = 0, spent_ = 0;
 };
 
-/// Moves passes of the longest chain of waits to other places of their lists, in threshold accepting: what
-/// makes a list a little worse is kept at first, and less and less so. Dueck and Scheuer, J. Comput. Phys. 90
-/// (1990); the neighbourhood is that of job shops, van Laarhoven et al., Oper. Res. 40 (1992). The result
-/// fits where `lists` did, and is never worse. The same seed gives the same result. O(effort).
-/// Precondition: the lists can run.
+/// Improves lists by moving passes of the critical path, with threshold accepting: slightly worse lists are
+/// accepted at first, and less and less so later. Dueck and Scheuer, J. Comput. Phys. 90 (1990). The
+/// neighbourhood is that of job shops: van Laarhoven et al., Oper. Res. 40 (1992). The result is never worse
+/// than `lists`, and fits into memory if they do. Equal seeds give equal results. O(effort). Precondition:
+/// the lists can run.
 inline improved_lists improve_passes(placed_step const& step, pass_lists lists,
                                      improve_options const& options = {}, double good_enough = 0) {
   return pass_improver(step, std::move(lists), options).run(good_enough);

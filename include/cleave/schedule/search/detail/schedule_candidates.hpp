@@ -21,7 +21,8 @@
 
 namespace cleave::detail {
 
-/// A number for each stage, the same for all that edges connect. O((stages + edges) log stages).
+/// Returns a component number for each stage, equal for stages connected by edges. O((stages + edges) log
+/// stages).
 inline std::vector<std::uint32_t> connected_stages(placed_step const& step) {
   std::vector<std::uint32_t> root(step.stages.size());
   for (std::uint32_t s = 0; s < root.size(); ++s) root[s] = s;
@@ -35,8 +36,9 @@ inline std::vector<std::uint32_t> connected_stages(placed_step const& step) {
   return root;
 }
 
-/// The slowest schedule that never waits for nothing, and the one that keeps least: a microbatch goes down a
-/// chain and back before the next begins, and one chain waits for the other. O(passes + stages).
+/// Returns the schedule with the least memory and the longest makespan among schedules without needless
+/// waits. Each microbatch goes through a chain and back before the next begins. Chains run one after the
+/// other. O(passes + stages).
 inline pass_lists one_at_a_time(placed_step const& step, backward_choice form = backward_choice::whole) {
   auto const chain_of = connected_stages(step);
   pass_lists lists(step.locals.size());
@@ -63,16 +65,16 @@ inline pass_lists one_at_a_time(placed_step const& step, backward_choice form = 
   return lists;
 }
 
-/// Lists that a search may begin with: of a family and its parameters, or made for the step.
+/// Lists from which a search can start: those of a schedule family, or made for the step.
 struct schedule_candidate {
   std::string name;
   std::optional<schedule_family> family;
-  std::size_t step = 0;  ///< which of the placements it is for
+  std::size_t step = 0;  ///< index of the placement
   pass_lists lists;
   double makespan = no_end;
 };
 
-/// Whether all backward passes are as `form` says.
+/// Returns true if all backward passes have the form `form`.
 inline bool has_form(pass_lists const& lists, backward_choice form) {
   if (form == backward_choice::either) return true;
   auto const other = form == backward_choice::whole ? action_kind::input_gradient : action_kind::backward;
@@ -82,14 +84,14 @@ inline bool has_form(pass_lists const& lists, backward_choice form) {
   return true;
 }
 
-/// Collects what fits under the caps; `schedule_candidates` is its one use.
+/// Collects the candidates that fit within the memory limits.
 class candidate_list {
  public:
   candidate_list(std::vector<placed_step> const& steps, backward_choice form) : steps_(steps), form_(form) {
     for (auto const& s : steps) timers_.emplace_back(s);
   }
 
-  /// All that is made by a rule from counts.
+  /// Adds all families of schedules that are constructed from counts.
   void add_families() {
     auto const& step = steps_.front();
     auto const ranks = step.place.ranks;
@@ -113,7 +115,7 @@ class candidate_list {
                      });
   }
 
-  /// The best of the building blocks with controllable memory, by what they take for a few microbatches.
+  /// Adds the best building blocks with controllable memory, ranked by their makespan for a few microbatches.
   void add_blocks() {
     constexpr std::size_t most_blocks = 4;
     auto const wave = wave_placement(steps_.front().place.ranks);
@@ -123,7 +125,7 @@ class candidate_list {
     few.microbatches = (std::min)(few.microbatches, 2 * few.place.ranks);
     pass_timer timer(few);
     auto const family = v_block_family(few.place.ranks);
-    std::vector<std::pair<double, std::size_t>> timed;  // which rule
+    std::vector<std::pair<double, std::size_t>> timed;  // makespan, and index of the rule
     for (std::size_t i = 0; i < family.size(); ++i) {
       auto const lists = pass_lists_of(schedule_by(family[i], few));
       passes_timed_ += few.most_passes();
@@ -137,7 +139,7 @@ class candidate_list {
     }
   }
 
-  /// What list scheduling makes of the true costs, for several amounts of memory.
+  /// Adds list schedules for the given costs, for several amounts of memory.
   void add_lists() {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       add({"one at a time", std::nullopt, i, one_at_a_time(steps_[i], form_)});
@@ -157,9 +159,9 @@ class candidate_list {
     }
   }
 
-  /// Some of the best, the best first.
+  /// Returns the best candidates, the best first.
   std::vector<schedule_candidate> take() { return std::move(found_); }
-  /// Of the families alone, without its lists; nothing where none fits.
+  /// Returns the best of the families alone, without its lists; nothing if none fits.
   std::optional<schedule_candidate> const& best_family() const { return best_family_; }
   std::uint64_t passes_timed() const { return passes_timed_; }
 
@@ -174,9 +176,9 @@ class candidate_list {
     std::optional<schedule> made;
     try {
       made = make();
-    } catch (shape_error const&) {  // the family takes others
+    } catch (shape_error const&) {  // the family does not support this shape
       return;
-    } catch (schedule_count_error const&) {  // too many for its idle steps
+    } catch (schedule_count_error const&) {  // the idle steps of the family would be too many
       return;
     }
     for (std::size_t i = 0; i < steps_.size(); ++i)
@@ -198,7 +200,8 @@ class candidate_list {
     if (found_.size() > most_found) found_.pop_back();
   }
 
-  /// In groups of how many microbatches, beside one a rank: all where there are few, else some.
+  /// Returns group sizes to try for interleaving, in addition to one microbatch per rank: all if there are
+  /// few.
   static std::vector<std::uint32_t> groups_of(placed_step const& step) {
     auto const p = step.place.ranks, most = (std::min)(step.microbatches, 3 * p);
     std::vector<std::uint32_t> groups;
@@ -206,7 +209,7 @@ class candidate_list {
     return groups;
   }
 
-  /// For how many microbatches in flight lists are made.
+  /// Returns the numbers of microbatches in flight for which list schedules are made.
   static std::vector<std::uint32_t> depths_of(placed_step const& step) {
     auto const p = step.place.ranks, m = step.microbatches;
     std::vector<std::uint32_t> depths{1, (p + 1) / 2, p, p + (p + 1) / 2, 2 * p - 1, 2 * p, 3 * p, m};
@@ -216,7 +219,7 @@ class candidate_list {
     return depths;
   }
 
-  /// What `depth` microbatches in each stage take, and one in the deepest of its stages at least.
+  /// Returns per rank the memory for `depth` microbatches in each of its stages.
   static std::vector<std::uint64_t> room_for(placed_step const& step, std::uint32_t depth) {
     std::vector<std::uint64_t> room(step.locals.size());
     for (auto const& s : step.stages)

@@ -18,7 +18,7 @@ struct placed_action {
   action what;
 };
 
-/// Faults as they are found, up to a number.
+/// The faults found so far, up to a maximum number.
 class fault_list {
  public:
   explicit fault_list(std::size_t most) : most_(most) {}
@@ -39,7 +39,8 @@ class fault_list {
   std::vector<schedule_fault> found_;
 };
 
-/// `f(action with its place)` for each thing that is done, rank after rank. O(actions).
+/// Calls `f(action with its place)` for each action except idle steps and heads of compounds, rank after
+/// rank. O(actions).
 template <class F>
 void each_placed(std::vector<std::vector<action>> const& ranks, F f) {
   for (std::uint32_t r = 0; r < ranks.size(); ++r)

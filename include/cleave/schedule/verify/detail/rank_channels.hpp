@@ -13,13 +13,13 @@
 
 namespace cleave::detail {
 
-/// Numbers for the directed pairs of ranks between which something may go.
+/// Numbers the directed pairs of ranks with an edge between their stages.
 class rank_channels {
  public:
-  using channel = std::pair<rank_id, rank_id>;  ///< from and to
+  using channel = std::pair<rank_id, rank_id>;  ///< sender and receiver
 
   rank_channels() = default;
-  /// Precondition: the placement is sound. O(edges log edges).
+  /// Precondition: the placement is valid. O(edges log edges).
   explicit rank_channels(stage_placement const& p) {
     std::vector<channel> of_edge;
     for (auto const& e : p.edges) {
@@ -36,15 +36,15 @@ class rank_channels {
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(channels_.size()); }
   channel operator[](std::uint32_t c) const { return channels_[c]; }
-  /// Of what moves along an edge.
+  /// Returns the channel of the messages along an edge.
   std::uint32_t of(std::uint32_t edge, edge_flow flow) const { return of_[step_index::way(edge, flow)]; }
 
  private:
   std::vector<channel> channels_;
-  std::vector<std::uint32_t> of_;  // an edge and a flow
+  std::vector<std::uint32_t> of_;  // by edge and flow
 };
 
-/// Which way a message goes.
+/// Returns the direction of a message along its edge.
 constexpr edge_flow flow_of(action const& a) {
   return is_activation_message(a.kind) ? edge_flow::activations : edge_flow::gradients;
 }
