@@ -111,7 +111,7 @@ inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::parti
   if (task.parts == 0)
     text += "; the largest number makes " + plural(p.parts, "part") + ", and -k says that there are so many";
   else if (enough)
-    text += ", and there are enough for all";
+    text += ", but the number of nodes is only enough for all";
   bool const wrong = task.parts == 0 || enough;
   return {fact(wrong ? "wrong" : "empty", text), wrong};
 }

@@ -63,7 +63,9 @@ TEST_CASE("find_backward_graph_fault: reports an edge to a node that does not ex
   auto g = triangle();
   g.next.item[2].to = 3;
   CHECK(find_backward_graph_fault(g) == backward_graph_fault{edge, 1});
-  CHECK(message(g) == "backward graph: node T (#1) sends a gradient to a node that is not among the 3");
+  CHECK(
+      message(g) ==
+      "backward graph: node T (#1) sends a gradient to a node that does not exist; the number of nodes is 3");
 }
 
 TEST_CASE("find_backward_graph_fault: reports an output, input or parameter that is not a node") {
@@ -71,8 +73,9 @@ TEST_CASE("find_backward_graph_fault: reports an output, input or parameter that
     auto g = triangle();
     (g.*list).push_back(7);
     CHECK(find_backward_graph_fault(g) == backward_graph_fault{place, 7});
-    CHECK(message(g) ==
-          "backward graph: an output, input or parameter is node #7, but there are only 3 nodes");
+    CHECK(
+        message(g) ==
+        "backward graph: an output, input or parameter is node #7, which does not exist; there are 3 nodes");
   }
 }
 
@@ -93,8 +96,7 @@ TEST_CASE("find_backward_graph_fault: reports costs that are negative, infinite 
     auto g = triangle();
     g.cost[2] = bad;
     CHECK(find_backward_graph_fault(g) == backward_graph_fault{backward_graph_fault::kind::cost, 1});
-    CHECK(message(g) ==
-          "backward graph: the cost of an edge of node T (#1) is not a finite number from 0 on");
+    CHECK(message(g) == "backward graph: the cost of an edge of node T (#1) must be finite and not negative");
   }
 }
 
@@ -116,7 +118,7 @@ TEST_CASE("find_backward_graph_fault: reports a cycle with its nodes in the orde
   REQUIRE(fault);
   CHECK(fault->what == cycle);
   CHECK(fault->cycle.size() == 2);
-  CHECK(message(g) == "backward graph: gradients run in a circle: node T (#1) -> x (#2) -> T (#1)");
+  CHECK(message(g) == "backward graph: gradients form a cycle: node T (#1) -> x (#2) -> T (#1)");
 }
 
 TEST_CASE(

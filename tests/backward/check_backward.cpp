@@ -80,8 +80,7 @@ TEST_CASE("find_backward_plan_fault: reports a changed number unless gradients k
       CHECK(!backward_plan_fault_text(*fault).empty());
       continue;
     }
-    ++alike;  // Another value of the same place, an unused output of the stage, or a value where none is
-              // required.
+    ++alike;  // the same place, an unused output, or a value where none is required
     CHECK(wrong.gradients.size() == right.gradients.size());
     for (std::size_t g = 0; g < right.gradients.size(); ++g) {
       CHECK(wrong.gradients[g].call == right.gradients[g].call);

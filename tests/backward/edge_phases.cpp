@@ -64,22 +64,21 @@ TEST_CASE("find_edge_phase_fault: reports each kind of fault, and the message st
         "edge phases: node #3 leads to an input; all edges to it must be in the input phase");
   CHECK(find_edge_phase_fault(g, {in, never, in, weight, never}) == edge_phase_fault{fault::lost, 5});
   CHECK(message(g, {in, never, in, weight, never}) ==
-        "edge phases: node #5 leads to a parameter; no edge to it may be left out of both phases");
+        "edge phases: node #5 leads to a parameter; every edge to it must run in a phase");
   CHECK(find_edge_phase_fault(g, {in, never, in, weight, in}) == edge_phase_fault{fault::early, 4});
-  CHECK(
-      message(g, {in, never, in, weight, in}) ==
-      "edge phases: the input phase uses what arrives at node #4, but some of it only arrives in the weight "
-      "phase");
+  CHECK(message(g, {in, never, in, weight, in}) ==
+        "edge phases: the input phase uses the gradient at node #4, but a part of it arrives only in the "
+        "weight phase");
   CHECK(find_edge_phase_fault(g, {in, weight, in, weight, weight}) == edge_phase_fault{fault::idle, 0});
-  CHECK(
-      message(g, {in, weight, in, weight, weight}) ==
-      "edge phases: an edge of node #0 leads gradients to no input and no parameter; it belongs to no phase");
+  CHECK(message(g, {in, weight, in, weight, weight}) ==
+        "edge phases: an edge of node #0 leads to no input and no parameter; its phase must be "
+        "edge_phase::never");
   auto fed = g;
   fed.outputs.push_back(1);
   CHECK(find_edge_phase_fault(fed, {edge_phase::both, never, in, weight, weight}) ==
         edge_phase_fault{fault::mixed, 1});
   CHECK(message(fed, {edge_phase::both, never, in, weight, weight}) ==
-        "edge phases: of what arrives at node #1 either all edges are in both phases, or none");
+        "edge phases: of the edges to node #1 either all must be in both phases, or none");
   CHECK_FALSE(find_edge_phase_fault(g, {edge_phase::both, never, in, weight, weight}));
   CHECK_FALSE(find_edge_phase_fault(g, {in, never, in, in, in}));
 }

@@ -54,8 +54,7 @@ class plan_runner {
   std::vector<whole_number> seeds(backward_call const& call) {
     std::vector<whole_number> to(stages_.shape(call.stage).count);
     std::set<std::size_t> const selected(call.selected.begin(), call.selected.end());
-    std::size_t number = 0,
-                missing = 0;  // `number` counts elements of the output, `missing` places of an element
+    std::size_t number = 0, missing = 0;  // of the output; of its places
     for (auto const& place : call.outputs) {
       if (missing == 0 && number++ < call.width) missing = 1;
       missing += place.elements;

@@ -36,8 +36,7 @@ backward_arrays layer(std::size_t rows, std::size_t width) {
   return g;
 }
 
-/// The cost of a choice: its bytes plus the price of edges in another phase than `rule` has, and their
-/// number.
+/// The cost of a choice: its bytes plus the price of edges that differ from `rule`, and their number.
 std::pair<double, std::size_t> price(backward_arrays const& g, std::vector<edge_phase> const& rule,
                                      std::vector<edge_phase> const& phases, double bytes_per_cost) {
   std::pair<double, std::size_t> sum{0, 0};
@@ -184,15 +183,16 @@ TEST_CASE("min_saved_activations: rejects invalid prices, missing costs and miss
   for (double const bad :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     CHECK_THROWS_WITH_AS(min_saved_activations(g, {.bytes_per_cost = bad}),
-                         "smallest stash: bytes_per_cost must be a finite number from 0 on",
+                         "smallest saved activations: bytes_per_cost must be finite and not negative",
                          saved_options_error);
   g.cost.clear();
   CHECK_THROWS_WITH_AS(min_saved_activations(g, {.bytes_per_cost = 1}),
-                       "smallest stash: bytes_per_cost needs costs; give one for each edge",
+                       "smallest saved activations: bytes_per_cost needs a cost for each edge",
                        saved_options_error);
   g.bytes.clear();
-  CHECK_THROWS_WITH_AS(min_saved_activations(g),
-                       "smallest stash: the graph has no bytes; give those that arrive at each node",
-                       saved_options_error);
+  CHECK_THROWS_WITH_AS(
+      min_saved_activations(g),
+      "smallest saved activations: the sizes are unknown; set the bytes that arrive at each node",
+      saved_options_error);
   CHECK(min_saved_activations(backward_arrays{}).least);
 }

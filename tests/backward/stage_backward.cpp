@@ -85,7 +85,7 @@ TEST_CASE("stage_backward: includes a gradient that an input holds already, once
   CHECK(made == values{number(52), {}});
 }
 
-TEST_CASE("stage_backward: an output that is listed twice counts twice") {
+TEST_CASE("stage_backward: an output that is listed twice is used twice") {
   slopes a;
   value const whole = row({number(2, 1), number(3, 2)});
   auto const made = stage_backward(a, row({number(2, 1), whole}),

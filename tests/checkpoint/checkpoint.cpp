@@ -168,12 +168,13 @@ TEST_CASE("checkpoint: load rejects a mismatch, states both sides and loads noth
   CHECK(with({"weights"}, element_type::f32, {2, 3}) ==
         in + "no tensor is called 'weights'; nearest: 'weight', 'tied.in', 'tied.out'");
   CHECK(with({"weight"}, element_type::f16, {2, 3}) ==
-        in + "'weight' is f32[2, 3] in it, wanted is f16[2, 3]");
+        in + "'weight' is f32[2, 3] in the checkpoint, but the tensor to be loaded is f16[2, 3]");
   CHECK(with({"weight"}, element_type::f32, {3, 2}) ==
-        in + "'weight' is f32[2, 3] in it, wanted is f32[3, 2]");
-  CHECK(with({"weight"}, element_type::f32, {6}) == in + "'weight' is f32[2, 3] in it, wanted is f32[6]");
+        in + "'weight' is f32[2, 3] in the checkpoint, but the tensor to be loaded is f32[3, 2]");
+  CHECK(with({"weight"}, element_type::f32, {6}) ==
+        in + "'weight' is f32[2, 3] in the checkpoint, but the tensor to be loaded is f32[6]");
   CHECK(with({"weight", "tied.in"}, element_type::f32, {2, 3}) ==
-        in + "'weight' and 'tied.in' are one tensor where they are to be loaded, and two in it");
+        in + "'weight' and 'tied.in' name one tensor to be loaded, but two tensors in the checkpoint");
   CHECK(with({"weight"}, element_type::f32, {2, 3}) == "accepted");
 
   float x = 0;
@@ -189,16 +190,16 @@ TEST_CASE("read_checkpoint: rejects a checkpoint of another model and does not s
   auto const in = "checkpoint '" + (folder / "checkpoint-00000002-step-2.manifest") + "': its note ";
   CHECK(refusal_of(folder, {.expected = {{"digest", "c0ffee"}, {"model", "small"}}}) == "accepted");
   CHECK(refusal_of(folder, {.expected = {{"model", "large"}}}) ==
-        in + "'model' is 'small', expected is 'large'; it is of another model");
+        in + "'model' is 'small', but expected is 'large'; the checkpoint is of another model");
   CHECK(refusal_of(folder, {.expected = {{"optimiser", "adam"}}}) ==
-        in + "'optimiser' is not in it, expected is 'adam'; it is of another model");
+        in + "'optimiser' is missing, but expected is 'adam'; the checkpoint is of another model");
 }
 
 TEST_CASE("read_checkpoint: rejects a folder without a checkpoint and a checkpoint number that is missing") {
   scratch_folder const folder;
   CHECK(refusal_of(folder) ==
         "checkpoint '" + folder.path() +
-            "': it has no checkpoint; the files of a step count once its manifest is there");
+            "': it has no checkpoint; the files of a step form one only if their manifest exists");
   auto const state = small_state();
   write_checkpoint_part(folder.path(), 1, rank_id{0}, state.tensors);
   CHECK(find_checkpoint_fault(folder.path())->what == fault::none);
@@ -220,7 +221,8 @@ TEST_CASE("read_checkpoint: skips damaged newer checkpoints and reports them") {
   CHECK(found.serial() == 2);
   REQUIRE(found.passed_over().size() == 2);
   CHECK(describe(found.passed_over()[0]) ==
-        "'" + (folder / gone) + "': the manifest names it, and it is not there; copy it there too");
+        "'" + (folder / gone) +
+            "': the manifest names this file, but it does not exist; copy it to the folder");
   CHECK(found.passed_over()[1].what == fault::length);
   CHECK(found.passed_over()[1].file == folder / cut);
   auto state = small_state();
@@ -231,7 +233,7 @@ TEST_CASE("read_checkpoint: skips damaged newer checkpoints and reports them") {
   CHECK(read_checkpoint(folder.path(), {.serial = 1}).step() == 1);
   for (auto const& [name, text] : testing::texts_in(folder.path()))
     if (name.ends_with(".part")) std::filesystem::resize_file(folder / name, text.size() - 1);
-  CHECK(refusal_of(folder).ends_with("; nor is any of the 3 before it whole"));
+  CHECK(refusal_of(folder).ends_with("; none of the 3 older ones is complete either"));
 }
 
 TEST_CASE("read_checkpoint: takes the checkpoint that was written last, even if its step is lower") {
@@ -307,8 +309,8 @@ TEST_CASE("read_checkpoint: rejects mixed files of two checkpoints") {
                              std::filesystem::copy_options::overwrite_existing);
   CHECK(refusal_of(folder, {.serial = 2}) ==
         "checkpoint '" + (folder / second) +
-            "': its digest is not what the manifest says; it is another file, or was altered");
+            "': its digest differs from the manifest; it is another file, or was altered");
   auto const manifest = file_of(folder, "checkpoint-00000001", ".manifest");
   std::filesystem::rename(folder / manifest, folder / "checkpoint-00000003-step-3.manifest");
-  CHECK(refusal_of(folder, {.serial = 3}).ends_with("it is of step 1, not of its name"));
+  CHECK(refusal_of(folder, {.serial = 3}).ends_with("it is of step 1, which differs from its name"));
 }

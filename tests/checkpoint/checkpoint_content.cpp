@@ -60,7 +60,7 @@ std::string refused(std::vector<std::byte> const& bytes) {
   auto const found = content_fault(bytes, [](checkpoint_content const& c) { c.index(); });
   if (!found) return "accepted";
   CHECK(found->file == "file");
-  auto const ending = std::string("; this library writes no such file: do not use it");
+  auto const ending = std::string("; this library never writes such a file: do not use it");
   CHECK((found->what == fault::structure) == found->said.ends_with(ending));
   return found->said.substr(0, found->said.find(';'));
 }
@@ -96,22 +96,22 @@ TEST_CASE("checkpoint_format: numbers element types as the library does") {
 
 TEST_CASE("checkpoint_content: rejects content that no writer writes") {
   CHECK(refused(hand_written{}.bytes()) == "accepted");
-  CHECK(refused({}) == "it is no FlatBuffers content of a checkpoint");
-  CHECK(refused(std::vector<std::byte>(100)) == "it is no FlatBuffers content of a checkpoint");
+  CHECK(refused({}) == "its content is not valid FlatBuffers data of a checkpoint");
+  CHECK(refused(std::vector<std::byte>(100)) == "its content is not valid FlatBuffers data of a checkpoint");
   CHECK(refused(hand_written{.names = {}}.bytes()) == "a tensor has no name");
   CHECK(refused(hand_written{.names = {"a", ""}}.bytes()) == "a tensor has an empty name");
-  CHECK(refused(hand_written{.names = {"\xff"}}.bytes()) == "a text is no UTF-8");
+  CHECK(refused(hand_written{.names = {"\xff"}}.bytes()) == "a text is not UTF-8");
   CHECK(refused(hand_written{.type = 10}.bytes()) == "a tensor has elements of type 10");
   CHECK(refused(hand_written{.shape = {1, 1, 1, 1, 1, 1, 1, 1, 1}}.bytes()) == "a tensor has too many axes");
   auto const most = std::numeric_limits<std::int64_t>::max();
-  CHECK(refused(hand_written{.shape = {-1}}.bytes()) == "a tensor has a shape that no tensor has");
-  CHECK(refused(hand_written{.shape = {most}}.bytes()) == "a tensor has a shape that no tensor has");
+  CHECK(refused(hand_written{.shape = {-1}}.bytes()) == "a tensor has an invalid shape");
+  CHECK(refused(hand_written{.shape = {most}}.bytes()) == "a tensor has an invalid shape");
   CHECK(refused(hand_written{.shape = {most}, .type = 8, .tensors = 3}.bytes()) ==
-        "a tensor has a shape that no tensor has");
-  CHECK(refused(hand_written{.version = 0}.bytes()) == "it says no version");
-  CHECK(refused(content_of(checkpoint_manifest{})) == "it is no file of a rank");
+        "a tensor has an invalid shape");
+  CHECK(refused(hand_written{.version = 0}.bytes()) == "it has no version");
+  CHECK(refused(content_of(checkpoint_manifest{})) == "it is not the file of a rank");
   auto const as_manifest = [](checkpoint_content const& c) { c.manifest(); };
-  CHECK(content_fault(hand_written{}.bytes(), as_manifest)->said.starts_with("it is no manifest;"));
+  CHECK(content_fault(hand_written{}.bytes(), as_manifest)->said.starts_with("it is not a manifest;"));
 }
 
 TEST_CASE("checkpoint_content: rejects a newer version and names it") {
@@ -137,7 +137,7 @@ TEST_CASE("checkpoint_content: rejects texts that share their bytes") {
   auto const part = CreatePartDirect(to, 1, 1, &list);
   FinishContentBuffer(to, CreateContent(to, 1, part));
   auto const made = std::as_bytes(std::span(to.GetBufferPointer(), to.GetSize()));
-  CHECK(refused({made.begin(), made.end()}) == "texts share their bytes");
+  CHECK(refused({made.begin(), made.end()}) == "texts overlap");
 }
 
 TEST_CASE("checkpoint_content: rejects lists at misaligned offsets") {
@@ -146,7 +146,7 @@ TEST_CASE("checkpoint_content: rejects lists at misaligned offsets") {
   for (std::size_t at = 0; at + 4 <= bytes.size(); at += 4) {
     auto moved = bytes;
     moved[at] ^= std::byte{4};
-    refusals += refused(moved) == "a list does not lie where its numbers may" ? 1 : 0;
+    refusals += refused(moved) == "a list of numbers is not aligned" ? 1 : 0;
   }
   CHECK(refusals > 0);
 }

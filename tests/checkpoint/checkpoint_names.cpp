@@ -36,7 +36,7 @@ TEST_CASE("find_checkpoint_file: ignores names that do not belong to a checkpoin
     CHECK_MESSAGE(!find_checkpoint_file(name), name);
 }
 
-TEST_CASE("checkpoint_files: lists the newest manifest first, whatever its step") {
+TEST_CASE("checkpoint_files: lists the newest manifest first, even if its step is lower") {
   testing::scratch_folder const folder;
   for (auto const* name : {"checkpoint-00000009-step-90.manifest", "checkpoint-00000010-step-8.manifest",
                            "checkpoint-00000100-step-9.manifest", "step-9-rank-0-a.part", "other"})

@@ -118,7 +118,7 @@ TEST_CASE("write_checkpoint: if one rank cannot write, no checkpoint is made and
     write_checkpoint(b, folder.path(), {2, {}}, mine.tensors, soon());
   });
   auto const in = "checkpoint '" + folder.path() + "': rank ";
-  CHECK(said[0] == in + "1 has not written its file of step 2; it says why");
+  CHECK(said[0] == in + "1 has not written its file of step 2; see the error of that rank");
   CHECK(said[1].starts_with("state: tensor 0 has no name"));
   CHECK(said[2] == said[0]);
   CHECK(read_checkpoint(folder.path()).step() == 1);
@@ -128,7 +128,7 @@ TEST_CASE("write_checkpoint: if one rank cannot write, no checkpoint is made and
     write_checkpoint(b, folder.path(), {2, {}}, mine.tensors, soon());
   });
   CHECK(said[0].find("'w7' is stored by ranks 0 and 1") != std::string::npos);
-  CHECK(said[1] == in + "0 has not completed step 2; it says why");
+  CHECK(said[1] == in + "0 has not completed step 2; see the error of that rank");
   CHECK(said[2] == said[1]);
   CHECK(read_checkpoint(folder.path()).step() == 1);
 
@@ -136,7 +136,7 @@ TEST_CASE("write_checkpoint: if one rank cannot write, no checkpoint is made and
     rank_state const mine(b.rank(), 2);
     write_checkpoint(b, folder.path(), {2 + index(b.rank()), {}}, mine.tensors, soon());
   });
-  CHECK(said[0].find("rank 1 has written step 3, the checkpoint is of step 2") != std::string::npos);
+  CHECK(said[0].find("rank 1's file is of step 3, but the checkpoint is of step 2") != std::string::npos);
   CHECK(read_checkpoint(folder.path()).step() == 1);
 }
 
@@ -158,13 +158,13 @@ TEST_CASE("load_checkpoint: if one rank cannot load, no rank loads anything") {
   auto said = load();
   auto const in = "checkpoint '" + folder.path() + "': ";
   CHECK(said[2].find("no tensor is called 'w3'; nearest: 'w0', 'w1', 'w2'") != std::string::npos);
-  CHECK(said[0] == in + "rank 2 cannot load what it needs; it says why");
+  CHECK(said[0] == in + "rank 2 cannot load its tensors; see the error of that rank");
   CHECK(said[1] == said[0]);
 
   for (auto const& [name, text] : testing::texts_in(folder.path())) std::filesystem::remove(folder / name);
   said = load();
   CHECK(said[0].starts_with(in + "it has no checkpoint"));
-  CHECK(said[1] == in + "rank 0 cannot load what it needs; it says why");
+  CHECK(said[1] == in + "rank 0 cannot load its tensors; see the error of that rank");
 }
 
 TEST_CASE("load_checkpoint: all ranks skip a checkpoint with a damaged file") {

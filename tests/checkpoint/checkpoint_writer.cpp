@@ -255,22 +255,25 @@ TEST_CASE("complete_checkpoint: rejects files of ranks that do not form a checkp
   };
   auto const in = "checkpoint '" + folder.path() + "': ";
   CHECK(complete({}) == in + "step 5 has no file of any rank");
-  CHECK(complete({zero, one}, 6) == in + "rank 0 has written step 5, the checkpoint is of step 6");
+  CHECK(complete({zero, one}, 6) == in + "rank 0's file is of step 5, but the checkpoint is of step 6");
   CHECK(complete({zero, one, zero}) == in + "step 5 has two files of rank 0");
   auto other = one;
   other.index.low ^= 1;
-  CHECK(complete({zero, other}) == "checkpoint '" + (folder / part_name(other)) +
-                                       "': the manifest names it, and it is not there; copy it there too");
+  CHECK(complete({zero, other}) ==
+        "checkpoint '" + (folder / part_name(other)) +
+            "': the manifest names this file, but it does not exist; copy it to the folder");
   other = one;
   other.bytes += 8;
   CHECK(complete({zero, other})
-            .ends_with(" bytes, the manifest says " + std::to_string(other.bytes) + "; it was cut short"));
+            .ends_with(" bytes, but the manifest expects " + std::to_string(other.bytes) +
+                       "; it was cut short"));
   counting_state state;
   named_tensor const same = state.tensor(0);
   auto const twice = write_checkpoint_part(folder.path(), 5, rank_id{7}, std::span(&same, 1));
   CHECK(complete({one, twice, zero}) ==
-        in + "'of rank 0' is stored by ranks 7 and 0; what several have is written by one of them");
-  CHECK(complete({zero, one}, 5, {{"a", "1"}, {"b", "1"}, {"a", "2"}}) == in + "there are two notes 'a'");
+        in + "'of rank 0' is stored by ranks 7 and 0; a shared tensor must be written by one rank only");
+  CHECK(complete({zero, one}, 5, {{"a", "1"}, {"b", "1"}, {"a", "2"}}) ==
+        in + "the key of a note is repeated: 'a'");
   CHECK(complete({zero, one}, 5, {{"", "1"}}) == in + "a note has no key");
   CHECK(complete({zero, one}, 5, {{"a", "\xff"}}) == in + "the note 'a' is no UTF-8");
   CHECK(complete({zero, one}) == "accepted");

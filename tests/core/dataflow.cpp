@@ -79,7 +79,7 @@ TEST_CASE("transport: a gap in the numbers of inputs or results is named, howeve
   t = sound();
   t.edges[6].input = 2;
   CHECK(find_dataflow_fault(t) == dataflow_fault{nothing_arrives, the_caller, 0});
-  CHECK(describe(*find_dataflow_fault(t)).starts_with("nothing brings input #0 of the caller"));
+  CHECK(describe(*find_dataflow_fault(t)).starts_with("no edge fills input #0 of the caller"));
   t = sound();
   t.edges[1].output = 4'294'967'295;
   CHECK(find_dataflow_fault(t) == dataflow_fault{nobody_reads, s0, 0});

@@ -145,22 +145,22 @@ TEST_CASE("cuda device: where there is no room, it says for what, how much is fr
   cleave::cuda::device d;
   auto const most = d.allocate(1 << 19);
   auto const said = refusal_of([&] { d.allocate(600'000); });
-  CHECK(said.starts_with(
-      "device error: there is no room for 600000 bytes in the memory of GPU 0, of which 524288 of "
-      "1048576 bytes are free; cudaMalloc: cudaErrorMemoryAllocation: "));
+  CHECK(
+      said.starts_with("device error: cannot allocate 600000 bytes in the memory of GPU 0, of which 524288 "
+                       "of 1048576 bytes are free; cudaMalloc: cudaErrorMemoryAllocation: "));
   CHECK(said.find("other programs may hold some") != said.npos);
   CHECK_NOTHROW(d.allocate(1000));
   cleave::cuda::step_memory steps(d.resources());
   auto s = d.make_stream(0);
   CHECK(refusal_of([&] {
           steps.take(s.handle(), 700'000);
-        }).starts_with("device error: there is no room for 700000 bytes"));
+        }).starts_with("device error: cannot allocate 700000 bytes"));
   auto* const taken = steps.take(s.handle(), 1000);
   steps.give_back(s.handle(), taken);
   fake.fail("cudaHostAlloc", 1, cudaErrorMemoryAllocation);
   CHECK(refusal_of([&] {
           d.allocate_pinned(100);
-        }).starts_with("device error: there is no room for 100 bytes in memory of the host that stays"));
+        }).starts_with("device error: cannot allocate 100 bytes in memory of the host that stays"));
 }
 
 TEST_CASE("cuda device: elements that do not lie at multiples of their size are refused") {
@@ -170,9 +170,8 @@ TEST_CASE("cuda device: elements that do not lie at multiples of their size are 
   auto* const odd = static_cast<std::byte*>(b.data()) + 2;
   std::array const pairs{region_pair{{odd, 3, element_type::bf16}, {odd + 30, 3, element_type::f32}}};
   CHECK_THROWS_WITH_AS(d.make_sums(std::array{region_pair{pairs[0].from, {odd + 28, 3, element_type::f32}}}),
-                       "sums: a region of 3 elements of f32 begins 2 bytes behind a multiple of their size, "
-                       "where a GPU cannot "
-                       "read them; begin it at such a multiple",
+                       "sums: a region of 3 elements of f32 begins 2 bytes after a multiple of the element "
+                       "size, but GPU accesses must be aligned; align the region",
                        misplaced_elements_error);
   CHECK_NOTHROW(d.make_sums(pairs));
   CHECK_THROWS_AS(d.sum_of_squares(std::array{region{odd, 3, element_type::f32}}), error);

@@ -54,17 +54,16 @@ TEST_CASE("nccl check: errors that have a way out tell it") {
   };
   CHECK(remedy(ncclUnhandledCudaError,
                "Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'") ==
-        "install a driver, or a newer one; nvidia-smi shows which there is");
+        "install a newer driver; nvidia-smi shows the installed version");
   CHECK(remedy(ncclUnhandledCudaError, "Cuda failure 'out of memory'") ==
-        "other programs may hold memory of the GPU, nvidia-smi lists them");
+        "other programs may be using GPU memory; nvidia-smi lists them");
   CHECK(remedy(ncclSystemError, "socketStartConnect: Connect to 10.0.0.3 failed")
             .starts_with("often the network"));
   CHECK(remedy(ncclInvalidUsage, "").empty());
 }
 
 TEST_CASE("nccl check: what does not end in time says how long it had, and where to look") {
-  CHECK(
-      describe(nccl_timeout("ncclCommSplit", 1500, rank_id{3})) ==
-      "rank 3: timed out: ncclCommSplit has not ended within 1500 ms; all ranks must be there and reach each "
-      "other: NCCL_SOCKET_IFNAME chooses the interface, NCCL_DEBUG=INFO tells more");
+  CHECK(describe(nccl_timeout("ncclCommSplit", 1500, rank_id{3})) ==
+        "rank 3: timed out: ncclCommSplit did not finish within 1500 ms; check that all ranks are running "
+        "and can reach each other: NCCL_SOCKET_IFNAME selects the interface, NCCL_DEBUG=INFO prints details");
 }

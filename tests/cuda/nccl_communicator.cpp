@@ -228,9 +228,10 @@ TEST_CASE("nccl communicator: an init, a split or a group that never ends is a f
     });
     CHECK(seconds_since(begin) < 10);
     for (std::uint32_t r = 0; r < 2; ++r)
-      CHECK(thrown[r] == "rank " + std::to_string(r) + ": timed out: " + c.call +
-                             " has not ended within 300 ms; all ranks must be there and reach each other: "
-                             "NCCL_SOCKET_IFNAME chooses the interface, NCCL_DEBUG=INFO tells more");
+      CHECK(thrown[r] ==
+            "rank " + std::to_string(r) + ": timed out: " + c.call +
+                " did not finish within 300 ms; check that all ranks are running and can reach each other: "
+                "NCCL_SOCKET_IFNAME selects the interface, NCCL_DEBUG=INFO prints details");
     CHECK(fake.reports() == lines());
   }
 }
@@ -358,7 +359,8 @@ TEST_CASE("nccl communicator: more messages than may begin together are refused"
     all.end_group(ended, here.stream);
   });
   for (std::uint32_t r = 0; r < 2; ++r)
-    CHECK(thrown[r] == "rank " + std::to_string(r) +
-                           ": transport error: 3 messages begin together, but 2 may; group fewer "
-                           "(message_grouping::none), or raise cuda::nccl_options::largest_group");
+    CHECK(thrown[r] ==
+          "rank " + std::to_string(r) +
+              ": transport error: 3 messages are in one group, but at most 2 are allowed; use smaller groups "
+              "(message_grouping::none), or raise cuda::nccl_options::largest_group");
 }

@@ -38,13 +38,13 @@ TEST_CASE(
 
 TEST_CASE("nccl version: a library older than the program is refused, with the rank that has it") {
   CHECK(fault_text({{22809, 22809}, {22809, 22703}}) ==
-        "rank 1 has loaded NCCL 2.27.3, but was compiled for 2.28.9; let it find that library or a newer one "
-        "first (LD_LIBRARY_PATH)");
+        "rank 1 has loaded NCCL 2.27.3, but was compiled for 2.28.9; put that version or a newer one first "
+        "in LD_LIBRARY_PATH");
 }
 
 TEST_CASE("nccl version: ranks that have another one than rank 0 are refused") {
   CHECK(fault_text({{22703, 22703}, {22703, 22703}, {22703, 22809}}) ==
-        "rank 2 has loaded NCCL 2.28.9, but rank 0 has loaded 2.27.3; install the same on all machines");
+        "rank 2 has loaded NCCL 2.28.9, but rank 0 has loaded 2.27.3; install the same version on all hosts");
   CHECK(fault_text({{22703, 22809}, {22809, 22809}}) ==
-        "rank 1 was compiled for NCCL 2.28.9, but rank 0 for 2.27.3; start the same program everywhere");
+        "rank 1 was compiled for NCCL 2.28.9, but rank 0 for 2.27.3; run the same program on all ranks");
 }

@@ -366,16 +366,15 @@ TEST_CASE("cuda pipeline: a process takes the GPU of its number, or the only one
   CHECK(!find_gpu(4, 4));
   CHECK(!find_gpu(0, 0));
   CHECK(gpu_error({4, 4}).what() ==
-        std::string(
-            "process 4 of its machine sees 4 GPUs, counted from 0; start no more processes there than it "
-            "has, or say which each takes (cuda::pipeline_options::gpu)"));
+        std::string("process 4 of its host sees 4 GPUs (processes are counted from 0); start at most one "
+                    "process per GPU, or choose the GPU of each (cuda::pipeline_options::gpu)"));
   fake_cuda const fake(fake_gpus(2));
   small_run const r(3);
   for (auto const& text : on_ranks(3, [&](process_start const& s) {
          linear_pipeline run(
              r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model)(s.rank, d); }, hasty(), s);
        }))
-    CHECK(text.find("process 2 of its machine sees 2 GPUs") != text.npos);
+    CHECK(text.find("process 2 of its host sees 2 GPUs") != text.npos);
 }
 
 TEST_CASE("cuda pipeline: a plan for messages that do not wait for each other is refused") {
@@ -390,9 +389,8 @@ TEST_CASE("cuda pipeline: a plan for messages that do not wait for each other is
   CHECK_THROWS_WITH_AS(
       linear_pipeline(
           p, [&](cleave::cuda::device& d) { return linear_engines(c)(rank_id{0}, d); }, {}, process_start{}),
-      "the plan was verified for messages that do not wait for each other, but through NCCL those of a rank "
-      "go one "
-      "after the other; make it with program_options{.delivery = {.delivery = delivery::one_queue}}",
+      "the plan was verified for independent messages, but NCCL executes the messages of a rank in order; "
+      "make the plan with program_options{.delivery = {.delivery = delivery::one_queue}}",
       plan_delivery_error);
 }
 

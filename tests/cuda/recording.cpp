@@ -214,10 +214,10 @@ TEST_CASE("cuda recording: what cannot be recorded is said in one sentence, and 
     g.d.begin_recording(g.a);
     static_cast<void>(cudaStreamSynchronize(g.a.handle()));  // whose answer nobody reads
     CHECK(end() ==
-          "device error: cudaStreamEndCapture: cudaErrorStreamCaptureInvalidated: operation failed due "
-          "to a previous error during capture; while a step is recorded, a stage neither waits for the GPU "
-          "nor issues to other streams than those that wait for its own, and are waited for by it; others "
-          "have records() return false, or are run with step_mode::issued");
+          "device error: cudaStreamEndCapture: cudaErrorStreamCaptureInvalidated: operation failed due to a "
+          "previous error during capture; while a step is recorded, a stage must not wait for the GPU, and "
+          "may use only streams that are forked from its own and joined to it; otherwise let records() "
+          "return false, or use step_mode::issued");
     g.d.begin_recording(g.a);
     g.d.record(g.forked, g.a);
     g.d.wait(g.b, g.forked);

@@ -197,12 +197,13 @@ TEST_CASE("replayed steps: where one rank cannot, all issue them and say why") {
   auto const seen = run_steps(r, o, steps, [](rank_id rank) { return rank == rank_id{0}; });
   CHECK(seen.obstacles ==
         std::vector(
-            2, std::optional<std::string>("rank 1: the stages say that what they issue cannot be recorded")));
+            2, std::optional<std::string>(
+                   "rank 1: the stages declare that their work cannot be recorded (records() is false)")));
   CHECK(seen.graphs == 0);
   CHECK(seen.recordings == std::vector<std::size_t>(2, 0));
   CHECK(seen.numbers == run_steps(r, with_steps(step_mode::issued), steps).numbers);
   CHECK(run_steps(r, with_steps(step_mode::issued), {{}}).obstacles[0] ==
-        "the options do not ask for it (step_mode::replayed)");
+        "the options do not request it (step_mode::replayed)");
 
   auto p = make_rank_program(r.plan, rank_id{0});
   struct sure {
@@ -214,7 +215,7 @@ TEST_CASE("replayed steps: where one rank cannot, all issue them and say why") {
   CHECK(!find_replay_obstacle<cleave::cuda::device, nccl_communicator>(p, stages));
   linear_bodies const* const silent = nullptr;
   CHECK(find_replay_obstacle<cleave::cuda::device, nccl_communicator>(p, silent) ==
-        "the stages do not say that what they issue can be recorded (records())");
+        "the stages do not declare that their work can be recorded (records())");
   p.layouts.edges[1].extents = shape_kind::dynamic;
   CHECK(find_replay_obstacle<cleave::cuda::device, nccl_communicator>(p, stages) ==
         "the shape of edge #1 is known only while a step runs");

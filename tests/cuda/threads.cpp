@@ -173,7 +173,7 @@ TEST_CASE("cuda threads: a GPU is named at least, and one that there is") {
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
   fake_cuda fake;
   CHECK_THROWS_WITH_AS(cuda_linear_run(p, linear_engines(c), {}, {.gpus = {}}),
-                       "cuda threads: no GPU is named; name one at least, {0} for the first", error);
+                       "cuda threads: the list of GPUs is empty; give at least one, such as {0}", error);
   CHECK_THROWS_AS(cuda_linear_run(p, linear_engines(c), {}, {.gpus = {0, 1}}), cuda_error);
   CHECK(fake.leaks() == sentences());
 }

@@ -106,7 +106,7 @@ TEST_CASE("write_report: draws each stage once, a bar per stage and microbatch, 
   }
 }
 
-TEST_CASE("write_report: states how far the cut is from the optimum at most") {
+TEST_CASE("write_report: states the largest possible distance of the cut from the optimum") {
   auto r = example(3, 1);
   r.balance = report_balance{"cost", {100, 120, 80}, 96};
   auto text = all_text(testing::read_markup(write_report(r)));
@@ -129,9 +129,9 @@ TEST_CASE("write_report: the bound covers only priced parts and is left out if t
   CHECK(text.find("--dim") == std::string::npos);
   r.balance->lacking.values = 30;
   text = all_text(testing::read_markup(write_report(r)));
-  CHECK(text.find(
-            "carries 120\u00a0FLOP (cost) of what has a price. No bound is given, for 1.0\u00a0% of nodes "
-            "and 30.0\u00a0% of values have no price. --dim batch=N would price most.") != std::string::npos);
+  CHECK(text.find("carries 120\u00a0FLOP (cost) of the priced part. No bound is given because 1.0\u00a0% of "
+                  "nodes and 30.0\u00a0% of values have no price. --dim batch=N would price most.") !=
+        std::string::npos);
   CHECK(text.find("optim") == std::string::npos);
 }
 

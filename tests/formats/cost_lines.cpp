@@ -53,13 +53,13 @@ TEST_CASE("read_cost_lines: reads one line for all stages, and bytes with units"
 TEST_CASE("read_cost_lines: rejects malformed lines and names line and field") {
   check_refusal("", {0, 0}, "there is no heading");
   check_refusal("stage,F\n", {1, 0}, "no costs below the heading");
-  check_refusal("stage,G\n", {1, 2}, "no column is called 'G'; nearest:");
-  check_refusal("F,F\n", {1, 2}, "the column 'F' is there twice");
-  check_refusal("stage,B\n", {1, 0}, "there is no column 'F'");
-  check_refusal("stage,F\n0,1\n1\n", {3, 0}, "there are 1 fields below a heading of 2");
-  check_refusal("stage,F\n0,1,2\n", {2, 0}, "there are 3 fields below a heading of 2");
-  check_refusal("stage,F\n1,1\n", {2, 1}, "'1' stands where stage 0 must be");
-  check_refusal("stage,F\n0,1\n*,1\n", {3, 1}, "'*' stands where stage 1 must be");
+  check_refusal("stage,G\n", {1, 2}, "unknown column 'G'; nearest:");
+  check_refusal("F,F\n", {1, 2}, "the column 'F' is repeated; keep one");
+  check_refusal("stage,B\n", {1, 0}, "the column 'F' is missing");
+  check_refusal("stage,F\n0,1\n1\n", {3, 0}, "there are 1 fields, but the heading has 2");
+  check_refusal("stage,F\n0,1,2\n", {2, 0}, "there are 3 fields, but the heading has 2");
+  check_refusal("stage,F\n1,1\n", {2, 1}, "'1' found where stage 0 must be");
+  check_refusal("stage,F\n0,1\n*,1\n", {3, 1}, "'*' found where stage 1 must be");
   check_refusal("stage,F\n0,-1\n", {2, 2}, "'-1' is no time");
   check_refusal("stage,F\n0,nan\n", {2, 2}, "'nan' is no time");
   check_refusal("stage,F\n0,inf\n", {2, 2}, "'inf' is no time");

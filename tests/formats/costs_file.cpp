@@ -56,10 +56,10 @@ TEST_CASE("read_costs: both file formats give the same table") {
 
 TEST_CASE("read_costs: rejects malformed files and names the place") {
   check_refusal("{", "line 1, column 2", "");
-  check_refusal(R"({"hop": 1})", "line 1, column 1, $", "lacks the key 'stages'");
+  check_refusal(R"({"hop": 1})", "line 1, column 1, $", "is missing the key 'stages'");
   check_refusal(R"({"stages": []})", "$.stages", "must not be empty");
   check_refusal(R"({"stages": 3})", "$.stages", "expected a list");
-  check_refusal(R"({"stages": [{"F": 1}, {"B": 1}]})", "$.stages[1]", "lacks the key 'F'");
+  check_refusal(R"({"stages": [{"F": 1}, {"B": 1}]})", "$.stages[1]", "is missing the key 'F'");
   check_refusal(R"({"stages": [{"F": -1}]})", "$.stages[0].F", "must be a time from 0");
   check_refusal(R"({"stages": [{"F": 1e300}]})", "$.stages[0].F", "must be a time from 0");
   check_refusal(R"({"stages": [{"F": "1"}]})", "$.stages[0].F", "expected a number");
@@ -69,6 +69,7 @@ TEST_CASE("read_costs: rejects malformed files and names the place") {
   check_refusal(R"({"hops": 1, "stages": {"F": 1}})", "$.hops", "unknown key 'hops'");
   check_refusal(R"({"hop": -1, "stages": {"F": 1}})", "$.hop", "must be a time");
   check_refusal(R"({"link": {"bandwidth": 0}, "stages": {"F": 1}})", "$.link.bandwidth", "above 0");
-  check_refusal(R"({"links": [{"from": 0}], "stages": {"F": 1}})", "$.links[0]", "lacks the key 'to'");
-  check_refusal(R"({"edges": {"activation": 1}, "stages": {"F": 1}})", "$.edges", "lacks the key 'gradient'");
+  check_refusal(R"({"links": [{"from": 0}], "stages": {"F": 1}})", "$.links[0]", "is missing the key 'to'");
+  check_refusal(R"({"edges": {"activation": 1}, "stages": {"F": 1}})", "$.edges",
+                "is missing the key 'gradient'");
 }

@@ -168,53 +168,56 @@ TEST_CASE("read_graph_json: rejects an invalid graph with the place and the reas
         refusal(with_nodes_text("{\"name\": \"x\", \"op\": \"placeholder\"},\n{\"name\": \"a\"},\n" + text));
     return said.substr(said.find(": ") + 2);
   };
-  CHECK(refusal("{\"nodes\": []}") == "line 1, column 1, $: lacks the key 'format'");
+  CHECK(refusal("{\"nodes\": []}") == "line 1, column 1, $: is missing the key 'format'");
   CHECK(refusal("{\"format\": 1, \"nodes\": []}") == "line 1, column 12, $.format: expected a text, got 1");
   CHECK(refusal("{\"format\": \"cleave graph 9\", \"nodes\": []}") ==
         "line 1, column 12, $.format: expected the format \"cleave graph 1\"");
   CHECK(refusal(with_nodes_text("{\"name\": \"b\", \"args\": [{\"node\": \"c\"}]}")) ==
-        "line 2, column 33, $.nodes[0].args[0].node: no node before this one is called 'c'");
-  CHECK(node("{}") == "lacks the key 'name'");
-  CHECK(node(R"({"name": "b", "op": "conv"})") == "no kind of node is called 'conv'");
+        "line 2, column 33, $.nodes[0].args[0].node: no earlier node has the name 'c'");
+  CHECK(node("{}") == "is missing the key 'name'");
+  CHECK(node(R"({"name": "b", "op": "conv"})") == "unknown kind of node 'conv'");
   CHECK(node(R"({"name": "b", "operands": [2]})") == "node 2 does not come before this one");
-  CHECK(node(R"({"name": "b", "operands": [], "args": []})") == "a node has args or operands, not both");
+  CHECK(node(R"({"name": "b", "operands": [], "args": []})") == "a node can have args or operands, not both");
   CHECK(node(R"({"name": "b", "args": [[1]]})") ==
         "a list is written {\"list\": […]}, a tuple {\"tuple\": […]}");
-  CHECK(node(R"({"name": "b", "args": [{}]})") == "an object with one key is expected here");
+  CHECK(node(R"({"name": "b", "args": [{}]})") == "expected an object with one key");
   CHECK(node(R"({"name": "b", "args": [{"slice": [1]}]})") == "a slice has three elements");
   CHECK(node(R"({"name": "b", "args": [{"dict": [[1]]}]})") == "expected a key and a value, [key, value]");
   CHECK(node(R"({"name": "b", "args": [{"opaque": ["a"]}]})") == "expected a kind and a text");
   CHECK(node(R"({"name": "b", "args": [{"real": "x"}]})") == "no floating-point number");
   CHECK(node(R"({"name": "b", "args": [{"dtype": 3}]})") == "expected a text, got 3");
-  CHECK(node(R"({"name": "b", "after": ["x"]})") == "only calls can be followed");
-  CHECK(node(R"({"name": "b", "symbols": ["s1", "s0"]})") == "symbols are sorted as text, each once");
+  CHECK(node(R"({"name": "b", "after": ["x"]})") == "'after' must name calls");
+  CHECK(node(R"({"name": "b", "symbols": ["s1", "s0"]})") ==
+        "symbols must be sorted as text, without repetition");
   CHECK(node(R"({"name": "b", "shape": [0.5]})") == "expected an integer of 64 bits, got 0.5");
   CHECK(node(R"({"name": "b", "cost": 1, "meta": {"cost": 2}})") ==
-        "'cost' stands beside the metadata already");
-  CHECK(node(R"({"name": "b", "meta": {"of": {"list": [{"node": "x"}]}}})") == "metadata names no nodes");
-  CHECK(node(R"({"name": "b", "cost": {"node": "x"}})") == "metadata names no nodes");
-  CHECK(node(R"({"name": "b", "default": 1})") == "only a placeholder has a default");
+        "'cost' is already given as a member of the node; keep one");
+  CHECK(node(R"({"name": "b", "meta": {"of": {"list": [{"node": "x"}]}}})") ==
+        "metadata must not refer to nodes");
+  CHECK(node(R"({"name": "b", "cost": {"node": "x"}})") == "metadata must not refer to nodes");
+  CHECK(node(R"({"name": "b", "default": 1})") == "only a placeholder can have a default");
   CHECK(node(R"({"name": "b", "op": "placeholder", "default": {"node": "x"}})") ==
-        "a default names no nodes");
-  CHECK(node(R"({"name": "b", "op": "placeholder", "args": [1]})") == "only calls and the output have args");
+        "a default must not refer to nodes");
+  CHECK(node(R"({"name": "b", "op": "placeholder", "args": [1]})") ==
+        "only calls and the output can have args");
   CHECK(node(R"({"name": "b", "op": "get_attr", "operands": ["x"]})") ==
-        "only calls and the output have operands");
+        "only calls and the output can have operands");
   CHECK(node(R"({"name": "b", "op": "get_attr", "kwargs": {"k": 1}})") ==
-        "only calls and the output have kwargs");
+        "only calls and the output can have kwargs");
   CHECK(node(R"({"name": "f"}, {"name": "b", "op": "placeholder", "after": ["f"]})") ==
-        "only calls and the output have after");
+        "only calls and the output can have after");
   CHECK(node(R"({"name": "b", "size": 1})") == "unknown key 'size'");
   CHECK(node(R"({"name": "a"}, {"name": "b", "operands": ["a"]})") ==
-        "two nodes are called 'a'; say which by its number");
+        "two nodes have the name 'a'; refer to the node by its number");
   CHECK(node(R"({"name": "o", "op": "output"}, {"name": "p", "op": "output"})") == "a second output");
   auto const attribute = [](std::string const& text) {
     auto const said =
         refusal("{\"format\": \"cleave graph 1\", \"nodes\": [], \"attributes\": {\"w\": " + text + "}}");
     return said.substr(said.find(": ") + 2);
   };
-  CHECK(attribute("{}") == "lacks the key 'kind'");
+  CHECK(attribute("{}") == "is missing the key 'kind'");
   CHECK(attribute(R"({"kind": "thing"})") == "expected tensor, parameter, buffer or module");
-  CHECK(attribute(R"({"kind": "tensor", "body": {"nodes": []}})") == "only a module has a body");
-  CHECK(attribute(R"({"kind": "module", "body": {}})") == "lacks the key 'nodes'");
-  CHECK(attribute(R"({"kind": "tensor", "meta": {"a": {"node": 0}}})") == "metadata names no nodes");
+  CHECK(attribute(R"({"kind": "tensor", "body": {"nodes": []}})") == "only a module can have a body");
+  CHECK(attribute(R"({"kind": "module", "body": {}})") == "is missing the key 'nodes'");
+  CHECK(attribute(R"({"kind": "tensor", "meta": {"a": {"node": 0}}})") == "metadata must not refer to nodes");
 }

@@ -78,7 +78,7 @@ TEST_CASE("nested_of: rejects slices and keys that are not texts and names the t
   CHECK(fault({container{kind::list, 1}, container{kind::slice, 3}, number(1), number(2),
                std::monostate()}) == "token #1 is a slice; give its bounds as a tuple");
   CHECK(fault({container{kind::dict, 1}, number(1), number(2)}) ==
-        "token #1 is a key of a dict, but no text; name the elements, or give them as a list");
+        "token #1 is a key of a dict, but not text; use text keys, or a list");
 }
 
 TEST_CASE("nested_of: handles 100,000 levels on a small stack") {

@@ -103,8 +103,10 @@ TEST_CASE("find_pipe_bytes_fault: rejects the bytes of a stage, and find_stage_b
   auto const p = chain();
   auto const pipe = write_pipe_bytes(p), stage = write_stage_bytes(p.outer);
   auto const known = testing::any_operators();
-  CHECK(find_stage_bytes_fault(pipe, known)->said == "it holds a pipe, not a stage; read it as one");
-  CHECK(find_pipe_bytes_fault(stage, known)->said == "it holds a stage, not a pipe; read it as one");
+  CHECK(find_stage_bytes_fault(pipe, known)->said ==
+        "the bytes hold a pipe, not a stage; use read_pipe_bytes");
+  CHECK(find_pipe_bytes_fault(stage, known)->said ==
+        "the bytes hold a stage, not a pipe; use read_stage_bytes");
   CHECK_THROWS_AS(read_pipe_bytes(stage, known), stage_bytes_error);
 }
 
@@ -158,21 +160,22 @@ TEST_CASE("write_pipe_bytes: rejects a plan that does not fit its stages and nam
   auto const s = [](stored_pipe& p, std::size_t i) -> stage_plan& { return p.plan.plan.stages[i]; };
   CHECK(refusal([](auto&) {}) == "accepted");
   CHECK(refusal([](auto& p) { p.paths[1] = "nowhere"; })
-            .starts_with("bytes of a stage: stage 1 of the pipe: its path 'nowhere' names no body in graph "
-                         "0, or that of another stage"));
+            .starts_with("bytes of a stage: stage 1 of the pipe: its path 'nowhere' is not the path of a "
+                         "body in graph 0, or belongs to another stage"));
   CHECK(refusal([](auto& p) { p.paths[1] = p.paths[0]; }).find("or that of another stage") !=
         std::string::npos);
-  CHECK(refusal([&](auto& p) { s(p, 1).inputs.push_back(77); })
-            .starts_with(
-                "bytes of a stage: stage 1 of the pipe: it takes 2 values, its graph has 1 placeholders"));
+  CHECK(
+      refusal([&](auto& p) { s(p, 1).inputs.push_back(77); })
+          .starts_with(
+              "bytes of a stage: stage 1 of the pipe: it takes 2 inputs, but its graph has 1 placeholders"));
   CHECK(refusal([&](auto& p) { s(p, 2).inputs[0] = s(p, 2).inputs[1]; }).find("twice") != std::string::npos);
   CHECK(refusal([&](auto& p) { s(p, 0).outputs.push_back(s(p, 0).outputs[0]); }).find("gives value") !=
         std::string::npos);
   CHECK(refusal([&](auto& p) { s(p, 0).nodes.push_back(0xffffffff); }).find("names nothing") !=
         std::string::npos);
   CHECK(refusal([](auto& p) { p.plan.plan.order[0] = stage_id{2}; })
-            .starts_with(
-                "bytes of a stage: the plan of the pipe: its order names stage 2 twice, or there is none"));
+            .starts_with("bytes of a stage: the plan of the pipe: its order names stage 2 twice, or that "
+                         "stage does not exist"));
   CHECK(refusal([](auto& p) { p.plan.plan.order.pop_back(); }).find("its order has 2 stages of 3") !=
         std::string::npos);
   CHECK(refusal([](auto& p) { p.plan.plan.transfers[0].to = stage_id{9}; }).find("to 9 of 3") !=
@@ -185,14 +188,15 @@ TEST_CASE("write_pipe_bytes: rejects a plan that does not fit its stages and nam
         }).find("value 0 goes from stage 1 to 1 of 3") != std::string::npos);
   CHECK(refusal([](auto& p) {
           p.plan.edges[1].value = 9;
-        }).find("value 9 leaves a stage that does not give it") != std::string::npos);
+        }).find("value 9 leaves a stage that does not output it") != std::string::npos);
   CHECK(refusal([](auto& p) {
           p.plan.edges[0].to = {stage_id{2}};
         }).find("reaches a stage that does not take") != std::string::npos);
   CHECK(refusal([](auto& p) { p.plan.edges[0].to.clear(); }).find("has an edge that nobody reads") !=
         std::string::npos);
-  CHECK(refusal([](auto& p) { p.plan.edges.push_back(p.plan.edges[0]); }).find("an edge is there twice") !=
-        std::string::npos);
+  CHECK(refusal([](auto& p) {
+          p.plan.edges.push_back(p.plan.edges[0]);
+        }).find("an edge is repeated; keep one") != std::string::npos);
   CHECK(refusal([](auto& p) {
           std::swap(p.plan.edges[1].to[0], p.plan.edges[1].to[1]);
         }).find("its readers do not ascend") != std::string::npos);
@@ -201,6 +205,6 @@ TEST_CASE("write_pipe_bytes: rejects a plan that does not fit its stages and nam
   CHECK(refusal([](auto& p) {
           p.plan.idle.push_back({static_cast<cut_kind>(9), 0, idle_reason::at_the_end});
         }).find("a kind or a reason that nobody knows") != std::string::npos);
-  CHECK(refusal([](auto&) {}, {.positions = 3}).find("positions in the plan are above the limit of 3") !=
+  CHECK(refusal([](auto&) {}, {.positions = 3}).find("positions in the plan exceed the limit of 3") !=
         std::string::npos);
 }

@@ -76,7 +76,7 @@ TEST_CASE("write_pipe_info_json: lists stages and edges, with null for the calle
         std::string::npos);
 }
 
-TEST_CASE("pipe_info_of: the root has no graphs of stages and states whether it has a backward pass") {
+TEST_CASE("pipe_info_of: the root has no stage graphs, and a backward pass is detected") {
   auto const g = skipping();
   auto p = make_module_pipe(g);
   auto const info = pipe_info_of(p);

@@ -56,13 +56,14 @@ TEST_CASE("read_plan_json: rejects an invalid plan and names the place") {
   CHECK(refusal("{\"format\":\"cleave plan 2\"}") ==
         "line 1, column 11, $.format: expected the format \"cleave plan 1\"");
   CHECK(refusal("[]") == "line 1, column 1, $: expected an object, got []");
-  CHECK(refusal("{\"format\":\"cleave plan 1\"}") == "line 1, column 1, $: lacks the key 'stages'");
+  CHECK(refusal("{\"format\":\"cleave plan 1\"}") == "line 1, column 1, $: is missing the key 'stages'");
   CHECK(refusal(with("[" + stage + "]", "[1]", "[]")) ==
-        "line 3, column 10, $.order[0]: the plan has 1 stages, from 0 on");
+        "line 3, column 10, $.order[0]: the plan has 1 stages, numbered from 0");
   CHECK(refusal(with("[" + stage + "]", "[0]", R"([{"value":-1,"from":0,"to":0}])")) ==
         "line 4, column 23, $.transfers[0].value: expected an integer of 32 bits, not negative, got -1");
   CHECK(refusal(with("[{\"nodes\":[4294967295]}]", "[]", "[]")) ==
-        "line 2, column 21, $.stages[0].nodes[0]: a number that names nothing");
+        "line 2, column 21, $.stages[0].nodes[0]: the largest number of the type is reserved and refers to "
+        "nothing");
   CHECK(refusal(with("[{\"node\":[]}]", "[]", "[]")) ==
         "line 2, column 19, $.stages[0].node: unknown key 'node'");
 }

@@ -49,7 +49,7 @@ TEST_CASE("read_schedule_json: rejects an invalid schedule and names the place")
   };
   std::string const head = R"({"ranks": 1, "microbatches": 1, "rank_of": [0], )";
   CHECK(message(head + R"("edges": [], "rows": ["0F0"]})") == "nothing");
-  CHECK(message("{}").find("lacks the key 'ranks'") != std::string::npos);
+  CHECK(message("{}").find("is missing the key 'ranks'") != std::string::npos);
   CHECK(message(R"({"ranks": -1})").find("$.ranks: expected an integer") != std::string::npos);
   CHECK(message(head + R"("edges": [[0]], "rows": []})").find("$.edges[0]: an edge is a list of two") !=
         std::string::npos);

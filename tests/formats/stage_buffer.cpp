@@ -180,7 +180,7 @@ TEST_CASE("find_stage_bytes_fault: rejects bytes cut short anywhere") {
   auto const cut = std::span(written).first(40);
   CHECK(error_text<stage_bytes_error>([&] { read_stage_bytes(cut, testing::any_operators()); }) ==
         "bytes of a stage: byte 8 claims " + std::to_string(written.size() - 32) +
-            " bytes after the header, there are 8; cut short, ask for the whole");
+            " bytes after the header, but there are 8; they are truncated, fetch them again");
 }
 
 TEST_CASE("find_stage_bytes_fault: rejects each of 20,000 random bit flips") {
@@ -293,12 +293,12 @@ TEST_CASE("write_stage_bytes: each limit applies to writing and to reading") {
     CHECK(describe(*found).find(said) != std::string::npos);
     CHECK(refusal_of(g, limits).find(said) != std::string::npos);
   };
-  check(&stage_bytes_limits::nodes, 11, "11 nodes are above the limit of 10");
-  check(&stage_bytes_limits::attributes, 2, "2 attributes are above the limit of 1");
-  check(&stage_bytes_limits::texts, 5, "5 texts are above the limit of 4");
-  check(&stage_bytes_limits::tokens, 19, "19 tokens are above the limit of 18");
-  check(&stage_bytes_limits::graphs, 3, "3 graphs are above the limit of 2");
-  check(&stage_bytes_limits::longest_text, 6, "6 bytes of a text are above the limit of 5");
+  check(&stage_bytes_limits::nodes, 11, "11 nodes exceed the limit of 10");
+  check(&stage_bytes_limits::attributes, 2, "2 attributes exceed the limit of 1");
+  check(&stage_bytes_limits::texts, 5, "5 texts exceed the limit of 4");
+  check(&stage_bytes_limits::tokens, 19, "19 tokens exceed the limit of 18");
+  check(&stage_bytes_limits::graphs, 3, "3 graphs exceed the limit of 2");
+  check(&stage_bytes_limits::longest_text, 6, "6 bytes of a text exceed the limit of 5");
   stage_bytes_limits limits;
   limits.bytes = written.size() - 1;
   CHECK(find_stage_bytes_fault(written, testing::any_operators(), limits)->what == fault::envelope);
@@ -312,21 +312,21 @@ TEST_CASE("write_stage_bytes: a text counts each time that it is named") {
   stage_bytes_limits limits;
   limits.text_bytes = 100'000;
   CHECK(write_stage_bytes(g).size() < 10'000);
-  CHECK(refusal_of(g, limits).find("bytes of text, as read are above the limit of 100000") !=
-        std::string::npos);
+  CHECK(refusal_of(g, limits).find("bytes of text, as read exceed the limit of 100000") != std::string::npos);
 }
 
 TEST_CASE("write_stage_bytes: rejects a graph that could not be read and names the place") {
   auto g = small_stage();
   g.add(node(node_kind::call_function, "cut \xe5"));
-  CHECK(refusal_of(g).find("text 3 'cut \\xe5' is no UTF-8; names and texts are") != std::string::npos);
+  CHECK(refusal_of(g).find("text 3 'cut \\xe5' is not UTF-8; names and texts must be") != std::string::npos);
 
   g = small_stage();
   auto n = node(node_kind::call_function, "f");
   n.metadata = {{"like", node_argument(9)}};
   g.add(n);
-  CHECK(refusal_of(g).starts_with(
-      "bytes of a stage: node 3 'f' of graph 0: its metadata name node 9; a node names nodes before it"));
+  CHECK(
+      refusal_of(g).starts_with("bytes of a stage: node 3 'f' of graph 0: its metadata name node 9; a node "
+                                "can refer only to earlier nodes"));
 
   g = small_stage();
   g.add(node(node_kind::output, "again"));
@@ -337,15 +337,15 @@ TEST_CASE("write_stage_bytes: rejects a graph that could not be read and names t
   n = node(node_kind::call_function, "f");
   n.symbols = {"b", "a"};
   g.add(n);
-  CHECK(refusal_of(g).find("its symbols are not texts that are sorted, each once") != std::string::npos);
+  CHECK(refusal_of(g).find("its symbols must be sorted texts without repetition") != std::string::npos);
 
   g = small_stage();
   n = node(node_kind::call_function, "f");
   n.after = {0};
   g.add(n);
-  CHECK(refusal_of(g).find("it is after what is no call before it") != std::string::npos);
+  CHECK(refusal_of(g).find("its 'after' names a node that is not an earlier call") != std::string::npos);
 
   g = small_stage();
   g.metadata = {{"half", {container{container::kind::slice, 1}, true}}};
-  CHECK(refusal_of(g).find("its metadata have a token that no writer writes") != std::string::npos);
+  CHECK(refusal_of(g).find("its metadata contain an invalid token") != std::string::npos);
 }

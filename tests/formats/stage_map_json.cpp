@@ -71,7 +71,7 @@ TEST_CASE("read_stage_map_json: stages can have any order and need only rank and
 
 TEST_CASE("read_stage_map_json: rejects a stage with no rank, two ranks or an unknown rank and names it") {
   CHECK(refusal(of_stages(R"({"stage":0,"rank":0,"nodes":["a"]},{"stage":1,"nodes":["b"]})")) ==
-        "line 2, column 46, $.stages[1]: lacks the key 'rank'");
+        "line 2, column 46, $.stages[1]: is missing the key 'rank'");
   CHECK(refusal(of_stages(R"({"stage":0,"rank":0,"nodes":[]},{"stage":2,"rank":1,"nodes":[]})")) ==
         "map of stages: entry #1 puts stage 2 on rank 1, but there are 2 stages; number them from 0 without "
         "a gap");
@@ -87,7 +87,7 @@ TEST_CASE("read_stage_map_json: rejects a malformed map and names the place") {
   CHECK(refusal(R"({"format":"cleave plan 1"})") ==
         "line 1, column 11, $.format: expected the format \"cleave stage map 1\"");
   CHECK(refusal(of_stages(R"({"stage":0,"rank":0})")) ==
-        "line 2, column 11, $.stages[0]: lacks the key 'nodes'");
+        "line 2, column 11, $.stages[0]: is missing the key 'nodes'");
   CHECK(refusal(of_stages(R"({"stage":0,"rank":[0,1],"nodes":[]})"))
             .find("$.stages[0].rank: expected an integer") != std::string::npos);
   CHECK(refusal(of_stages(R"({"stage":0,"rank":0,"nodes":[],"node":[]})")).find("unknown key 'node'") !=
@@ -98,8 +98,8 @@ TEST_CASE("find_other_placement: reports where map and schedule differ, with bot
   stage_map m{2, {{.rank = rank_id{0}}, {.rank = rank_id{1}}, {.rank = rank_id{1}}, {.rank = rank_id{0}}}};
   CHECK(find_other_placement(m, wave_placement(2)) == std::nullopt);
   CHECK(find_other_placement(m, loop_placement(2, 2)) ==
-        "the map has stage 2 on rank 1, the schedule on rank 0");
-  CHECK(find_other_placement(m, loop_placement(2, 1)) == "the map has 4 stages, the schedule 2 stages");
+        "the map has stage 2 on rank 1, the schedule has on rank 0");
+  CHECK(find_other_placement(m, loop_placement(2, 1)) == "the map has 4 stages, the schedule has 2 stages");
   m.ranks = 3;
-  CHECK(find_other_placement(m, wave_placement(2)) == "the map has 3 ranks, the schedule 2 ranks");
+  CHECK(find_other_placement(m, wave_placement(2)) == "the map has 3 ranks, the schedule has 2 ranks");
 }

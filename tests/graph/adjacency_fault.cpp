@@ -76,22 +76,23 @@ TEST_CASE("adjacency_fault: each broken promise is found where it is, and told")
   g.node_weight = {1, 2};
   CHECK(find_adjacency_fault(g.view())->what == wrong_length);
   CHECK(complaint(g) ==
-        "graph: there are 3 nodes and 2 node weights, 4 arcs and 0 edge weights: give one for each, or none");
+        "graph: there are 3 nodes and 2 node weights, 4 arcs and 0 edge weights: give one weight for each, "
+        "or an empty array");
   g.node_weight = {1, -2, 3};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{bad_node_weight, 1, 0});
-  CHECK(complaint(g) == "graph: node #1 weighs -2: weights are finite, not negative");
+  CHECK(complaint(g) == "graph: node #1 weighs -2: weights must be finite and not negative");
   g.node_weight.clear();
   g.edge_weight = {1, 1, -5, -5};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{bad_edge_weight, 1, 2});
   CHECK(complaint(g) ==
-        "graph: the edge from node #1 to node #2 weighs -5: weights are finite, not negative");
+        "graph: the edge from node #1 to node #2 weighs -5: weights must be finite and not negative");
 
   g = path_of_three();
   g.offsets = {0, 3, 1, 4};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{offsets_out_of_range, 2, 0});
   CHECK(complaint(g) ==
-        "graph: offsets[2] is 1: rows begin at 0, never before the row above, and end with the 4 "
-        "arcs");
+        "graph: offsets[2] is 1: offsets must begin at 0, never decrease, and end at the number of arcs; "
+        "there are 4 arcs");
   g.offsets = {1, 1, 3, 4};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{offsets_out_of_range, 0, 0});
   g.offsets = {0, 1, 3, 3};
@@ -99,12 +100,12 @@ TEST_CASE("adjacency_fault: each broken promise is found where it is, and told")
   adjacency<int> const negative{.offsets = {0, -1, 0}, .targets = {}, .node_weight = {}, .edge_weight = {}};
   CHECK(find_adjacency_fault(negative.view()) == adjacency_fault{offsets_out_of_range, 1, 0});
   adjacency<int> const headless{.offsets = {}, .targets = {0}, .node_weight = {}, .edge_weight = {}};
-  CHECK(complaint(headless) == "graph: there are 1 arcs and no rows");
+  CHECK(complaint(headless) == "graph: there are 1 arcs, but offsets is empty");
 
   g = path_of_three();
   g.targets[2] = 3;
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{no_such_node, 1, 2});
-  CHECK(complaint(g) == "graph: node #1 names the neighbour 3, and there are 3 nodes");
+  CHECK(complaint(g) == "graph: node #1 lists the neighbour 3, but the number of nodes is only 3 nodes");
 
   g = path_of_three();
   g.targets[3] = 0;
@@ -113,8 +114,8 @@ TEST_CASE("adjacency_fault: each broken promise is found where it is, and told")
   g.edge_weight = {1, 1, 2, 3};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{one_sided_edge, 1, 2});
   CHECK(complaint(g) ==
-        "graph: the edge from node #1 to node #2, of weight 2, is not listed as often at its "
-        "other end with that weight: list each edge at both ends");
+        "graph: the edge from node #1 to node #2, of weight 2, is listed a different number of times at its "
+        "other end: list each edge at both ends with the same weight");
 }
 
 TEST_CASE("adjacency_fault: weights that are no numbers, and sums past 63 bits, are refused") {

@@ -50,8 +50,9 @@ TEST_CASE("module_scopes: torch's marks have the operands that torch gives them;
     }
     return "";
   };
-  CHECK(fault("_exit_autocast", {node_argument(0), {true}}) ==
-        "node 'n1': '_exit_autocast' has 2 operands; it must have one: what it leaves");
+  CHECK(
+      fault("_exit_autocast", {node_argument(0), {true}}) ==
+      "node 'n1': '_exit_autocast' has 2 operands; it must have one: the entry of the scope that it leaves");
   CHECK(fault("_exit_autocast", {{true}}) != "");
   CHECK(fault("_exit_autocast", {}) != "");
   CHECK(fault("_set_grad_enabled", {{std::int64_t{1}}}) ==

@@ -87,7 +87,7 @@ TEST_CASE("neighbour_snapshot: each broken promise is found, in the user's handl
   CHECK_FALSE(find_neighbour_fault(g));
   g.cities.push_back("Ulm");
   CHECK(find_neighbour_fault(g) == neighbour_fault<std::string>{node_twice, "Ulm", "Ulm", 3});
-  CHECK(complaint(g) == "adapter: node Ulm (#3) is listed twice: nodes() lists each once");
+  CHECK(complaint(g) == "adapter: node Ulm (#3) is listed twice: nodes() must list each node once");
 
   g = three_cities();
   g.roads["Kiel"] = {"Oslo"};
@@ -104,19 +104,19 @@ TEST_CASE("neighbour_snapshot: each broken promise is found, in the user's handl
   g = three_cities();
   g.people["Kiel"] = -1;
   CHECK(find_neighbour_fault(g) == neighbour_fault<std::string>{bad_node_weight, "Kiel", "Kiel", 2});
-  CHECK(complaint(g) == "adapter: node Kiel (#2) weighs -1: weights are finite, not negative");
+  CHECK(complaint(g) == "adapter: node Kiel (#2) weighs -1: weights must be finite and not negative");
   g = three_cities();
   g.lengths["Bonn"][1] = std::numeric_limits<float>::quiet_NaN();
   CHECK(find_neighbour_fault(g)->what == bad_edge_weight);
   CHECK(complaint(g) ==
-        "adapter: node Bonn (#1) has an edge to node Kiel (#2) whose weight is negative or no number");
+        "adapter: node Bonn (#1) has an edge to node Kiel (#2) whose weight is negative or not a number");
 
   g = three_cities();
   g.roads["Kiel"].clear(), g.lengths["Kiel"].clear();
   CHECK(find_neighbour_fault(g) == neighbour_fault<std::string>{one_sided_edge, "Bonn", "Kiel", 1});
   CHECK(complaint(g) ==
-        "adapter: node Bonn (#1) has an edge to node Kiel (#2), which does not have it as "
-        "often with the same weight: list each edge at both ends");
+        "adapter: node Bonn (#1) has an edge to node Kiel (#2), which lists it a different number of times: "
+        "list each edge at both ends with the same weight");
   g = three_cities();
   g.lengths["Kiel"][0] = 5;
   CHECK(find_neighbour_fault(g)->what == one_sided_edge);
@@ -173,7 +173,8 @@ TEST_CASE("neighbour_snapshot: random graphs of pointers are read as they are, w
 
 TEST_CASE("neighbour_snapshot: weights past 63 bits and indices that are too narrow are errors") {
   CHECK(find_neighbour_fault(heavy{})->what == neighbour_violation::too_heavy);
-  CHECK(complaint(heavy{}) == "adapter: node #1 makes the weights add up past 2^63 - 1: take a larger unit");
+  CHECK(complaint(heavy{}) ==
+        "adapter: node #1 raises the sum of the weights above 2^63 - 1: use a larger unit");
   pointers const many{std::vector<int>(300), std::vector<std::vector<int const*>>(300)};
   CHECK_THROWS_AS(neighbours_of<std::uint8_t>(many), index_overflow);
   CHECK(neighbours_of<std::uint16_t>(many).view().nodes() == 300);

@@ -78,11 +78,11 @@ TEST_CASE("scoped_snapshot: a mark that would be copied must not read what nodes
   b.nodes(1, {}, {1});
   auto const s = b.build();
   std::vector<std::optional<mark>> const marks = {{}, mark{enter}, mark{leave}};
-  CHECK_THROWS_WITH_AS(told(s, scope_policy::replicate, marks),
-                       "scope 'a': node #1 reads what another node makes, so it cannot be copied into other "
-                       "stages; read inputs "
-                       "and constants only, or let the scope be forbid or extend",
-                       scope_operand_error);
+  CHECK_THROWS_WITH_AS(
+      told(s, scope_policy::replicate, marks),
+      "scope 'a': node #1 reads a value that another node makes, so it cannot be copied into other stages; "
+      "read only inputs and constants, or give the scope the policy forbid or extend",
+      scope_operand_error);
   CHECK(told(s, scope_policy::extend, marks).nodes() == 3);
   CHECK(told(s, scope_policy::forbid, marks).group == numbers{0, 1, 1});
 }

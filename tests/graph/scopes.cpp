@@ -73,7 +73,7 @@ TEST_CASE("scopes: entries and exits that do not pair are found, and are errors 
   CHECK_THROWS_WITH_AS(read({mark{enter}, {}}), "scope 'autocast': node #0 enters it and no node leaves it",
                        unpaired_scope_error);
   CHECK_THROWS_WITH_AS(read({mark{leave}}),
-                       "scope 'autocast': node #0 leaves it, but no node before has entered it",
+                       "scope 'autocast': node #0 leaves it, but no earlier node has entered it",
                        unpaired_scope_error);
   CHECK_THROWS_WITH_AS(read({mark{enter}, mark{leave, 0, 0}, mark{leave, 0, 0}}),
                        "scope 'autocast': node #2 leaves it a second time", unpaired_scope_error);

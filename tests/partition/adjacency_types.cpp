@@ -84,8 +84,8 @@ TEST_CASE_TEMPLATE("adjacency types: what is wrong is found by place", Arrays,
   Arrays g(testing::grid_adjacency(3, 2));
   g.offsets[2] = -1;
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{adjacency_violation::offsets_out_of_range, 2, 0});
-  CHECK_THROWS_WITH_AS(
-      partition_kway(g.view(), 2),
-      "graph: offsets[2] is -1: rows begin at 0, never before the row above, and end with the 14 arcs",
-      adjacency_error);
+  CHECK_THROWS_WITH_AS(partition_kway(g.view(), 2),
+                       "graph: offsets[2] is -1: offsets must begin at 0, never decrease, and end at the "
+                       "number of arcs; there are 14 arcs",
+                       adjacency_error);
 }

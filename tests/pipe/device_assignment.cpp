@@ -126,10 +126,10 @@ TEST_CASE("with_stage_devices: sets the device of each listed stage, nested bodi
 
 TEST_CASE("with_stage_devices: rejects an unknown stage, naming the nearest, and a stage with two devices") {
   CHECK_THROWS_WITH_AS(with_stage_devices(outer(), {{"s.7", "cuda:1"}}),
-                       "stage devices: 's.7' is no stage of this graph; nearest: 's.0', 's.1'",
+                       "stage devices: 's.7' is not a stage of this graph; nearest: 's.0', 's.1'",
                        stage_device_error);
   CHECK_THROWS_WITH_AS(with_stage_devices(outer(), {{"s.0", "cuda:1"}, {"s.0", "cuda:2"}}),
-                       "stage devices: 's.0' has two devices; give it one", stage_device_error);
+                       "stage devices: 's.0' is listed twice; list each stage once", stage_device_error);
 }
 
 TEST_CASE("with_devices: handles bodies nested 2,000 deep on a small stack") {

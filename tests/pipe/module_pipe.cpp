@@ -35,8 +35,7 @@ module_node marker() { return make(node_kind::call_function, "marker", "pipe_spl
 
 template <class Graph>
 concept can_be_cut = requires(Graph&& g) { make_module_pipe(static_cast<Graph&&>(g), {}); };
-static_assert(can_be_cut<module_graph const&> &&
-              !can_be_cut<module_graph>);  // a temporary would not outlive the pipe
+static_assert(can_be_cut<module_graph const&> && !can_be_cut<module_graph>);  // a temporary would dangle
 
 /// `g` with markers and repeated reads of its attributes at random places.
 module_graph with_markers(testing::rng& r, module_graph const& g) {
@@ -212,8 +211,8 @@ TEST_CASE("make_module_pipe: rejects a marker inside a body and names the node t
   auto const loop = g.add(call("while_loop", {held, x}));
   g.add(make(node_kind::output, "output", "output", {loop}));
   CHECK_THROWS_WITH_AS(make_module_pipe(g),
-                       "marker 'marker' is in the body of node 'the_body'; a program is cut between its own "
-                       "nodes: cut before or after that node, or write the body in its place",
+                       "marker 'marker' is in the body of node 'the_body'; cuts must lie between nodes of "
+                       "the program itself: cut before or after that node, or inline the body",
                        body_cut_error);
 }
 

@@ -149,10 +149,9 @@ TEST_CASE("findings_in_plan: reports every fault of a plan, each with its place"
                                  "node b (#1) in stage 1 needs value #1, which the stage does not have there",
                                  stage_id{1}, the_caller, 1, m.w});
   CHECK(found[1].stage == stage_id{2});
-  CHECK(found[2] == pipe_finding{"cut-repeated", "stages 0 and 3 come after the same number of cuts",
-                                 stage_id{0}, stage_id{3}});
-  CHECK(pipe_findings_text({found[2]}) ==
-        "cut-repeated: stages 0 and 3 come after the same number of cuts\n");
+  CHECK(found[2] ==
+        pipe_finding{"cut-repeated", "stages 0 and 3 have the same cut number", stage_id{0}, stage_id{3}});
+  CHECK(pipe_findings_text({found[2]}) == "cut-repeated: stages 0 and 3 have the same cut number\n");
 }
 
 TEST_CASE("findings_in_plan: reports a relay stage that does not pass its value on") {
@@ -187,7 +186,7 @@ TEST_CASE("findings_in_plan: reports a marker inside a stage and accepts a marke
   p.plan.stages[1].nodes.insert(p.plan.stages[1].nodes.begin(), 1);
   auto const found = findings_in_plan(s, p, marks);
   CHECK(codes_of(found) == codes{"marker-left"});
-  CHECK(found[0].message == "stage 1 has marker cut (#1), which only says where to cut");
+  CHECK(found[0].message == "stage 1 has marker cut (#1); markers must not be in a stage");
 }
 
 TEST_CASE("findings_in_backward: reports lost gradients and a loss that no stage produces") {

@@ -69,12 +69,10 @@ TEST_CASE("pipe_dataflow_of: rejects a value between stages without a shape if l
   CHECK(t.layouts.empty());
   REQUIRE(find_unknown_layout(t));
   CHECK(find_unknown_layout(t)->to == stage_id{1});
-  CHECK_THROWS_WITH_AS(
-      pipe_dataflow_of(p, layout_need::between_stages),
-      "the value of node f (#0) goes from stage 0 to stage 1 and has no shape; whoever "
-      "receives it must know how much room it takes: record shapes, or ask for known layouts "
-      "only",
-      layout_error);
+  CHECK_THROWS_WITH_AS(pipe_dataflow_of(p, layout_need::between_stages),
+                       "the value of node f (#0) goes from stage 0 to stage 1 but its shape is unknown; the "
+                       "receiver must know its size: record shapes, or use layout_need::known_ones",
+                       layout_error);
 }
 
 TEST_CASE("pipe_dataflow_of: values that only the caller passes or receives need no shape") {

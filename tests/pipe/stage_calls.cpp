@@ -33,9 +33,10 @@ TEST_CASE("stage_calls_of: lists a stage once for each call and skips other modu
 }
 
 TEST_CASE("stage_calls_of: rejects a stage prefix without a number after it and names the call") {
-  CHECK_THROWS_WITH_AS(stage_calls_of(calling({"stage_x"})),
-                       "node 'stage_x' calls 'stage_x'; after 'stage_' a stage has its number, not 'x'",
-                       stage_number_error);
+  CHECK_THROWS_WITH_AS(
+      stage_calls_of(calling({"stage_x"})),
+      "node 'stage_x' calls 'stage_x'; after 'stage_' the number of a stage is expected, not 'x'",
+      stage_number_error);
   for (auto const* path : {"stage_", "stage_-1", "stage_1a", "stage_99999999999"})
     CHECK_THROWS_AS(stage_calls_of(calling({path})), stage_number_error);
 }
@@ -50,10 +51,9 @@ TEST_CASE("check_stages: rejects a root without the graphs of its stages and nam
   auto const root = detached_root(g);
   CHECK(root.find_attribute("other")->body.size() == 1);
   CHECK(find_detached_stage(root) == 0);
-  CHECK_THROWS_WITH_AS(
-      check_stages(root),
-      "the root of this pipe cannot run: stage 'stage_0' has no graph here; run the pipe that "
-      "the root was taken from",
-      detached_stage_error);
+  CHECK_THROWS_WITH_AS(check_stages(root),
+                       "the root of this pipe cannot run, because stage 'stage_0' has no graph in it; run "
+                       "the pipe that the root was taken from",
+                       detached_stage_error);
   CHECK_THROWS_AS(check_stages(calling({"stage_0"})), detached_stage_error);
 }

@@ -98,7 +98,8 @@ TEST_CASE("tree_unflatten: rejects malformed text and text that does not fit the
 }
 
 TEST_CASE(
-    "tree_unflatten: a text with one changed character is rejected or gives a value with as many leaves") {
+    "tree_unflatten: a text with one changed character is rejected or produces a value that is used with as "
+    "many leaves") {
   std::vector<module_argument> const values{{container{list, 2}, T, std::int64_t{1}},
                                             {container{dict, 1}, std::string("h"), T}};
   auto const m = tree_flatten(values);

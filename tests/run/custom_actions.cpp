@@ -213,11 +213,10 @@ TEST_CASE("custom actions: what is refused of a compound is named with its parts
 
 TEST_CASE("custom actions: a compound in which one pass needs another is refused, for views come at once") {
   CHECK_NOTHROW(small_plan({}, chained_parts()));
-  CHECK_THROWS_WITH_AS(
-      small_plan({action_kind::overlap}, chained_parts()),
-      "program: rank 0 has a custom compound with passes of stage 0 and stage 1, one of which "
-      "needs the other; put them into cells of their own",
-      program_error);
+  CHECK_THROWS_WITH_AS(small_plan({action_kind::overlap}, chained_parts()),
+                       "program: rank 0 has a custom compound with passes of stage 0 and stage 1, one of "
+                       "which depends on the other; put them into separate cells",
+                       program_error);
 }
 
 TEST_CASE("custom actions: a kind that nobody may do instead is refused") {

@@ -80,11 +80,11 @@ TEST_CASE("gradient scale: where nobody asks for one, each loss counts once") {
 
 TEST_CASE("gradient scale: weights beside it are refused before the step begins") {
   chain_run const x(one_f_one_b(2, 4));
-  CHECK_THROWS_WITH_AS((void)x.gradients(gradient_scale::by_microbatches, {1, 1, 1, 1}),
-                       "step: weights are given, but the plan has each loss count 1/4 "
-                       "(gradient_scale::by_microbatches); give none, or make the plan with "
-                       "gradient_scale::none",
-                       step_value_error);
+  CHECK_THROWS_WITH_AS(
+      (void)x.gradients(gradient_scale::by_microbatches, {1, 1, 1, 1}),
+      "step: weights are given, but the plan already scales each loss by 1/4 "
+      "(gradient_scale::by_microbatches); give none, or make the plan with gradient_scale::none",
+      step_value_error);
 }
 
 TEST_CASE("gradient scale: ranks that have different ones do not agree") {

@@ -202,7 +202,7 @@ TEST_CASE("tcp board: a rank that is stopped is the culprit of who waits for it"
     for (auto const& [r, k] : learnt) {
       std::string const text = k.text.data();
       CHECK(text.find("caused by rank " + std::to_string(victim)) != std::string::npos);
-      CHECK(text.find("rank " + std::to_string(victim) + " gives no answer") != std::string::npos);
+      CHECK(text.find("rank " + std::to_string(victim) + " does not answer") != std::string::npos);
     }
     CHECK(learnt.contains(1));
   }

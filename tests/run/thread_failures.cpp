@@ -210,9 +210,10 @@ TEST_CASE("thread failures: values that do not go with the program are refused b
   CHECK_THROWS_WITH_AS(r.run->run_step(step_values{std::span(inputs).first(3), 1, {}}),
                        "step: 3 inputs are given, but the microbatches read 4", step_value_error);
   std::vector<double> const weights{1, 2};
-  CHECK_THROWS_WITH_AS(r.run->run_step(step_values{inputs, 1, weights}),
-                       "step: 2 weights are given for 4 microbatches; give each one, or none",
-                       step_value_error);
+  CHECK_THROWS_WITH_AS(
+      r.run->run_step(step_values{inputs, 1, weights}),
+      "step: 2 weights are given for 4 microbatches; give one weight per microbatch, or none",
+      step_value_error);
   r.inputs[2].data = nullptr;
   CHECK_THROWS_WITH_AS(r.run->run_step(r.values()),
                        "step: input #0 of microbatch 2 is read by this rank, but has no data",
@@ -236,5 +237,5 @@ TEST_CASE("thread failures: stages for another number of ranks, or no replicas, 
   CHECK_THROWS_WITH_AS(thread_pipeline<linear_engine>(p, one),
                        "thread pipeline: stages of 1 ranks are given, but 2 ranks run them", error);
   CHECK_THROWS_WITH_AS(thread_pipeline<linear_engine>(p, one, {.replicas = 0}),
-                       "thread pipeline: there are no replicas; give at least one", error);
+                       "thread pipeline: the number of replicas is 0; it must be at least 1", error);
 }

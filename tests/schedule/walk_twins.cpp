@@ -164,7 +164,7 @@ std::vector<std::size_t> positions(schedule const& s, std::vector<waiting_action
 
 }  // namespace
 
-TEST_CASE("walks: a schedule ends, or waits where threads do, by every delivery") {
+TEST_CASE("find_deadlock: verdicts match runs on threads, for random schedules and deliveries") {
   testing::rng random(50);
   std::size_t stuck = 0, tried = 0;
   for (std::size_t i = 0; i < rounds(200); ++i) {
@@ -185,7 +185,7 @@ TEST_CASE("walks: a schedule ends, or waits where threads do, by every delivery"
   CHECK(stuck < tried * 3 / 4);
 }
 
-TEST_CASE("walks: a schedule in which messages are there twice ends, or waits, as with plain queues") {
+TEST_CASE("find_deadlock: with repeated messages, verdicts match naive queues, and cycles are valid") {
   testing::rng random(53);
   std::size_t stuck = 0, circles = 0, tried = 0;
   for (std::size_t i = 0; i < rounds(2'000); ++i) {
@@ -214,7 +214,7 @@ TEST_CASE("walks: a schedule in which messages are there twice ends, or waits, a
   CHECK(stuck < tried * 3 / 4);
 }
 
-TEST_CASE("walks: a simulated schedule takes the times of the plainest run, or waits where it does") {
+TEST_CASE("simulate: times and deadlocks match a naive event simulation, for damaged schedules") {
   testing::rng random(51);
   std::size_t stuck = 0, circles = 0;
   for (std::size_t i = 0; i < rounds(2'000); ++i) {
@@ -243,7 +243,7 @@ TEST_CASE("walks: a simulated schedule takes the times of the plainest run, or w
   CHECK(stuck < rounds(2'000) * 7 / 8);
 }
 
-TEST_CASE("walks: a schedule takes the steps of the plainest run, or waits where it does") {
+TEST_CASE("simulate_steps: rows and faults match a naive step simulation, for damaged schedules") {
   testing::rng random(52);
   std::size_t stuck = 0, repeated = 0;
   for (std::size_t i = 0; i < rounds(2'000); ++i) {

@@ -55,7 +55,7 @@ TEST_CASE("assignment_log: each step that a node took, in a sentence") {
   assignment_log merged(p);
   merged.record(acyclic_parts(g, p, cycle_policy::merge));
   CHECK(texts(g, merged, 2).back() ==
-        "item (#2) goes with part 1 into part 0, where all are that needed each other in a cycle");
+        "item (#2) moves with part 1 into part 0, which holds all parts of a cycle");
 
   assignment_log moved(p);
   auto const by_moves = acyclic_parts(g, p, cycle_policy::move);
@@ -71,7 +71,7 @@ TEST_CASE("assignment_log: each step that a node took, in a sentence") {
       [](std::size_t n) { return n == 2; }, [](std::size_t) { return holding_rule::hold; });
   settled.record(rules);
   CHECK(texts(g, settled, 2).back() ==
-        "item (#2) goes from part 1 to part 0, to pair (#1), of whose result it takes an element");
+        "item (#2) goes from part 1 to part 0, to pair (#1), since it takes an element of a result there");
 }
 
 TEST_CASE("assignment_log: every node of every stage of a plan is explained, and nothing else") {
@@ -130,5 +130,5 @@ TEST_CASE("assignment_log: marks of scopes, groups and recomputed nodes are told
   assignment_log copied(partition{{part_id{0}, part_id{1}, part_id{1}}, 2});
   resolved_boundary<snapshot_arrays> rules{g, p, {}, {1}, {}};
   copied.record(rules);
-  CHECK(texts(g, copied, 1).back() == "#1 is copied to those who read it, as the rules for the boundary say");
+  CHECK(texts(g, copied, 1).back() == "#1 is copied to its readers, by the rules for the boundary");
 }

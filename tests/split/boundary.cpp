@@ -144,8 +144,8 @@ TEST_CASE("resolve_boundary: a tuple that is projected stays at home, and its el
   CHECK_THROWS_WITH_AS(
       resolve_boundary(
           g, p, [&](std::size_t) { return project; }, [](std::size_t n) { return n == 1; }, hold_all),
-      "value of #0 in part 0, which #2 in part 2 reads: elements of it may cross, but that node reads it "
-      "whole",
+      "value of #0 in part 0, which #2 in part 2 reads: only elements of the value may cross, but the reader "
+      "needs the whole value",
       boundary_error);
 }
 
@@ -169,9 +169,8 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(
       resolve_boundary(
           g, p, [&](std::size_t v) { return v == half ? recompute : pass; }, no_projection, hold_all),
-      "value of #0 in part 0, which copies of #1 reads: that node is to be recomputed elsewhere, but not "
-      "what it "
-      "reads",
+      "value of #0 in part 0, which copies of #1 reads: the reader is recomputed in other parts, but the "
+      "value that it reads is not; let both be recomputed",
       boundary_error);
 }
 
@@ -186,8 +185,8 @@ TEST_CASE(
       resolve_boundary(
           b.build(), parts_of({0, 1, 1, 2}), [&](std::size_t v) { return v == copied ? recompute : pass; },
           no_projection, hold_all),
-      "value of #0 in part 0, which copies of #2 reads: that node is to be recomputed elsewhere, but not "
-      "what it reads",
+      "value of #0 in part 0, which copies of #2 reads: the reader is recomputed in other parts, but the "
+      "value that it reads is not; let both be recomputed",
       boundary_error);
 }
 
@@ -206,7 +205,8 @@ TEST_CASE("resolve_boundary: a value that may not cross is named with both ends;
   } catch (boundary_error const& e) {
     CHECK(e.witness == dependency{0, 1});
     CHECK(std::string(e.what()) ==
-          "value of a (#0) in part 0, which b (#1) in part 1 reads: it may not cross a boundary");
+          "value of a (#0) in part 0, which b (#1) in part 1 reads: the value may not cross a boundary; put "
+          "producer and reader in one part");
   }
   auto const same = resolve_boundary(
       g, parts_of({0, 0}), [](std::size_t) { return crossing_rule::refuse; }, no_projection, hold_all);

@@ -102,8 +102,8 @@ TEST_CASE("emit: a builder that reads more than its adapter told is an error tha
   greedy first, second;
   emit(stages, stage_id{0}, first);
   CHECK_THROWS_WITH_AS(emit(stages, stage_id{1}, second),
-                       "emit: node g (#1) looks up a value that its stage does not have; operands(n), or the "
-                       "bodies that regions(n) names, must list all that clone(n) reads",
+                       "emit: node g (#1) looks up a value that its stage neither receives nor has made; "
+                       "operands(n), or the bodies that regions(n) names, must list all that clone(n) reads",
                        lookup_error);
 }
 

@@ -135,6 +135,6 @@ TEST_CASE("scope_order: the first scope that is cut although it must not be is n
   CHECK(find_cut_scope(s, part({0, 0, 0, 1}), scopes)->second == 3);
   CHECK_THROWS_WITH_AS(
       make_plan(add_scopes(s, scopes), part({0, 0, 1, 0}), scopes),
-      "scope 'lock' must not be cut: node #1 is in part 0, node #2 in part 1; give both one part",
+      "scope 'lock' must not be cut: node #1 is in part 0, node #2 in part 1; put both into one part",
       scope_cut_error);
 }

@@ -191,7 +191,7 @@ TEST_CASE("split: a program of replicable nodes alone is one stage, and none whe
   CHECK(stages[stage_id{0}].nodes.size() == 2);
   CHECK(stages[stage_id{0}].outputs == strings{"a"});
   CHECK_THROWS_WITH_AS(split(g, partition{{no_part, no_part}, 0}),
-                       "node one (#0) belongs to none of the 0 parts", partition_error);
+                       "node one (#0) is not in any of the 0 parts", partition_error);
 }
 
 TEST_CASE("split: more parts than the index can number are empty stages") {

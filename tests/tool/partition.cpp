@@ -55,10 +55,10 @@ TEST_CASE("tool: partition writes a part a line, the same at any number of threa
 
   check_said(run_tool({"partition", at / "grid.edges", "--verify", at / "parts"}), 0, "parts      4, of ");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "5", "--verify", at / "parts"}), 1,
-             "part 4 has no nodes, and there are enough for all");
+             "part 4 is empty, although there are enough nodes for all parts");
   std::ofstream(at / "parts") << "0\n" << parts.substr(2) << "1\n";
   check_said(run_tool({"partition", at / "grid.edges", "--verify", at / "parts"}), 3,
-             "line 401, column 1: a line more than the graph has nodes, 400");
+             "line 401, column 1: more lines than the nodes of the graph, 400");
 }
 
 TEST_CASE("tool: partition reads real weights, matrices and operations") {
@@ -91,7 +91,7 @@ TEST_CASE("tool: partition cuts operations into parts that can run one after the
              "needs what it makes itself");
   std::ofstream(at / "b.dag") << "2 2\n1 0\n1 0\n0 1 3\n1 0 1\n";
   check_said(run_tool({"partition", at / "b.dag", "-k", "2"}), 3,
-             "b.dag: nodes need each other in a circle: #1 -> #0 -> #1");
+             "b.dag: nodes depend on each other in a cycle: #1 -> #0 -> #1");
   put_grid(at / "grid.edges", 3);
   check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--goal", "cut"}), 2,
              "others have --goal edges");

@@ -129,10 +129,10 @@ TEST_CASE("verify --map: a map for other ranks or stages is refused with both si
   REQUIRE(run_tool({"schedule", "Interleaved1F1B", "-p", "2", "-m", "4", "--csv", "-o", other}).exit == 0);
   auto const differs = refused({"verify", other, "--map", s.map}, 1);
   CHECK(differs.find("map.json and ") != std::string::npos);
-  CHECK(differs.find("other.csv: the map has stage 2 on rank 1, the schedule on rank 0") !=
+  CHECK(differs.find("other.csv: the map has stage 2 on rank 1, the schedule has on rank 0") !=
         std::string::npos);
   REQUIRE(run_tool({"schedule", "1F1B", "-p", "4", "-m", "4", "--csv", "-o", other}).exit == 0);
-  CHECK(refused({"verify", other, "--map", s.map}, 1).find("the map has 2 ranks, the schedule 4 ranks") !=
+  CHECK(refused({"verify", other, "--map", s.map}, 1).find("the map has 2 ranks, the schedule has 4 ranks") !=
         std::string::npos);
 
   std::ofstream(s.map) << R"({"format": "cleave stage map 1", "ranks": 2, "stages": [
@@ -142,6 +142,6 @@ TEST_CASE("verify --map: a map for other ranks or stages is refused with both si
                   "stage") != std::string::npos);
   std::ofstream(s.map)
       << R"({"format": "cleave stage map 1", "ranks": 2, "stages": [{"stage": 0, "nodes": []}]})";
-  CHECK(refused({"verify", s.order, "--map", s.map}, 3).find("$.stages[0]: lacks the key 'rank'") !=
+  CHECK(refused({"verify", s.order, "--map", s.map}, 3).find("$.stages[0]: is missing the key 'rank'") !=
         std::string::npos);
 }

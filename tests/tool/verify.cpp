@@ -127,7 +127,7 @@ TEST_CASE("tool: verify refuses a file with the place of what is no action") {
   check(verified("0F0,0B0\n1F0,1Q0\n"), 3, "x.csv:2:2: '1Q0' names no kind of action");
   check(verified("0F0,\"0B0\n"), 3, "x.csv:1:2: ");
   check(verified("0F99999999999\n"), 3, "x.csv:1:1: '0F99999999999' has a number that is too large");
-  check(verified("{}", {}, "x.json"), 3, "lacks the key 'ranks'");
+  check(verified("{}", {}, "x.json"), 3, "is missing the key 'ranks'");
   check(run_tool({"verify"}), 2, "a schedule is missing");
   check(run_tool({"verify", "a", "b"}), 2, "one schedule at a time");
   check(run_tool({"verify", "no/such.csv"}), 3, "no/such.csv: cannot be opened");

@@ -65,13 +65,14 @@ struct gradient_fault {
 inline std::string describe(gradient_fault const& f) {
   switch (f.what) {
     case gradient_fault::kind::different_form:
-      return "a container meets what is none of its kind; gradients have the form of their values";
+      return "a container is paired with a value of another kind; gradients must have the form of their "
+             "values";
     case gradient_fault::kind::different_count:
-      return "the numbers of elements differ; null stands for a gradient that is missing";
+      return "the numbers of elements differ; use null for a missing gradient";
     case gradient_fault::kind::different_keys:
       return "the keys differ";
     case gradient_fault::kind::null_gradient:
-      return "a null gradient means one, and only for a value that is one number";
+      return "the gradient is null, which is allowed only for a scalar, where it means one";
     case gradient_fault::kind::unknown_output:
       return "there is no such output";
   }

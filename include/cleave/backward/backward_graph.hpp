@@ -148,23 +148,25 @@ std::string backward_graph_fault_text(basic_backward_graph<Index> const& g, back
   using enum backward_graph_fault::kind;
   auto const node = [&] { return "node " + g.label(f.node); };
   auto const absent = [&] {
-    return "#" + std::to_string(f.node) + ", but there are only " + std::to_string(g.nodes()) + " nodes";
+    return "#" + std::to_string(f.node) + ", which does not exist; there are " + std::to_string(g.nodes()) +
+           " nodes";
   };
   switch (f.what) {
     case rows:
-      return "bytes and names need an entry for each node and costs one for each edge, or none at all";
+      return "bytes and names need one entry per node and costs one per edge, or must be empty";
     case edge:
-      return node() + " sends a gradient to a node that is not among the " + std::to_string(g.nodes());
+      return node() + " sends a gradient to a node that does not exist; the number of nodes is " +
+             std::to_string(g.nodes());
     case place:
       return "an output, input or parameter is node " + absent();
     case cost:
-      return "the cost of an edge of " + node() + " is not a finite number from 0 on";
+      return "the cost of an edge of " + node() + " must be finite and not negative";
     case too_much:
-      return "the bytes of all nodes together do not fit a size";
+      return "the sum of the bytes of all nodes overflows std::size_t";
     case cycle:
       break;
   }
-  std::string text = "gradients run in a circle:";
+  std::string text = "gradients form a cycle:";
   for (std::size_t i = 0; i < f.cycle.size() && i < 8; ++i)
     text += (i == 0 ? " node " : " -> ") + g.label(f.cycle[i]);
   return text + (f.cycle.size() > 8 ? " -> ..." : " -> " + g.label(f.cycle.front()));

@@ -129,14 +129,15 @@ std::string edge_phase_fault_text(basic_backward_graph<Index> const& g, edge_pha
     case input:
       return node + " leads to an input; all edges to it must be in the input phase";
     case lost:
-      return node + " leads to a parameter; no edge to it may be left out of both phases";
+      return node + " leads to a parameter; every edge to it must run in a phase";
     case idle:
-      return "an edge of " + node + " leads gradients to no input and no parameter; it belongs to no phase";
+      return "an edge of " + node +
+             " leads to no input and no parameter; its phase must be edge_phase::never";
     case early:
-      return "the input phase uses what arrives at " + node +
-             ", but some of it only arrives in the weight phase";
+      return "the input phase uses the gradient at " + node +
+             ", but a part of it arrives only in the weight phase";
     case mixed:
-      return "of what arrives at " + node + " either all edges are in both phases, or none";
+      return "of the edges to " + node + " either all must be in both phases, or none";
     case rows:
       break;
   }

@@ -51,25 +51,25 @@ inline std::string backward_plan_fault_text(backward_plan_fault const& f) {
     case missing_call:
       return "the loss depends on stage " + value + ", which is not differentiated";
     case unneeded_call:
-      return call + " differentiates " + value + ", which needs no backward pass, or has had it";
+      return call + " differentiates " + value + ", which needs no backward pass or already has one";
     case wrong_inputs:
-      return "the inputs of " + call + " are not what its stage was called with, each once";
+      return "the inputs of " + call + " are not the arguments of its stage, each listed once";
     case wrong_width:
-      return call + " has not the outputs that it says";
+      return call + " lists outputs that do not match its width";
     case wrong_step:
-      return gradient + " is neither of an input of its call, in turn, nor the sum of two";
+      return gradient + " is neither the next input gradient of its call nor a sum of two gradients";
     case early_gradient:
       return gradient + " is used before it is made";
     case misplaced_gradient:
-      return gradient + " is of another place than where it is used";
+      return gradient + " is used at a place that it does not belong to";
     case lost_gradient:
-      return gradient + " goes nowhere";
+      return gradient + " is not used";
     case repeated_gradient:
-      return gradient + " counts twice";
+      return gradient + " is used twice";
     case missing_gradient:
       return "no gradient arrives at " + value + ", an output of " + call;
     case missing_loss:
-      return "no call begins at the loss";
+      return "no call starts at the loss";
   }
   return {};
 }

@@ -226,9 +226,9 @@ inline loss_search search_for_loss(module_argument const& output, module_argumen
 /// Returns one sentence that uses the names of the graph.
 inline std::string loss_fault_text(module_graph const& g, module_argument const& spec, loss_fault const& f) {
   if (f.what == loss_fault::kind::no_output)
-    return "loss: the program gives nothing; it needs an output node with an argument";
+    return "loss: the program has no output; add an output node with an argument";
   if (f.what == loss_fault::kind::incomplete)
-    return "loss: the specification has not as many elements as its containers say";
+    return "loss: the specification has fewer or more elements than its containers require";
   auto const& output = g[*g.output()].args.front();
   auto const given = "output " + argument_text(g, output, f.output);
   auto const marks =
@@ -243,15 +243,16 @@ inline std::string loss_fault_text(module_graph const& g, module_argument const&
       return "loss: " + argument_text(g, output, f.output) + " and " + argument_text(g, output, f.other) +
              " are both marked as the loss; mark one, or ask for the first";
     case loss_fault::kind::not_a_value:
-      return "loss: " + given + " is marked as the loss, and is not one value that the program computes";
+      return "loss: " + given +
+             " is marked as the loss, but it is not a single value that the program computes";
     case loss_fault::kind::different_kind:
-      return "loss: " + marks + " is of another kind than " + given + ", for which it stands";
+      return "loss: " + marks + " differs in kind from " + given + "; use the same kind of container";
     case loss_fault::kind::different_count:
       return "loss: " + marks + " differs in its number of elements from " + given;
     case loss_fault::kind::different_keys:
-      return "loss: " + marks + " differs in its keys from " + given + ", or a key is there twice";
+      return "loss: " + marks + " differs in its keys from " + given + ", or a key is repeated";
     case loss_fault::kind::unknown_mark:
-      return "loss: " + marks + " is neither true, false nor a list, tuple or dict of these";
+      return "loss: " + marks + " must be true, false, or a list, tuple or dict of these";
   }
   return {};
 }

@@ -226,12 +226,14 @@ template <std::unsigned_integral Index>
 saved_choice min_saved_activations(basic_backward_graph<Index> const& g, saved_options const& o = {}) {
   detail::check_backward_graph(g);
   if (!is_finite(o.bytes_per_cost) || o.bytes_per_cost < 0)
-    throw detail::saved_options_error("smallest stash: bytes_per_cost must be a finite number from 0 on");
+    throw detail::saved_options_error(
+        "smallest saved activations: bytes_per_cost must be finite and not negative");
   if (g.bytes.empty() && g.nodes() > 0)
     throw detail::saved_options_error(
-        "smallest stash: the graph has no bytes; give those that arrive at each node");
+        "smallest saved activations: the sizes are unknown; set the bytes that arrive at each node");
   if (o.bytes_per_cost > 0 && g.cost.empty() && !g.next.item.empty())
-    throw detail::saved_options_error("smallest stash: bytes_per_cost needs costs; give one for each edge");
+    throw detail::saved_options_error(
+        "smallest saved activations: bytes_per_cost needs a cost for each edge");
   return detail::saved_search<Index>(g, o).search();
 }
 

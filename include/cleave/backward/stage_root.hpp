@@ -73,19 +73,19 @@ std::string root_fault_text(root_fault const& f, Name name) {
   switch (f.what) {
     case root_fault::kind::work_between_stages:
       return "backward: " + name(f.value) +
-             " is neither the call of a stage nor the reading of an element; move it into a stage";
+             " is neither a call of a stage nor a getitem; move it into a stage";
     case root_fault::kind::malformed_element:
-      return "backward: " + name(f.value) + " must read one value, under a constant number or text";
+      return "backward: " + name(f.value) + " must read a single value with a constant integer or string key";
     case root_fault::kind::wide_element:
       return "backward: " + name(f.value) + " reads element " + std::to_string(f.other) +
-             "; a stage gives at most " + std::to_string(widest_tuple);
+             "; the limit on the outputs of a stage is " + std::to_string(widest_tuple);
     case root_fault::kind::unordered:
       return "backward: " + name(f.value) + " reads " + name(f.other) + ", which does not come before it";
     case root_fault::kind::unknown_loss:
-      return "backward: the loss is value #" + std::to_string(f.value) + ", which the root lacks";
+      return "backward: the loss is value #" + std::to_string(f.value) + ", which is not in the root";
     case root_fault::kind::loss_is_tuple:
       return "backward: the loss " + name(f.value) + " is a tuple, of which " + name(f.other) +
-             " is an element; one of the elements must be the loss";
+             " is an element; choose one of the elements as the loss";
   }
   return {};
 }

@@ -126,7 +126,7 @@ inline std::string describe(tie_rank_fault const& f) {
   if (f.what == tie_rank_fault::kind::no_such_stage)
     return quoted(f.member) + " is held by " + stage_text(f.stage) + ", which is not in the grid";
   return quoted(f.member) + " is a second name of its weight in " + stage_text(f.stage) +
-         "; let one name of each stage take part";
+         "; the runtime accepts one name per stage: use tie_names::upstream";
 }
 
 /// Thrown if the grid has no ranks for a member of a tie. The witness has the member.

@@ -46,12 +46,13 @@ inline std::string describe(with_loss_fault const& f) {
     case with_loss_fault::kind::no_output:
       return "the program has no output";
     case with_loss_fault::kind::no_loss:
-      return "the loss has no output; it must give the value that is to be differentiated";
+      return "the loss has no output; it must return the value to differentiate";
     case with_loss_fault::kind::few_inputs:
-      return "the program gives " + std::to_string(f.count) +
+      return "the program returns " + std::to_string(f.count) +
              " values, and the loss has fewer placeholders to take them";
     case with_loss_fault::kind::taken_path:
-      return "the program has something at " + quoted(f.path) + ", which the loss needs; give a prefix";
+      return "the program already has an attribute at " + quoted(f.path) +
+             ", which the loss needs; set with_loss_options::prefix";
   }
   return {};
 }

@@ -138,10 +138,10 @@ class checkpoint {
     for (auto const& [key, value] : expected) {
       auto const found = std::ranges::find(here, key, &checkpoint_note::key);
       if (found != here.end() && found->value == value) continue;
-      auto const said = found == here.end() ? " is not in it" : " is " + quoted(found->value);
-      throw checkpoint_error(
-          {checkpoint_fault::kind::other_model, path_,
-           "its note " + quoted(key) + said + ", expected is " + quoted(value) + "; it is of another model"});
+      auto const said = found == here.end() ? " is missing" : " is " + quoted(found->value);
+      throw checkpoint_error({checkpoint_fault::kind::other_model, path_,
+                              "its note " + quoted(key) + said + ", but expected is " + quoted(value) +
+                                  "; the checkpoint is of another model"});
     }
   }
 
@@ -157,14 +157,15 @@ class checkpoint {
       if (!first) first = found;
       if (*found != *first)
         return fault(tie, quoted(wanted.names.front()) + " and " + quoted(name) +
-                              " are one tensor where they are to be loaded, and two in it");
+                              " name one tensor to be loaded, but two tensors in the checkpoint");
     }
     if (!first) return fault(missing_name, "a tensor that is to be loaded has no name");
     auto const& there = stored(*first);
     auto const& tensor = wanted.tensor;
     auto const differs = [&](checkpoint_fault::kind what) {
       return fault(what, quoted(wanted.names.front()) + " is " + layout_text(there.type, there.shape) +
-                             " in it, wanted is " + layout_text(tensor.type, tensor.shape));
+                             " in the checkpoint, but the tensor to be loaded is " +
+                             layout_text(tensor.type, tensor.shape));
     };
     if (there.type != tensor.type) return differs(element_type);
     if (there.shape != tensor.shape) return differs(shape);
@@ -204,13 +205,14 @@ inline checkpoint read_checkpoint(std::string const& folder, read_checkpoint_opt
     }
   }
   if (damaged.empty())
-    throw checkpoint_error({checkpoint_fault::kind::none, folder,
-                            options.serial ? "it has no checkpoint " + std::to_string(*options.serial)
-                                           : "it has no checkpoint; the files of a step count once its "
-                                             "manifest is there"});
+    throw checkpoint_error(
+        {checkpoint_fault::kind::none, folder,
+         options.serial
+             ? "it has no checkpoint " + std::to_string(*options.serial)
+             : "it has no checkpoint; the files of a step form one only if their manifest exists"});
   auto first = damaged.front();
   if (damaged.size() > 1)
-    first.said += "; nor is any of the " + std::to_string(damaged.size() - 1) + " before it whole";
+    first.said += "; none of the " + std::to_string(damaged.size() - 1) + " older ones is complete either";
   throw checkpoint_error(first);
 }
 

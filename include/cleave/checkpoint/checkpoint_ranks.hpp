@@ -69,9 +69,9 @@ std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_l
                                std::chrono::steady_clock::time_point until,
                                checkpoint_options const& options = {}) {
   auto const refuse = [&](std::uint32_t rank, char const* what) {
-    throw checkpoint_error(
-        {checkpoint_fault::kind::parts, folder,
-         "rank " + std::to_string(rank) + what + std::to_string(label.step) + "; it says why"});
+    throw checkpoint_error({checkpoint_fault::kind::parts, folder,
+                            "rank " + std::to_string(rank) + what + std::to_string(label.step) +
+                                "; see the error of that rank"});
   };
   std::exception_ptr failed;
   auto const attempt = [&](auto f) {
@@ -128,8 +128,9 @@ checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_
   auto const sound = detail::agreed_by_all_ranks(b, std::uint64_t{found && !failed}, until);
   if (failed) std::rethrow_exception(failed);
   if (auto const rank = detail::find_silent(sound))
-    throw checkpoint_error({checkpoint_fault::kind::parts, folder,
-                            "rank " + std::to_string(*rank) + " cannot load what it needs; it says why"});
+    throw checkpoint_error(
+        {checkpoint_fault::kind::parts, folder,
+         "rank " + std::to_string(*rank) + " cannot load its tensors; see the error of that rank"});
   found->load(into);
   return *std::move(found);
 }

@@ -101,14 +101,14 @@ class checkpoint_content {
   /// \throws checkpoint_error
   checkpoint_index index() const {
     auto const* part = content_.part();
-    if (!part || content_.manifest()) fail("it is no file of a rank");
+    if (!part || content_.manifest()) fail("it is not the file of a rank");
     checkpoint_index read{part->step(), rank_id{part->rank()}, {}};
     std::uint64_t text = 0, bytes = 0;
     for (auto const* t : *part->tensors()) {
       read.tensors.push_back(tensor(*t, text));
       auto const more = find_tensor_bytes(read.tensors.back().type, read.tensors.back().shape);
       if (!more || *more > (std::numeric_limits<std::uint64_t>::max)() - bytes)
-        fail("a tensor has a shape that no tensor has");
+        fail("a tensor has an invalid shape");
       bytes += *more;
     }
     return read;
@@ -118,7 +118,7 @@ class checkpoint_content {
   /// \throws checkpoint_error
   checkpoint_manifest manifest() const {
     auto const* from = content_.manifest();
-    if (!from || content_.part()) fail("it is no manifest");
+    if (!from || content_.part()) fail("it is not a manifest");
     checkpoint_manifest read{{from->step(), {}}, {}};
     std::uint64_t text = 0;
     for (auto const* n : *from->notes())
@@ -133,7 +133,7 @@ class checkpoint_content {
  private:
   [[noreturn]] void fail(std::string const& said) const {
     throw checkpoint_error({checkpoint_fault::kind::structure, file_,
-                            said + "; this library writes no such file: do not use it"});
+                            said + "; this library never writes such a file: do not use it"});
   }
 
   checkpoint_format::Content const& checked() const {
@@ -144,9 +144,9 @@ class checkpoint_content {
     flatbuffers::Verifier verifier(data, payload_.size(), 8,
                                    static_cast<std::uint32_t>(payload_.size() / 16 + 8));
     if (!has_size || !checkpoint_format::VerifyContentBuffer(verifier))
-      fail("it is no FlatBuffers content of a checkpoint");
+      fail("its content is not valid FlatBuffers data of a checkpoint");
     auto const& content = *checkpoint_format::GetContent(data);
-    if (content.version() == 0) fail("it says no version");
+    if (content.version() == 0) fail("it has no version");
     if (content.version() > checkpoint_version)
       throw checkpoint_error({checkpoint_fault::kind::version, file_,
                               "it is a checkpoint of version " + std::to_string(content.version()) +
@@ -159,7 +159,7 @@ class checkpoint_content {
   template <class T>
   void require_aligned(flatbuffers::Vector<T> const& list) const {
     if (list.size() > 0 && reinterpret_cast<std::uintptr_t>(list.Data()) % sizeof(std::uint64_t) != 0)
-      fail("a list does not lie where its numbers may");
+      fail("a list of numbers is not aligned");
   }
 
   stored_tensor tensor(checkpoint_format::Tensor const& from, std::uint64_t& text) const {
@@ -185,8 +185,8 @@ class checkpoint_content {
   std::string text_from(flatbuffers::String const& from, std::uint64_t& so_far) const {
     auto const text = from.string_view();
     so_far += text.size();
-    if (so_far > payload_.size()) fail("texts share their bytes");
-    if (!is_utf8(text)) fail("a text is no UTF-8");
+    if (so_far > payload_.size()) fail("texts overlap");
+    if (!is_utf8(text)) fail("a text is not UTF-8");
     return std::string(text);
   }
 
@@ -259,7 +259,7 @@ inline std::vector<std::byte> sealed_content_of(stored_file const& file, std::ui
     throw checkpoint_error(
         {length, file.path(), "it has " + std::to_string(file.size()) + " bytes; it was cut short"});
   if (size > 2_GiB)
-    throw checkpoint_error({structure, file.path(), "no content of a checkpoint has above 2 GiB"});
+    throw checkpoint_error({structure, file.path(), "its content exceeds the limit of 2 GiB"});
   std::vector<std::byte> sealed(size);
   read_exactly(file, 0, sealed);
   auto const fault = find_envelope_fault(sealed, sealed.size());
@@ -293,26 +293,27 @@ namespace cleave::detail {
 /// \throws checkpoint_error, file_error
 inline part_file open_part(std::string const& folder, checkpoint_part const& part) {
   using enum checkpoint_fault::kind;
-  auto file = open_checkpoint_file(folder + "/" + part_name(part),
-                                   "the manifest names it, and it is not there; copy it there too");
+  auto file =
+      open_checkpoint_file(folder + "/" + part_name(part),
+                           "the manifest names this file, but it does not exist; copy it to the folder");
   auto const refuse = [&](checkpoint_fault::kind what, std::string const& said) {
     throw checkpoint_error({what, file.path(), said});
   };
   if (file.size() != part.bytes)
-    refuse(length, "it has " + std::to_string(file.size()) + " bytes, the manifest says " +
+    refuse(length, "it has " + std::to_string(file.size()) + " bytes, but the manifest expects " +
                        std::to_string(part.bytes) +
                        (file.size() < part.bytes ? "; it was cut short" : "; something was appended"));
   auto const sealed = sealed_content_of(file, part.index_bytes);
   if (digest_of(payload_of(sealed)) != part.index)
-    refuse(altered, "its digest is not what the manifest says; it is another file, or was altered");
+    refuse(altered, "its digest differs from the manifest; it is another file, or was altered");
   auto read = checkpoint_content(payload_of(sealed), file.path()).index();
   if (read.step != part.step || read.rank != part.rank)
-    refuse(altered, "it is the file of step " + std::to_string(read.step) + " and rank " +
-                        std::to_string(index(read.rank)) + ", not of its name");
+    refuse(altered, "its content is of step " + std::to_string(read.step) + " and rank " +
+                        std::to_string(index(read.rank)) + ", which differs from its name");
   std::uint64_t bytes = part.index_bytes;
   for (auto const& t : read.tensors) bytes += t.bytes();
   if (bytes != part.bytes)
-    refuse(structure, "its tensors take " + std::to_string(bytes) + " bytes in all, and it has " +
+    refuse(structure, "its index and tensors take " + std::to_string(bytes) + " bytes, but the file has " +
                           std::to_string(part.bytes));
   return {std::move(file), std::move(read), part.index_bytes};
 }
@@ -339,12 +340,13 @@ inline void check_elements(stored_file const& file, stored_tensor const& tensor,
 /// \throws checkpoint_error, file_error
 inline checkpoint_manifest read_manifest(std::string const& folder, checkpoint_file const& file) {
   auto const opened =
-      open_checkpoint_file(folder + "/" + file.name, "it is not there any more; read the folder again");
+      open_checkpoint_file(folder + "/" + file.name, "it no longer exists; read the folder again");
   auto const sealed = sealed_content_of(opened, opened.size());
   auto read = checkpoint_content(payload_of(sealed), opened.path()).manifest();
   if (read.label.step != file.step)
-    throw checkpoint_error({checkpoint_fault::kind::altered, opened.path(),
-                            "it is of step " + std::to_string(read.label.step) + ", not of its name"});
+    throw checkpoint_error(
+        {checkpoint_fault::kind::altered, opened.path(),
+         "it is of step " + std::to_string(read.label.step) + ", which differs from its name"});
   return read;
 }
 
@@ -378,8 +380,8 @@ inline std::vector<part_file> open_parts(std::string const& folder, checkpoint_m
   std::vector<std::uint32_t> ranks;
   for (auto const& part : manifest.parts) {
     if (part.step != manifest.label.step)
-      refuse(parts, "rank " + std::to_string(index(part.rank)) + " has written step " +
-                        std::to_string(part.step) + ", the checkpoint is of step " + step);
+      refuse(parts, "rank " + std::to_string(index(part.rank)) + "'s file is of step " +
+                        std::to_string(part.step) + ", but the checkpoint is of step " + step);
     ranks.push_back(index(part.rank));
   }
   std::ranges::sort(ranks);
@@ -394,7 +396,7 @@ inline std::vector<part_file> open_parts(std::string const& folder, checkpoint_m
     refuse(named_twice, quoted(twice->name) + " is stored by ranks " +
                             std::to_string(index(opened[twice[0].part].index.rank)) + " and " +
                             std::to_string(index(opened[twice[1].part].index.rank)) +
-                            "; what several have is written by one of them");
+                            "; a shared tensor must be written by one rank only");
   return opened;
 }
 
@@ -485,7 +487,7 @@ inline checkpoint_part write_checkpoint_part(std::string const& folder, std::uin
   for (auto const& [names, tensor] : state) about.tensors.push_back({names, tensor.type, tensor.shape, {}});
   if (detail::most_content_bytes(about) > 1_GiB)
     throw checkpoint_error({checkpoint_fault::kind::above_limit, folder + "/" + detail::part_stem(step, rank),
-                            "the names of its tensors take above 1 GiB; give the state to more ranks"});
+                            "the names of its tensors exceed 1 GiB; distribute the state over more ranks"});
 
   checkpoint_part written{
       step, detail::envelope_header_bytes + detail::content_of(about).size(), 0, {}, rank};
@@ -517,12 +519,12 @@ inline std::optional<std::string> find_note_fault(std::vector<checkpoint_note> c
   std::vector<std::string_view> keys;
   for (auto const& [key, value] : notes) {
     if (key.empty()) return "a note has no key";
-    if (!is_utf8(key) || !is_utf8(value)) return "the note " + quoted(key) + " is no UTF-8";
+    if (!is_utf8(key) || !is_utf8(value)) return "the note " + quoted(key) + " is not UTF-8";
     keys.push_back(key);
   }
   std::ranges::sort(keys);
   if (auto const twice = std::ranges::adjacent_find(keys); twice != keys.end())
-    return "there are two notes " + quoted(*twice);
+    return "the key of a note is repeated: " + quoted(*twice);
   return std::nullopt;
 }
 
@@ -553,7 +555,7 @@ inline std::uint64_t complete_checkpoint(std::string const& folder, checkpoint_l
   auto const serial = first ? 1 : files.front().serial + 1;
   if (serial == 0)
     throw checkpoint_error({checkpoint_fault::kind::parts, folder,
-                            "it has a checkpoint of the last number there is; write to another folder"});
+                            "the serial numbers of this folder are used up; write to another folder"});
   auto const stem = detail::manifest_stem(serial, label.step);
   pending_file file(folder, stem);
   file.write(0, detail::seal_envelope(detail::content_of(manifest)));

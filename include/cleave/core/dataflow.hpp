@@ -54,7 +54,7 @@ namespace cleave::detail {
 
 /// A fault of a dataflow and its place.
 struct dataflow_fault {
-  static constexpr char subject[] = "transport: ";
+  static constexpr char subject[] = "dataflow: ";
   enum class kind : std::uint8_t {
     unknown_stage,    ///< edge `edge` names a stage that does not exist
     filled_twice,     ///< edge `edge` is the second one that fills input `position` of `stage`
@@ -79,13 +79,13 @@ inline std::string describe(dataflow_fault const& f) {
     case unknown_stage:
       return edge + " names " + stage_text(f.stage) + ", which does not exist; stages are numbered from 0";
     case filled_twice:
-      return edge + " brings input #" + position + " of " + stage_text(f.stage) +
-             " once more; number the inputs of a stage without repetition";
+      return edge + " fills input #" + position + " of " + stage_text(f.stage) +
+             " a second time; give each input of a stage one edge";
     case nothing_arrives:
-      return "nothing brings input #" + position + " of " + stage_text(f.stage) +
+      return "no edge fills input #" + position + " of " + stage_text(f.stage) +
              "; number the inputs of a stage from 0 without a gap";
     case nobody_reads:
-      return "nobody reads result #" + position + " of " + stage_text(f.stage) +
+      return "no edge reads result #" + position + " of " + stage_text(f.stage) +
              "; number the results that are read from 0 without a gap";
     case cycle: {
       std::string stages;

@@ -59,8 +59,8 @@ inline std::string describe(rank_grid_fault const& f) {
   auto const axis = std::string("axis ") + rank_axis_name(f.axis);
   if (f.what == rank_grid_fault::kind::listed_twice)
     return axis + " is listed twice; list pipe, data and model";
-  if (f.what == rank_grid_fault::kind::no_place) return axis + " has no place; give at least 1";
-  return axis + " makes more than 2^32 - 1 ranks";
+  if (f.what == rank_grid_fault::kind::no_place) return axis + " has size 0; give at least 1";
+  return axis + " raises the number of ranks above 2^32 - 1; use smaller sizes";
 }
 
 /// Sizes and an order of axes that do not form a grid of ranks. The witness names the axis.

@@ -21,35 +21,35 @@ class cuda_error : public run_error {
 inline char const* cuda_remedy(cudaError_t e) {
   switch (e) {
     case cudaErrorInsufficientDriver:
-      return "no driver is installed, or one that is older than the runtime of this program; nvidia-smi "
-             "shows which, a newer one may be installed, or the program be built with an older toolkit";
+      return "the driver is missing or older than the CUDA runtime of this program; check with nvidia-smi, "
+             "then install a newer driver or build with an older toolkit";
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
-      return "nvidia-smi -L lists those there are, of which CUDA_VISIBLE_DEVICES may hide some";
+      return "nvidia-smi -L lists the installed GPUs; CUDA_VISIBLE_DEVICES may hide some";
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorUnsupportedPtxVersion:
-      return "the kernels of this program are for other GPUs; build it with CMAKE_CUDA_ARCHITECTURES set to "
-             "that of this one, or to native";
+      return "the kernels of this program were built for other GPUs; rebuild with CMAKE_CUDA_ARCHITECTURES "
+             "set to the architecture of this GPU, or to native";
     case cudaErrorMemoryAllocation:
-      return "other programs may hold some of the memory, nvidia-smi lists them";
+      return "other programs may be using GPU memory; nvidia-smi lists them";
     case cudaErrorDevicesUnavailable:
-      return "another program has the GPU to itself, or its compute mode forbids this one";
+      return "another program uses the GPU exclusively, or its compute mode prohibits this one";
     case cudaErrorSystemNotReady:
-      return "where GPUs are connected by switches, their fabric manager must run";
+      return "on machines with NVSwitch the fabric manager must be running";
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureInvalidated:
     case cudaErrorStreamCaptureUnjoined:
     case cudaErrorStreamCaptureIsolation:
     case cudaErrorStreamCaptureImplicit:
-      return "while a step is recorded, a stage neither waits for the GPU nor issues to other streams than "
-             "those that wait for its own, and are waited for by it; others have records() return false, or "
-             "are run with step_mode::issued";
+      return "while a step is recorded, a stage must not wait for the GPU, and may use only streams that are "
+             "forked from its own and joined to it; otherwise let records() return false, or use "
+             "step_mode::issued";
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorLaunchFailure:
     case cudaErrorAssert:
-      return "a kernel that was launched before is to blame; compute-sanitizer names it";
+      return "an earlier kernel caused the error; run compute-sanitizer to find it";
     default:
       return nullptr;
   }

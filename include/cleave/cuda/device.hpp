@@ -58,7 +58,7 @@ inline std::optional<misplaced_elements> find_misplaced_elements(sum_table const
 inline std::string describe(misplaced_elements const& m) {
   return "a region of " + std::to_string(m.count) + " elements of " + std::string(name_of(m.type)) +
          " begins " + std::to_string(m.beyond) +
-         " bytes behind a multiple of their size, where a GPU cannot read them; begin it at such a multiple";
+         " bytes after a multiple of the element size, but GPU accesses must be aligned; align the region";
 }
 
 using misplaced_elements_error = fault_error<misplaced_elements>;
@@ -155,7 +155,7 @@ class host_arrivals {
   /// Precondition: `bytes` is at most `most_bytes`.
   /// \throws cuda_error
   void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
-    expects(bytes <= most_bytes, "host_arrivals: few bytes");
+    expects(bytes <= most_bytes, "host_arrivals: at most most_bytes");
     auto const& l = free_landing();
     cuda::check(cudaMemcpyAsync(l->room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
     l->begin(to, bytes, l);
@@ -409,7 +409,7 @@ class device {
       resources_->keep();
       throw run_error({.code = failure_code::timeout,
                        .detail = "GPU " + std::to_string(number()) +
-                                 " has not ended a sum of squares within " +
+                                 " did not finish a sum of squares within " +
                                  std::to_string(options_.drain_within.count()) + " ms"});
     }
   }

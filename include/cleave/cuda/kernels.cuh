@@ -142,7 +142,7 @@ void launch_reduction(cudaStream_t stream, std::span<region const> regions, redu
 void launch_sum_in_order(cudaStream_t stream, std::span<region const> regions, reduce_op op,
                          std::uint32_t processors) {
   expects(regions.size() <= most_reduced_regions,
-          "launch_sum_in_order: as many regions as a launch can have");
+          "launch_sum_in_order: at most most_reduced_regions regions");
   if (regions.empty() || regions[0].count == 0) return;
   if (regions.size() <= 2)
     launch_reduction<2>(stream, regions, op, processors);

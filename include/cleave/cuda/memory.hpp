@@ -31,7 +31,7 @@ inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::
   if (e != cudaErrorMemoryAllocation) return cuda::check(e, call);
   static_cast<void>(cudaGetLastError());
   throw cuda_error(
-      "there is no room for " + std::to_string(bytes) + " bytes in " + where + "; " + cuda_text(call, e), e);
+      "cannot allocate " + std::to_string(bytes) + " bytes in " + where + "; " + cuda_text(call, e), e);
 }
 
 }  // namespace cleave::detail
@@ -87,8 +87,7 @@ namespace cleave::detail {
 
 struct cuda_pinned_kind {
   static void allocate(void** to, std::size_t bytes, int /*device*/) {
-    check_room(cudaHostAlloc(to, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes,
-               "memory of the host that stays where it is");
+    check_room(cudaHostAlloc(to, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes, "pinned host memory");
   }
   static void free(void* p) noexcept { static_cast<void>(cudaFreeHost(p)); }
 };

@@ -172,12 +172,12 @@ inline std::string describe(nccl_version_fault const& f) {
   auto const have = nccl_version_text(f.there.library), built = nccl_version_text(f.there.header);
   if (!f.of_rank_0)
     return who + " has loaded NCCL " + have + ", but was compiled for " + built +
-           "; let it find that library or a newer one first (LD_LIBRARY_PATH)";
+           "; put that version or a newer one first in LD_LIBRARY_PATH";
   if (f.there.library != f.of_rank_0->library)
     return who + " has loaded NCCL " + have + ", but rank 0 has loaded " +
-           nccl_version_text(f.of_rank_0->library) + "; install the same on all machines";
+           nccl_version_text(f.of_rank_0->library) + "; install the same version on all hosts";
   return who + " was compiled for NCCL " + built + ", but rank 0 for " +
-         nccl_version_text(f.of_rank_0->header) + "; start the same program everywhere";
+         nccl_version_text(f.of_rank_0->header) + "; run the same program on all ranks";
 }
 
 /// Thrown if an NCCL version cannot be used. Carries the rank and the versions.
@@ -461,8 +461,8 @@ struct gpu_shortage {
 };
 
 inline std::string describe(gpu_shortage const& s) {
-  return "process " + std::to_string(s.local_rank) + " of its machine sees " + std::to_string(s.gpus) +
-         " GPUs, counted from 0; start no more processes there than it has, or say which each takes "
+  return "process " + std::to_string(s.local_rank) + " of its host sees " + std::to_string(s.gpus) +
+         " GPUs (processes are counted from 0); start at most one process per GPU, or choose the GPU of each "
          "(cuda::pipeline_options::gpu)";
 }
 
@@ -599,9 +599,8 @@ class pipeline : public process_pipeline<S, cuda::backend> {
   static P const& require_delivery(P const& p) {
     if (auto const d = detail::find_plan_delivery_fault(p))
       throw detail::plan_delivery_error(
-          "the plan was verified for messages that do not wait for each other, but through NCCL those of a "
-          "rank go one after the other; make it with program_options{.delivery = {.delivery = "
-          "delivery::one_queue}}",
+          "the plan was verified for independent messages, but NCCL executes the messages of a rank in "
+          "order; make the plan with program_options{.delivery = {.delivery = delivery::one_queue}}",
           *d);
     return p;  // NOLINT(bugprone-return-const-ref-from-parameter): for the length of a call
   }

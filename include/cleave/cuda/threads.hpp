@@ -36,7 +36,7 @@ struct threads {
 
   /// \throws cuda_error, or error if `gpus` is empty
   device make_device(host_ranks& /*ranks*/, rank_id r) {
-    if (gpus.empty()) throw error("cuda threads: no GPU is named; name one at least, {0} for the first");
+    if (gpus.empty()) throw error("cuda threads: the list of GPUs is empty; give at least one, such as {0}");
     auto options = of_each;
     options.device = gpus[index(r) % gpus.size()];
     return device(options);

@@ -315,7 +315,7 @@ class report_writer {
     auto out = "The most loaded stage carries " + amount(most) + " (" + printable(b.objective) + ")";
     auto const lacking = unpriced_text(b.lacking);
     if (!b.lacking.leaves_bounds()) {
-      out += " of what has a price. No bound is given, for " + lacking + ".";
+      out += " of the priced part. No bound is given because " + lacking + ".";
       return b.advice.empty() ? out : out + " " + printable(b.advice, 1000) + ".";
     }
     if (!(b.bound > 0) || !is_finite(most)) return out + ".";
@@ -345,11 +345,11 @@ class report_writer {
       most.known = (std::max)(most.known, l.bytes.known);
       most.unknown += l.bytes.unknown;
     }
-    out += " Lines are values on their way, as wide as their bytes";
+    out += " Lines are values sent between stages; their width is proportional to their bytes";
     out += most.known > 0 ? "; the widest carries " + bytes_text(most.known) + "." : ".";
     if (most.unknown > 0)
-      out += " Of " + count_text(most.unknown) + (most.unknown == 1 ? " value" : " values") +
-             " the size is unknown (≥, ?, and dashed lines where it is of all).";
+      out += " The size of " + count_text(most.unknown) + (most.unknown == 1 ? " value" : " values") +
+             " is unknown (shown as ≥ or ?; a dashed line if all sizes are unknown).";
     return out;
   }
 
@@ -382,11 +382,11 @@ class report_writer {
     write_timeline(to_, run.timeline, stages());
     to_.close("div");
     std::string caption =
-        "Measured. Bars are microbatches, numbered and coloured alike in all stages; empty ground is idle "
-        "time.";
+        "Measured. Bars are microbatches, numbered and coloured alike in all stages; empty background is "
+        "idle time.";
     for (auto const& bar : run.timeline)
       if (bar.what == activity::send && (bar.end - bar.begin) * 200 > timeline_end(run.timeline)) {
-        caption += " Warm ground: the stage waits for room where its results go.";
+        caption += " Orange background: the stage waits for room to send its results.";
         break;
       }
     to_.element("figcaption", caption).close("figure");

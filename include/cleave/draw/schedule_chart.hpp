@@ -50,7 +50,7 @@ class schedule_chart_writer {
         text += label("rank ", r) + bars_text(lines[r], from, to) + '\n';
       text += axis(from, to);
     }
-    if (!t_.memory.empty()) text += "\nmemory, at most " + memory_text(t_, most_of_all()) + "\n";
+    if (!t_.memory.empty()) text += "\npeak memory " + memory_text(t_, most_of_all()) + "\n";
     for (std::size_t r = 0; r < t_.memory.size(); ++r)
       text += label("rank ", r) + kept_text(t_.memory[r]) + '\n';
     return text;

@@ -74,7 +74,7 @@ class schedule_page_writer {
   }
 
   void picture() {
-    to_.open("section", {{"aria-labelledby", "time"}}).element("h2", {{"id", "time"}}, "In time");
+    to_.open("section", {{"aria-labelledby", "time"}}).element("h2", {{"id", "time"}}, "Timeline");
     to_.open("figure").open(
         "div", {{"class", "wide"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", "time"}});
     write_schedule(to_, t_);
@@ -88,7 +88,7 @@ class schedule_page_writer {
     for (std::string_view const name : {"Rank", "Stages", "Computes", "Bubble", "Begins", "Ends"})
       column(name);
     if (!t_.memory.empty())
-      column(t_.memory_unit == timed_schedule::unit::bytes ? "Most memory" : "Most kept");
+      column(t_.memory_unit == timed_schedule::unit::bytes ? "Peak memory" : "Peak kept");
     to_.close("tr").close("thead").open("tbody");
     for (std::size_t r = 0; r < t_.order.ranks.size(); ++r) row(r);
     to_.close("tbody").close("table").close("div").close("section");

@@ -158,7 +158,7 @@ class schedule_frame {
     bool const bytes = t_.memory_unit == timed_schedule::unit::bytes;
     if (r == 0)
       write_svg_text(to, "tick", left, strip(0) - 9, "start",
-                     bytes ? "memory of each rank" : "forward passes that each rank keeps");
+                     bytes ? "memory of each rank" : "forward passes kept by each rank");
     double const base = strip(r) + strip_height();
     double const unit = most_ > 0 ? strip_height() / static_cast<double>(most_) : 0;
     std::string path = 'M' + decimal_text(left, 1) + ' ' + decimal_text(base, 1);

@@ -185,7 +185,7 @@ class stage_graph_placer {
         if (index(l.from) == s && --waits[index(l.to)] == 0) ready.push_back(index(l.to));
     }
     if (std::ranges::find(position_, stages()) != position_.end())
-      throw error("a picture of stages that need each other in a cycle; check the partition first");
+      throw error("cannot draw stages that depend on each other in a cycle; check the partition first");
   }
 
   void choose_columns() {

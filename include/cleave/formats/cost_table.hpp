@@ -64,8 +64,9 @@ inline simulate_options simulate_options_of(cost_table const& table, stage_place
   options.links.assign(std::size_t{place.ranks} * place.ranks, table.link);
   for (auto const& l : table.links) {
     if (index(l.from) >= place.ranks || index(l.to) >= place.ranks)
-      throw detail::pair_link_error("costs: there is a link from rank " + std::to_string(index(l.from)) +
-                                        " to rank " + std::to_string(index(l.to)) + ", but there are only " +
+      throw detail::pair_link_error("costs: a link from rank " + std::to_string(index(l.from)) + " to rank " +
+                                        std::to_string(index(l.to)) +
+                                        " is given, but the placement has only " +
                                         std::to_string(place.ranks) + " ranks",
                                     l);
     options.links[std::size_t{index(l.from)} * place.ranks + index(l.to)] = l.link;
@@ -162,8 +163,8 @@ class cost_lines_reader {
       line(text.substr(0, end));
       text.remove_prefix(end == text.npos ? text.size() : end + 1);
     }
-    if (columns_.empty()) fail(0, "there is no heading; begin with stage,F,B,I,W");
-    if (stages_.size() == 0) fail(0, "there are no costs below the heading");
+    if (columns_.empty()) fail(0, "the file has no heading; begin it with stage,F,B,I,W");
+    if (stages_.size() == 0) fail(0, "there are no lines of costs below the heading");
     cost_table table;
     stages_.give_to(table);
     return table;
@@ -199,18 +200,18 @@ class cost_lines_reader {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       auto const column = static_cast<std::size_t>(std::ranges::find(known, fields[i]) - known.begin());
       if (column == known.size())
-        fail(i + 1, "no column is called " + quoted(fields[i]) + suggestion(nearest_names(fields[i], known)));
+        fail(i + 1, "unknown column " + quoted(fields[i]) + suggestion(nearest_names(fields[i], known)));
       if (std::ranges::find(columns_, column) != columns_.end())
-        fail(i + 1, "the column " + quoted(fields[i]) + " is there twice");
+        fail(i + 1, "the column " + quoted(fields[i]) + " is repeated; keep one");
       columns_.push_back(column);
     }
-    if (std::ranges::find(columns_, std::size_t{1}) == columns_.end()) fail(0, "there is no column 'F'");
+    if (std::ranges::find(columns_, std::size_t{1}) == columns_.end()) fail(0, "the column 'F' is missing");
   }
 
   void costs(std::vector<std::string_view> const& fields) {
     if (fields.size() != columns_.size())
-      fail(0, "there are " + std::to_string(fields.size()) + " fields below a heading of " +
-                  std::to_string(columns_.size()) + "; give each line as many");
+      fail(0, "there are " + std::to_string(fields.size()) + " fields, but the heading has " +
+                  std::to_string(columns_.size()) + "; give each line the same number");
     stated_costs stated;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       auto const column = columns_[i];
@@ -223,25 +224,25 @@ class cost_lines_reader {
       else
         stated.bytes[column - 1 - stated.times.size()] = bytes(i + 1, fields[i]);
     }
-    if (!stated.times[0]) fail(0, "it is not said how long F takes");
+    if (!stated.times[0]) fail(0, "the time of F is missing");
     stages_.add(stated);
   }
 
   void require_stage(std::size_t field, std::string_view text) const {
     if (text != std::to_string(stages_.size()) && !(text == "*" && stages_.size() == 0))
-      fail(field, quoted(text) + " stands where stage " + std::to_string(stages_.size()) +
-                      " must be; give the stages in order, or '*' for all of them");
+      fail(field, quoted(text) + " found where stage " + std::to_string(stages_.size()) +
+                      " was expected; list the stages in order, or use '*' for all of them");
   }
   double time(std::size_t field, std::string_view text) const {
     double t = -1;
     auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), t);
     if (fault != std::errc() || end != text.data() + text.size() || !(t >= 0 && t <= longest_cost))
-      fail(field, quoted(text) + " is no time from 0 to 1e100");
+      fail(field, quoted(text) + " is not a time from 0 to 1e100");
     return t;
   }
   std::uint64_t bytes(std::size_t field, std::string_view text) const {
     auto const n = parse_bytes(text);
-    if (!n) fail(field, quoted(text) + " is no number of bytes, as in 4096 or 1.5MiB");
+    if (!n) fail(field, quoted(text) + " is not a size in bytes, such as 4096 or 1.5MiB");
     return *n;
   }
 
@@ -300,7 +301,7 @@ class cost_json_reader {
   static std::uint64_t bytes(json_value const& v) {
     if (v.what() != json_kind::text) return v.integer<std::uint64_t>();
     auto const n = parse_bytes(v.text());
-    if (!n) v.fail(quoted(v.text()) + " is no number of bytes, as in 4096 or '1.5MiB'");
+    if (!n) v.fail(quoted(v.text()) + " is not a size in bytes, such as 4096 or '1.5MiB'");
     return *n;
   }
   static rank_id rank(json_value const& v) { return rank_id{v.integer<std::uint32_t>()}; }
@@ -310,7 +311,7 @@ class cost_json_reader {
     if (auto const latency = v.find("latency")) link.latency = time(*latency);
     if (auto const bandwidth = v.find("bandwidth")) {
       link.bandwidth = bandwidth->real();
-      if (!(link.bandwidth > 0)) bandwidth->fail("must be above 0: bytes in a unit of time");
+      if (!(link.bandwidth > 0)) bandwidth->fail("must be above 0, in bytes per unit of time");
     }
     return link;
   }

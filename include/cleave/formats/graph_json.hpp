@@ -118,7 +118,7 @@ inline void write_arguments(json::writer& w, node_labels const& names, std::stri
   numbering<std::string_view, std::uint32_t> known;
   for (auto const& k : list) {
     auto const before = known.size();
-    if (known.insert(k.key) < before) throw error("keyword " + quoted(k.key) + " stands twice in one list");
+    if (known.insert(k.key) < before) throw error("keyword " + quoted(k.key) + " is repeated in one list");
     write_argument(w.key(k.key), names, k.value);
   }
   w.close_object();
@@ -134,7 +134,7 @@ token read_token(json_value const& v, F& node_of, std::vector<json_value>& rest)
   if (v.what() == text) return v.text();
   if (v.what() == number) return v.is_integer() ? token(v.integer()) : token(v.real());
   if (v.what() == array) v.fail("a list is written {\"list\": […]}, a tuple {\"tuple\": […]}");
-  if (v.size() != 1) v.fail("an object with one key is expected here");
+  if (v.size() != 1) v.fail("expected an object with one key");
   token made;
   v.each_member([&](std::string const& key, json_value const& inside) {
     auto const what = std::ranges::find(container_names, key);
@@ -326,7 +326,7 @@ class node_json_reader {
              "symbols", "after", "from", "cost", "bytes", "meta"});
     auto const node_of = [&](json_value const& label) { return find_node(label); };
     auto const names_no_node = [](json_value const& label) -> position {
-      label.fail("metadata names no nodes");
+      label.fail("metadata must not refer to nodes");
     };
     auto const text = [&](char const* key, std::string otherwise = {}) {
       auto const there = v.find(key);
@@ -354,7 +354,7 @@ class node_json_reader {
     if (n.kind == node_kind::placeholder || n.kind == node_kind::get_attr)
       for (auto const* key : {"args", "operands", "kwargs", "after"})
         if (auto const list = v.find(key); list && list->size() > 0)
-          list->fail("only calls and the output have " + std::string(key));
+          list->fail("only calls and the output can have " + std::string(key));
     auto const at = g_.add(std::move(n));
     auto const known = names_.size();
     if (names_.insert(g_[at].name) < known)
@@ -368,7 +368,7 @@ class node_json_reader {
     auto const op = v.find("op");
     if (!op) return node_kind::call_function;
     auto const known = std::ranges::find(node_kind_names, op->text());
-    if (known == node_kind_names.end()) op->fail("no kind of node is called " + quoted(op->text()));
+    if (known == node_kind_names.end()) op->fail("unknown kind of node " + quoted(op->text()));
     return static_cast<node_kind>(known - node_kind_names.begin());
   }
 
@@ -380,21 +380,21 @@ class node_json_reader {
     }
     auto const name = label.text();
     auto const at = names_.find(name);
-    if (at == none<position>) label.fail("no node before this one is called " + quoted(name));
+    if (at == none<position>) label.fail("no earlier node has the name " + quoted(name));
     if (repeated_.find(name) != none<position>)
-      label.fail("two nodes are called " + quoted(name) + "; say which by its number");
+      label.fail("two nodes have the name " + quoted(name) + "; refer to the node by its number");
     return places_[at];
   }
 
   static module_argument read_default(module_node const& n, json_value const& value) {
-    if (n.kind != node_kind::placeholder) value.fail("only a placeholder has a default");
-    return read_argument(value,
-                         [](json_value const& label) -> position { label.fail("a default names no nodes"); });
+    if (n.kind != node_kind::placeholder) value.fail("only a placeholder can have a default");
+    return read_argument(
+        value, [](json_value const& label) -> position { label.fail("a default must not refer to nodes"); });
   }
 
   /// Reads `operands`, a short form for arguments that are nodes; for an output, for a tuple of nodes.
   void read_operands(module_node& n, json_value const& operands, bool has_args) const {
-    if (has_args) operands.fail("a node has args or operands, not both");
+    if (has_args) operands.fail("a node can have args or operands, not both");
     std::vector<position> read;
     operands.each_element([&](json_value const& o) { read.push_back(find_node(o)); });
     if (n.kind == node_kind::output)
@@ -407,7 +407,7 @@ class node_json_reader {
     std::vector<position> calls;
     list.each_element([&](json_value const& label) {
       calls.push_back(find_node(label));
-      if (!module_graph::is_call(g_[calls.back()])) label.fail("only calls can be followed");
+      if (!module_graph::is_call(g_[calls.back()])) label.fail("'after' must name calls");
     });
     return calls;
   }
@@ -423,7 +423,8 @@ class node_json_reader {
   static std::vector<std::string> symbols_of(json_value const& list) {
     std::vector<std::string> symbols;
     list.each_element([&](json_value const& s) {
-      if (!symbols.empty() && s.text() <= symbols.back()) s.fail("symbols are sorted as text, each once");
+      if (!symbols.empty() && s.text() <= symbols.back())
+        s.fail("symbols must be sorted as text, without repetition");
       symbols.push_back(s.text());
     });
     return symbols;
@@ -433,7 +434,7 @@ class node_json_reader {
   static void read_metadata(module_node& n, json_value const& meta, NoNode names_no_node) {
     meta.each_member([&](std::string const& key, json_value const& value) {
       if (std::ranges::find(n.metadata, key, &keyword_argument::key) != n.metadata.end())
-        value.fail(quoted(key) + " stands beside the metadata already");
+        value.fail(quoted(key) + " is already given as a member of the node; keep one");
     });
     for (auto& k : read_arguments(meta, names_no_node)) n.metadata.push_back(std::move(k));
   }
@@ -474,7 +475,7 @@ inline module_graph read_graph_json(detail::json_value const& file) {
 
   std::vector<module_graph> made(levels.size());
   auto const names_no_node = [](detail::json_value const& label) -> module_graph::position {
-    label.fail("metadata names no nodes");
+    label.fail("metadata must not refer to nodes");
   };
   for (std::size_t i = levels.size(); i-- > 0;) {
     auto const level = levels[i].at;
@@ -494,7 +495,7 @@ inline module_graph read_graph_json(detail::json_value const& file) {
         if (auto const original = v.find("original")) a.original = original->text();
         if (auto const meta = v.find("meta")) a.metadata = detail::read_arguments(*meta, names_no_node);
         if (auto const inside = v.find("body")) {
-          if (a.what != module_attribute::kind::module) inside->fail("only a module has a body");
+          if (a.what != module_attribute::kind::module) inside->fail("only a module can have a body");
           a.body.push_back(std::move(made[*body++]));
         }
         made[i].add_attribute(std::move(a));

@@ -37,7 +37,7 @@ inline std::string describe(nested_argument_fault const& f) {
   auto const at = "token #" + std::to_string(f.at);
   return f.what == nested_argument_fault::kind::slice
              ? at + " is a slice; give its bounds as a tuple"
-             : at + " is a key of a dict, but no text; name the elements, or give them as a list";
+             : at + " is a key of a dict, but not text; use text keys, or a list";
 }
 
 /// Thrown for an argument that is not a nested value; the witness is the token.
@@ -139,7 +139,7 @@ module_argument argument_of(nested<Leaf> const& x, TokenOf token_of) {
       made.push_back(token_of(x.leaves()[leaf++]));
       continue;
     }
-    expects(e.size <= 0xffffffff, "argument_of: a container of fewer than 2^32 elements");
+    expects(e.size <= 0xffffffff, "argument_of: a container must have fewer than 2^32 elements");
     auto const what = e.what == nesting::list    ? container::kind::list
                       : e.what == nesting::tuple ? container::kind::tuple
                                                  : container::kind::dict;

@@ -38,7 +38,7 @@ struct stored_pipe {
 
   /// Returns the graph of stage `i`.
   module_graph const& stage(stage_id i) const {
-    expects(index(i) < paths.size(), "a stage of this pipe");
+    expects(index(i) < paths.size(), "the stage must be one of this pipe");
     return outer.find_attribute(paths[index(i)])->body.front();
   }
 };
@@ -85,7 +85,7 @@ class pipe_writer {
     for (auto const& e : cut_.edges) {
       if (e.to.empty())
         throw stage_bytes_error({stage_bytes_fault::kind::value, 0, "the plan of the pipe",
-                                 "value " + std::to_string(e.value) + " has an edge that nobody reads"});
+                                 "value " + std::to_string(e.value) + " has an edge without readers"});
       for (auto const reader : e.to) edges.emplace_back(e.value, index(e.from), index(reader));
     }
     std::vector<stage_format::IdleCut> idle;
@@ -150,7 +150,7 @@ namespace cleave {
 template <written_pipe Pipe>
 std::vector<std::byte> write_pipe_bytes(Pipe const& p, stage_bytes_limits const& limits = {}) {
   auto const stages = p.plan.plan.stages.size();
-  expects(p.paths.size() == stages && p.plan.number.size() == stages, "a path and a number of each stage");
+  expects(p.paths.size() == stages && p.plan.number.size() == stages, "each stage needs a path and a number");
   detail::stage_writer graphs(p.outer);
   detail::pipe_writer const planned(p.plan, p.paths, graphs);
   detail::require_size(graphs.bytes() + planned.bytes(), limits);

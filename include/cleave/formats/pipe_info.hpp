@@ -55,7 +55,7 @@ inline std::vector<numbered_stage> stage_calls_of(module_graph const& root,
     if (!number)
       throw stage_number_error("node " + quoted(root[n].name) + " calls " + quoted(root[n].target) +
                                    "; after " + quoted(std::string(prefix)) +
-                                   " a stage has its number, not " +
+                                   " the number of a stage is expected, not " +
                                    quoted(root[n].target.substr(prefix.size())),
                                n);
     calls.push_back({n, *number});
@@ -94,8 +94,8 @@ inline std::optional<module_graph::position> find_detached_stage(module_graph co
 /// Checks that `root` contains the graph of each stage that it calls. \throws detached_stage_error
 inline void check_stages(module_graph const& root, std::string_view prefix = "stage_") {
   if (auto const n = find_detached_stage(root, prefix))
-    throw detached_stage_error("the root of this pipe cannot run: stage " + quoted(root[*n].target) +
-                                   " has no graph here; run the pipe that the root was taken from",
+    throw detached_stage_error("the root of this pipe cannot run, because stage " + quoted(root[*n].target) +
+                                   " has no graph in it; run the pipe that the root was taken from",
                                *n);
 }
 

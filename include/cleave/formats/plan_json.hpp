@@ -75,7 +75,8 @@ basic_plan<Index> read_plan_json(std::string text) {
     std::vector<Index> read;
     list.each_element([&](json_value const& n) {
       read.push_back(n.integer<Index>());
-      if (read.back() == none<Index>) n.fail("a number that names nothing");
+      if (read.back() == none<Index>)
+        n.fail("the largest number of the type is reserved and refers to nothing");
     });
     return read;
   };
@@ -87,7 +88,7 @@ basic_plan<Index> read_plan_json(std::string text) {
   auto const stage = [&](json_value const& v) {
     auto const i = v.integer<std::uint32_t>();
     if (i >= p.stages.size())
-      v.fail("the plan has " + std::to_string(p.stages.size()) + " stages, from 0 on");
+      v.fail("the plan has " + std::to_string(p.stages.size()) + " stages, numbered from 0");
     return stage_id{i};
   };
   auto const transfers = [&](json_value const& list, std::vector<basic_transfer<Index>>& to) {

@@ -53,7 +53,7 @@ inline std::optional<std::string> find_other_placement(stage_map const& m, stage
     return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
   };
   auto const differs = [](std::string const& here, std::string const& there) {
-    return "the map has " + here + ", the schedule " + there;
+    return "the map has " + here + ", the schedule has " + there;
   };
   if (m.stages.size() != p.rank_of.size())
     return differs(count(m.stages.size(), "stage"), count(p.rank_of.size(), "stage"));

@@ -51,15 +51,16 @@ constexpr char const* describe(adapter_violation what) {
     case adapter_violation::node_twice:
       return "is listed twice";
     case adapter_violation::after_its_user:
-      return "is listed after a user of its result; list it in topological_order(g), each node after those "
-             "it needs";
+      return "is listed after a user of its result; list the nodes in topological_order(g), each after all "
+             "nodes that it needs";
     case adapter_violation::two_producers:
       return "produces a value that is produced already; give each definition a value of its own, or list "
              "memory whose old contents count in overwrites(n)";
     case adapter_violation::makes_argument:
       return "produces a value that inputs(), state() or constants() lists";
     case adapter_violation::follows_a_later:
-      return "follows, by after(n), a node that is not listed before it; list both, in topological_order(g)";
+      return "must follow, by after(n), a node that is not listed before it; list both nodes, in "
+             "topological_order(g)";
     case adapter_violation::stays_with_none:
       return "must share its part, by together(n), with a node that is not listed";
     case adapter_violation::input_twice:
@@ -67,12 +68,12 @@ constexpr char const* describe(adapter_violation what) {
     case adapter_violation::input_and_state:
       return "is in two of inputs(), state() and constants()";
     case adapter_violation::not_a_size:
-      return "reads or makes a value whose bytes(v) is negative or no number; give 0 where nobody knows";
+      return "reads or makes a value whose bytes(v) is negative or not a number; return 0 if the size is "
+             "unknown";
     case adapter_violation::unlisted_operand:
       return "is produced by no node, and none of inputs(), state() and constants() lists it";
     case adapter_violation::unmade_output:
-      return "is produced by no node, none reads it, and neither inputs() nor state() nor constants() lists "
-             "it";
+      return "is neither produced nor read by a node, and none of inputs(), state() and constants() lists it";
   }
   return "";
 }

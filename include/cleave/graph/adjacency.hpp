@@ -282,28 +282,30 @@ std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWe
     case adjacency_violation::wrong_length:
       return "there are " + count(g.nodes()) + " nodes and " + count(g.node_weight.size()) +
              " node weights, " + count(g.directed_edges()) + " arcs and " + count(g.edge_weight.size()) +
-             " edge weights: give one for each, or none";
+             " edge weights: give one weight for each, or an empty array";
     case adjacency_violation::offsets_out_of_range:
-      if (g.offsets.empty()) return "there are " + count(g.directed_edges()) + " arcs and no rows";
+      if (g.offsets.empty()) return "there are " + count(g.directed_edges()) + " arcs, but offsets is empty";
       return "offsets[" + count(f.node) + "] is " + std::to_string(g.offsets[f.node]) +
-             ": rows begin at 0, never before the row above, and end with the " + count(g.directed_edges()) +
-             " arcs";
+             ": offsets must begin at 0, never decrease, and end at the number of arcs; there are " +
+             count(g.directed_edges()) + " arcs";
     case adjacency_violation::no_such_node:
-      return node + " names the neighbour " + std::to_string(g.targets[f.arc]) + ", and there are " +
-             count(g.nodes()) + " nodes";
+      return node + " lists the neighbour " + std::to_string(g.targets[f.arc]) +
+             ", but the number of nodes is only " + count(g.nodes()) + " nodes";
     case adjacency_violation::bad_node_weight:
-      return node + " weighs " + std::to_string(g.node_weight[f.node]) + ": weights are finite, not negative";
+      return node + " weighs " + std::to_string(g.node_weight[f.node]) +
+             ": weights must be finite and not negative";
     case adjacency_violation::bad_edge_weight:
       return edge() + " weighs " + std::to_string(g.weight_of_edge(f.arc)) +
-             ": weights are finite, not negative";
+             ": weights must be finite and not negative";
     case adjacency_violation::nodes_too_heavy:
-      return "the weights of the nodes add up past 2^63 - 1 at " + node + ": take a larger unit";
+      return "the sum of the node weights exceeds 2^63 - 1 at " + node + ": use a larger unit";
     case adjacency_violation::edges_too_heavy:
-      return "the weights of the edges, counted at both ends, add up past 2^63 - 1 at " + node +
-             ": take a larger unit";
+      return "the sum of the edge weights, counted at both ends, exceeds 2^63 - 1 at " + node +
+             ": use a larger unit";
     case adjacency_violation::one_sided_edge:
       return edge() + ", of weight " + std::to_string(g.weight_of_edge(f.arc)) +
-             ", is not listed as often at its other end with that weight: list each edge at both ends";
+             ", is listed a different number of times at its other end: list each edge at both ends with the "
+             "same weight";
   }
   return "";
 }
@@ -352,7 +354,7 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
           "two ends of each edge, and a weight of each or of none");
   detail::weight_sum<Weight> total;
   for (Weight const w : edges.weight) total.add(w);
-  if (total.overflows()) throw error("the weights of the edges add up past 2^63 - 1: take a larger unit");
+  if (total.overflows()) throw error("the sum of the edge weights exceeds 2^63 - 1: use a larger unit");
 
   // Groups the directed edges by target. Distributing the groups in order then fills each row in ascending
   // order.

@@ -60,7 +60,7 @@ template <class Graph>
   else if constexpr (!dataflow_graph<Graph>)
     static_assert(is_met<Graph>,
                   "results(n): a const member is needed that returns a range of value_t, the values that n "
-                  "makes; only where values are nodes is none needed");
+                  "makes; it may be left out only if each node is its own result");
   throw;
 }
 
@@ -71,11 +71,11 @@ template <class Graph>
     refuse_graph<Graph>();
   else if constexpr (!weighted_graph<Graph>)
     static_assert(is_met<Graph>,
-                  "weight(n): a const member is needed that returns a number, what running n costs");
+                  "weight(n): a const member is needed that returns a number, the cost of running n");
   else
     static_assert(is_met<Graph>,
-                  "bytes(v): a const member is needed that returns a size, what moves when v crosses; 0 "
-                  "where nobody knows");
+                  "bytes(v): a const member is needed that returns the bytes that move when v crosses a "
+                  "boundary, or 0 if unknown");
   throw;
 }
 
@@ -105,15 +105,15 @@ consteval void check_graph_concepts() {
       "inputs() and outputs(): both, const, ranges of value_t");
   static_assert(
       stateful_graph<Graph> || !requires(Graph& g) { g.state(); },
-      "state(): make it const, a range of value_t, beside inputs() and outputs()");
+      "state(): make it const, a range of value_t, in addition to inputs() and outputs()");
   static_assert(
       closed_graph<Graph> || !requires(Graph& g) { g.constants(); },
-      "constants(): make it const, a range of value_t, beside inputs() and outputs()");
+      "constants(): make it const, a range of value_t, in addition to inputs() and outputs()");
   static_assert(
       tied_graph<Graph> || !requires(Graph& g, V v) { g.storage(v); }, "storage(v): make it const, a handle");
   static_assert(
       aliasing_graph<Graph> || !requires(Graph& g, N n) { g.overwrites(n); },
-      "overwrites(n): make it const, a range of value_t, beside storage(v)");
+      "overwrites(n): make it const, a range of value_t, in addition to storage(v)");
   static_assert(
       replicating_graph<Graph> || !requires(Graph& g, N n) { g.replicable(n); },
       "replicable(n): make it const, a bool");

@@ -18,7 +18,7 @@ class index_overflow : public error {
  public:
   explicit index_overflow(int bits)
       : error("the graph has too many nodes, values or operands for indices of " + std::to_string(bits) +
-              " bits: name a wider type, as in snapshot_of<std::uint64_t>(graph) or "
+              " bits: use a wider type, as in snapshot_of<std::uint64_t>(graph) or "
               "balance<std::uint64_t>(graph, k)") {}
 };
 

@@ -82,7 +82,8 @@ class module_mark_finder {
     if (scopes_[mark.kind].operands == mark_operands::any) return std::nullopt;
     auto const& args = g_[n].args;
     bool const one = args.size() == 1 && g_[n].kwargs.empty();
-    if (mark.what == scope_action::leave && !(one && mark.entered)) return "one: what it leaves";
+    if (mark.what == scope_action::leave && !(one && mark.entered))
+      return "one: the entry of the scope that it leaves";
     if (mark.what == scope_action::set && !(one && std::holds_alternative<bool>(args[0].front())))
       return "one: true or false";
     if (mark.what == scope_action::enter && !g_.operands(n).empty()) return "constants only, no nodes";

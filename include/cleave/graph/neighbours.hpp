@@ -82,7 +82,7 @@ consteval void check_undirected_concepts() {
       "weight(n): make it const, a number");
   static_assert(
       edge_weighted_graph<Graph> || !requires(Graph& g, N n) { g.edge_weights(n); },
-      "edge_weights(n): make it const, a range of numbers beside neighbours(n)");
+      "edge_weights(n): make it const, a range of numbers, one for each of neighbours(n)");
   static_assert(
       named_undirected_graph<Graph> || !requires(Graph& g, N n) { g.name(n); },
       "name(n): make it const, a string");
@@ -248,21 +248,23 @@ std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
   auto const other = [&] { return called(f.other, s.node.find(f.other)); };
   switch (f.what) {
     case neighbour_violation::node_twice:
-      return node + " is listed twice: nodes() lists each once";
+      return node + " is listed twice: nodes() must list each node once";
     case neighbour_violation::unlisted:
       return node + " has a neighbour that nodes() does not list";
     case neighbour_violation::uneven_weights:
-      return node + " has more neighbours than edge weights, or fewer: edge_weights(n) has one for each";
+      return node +
+             " has different numbers of neighbours and edge weights: edge_weights(n) must have one weight "
+             "for each neighbour";
     case neighbour_violation::bad_node_weight:
       return node + " weighs " + std::to_string(detail::node_weight_of(g, f.node)) +
-             ": weights are finite, not negative";
+             ": weights must be finite and not negative";
     case neighbour_violation::bad_edge_weight:
-      return node + " has an edge to " + other() + " whose weight is negative or no number";
+      return node + " has an edge to " + other() + " whose weight is negative or not a number";
     case neighbour_violation::one_sided_edge:
       return node + " has an edge to " + other() +
-             ", which does not have it as often with the same weight: list each edge at both ends";
+             ", which lists it a different number of times: list each edge at both ends with the same weight";
     case neighbour_violation::too_heavy:
-      return node + " makes the weights add up past 2^63 - 1: take a larger unit";
+      return node + " raises the sum of the weights above 2^63 - 1: use a larger unit";
   }
   return node;
 }

@@ -88,7 +88,7 @@ using unpaired_scope_error = witness_error<unpaired_scope>;
 inline std::string unpaired_scope_text(unpaired_scope::kind what, std::string const& node) {
   if (what == unpaired_scope::kind::never_left) return "node " + node + " enters it and no node leaves it";
   if (what == unpaired_scope::kind::left_twice) return "node " + node + " leaves it a second time";
-  return "node " + node + " leaves it, but no node before has entered it";
+  return "node " + node + " leaves it, but no earlier node has entered it";
 }
 
 /// Pairs entries and exits node by node, for `scopes_of` and `find_unpaired_scope`.
@@ -249,8 +249,8 @@ class scope_describer {
           if (auto const& x = scopes_.list[scopes_.at[n]]; scopes_.policy(x) == scope_policy::replicate)
             throw scope_operand_error(
                 "scope " + quoted(scopes_.kinds[x.kind].name) + ": node " + s_.label(n) +
-                    " reads what another node makes, so it cannot be copied into other stages; read "
-                    "inputs and constants only, or let the scope be forbid or extend",
+                    " reads a value that another node makes, so it cannot be copied into other stages; read "
+                    "only inputs and constants, or give the scope the policy forbid or extend",
                 n);
         operands.add(v);
       }

@@ -38,7 +38,8 @@ class environment {
     detail::check_mpi(MPI_Initialized(&begun));
     detail::check_mpi(MPI_Finalized(&ended));
     if (ended != 0)
-      throw detail::mpi_error("MPI has ended in this process; it begins only once", MPI_ERR_OTHER);
+      throw detail::mpi_error("MPI was already finalized in this process; it cannot be initialized again",
+                              MPI_ERR_OTHER);
     if (begun != 0)
       detail::check_mpi(MPI_Query_thread(&level));
     else
@@ -68,8 +69,9 @@ class environment {
     char const* const name = level == MPI_THREAD_SINGLE     ? "MPI_THREAD_SINGLE"
                              : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
                                                             : "less";
-    return std::string("MPI offers ") + name +
-           ", but needed is MPI_THREAD_SERIALIZED; use a library that has it, or begin MPI with it";
+    return std::string("MPI provides ") + name +
+           ", but MPI_THREAD_SERIALIZED is required; use a library that supports it, or initialize MPI with "
+           "it";
   }
 
   /// Exits the process without MPI_Finalize, which would wait for lost ranks and unreceived messages. The
@@ -89,7 +91,7 @@ class environment {
     } catch (std::exception const& e) {
       report(e.what());
     } catch (...) {
-      report("an exception that is no std::exception");
+      report("an exception that does not derive from std::exception");
     }
     failed_ = true;
     leave(1);
@@ -109,7 +111,7 @@ class environment {
     std::thread bound([&] {
       std::unique_lock lock(mutex);
       if (changed.wait_for(lock, options_.finalize_within, [&] { return done; })) return;
-      report("MPI_Finalize has not returned in time");
+      report("MPI_Finalize did not return in time");
       std::_Exit(1);
     });
     MPI_Finalize();

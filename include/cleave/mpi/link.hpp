@@ -73,7 +73,7 @@ class mpi_link {
   mpi_link(MPI_Comm of, std::vector<rank_id> members, mpi_progress& run, mpi::options const& o)
       : run_(&run), own_(of, run), members_(std::move(members)), options_(o) {
     expects(o.longest_piece > 0 && o.longest_piece < std::size_t{1} << 31,
-            "mpi::options: what an int counts");
+            "mpi::options: longest_piece is positive and fits an int");
     int rank = 0, found = 0;
     int* bound = nullptr;
     check_mpi(MPI_Comm_rank(handle(), &rank));

@@ -66,8 +66,8 @@ class mpi_reducer : public mpi_requester {
   }
   void disagree(rank_id with, std::string const& theirs, std::string const& ours) {
     link_->refuse(what(with), failure_code::mismatch,
-                  link_->name_of(link_->rank()) + " brings " + ours + ", but " + link_->name_of(with) +
-                      " brings " + theirs + "; both must run the same program");
+                  link_->name_of(link_->rank()) + " contributes " + ours + ", but " + link_->name_of(with) +
+                      " contributes " + theirs + "; both must run the same program");
   }
   void expect_one_more() { ++open_; }
 

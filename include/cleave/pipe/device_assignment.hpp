@@ -223,13 +223,13 @@ inline device_assignment with_stage_devices(module_graph const& outer,
       std::vector<std::string> known;
       for (auto const& other : outer.attributes())
         if (!other.body.empty()) known.push_back(other.path);
-      throw detail::stage_device_error("stage devices: " + quoted(path) + " is no stage of this graph" +
+      throw detail::stage_device_error("stage devices: " + quoted(path) + " is not a stage of this graph" +
                                            suggestion(nearest_names(path, known)),
                                        path);
     }
     if (!choice.emplace(path, to_device{device, at}).second)
-      throw detail::stage_device_error("stage devices: " + quoted(path) + " has two devices; give it one",
-                                       path);
+      throw detail::stage_device_error(
+          "stage devices: " + quoted(path) + " is listed twice; list each stage once", path);
   }
   return with_devices(outer, [&](device_site const& s) {
     auto const found = choice.find(s.stage);

@@ -260,9 +260,8 @@ class cut_source_error : public error {
  public:
   cut_source_error()
       : error(
-            "pipe: both the cuts at modules and a policy say where to cut, and the options allow one of "
-            "them: "
-            "leave one out, or allow cut_sources::any") {}
+            "pipe: cuts at modules and a policy are both given, but the options allow only one of them: "
+            "remove one, or set sources to cut_sources::any") {}
 };
 
 }  // namespace cleave::detail

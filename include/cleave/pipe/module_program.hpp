@@ -42,8 +42,8 @@ class body_cut_error : public witness_error<module_graph::position> {
  public:
   body_cut_error(module_graph const& g, module_graph::position n, std::string const& what)
       : witness_error(what + " is in the body of node " + quoted(g[n].name) +
-                          "; a program is cut between its own nodes: cut before or after that node, or write "
-                          "the body in its place",
+                          "; cuts must lie between nodes of the program itself: cut before or after that "
+                          "node, or inline the body",
                       n) {}
 };
 

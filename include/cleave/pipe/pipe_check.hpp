@@ -84,16 +84,15 @@ class structure_reporter {
     auto const& stages = p_.plan.stages;
     for (std::uint32_t i = 0; i < stages.size(); ++i) {
       stage_id const stage{i};
-      if (stages[i].nodes.empty())
-        add("stage-empty", stage_text(stage) + " has no nodes; leave it out", stage);
+      if (stages[i].nodes.empty()) add("stage-empty", stage_text(stage) + " has no nodes; remove it", stage);
       for (Index const n : stages[i].nodes)
         if (is_cut(n))
           add("marker-left",
-              stage_text(stage) + " has marker " + s_.label(n) + ", which only says where to cut", stage,
+              stage_text(stage) + " has marker " + s_.label(n) + "; markers must not be in a stage", stage,
               the_caller, n);
       if (i < p_.plan.order.size() && p_.plan.order[i] != stage)
         add("stage-unordered",
-            stage_text(p_.plan.order[i]) + " runs as number " + std::to_string(i) +
+            stage_text(p_.plan.order[i]) + " runs at position " + std::to_string(i) +
                 "; number stages in the order in which they run",
             p_.plan.order[i]);
     }
@@ -107,7 +106,7 @@ class structure_reporter {
       if (numbers[i].first == numbers[i - 1].first)
         add("cut-repeated",
             "stages " + std::to_string(numbers[i - 1].second) + " and " + std::to_string(numbers[i].second) +
-                " come after the same number of cuts",
+                " have the same cut number",
             stage_id{numbers[i - 1].second}, stage_id{numbers[i].second});
   }
 
@@ -138,12 +137,11 @@ class structure_reporter {
           to, none<std::size_t>, v);
     };
     for (auto const& e : due)
-      if (!std::ranges::binary_search(listed, e)) tell(e, "edge-missing", "no edge brings");
+      if (!std::ranges::binary_search(listed, e)) tell(e, "edge-missing", "an edge is missing:");
     for (auto const& e : listed)
-      if (!std::ranges::binary_search(due, e))
-        tell(e, "edge-unneeded", "the plan does not send, as an edge says,");
+      if (!std::ranges::binary_search(due, e)) tell(e, "edge-unneeded", "an edge is not in the plan:");
     for (std::size_t i = 1; i < listed.size(); ++i)
-      if (listed[i] == listed[i - 1]) tell(listed[i], "edge-repeated", "several edges bring");
+      if (listed[i] == listed[i - 1]) tell(listed[i], "edge-repeated", "an edge is repeated:");
   }
 
   basic_snapshot_arrays<Index> const& s_;
@@ -182,7 +180,7 @@ pipe_findings findings_in_state(basic_snapshot_arrays<Index> const& s, basic_pla
       if (h.tensor >= m.tensors.size())
         return {{"state-unknown",
                  stage_text(stage_id{i}) + " holds tensor #" + std::to_string(h.tensor) +
-                     ", which the model lacks",
+                     ", which is not in the model",
                  stage_id{i}}};
   pipe_findings found;
   for (auto const& f : state_faults(s, p, m, placed))
@@ -209,7 +207,7 @@ pipe_findings findings_in_backward(basic_snapshot_arrays<Index> const& s, basic_
   auto const made = planned_root_of(s, p);
   auto const at = loss < made.made_at.size() ? made.made_at[loss] : none<std::uint32_t>;
   if (at == none<std::uint32_t> || made.root.kind[at] == root_kind::input)
-    return {{"loss-missing", "the loss, " + detail::value_label(s, loss) + ", is given by no stage",
+    return {{"loss-missing", "the loss, " + detail::value_label(s, loss) + ", is not an output of any stage",
              the_caller, the_caller, none<std::size_t>, loss}};
   auto const name = [](std::uint32_t v) { return "value #" + std::to_string(v) + " of the root"; };
   if (auto const f = detail::find_root_fault(made.root, at))
@@ -227,7 +225,7 @@ inline pipe_findings findings_in_layouts(dataflow const& t) {
     if (e.from != the_caller && e.to != the_caller && e.layout >= t.layouts.size())
       found.push_back({"layout-unknown",
                        "value #" + std::to_string(e.value) + " goes from " + stage_text(e.from) + " to " +
-                           stage_text(e.to) + " and has no shape",
+                           stage_text(e.to) + " but its shape is unknown",
                        e.from, e.to, none<std::size_t>, static_cast<std::size_t>(e.value)});
   return found;
 }

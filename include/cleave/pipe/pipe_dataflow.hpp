@@ -70,11 +70,10 @@ dataflow pipe_dataflow_of(basic_snapshot_arrays<Index> const& s, basic_pipe_plan
       Index const m = s.producer[e->value];
       auto const value = m == none<Index> ? "value #" + std::to_string(e->value) + ", state,"
                                           : "the value of node " + s.label(m);
-      throw detail::layout_error(
-          value + " goes from " + stage_text(e->from) + " to " + stage_text(e->to) +
-              " and has no shape; whoever receives it must know how much room it takes: record "
-              "shapes, or ask for known layouts only",
-          *e);
+      throw detail::layout_error(value + " goes from " + stage_text(e->from) + " to " + stage_text(e->to) +
+                                     " but its shape is unknown; the receiver must know its size: record "
+                                     "shapes, or use layout_need::known_ones",
+                                 *e);
     }
   return t;
 }

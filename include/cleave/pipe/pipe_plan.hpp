@@ -78,8 +78,8 @@ class no_output_error : public error {
  public:
   no_output_error()
       : error(
-            "pipe: the program returns nothing, so that no stage would have to run; let outputs() name what "
-            "it is run for") {}
+            "pipe: the program returns nothing, so no stage would have to run; list its results in "
+            "outputs()") {}
 };
 
 /// Returns the edges of a plan: first the caller's inputs that are read, then the outputs of each stage, both

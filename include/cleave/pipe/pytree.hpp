@@ -84,7 +84,7 @@ class pytree_writer {
       while (open_.back().left == 0) open_.pop_back();
       auto& here = open_.back();
       if (here.dict && std::holds_alternative<container>(value[at++]))
-        throw pytree_error({here.prefix, "a key that is neither text nor an integer cannot be sent"});
+        throw pytree_error({here.prefix, "a dict key must be a string or an integer to be sent"});
       auto const path = here.prefix + std::to_string(here.next++);
       --here.left;
       auto const* c = std::get_if<container>(&value[at]);
@@ -121,13 +121,13 @@ class pytree_writer {
       return "1";
     auto const* s = std::get_if<std::string>(&t);
     throw pytree_error({path, (s ? "text " + quoted(*s) : "a constant of the IR") +
-                                  " cannot be sent; only tensors, numbers and nothing can"});
+                                  " cannot be sent; only tensors, numbers, booleans and null can"});
   }
 
   static std::string key_text(token const& key, std::string const& path) {
     if (auto const* i = std::get_if<std::int64_t>(&key)) return std::to_string(*i);
     auto const* s = std::get_if<std::string>(&key);
-    if (!s) throw pytree_error({path, "a key that is neither text nor an integer cannot be sent"});
+    if (!s) throw pytree_error({path, "a dict key must be a string or an integer to be sent"});
     std::string text = "'";
     static constexpr char digit[] = "0123456789abcdef";
     for (char const c : *s)
@@ -215,7 +215,7 @@ class pytree_reader {
     }
     if (used_ != message_.leaves.size())
       throw pytree_error({"", std::to_string(message_.leaves.size()) +
-                                  " leaves came, and the text tells of " + std::to_string(used_)});
+                                  " leaves were received, but the text describes " + std::to_string(used_)});
     return write();
   }
 
@@ -232,12 +232,14 @@ class pytree_reader {
   void read_entry(std::string_view entry) {
     auto const comma = entry.find(',');
     std::string const path(entry.substr(0, comma));
-    if (comma == entry.npos || comma + 1 == entry.size()) throw pytree_error({path, "no type"});
+    if (comma == entry.npos || comma + 1 == entry.size())
+      throw pytree_error({path, "the entry has no type; expected 'path,type'"});
     auto const at = find(path);
     auto& n = nodes_[at];
     char const type = entry[comma + 1];
     auto const keys = entry.substr(comma + 2);
-    if (n.what != kind::unknown || !n.children.empty()) throw pytree_error({path, "told of twice"});
+    if (n.what != kind::unknown || !n.children.empty())
+      throw pytree_error({path, "the path has two entries"});
     bool const container = form_ == pytree_form::exact && type >= '3' && type <= '5';
     if ((!container && (type < '0' || type > '2')) || (type != '5' && !keys.empty()))
       throw pytree_error({path, "unknown type " + quoted(entry.substr(comma + 1))});
@@ -246,13 +248,13 @@ class pytree_reader {
       if (type == '5') n.keys = read_keys(keys, path);
       return;
     }
-    if (used_ == message_.leaves.size()) throw pytree_error({path, "no leaf came for it"});
+    if (used_ == message_.leaves.size()) throw pytree_error({path, "the message has no leaf for this entry"});
     n.what = kind::leaf;
     n.leaf = message_.leaves[used_++];
     bool const tensor = std::holds_alternative<node_ref>(n.leaf);
     bool const nothing = std::holds_alternative<std::monostate>(n.leaf);
     if (tensor != (type == '0') || nothing != (type == '2'))
-      throw pytree_error({path, "the leaf that came is not of its type"});
+      throw pytree_error({path, "the type of the leaf differs from the type in the text"});
   }
 
   /// Returns the node at `path`, creating the nodes on the way.
@@ -263,10 +265,11 @@ class pytree_reader {
       for (; i < path.size() && path[i] >= '0' && path[i] <= '9' && digits < 8; ++i, ++digits)
         number = number * 10 + static_cast<std::size_t>(path[i] - '0');
       last = i == path.size();
-      if (digits == 0 || (!last && path[i] != '.')) throw pytree_error({path, "no path of positions"});
+      if (digits == 0 || (!last && path[i] != '.'))
+        throw pytree_error({path, "the path is not a list of positions joined by dots"});
       ++i;
-      if (nodes_[at].what == kind::leaf) throw pytree_error({path, "it would lie inside a leaf"});
-      if (number >= most_nodes - nodes_.size()) throw pytree_error({path, "the positions are too large"});
+      if (nodes_[at].what == kind::leaf) throw pytree_error({path, "the path leads into a leaf"});
+      if (number >= most_nodes - nodes_.size()) throw pytree_error({path, "a position exceeds the limit"});
       while (nodes_[at].children.size() <= number) {
         nodes_[at].children.push_back(nodes_.size());
         nodes_.emplace_back();
@@ -302,11 +305,12 @@ class pytree_reader {
     bool const negative = key.starts_with('-');
     std::uint64_t number = 0;
     for (char const c : key.substr(negative ? 1 : 0)) {
-      if (c < '0' || c > '9' || number > (std::uint64_t{1} << 63) / 10) throw pytree_error({path, "no key"});
+      if (c < '0' || c > '9' || number > (std::uint64_t{1} << 63) / 10)
+        throw pytree_error({path, "a key is neither an integer nor a quoted string"});
       number = number * 10 + static_cast<std::uint64_t>(c - '0');
     }
     if (key.size() == (negative ? 1u : 0u) || number > (std::uint64_t{1} << 63) - (negative ? 0 : 1))
-      throw pytree_error({path, "no key"});
+      throw pytree_error({path, "a key is neither an integer nor a quoted string"});
     return static_cast<std::int64_t>(negative ? 0 - number : number);
   }
 
@@ -331,9 +335,9 @@ class pytree_reader {
   token begin_of(node const& n) const {
     if (n.what == kind::leaf) return n.leaf;
     if (n.what == kind::unknown && n.children.empty() && form_ == pytree_form::exact)
-      throw pytree_error({"", "the text leaves out a position"});
+      throw pytree_error({"", "the text has no entry for a position"});
     if (n.what == kind::dict && n.keys.size() != n.children.size())
-      throw pytree_error({"", "a dict has not as many values as keys"});
+      throw pytree_error({"", "the numbers of keys and values of a dict differ"});
     return container{n.what == kind::list   ? container::kind::list
                      : n.what == kind::dict ? container::kind::dict
                                             : container::kind::tuple,

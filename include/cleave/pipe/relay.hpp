@@ -65,9 +65,9 @@ template <std::unsigned_integral Index>
 std::vector<route> routes_of(basic_snapshot_arrays<Index> const& s, basic_pipe_plan<Index> const& p,
                              route_options const& options = {}) {
   if (auto const cost = detail::find_route_fault(options))
-    throw detail::route_cost_error(
-        "relay: a message or byte costs " + std::to_string(*cost) + "; costs are finite numbers from 0 on",
-        *cost);
+    throw detail::route_cost_error("relay: the cost of a message or byte is " + std::to_string(*cost) +
+                                       "; expected a finite number that is not negative",
+                                   *cost);
   std::vector<char> rewritten(s.values());  // for each slot: true if it holds several values in turn
   for (std::size_t v = 0; v < s.values(); ++v)
     if (s.latest[s.slot[v]] != v) rewritten[s.slot[v]] = 1;

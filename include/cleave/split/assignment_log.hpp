@@ -161,26 +161,27 @@ std::string assignment_text(basic_snapshot_arrays<Index> const& s, assignment_ev
       return node + " is assigned to part " + part(e.to);
     case moved:
       return node + " goes from part " + part(e.from) + " to part " + part(e.to) +
-             ", since the parts needed each other in a cycle";
+             ", since the parts depended on each other in a cycle";
     case cut:
       return node + " is in part " + part(e.to) + ", an instance of part " + part(e.from) +
              ", which lay on a cycle";
     case merged:
-      return node + " goes with part " + part(e.from) + " into part " + part(e.to) +
-             ", where all are that needed each other in a cycle";
+      return node + " moves with part " + part(e.from) + " into part " + part(e.to) +
+             ", which holds all parts of a cycle";
     case renumbered:
-      return node + " stays: part " + part(e.from) + " is now called " + part(e.to);
+      return node + " stays: part " + part(e.from) + " is now numbered " + part(e.to);
     case projected:
       return node + " goes from part " + part(e.from) + " to part " + part(e.to) + ", to " + other() +
-             ", of whose result it takes an element";
+             ", since it takes an element of a result there";
     case recomputed:
-      return node + " is copied to those who read it, as the rules for the boundary say";
+      return node + " is copied to its readers, by the rules for the boundary";
     case together:
       return node + " must share its stage with " + other();
     case copied:
       return node + " is copied into stage " + part(e.to) + " for " + other();
     case in_own_part:
-      return node + " is in stage " + part(e.to) + ", its own: the caller reads it or nobody does";
+      return node + " is in stage " + part(e.to) +
+             ", its own part: the caller reads it, or no other stage does";
     case state_mark:
       return node + " is copied into stage " + part(e.to) + " for the state at " + other();
   }

@@ -132,8 +132,11 @@ class boundary_resolver {
         return by != none<Index> && by != m && !is_replicable(s(), by);
       };
       if (!projects_(std::size_t{n}) || std::ranges::any_of(s().operands[n], made))
-        refuse(m, n, "elements of it may cross, but that node reads it whole");
-      if (!is_free(n)) refuse(m, n, "that node would have to come to it, and must stay where it is");
+        refuse(m, n, "only elements of the value may cross, but the reader needs the whole value");
+      if (!is_free(n))
+        refuse(m, n,
+               "the reader would have to move to the producer's part, but it is in a group or must follow "
+               "other nodes");
       out_.parts.of[n] = part(m);
       out_.projected.insert(std::ranges::upper_bound(out_.projected, std::size_t{n}), n);
     }
@@ -147,14 +150,17 @@ class boundary_resolver {
       auto const reader = reader_elsewhere(v);
       if (!reader) continue;
       auto const r = rule(v);
-      if (r == crossing_rule::refuse) refuse(n, *reader, "it may not cross a boundary");
+      if (r == crossing_rule::refuse)
+        refuse(n, *reader, "the value may not cross a boundary; put producer and reader in one part");
       if (r == crossing_rule::recompute) {
         copy(n, *reader);
         return;
       }
       for (Index const user : s().users[v])
         if (is_replicable(s(), user))
-          refuse(n, user, "that node is to be recomputed elsewhere, but not what it reads");
+          refuse(n, user,
+                 "the reader is recomputed in other parts, but the value that it reads is not; let both be "
+                 "recomputed");
     }
   }
 
@@ -163,9 +169,11 @@ class boundary_resolver {
     auto const accompanied = [&](Index v) { return !s().companions[v].empty(); };
     if (!is_free(n) || std::ranges::any_of(s().operands[n], overwritten) ||
         std::ranges::any_of(s().results[n], overwritten))
-      refuse(n, reader, "its producer cannot be copied: it has effects or touches memory that is written");
+      refuse(n, reader,
+             "its producer cannot be copied: it is in a group, must follow other nodes, or reads or writes "
+             "memory that is overwritten");
     if (std::ranges::any_of(s().operands[n], accompanied))
-      refuse(n, reader, "its producer cannot be copied: what it reads has companions");
+      refuse(n, reader, "its producer cannot be copied: a value that it reads has companions");
     s().replicable[n] = 1;
     if (!s().weight.empty()) s().weight[n] = 0;
     out_.recomputed.push_back(n);
@@ -205,9 +213,10 @@ class boundary_resolver {
       auto const r = holding_(std::size_t{v});
       if (r == holding_rule::hold || (r == holding_rule::lift && readers[v] == 1)) continue;
       if (s().latest[s().slot[v]] != v)
-        throw holding_error("value #" + std::to_string(v) +
-                                " is state that a node writes: stages hold it, the caller cannot pass it",
-                            v);
+        throw holding_error(
+            "value #" + std::to_string(v) +
+                " is state that a node writes, so the caller cannot pass it; let stages hold it",
+            v);
       s().from[v] = source::input;
       out_.passed.push_back(v);
     }

@@ -62,7 +62,8 @@ template <class Builder, class Graph>
           is_met<Builder>,
           "clone(n, lookup): return a range of what argument(v, from) returns, a name for each result of n");
     else if constexpr (!requires(Builder& b, V v, M made) { b.result(v, made); })
-      static_assert(is_met<Builder>, "result(v, made): a member is needed that is told what the stage gives");
+      static_assert(is_met<Builder>,
+                    "result(v, made): a member is needed that receives each output of the stage");
   }
   throw;
 }

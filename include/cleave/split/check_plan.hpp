@@ -93,7 +93,7 @@ std::string plan_fault_text(basic_snapshot_arrays<Index> const& s, plan_fault co
     case unknown_value:
       return stage(f.stage) + " names " + value() + ", which the graph lacks";
     case order:
-      return stage(f.stage) + " is not exactly once in the order of stages";
+      return stage(f.stage) + " must be exactly once in the order of stages";
     case missing_node:
       return node() + " is in no stage";
     case repeated_node:
@@ -101,29 +101,30 @@ std::string plan_fault_text(basic_snapshot_arrays<Index> const& s, plan_fault co
     case unneeded_copy:
       return stage(f.stage) + " has a copy of " + node() + " that nothing in it reads";
     case split_group:
-      return node() + " is in " + stage(f.stage) + ", one that must share its stage in " + stage(f.other);
+      return node() + " is in " + stage(f.stage) + ", but a node of its group is in " + stage(f.other);
     case early_node:
-      return node() + " in " + stage(f.stage) + " runs before one that it must follow";
+      return node() + " in " + stage(f.stage) + " runs before a node that it must follow";
     case absent_value:
       return node() + " in " + stage(f.stage) + " needs " + value() + ", which the stage does not have there";
     case repeated_value:
       return value() + " is twice in a list of " + stage(f.stage);
     case misplaced_value:
-      return value() + " is given to " + stage(f.stage) + " in the wrong list, or made there";
+      return value() + " is given to " + stage(f.stage) +
+             " in the wrong list (inputs instead of state, or the reverse), or is made there";
     case unused_value:
       return stage(f.stage) + " is given " + value() + ", which nothing in it reads";
     case foreign_output:
       return stage(f.stage) + " gives " + value() + ", which it does not make";
     case missing_output:
-      return "no stage gives " + value() + ", which is received";
+      return "no stage gives " + value() + ", which the caller or another stage receives";
     case unneeded_output:
-      return stage(f.stage) + " gives " + value() + ", which nobody receives";
+      return stage(f.stage) + " gives " + value() + ", which neither the caller nor another stage receives";
     case missing_transfer:
       return "the plan lacks the transfer of " + value() + " from " + stage(f.stage) + " to " +
              stage(f.other);
     case unneeded_transfer:
       return "the plan has a transfer of " + value() + " from " + stage(f.stage) + " to " + stage(f.other) +
-             ", which is none";
+             ", which is not needed";
     case backward_transfer:
       return value() + " goes from " + stage(f.stage) + " to " + stage(f.other) + ", which runs before it";
   }
@@ -483,7 +484,7 @@ namespace cleave::detail {
 template <std::unsigned_integral Index>
 void check_plan(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   if (auto const f = find_plan_fault(s, p))
-    throw plan_error("no plan of this graph: " + plan_fault_text(s, *f), *f);
+    throw plan_error("the plan does not match the graph: " + plan_fault_text(s, *f), *f);
 }
 
 }  // namespace cleave::detail

@@ -338,7 +338,8 @@ basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition con
     throw scope_cut_error("scope " + quoted(scopes.kinds[scopes.list[cut->scope].kind].name) +
                               " must not be cut: node " + s.label(cut->first) + " is in part " +
                               std::to_string(index(p.of[cut->first])) + ", node " + s.label(cut->second) +
-                              " in part " + std::to_string(index(p.of[cut->second])) + "; give both one part",
+                              " in part " + std::to_string(index(p.of[cut->second])) +
+                              "; put both into one part",
                           {cut->first, cut->second});
   if (scopes.list.empty()) return make_plan(s, p, options);
   detail::check_assignment(s, p);

@@ -35,10 +35,11 @@ inline std::optional<std::size_t> find_argument_beyond_first(std::span<argument_
 class stage_argument_error : public witness_error<std::pair<stage_id, std::size_t>> {
  public:
   stage_argument_error(stage_id stage, std::size_t argument, std::string const& name)
-      : witness_error("stages: argument #" + std::to_string(argument) + " of " + stage_text(stage) + ", " +
-                          quoted(name) +
-                          ", is no tensor or needs a gradient; this runtime allows it for the first only",
-                      {stage, argument}) {}
+      : witness_error(
+            "stages: argument #" + std::to_string(argument) + " of " + stage_text(stage) + ", " +
+                quoted(name) +
+                ", is not a tensor or needs a gradient; this runtime allows that for argument #0 only",
+            {stage, argument}) {}
 };
 
 /// A hook that the user has registered on the whole program.

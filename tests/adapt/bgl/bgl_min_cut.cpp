@@ -103,12 +103,12 @@ TEST_CASE("bgl_min_cut: terminals that are none, of both sides or missing are er
   auto const said = [&](std::vector<std::size_t> const& first, std::vector<std::size_t> const& second) {
     return cleave::testing::error_text<terminal_error>([&] { min_cut_between(pair.view(), first, second); });
   };
-  CHECK(said({0}, {}) == "min cut: name a node for each side");
+  CHECK(said({0}, {}) == "min cut: give at least one node for each side");
   CHECK(said({0}, {2}) == "min cut: node #2 is none of 2");
-  CHECK(said({0, 1}, {1}) == "min cut: node #1 is named for both sides");
+  CHECK(said({0, 1}, {1}) == "min cut: node #1 is given for both sides");
   CHECK(said({0, 0}, {1}) == "accepted");
   adjacency<std::uint32_t> const alone{
       .offsets = {0, 0}, .targets = {}, .node_weight = {}, .edge_weight = {}};
   CHECK(cleave::testing::error_text([&] { global_min_cut(alone.view()); }) ==
-        "min cut: a cut parts two nodes, and there are 1");
+        "min cut: a cut needs at least two nodes; the number of nodes is 1");
 }

@@ -37,6 +37,5 @@ TEST_CASE("nccl without a driver: a communicator says that there is none, and wh
   CHECK(describe(f) ==
         "rank 3: device error: ncclCommInitRankConfig: unhandled cuda error (run with NCCL_DEBUG=INFO for "
         "details): Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'; install a "
-        "driver, "
-        "or a newer one; nvidia-smi shows which there is");
+        "newer driver; nvidia-smi shows the installed version");
 }

@@ -81,7 +81,7 @@ TEST_CASE("find_stage_bytes_fault: accepts valid content written by hand") {
 
 TEST_CASE("find_stage_bytes_fault: reports claimed tokens that are missing and tokens that are unclaimed") {
   check(refused(with_call(0, {})), fault::claim, "graph 0",
-        "its metadata go on after the last token of the graph");
+        "its metadata continue after the last token of the graph");
   check(refused(with_call(NodePart_args, {{9, 0, TokenKind_list}, nothing_left()})), fault::claim, node_1,
         "its args claim a list of 9, with 1 tokens left");
   check(refused(with_call(NodePart_args, {{0x80000000, 0, TokenKind_dict}})), fault::claim, node_1,
@@ -93,9 +93,9 @@ TEST_CASE("find_stage_bytes_fault: reports claimed tokens that are missing and t
                                           {0, 0, TokenKind_nothing}})),
         fault::claim, node_1, "its args claim a list of 2, with 2 tokens left");
   check(refused(with_call(0, {nothing_left(), nothing_left()})), fault::claim, "graph 0",
-        "1 tokens belong to nothing");
+        "1 tokens are not part of any node, attribute or metadata");
   CHECK(describe(refused(with_call(0, {nothing_left(), nothing_left()})))
-            .ends_with("; this library writes no such bytes: do not use them, ask whoever sent them"));
+            .ends_with("; this library does not write such bytes: do not use them, and ask their sender"));
 }
 
 TEST_CASE("find_stage_bytes_fault: reports numbers that name nothing, and nodes that name later nodes") {
@@ -105,26 +105,26 @@ TEST_CASE("find_stage_bytes_fault: reports numbers that name nothing, and nodes 
   h.nodes[1] = {9, 0, 0, 0, NodeKind_call_function};
   check(refused(h), fault::reference, "node 1 without a name of graph 0", "it names text 9 of 3");
   check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {1, 0, TokenKind_node}, nothing_left()})),
-        fault::reference, node_1, "its args name node 1; a node names nodes before it");
+        fault::reference, node_1, "its args name node 1; a node can refer only to earlier nodes");
   check(refused(with_call(NodePart_binds, {{5, 0, TokenKind_text}, nothing_left()})), fault::reference,
         node_1, "it names text 5 of 3");
   check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 5, TokenKind_opaque}, nothing_left()})),
         fault::reference, node_1, "it names text 5 of 3");
   check(refused(with_call(NodePart_after, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()})),
-        fault::reference, node_1, "it is after what is no call before it");
+        fault::reference, node_1, "its 'after' names a node that is not an earlier call");
   check(refused(with_call(0, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_text}, {0, 0, TokenKind_node}})),
-        fault::reference, "graph 0", "its metadata name node 0; they can name no nodes");
+        fault::reference, "graph 0", "its metadata name node 0; they cannot refer to nodes");
 }
 
 TEST_CASE("find_stage_bytes_fault: reports unknown kinds and tokens that no writer writes") {
   auto h = with_call(0, {nothing_left()});
   h.nodes[1] = {1, 1, 0, 0, static_cast<NodeKind>(6)};
-  check(refused(h), fault::value, node_1, "6 is no kind of node");
+  check(refused(h), fault::value, node_1, "6 is not a kind of node");
   h.nodes[1] = call(512);
-  check(refused(h), fault::value, node_1, "it has parts that this version does not know");
+  check(refused(h), fault::value, node_1, "it has parts that this version of the library does not know");
   auto const odd = [&](Token t) {
     check(refused(with_call(NodePart_default_value, {t, nothing_left()})), fault::value, node_1,
-          "its default have a token that no writer writes");
+          "its default contain an invalid token");
   };
   odd({0, 0, static_cast<TokenKind>(11)});
   odd({1, 0, TokenKind_nothing});
@@ -143,20 +143,22 @@ TEST_CASE("find_stage_bytes_fault: reports node parts of the wrong type and empt
     CHECK(static_cast<int>(found.what) == static_cast<int>(fault::value));
     return found.said;
   };
-  CHECK(said(NodePart_args, {{0, 0, TokenKind_list}}) == "its args are no list with anything in it");
-  CHECK(said(NodePart_args, {{0, 0, TokenKind_tuple}}) == "its args are no list with anything in it");
-  CHECK(said(NodePart_kwargs, {{0, 0, TokenKind_dict}}) == "its kwargs are no dict with anything in it");
+  CHECK(said(NodePart_args, {{0, 0, TokenKind_list}}) == "its args are no list with at least one element");
+  CHECK(said(NodePart_args, {{0, 0, TokenKind_tuple}}) == "its args are no list with at least one element");
+  CHECK(said(NodePart_kwargs, {{0, 0, TokenKind_dict}}) ==
+        "its kwargs are no dict with at least one element");
   CHECK(
       said(NodePart_kwargs, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_integer}, {0, 0, TokenKind_integer}}) ==
       "a name of its kwargs is no text");
   CHECK(said(NodePart_shape, {{0, 0, TokenKind_tuple}}) == "its shape are no list");
   CHECK(said(NodePart_shape, {{1, 0, TokenKind_list}, {0, 0, TokenKind_real}}) ==
-        "its shape has what is neither a number nor a text");
-  CHECK(said(NodePart_expression, {{2, 0, TokenKind_text}}) == "its expression is no text, or an empty one");
-  CHECK(said(NodePart_binds, {{0, 0, TokenKind_integer}}) == "its binds is no text, or an empty one");
+        "its shape has an element that is neither a number nor a text");
+  CHECK(said(NodePart_expression, {{2, 0, TokenKind_text}}) == "its expression is not a text, or is empty");
+  CHECK(said(NodePart_binds, {{0, 0, TokenKind_integer}}) == "its binds is not a text, or is empty");
   CHECK(said(NodePart_symbols, {{2, 0, TokenKind_list}, {0, 0, TokenKind_text}, {0, 0, TokenKind_text}}) ==
-        "its symbols are not texts that are sorted, each once");
-  CHECK(said(NodePart_metadata, {{0, 0, TokenKind_dict}}) == "its metadata are no dict with anything in it");
+        "its symbols must be sorted texts without repetition");
+  CHECK(said(NodePart_metadata, {{0, 0, TokenKind_dict}}) ==
+        "its metadata are no dict with at least one element");
 }
 
 TEST_CASE(
@@ -172,13 +174,13 @@ TEST_CASE(
     CHECK_MESSAGE(text.starts_with(with), text);
   };
   begins(refusal({{0, 2, 2, 0, AttributeKind_tensor, false}, {0, 2, 2, 0, AttributeKind_buffer, false}}),
-         "attribute 1 'x' of graph 0: its path is that of another attribute; a path names one thing");
+         "attribute 1 'x' of graph 0: another attribute has the same path; paths must be unique");
   begins(refusal({{0, 2, 2, 0, static_cast<AttributeKind>(4), false}}),
-         "attribute 0 'x' of graph 0: 4 is no kind of attribute");
+         "attribute 0 'x' of graph 0: 4 is not a kind of attribute");
   begins(refusal({{0, 2, 9, 0, AttributeKind_tensor, false}}),
          "attribute 0 'x' of graph 0: it names text 9 of 3");
   begins(refusal({{0, 2, 2, 1, AttributeKind_tensor, false}}, 2),
-         "attribute 0 'x' of graph 0: it has a body; only a module has one");
+         "attribute 0 'x' of graph 0: it has a body, which only a module can have");
   auto const not_its_own = [&](std::uint32_t body) {
     return "its body is graph " + std::to_string(body) + ", which is not its own to be";
   };
@@ -188,18 +190,18 @@ TEST_CASE(
          "attribute 1 'f' of graph 0: " + not_its_own(1));
   begins(refusal({{0, 2, 2, 1, AttributeKind_module_, false}}, 2),
          "attribute 0 'x' of graph 1: " + not_its_own(1));
-  begins(refusal({}, 2), "graph 1: it is inside no attribute");
+  begins(refusal({}, 2), "graph 1: it is not the body of any attribute");
   begins(refusal({{0, 2, 2, 0, AttributeKind_tensor, true}}),
-         "attribute 0 'x' of graph 0: its metadata are no dict with anything in it");
+         "attribute 0 'x' of graph 0: its metadata are no dict with at least one element");
 }
 
 TEST_CASE("find_stage_bytes_fault: reports texts that are too long, not UTF-8 or share their bytes") {
   auto h = with_call(0, {nothing_left()});
   h.texts[2] = "\xff";
-  check(refused(h), fault::text, "the payload", "text 2 '\\xff' is no UTF-8; names and texts are");
+  check(refused(h), fault::text, "the payload", "text 2 '\\xff' is not UTF-8; names and texts must be");
   h.texts[2] = std::string((64 << 10) + 1, 'x');
   check(refused(h), fault::above_limit, "the payload",
-        "65537 bytes of a text are above the limit of 65536; raise it if the sender is trusted");
+        "65537 bytes of a text exceed the limit of 65536; raise it if the sender is trusted");
 
   flatbuffers::FlatBufferBuilder to;
   auto const text = to.CreateString(std::string(1000, 'x'));
@@ -227,7 +229,7 @@ TEST_CASE("find_stage_bytes_fault: rejects a column that many graphs share becau
   CHECK(bytes.size() < 2'000'000);
   auto const found = find_stage_bytes_fault(bytes, testing::any_operators());
   REQUIRE(found);
-  CHECK(found->said == "5000000000 nodes are above the limit of 1048576; raise it if the sender is trusted");
+  CHECK(found->said == "5000000000 nodes exceed the limit of 1048576; raise it if the sender is trusted");
 }
 
 TEST_CASE("find_stage_bytes_fault: rejects bytes that are not FlatBuffers content of the schema") {

@@ -72,23 +72,22 @@ TEST_CASE("open_envelope: names appended bytes, wrong magic, wrong version, dama
     return std::string("accepted");
   };
   CHECK(message([](auto& b) { b.push_back(std::byte{0}); }) ==
-        "envelope: byte 8 claims 12 bytes after the header, there are 13; something was appended");
+        "envelope: byte 8 claims 12 bytes after the header, but there are 13; something was appended");
   CHECK(message([](auto& b) { b.resize(40); }) ==
-        "envelope: byte 8 claims 12 bytes after the header, there are 8; cut short, ask for the whole");
-  CHECK(message([](auto& b) { b.resize(20); }) ==
-        "envelope: cut short at byte 20, within the header of 32 bytes; ask for the whole");
-  CHECK(message([](auto& b) { b[0] = std::byte{'P'}; }) ==
-        "envelope: byte 0 does not begin 'CLVS': these are no bytes that cleave sealed");
-  CHECK(message([](auto& b) { b[4] = std::byte{7}; }) ==
-        "envelope: byte 4 says version 7, this library reads version 1; write them with the same version of "
-        "the "
-        "library that reads them");
-  CHECK(message([](auto& b) { b.back() ^= std::byte{1}; }) ==
-        "envelope: the checksum at byte 16 is not that of the bytes from 32 on: they were altered; ask for "
-        "them "
+        "envelope: byte 8 claims 12 bytes after the header, but there are 8; they are truncated, fetch them "
         "again");
+  CHECK(message([](auto& b) { b.resize(20); }) ==
+        "envelope: the bytes end at byte 20, within the header of 32 bytes; ask for the whole");
+  CHECK(message([](auto& b) { b[0] = std::byte{'P'}; }) ==
+        "envelope: the bytes do not begin with 'CLVS': they were not written by cleave");
+  CHECK(message([](auto& b) { b[4] = std::byte{7}; }) ==
+        "envelope: byte 4 gives version 7, this library reads version 1; write them with the same version of "
+        "the library that reads them");
+  CHECK(message([](auto& b) { b.back() ^= std::byte{1}; }) ==
+        "envelope: the checksum at byte 16 is not that of the bytes from 32 on: they were altered; fetch "
+        "them again");
   CHECK(message([](auto&) {}, 43) ==
-        "envelope: 44 bytes are above the limit of 43 bytes; raise it if the sender is trusted");
+        "envelope: 44 bytes exceed the limit of 43 bytes; raise it if the sender is trusted");
 }
 
 TEST_CASE("find_envelope_fault: rejects a length that would wrap around") {

@@ -74,7 +74,7 @@ TEST_CASE("pending_file: does not touch files at its temporary names and follows
   CHECK(files_in(folder.path()) == 5);
 }
 
-TEST_CASE("stored_file: reads from any offset and returns how many bytes there were") {
+TEST_CASE("stored_file: reads from any offset and returns the number of bytes read") {
   testing::scratch_folder const folder;
   std::ofstream(folder / "a") << "0123456789";
   stored_file const file(folder / "a");
@@ -101,7 +101,7 @@ TEST_CASE("durable_file: errors of the system name the file") {
   std::filesystem::create_directory(folder / "taken");
   pending_file file(folder.path(), "b");
   CHECK(error_text<file_error>([&] { file.keep("taken"); }) ==
-        "file '" + (folder / "taken") + "' cannot be given its name: Is a directory");
+        "file '" + (folder / "taken") + "' cannot be renamed into place: Is a directory");
 }
 
 TEST_CASE("durable_file: a full disk is reported and leaves no file") {

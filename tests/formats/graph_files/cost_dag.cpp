@@ -37,7 +37,7 @@ TEST_CASE("order_of: returns the smallest topological order and reports a cycle"
       auto const from = e.witness[i], to = e.witness[(i + 1) % 3];
       CHECK(std::ranges::any_of(d.arcs, [&](auto const& a) { return a.from == from && a.to == to; }));
     }
-    CHECK(std::string(e.what()).starts_with("nodes need each other in a circle: #"));
+    CHECK(std::string(e.what()).starts_with("nodes depend on each other in a cycle: #"));
   }
 }
 

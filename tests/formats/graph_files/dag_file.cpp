@@ -37,13 +37,13 @@ TEST_CASE("read_dag_file: rejects malformed files and names the place") {
   CHECK(refused("2 1\n1 1\n1 1\n0 1 1\n1 0 1\n").starts_with("line 5, column 1: a line after the 1 arcs"));
   CHECK(refused("2 1\n1 1\n1 1\n0 2 1\n")
             .starts_with("line 4, column 3: expected a consumer, a whole number from 0 to 1"));
-  CHECK(refused("2 1\n1 1\n1 1\n1 1 1\n") == "line 4, column 1: node 1 needs itself");
+  CHECK(refused("2 1\n1 1\n1 1\n1 1 1\n") == "line 4, column 1: node 1 depends on itself");
   CHECK(refused("2 1\n1 -1\n1 1\n0 1 1\n") ==
-        "line 2, column 3: the memory of a node is negative; weights are from 0");
+        "line 2, column 3: the memory of a node is negative; weights must be 0 or more");
   CHECK(refused("2 1\n1 nan\n1 1\n0 1 1\n").find("a number, got 'nan'") != std::string::npos);
   CHECK(refused("2 1\n1e999 1\n1 1\n0 1 1\n").find("a number, got '1e999'") != std::string::npos);
   CHECK(refused("2 1\n1\n1 1\n0 1 1\n").find("got the end of the line") != std::string::npos);
-  CHECK(refused("0 1\n1 4 2\n") == "line 1, column 1: the heading says that there are arcs and no nodes");
+  CHECK(refused("0 1\n1 4 2\n") == "line 1, column 1: the heading gives arcs but no nodes");
   CHECK(refused("4000000000 1\n1 1\n").find("there are but 4 bytes") != std::string::npos);
 }
 

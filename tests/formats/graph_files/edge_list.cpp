@@ -57,10 +57,10 @@ TEST_CASE("read_edge_list: rejects malformed files and names the place") {
   CHECK(refused("0 1\n", {.first_node = 1}).find("a whole number from 1, got '0'") != std::string::npos);
   CHECK(refused("0 1\n5 99999999999\n")
             .starts_with("line 2, column 3: 99999999999 nodes in a file of 18 bytes"));
-  CHECK(refused("# nodes 2 edges 2\n0 1\n# more\n").find("the heading says 2 edges, the lines are 1") !=
-        std::string::npos);
+  CHECK(refused("# nodes 2 edges 2\n0 1\n# more\n")
+            .find("the heading says 2 edges, the number of lines is 1") != std::string::npos);
   CHECK(refused("# nodes 2 edges 1\n0 2\n").find("a whole number from 0 to 1, got '2'") != std::string::npos);
-  CHECK(refused("# nodes 0 edges 1\n0 2\n").find("there are no nodes") != std::string::npos);
+  CHECK(refused("# nodes 0 edges 1\n0 2\n").find("there is no partition into nodes") != std::string::npos);
   CHECK(refused("# nodes 99999999999 edges 1\n0 2\n").starts_with("line 1, column 9: 99999999999 nodes"));
   CHECK(refused("0 1 1.5\n").find("no whole number") != std::string::npos);
 }

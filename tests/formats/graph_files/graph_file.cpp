@@ -118,9 +118,9 @@ TEST_CASE("read_graph_file: rejects malformed files with the place and the expec
   };
   // Stated sizes are compared with the size of the file.
   check("a.graph", "4000000000 10\n1 2\n",
-        "line 1, column 1: the heading says 4000000000 nodes, and there are but 4");
+        "line 1, column 1: the heading says 4000000000 nodes, but the file has only 4");
   check("a.graph", "2 4000000000\n2\n1\n",
-        "line 1, column 3: the heading says 4000000000 edges, and there are but 4");
+        "line 1, column 3: the heading says 4000000000 edges, but the file has only 4");
   check("a.mtx", matrix + "4000000000 4000000000 1\n1 2 1\n",
         "line 2, column 1: 4000000000 nodes in a file of");
   check("a.mtx", matrix + "3 3 4000000000\n1 2 1\n", "line 2, column 1: 4000000000 edges are stated");
@@ -140,7 +140,7 @@ TEST_CASE("read_graph_file: rejects malformed files with the place and the expec
   check("a.dimacs", "", "line 1, column 1: expected a line p edge N M or p sp N M");
   check("a.dag", "2 1\n1 1\n1 1\n", "line 4, column 1: the file ends after 0 arcs of 1");
   check("a.json", "", "line 1, column 1: expected a value, got the end of the text");
-  check("a.json", "{\"nodes\": [{\"id\": 1, \"fpgaLat", "line 1, column 30: a text without its end");
+  check("a.json", "{\"nodes\": [{\"id\": 1, \"fpgaLat", "line 1, column 30: a text without a closing quote");
   // Invalid weights.
   check("a.graph", "2 1 001\n2 -1\n1 -1\n", "line 2, column 3: the weight of an edge is negative");
   check("a.graph", "2 1 001\n2 nan\n1 nan\n",
@@ -150,14 +150,14 @@ TEST_CASE("read_graph_file: rejects malformed files with the place and the expec
   check("a.mtx", matrix + "3 3 1\n1 2 -5\n", "line 3, column 5: the weight of an edge is negative");
   check("a.edges", "0 1 nan\n", "line 1, column 5: expected the weight of an edge");
   check("a.edges", "0 1 9000000000000000000\n1 0 9000000000000000000\n",
-        "the weights of the edges add up past 2^63 - 1");
+        "the sum of the edge weights exceeds 2^63 - 1");
   check("a.dimacs", "p sp 3 1\na 1 2 -4\n", "line 2, column 7: the weight of an arc is negative");
   check("a.dag", "2 1\n1e999 1\n1 1\n0 1 1\n", "line 2, column 1: expected the work of a node, a number");
   check("a.dag", "2 1\n1 -1\n1 1\n0 1 1\n", "line 2, column 3: the memory of a node is negative");
   check("a.json", "{\"nodes\": [{\"id\": 1, \"fpgaLatency\": NaN}]}",
         "line 1, column 37: expected a value; JSON has no NaN");
   check("a.json", R"({"nodes": [{"id": 1, "fpgaLatency": 1e999}], "edges": []})",
-        "line 1, column 37, $.nodes[0].fpgaLatency: no double holds 1e999");
+        "line 1, column 37, $.nodes[0].fpgaLatency: the number is out of range for a double: 1e999");
   // Invalid nodes, rows that contradict each other, and files in other formats.
   check("a.graph", "3 2\n2\n1 4\n2\n",
         "line 3, column 3: expected a neighbour, a whole number from 1 to 3, got '4'");
@@ -168,10 +168,10 @@ TEST_CASE("read_graph_file: rejects malformed files with the place and the expec
   check("a.dimacs", "p edge 3 1\ne 0 1\n", "line 2, column 3: expected a node, a whole number from 1 to 3");
   check("a.dag", "2 1\n1 1\n1 1\n0 2 1\n",
         "line 4, column 3: expected a consumer, a whole number from 0 to 1");
-  check("a.edges", "0,1\n1,2\n", "line 1, column 1: expected two nodes with blanks between them, got '0,1'");
+  check("a.edges", "0,1\n1,2\n", "line 1, column 1: expected two nodes separated by blanks, got '0,1'");
   check("a.edges", "alice bob\n", "line 1, column 1: expected a node, a whole number from 0, got 'alice'");
   check("a.json", R"({"nodes": [{"id": 0}], "links": []})",
-        "line 1, column 12, $.nodes[0]: lacks the key 'fpgaLatency', its time on an accelerator; a file "
+        "line 1, column 12, $.nodes[0]: is missing the key 'fpgaLatency', its time on an accelerator; a file "
         "without");
   std::string binary;
   for (int i = 0; i < 5000; ++i) binary += static_cast<char>(static_cast<unsigned char>(i * 7));

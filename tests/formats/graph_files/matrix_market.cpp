@@ -82,7 +82,7 @@ TEST_CASE("read_matrix_market: rejects malformed and unsupported files and names
   CHECK(refused(head + "pattern general\n9999999999999 9999999999999 1\n1 2\n").find("nodes in a file of") !=
         std::string::npos);
   CHECK(refused(head + "pattern general\n3 3 99999999999999\n1 2\n")
-            .find("edges are stated, and there are but") != std::string::npos);
+            .find("edges are stated, but the number of nodes is only but") != std::string::npos);
   CHECK(refused(head + "integer general\n3 3 1\n1 2 -4\n")
             .find("line 3, column 5: the weight of an edge is negative") != std::string::npos);
 }

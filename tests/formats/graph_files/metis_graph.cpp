@@ -70,7 +70,7 @@ TEST_CASE("read_metis_graph: rejects a file whose heading states a wrong size an
   CHECK(refused("3 1\n2\n1 3\n2\n").starts_with("line 1, column 3: the heading says 1 edges"));
   CHECK(refused("123456789012345 1\n2\n1\n")
             .starts_with(
-                "line 1, column 1: the heading says 123456789012345 nodes, and there are but 4 bytes"));
+                "line 1, column 1: the heading says 123456789012345 nodes, but the file has only 4 bytes"));
   CHECK(refused("2 99999999999999999\n2\n1\n").starts_with("line 1, column 3: the heading says 999"));
   CHECK(refused("2 99999999999999999999999999\n2\n1\n")
             .starts_with("line 1, column 3: expected the number of edges, a whole number from 0, got '9999"));
@@ -92,7 +92,7 @@ TEST_CASE("read_metis_graph: rejects invalid numbers, nodes and weights and name
   CHECK(refused("2 1 5\n2\n1\n").starts_with("line 1, column 5: expected a format of up to three digits"));
   CHECK(refused("2 1 010 2\n2\n1\n").starts_with("line 1, column 9: a node has one weight here"));
   CHECK(refused("2 1 001\n2 -1\n1 -1\n") ==
-        "line 2, column 3: the weight of an edge is negative; weights are from 0");
+        "line 2, column 3: the weight of an edge is negative; weights must be 0 or more");
   CHECK(refused("2 1 001\n2\n1\n").starts_with("line 2, column 2: expected the weight of an edge"));
   CHECK(refused("2 1 001\n2 9223372036854775808\n1 1\n").find("to 9223372036854775807") != std::string::npos);
   CHECK_THROWS_AS(read_metis_graph("2 1 001\n2 0.5\n1 0.5\n"), fractional_weight_error);
@@ -100,10 +100,9 @@ TEST_CASE("read_metis_graph: rejects invalid numbers, nodes and weights and name
 }
 
 TEST_CASE("read_metis_graph: rejects an edge that is listed at one end only and names both rows") {
-  CHECK(
-      refused("% a path\n4 3\n2\n1 3\n2 4\n\n") ==
-      "line 5, column 3: the row of node 3 lists node 4, the row of node 4 (line 6) does not list node 3 as "
-      "often; an edge stands in the rows of both its nodes, and in m once");
+  CHECK(refused("% a path\n4 3\n2\n1 3\n2 4\n\n") ==
+        "line 5, column 3: the row of node 3 lists node 4, the row of node 4 (line 6) does not list node 3 "
+        "as often; each edge must be in the rows of both its nodes, and counts once in m");
   auto const weights = refused("2 1 001\n2 5\n1 6\n");
   CHECK(weights.starts_with("line 2, column 1: the row of node 1 lists node 2 with weight 5"));
 }

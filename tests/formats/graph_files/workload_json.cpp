@@ -60,19 +60,19 @@ TEST_CASE("read_workload_json: every file of the benchmarks reads back equal and
 }
 
 TEST_CASE("read_workload_json: rejects malformed files and names the place") {
-  CHECK(refused("{}").find("lacks the key 'nodes'") != std::string::npos);
-  CHECK(refused(R"({"nodes": [{"id": 1}], "edges": []})").find("$.nodes[0]: lacks the key 'fpgaLatency'") !=
-        std::string::npos);
+  CHECK(refused("{}").find("is missing the key 'nodes'") != std::string::npos);
+  CHECK(refused(R"({"nodes": [{"id": 1}], "edges": []})")
+            .find("$.nodes[0]: is missing the key 'fpgaLatency'") != std::string::npos);
   CHECK(refused(R"({"nodes": [{"id": 1, "fpgaLatency": -1}], "edges": []})").find("must not be negative") !=
         std::string::npos);
   CHECK(refused(R"({"nodes": [{"id": 1, "fpgaLatency": 1}, {"id": 1, "fpgaLatency": 1}], "edges": []})")
-            .find("$.nodes[1].id: a node before this one has the same id") != std::string::npos);
+            .find("$.nodes[1].id: an earlier node has the same id") != std::string::npos);
   CHECK(refused(
             R"({"nodes": [{"id": 1, "fpgaLatency": 1}], "edges": [{"sourceId": 1, "destId": 2, "cost": 1}]})")
             .find("$.edges[0].destId: no node has this id") != std::string::npos);
   CHECK(refused(
             R"({"nodes": [{"id": 1, "fpgaLatency": 1}], "edges": [{"sourceId": 1, "destId": 1, "cost": 1}]})")
-            .find("a node needs itself") != std::string::npos);
+            .find("a node depends on itself") != std::string::npos);
 }
 
 TEST_CASE("read_workload_json: files with random changes are rejected or read back equal") {

@@ -46,23 +46,22 @@ TEST_CASE("json_document: reports the first mistake with its line and column") {
   CHECK(refusal("{\"a\":1 \"b\":2}") == "line 1, column 8: expected ',' or '}'");
   CHECK(refusal("[1 2]") == "line 1, column 4: expected ',' or ']'");
   CHECK(refusal("[1") == "line 1, column 3: expected ',' or ']'");
-  CHECK(refusal("1 2") == "line 1, column 3: something after the end of the value");
-  CHECK(refusal("01") == "line 1, column 2: something after the end of the value");
+  CHECK(refusal("1 2") == "line 1, column 3: unexpected characters after the end of the value");
+  CHECK(refusal("01") == "line 1, column 2: unexpected characters after the end of the value");
   CHECK(refusal("-") == "line 1, column 2: expected a digit");
   CHECK(refusal("1.e5") == "line 1, column 3: expected a digit");
   CHECK(refusal("+1") == "line 1, column 1: expected a value");
   CHECK(refusal("[NaN]") == "line 1, column 2: expected a value; JSON has no NaN and no Infinity");
   CHECK(refusal("nul") == "line 1, column 1: expected a value");
-  CHECK(refusal("\"a") == "line 1, column 3: a text without its end");
+  CHECK(refusal("\"a") == "line 1, column 3: a text without a closing quote");
   CHECK(refusal("\"\\") == "line 1, column 2: no such escape");
   CHECK(refusal("\"\\x\"") == "line 1, column 2: no such escape");
   CHECK(refusal("\"\\u12g4\"") == "line 1, column 6: expected four hexadecimal digits");
   CHECK(refusal("\"\\ud800\"") == "line 1, column 2: half of a surrogate pair");
   CHECK(refusal("\"\\ude00\\ud83d\"") == "line 1, column 2: half of a surrogate pair");
   CHECK(refusal("\"\n\"") == "line 1, column 2: a control character within a text; write it as \\u00XX");
-  CHECK(refusal("\"\xff\"") == "line 1, column 2: a byte that is no UTF-8");
-  CHECK(refusal("{\"a\":1,\n\"\\u0061\":2}") ==
-        "line 2, column 1: key 'a' for the second time in its object");
+  CHECK(refusal("\"\xff\"") == "line 1, column 2: a byte that is not valid UTF-8");
+  CHECK(refusal("{\"a\":1,\n\"\\u0061\":2}") == "line 2, column 1: key 'a' is repeated in its object");
   CHECK(refusal("[[[]]]", 2) == "line 1, column 3: nested deeper than 2");
   CHECK(refusal("[[[]]]", 3) == "accepted");
   CHECK(refusal(std::string(1'000'000, '[')) == "line 1, column 1001: nested deeper than 1000");
@@ -77,7 +76,7 @@ TEST_CASE("json_value: a missing key or a wrong type is reported with its place"
     CHECK(said([&] { n["name"].text(); }) == "line 2, column 11, $.nodes[1].name: expected a text, got -7");
     CHECK(said([&] { n["name"].integer<std::uint32_t>(); }) ==
           "line 2, column 11, $.nodes[1].name: expected an integer of 32 bits, not negative, got -7");
-    CHECK(said([&] { n["cost"]; }) == "line 2, column 2, $.nodes[1]: lacks the key 'cost'");
+    CHECK(said([&] { n["cost"]; }) == "line 2, column 2, $.nodes[1]: is missing the key 'cost'");
     CHECK(said([&] { n.allow({"cost"}); }) == "line 2, column 11, $.nodes[1].name: unknown key 'name'");
   });
   CHECK(said([&] { root["x"].integer(); }) ==
@@ -93,7 +92,8 @@ TEST_CASE("json_value: a missing key or a wrong type is reported with its place"
   json_document const large("[1e999, 9223372036854775807, 9223372036854775808, 18446744073709551615]");
   std::vector<json_value> list;
   json_value(large).each_element([&](json_value const& v) { list.push_back(v); });
-  CHECK(said([&] { list[0].real(); }) == "line 1, column 2, $[0]: no double holds 1e999");
+  CHECK(said([&] { list[0].real(); }) ==
+        "line 1, column 2, $[0]: the number is out of range for a double: 1e999");
   CHECK(list[1].integer() == INT64_MAX);
   CHECK(
       said([&] { list[2].integer(); }).ends_with("expected an integer of 64 bits, got 9223372036854775808"));
@@ -108,8 +108,7 @@ TEST_CASE("json_document: compares keys without their escapes and rejects repeat
   CHECK(v["a\\b"].integer() == 3);
   CHECK(v[""].integer() == 4);
   for (auto const* other : {"a", "ab", "abcd", "a\\\\b", "a\\u0062c", "\\"}) CHECK(!v.find(other));
-  CHECK(refusal(R"({"b": 1, "\u0062": 2})") ==
-        "line 1, column 10: key 'b' for the second time in its object");
+  CHECK(refusal(R"({"b": 1, "\u0062": 2})") == "line 1, column 10: key 'b' is repeated in its object");
   std::string many = "{\"k0\": 0";
   for (int i = 1; i < 40; ++i) {
     many += ", \"k" + std::to_string(i) + "\": 0";
@@ -117,7 +116,7 @@ TEST_CASE("json_document: compares keys without their escapes and rejects repeat
     CHECK(refusal(many + "}") == "accepted");
     CHECK(refusal(many + ", \"k" + std::to_string(i / 2) + "\": 1}") ==
           "line 1, column " + std::to_string(last) + ": key 'k" + std::to_string(i / 2) +
-              "' for the second time in its object");
+              "' is repeated in its object");
   }
 }
 

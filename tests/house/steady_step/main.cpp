@@ -36,7 +36,7 @@ struct idle_stages {
 /// Allocations of the third step.
 std::size_t allocations_of(cleave::schedule_family family, std::uint32_t stages_per_rank) {
   auto const s = make_schedule(family, {2, stages_per_rank, 8});
-  cleave::transport t{.stages = s.place.stages(), .edges = {{cleave::the_caller, 0, cleave::stage_id{0}, 0}}};
+  cleave::dataflow t{.stages = s.place.stages(), .edges = {{cleave::the_caller, 0, cleave::stage_id{0}, 0}}};
   for (auto const& e : s.place.edges) t.edges.push_back({e.from, 0, e.to, 0});
   cleave::edge_layout const number{.type = cleave::element_type::f64, .shape = {1}};
   cleave::step_plan const plan(s, t, {std::vector(t.edges.size(), number), {}});

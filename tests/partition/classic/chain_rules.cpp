@@ -179,7 +179,7 @@ TEST_CASE("rules for chains: bad input is named") {
   CHECK_THROWS_AS(torchgpipe_blocks(weights, 2), chain_weight_error);
   CHECK_THROWS_AS(deepspeed_uniform(3, 0), error);
   CHECK(testing::error_text([] { torchgpipe_blocks(std::vector<double>{1}, 2); }) ==
-        "1 layers are fewer than 2 parts");
+        "1 layers cannot be cut into 2 parts");
   CHECK_THROWS_AS(accelerate_fill(std::vector<std::int64_t>{1 << 20, -1}, 2), error);
   CHECK_THROWS_AS(accelerate_fill(std::vector<std::int64_t>{1 << 20}, 0), error);
   CHECK_THROWS_AS(accelerate_fill(std::vector<std::int64_t>(2, std::int64_t{1} << 52), 2), error);

@@ -112,8 +112,9 @@ TEST_CASE("fiduccia_mattheyses: bad input is named") {
   auto const view = g.view();
   partition const start{{part_id{0}, part_id{1}, part_id{1}}, 2};
   auto const text = [](auto act) { return testing::error_text(act); };
-  CHECK(text([&] { fiduccia_mattheyses(view, {{part_id{0}}, 2}); }).find("1 nodes, the graph has 3") !=
-        std::string::npos);
+  CHECK(text([&] {
+          fiduccia_mattheyses(view, {{part_id{0}}, 2});
+        }).find("1 entries, but the number of nodes is 3") != std::string::npos);
   CHECK(text([&] { fiduccia_mattheyses(view, {start.of, 3}); }).find("2 parts, not 3") != std::string::npos);
   CHECK(text([&] { fiduccia_mattheyses(view, {{part_id{0}, part_id{2}, no_part}, 2}); }).find("node #1") ==
         0);

@@ -109,5 +109,5 @@ TEST_CASE("certificate: weights that make no sense are refused") {
   snapshot_builder b;
   b.node(-1, {}, 1);
   REQUIRE(error_text([&] { certify(b.build(), 2); }) ==
-          "certify: the weight of node #0 is -1.000000: weights are finite, not negative");
+          "certify: the weight of node #0 is -1.000000: weights must be finite and not negative");
 }

@@ -361,7 +361,7 @@ TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or sa
   o.balance.memory = 5;
   REQUIRE(error_text([&] {
             partition_exact(g, 2, o);
-          }).starts_with("no parts meet the limits, whatever the order: "));
+          }).starts_with("no partition meets the limits in any topological order: "));
   o.balance.memory = 6;
   o.most_ideals = 1;
   o.most_steps = 9;
@@ -374,26 +374,27 @@ TEST_CASE("exact: options that make no sense are refused") {
   auto const text = [&](exact_balance_options const& o) {
     return error_text([&] { partition_exact(g, 2, o); });
   };
-  REQUIRE(error_text([&] { partition_exact(g, 0); }) ==
-          "partition_exact: 0 parts are asked for: at least one is needed");
+  REQUIRE(error_text([&] { partition_exact(g, 0); }) == "partition_exact: k is 0; pass at least 1");
   REQUIRE(text({.balance = {.link = {1, 0}}}) ==
-          "partition_exact: the links of parts 0 and 1 differ, and the search takes one for all: name a host "
-          "that pays no transfers as spare device");
+          "partition_exact: the links of parts 0 and 1 differ, but the search supports only one link for all "
+          "parts: model a host that pays for no transfers as a spare device");
   REQUIRE(text({.spare = {{{1, 1, 1}}}}) ==
-          "partition_exact: spare devices have no number in the pipeline: let devices be in any order");
+          "partition_exact: spare devices require a free device order: set devices to device_order::any");
   auto const any = cleave::device_order::any;
   REQUIRE(text({.spare = {{{1, 1}}}, .devices = any}) ==
-          "partition_exact: spare device 0 has 2 weights, the graph 3 nodes");
+          "partition_exact: spare device 0 has 2 weights, but the graph has 3 nodes");
   REQUIRE(text({.spare = {{{1, -1, 1}}}, .devices = any}) ==
-          "partition_exact: the weight of node #1 on spare device 0 is -1.000000: weights are finite, not "
-          "negative");
+          "partition_exact: the weight of node #1 on spare device 0 is -1.000000: weights must be finite and "
+          "not negative");
   double const huge = std::numeric_limits<double>::max();
   REQUIRE(text({.spare = {{{huge, huge, huge}}}, .devices = any}) ==
-          "the weights on a spare device summed up to node #1 are no finite number");
+          "the sum of the weights on a spare device overflows at node #1: use smaller weights");
   REQUIRE(text({.balance = {.fixed = {part_id{0}, no_part, no_part}}, .devices = any}) ==
-          "partition_exact: node #0 is pinned to part 0, but devices may be in any order: number them");
+          "partition_exact: node #0 is fixed to part 0, which requires a given device order: set devices to "
+          "device_order::given");
   REQUIRE(text({.balance = {.fixed = {part_id{0}, no_part, no_part}},
                 .loose = cleave::unrestricted_nodes::mirrored}) ==
-          "partition_exact: node #0 is pinned to part 0, but loose nodes are mirrored: let them be anywhere");
-  REQUIRE(text({.seconds = -1}) == "partition_exact: seconds is -1.000000: it must not be negative");
+          "partition_exact: node #0 is fixed to part 0, which conflicts with mirrored loose nodes: set loose "
+          "to unrestricted_nodes::anywhere");
+  REQUIRE(text({.seconds = -1}) == "partition_exact: seconds is -1.000000: expected a number of at least 0");
 }

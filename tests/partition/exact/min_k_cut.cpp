@@ -139,12 +139,12 @@ TEST_CASE("min_k_cut: more parts than nodes, no nodes, and what makes no sense")
   REQUIRE(p.parts == 8);
   REQUIRE(min_k_cut(graph_of<int>({}).view(), 3).proved);
   REQUIRE(error_text([&] { min_k_cut(three.view(), 0); }) ==
-          "min_k_cut: 0 parts are asked for: at least one is needed");
+          "min_k_cut: 0 parts are requested: expected at least 1");
   REQUIRE(error_text([&] { min_k_cut(three.view(), 2, {.imbalance = -1}); }) ==
-          "min_k_cut: the imbalance is -1.000000: it must not be negative");
+          "min_k_cut: the imbalance is -1.000000: expected a number of at least 0");
   REQUIRE(error_text([&] {
             min_k_cut(three.view(), 2, {.most_steps = 3});
-          }).find("steps were found no 2 parts of at most 2: ") != std::string::npos);
+          }).find("steps were found no 2 parts of weight at most 2: ") != std::string::npos);
   auto one_sided = three;
   one_sided.targets[0] = 2;
   REQUIRE_THROWS_AS(min_k_cut(one_sided.view(), 2), cleave::detail::adjacency_error);
@@ -156,5 +156,5 @@ TEST_CASE("min_k_cut: weights that fit into no parts are refused") {
   REQUIRE(min_k_cut(g.view(), 2, {.imbalance = 0}).cut == 0);
   auto const h = graph_of<int>({{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, {3, 3, 3});
   REQUIRE(error_text([&] { min_k_cut(h.view(), 2, {.imbalance = 0}); }) ==
-          "there are no 2 parts of at most 5: allow more imbalance");
+          "there is no partition into 2 parts of weight at most 5: allow more imbalance");
 }

@@ -153,14 +153,13 @@ TEST_CASE("alternation: what must be together is on the host unless all of it is
 }
 
 TEST_CASE("alternation: more parts than allowed are an error that says how many; a set names nodes") {
-  CHECK_THROWS_WITH_AS(
-      cut_chain("ACA", {.most = 1}),
-      "alternation: the accelerator has 2 parts, at most 1 are allowed; raise `least`, so that "
-      "small ones go to the host",
-      infeasible_error);
+  CHECK_THROWS_WITH_AS(cut_chain("ACA", {.most = 1}),
+                       "alternation: the accelerator gets 2 parts, at most 1 are allowed; raise `least`, so "
+                       "that small parts go to the host, or raise `most`",
+                       infeasible_error);
   CHECK(cut_chain("ACA", {.most = 2}).parts == 3);
   CHECK_THROWS_WITH_AS(cut_chain("A", {.together = {{1}}}),
-                       "alternation: `together` names node #1, and the graph has 1 nodes", error);
+                       "alternation: `together` names node #1, but the graph has only 1 nodes", error);
 }
 
 TEST_CASE("alternation: an empty graph has no part; a user's graph needs only the first rung") {

@@ -69,5 +69,5 @@ TEST_CASE("model parameters: a table that lists a place twice, or what is not th
   unknown.modules[0].holds[0].parameter = 7;
   CHECK(find_parameter_fault(unknown)->path == "a.w");
   CHECK(std::string(parameter_error(*find_parameter_fault(unknown)).what()) ==
-        "parameters: 'a.w' is said to be parameter 7, and 1 are listed");
+        "parameters: 'a.w' refers to parameter #7, and 1 are listed");
 }

@@ -141,10 +141,10 @@ TEST_CASE("validity: check says what is wrong in the names of the nodes") {
     return testing::error_text<partition_error>([&] { check_partition(s, p); });
   };
   CHECK(message(parts({0, 1, 0}, 2)) ==
-        "parts need each other in a cycle: conv (#0) in part 0 -> relu (#1) in part 1; relu (#1) in part 1 "
-        "-> pool (#2) in part 0");
-  CHECK(message(parts({0, 7, 1}, 2)) == "node relu (#1) belongs to none of the 2 parts");
-  CHECK(message(parts({0, 1}, 2)) == "the partition is of 2 nodes, the graph has 3");
+        "parts depend on each other in a cycle: conv (#0) in part 0 -> relu (#1) in part 1; relu (#1) in "
+        "part 1 -> pool (#2) in part 0");
+  CHECK(message(parts({0, 7, 1}, 2)) == "node relu (#1) is not in any of the 2 parts");
+  CHECK(message(parts({0, 1}, 2)) == "the partition has 2 entries, but the number of nodes is 3");
   CHECK(message(parts({0, 1, 1}, 2)) == "accepted");
 }
 

@@ -76,10 +76,10 @@ TEST_CASE("assign: an array says it directly, and must have an entry for each no
   CHECK(assign(g, std::vector<std::uint32_t>{2, 0, 2}) == cleave::partition{parts({2, 0, 2}), 3});
   CHECK(assign(g, std::vector<std::uint32_t>{0, index(cleave::no_part), 0}).parts == 1);
   CHECK_THROWS_WITH_AS(assign(g, std::vector<std::uint32_t>{0, 1}),
-                       "the assignment has 2 entries: none for node #2",
+                       "the assignment has 2 entries, but none for node #2",
                        cleave::detail::assignment_size_error);
   CHECK_THROWS_WITH_AS(assign(g, std::vector<std::uint32_t>{0, 1, 0, 1}),
-                       "the assignment has 4 entries, the graph 3 nodes",
+                       "the assignment has 4 entries, but the graph has 3 nodes",
                        cleave::detail::assignment_size_error);
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("assign_after_modules: on random paths as many cuts as there are last 
 
 TEST_CASE("assign_after_modules: a module that no node lies in is refused with those that are near") {
   CHECK_THROWS_WITH_AS(assign_after_modules(net, {"body.3"}),
-                       "no node lies in module 'body.3'; nearest: 'body.0', 'body.1', 'body'",
+                       "the graph has no node in module 'body.3'; nearest: 'body.0', 'body.1', 'body'",
                        cleave::detail::module_path_error);
   CHECK_THROWS_AS(assign_after_modules(net, {""}), cleave::detail::module_path_error);
 }

@@ -61,18 +61,20 @@ TEST_CASE("assign_by_name: entries in any order say what a callback would") {
 }
 
 TEST_CASE("assign_by_name: what cannot be followed is refused with its entry and the way out") {
-  CHECK(refusal(abc, {{"embed", "0"}, {"blok", "0"}}, 1) ==
-        "assignment: entry #1 names 'blok', which is no node; nearest: 'block', 'head', 'embed'");
-  CHECK(refusal(abc, {{"#3", "0"}}, 0) == "assignment: entry #0 names '#3', which is no node; there are 3");
+  CHECK(
+      refusal(abc, {{"embed", "0"}, {"blok", "0"}}, 1) ==
+      "assignment: entry #1 names 'blok', but the graph has no such node; nearest: 'block', 'head', 'embed'");
+  CHECK(refusal(abc, {{"#3", "0"}}, 0) ==
+        "assignment: entry #0 names '#3', but the graph has no such node; there are 3");
   CHECK(refusal(abc, {{"embed", "0"}, {"#0", "1"}}, 1) ==
-        "assignment: entry #1 names '#0' again; entry #0 has said where it belongs");
+        "assignment: entry #1 names '#0' again; entry #0 already assigns it");
   CHECK(refusal(abc, {{"embed", "-1"}}, 0) ==
-        "assignment: entry #0 puts 'embed' into part '-1'; a part is a word, or a number from 0 on");
+        "assignment: entry #0 puts 'embed' into part '-1'; a part must be a word or a number from 0 up");
   CHECK(refusal(abc, {{"embed", ""}}, 0).find("into part ''") != std::string::npos);
   CHECK(refusal(abc, {{"embed", "0"}, {"head", "1"}}, 2) ==
-        "assignment: no entry says where node block (#1) belongs");
+        "assignment: there is no entry for node block (#1) belongs");
   CHECK(refusal({{"same", "same"}}, {{"same", "0"}}, 0) ==
-        "assignment: entry #0 names 'same', as 2 nodes are called; write # and a position instead");
+        "assignment: entry #0 names 'same', as 2 nodes; write # and a position instead");
   CHECK(assign_by_name(named_nodes{{"same", "same"}}, {{"#0", "a"}, {"#1", "b"}}).parts == 2);
   CHECK(assign_by_name(named_nodes{}, {}).parts == 0);
 }

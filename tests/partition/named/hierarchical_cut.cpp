@@ -96,7 +96,8 @@ TEST_CASE("find_module_cut_fault: paths that cannot be cut, each with its witnes
   CHECK(typo.what == kind::unknown);
   CHECK(typo.path == "encodr");
   CHECK(typo.nearest.front() == "encoder");
-  CHECK(describe(typo) == "cut 'encodr' names no module of the graph; nearest: 'encoder', 'embed', 'head'");
+  CHECK(describe(typo) ==
+        "cut 'encodr' does not name a module of the graph; nearest: 'encoder', 'embed', 'head'");
   auto const deep = fault({"encoder.block.7"});
   CHECK(deep.nearest == std::vector<std::string>{"encoder.block.0", "encoder.block.1", "encoder.norm"});
   CHECK(fault({"encoder.block"}).what == kind::unknown);

@@ -46,11 +46,10 @@ TEST_CASE("markers: one that reads, or that is read, is refused with its name") 
   p.ops[3]->in = {"b"};
   toy::graph const reads(p);
   auto const s = cleave::snapshot_of(reads);
-  CHECK_THROWS_WITH_AS(
-      cuts_at_markers(reads, s, is_cut),
-      "marker cut (#3) reads values; a marker is taken out of the program, so it neither reads "
-      "nor gives any: name such a node by a policy instead",
-      marker_error);
+  CHECK_THROWS_WITH_AS(cuts_at_markers(reads, s, is_cut),
+                       "marker cut (#3) reads values; markers are removed from the program, so they must "
+                       "neither read nor produce values: use a policy to cut at such a node",
+                       marker_error);
   p.ops[3]->in = {};
   p.ops[1]->out = {"t"};
   p.ops[4]->in = {"b", "t"};
@@ -78,9 +77,8 @@ TEST_CASE("markers: one in a body is refused, with the node that holds the body"
   CHECK_FALSE(
       cleave::detail::find_nested_marker(g, [](archetype::node n) { return n == archetype::node(1); }));
   auto const s = cleave::snapshot_of(g);
-  CHECK_THROWS_WITH_AS(
-      cuts_at_markers(g, s, in_body),
-      "node #1 has a marker in one of its bodies; a program is cut between its own nodes, so "
-      "put the marker before or after that node",
-      marker_error);
+  CHECK_THROWS_WITH_AS(cuts_at_markers(g, s, in_body),
+                       "node #1 has a marker in one of its bodies; cuts must lie between nodes of the "
+                       "program itself, so put the marker before or after that node",
+                       marker_error);
 }

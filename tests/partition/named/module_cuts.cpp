@@ -101,8 +101,7 @@ TEST_CASE("module_cuts: a side is named by one of two words") {
   CHECK(cleave::detail::module_side_of("begin") == module_side::begin);
   CHECK(cleave::detail::module_side_of("end") == module_side::end);
   CHECK_THROWS_WITH_AS(cleave::detail::module_side_of("middle"),
-                       "unknown side of a module 'middle'; a cut is at its 'begin' or its 'end'",
-                       cleave::error);
+                       "unknown side of a module 'middle'; use 'begin' or 'end'", cleave::error);
 }
 
 TEST_CASE("module_cuts: nodes with paths are inside all modules on their way") {

@@ -97,7 +97,8 @@ bool has_empty_part(partition const& p) {
 
 }  // namespace
 
-TEST_CASE("repartition: never worse than the old parts, than a new cut renumbered, than all that could be") {
+TEST_CASE(
+    "repartition_stages: never worse than the old parts, than a new cut renumbered, than all that could be") {
   cleave::testing::rng dice(6);
   int optimal = 0, rounds = 0;
   for (int round = 0; round < 120; ++round) {
@@ -152,7 +153,7 @@ TEST_CASE("repartition: never worse than the old parts, than a new cut renumbere
   CHECK(optimal * 10 >= rounds * 8);
 }
 
-TEST_CASE("repartition: what is good stays as it is; free moves make the cut as small as a new one") {
+TEST_CASE("repartition_stages: what is good stays as it is; free moves make the cut as small as a new one") {
   auto const g = grid(12);
   auto const old = bands(12, 4);
   auto const kept = repartition(g.view(), old, 4);
@@ -166,7 +167,7 @@ TEST_CASE("repartition: what is good stays as it is; free moves make the cut as 
   CHECK(free.cut < kept.cut);  // squares, not bands
 }
 
-TEST_CASE("repartition: grown costs are balanced again, and where moving costs most the least moves") {
+TEST_CASE("repartition_stages: grown costs are balanced again, and where moving costs most the least moves") {
   auto g = grid(16);
   for (std::size_t n = 0; n < 256; ++n) g.node_weight.push_back(n < 64 ? 3 : 1);  // the first band grows
   auto const old = bands(16, 4);
@@ -182,7 +183,7 @@ TEST_CASE("repartition: grown costs are balanced again, and where moving costs m
   CHECK(last <= 120);  // of 256: some 32 leave the first band, and half as many pass through each of the next
 }
 
-TEST_CASE("repartition: nodes that stay, that are fixed and that are new") {
+TEST_CASE("repartition_stages: nodes that stay, that are fixed and that are new") {
   auto const g = grid(8);
   auto old = bands(8, 2);
   repartition_options o{
@@ -206,7 +207,7 @@ TEST_CASE("repartition: nodes that stay, that are fixed and that are new") {
   for (std::size_t n = 0; n < 64; ++n) CHECK((old.of[n] == no_part || grown.of[n] == old.of[n]));
 }
 
-TEST_CASE("repartition: more parts and fewer parts than before") {
+TEST_CASE("repartition_stages: more parts and fewer parts than before") {
   auto const g = grid(12);
   auto const old = bands(12, 4);
   auto const more = repartition(g.view(), old, 6, {.cost_per_byte = 5});
@@ -223,7 +224,7 @@ TEST_CASE("repartition: more parts and fewer parts than before") {
   CHECK(repartition(g.view(), old, 1).cut == 0);
 }
 
-TEST_CASE("repartition: floating weights, unequal shares and no nodes at all") {
+TEST_CASE("repartition_stages: floating weights, unequal shares and no nodes at all") {
   auto const whole = grid(10);
   adjacency<std::uint32_t, double, float> g{.offsets = whole.offsets,
                                             .targets = whole.targets,
@@ -238,7 +239,7 @@ TEST_CASE("repartition: floating weights, unequal shares and no nodes at all") {
   CHECK(repartition(graph().view(), {{}, 2}, 3).of.empty());
 }
 
-TEST_CASE("repartition: the same for a seed with any number of threads") {
+TEST_CASE("repartition_stages: the same for a seed with any number of threads") {
   auto const g = grid(30);
   repartition_options o{.cost_per_byte = 0.5, .bytes = {}, .stays = {}, .kway = {.seed = 7}};
   auto const one = repartition(g.view(), bands(30, 5), 5, o);
@@ -246,28 +247,32 @@ TEST_CASE("repartition: the same for a seed with any number of threads") {
   CHECK(repartition(g.view(), bands(30, 5), 5, o).of == one.of);
 }
 
-TEST_CASE("repartition: what makes no sense is an error that says what") {
+TEST_CASE("repartition_stages: what makes no sense is an error that says what") {
   auto const g = grid(3);
   auto const old = bands(3, 3);
   auto const said = [&](repartition_options const& o, partition const& p, std::uint32_t k = 3) {
     return cleave::testing::error_text<repartition_error>([&] { repartition(g.view(), p, k, o); });
   };
-  CHECK(said({.cost_per_byte = -1}, old) == "repartition: cost_per_byte is not a finite number from 0 up");
-  CHECK(said({}, bands(2, 2)) == "repartition: the old partition is of 4 nodes, the graph has 9");
+  CHECK(
+      said({.cost_per_byte = -1}, old) ==
+      "repartition_stages: cost_per_byte is negative or not finite: expected a finite number of at least 0");
+  CHECK(said({}, bands(2, 2)) ==
+        "repartition_stages: the old partition has 4 entries, but the number of nodes is 9");
   CHECK(said({.bytes = {1}}, old) ==
-        "repartition: bytes are given for 1 nodes of 9: give them for each, or for none");
+        "repartition_stages: `bytes` has 1 nodes of 9 nodes: give one entry per node, or none");
   std::vector<std::uint64_t> huge(9, 1);
   huge[4] = std::uint64_t{1} << 63;
-  CHECK(said({.bytes = huge}, old) == "repartition: the bytes add up to 2^63 or more at node #4");
+  CHECK(said({.bytes = huge}, old) == "repartition_stages: the sum of `bytes` reaches 2^63 at node #4");
   CHECK(said({.stays = {1}}, old) ==
-        "repartition: `stays` is given for 1 nodes of 9: give it for each, or for none");
+        "repartition_stages: `stays` has 1 nodes of 9 nodes: give one entry per node, or none");
   CHECK(said({.stays = std::vector<char>(9, 1)}, old, 2) ==
-        "repartition: node #6 must stay, and is in none of the 2 parts");
+        "repartition_stages: node #6 must stay, but its old part is not one of the 2 parts");
   repartition_options o{.stays = std::vector<char>(9, 1)};
   o.kway.fixed.assign(9, part_id{0});
-  CHECK(said(o, old) == "repartition: node #3 must stay, and is fixed to another part");
+  CHECK(said(o, old) == "repartition_stages: node #3 must stay, but is fixed to another part");
   CHECK(said({}, old, 4'000'000'000) ==
-        "repartition: 4000000000 parts are asked for, and the graph has 9 nodes: ask for fewer");
+        "repartition_stages: 4000000000 parts are requested for a graph of 9 nodes: request at most the "
+        "number of nodes + 65,536");
   CHECK(said({}, old) == "accepted");
   CHECK_THROWS_AS(repartition(g.view(), old, 0), kway_option_error);
 }

@@ -195,10 +195,13 @@ TEST_CASE("repartition_stages: what makes no sense is an error that says what") 
   };
   CHECK(said({}, 3, 3) == "accepted");
   CHECK(said({.cost_per_moved_byte = -1}, 3, 3) ==
-        "repartition: cost_per_moved_byte must be finite, not negative");
-  CHECK(said({}, 4, 3) == "repartition: the old partition is of 4 nodes, the graph has 3 nodes");
-  CHECK(said({.moving = {1}}, 3, 3) == "repartition: moving has 1 entries, the graph 3 nodes");
-  CHECK(said({.stays = {1}}, 3, 3) == "repartition: stays has 1 entries, the graph 3 nodes");
-  CHECK(said({.stays = {1, 1, 1}}, 3, 2) == "repartition: node #2 must stay, and is in none of the 2 parts");
+        "repartition_stages: cost_per_moved_byte is negative or not finite: expected a finite number of at "
+        "least 0");
+  CHECK(said({}, 4, 3) ==
+        "repartition_stages: the old partition has 4 entries, but the number of nodes is 3 nodes");
+  CHECK(said({.moving = {1}}, 3, 3) == "repartition_stages: moving has 1 entries, but the graph has 3 nodes");
+  CHECK(said({.stays = {1}}, 3, 3) == "repartition_stages: stays has 1 entries, but the graph has 3 nodes");
+  CHECK(said({.stays = {1, 1, 1}}, 3, 2) ==
+        "repartition_stages: node #2 must stay, but its old part is not one of the 2 parts");
   CHECK(said({}, 3, 0).find("0 parts are asked for") != std::string::npos);
 }

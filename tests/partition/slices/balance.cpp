@@ -382,7 +382,7 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   b.node(1);
   b.name("conv1");
   auto g = b.build();
-  CHECK(error_text([&] { balance(g, 0); }) == "balance: 0 parts are asked for: at least one is needed");
+  CHECK(error_text([&] { balance(g, 0); }) == "balance: k is 0; pass at least 1");
   auto const with_weight = [&](double w) {
     g.weight[0] = w;
     return error_text([&] { balance(g, 1); });
@@ -395,7 +395,8 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   CHECK(error_text([&] { balance(g, 1); }).find("no weights") != std::string::npos);
   auto unsized = chain(3, 1, 1);
   unsized.bytes.push_back(1);
-  CHECK(error_text([&] { balance(unsized, 1); }) == "balance: bytes has 4 entries, the graph 3 values");
+  CHECK(error_text([&] { balance(unsized, 1); }) ==
+        "balance: bytes has 4 entries, but the graph has 3 values");
   auto const heavy = chain(3, std::numeric_limits<double>::max(), 1);
   CHECK(error_text([&] { balance(heavy, 2); }).find("summed up to node #1") != std::string::npos);
   auto const pair = chain(2, 1, 1);
@@ -415,19 +416,20 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   balance_options far{.fixed = {part_id{70'000}, no_part}, .empty = cleave::empty_parts::allowed};
   CHECK(balance(pair, 70'001, {}).parts == 2);
   CHECK(error_text([&] { balance(pair, 70'001, far); }) ==
-        "balance: 70001 parts are asked for, and the graph has 2 nodes: ask for fewer");
+        "balance: 70001 parts are requested for a graph of 2 nodes: request at most the number of nodes + "
+        "65,536");
   CHECK(error_text([&] { balance(pair, 2, {.orders = {}, .random_orders = 0}); }).find("order") !=
         std::string::npos);
   balance_options huge{.memory = 1};
   huge.node_memory.assign(2, std::numeric_limits<std::size_t>::max());
-  CHECK(error_text([&] { balance(pair, 2, huge); }).find("bytes summed up to node #1") != std::string::npos);
+  CHECK(error_text([&] { balance(pair, 2, huge); }).find("bytes, summed up to node #1") != std::string::npos);
 }
 
 TEST_CASE("balance: a unit whose weight overflows is refused, however fast the stages are") {
   auto const g = chain(3, std::numeric_limits<double>::max(), 1);
   CHECK(error_text([&] {
           balance(g, 2, {.speed = 1e10, .together = {{0, 1}}});
-        }).find("the weights summed up to node #1") != std::string::npos);
+        }).find("the weights, summed up to node #1") != std::string::npos);
 }
 
 TEST_CASE("balance: parts do not wait for each other's companions") {
@@ -472,16 +474,16 @@ TEST_CASE("balance: says which node does not fit, and into what") {
     return error_text([&] { balance(g, k, o); });
   };
   CHECK(refusal(2, {.memory = 250})
-            .find("node head (#2) needs 300 bytes, and no part has more than 250 bytes") !=
+            .find("node head (#2) needs 300 bytes, but the largest memory limit of a part is 250 bytes") !=
         std::string::npos);
   CHECK(refusal(2, {.memory = {300, 200}}).find("part 0 cannot hold node head (#2)") == std::string::npos);
   CHECK(refusal(1, {.memory = 450}) ==
-        "part 0 cannot hold node head (#2) beside what stands before it: its limit is 450 bytes, and all "
-        "nodes together need 500 bytes");
+        "part 0 cannot hold node head (#2) in addition to the nodes before it: its limit is 450 bytes, and "
+        "all nodes together need 500 bytes");
   CHECK(refusal(2, {.memory = {300, 200}, .fixed = {no_part, no_part, part_id{1}}})
-            .find("part 1, to which it is pinned, has 200 bytes") != std::string::npos);
+            .find("part 1, to which it is fixed, has a limit of 200 bytes") != std::string::npos);
   CHECK(refusal(2, {.fixed = {part_id{1}, part_id{0}, no_part}})
-            .find("node #1 is pinned to part 0 and needs node #0, which is pinned to part 1") !=
+            .find("node #1 is fixed to part 0 and depends on node #0, which is fixed to the later part 1") !=
         std::string::npos);
   CHECK(refusal(2, {.together = {{0, 1}}, .fixed = {part_id{1}, part_id{0}, no_part}})
             .find("must share the part of node #0") != std::string::npos);

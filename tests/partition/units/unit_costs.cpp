@@ -132,7 +132,7 @@ TEST_CASE("unit_costs: a weight that is negative, infinite or no number is found
   }
 }
 
-TEST_CASE("unit_costs: sums that are no finite number are an error that names the node") {
+TEST_CASE("unit_costs: sums that: use smaller weights are an error that names the node") {
   double const most = std::numeric_limits<double>::max();
   snapshot_builder b;
   auto const x = b.node(most, {}, 3);
@@ -140,10 +140,10 @@ TEST_CASE("unit_costs: sums that are no finite number are an error that names th
   CHECK(costs(b.build()).units() == 2);
   CHECK(message([&] {
           costs(b.build(), {.speed = {1, 0.5}});
-        }).starts_with("0: the weights summed up to node #0"));
-  CHECK(message([&] { costs(b.build(), {.cost_per_byte = most}); }).starts_with("0: the transfers' costs"));
+        }).starts_with("0: the weights, summed up to node #0"));
+  CHECK(message([&] { costs(b.build(), {.cost_per_byte = most}); }).starts_with("0: the transfer costs"));
   b.node(most);
   b.name("heavy");
   CHECK(message([&] { costs(b.build()); }) ==
-        "2: the weights summed up to node heavy (#2) are no finite number");
+        "2: the weights, summed up to node heavy (#2): use smaller weights");
 }

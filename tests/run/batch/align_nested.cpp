@@ -112,8 +112,8 @@ TEST_CASE("align_nested: a key that one side lacks is named, with the nearest on
 
 TEST_CASE("align_nested: a key twice in one dict is found on either side") {
   auto const once = numbers::dict({{"a", 1}, {"b", 2}}), twice = numbers::dict({{"a", 1}, {"a", 2}});
-  CHECK(mismatch(twice, once) == "x['a'] is twice in its dict; a name can be given once");
-  CHECK(mismatch(once, twice) == "x['a'] is twice in its dict; a name can be given once");
+  CHECK(mismatch(twice, once) == "x['a'] occurs twice in its dict; keys must be unique");
+  CHECK(mismatch(once, twice) == "x['a'] occurs twice in its dict; keys must be unique");
 }
 
 TEST_CASE("align_nested: 100,000 levels need no stack") {

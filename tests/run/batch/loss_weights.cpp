@@ -144,14 +144,14 @@ TEST_CASE("loss_weights: a wrong pairing is told by its first microbatch and the
   CHECK(said(sum, {2, 2}, false) == "nothing");
   CHECK(said(mean, {2, 2}, true) == "nothing");
   CHECK(said(sum, {2, 2}, true) ==
-        "the loss of microbatch 0 counts 0.500000 times, but must count 1.000000 times to give that of the "
-        "batch; weight it by its rows");
+        "the loss of microbatch 0 counts 0.500000, but needs weight 1.000000 to give the loss of the batch; "
+        "weight it by its rows");
   CHECK(said(mean, {2, 2}, false) ==
-        "the loss of microbatch 0 counts 1.000000 times, but must count 0.500000 times to give that of the "
-        "batch; weight it by its rows");
+        "the loss of microbatch 0 counts 1.000000, but needs weight 0.500000 to give the loss of the batch; "
+        "weight it by its rows");
   CHECK(said(mean, {3, 3, 2}, true) ==
-        "the loss of microbatch 0 counts 0.333333 times, but must count 0.375000 times to give that of the "
-        "batch; weight it by its rows");
+        "the loss of microbatch 0 counts 0.333333, but needs weight 0.375000 to give the loss of the batch; "
+        "weight it by its rows");
   double const nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(find_loss_weight_fault({}, row_counts{1, 1}, {{nan, 0.5}})->microbatch == 0);
   CHECK(find_loss_weight_fault({}, row_counts{1, 1}, {{0.5}})->what == loss_weight_fault::kind::other_count);
@@ -159,27 +159,27 @@ TEST_CASE("loss_weights: a wrong pairing is told by its first microbatch and the
 
 TEST_CASE("loss_weights: each fault names the microbatch and what to do") {
   CHECK(fault({}, {}) ==
-        "the rows of the microbatches are not known; divide values with as many rows, or count them");
-  CHECK(fault({}, {2, -1}) == "microbatch 1 has -1 rows; rows are counted from 0, and their sum below 2^63");
+        "the number of rows of the microbatches is not known; split values that all have the same number of "
+        "rows, or pass the rows");
+  CHECK(
+      fault({}, {2, -1}) ==
+      "microbatch 1 has -1 rows; the number of rows must not be negative, and their sum must be below 2^63");
   CHECK(fault({sum, sum}, {std::numeric_limits<std::int64_t>::max(), 1}) ==
-        "microbatch 1 has 1 rows; rows are counted from 0, and their sum below 2^63");
-  CHECK(
-      fault({}, {2, 0}) ==
-      "microbatch 1 has no rows, so there is no mean; let the loss be a sum over its rows, and leave a batch "
-      "without any rows out");
-  CHECK(
-      fault({sum, mean}, {0, 0}) ==
-      "microbatch 0 has no rows, so there is no mean; let the loss be a sum over its rows, and leave a batch "
-      "without any rows out");
-  CHECK(
-      fault({mean, mean, place::gradients}, {3, 3, 2}) ==
-      "microbatch 2 has 2 rows where microbatch 0 has 3, so one factor for all gradients is wrong; scale the "
-      "losses");
+        "microbatch 1 has 1 rows; the number of rows must not be negative, and their sum must be below 2^63");
+  CHECK(fault({}, {2, 0}) ==
+        "microbatch 1 has no rows, so its mean is undefined; use a sum over the rows, and skip batches "
+        "without rows");
+  CHECK(fault({sum, mean}, {0, 0}) ==
+        "microbatch 0 has no rows, so its mean is undefined; use a sum over the rows, and skip batches "
+        "without rows");
+  CHECK(fault({mean, mean, place::gradients}, {3, 3, 2}) ==
+        "microbatch 2 has 2 rows, but microbatch 0 has 3, so a single factor for all gradients is wrong; "
+        "scale the losses instead");
   CHECK(loss_weights_for({sum, mean}, row_counts{0, 4}) == loss_weights{{0.25, 0.25}, 1});
 }
 
 TEST_CASE("loss_weights: losses and weights must be as many") {
   CHECK_THROWS_WITH_AS(batch_loss(std::vector{1.0}, {{0.5, 0.5}}),
-                       "loss weights: 2 weights are given for 1 microbatches; give one for each",
+                       "loss weights: 2 weights are given for 1 microbatches; give one per microbatch",
                        loss_weight_error);
 }

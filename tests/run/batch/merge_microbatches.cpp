@@ -59,11 +59,9 @@ TEST_CASE("merge_microbatches: nothing, numbers and texts stay where all agree, 
   CHECK(merged({of(std::monostate()), of(std::monostate())}).leaves()[1] == batch_leaf());
   CHECK(merged({of(std::int64_t{5}), of(std::int64_t{5})}).leaves()[1] == batch_leaf(std::int64_t{5}));
   CHECK(fault({of(std::int64_t{5}), of(std::int64_t{5}), of(std::int64_t{6})}) ==
-        "results[1] is not the same in microbatches 0 and 2; let its rule be to reduce it, or to go along an "
-        "axis");
+        "results[1] is not the same in microbatches 0 and 2; use rule_reduce or rule_along");
   CHECK(fault({of(std::monostate()), of(counting({1}))}) ==
-        "results[1] is not the same in microbatches 0 and 1; let its rule be to reduce it, or to go along an "
-        "axis");
+        "results[1] is not the same in microbatches 0 and 1; use rule_reduce or rule_along");
 }
 
 TEST_CASE("merge_microbatches: equal tensors that are replicated are one of them") {
@@ -86,25 +84,26 @@ TEST_CASE("merge_microbatches: dicts are merged by key, in the order of the firs
 }
 
 TEST_CASE("merge_microbatches: each fault names its place and the microbatches") {
-  CHECK(fault({}) == "results: there are no microbatches to merge; give one at least");
+  CHECK(fault({}) == "results: there is no partition into microbatches to merge; give one at least");
   CHECK(
       fault({leaf_values::tuple({counting({1})}), leaf_values::list({counting({1})})}) ==
       "results is a tuple of 1 in microbatch 0, but a list of 1 in microbatch 1; all microbatches must nest "
       "alike");
-  CHECK(
-      fault({counting({1})}, leaf_rules::tuple({})) ==
-      "results is a single value in the values, but a tuple of 0 in the rules; nest rules as the values are "
-      "nested");
+  CHECK(fault({counting({1})}, leaf_rules::tuple({})) ==
+        "results is a single value in the values, but a tuple of 0 in the rules; rules must be nested like "
+        "the values");
   CHECK(fault({counting({2, 2}), counting({2, 3})}) ==
-        "results has 2 rows along axis 1 in microbatch 0, but 3 in microbatch 1; only along the axis that is "
-        "merged may they differ");
+        "results has 2 rows along axis 1 in microbatch 0, but 3 in microbatch 1; they may differ only along "
+        "the merged axis");
   CHECK(fault({counting({2}), counting({2, 1})}) ==
-        "results has not as many axes in microbatches 0 and 1; only alike results can be merged");
+        "results has different numbers of axes in microbatches 0 and 1; only results of the same rank can be "
+        "merged");
   CHECK(fault({counting({}), counting({2})}) ==
-        "results has not as many axes in microbatches 0 and 1; only alike results can be merged");
+        "results has different numbers of axes in microbatches 0 and 1; only results of the same rank can be "
+        "merged");
   CHECK(fault({counting({2}), std::int64_t{1}}) ==
-        "results has no axes in microbatch 1, so nothing along axis 0; let its rule be to replicate or to "
-        "reduce");
+        "results has no axes in microbatch 1, so it cannot be split or merged along axis 0; use "
+        "rule_replicate or rule_reduce");
   CHECK(fault({counting({2}), counting({2})}, leaf_rules(rule_along{1})) ==
         "results has no axis 1: its axes are -1 to 0");
 }
@@ -112,11 +111,10 @@ TEST_CASE("merge_microbatches: each fault names its place and the microbatches")
 TEST_CASE("merge_masked: each microbatch gives its own rows, and all have one shape") {
   CHECK(merge_masked(access, parts{tensor{{5}, {1, 2, 3, 9, 9}}, tensor{{5}, {9, 9, 9, 4, 5}}}) ==
         leaf_values(counting({5}, 1)));
-  CHECK_THROWS_WITH_AS(
-      merge_masked(access, parts{counting({4}), counting({3})}),
-      "merge_masked: results has 4 rows along axis 0 in microbatch 0, but 3 in microbatch 1; "
-      "only along the axis that is merged may they differ",
-      microbatch_error);
+  CHECK_THROWS_WITH_AS(merge_masked(access, parts{counting({4}), counting({3})}),
+                       "merge_masked: results has 4 rows along axis 0 in microbatch 0, but 3 in microbatch "
+                       "1; they may differ only along the merged axis",
+                       microbatch_error);
   // More microbatches than rows: some have none of their own.
   CHECK(merge_masked(access, parts{counting({1}), counting({1}, 5)}) == leaf_values(counting({1})));
 }

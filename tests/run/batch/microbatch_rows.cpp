@@ -55,6 +55,6 @@ TEST_CASE("microbatch_rows: a number that is none is an error that names it") {
                        error);
   CHECK_THROWS_WITH_AS(microbatch_sizes(4, -3), "microbatch_sizes: -3 microbatches; ask for 1 to 4294967294",
                        error);
-  CHECK_THROWS_WITH_AS(microbatch_sizes(-1, 2), "microbatch_sizes: -1 rows; there cannot be fewer than 0",
-                       error);
+  CHECK_THROWS_WITH_AS(microbatch_sizes(-1, 2),
+                       "microbatch_sizes: -1 rows; the number of rows must not be negative", error);
 }

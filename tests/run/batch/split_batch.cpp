@@ -175,7 +175,7 @@ TEST_CASE("split_batch: the target is divided along with the batch, by any rules
   auto const made = split_batch(access, b, r, {.microbatches = 2});
   CHECK(made.values[1].target == leaf_values::list({tensor{{2, 2}, {2, 3, 6, 7}}, std::int64_t{1}}));
   CHECK(fault(of(counting({4})), r) ==
-        "there are rules for target, which is not given; give it, or leave its rules out");
+        "there are rules for target, which is missing; pass it, or remove its rules");
 }
 
 TEST_CASE("split_batch: each fault names its place and what to do") {
@@ -183,30 +183,27 @@ TEST_CASE("split_batch: each fault names its place and what to do") {
   CHECK(fault(x, {}, {.microbatches = 0}) == "0 microbatches are asked for; ask for 1 to 4294967294");
   CHECK(fault(x, {}, {.microbatches = -1}) == "-1 microbatches are asked for; ask for 1 to 4294967294");
   CHECK(fault({.arguments = leaf_values(counting({4}))}) ==
-        "arguments is no tuple and no list; put arguments by position into a tuple, in their order");
+        "arguments is neither a tuple nor a list; pass positional arguments as a tuple");
   CHECK(fault({.keywords = leaf_values::tuple({})}) ==
-        "keywords is no dict; put arguments by name into a dict");
+        "keywords is not a dict; pass keyword arguments as a dict");
   CHECK(fault(x, by(rule_along{2})) == "arguments[0] has no axis 2: its axes are -2 to 1");
   CHECK(fault(x, by(rule_along{-3})) == "arguments[0] has no axis -3: its axes are -2 to 1");
   CHECK(fault(of(counting({})), by(rule_along{})) ==
         "arguments[0] has no axis 0: it has no axes at all; replicate it");
-  CHECK(
-      fault(of(std::int64_t{7}), by(rule_along{})) ==
-      "arguments[0] has no axes in microbatch 0, so nothing along axis 0; let its rule be to replicate or to "
-      "reduce");
+  CHECK(fault(of(std::int64_t{7}), by(rule_along{})) ==
+        "arguments[0] has no axes in microbatch 0, so it cannot be split or merged along axis 0; use "
+        "rule_replicate or rule_reduce");
   CHECK(fault(of(counting({0, 2}))) ==
-        "arguments[0] has no rows along axis 0; leave the empty batch out, or replicate the value");
+        "arguments[0] has no rows along axis 0; skip the empty batch, or replicate the value");
   CHECK(fault(x, by(rule_reduce<batch_leaf>{std::int64_t{0}, keep_first})) ==
-        "the rule of arguments[0] only says how to merge; to divide it, go along an axis or replicate");
-  CHECK(
-      fault(x, {.arguments = leaf_rules::tuple({})}) ==
-      "arguments is a tuple of 1 in the values, but a tuple of 0 in the rules; nest rules as the values are "
-      "nested");
+        "the rule of arguments[0] supports merging only; to split it, use rule_along or rule_replicate");
+  CHECK(fault(x, {.arguments = leaf_rules::tuple({})}) ==
+        "arguments is a tuple of 1 in the values, but a tuple of 0 in the rules; rules must be nested like "
+        "the values");
   batch const keywords{.keywords = leaf_values::dict({{"mask", counting({4})}})};
   CHECK(fault(keywords, {.keywords = leaf_rules::dict({{"msak", leaf_rules(rule_along{})}})}) ==
-        "keywords['msak'] is in the rules, but not in the values; nearest: 'mask'; nest rules as the values "
-        "are "
-        "nested");
+        "keywords['msak'] is in the rules, but not in the values; nearest: 'mask'; rules must be nested like "
+        "the values");
 }
 
 TEST_CASE("split_batch: an extent below 0 is a fault of the adapter") {
@@ -215,7 +212,7 @@ TEST_CASE("split_batch: an extent below 0 is a fault of the adapter") {
   };
   auto const f = find_batch_fault(liar(), of(counting({4})), {}, {});
   REQUIRE(f);
-  CHECK(describe(*f) == "arguments[0] says that it has -3 rows along axis 0; an extent is not below 0");
+  CHECK(describe(*f) == "arguments[0] reports -3 rows along axis 0; an extent must not be negative");
 }
 
 TEST_CASE("split_batch: 100,000 levels of nesting are divided without a stack") {

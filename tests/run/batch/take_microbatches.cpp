@@ -56,24 +56,23 @@ TEST_CASE("take_microbatches: rows may be any, and are told") {
 TEST_CASE("take_microbatches: each fault names the microbatch and the place") {
   auto const x = of(counting({2}));
   CHECK(fault({x, x}, 0) == "0 microbatches are asked for; ask for 1 to 4294967294");
-  CHECK(fault({x}, 2) == "1 microbatches are given, but 2 are needed; give one for each");
-  CHECK(fault({}, 1) == "0 microbatches are given, but 1 are needed; give one for each");
+  CHECK(fault({x}, 2) == "1 microbatches are given, but 2 are needed; give exactly that many");
+  CHECK(fault({}, 1) == "0 microbatches are given, but 1 are needed; give exactly that many");
   CHECK(
       fault({x, {.arguments = leaf_values(std::int64_t{1})}}, 2) ==
       "arguments is a tuple of 1 in microbatch 0, but a single value in microbatch 1; all microbatches must "
       "nest alike");
   CHECK(fault({{.arguments = leaf_values(std::int64_t{1})}}, 1) ==
-        "arguments is no tuple and no list; put arguments by position into a tuple, in their order");
+        "arguments is neither a tuple nor a list; pass positional arguments as a tuple");
   CHECK(fault({{.keywords = leaf_values::list({})}}, 1) ==
-        "keywords is no dict; put arguments by name into a dict");
+        "keywords is not a dict; pass keyword arguments as a dict");
   CHECK(fault({x, {.arguments = x.arguments, .keywords = leaf_values::dict({{"y", std::int64_t{1}}})}}, 2) ==
         "keywords['y'] is in microbatch 1, but not in microbatch 0; all microbatches must nest alike");
   CHECK(fault({x, {.arguments = x.arguments, .target = leaf_values(std::int64_t{1})}}, 2) ==
         "target is in microbatch 1, but not in microbatch 0; all microbatches must nest alike");
-  CHECK(
-      fault({x, of(std::int64_t{1})}, 2, {.arguments = leaf_rules::tuple({leaf_rules(rule_along{})})}) ==
-      "arguments[0] has no axes in microbatch 1, so nothing along axis 0; let its rule be to replicate or to "
-      "reduce");
+  CHECK(fault({x, of(std::int64_t{1})}, 2, {.arguments = leaf_rules::tuple({leaf_rules(rule_along{})})}) ==
+        "arguments[0] has no axes in microbatch 1, so it cannot be split or merged along axis 0; use "
+        "rule_replicate or rule_reduce");
   CHECK(fault({x, of(counting({0}))}, 2) ==
-        "arguments[0] has no rows along axis 0; leave the empty batch out, or replicate the value");
+        "arguments[0] has no rows along axis 0; skip the empty batch, or replicate the value");
 }

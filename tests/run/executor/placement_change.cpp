@@ -21,14 +21,14 @@ void check_change(stage_placement const& other, placement_change const& wanted, 
 TEST_CASE("placement change: the first that differs is named, with what the first plan has") {
   using enum placement_change::kind;
   check_change(wave_placement(3), {rank_count, 3, 2},
-               "another plan: it has 3 ranks, but the first plan 2; plan all for the same stages on the same "
-               "ranks");
-  check_change(wave_placement(2, 1), {stage_count, 2, 4},
-               "another plan: it has 2 stages, but the first plan 4; plan all for the same stages on the "
-               "same ranks");
-  check_change(loop_placement(2, 2), {moved, 0, 1, stage_id{2}},
-               "another plan: it has stage 2 on rank 0, but the first plan on rank 1; plan all for the same "
+               "another plan: it has 3 ranks, but the first plan 2; all plans of a run must have the same "
                "stages on the same ranks");
+  check_change(wave_placement(2, 1), {stage_count, 2, 4},
+               "another plan: it has 2 stages, but the first plan 4; all plans of a run must have the same "
+               "stages on the same ranks");
+  check_change(loop_placement(2, 2), {moved, 0, 1, stage_id{2}},
+               "another plan: it has stage 2 on rank 0, but the first plan on rank 1; all plans of a run "
+               "must have the same stages on the same ranks");
 }
 
 TEST_CASE("placement change: stages on the same ranks are the same, whatever edges they have") {

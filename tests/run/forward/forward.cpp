@@ -168,13 +168,13 @@ TEST_CASE("forward: what does not fit together is refused before anything runs")
   auto none = told_stages(0, note), two = told_stages(2, note), three = told_stages(3, note);
   auto const t = chain(3);
   CHECK_THROWS_WITH_AS(run_forward(none, dataflow{}, counted(1)),
-                       "forward run: there are no stages; give at least one", error);
+                       "forward run: there is no partition into stages; give at least one", error);
   CHECK_THROWS_WITH_AS(run_forward(two, t, counted(1)),
-                       "forward run: 2 stages are given, but the transport has 3", error);
+                       "forward run: 2 stages are given, but the dataflow has 3", error);
   CHECK_THROWS_WITH_AS(run_forward(three, t, counted(1), {.capacity = 0}),
-                       "forward run: capacity is 0; each edge needs room for one value at least", error);
+                       "forward run: capacity is 0; it must be at least 1", error);
   CHECK_THROWS_WITH_AS(run_forward(three, t, std::vector<numbers>{{1}, {}}),
-                       "forward run: microbatch 1 has 0 values, but the transport takes 1", error);
+                       "forward run: microbatch 1 has 0 values, but the dataflow needs 1", error);
   auto cyclic = t;
   cyclic.edges.push_back({s2, 0, s1, 1});
   CHECK_THROWS_AS(run_forward(three, cyclic, counted(1)), dataflow_error);
@@ -209,11 +209,10 @@ TEST_CASE("forward: values that can only be moved run where each has one reader,
 
   auto shared = chain(3);
   shared.edges.push_back({s0, 0, the_caller, 1});
-  CHECK_THROWS_WITH_AS(
-      run_forward(stages, shared, boxes()),
-      "forward run: result #0 of stage 0 has several readers, but its type cannot be copied; "
-      "stream a shared pointer to it",
-      error);
+  CHECK_THROWS_WITH_AS(run_forward(stages, shared, boxes()),
+                       "forward run: result #0 of stage 0 has several readers, but its type is not copyable; "
+                       "use a shared pointer to it",
+                       error);
 }
 
 TEST_CASE("forward: a stage runs ahead of its reader by the capacity of the edge, and two in hand") {
@@ -297,7 +296,7 @@ TEST_CASE("forward: a wrong number of results is a failure of the stage that ret
   };
   auto stages = told_stages(3, two);
   CHECK_THROWS_WITH_AS(run_forward(stages, chain(3), counted(2)),
-                       "stage 1, microbatch 0: returned 2 results, but the transport takes 1", stage_error);
+                       "stage 1, microbatch 0: returned 2 results, but the dataflow has 1", stage_error);
 }
 
 TEST_CASE("forward: a value that throws when it is copied fails the stage that sends it") {

@@ -31,9 +31,10 @@ TEST_CASE("tied gradients: a tie is in the order of its stages, with each gradie
                                     tied_gradients{{s0, 1}, {s1, 0}, {s1, 0}}}) {
     std::vector<tied_gradients> const ties{good, good, bad, bad};
     CHECK(find_tie_out_of_order(ties) == 2);
-    CHECK_THROWS_WITH_AS(tie_sets_of(ties),
-                         "ties: the gradients of tie #2 are not in the order of their stages, each once",
-                         tie_order_error);
+    CHECK_THROWS_WITH_AS(
+        tie_sets_of(ties),
+        "ties: the gradients of tie #2 are not in ascending order without repetitions; sort them by stage",
+        tie_order_error);
   }
   CHECK_FALSE(find_tie_out_of_order(std::vector{good, good}));
 }

@@ -42,7 +42,7 @@ TEST_CASE("host memory: more than there can be is refused with its size") {
     FAIL("nothing was thrown");
   } catch (run_error const& e) {
     CHECK(e.info.code == failure_code::device);
-    CHECK(std::string(e.what()) == "device error: there is no room for 18446744073709551615 bytes of memory");
+    CHECK(std::string(e.what()) == "device error: cannot allocate 18446744073709551615 bytes of memory");
   }
 }
 

@@ -70,7 +70,8 @@ TEST_CASE("queued stream: without a pass, what work throws is an error of the de
   auto s = r.d.make_stream(0);
   s.call([] { throw 7; });
   REQUIRE(comes_true([&] { return r.ranks.failed(); }));
-  CHECK(describe(*r.ranks.poll()) == "rank 0: device error: an exception that is no std::exception");
+  CHECK(describe(*r.ranks.poll()) ==
+        "rank 0: device error: an exception that does not derive from std::exception");
 }
 
 TEST_CASE("queued stream: whoever waits for room is released when the run fails") {

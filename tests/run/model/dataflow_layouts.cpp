@@ -52,7 +52,8 @@ TEST_CASE("transport layouts: every edge has one, and every microbatch its rows 
   l = rows_of(forked());
   l.rows.push_back(1);
   CHECK(fault_of(l) == fault{fault::kind::row_count, 0, 3, 2});
-  CHECK(words_of(l) == "rows of 3 microbatches, but there are 2; give each its rows, or none");
+  CHECK(words_of(l) ==
+        "rows of 3 microbatches, but there are 2; give one row count per microbatch, or leave `rows` empty");
   l.rows.clear();
   CHECK_FALSE(fault_of(l));
 }
@@ -64,8 +65,8 @@ TEST_CASE("transport layouts: rows lie between none and those of the shape") {
   l.rows = {3, 4};
   CHECK(fault_of(l) == fault{fault::kind::rows, 0, 4, 3, 1});
   CHECK(words_of(l) ==
-        "microbatch 1 has 4 rows, but the shape of edge #0 has 3; give the shape of the largest microbatch, "
-        "and rows from 0");
+        "microbatch 1 has 4 rows, but the shape of edge #0 has 3; row counts must be from 0 to the extent of "
+        "the batch axis");
   l.rows = {-1, 3};
   CHECK(fault_of(l) == fault{fault::kind::rows, 0, -1, 3, 0});
   for (auto& e : l.edges) e.batch_axis.reset();
@@ -93,7 +94,7 @@ TEST_CASE("transport layouts: integers have no gradient") {
     auto l = rows_of(forked());
     l.edges[3].type = type;
     CHECK(fault_of(l) == fault{fault::kind::integer_gradient, 3});
-    CHECK(words_of(l) == "edge #3 wants the gradient of integers; say that it has none");
+    CHECK(words_of(l) == "edge #3 wants a gradient, but its elements are integers; set gradient_use::none");
     l.edges[3].gradient = gradient_use::none;
     CHECK_FALSE(fault_of(l));
   }
@@ -108,7 +109,7 @@ TEST_CASE("transport layouts: readers of one value take it alike, but for its gr
                             edge_layout{.shape = {3, 5}, .batch_axis = 0, .extents = shape_kind::dynamic}}) {
     l.edges[2] = other;
     CHECK(fault_of(l) == fault{fault::kind::unequal_readers, 2});
-    CHECK(words_of(l) == "edge #2 takes a value that another edge takes with another type or shape");
+    CHECK(words_of(l) == "edge #2 carries a value that another edge carries with another type or shape");
   }
 }
 
@@ -141,11 +142,11 @@ TEST_CASE("transport layouts: what a transport does not tell is named") {
   auto const refused = [&](char const* sentence) {
     CHECK_THROWS_WITH_AS(layouts_of(t, nobody_knows), sentence, edge_layout_error);
   };
-  refused("layouts: edge #0 has no layout; say its element type and shape");
+  refused("layouts: edge #0 has no layout; give its element type and shape");
   for (auto& e : t.edges) e.layout = 0;
   t.layouts = {{"f32", {}}, {"complex64", {}}};
   t.edges[2].layout = 1;
-  refused("layouts: edge #2 has elements of type 'complex64', which there is not");
+  refused("layouts: edge #2 has elements of type 'complex64', which is not a known element type");
   t.edges[2].layout = 0;
   t.layouts[0].shape = {std::int64_t{2}, std::string("seq\n")};
   refused(R"(layouts: edge #0 has the extent 'seq\x0a'; say how many that is)");

@@ -36,7 +36,7 @@ TEST_CASE("failure: an exception in flight becomes the place and its words") {
 
 TEST_CASE("failure: what is no std::exception is kept too") {
   auto const f = failure_of(42);
-  CHECK(describe(f) == "stage 2, microbatch 5: an exception that is no std::exception");
+  CHECK(describe(f) == "stage 2, microbatch 5: an exception that does not derive from std::exception");
   try {
     raise(f);
     FAIL("raise returned");

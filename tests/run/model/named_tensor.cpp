@@ -48,13 +48,13 @@ TEST_CASE("named_tensor: a state that is none is refused, and it is said why") {
         "state: tensor 1 has no name, or an empty one; give it the name that it has in the model");
   CHECK(fault_of({{{"a", ""}, scalar}}) ==
         "state: tensor 0 'a' has no name, or an empty one; give it the name that it has in the model");
-  CHECK(fault_of({{{"a\xff"}, scalar}}) == "state: tensor 0 'a\\xff' has a name that is no UTF-8");
+  CHECK(fault_of({{{"a\xff"}, scalar}}) == "state: tensor 0 'a\\xff' has a name that is not valid UTF-8");
   CHECK(fault_of({{{"a"}, scalar}, {{"b"}, scalar}, {{"c", "a"}, scalar}}) ==
-        "state: tensor 2 'a' has a name that is given before; a tensor with several names is given once, "
-        "with all");
+        "state: tensor 2 'a' has a name that was already used; list a tensor with several names once, with "
+        "all of them");
   CHECK(fault_of({{{"a", "a"}, scalar}}).starts_with("state: tensor 0 'a' has a name that is given before"));
   CHECK(fault_of({{{"a"}, {nullptr, element_type::f32, {}}}}) ==
-        "state: tensor 0 'a' has elements, but no memory");
+        "state: tensor 0 'a' has elements, but its data pointer is null");
 }
 
 TEST_CASE("named_tensor: a shape of below 0 or above 2^63 - 1 bytes is no tensor's") {
@@ -65,7 +65,7 @@ TEST_CASE("named_tensor: a shape of below 0 or above 2^63 - 1 bytes is no tensor
   CHECK(!find_tensor_bytes(element_type::i16, {most}));
   CHECK(find_tensor_bytes(element_type::f64, {2, 3}) == 48);
   CHECK(fault_of({{{"a"}, {nullptr, element_type::f32, {-1}}}}) ==
-        "state: tensor 0 'a' has a shape that no tensor has: an extent below 0, or more than 2^63 - 1 bytes");
+        "state: tensor 0 'a' has an invalid shape: a negative extent, or more than 2^63 - 1 bytes");
 }
 
 TEST_CASE("named_tensor: a layout is told in short") {

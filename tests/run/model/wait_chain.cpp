@@ -73,7 +73,7 @@ TEST_CASE("blame: whoever waits for a rank that waits blames the end of the chai
         "(forward)");
 }
 
-TEST_CASE("blame: a rank that gives no answer comes before one that is gone, computes or is done") {
+TEST_CASE("blame: a rank that does not answer comes before one that is gone, computes or is done") {
   std::vector all = {waits_for({4, 3, 2, 1}), rank_activity{}, rank_activity{activity_kind::gone},
                      in_stage(0, 0), rank_activity{activity_kind::done}};
   for (std::uint32_t const expected : {1u, 2u, 3u, 4u}) {
@@ -81,7 +81,7 @@ TEST_CASE("blame: a rank that gives no answer comes before one that is gone, com
     CHECK(b.culprit() == rank_id{expected});
     all[expected] = waits_for({4});
   }
-  CHECK(describe(rank_activity{}, rank_id{1}) == "rank 1 gives no answer");
+  CHECK(describe(rank_activity{}, rank_id{1}) == "rank 1 does not answer");
   CHECK(describe(rank_activity{activity_kind::gone}, rank_id{2}) == "rank 2 is gone");
   CHECK(describe(rank_activity{activity_kind::done}, rank_id{4}) == "rank 4 has nothing left to do");
 }
@@ -103,7 +103,7 @@ TEST_CASE("blame: ranks that wait in a circle are a deadlock, which has no culpr
   CHECK(find_culprit(alone, rank_id{0}) == wait_chain{{rank_id{0}}, true});
 }
 
-TEST_CASE("blame: a rank that waits for nobody, or for a rank that there is not, is to blame itself") {
+TEST_CASE("blame: a rank that waits for nobody, or for unknown rank, is to blame itself") {
   std::vector const all = {waits_for({1}), waits_for({}), waits_for({7})};
   CHECK(find_culprit(all, rank_id{0}).culprit() == rank_id{1});
   CHECK(find_culprit(all, rank_id{2}).culprit() == rank_id{2});

@@ -99,7 +99,7 @@ TEST_CASE("program agreement: another schedule, other edges and other rows are t
             "rank 1") != std::string::npos);
 }
 
-TEST_CASE("program agreement: two ranks that differ are told in what, the schedule first") {
+TEST_CASE("program agreement: two ranks that differ are told in what, the schedule has first") {
   program_digest const here{1, 2, 3, 4};
   CHECK_FALSE(difference_of(here, rank_id{2}, here, rank_id{0}));
   CHECK(difference_of(here, rank_id{2}, {0, 0, 0, 0}, rank_id{0}) ==

@@ -101,7 +101,7 @@ TEST_CASE("step plan: a schedule for other stages is refused") {
   CHECK(find_program_fault(gpipe_on_two(), t) == program_fault{program_fault::kind::stage_count, 2, 3});
   CHECK_THROWS_WITH_AS(
       step_plan(gpipe_on_two(), t, ones(t)),
-      "program: the schedule has 2 stages, but the transport 3; make both for the same stages",
+      "program: the schedule has 2 stages, but the dataflow has 3; both must have the same stages",
       program_error);
 }
 
@@ -112,8 +112,8 @@ TEST_CASE("step plan: what moves where the schedule has no edge is refused") {
   s.place.edges.clear();
   CHECK(find_program_fault(s, t) == program_fault{program_fault::kind::no_edge, 1, 0, s0, s1});
   CHECK_THROWS_WITH_AS(step_plan(s, t, ones(t)),
-                       "program: edge #1 of the transport goes from stage 0 to stage 1, where the schedule "
-                       "has no edge; connect its stages (connect_stages)",
+                       "program: edge #1 of the dataflow goes from stage 0 to stage 1, but the schedule has "
+                       "no such edge; add it with connect_stages",
                        program_error);
 }
 

@@ -96,7 +96,7 @@ TEST_CASE("step recorder: with an obstacle all steps are issued, and on a device
   for (int i = 0; i < 3; ++i) CHECK(!later.step());
   CHECK(later.d.done == names{"1", "2", "3"});
   CHECK(find_replay_obstacle<host_device, host_communicator>(r.p, 0) ==
-        "the device cannot record what is issued to it");
+        "the device cannot record issued work");
 }
 
 TEST_CASE("step recorder: what fails while it is recorded ends the recording, and is what is thrown") {

@@ -66,7 +66,8 @@ TEST_CASE("step values: there are inputs for each microbatch, as many as are rea
 TEST_CASE("step values: every microbatch has a weight, or none has") {
   reading_program const x;
   CHECK(x.find({1}) == fault{fault::kind::weight_count, 1, 2});
-  CHECK(describe(*x.find({1})) == "1 weights are given for 2 microbatches; give each one, or none");
+  CHECK(describe(*x.find({1})) ==
+        "1 weights are given for 2 microbatches; give one weight per microbatch, or none");
   CHECK(x.find({1, 1, 1}) == fault{fault::kind::weight_count, 3, 2});
 }
 
@@ -97,8 +98,7 @@ TEST_CASE("step values: no weights beside a scale that the plan has") {
   x.p.scale = gradient_scale::by_microbatches;
   CHECK_FALSE(x.find());
   CHECK(x.find({1, 1}) == fault{fault::kind::scaled, 2, 2});
-  CHECK(
-      describe(*x.find({1, 1})) ==
-      "weights are given, but the plan has each loss count 1/2 (gradient_scale::by_microbatches); give none, "
-      "or make the plan with gradient_scale::none");
+  CHECK(describe(*x.find({1, 1})) ==
+        "weights are given, but the plan already scales each loss by 1/2 (gradient_scale::by_microbatches); "
+        "give none, or make the plan with gradient_scale::none");
 }

@@ -52,7 +52,7 @@ TEST_CASE("board member: without an answer of rank 0 its own failure is the firs
   asks.pass(start + 1s);
   CHECK(asks.first()->code == failure_code::timeout);
   CHECK(asks.first()->culprit == rank_id{0});
-  CHECK(asks.first()->detail == "asked who keeps others waiting, rank 0 gives no answer");
+  CHECK(asks.first()->detail == "asked which rank blocks the others, rank 0 does not answer");
 }
 
 TEST_CASE("board member: the loss of rank 0 is a failure, its leaving only for who needs it") {
@@ -67,12 +67,12 @@ TEST_CASE("board member: the loss of rank 0 is a failure, its leaving only for w
   CHECK_FALSE(left.first());
   CHECK(left.presence()[0] == rank_presence::left);
   CHECK_FALSE(left.report({activity_kind::waiting, {rank_id{2}}}, start + 1s));
-  CHECK(left.first()->detail == "rank 1 waits for rank 2, rank 2 gives no answer");
+  CHECK(left.first()->detail == "rank 1 waits for rank 2, rank 2 does not answer");
 
   participant meets(rank_id{1}, 3);
   meets.arrive();
   meets.take({message_kind::leave});
-  CHECK(meets.first()->detail == "rank 0 has left, and all are waited for");
+  CHECK(meets.first()->detail == "rank 0 has left, but all ranks must take part");
 
   participant fails(rank_id{1}, 3);
   CHECK(fails.propose(because("mine"), start + 1s));

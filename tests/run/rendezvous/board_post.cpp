@@ -116,5 +116,5 @@ TEST_CASE("board post: what only rank 0 may say is refused from others, with the
   CHECK(f.code == failure_code::transport);
   CHECK(f.culprit == r2);
   CHECK(f.detail.starts_with("a message of rank 2 ("));
-  CHECK(f.detail.ends_with(") makes no sense: a message that only rank 0 sends"));
+  CHECK(f.detail.ends_with(") is invalid: only rank 0 may send it"));
 }

@@ -150,7 +150,7 @@ TEST_CASE("board hub: the least patient rank decides how long all wait") {
   s.deliver_all(random);
   for (auto const& m : s.members)
     CHECK(describe(m.first().value()) ==
-          "rank 0: timed out: only 2 of 3 ranks came to a barrier before the deadline: rank 0 is missing");
+          "rank 0: timed out: only 2 of 3 ranks reached a barrier before the deadline: rank 0 is missing");
 }
 
 TEST_CASE("board hub: ranks that are asked have their time, and all that answer end it") {
@@ -177,7 +177,7 @@ TEST_CASE("board hub: ranks that are asked have their time, and all that answer 
   late.settle();
   late.deliver_all(random);
   CHECK(late.members[1].first()->detail ==
-        "rank 1 waits for rank 2, rank 2 waits for rank 0, rank 0 gives no answer");
+        "rank 1 waits for rank 2, rank 2 waits for rank 0, rank 0 does not answer");
   CHECK(late.members[1].first()->culprit == rank_id{0});
 }
 

@@ -110,21 +110,22 @@ TEST_CASE("board join: strangers do not disturb those who belong, and each is to
     CHECK_FALSE(verdict_on(at, [](auto&) { return std::string(hello_size, 'x'); }));
     CHECK_FALSE(verdict_on(at, hello({.version = 2, .rank = rank_id{1}, .ranks = 2})));
     CHECK(verdict_on(at, hello({.rank = rank_id{1}, .ranks = 2}, "a key that they do not know")) ==
-          "its key is another one");
-    CHECK(verdict_on(at, hello({.rank = rank_id{1}, .ranks = 3})) == "it counts 3 ranks, rank 0 counts 2");
+          "its key is different");
+    CHECK(verdict_on(at, hello({.rank = rank_id{1}, .ranks = 3})) == "it counts 3 ranks, rank 0 expects 2");
     CHECK(verdict_on(at, hello({.rank = rank_id{0}, .ranks = 2})) ==
-          "it says that it is rank 0, which is the one that listens");
-    CHECK(verdict_on(at, hello({.rank = rank_id{2}, .ranks = 2})) == "it says that it is rank 2 of 2");
+          "it claims to be rank 0, which is the listening rank");
+    CHECK(verdict_on(at, hello({.rank = rank_id{2}, .ranks = 2})) == "it claims to be rank 2 of 2");
     // They are still there, and go on saying nothing while rank 1 joins.
     for (auto const& s : silent) CHECK(read_up_to(s, greeting_size).size() == greeting_size);
   });
   REQUIRE(refused.size() == 7);
-  CHECK(refused[0].ends_with("was refused: it went before it had said who it is"));
-  CHECK(refused[1].ends_with("was refused: what it said is no hello"));
-  CHECK(refused[2].ends_with("was refused: it speaks version 2 of the board, rank 0 version 1"));
-  CHECK(refused[3].ends_with("was refused: its key is another one"));
+  CHECK(refused[0].ends_with("was refused: it disconnected before it identified itself"));
+  CHECK(refused[1].ends_with("was refused: it did not send a valid hello"));
+  CHECK(
+      refused[2].ends_with("was refused: it has version 2 of the rendezvous protocol, rank 0 has version 1"));
+  CHECK(refused[3].ends_with("was refused: its key is different"));
   CHECK(is_like(refused[4], {"rank 1 (127.0.0.1:", ") was refused: it counts 3 ranks"}));
-  CHECK(is_like(refused[6], {"rank 2 (127.0.0.1:", ") was refused: it says that it is rank 2 of 2"}));
+  CHECK(is_like(refused[6], {"rank 2 (127.0.0.1:", ") was refused: it claims to be rank 2 of 2"}));
 }
 
 TEST_CASE("board join: a hello with any bit altered, cut short or used again is refused") {
@@ -138,7 +139,7 @@ TEST_CASE("board join: a hello with any bit altered, cut short or used again is 
         hello[bit / 8] = static_cast<char>(hello[bit / 8] ^ (1 << (bit % 8)));
         return hello;
       });
-      CHECK(verdict.value_or("its key is another one") == "its key is another one");
+      CHECK(verdict.value_or("its key is different") == "its key is different");
     }
     std::string recorded;
     {
@@ -146,7 +147,7 @@ TEST_CASE("board join: a hello with any bit altered, cut short or used again is 
       recorded = good(read_up_to(s, greeting_size));
       send_some(s, recorded.substr(0, hello_size - 1));
     }
-    CHECK(verdict_on(at, [&](auto&) { return recorded; }) == "its key is another one");
+    CHECK(verdict_on(at, [&](auto&) { return recorded; }) == "its key is different");
   });
 }
 
@@ -208,12 +209,12 @@ TEST_CASE("board join: a rank with another key, or another count of ranks, is to
       {"rank 1, join, caused by rank 0: transport error: rank 0 (" + name_of(at) + ") and rank 1 (127.",
        ") have different keys"}));
   CHECK(is_like(error_text([&] { tcp_rendezvous(rank_id{1}, 8, at, within(20s)); }),
-                {"rank 0 (", ") refuses rank 1 (", "): it counts 8 ranks, rank 0 counts 2"}));
+                {"rank 0 (", ") refuses rank 1 (", "): it counts 8 ranks, rank 0 expects 2"}));
   CHECK(is_like(
       rank_0.get(),
       {"rank 0, join, caused by rank 1: timed out: only 1 of 2 ranks joined before the deadline: "
        "rank 1 is missing; 127.0.0.1:",
-       " was refused: its key is another one; rank 1 (127.0.0.1:", ") was refused: it counts 8 ranks"}));
+       " was refused: its key is different; rank 1 (127.0.0.1:", ") was refused: it counts 8 ranks"}));
 }
 
 TEST_CASE("board join: those who joined before the deadline learn who is missing") {
@@ -246,7 +247,7 @@ TEST_CASE("board join: a rank that is lost while others join fails all, also tho
   CHECK(rank_1.wait_for(50ms) == std::future_status::timeout);
   auto const rank_3 = joining(3, 20s);
   CHECK(is_like(rank_3, {"rank 0, join, caused by rank 2: peer lost: rank 2 (127.0.0.1:",
-                         ") ended before all had joined"}));
+                         ") disconnected before all ranks had joined"}));
   CHECK(rank_0.get() == rank_3);
   CHECK(rank_1.get() == rank_3);
 }
@@ -266,18 +267,20 @@ TEST_CASE("board join: what is no board, speaks another version, keeps silent or
     return rank_1_at(listener.address(), d);
   };
   CHECK(is_like(answered_by("HTTP/1.1 400 Bad Request, and more"),
-                {"what listens at 127.0.0.1:", " is no board"}));
+                {"the listener at 127.0.0.1:", " is no board"}));
   CHECK(
       is_like(answered_by(std::string(rendezvous_magic) + std::string("\2\0\0\0", 4) + std::string(16, 'n')),
-              {"rank 0 (127.0.0.1:", ") and rank 1 (127.0.0.1:", ") speak versions 2 and 1 of the board"}));
-  CHECK(is_like(answered_by("", 100ms),
-                {"rank 0 (127.0.0.1:", "not reached before the deadline: what listens there did not greet"}));
+              {"rank 0 (127.0.0.1:", ") and rank 1 (127.0.0.1:",
+               ") have versions 2 and 1 of the rendezvous protocol"}));
+  CHECK(is_like(
+      answered_by("", 100ms),
+      {"rank 0 (127.0.0.1:", "not reached before the deadline: the listener there sent no greeting"}));
   CHECK(is_like(answered_by(make_greeting(std::string(16, 'n')), 300ms),
                 {"not reached before the deadline: it did not answer"}));
   auto const nobody = tcp_listener().address();
   CHECK(is_like(rank_1_at(nobody, 50ms),
                 {"rank 1, join, caused by rank 0: timed out: rank 0 (" + name_of(nobody) +
-                 ") was not reached before the deadline: nobody listens there"}));
+                 ") was not reached before the deadline: there is no listener"}));
   CHECK(is_like(rank_1_at({"a..b", 4000}, 20s), {"the host a..b is not known: "}));
 }
 

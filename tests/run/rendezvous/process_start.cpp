@@ -117,39 +117,40 @@ TEST_CASE("process start: an error names the variable, and what it lacks") {
     return message_of(e);
   };
   CHECK(message_of({}) ==
-        "|no variable says which rank this is: none of RANK (torchrun), OMPI_COMM_WORLD_RANK (Open MPI), "
-        "PMI_RANK "
-        "(MPICH), SLURM_PROCID (srun) is set; start the program by one of these, or give a process_start");
-  CHECK(without("WORLD_SIZE") == "WORLD_SIZE|WORLD_SIZE is not set, which torchrun sets beside RANK");
-  CHECK(without("LOCAL_RANK") == "LOCAL_RANK|LOCAL_RANK is not set, which torchrun sets beside RANK");
-  CHECK(
-      without("CLEAVE_KEY") ==
-      "CLEAVE_KEY|CLEAVE_KEY is not set; give all ranks of a run one secret that nobody else knows, such as "
-      "CLEAVE_KEY=$(openssl rand -hex 16)");
+        "|cannot determine the rank of this process: none of RANK (torchrun), OMPI_COMM_WORLD_RANK (Open "
+        "MPI), PMI_RANK (MPICH), SLURM_PROCID (srun) is set; start the program with one of these launchers, "
+        "or pass a process_start");
+  CHECK(without("WORLD_SIZE") == "WORLD_SIZE|WORLD_SIZE is not set, although torchrun sets beside RANK");
+  CHECK(without("LOCAL_RANK") == "LOCAL_RANK|LOCAL_RANK is not set, although torchrun sets beside RANK");
+  CHECK(without("CLEAVE_KEY") ==
+        "CLEAVE_KEY|CLEAVE_KEY is not set; set it to the same secret on all ranks of a run, for example "
+        "CLEAVE_KEY=$(openssl rand -hex 16)");
   CHECK(without("MASTER_ADDR") ==
-        "CLEAVE_HOST|CLEAVE_HOST is not set, nor is MASTER_ADDR; set it to the name or number by which all "
-        "others "
-        "reach the machine of rank 0");
-  CHECK(with("RANK", "-1") == "RANK|RANK is '-1', which is no number of ranks");
-  CHECK(with("RANK", "") == "RANK|RANK is '', which is no number of ranks");
-  CHECK(with("WORLD_SIZE", "8 ") == "WORLD_SIZE|WORLD_SIZE is '8 ', which is no number of ranks");
+        "CLEAVE_HOST|neither CLEAVE_HOST nor MASTER_ADDR is set; set CLEAVE_HOST to the name or address by "
+        "which other ranks reach the host of rank 0");
+  CHECK(with("RANK", "-1") == "RANK|RANK is '-1', which is not a valid number");
+  CHECK(with("RANK", "") == "RANK|RANK is '', which is not a valid number");
+  CHECK(with("WORLD_SIZE", "8 ") == "WORLD_SIZE|WORLD_SIZE is '8 ', which is not a valid number");
   CHECK(with("WORLD_SIZE", "4294967296") ==
-        "WORLD_SIZE|WORLD_SIZE is '4294967296', which is no number of ranks");
+        "WORLD_SIZE|WORLD_SIZE is '4294967296', which is not a valid number");
   CHECK(with("RANK", "8") == "RANK|RANK is 8, but WORLD_SIZE is 8; ranks are numbered from 0");
   CHECK(with("WORLD_SIZE", "0") == "RANK|RANK is 5, but WORLD_SIZE is 0; ranks are numbered from 0");
   CHECK(with("CLEAVE_KEY", "short") ==
-        "CLEAVE_KEY|CLEAVE_KEY: the key of the board has 5 bytes; give it at least 16, as random_rendezvous_key() "
-        "does");
-  CHECK(with("CLEAVE_PORT", "65536") == "CLEAVE_PORT|CLEAVE_PORT is '65536'; a port is a number up to 65535");
-  CHECK(with("MASTER_ADDR", "node 1") == "MASTER_ADDR|MASTER_ADDR is 'node 1', which is no machine");
-  CHECK(with("CLEAVE_HOST", "node1:80") == "CLEAVE_HOST|CLEAVE_HOST is 'node1:80', which is no machine");
+        "CLEAVE_KEY|CLEAVE_KEY: the key of the rendezvous has 5 bytes; give it at least 16, as "
+        "random_rendezvous_key() does");
+  CHECK(with("CLEAVE_PORT", "65536") ==
+        "CLEAVE_PORT|CLEAVE_PORT is '65536'; expected a port from 1 to 65535");
+  CHECK(with("MASTER_ADDR", "node 1") ==
+        "MASTER_ADDR|MASTER_ADDR is 'node 1', which is not a host name or IP address");
+  CHECK(with("CLEAVE_HOST", "node1:80") ==
+        "CLEAVE_HOST|CLEAVE_HOST is 'node1:80', which is not a host name or IP address");
   CHECK(with("LOCAL_WORLD_SIZE", "\x1b[1m") ==
-        "LOCAL_WORLD_SIZE|LOCAL_WORLD_SIZE is '\\x1b[1m', which is no number of ranks");
+        "LOCAL_WORLD_SIZE|LOCAL_WORLD_SIZE is '\\x1b[1m', which is not a valid number");
   CHECK(message_of(launched({{"SLURM_PROCID", "0"},
                              {"SLURM_STEP_NUM_TASKS", "2"},
                              {"SLURM_LOCALID", "0"},
                              {"SLURM_JOB_NODELIST", "gpu[001"}})) ==
-        "SLURM_JOB_NODELIST|SLURM_JOB_NODELIST is 'gpu[001', which begins with no machine");
+        "SLURM_JOB_NODELIST|SLURM_JOB_NODELIST is 'gpu[001', which does not begin with a host name");
 }
 
 TEST_CASE("process start: processes that were started together join one board") {

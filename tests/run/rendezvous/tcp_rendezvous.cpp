@@ -114,7 +114,7 @@ TEST_CASE("tcp board: a broadcast may be as large as the limit, and not larger")
     bytes.resize(300'001);
     auto const f = failure_in([&] { b.broadcast(bytes, rank_id{1}, in(20s)); });
     CHECK(f.code == failure_code::mismatch);
-    CHECK(f.detail == "a broadcast of 300001 bytes, and the board carries 300000 at most");
+    CHECK(f.detail == "a broadcast of 300001 bytes, but the rendezvous carries 300000 at most");
   });
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("tcp board: who leaves is missed by nobody, but at a barrier") {
     auto const f = failure_in([&] { b.barrier(in(20s)); });
     CHECK(f.code == failure_code::peer_lost);
     CHECK(f.culprit == rank_id{1});
-    CHECK(f.detail == "rank 1 has left, and all are waited for");
+    CHECK(f.detail == "rank 1 has left, but all ranks must take part");
   });
 }
 
@@ -214,7 +214,8 @@ TEST_CASE("tcp board: without rank 0, ranks still end") {
     CHECK_FALSE(b.poll());
     auto const f = b.rank() == rank_id{1} ? failure_in([&] { b.barrier(in(20s)); })
                                           : (b.publish(out_of_memory(2)), b.poll().value());
-    CHECK(f.detail == (b.rank() == rank_id{1} ? "rank 0 has left, and all are waited for" : "out of memory"));
+    CHECK(f.detail ==
+          (b.rank() == rank_id{1} ? "rank 0 has left, but all ranks must take part" : "out of memory"));
   });
 }
 
@@ -227,7 +228,7 @@ TEST_CASE("tcp board: a barrier that not all come to says who is missing, to all
     }
     auto const f = failure_in([&] { b.barrier(b.rank() == rank_id{2} ? in(30ms) : in(20s)); });
     CHECK(describe(f) ==
-          "rank 0: timed out: only 2 of 4 ranks came to a barrier before the deadline: rank 1 and rank 3 are "
+          "rank 0: timed out: only 2 of 4 ranks reached a barrier before the deadline: rank 1 and rank 3 are "
           "missing");
   });
 }
@@ -238,15 +239,15 @@ TEST_CASE("tcp board: ranks that do not agree where they meet are told both plac
     auto const f = failure_in([&] { b.broadcast(bytes, rank_id{0}, in(20s)); });
     CHECK(f.code == failure_code::mismatch);
     CHECK(f.detail.find("rank 1 ") != std::string::npos);
-    CHECK(f.detail.find("at a broadcast of 8 bytes of rank 0") != std::string::npos);
-    CHECK(f.detail.find("at a broadcast of 4 bytes of rank 0") != std::string::npos);
+    CHECK(f.detail.find("at a broadcast of 8 bytes from rank 0") != std::string::npos);
+    CHECK(f.detail.find("at a broadcast of 4 bytes from rank 0") != std::string::npos);
   });
   on_ranks(2, usual(), [&](tcp_rendezvous& b) {
     std::vector<std::byte> bytes(4);
     auto const f = failure_in(
         [&] { b.rank() == rank_id{0} ? b.barrier(in(20s)) : b.broadcast(bytes, rank_id{1}, in(20s)); });
     CHECK(f.detail.find("at a barrier") != std::string::npos);
-    CHECK(f.detail.find("at a broadcast of 4 bytes of rank 1") != std::string::npos);
+    CHECK(f.detail.find("at a broadcast of 4 bytes from rank 1") != std::string::npos);
   });
 }
 
@@ -298,7 +299,7 @@ TEST_CASE("tcp board: a rank that does not answer when asked is the culprit") {
     CHECK(b.wait_until(in(20s)));
     CHECK(std::chrono::steady_clock::now() - began < 5s);
     CHECK(b.poll()->culprit == rank_id{2});
-    CHECK(b.poll()->detail.ends_with("rank 2 gives no answer"));
+    CHECK(b.poll()->detail.ends_with("rank 2 does not answer"));
   });
 }
 
@@ -383,12 +384,12 @@ TEST_CASE("tcp board: a message that is altered on its way is not read, and fail
 TEST_CASE("tcp board: keys that are too short, and ranks that there are not, are refused") {
   auto options = usual();
   CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{4}, 4, {}, options), "there is no rank 4 of 4", error);
-  CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{0}, 4, {}, options), "rank 0 joins no board; it listens",
-                       error);
+  CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{0}, 4, {}, options),
+                       "rank 0 cannot join a rendezvous; construct it with a tcp_listener", error);
   options.key = "short";
-  CHECK_THROWS_WITH_AS(tcp_rendezvous(tcp_listener(), 1, options),
-                       "the key of the board has 5 bytes; give it at least 16, as random_rendezvous_key() does",
-                       error);
+  CHECK_THROWS_WITH_AS(
+      tcp_rendezvous(tcp_listener(), 1, options),
+      "the key of the rendezvous has 5 bytes; give it at least 16, as random_rendezvous_key() does", error);
   CHECK(random_rendezvous_key().size() == 64);
   CHECK(random_rendezvous_key() != random_rendezvous_key());
 }

@@ -118,7 +118,7 @@ TEST_CASE("sum in order: regions that do not fit together are found, with their 
   std::vector<region> const truths = {{yes.data(), 1, element_type::boolean},
                                       {no.data(), 1, element_type::boolean}};
   CHECK(*find_reduction_fault(truths, reduce_op::sum) ==
-        "region 0 has truth values, which have no sum; i64 or u8 has one");
+        "region 0 has bool elements, which cannot be summed; use i64 or u8");
   CHECK_FALSE(find_reduction_fault(truths, reduce_op::max));
   sum_in_order(truths, reduce_op::max);
   CHECK(no[0] == 1);

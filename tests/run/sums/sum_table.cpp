@@ -50,10 +50,11 @@ TEST_CASE("sum table: integers and truth values are refused by name") {
 
 TEST_CASE("sum table: both sides have as many elements, an address, and no memory that is shared in part") {
   CHECK(fault_of({some(0, 4), some(64, 5)}) ==
-        "pair 1 adds 4 elements of f32 to 5 of f32: there must be as many on both sides");
+        "pair 1 adds 4 elements of f32 to 5 of f32: both sides must have the same number of elements");
   CHECK(fault_of({some(0, 4), region{nullptr, 4, element_type::f64}}) ==
         "pair 1 adds 4 elements of f32 to 4 of f64: an address is missing");
-  char const* const overlap = ": their memory overlaps; it must be the same, with one type, or apart";
+  char const* const overlap =
+      ": their memory overlaps in part; it must be disjoint, or identical with the same type";
   CHECK(fault_of({some(0, 4), some(4, 4)}) ==
         std::string("pair 1 adds 4 elements of f32 to 4 of f32") + overlap);
   CHECK(fault_of({some(0, 4), some(0, 4, element_type::f64)}) ==

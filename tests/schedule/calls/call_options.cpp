@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("call options: a user may do passes, compounds, gathering and reducing, and no message") {
+TEST_CASE("find_call_option_fault: accepts custom passes, shards and reductions, rejects custom messages") {
   using enum action_kind;
   for (auto const k : {action_kind::forward, action_kind::backward, input_gradient, weight_gradient, overlap,
                        unshard, reshard, reduce_gradient, wait_reduce_gradient})
@@ -24,7 +24,7 @@ TEST_CASE("call options: a user may do passes, compounds, gathering and reducing
   }
 }
 
-TEST_CASE("call options: each fault says where it is and how to mend it") {
+TEST_CASE("call_fault: the message names the rank and the action, and for a missing receive the fix") {
   using enum call_fault::kind;
   action const at{action_kind::backward, 0, stage_id{2}, microbatch_id{1}, no_stage};
   action const receive{action_kind::receive_gradient, 0, stage_id{2}, microbatch_id{1}, stage_id{3}};

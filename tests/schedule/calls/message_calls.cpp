@@ -38,7 +38,7 @@ action message(std::string const& cell) { return read_row(cell).front(); }
 
 }  // namespace
 
-TEST_CASE("message calls: those of one direction begin one by one, mixed ones together") {
+TEST_CASE("message_calls: messages of one direction begin one by one, mixed directions in one batch") {
   fixture f(exchange_issue::together);
   f.begin("1SEND_F0,1SEND_B0");
   f.begin("1SEND_F1,1RECV_B1");
@@ -46,14 +46,14 @@ TEST_CASE("message calls: those of one direction begin one by one, mixed ones to
         texts{"send F0 stage 1->2", "send B0 stage 1->0", "batch[send F1 stage 1->2; recv B1 stage 1<-2]"});
 }
 
-TEST_CASE("message calls: with a communicator for each pair of ranks, pairs go in ascending order") {
+TEST_CASE("message_calls: exchange_issue::by_rank_pair begins messages in ascending order of rank pairs") {
   fixture f(exchange_issue::by_rank_pair);
   f.begin("1SEND_B0,1SEND_F1,1RECV_B1,1RECV_F2");
   CHECK(f.lines() ==
         texts{"recv F2 stage 1<-0", "send B0 stage 1->0", "send F1 stage 1->2", "recv B1 stage 1<-2"});
 }
 
-TEST_CASE("message calls: the wait for a send waits for all that began with it, each once") {
+TEST_CASE("message_calls: a wait covers every message of its exchange, each only once") {
   fixture f(exchange_issue::together);
   f.begin("1RECV_F0");
   f.begin("1SEND_F1,1RECV_B1");
@@ -70,7 +70,7 @@ TEST_CASE("message calls: the wait for a send waits for all that began with it, 
   CHECK(waits[2].begun == 0);
 }
 
-TEST_CASE("message calls: where messages of an exchange end one by one, each is waited for by itself") {
+TEST_CASE("message_calls: with exchange_end::each, a wait covers its own message alone") {
   fixture f(exchange_issue::together, exchange_end::each);
   f.begin("1SEND_F1,1SEND_F1@3,1RECV_B1");
   f.messages.wait_for_send(message("1WAIT_SEND_F1@3"));
@@ -79,7 +79,7 @@ TEST_CASE("message calls: where messages of an exchange end one by one, each is 
   CHECK(f.calls.back().begun == 1);
 }
 
-TEST_CASE("message calls: a receive that has begun before is told, in the same exchange too") {
+TEST_CASE("message_calls: begin returns a receive that has already begun, even in the same exchange") {
   fixture f(exchange_issue::together);
   CHECK(f.begin("1RECV_F0") == nullptr);
   auto const* twice = f.begin("1SEND_F1,1RECV_F0");
@@ -88,7 +88,7 @@ TEST_CASE("message calls: a receive that has begun before is told, in the same e
   CHECK(f.begin("1RECV_F2,1RECV_F2") != nullptr);
 }
 
-TEST_CASE("message calls: sends have ended once their own waits have come") {
+TEST_CASE("message_calls: sends_ended counts the sends that have been waited for") {
   fixture f(exchange_issue::together);
   f.begin("1SEND_F0,1SEND_F0@3,1RECV_B0");
   f.messages.wait_for_send(message("1WAIT_SEND_F0"));

@@ -22,7 +22,7 @@ std::string text(rank_call const& call) { return call_text(call); }
 
 }  // namespace
 
-TEST_CASE("rank call: passes say what their gradients come from, and that they are the last") {
+TEST_CASE("call_text: marks backward passes that start from the loss and those that are the last") {
   auto const of = about(action_kind::backward, 1);
   CHECK(text({.kind = call_kind::forward, .of = of}) == "forward 1 3");
   CHECK(text({.kind = call_kind::backward, .of = of}) == "backward 1 3");
@@ -34,7 +34,7 @@ TEST_CASE("rank call: passes say what their gradients come from, and that they a
   CHECK(text({.kind = call_kind::release, .of = of}) == "release 1 3");
 }
 
-TEST_CASE("rank call: a pass is forward, backward, or half of backward; no pass waits") {
+TEST_CASE("call_kind: is_pass holds for forward and backward calls, is_wait for waits") {
   using enum call_kind;
   for (std::size_t n = 0; n < call_names.size(); ++n) {
     auto const k = static_cast<call_kind>(n);
@@ -43,7 +43,7 @@ TEST_CASE("rank call: a pass is forward, backward, or half of backward; no pass 
   }
 }
 
-TEST_CASE("rank call: messages say from which stage to which, and so does what is handed over") {
+TEST_CASE("call_text: messages and local transfers name the sending and the receiving stage") {
   auto const sent = about(action_kind::send_activation, 1, 2);
   auto const received = about(action_kind::receive_gradient, 1, 2);
   CHECK(text({.kind = call_kind::send, .of = sent}) == "send F3 stage 1->2");
@@ -55,7 +55,7 @@ TEST_CASE("rank call: messages say from which stage to which, and so does what i
         "local B3 2=>1");
 }
 
-TEST_CASE("rank call: what is about a whole stage names it, and what gradients are divided by") {
+TEST_CASE("call_text: calls about a whole stage name it, and completed reductions name the divisor") {
   auto const of = about(action_kind::reduce_gradient, 4);
   CHECK(text({.kind = call_kind::unshard, .of = of}) == "unshard 4");
   CHECK(text({.kind = call_kind::wait_unshard, .of = of}) == "wait unshard 4");
@@ -66,7 +66,7 @@ TEST_CASE("rank call: what is about a whole stage names it, and what gradients a
   CHECK(text({.kind = call_kind::other, .of = about(action_kind::reload, 4, 0xffffffff)}) == "4RELOAD3");
 }
 
-TEST_CASE("rank call: parts stand in the line of their head") {
+TEST_CASE("call_lines: parts stand in the line of the call that holds them") {
   std::vector<rank_call> const calls{
       {.kind = call_kind::exchange, .parts = 2},
       {.kind = call_kind::send, .of = about(action_kind::send_activation, 0, 1)},

@@ -256,7 +256,7 @@ TEST_CASE("rank calls: a list that cannot be called is refused with its place") 
   CHECK(fault_of({"0F0"}, 0, {.custom = {action_kind::send_gradient}}) == not_replaceable);
   auto const fault = find_call_fault(of_rows({"0F0", "1F0"}), rank_id{1});
   CHECK(describe(*fault) ==
-        "rank 1, action #0: '1F0' needs what another rank has made; put '1RECV_F0' before it");
+        "rank 1, action #0: '1F0' needs a value from another rank; put '1RECV_F0' before it");
   CHECK_THROWS_AS((void)rank_calls(of_rows({"0F0,0SEND_F0", "1F0"}), rank_id{0}), send_wait_error);
   auto s = of_rows({"0F0", "1F0"});
   s.place.edges[0].to = stage_id{7};

@@ -13,7 +13,7 @@ using namespace cleave;
 using testing::order_defect;
 using testing::run_order;
 
-TEST_CASE("Chimera: everything once, in the memory of 1F1B at most") {
+TEST_CASE("chimera: runs every pass once and keeps at most as many passes as 1F1B") {
   for (std::uint32_t const p : {2u, 4u, 6u, 8u})
     for (std::uint32_t const m : {2u, p, 2 * p, 4 * p}) {
       auto const s = chimera(p, m);
@@ -22,13 +22,13 @@ TEST_CASE("Chimera: everything once, in the memory of 1F1B at most") {
     }
 }
 
-TEST_CASE("Chimera: where F and B take equal time, the bubble is two less than the ranks") {
+TEST_CASE("chimera: with equal F and B times, the makespan is 2m + p - 2") {
   for (std::uint32_t const p : {2u, 4u, 6u, 8u, 16u})
     for (std::uint32_t const m : {p, 2 * p, 4 * p})
       CHECK(run_order(chimera(p, m), {.forward = 1, .backward = 1}).makespan == 2 * m + p - 2);
 }
 
-TEST_CASE("Chimera: odd counts are refused") {
+TEST_CASE("chimera: rejects odd numbers of ranks and of microbatches") {
   CHECK_THROWS_WITH_AS(chimera(3, 4), "Chimera: the number of ranks must be even, not 3", shape_error);
   CHECK_THROWS_AS(chimera(2, 3), shape_error);
 }

@@ -14,7 +14,7 @@ using namespace cleave;
 using testing::order_defect;
 using testing::run_order;
 
-TEST_CASE("depth-first: the bubble of breadth-first for less memory") {
+TEST_CASE("depth_first: makespan and peak memory match the closed forms") {
   for (std::uint32_t const p : {1u, 2u, 4u})
     for (std::uint32_t const v : {1u, 2u, 4u}) {
       auto const m = 4 * p;
@@ -25,7 +25,7 @@ TEST_CASE("depth-first: the bubble of breadth-first for less memory") {
     }
 }
 
-TEST_CASE("depth-first: microbatches are a multiple of the ranks") {
+TEST_CASE("depth_first: rejects microbatches that are not a multiple of the ranks") {
   CHECK_THROWS_WITH_AS(depth_first(4, 2, 6),
                        "depth-first: the number of microbatches must be a multiple of 4, not 6", shape_error);
 }

@@ -19,7 +19,7 @@ using strings = std::vector<std::string>;
 
 static_assert(dual_pipe(2, 4).microbatches == 2);
 
-TEST_CASE("DualPipe: everything once, makespan and memory as published") {
+TEST_CASE("dual_pipe: runs every pass once, with the published makespan and memory") {
   for (std::uint32_t const p : {2u, 4u, 6u, 8u})
     for (std::uint32_t const m : {2 * p, 2 * p + 2, 4 * p}) {
       auto const s = dual_pipe(p, m);
@@ -30,7 +30,7 @@ TEST_CASE("DualPipe: everything once, makespan and memory as published") {
     }
 }
 
-TEST_CASE("DualPipe: both directions are the same, seen from their own ends") {
+TEST_CASE("dual_pipe: the lists of opposite ranks mirror each other") {
   auto const s = dual_pipe(6, 20);
   for (std::uint32_t r = 0; r < 6; ++r) {
     auto row = s.ranks[r];
@@ -40,7 +40,7 @@ TEST_CASE("DualPipe: both directions are the same, seen from their own ends") {
   }
 }
 
-TEST_CASE("DualPipe: odd counts and too few microbatches are refused") {
+TEST_CASE("dual_pipe: rejects odd counts and too few microbatches") {
   using enum shape_fault::kind;
   CHECK(find_dual_pipe_fault(3, 12) == shape_fault{odd_ranks, 3, 0});
   CHECK(find_dual_pipe_fault(4, 13) == shape_fault{odd_microbatches, 13, 0});

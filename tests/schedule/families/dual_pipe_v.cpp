@@ -19,7 +19,7 @@ using strings = std::vector<std::string>;
 
 static_assert(dual_pipe_v(2, 4).ranks[0].size() == 16 + 6);
 
-TEST_CASE("DualPipeV: the published example") {
+TEST_CASE("dual_pipe_v: two ranks and four microbatches give the published lists") {
   CHECK(rows_of(dual_pipe_v(2, 4)) == strings{"0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)"
                                               "OVERLAP_F_B,3B2,(3F3;0B1)OVERLAP_F_B,3B3,"
                                               "0I2,0W2,0I3,0W3",
@@ -28,7 +28,7 @@ TEST_CASE("DualPipeV: the published example") {
                                               "1I3,2W3,1W3"});
 }
 
-TEST_CASE("DualPipeV: makespan, bubble and memory are those of the closed forms") {
+TEST_CASE("dual_pipe_v: makespan, bubble and memory match the closed forms") {
   for (std::uint32_t const p : {2u, 3u, 4u, 6u})
     for (std::uint32_t const m : {2 * p, 3 * p, 4 * p}) {
       auto const s = dual_pipe_v(p, m);
@@ -42,7 +42,7 @@ TEST_CASE("DualPipeV: makespan, bubble and memory are those of the closed forms"
     }
 }
 
-TEST_CASE("DualPipeV: fewer microbatches than stages are refused") {
+TEST_CASE("dual_pipe_v: rejects fewer microbatches than stages") {
   CHECK_THROWS_WITH_AS(dual_pipe_v(4, 7), "DualPipeV: there must be 8 microbatches or more, not 7",
                        shape_error);
 }

@@ -15,8 +15,7 @@ using testing::run_order;
 
 static_assert(forward_only(2, 1, 3).ranks[1].size() == 3);
 
-TEST_CASE(
-    "forward only: every microbatch passes every stage once, and only the first step of each rank waits") {
+TEST_CASE("forward_only: runs every forward pass once, with a bubble of p - 1 for full rounds") {
   for (std::uint32_t const p : {1u, 2u, 3u, 5u})
     for (std::uint32_t const v : {1u, 2u, 3u})
       for (std::uint32_t const m : {1u, p, p + 1, 4 * p}) {

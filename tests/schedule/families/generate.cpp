@@ -12,7 +12,8 @@
 
 using namespace cleave;
 
-TEST_CASE("generate: every family makes an order that runs, or refuses the shape, for all small shapes") {
+TEST_CASE(
+    "make_schedule: each family makes a schedule that runs or rejects the shape, for all small shapes") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     auto const passes =
@@ -38,7 +39,7 @@ TEST_CASE("generate: every family makes an order that runs, or refuses the shape
   }
 }
 
-TEST_CASE("generate: the number of stages a rank that a family needs is demanded, and named") {
+TEST_CASE("make_schedule: rejects a wrong number of stages per rank and names the right one") {
   CHECK_THROWS_WITH_AS(make_schedule(schedule_family::zbv, {2, 3, 4}),
                        "ZBVZeroBubble: each rank must have 2 stages, not 3", shape_error);
   CHECK_THROWS_WITH_AS(make_schedule(schedule_family::gpipe, {2, 2, 4}),
@@ -46,7 +47,7 @@ TEST_CASE("generate: the number of stages a rank that a family needs is demanded
   CHECK(!stages_per_rank_of(schedule_family::looped_bfs));
 }
 
-TEST_CASE("generate: every family refuses counts that no schedule can have, before it allocates") {
+TEST_CASE("make_schedule: every family rejects zero and huge counts before it allocates") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     auto const v = stages_per_rank_of(family).value_or(2);

@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("grouped walk: it is the three loops over groups, stages and microbatches") {
+TEST_CASE("grouped_walk: visits groups, chunks and microbatches in the order of three nested loops") {
   for (std::uint32_t chunks = 1; chunks <= 3; ++chunks)
     for (std::uint32_t microbatches = 1; microbatches <= 9; ++microbatches)
       for (std::uint32_t group = 1; group <= 10; ++group) {

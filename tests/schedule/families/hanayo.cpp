@@ -13,7 +13,7 @@ using namespace cleave;
 using testing::order_defect;
 using testing::run_order;
 
-TEST_CASE("Hanayo: everything once, in the memory of 1F1B, with its bubble divided by the stages a rank") {
+TEST_CASE("hanayo: the makespan matches the closed form, and memory does not exceed that of 1F1B") {
   for (std::uint32_t const p : {1u, 2u, 4u, 8u})
     for (std::uint32_t const v : {2u, 4u, 8u})
       for (std::uint32_t const m : {p, 2 * p, 4 * p}) {
@@ -25,7 +25,7 @@ TEST_CASE("Hanayo: everything once, in the memory of 1F1B, with its bubble divid
       }
 }
 
-TEST_CASE("Hanayo: a wave goes down and up, so stages a rank are even") {
+TEST_CASE("hanayo: rejects an odd number of stages per rank") {
   CHECK_THROWS_WITH_AS(hanayo(2, 3, 4), "Hanayo: each rank must have an even number of stages, not 3",
                        shape_error);
 }

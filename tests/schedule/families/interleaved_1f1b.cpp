@@ -20,13 +20,13 @@ using strings = std::vector<std::string>;
 
 static_assert(interleaved_1f1b(2, 2, 4).ranks[0].size() == 22);
 
-TEST_CASE("interleaved 1F1B: the published example") {
+TEST_CASE("interleaved_1f1b: two ranks with two stages each give the published lists") {
   CHECK(rows_of(interleaved_1f1b(2, 2, 4)) ==
         strings{"0F0,0F1,2F0,2F1,,,0F2,2B0,0F3,2B1,2F2,0B0,2F3,0B1,,2B2,,2B3,,0B2,,0B3",
                 ",1F0,1F1,,3F0,3B0,3F1,3B1,1F2,1B0,1F3,1B1,3F2,3B2,3F3,3B3,,1B2,,1B3"});
 }
 
-TEST_CASE("interleaved 1F1B: makespan, bubble and memory are those of the closed forms") {
+TEST_CASE("interleaved_1f1b: makespan, bubble and memory match the closed forms") {
   for (std::uint32_t const p : {2u, 3u, 4u, 6u})
     for (std::uint32_t const v : {1u, 2u, 3u, 4u})
       for (std::uint32_t const rounds : {1u, 2u, 3u, 4u}) {
@@ -42,7 +42,7 @@ TEST_CASE("interleaved 1F1B: makespan, bubble and memory are those of the closed
       }
 }
 
-TEST_CASE("interleaved 1F1B: microbatches that are no multiple of the ranks take as long as published") {
+TEST_CASE("interleaved_1f1b: microbatches that do not fill rounds take the published time or are rejected") {
   auto const time = [](std::uint32_t m) { return run_order(interleaved_1f1b(4, 2, m)).makespan / 2; };
   CHECK(time(10) == 34.5);
   CHECK(time(3) == 15);

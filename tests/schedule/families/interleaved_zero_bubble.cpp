@@ -20,7 +20,7 @@ using strings = std::vector<std::string>;
 
 static_assert(interleaved_zero_bubble(2, 2, 4).ranks[0].size() == 25);
 
-TEST_CASE("interleaved zero bubble: the published example") {
+TEST_CASE("interleaved_zero_bubble: two ranks with two stages each give the published lists") {
   CHECK(
       rows_of(interleaved_zero_bubble(2, 2, 4)) ==
       strings{
@@ -29,7 +29,7 @@ TEST_CASE("interleaved zero bubble: the published example") {
           "1W3"});
 }
 
-TEST_CASE("interleaved zero bubble: makespan, bubble and memory are those of the closed forms") {
+TEST_CASE("interleaved_zero_bubble: makespan, bubble and memory match the closed forms") {
   for (std::uint32_t const p : {2u, 3u, 4u, 6u})
     for (std::uint32_t const v : {1u, 2u, 3u, 4u})
       for (std::uint32_t const rounds : {1u, 2u, 3u, 4u}) {
@@ -46,7 +46,7 @@ TEST_CASE("interleaved zero bubble: makespan, bubble and memory are those of the
 }
 
 TEST_CASE(
-    "interleaved zero bubble: microbatches that are no multiple of the ranks take as long as published") {
+    "interleaved_zero_bubble: microbatches that do not fill rounds take the published time or are rejected") {
   auto const time = [](std::uint32_t m) { return run_order(interleaved_zero_bubble(4, 2, m)).makespan / 2; };
   CHECK(time(10) == 31.5);
   CHECK(time(3) == 11.5);
@@ -54,7 +54,7 @@ TEST_CASE(
   CHECK_THROWS_AS(interleaved_zero_bubble(4, 2, 11), shape_error);
 }
 
-TEST_CASE("ZB-H1: a third of the bubble of 1F1B in its memory, for any number of microbatches") {
+TEST_CASE("zb_h1: has the memory of 1F1B and, with enough microbatches, a third of its bubble") {
   for (std::uint32_t const p : {1u, 2u, 3u, 4u, 8u})
     for (std::uint32_t const m : {1u, 2u, 5u, p, 2 * p + 1, 4 * p}) {
       auto const s = zb_h1(p, m);

@@ -17,7 +17,7 @@ using testing::run_order;
 
 static_assert(megatron_interleaved(2, 2, 4).ranks[0].size() == 16);
 
-TEST_CASE("interleaved 1F1B in groups: no order that is taken waits for ever") {
+TEST_CASE("megatron_interleaved: every accepted shape runs without deadlock") {
   for (std::uint32_t p = 1; p <= 5; ++p)
     for (std::uint32_t v = 1; v <= 3; ++v)
       for (std::uint32_t g = 1; g <= 2 * p + 1; ++g)
@@ -33,20 +33,21 @@ TEST_CASE("interleaved 1F1B in groups: no order that is taken waits for ever") {
         }
 }
 
-TEST_CASE("interleaved 1F1B in groups: with a group a rank it is PyTorch's order without its idle steps") {
+TEST_CASE(
+    "megatron_interleaved: with a group as large as the ranks, equals interleaved_1f1b without idle steps") {
   auto ours = megatron_interleaved(4, 3, 8), torch = interleaved_1f1b(4, 3, 8);
   for (auto& row : torch.ranks)
     std::erase_if(row, [](action const& a) { return a.kind == action_kind::idle; });
   CHECK(ours == torch);
 }
 
-TEST_CASE("interleaved 1F1B in groups: the group decides how much is kept, and more can go ahead") {
+TEST_CASE("megatron_interleaved: larger groups and extra warm-up raise the peak memory") {
   CHECK(run_order(megatron_interleaved(4, 2, 16, {.group = 4})).peak[0] == 4 + 6 + 1);
   CHECK(run_order(megatron_interleaved(4, 2, 16, {.group = 8})).peak[0] == 8 + 6 + 1);
   CHECK(run_order(megatron_interleaved(4, 2, 16, {.extra_warm_up = 1})).peak[0] == 4 + 6 + 2);
 }
 
-TEST_CASE("interleaved 1F1B in groups: each fault is named") {
+TEST_CASE("find_group_fault: names each fault of the group size") {
   using enum shape_fault::kind;
   CHECK(find_group_fault(4, 8, 3) == shape_fault{group_too_small, 3, 4});
   CHECK(find_group_fault(4, 8, 9) == shape_fault{group_too_large, 9, 8});

@@ -20,13 +20,13 @@ using strings = std::vector<std::string>;
 
 static_assert(one_f_one_b(2, 2).ranks[0].size() == 4);
 
-TEST_CASE("1F1B: the published example, as it is executed") {
+TEST_CASE("one_f_one_b: three ranks and four microbatches give the published lists") {
   CHECK(rows_of(one_f_one_b(3, 4)) == strings{"0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3",
                                               "1F0,1F1,1B0,1F2,1B1,1F3,1B2,1B3",
                                               "2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3"});
 }
 
-TEST_CASE("1F1B: makespan, bubble and memory are those of the closed forms") {
+TEST_CASE("one_f_one_b: makespan, bubble and memory match the closed forms") {
   for (std::uint32_t const p : {1u, 2u, 3u, 4u, 6u, 8u})
     for (std::uint32_t const m : {p, p + 1, 2 * p, 4 * p}) {
       auto const s = one_f_one_b(p, m);
@@ -40,11 +40,11 @@ TEST_CASE("1F1B: makespan, bubble and memory are those of the closed forms") {
     }
 }
 
-TEST_CASE("1F1B: fewer microbatches than ranks are refused, and the error has both counts") {
+TEST_CASE("one_f_one_b: rejects fewer microbatches than ranks, and the error has both counts") {
   CHECK_THROWS_WITH_AS(one_f_one_b(3, 2), "1F1B: there must be 3 microbatches or more, not 2", shape_error);
 }
 
-TEST_CASE("eager 1F1B: as fast as 1F1B where messages take no time, faster where they do") {
+TEST_CASE("eager_1f1b: is as fast as one_f_one_b without latency and faster with it") {
   for (std::uint32_t const p : {1u, 2u, 4u, 7u})
     for (std::uint32_t const m : {1u, p, 3 * p}) {
       auto const s = eager_1f1b(p, m);

@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("rank order: the list is what was written, idle steps and compounds too") {
+TEST_CASE("rank_order: take returns the actions as they were added, with idle steps and compounds") {
   rank_order order(0);
   order.forward(0, 1);
   order.idle(2);

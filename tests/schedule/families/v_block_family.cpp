@@ -29,7 +29,7 @@ std::uint64_t most_on_a_rank(schedule const& s) {
 
 }  // namespace
 
-TEST_CASE("v block family: each rule runs, and keeps what is said of it") {
+TEST_CASE("v_block_family: every rule gives a schedule that runs and keeps the predicted number of passes") {
   for (std::uint32_t const p : {2u, 3u, 4u, 6u}) {
     auto const family = v_block_family(p);
     CHECK(family.size() > 100);
@@ -41,7 +41,8 @@ TEST_CASE("v block family: each rule runs, and keeps what is said of it") {
   }
 }
 
-TEST_CASE("v block family: for V-Min and V-Half there is a rule that takes no longer in no more memory") {
+TEST_CASE(
+    "v_block_family: has a rule that is as good as v_min, and one as good as v_half, in time and memory") {
   for (std::uint32_t const p : {4u, 5u, 6u, 8u, 9u})
     for (auto const& known : {v_min(p, 6 * p), v_half(p, 6 * p)}) {
       bool found = false;
@@ -54,7 +55,7 @@ TEST_CASE("v block family: for V-Min and V-Half there is a rule that takes no lo
     }
 }
 
-TEST_CASE("v block family: V-Min and V-Half are rules of it") {
+TEST_CASE("v_block_rule: the V-Min and V-Half rules give the known block offsets and name") {
   v_block_rule const min{{1, 1, 1, 1}, {1, 1, 1}}, half{{2, 1, 2, 1}, {1, 1, 2}};
   auto const four = min.block(2, 4);
   CHECK(four.forward_down == 2);

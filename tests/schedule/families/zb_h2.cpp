@@ -19,7 +19,7 @@ using strings = std::vector<std::string>;
 
 static_assert(zb_h2(2, 4).ranks[0].size() == 12);
 
-TEST_CASE("ZB-H2: no rank waits once it has begun, for nearly twice the memory of 1F1B") {
+TEST_CASE("zb_h2: no rank idles between its first and last pass, and each keeps 2p - 1 passes") {
   for (std::uint32_t const p : {2u, 3u, 4u, 5u, 6u, 8u})
     for (std::uint32_t const m : {2 * p - 1, 2 * p, 3 * p + 1}) {
       auto const s = zb_h2(p, m);
@@ -33,7 +33,7 @@ TEST_CASE("ZB-H2: no rank waits once it has begun, for nearly twice the memory o
     }
 }
 
-TEST_CASE("ZB-H2: fewer microbatches are fine") {
+TEST_CASE("zb_h2: runs every pass once with fewer than 2p microbatches") {
   for (std::uint32_t const p : {1u, 2u, 4u, 7u})
     for (std::uint32_t m = 1; m < 2 * p; ++m) CHECK(order_defect(zb_h2(p, m)) == "");
 }

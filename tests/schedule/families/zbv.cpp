@@ -19,7 +19,7 @@ using strings = std::vector<std::string>;
 
 static_assert(zbv(2, 4).ranks[0].size() == 24);
 
-TEST_CASE("ZBV: the published example") {
+TEST_CASE("zbv: two ranks and four microbatches give the published lists") {
   CHECK(rows_of(zbv(2, 4)) ==
         strings{
             "0F0,0F1,0F2,3F0,3I0,3W0,3F1,3I1,3W1,0F3,0I0,0W0,3F2,3I2,3W2,0I1,0W1,3F3,3I3,3W3,0I2,0W2,0I3,0W3",
@@ -27,7 +27,7 @@ TEST_CASE("ZBV: the published example") {
             "1W3"});
 }
 
-TEST_CASE("ZBV: no rank waits once it has begun, if there are microbatches enough") {
+TEST_CASE("zbv: with enough microbatches, no rank idles between its first and last pass") {
   for (std::uint32_t const p : {2u, 3u, 4u, 6u, 8u})
     for (std::uint32_t const m : {2 * p - 1, 2 * p, 4 * p}) {
       auto const s = zbv(p, m);
@@ -41,7 +41,7 @@ TEST_CASE("ZBV: no rank waits once it has begun, if there are microbatches enoug
     }
 }
 
-TEST_CASE("ZBV: fewer microbatches are fine, and wait as published") {
+TEST_CASE("zbv: with fewer than 2p microbatches, it runs and idles as published") {
   for (std::uint32_t const p : {1u, 2u, 3u, 5u})
     for (std::uint32_t m = 1; m < 2 * p; ++m) CHECK(order_defect(zbv(p, m)) == "");
   CHECK(run_order(zbv(4, 4)).idle_within == std::vector<double>{6, 4, 2, 0});

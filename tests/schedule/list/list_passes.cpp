@@ -106,7 +106,7 @@ list_rule random_rule(splitmix& rng) {
 
 }  // namespace
 
-TEST_CASE("list passes: without caps they are those of asking all ranks each time") {
+TEST_CASE("list_passes: without memory limits, matches a naive list scheduler") {
   splitmix rng(8);
   for (int round = 0; round < 150; ++round) {
     auto problem = testing::random_step(rng);
@@ -120,8 +120,7 @@ TEST_CASE("list passes: without caps they are those of asking all ranks each tim
   }
 }
 
-TEST_CASE(
-    "list passes: whatever the rule, all is done once and ranks keep to their caps, or there is no room") {
+TEST_CASE("list_passes: runs every pass once within the memory limits, or finds no room") {
   splitmix rng(9);
   int made = 0, refused = 0;
   for (int round = 0; round < 300; ++round) {
@@ -140,7 +139,7 @@ TEST_CASE(
   CHECK(refused > 0);
 }
 
-TEST_CASE("list passes: a chain whose passes are whole runs in the least memory of its ranks") {
+TEST_CASE("list_passes: a chain with whole backward passes fits in the least memory of its ranks") {
   splitmix rng(10);
   for (int round = 0; round < 200; ++round) {
     auto const problem = testing::random_step(rng);

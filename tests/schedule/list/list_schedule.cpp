@@ -100,7 +100,7 @@ TEST_CASE("list schedule: stages that skip others run without a cap") {
 TEST_CASE("list schedule: a cap that no order meets, stages in a circle and bad costs are refused") {
   CHECK_THROWS_WITH_AS(
       list_schedule(loop_placement(2, 3), 4, {.most_kept = 2}),
-      "list schedule: rank 0 must keep 3 for a microbatch in each of its stages, but may keep 2",
+      "list schedule: rank 0 must keep 3 bytes for one microbatch in each of its stages, but its limit is 2",
       list_memory_error);
   auto place = loop_placement(2);
   place.edges.push_back({stage_id{1}, stage_id{0}});

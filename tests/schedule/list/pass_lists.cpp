@@ -23,7 +23,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("pass lists: without its microbatches no generated schedule ends later or keeps more") {
+TEST_CASE("pass_lists_of: schedules rebuilt from pass lists end no later and keep no more passes") {
   for (std::uint32_t p = 1; p <= 4; ++p)
     for (std::uint32_t const m : {p, 2 * p, 2 * p + 3})
       for (std::size_t f = 0; f < schedule_names.size(); ++f) {
@@ -45,7 +45,7 @@ TEST_CASE("pass lists: without its microbatches no generated schedule ends later
       }
 }
 
-TEST_CASE("pass lists: what ranks keep at most is what they keep over time") {
+TEST_CASE("most_kept: equals the peak of memory_over_time") {
   splitmix rng(7);
   for (int round = 0; round < 200; ++round) {
     auto problem = testing::random_step(rng);
@@ -62,7 +62,7 @@ TEST_CASE("pass lists: what ranks keep at most is what they keep over time") {
   }
 }
 
-TEST_CASE("pass lists: W belongs to the oldest I that has none, also where some passes are whole") {
+TEST_CASE("schedule_of: W belongs to the oldest I without one, even next to whole backward passes") {
   using enum action_kind;
   auto const s = schedule_of(loop_placement(1), 3,
                              {{{0, forward},

@@ -24,7 +24,7 @@ list_rule random_rule(splitmix& rng) {
 
 }  // namespace
 
-TEST_CASE("pass timer: times are those of the simulator, links and all") {
+TEST_CASE("pass_timer: begin times and makespan equal those of simulate, even with links") {
   splitmix rng(5);
   for (int round = 0; round < 300; ++round) {
     auto const problem = testing::random_step(rng);
@@ -43,8 +43,7 @@ TEST_CASE("pass timer: times are those of the simulator, links and all") {
   }
 }
 
-TEST_CASE(
-    "pass timer: of critical passes each begins when the one before has ended, or its message is there") {
+TEST_CASE("pass_timer: critical passes follow each other without a gap from 0 to the makespan") {
   splitmix rng(6);
   for (int round = 0; round < 200; ++round) {
     auto problem = testing::random_step(rng);
@@ -65,7 +64,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("pass timer: ranks that wait for ever never end") {
+TEST_CASE("pass_timer: a deadlock has the makespan no_end") {
   auto const step = place_step({.ranks = 2, .microbatches = 1, .costs = {{}, {}}}, loop_placement(2), 1);
   using enum action_kind;
   pass_timer timer(step);

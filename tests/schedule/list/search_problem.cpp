@@ -44,31 +44,31 @@ TEST_CASE("search problem: each thing that is wrong is told, and how to mend it"
   CHECK(fault_in(p) == "search: the number of microbatches must be 1 or more");
   p = sound();
   p.costs.resize(1);
-  CHECK(fault_in(p) == "search: costs are given for 1 stages; give them for one a rank at least");
+  CHECK(fault_in(p) == "search: costs are given for only 1 stages; give at least one stage per rank");
   p = sound();
   p.costs[2].forward = -1;
   CHECK(fault_in(p) == "search: each cost of stage 2 must be a time from 0 to 1e100");
   p = sound();
   p.base_latency = std::numeric_limits<double>::quiet_NaN();
-  CHECK(fault_in(p) == "search: a hop must take a time from 0 to 1e100");
+  CHECK(fault_in(p) == "search: base_latency must be a time from 0 to 1e100");
   p = sound();
   p.links.resize(3);
-  CHECK(fault_in(p) == "search: 3 links for 4 pairs of ranks; give each pair one, all together one, or none");
+  CHECK(fault_in(p) == "search: 3 links for 4 pairs of ranks; give one per pair, one for all, or none");
   p = sound();
   p.bytes.stages.resize(3);
-  CHECK(fault_in(p) == "search: 3 numbers for 4 stages; give each stage one, all together one, or none");
+  CHECK(fault_in(p) == "search: 3 numbers for 4 stages; give one per stage, one for all, or none");
   p = sound();
   p.bytes.stages = {{~std::uint64_t{0}, 1, 1}};
   CHECK(fault_in(p).starts_with("search: 18446744073709551615 bytes for one microbatch"));
   p = sound();
   p.resident = {1, 2};
-  CHECK(fault_in(p) == "search: 2 numbers of resident bytes are given; give each stage one, or none");
+  CHECK(fault_in(p) == "search: 2 entries of resident bytes are given; expected one per stage, or none");
   p = sound();
   p.resident = {1, ~std::uint64_t{0}, 1, 1};
-  CHECK(fault_in(p) == "search: the resident bytes up to stage 1 are too many to be added up");
+  CHECK(fault_in(p) == "search: the resident bytes up to stage 1 overflow when summed; use smaller values");
   p = sound();
   p.memory_limit = {1, 2, 3};
-  CHECK(fault_in(p) == "search: 3 caps are given; give each rank one, all together one, or none");
+  CHECK(fault_in(p) == "search: 3 memory limits are given; expected one for each rank, one for all, or none");
 }
 
 TEST_CASE("search problem: a placement must be one, and be of these ranks and stages") {
@@ -76,9 +76,9 @@ TEST_CASE("search problem: a placement must be one, and be of these ranks and st
   p.place = loop_placement(2, 2);
   CHECK(fault_in(p) == "");
   p.place->rank_of[1] = rank_id{7};
-  CHECK(fault_in(p) == "search: the placement is none; see find_stage_placement_fault");
+  CHECK(fault_in(p) == "search: the placement is invalid; find_stage_placement_fault gives the reason");
   p.place = loop_placement(4);
-  CHECK(fault_in(p) == "search: the placement has 4 ranks, the step another number");
+  CHECK(fault_in(p) == "search: the placement has 4 ranks, which differs from the step's number of ranks");
   p.place = loop_placement(2);
   CHECK(fault_in(p) == "search: the placement has 2 stages; give costs for each of them");
 }

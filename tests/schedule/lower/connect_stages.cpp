@@ -185,32 +185,31 @@ stage_placement on_ranks(testing::rng& random, dataflow const& t, std::uint32_t 
 
 }  // namespace
 
-TEST_CASE("connect stages: a value with several readers is in a message to each") {
+TEST_CASE("stage_messages: a value with several readers is in a message to each") {
   auto const messages = stage_messages(with_skips());
   REQUIRE(messages.size() == 5);
   CHECK(messages[1] == stage_message{{stage_id{0}, stage_id{2}}, {2}, 10});
   CHECK(messages[2] == stage_message{{stage_id{0}, stage_id{3}}, {3}, 10});
 }
 
-TEST_CASE("connect stages: what one stage reads from another is one message, each value once") {
+TEST_CASE("stage_messages: one stage sends another a single message, which holds each value once") {
   dataflow const t{.stages = 2, .edges = {edge(0, 1, 1, 0, 5), edge(0, 0, 1, 1, 7), edge(0, 1, 1, 2, 5)}};
   CHECK(stage_messages(t) == std::vector<stage_message>{{{stage_id{0}, stage_id{1}}, {1, 0}, 12}});
 }
 
-TEST_CASE("connect stages: bytes that no number holds are the largest number") {
+TEST_CASE("stage_messages: a byte count that overflows becomes the largest number") {
   dataflow const t{.stages = 2, .edges = {edge(0, 0, 1, 0, ~std::uint64_t{0}), edge(0, 1, 1, 1, 1)}};
   CHECK(stage_messages(t)[0].bytes == ~std::uint64_t{0});
 }
 
-TEST_CASE(
-    "connect stages: lowered, a skip is a message to a stage that is not the next, and a gradient back") {
+TEST_CASE("connect_stages: a skip edge becomes a direct message, with a gradient sent back") {
   auto const lowered = lower(connect_stages(gpipe(4, 1), with_skips()));
   CHECK(testing::rows_of(lowered)[0] ==
         "0UNSHARD,0F0,0SEND_F0,0SEND_F0@2,0SEND_F0@3,0RECV_B0@3,0RECV_B0@2,0RECV_B0,0B0,0WAIT_SEND_F0,"
         "0WAIT_SEND_F0@2,0WAIT_SEND_F0@3,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD");
 }
 
-TEST_CASE("connect stages: orders of a chain allow skips, in every family that is one chain") {
+TEST_CASE("connect_stages: with skip edges, every family that is one chain has no fault and no deadlock") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     auto const s = make_schedule(family, {4, stages_per_rank_of(family).value_or(2), 8});
@@ -230,7 +229,7 @@ TEST_CASE("connect stages: orders of a chain allow skips, in every family that i
   }
 }
 
-TEST_CASE("connect stages: with any transport, messages carry all that stages read, and all gradients back") {
+TEST_CASE("connect_stages: with random dataflow, several ranks compute the same values as one rank") {
   testing::rng random(1);
   for (int round = 0; round < 200; ++round) {
     auto const t = random_stages(random);
@@ -246,7 +245,7 @@ TEST_CASE("connect stages: with any transport, messages carry all that stages re
   }
 }
 
-TEST_CASE("connect stages: a transport that is none, or of other stages, is refused") {
+TEST_CASE("connect_stages: rejects invalid dataflow and dataflow of another number of stages") {
   auto t = with_skips();
   CHECK_THROWS_AS(connect_stages(one_f_one_b(3, 4), t), stage_count_error);
   t.edges[1].to = stage_id{4};

@@ -34,22 +34,20 @@ std::vector<std::vector<action>> sorted_rows(schedule s) {
 
 }  // namespace
 
-TEST_CASE("defer receives: to their use, or to a send to the higher rank that they come from") {
+TEST_CASE("defer_receives: moves a receive to its use, or to a send to the higher rank it comes from") {
   auto const s = defer_receives(two_ranks("0RECV_B0,0F1,0SEND_F1,0B0", "1RECV_F0,1RECV_F1,1F0,1B0,1F1"));
   CHECK(row_text(s.ranks[0]) == "0F1,0RECV_B0,0SEND_F1,0B0");
   CHECK(row_text(s.ranks[1]) == "1RECV_F0,1F0,1B0,1RECV_F1,1F1");
 }
 
-TEST_CASE(
-    "defer receives: one that is needed early takes those sent before it along, unless messages have tags") {
+TEST_CASE("defer_receives: an early use pulls in earlier messages of the pair, unless order is as_needed") {
   auto const s = two_ranks("", "1RECV_F0,1RECV_F1,1F1,1F0");
   CHECK(row_text(defer_receives(s).ranks[1]) == "1RECV_F0,1RECV_F1,1F1,1F0");
   CHECK(row_text(defer_receives(s, receive_order::as_needed).ranks[1]) == "1RECV_F1,1F1,1RECV_F0,1F0");
 }
 
 TEST_CASE(
-    "defer receives: every family keeps its actions and each pair's order, and finishes where sends are "
-    "posted") {
+    "defer_receives: every family keeps its actions and channel order, and finishes with posted sends") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     for (std::uint32_t p = 2; p < 5; ++p) {
@@ -67,14 +65,13 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("defer receives: without an order, zero bubble swaps messages of a pair") {
+TEST_CASE("defer_receives: receive_order::as_needed reorders messages of a pair in ZBV") {
   auto const s = send_in_rounds(make_schedule(schedule_family::zbv, {2, 2, 4}));
   CHECK(find_channel_mismatch(defer_receives(s, receive_order::as_needed)));
   CHECK(!find_channel_mismatch(defer_receives(s)));
 }
 
-TEST_CASE(
-    "defer receives: what is received in vain is an error, what is received twice at once is received once") {
+TEST_CASE("defer_receives: rejects an unused receive, and drops a receive listed twice") {
   CHECK_THROWS_AS(defer_receives(two_ranks("0F0,0RECV_B0", "")), unused_receive_error);
   CHECK(row_text(defer_receives(two_ranks("0RECV_B0,0RECV_B0,0B0", "")).ranks[0]) == "0RECV_B0,0B0");
   CHECK_THROWS_AS(defer_receives(two_ranks("1RECV_F0", "")), invalid_action_error);

@@ -14,7 +14,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("earliest rank: at first all are never, and the lowest is first") {
+TEST_CASE("earliest_rank: starts with every time at never and rank 0 first") {
   earliest_rank none(0), one(1);
   CHECK(none.time() == earliest_rank::never);
   CHECK(one.rank() == 0);
@@ -22,7 +22,7 @@ TEST_CASE("earliest rank: at first all are never, and the lowest is first") {
   CHECK(one.time() == 3);
 }
 
-TEST_CASE("earliest rank: the same as looking at all of them, with many equal times") {
+TEST_CASE("earliest_rank: matches a linear scan, even with many equal times") {
   testing::rng random(1);
   for (std::uint32_t ranks = 1; ranks < 20; ++ranks) {
     earliest_rank next(ranks);

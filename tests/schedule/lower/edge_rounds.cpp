@@ -80,7 +80,7 @@ TEST_CASE("edge rounds: beyond 64 rounds") {
   CHECK(edge_matchings(star).size() == 99);
 }
 
-TEST_CASE("edge rounds: a stage on a rank that there is not is refused") {
+TEST_CASE("edge rounds: a stage on unknown rank is refused") {
   stage_placement p = loop_placement(2);
   p.ranks = 1;
   CHECK_THROWS_AS(edge_matchings(p), stage_placement_error);

@@ -22,7 +22,7 @@ schedule read_lowered(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("finish lowered: what has been lowered here, written and read, is left as it is") {
+TEST_CASE("finish_lowered: leaves a lowered schedule unchanged after it is written and read") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     if (family == schedule_family::dual_pipe || family == schedule_family::chimera) continue;
@@ -31,7 +31,7 @@ TEST_CASE("finish lowered: what has been lowered here, written and read, is left
   }
 }
 
-TEST_CASE("finish lowered: the limit of sends is met, a look-ahead refused") {
+TEST_CASE("finish_lowered: applies the limit of outstanding sends and rejects a look-ahead") {
   auto const lowered = lower(gpipe(2, 4));
   auto const limited = finish_lowered(lowered, {.max_outstanding_sends = 1});
   CHECK(limited == limit_sends(lowered, 1));
@@ -41,7 +41,7 @@ TEST_CASE("finish lowered: the limit of sends is met, a look-ahead refused") {
   CHECK_THROWS_AS(finish_lowered(lowered, {.max_outstanding_sends = -1}), lower_option_error);
 }
 
-TEST_CASE("finish lowered: no messages, no waits and a message too few are refused") {
+TEST_CASE("finish_lowered: rejects lists without messages, without waits for sends or without a receive") {
   CHECK_THROWS_AS(finish_lowered(read_lowered("0F0,0B0\n1F0,1B0\n")), unsent_edge_error);
   CHECK(find_unsent_edge(gpipe(2, 1)) == stage_edge{stage_id{0}, stage_id{1}});
   CHECK(!find_unsent_edge(gpipe(1, 1)));

@@ -88,14 +88,14 @@ std::string grouping_defect(std::vector<action> const& row) {
 
 }  // namespace
 
-TEST_CASE("group messages: what follows each other is one exchange, a message alone stays alone") {
+TEST_CASE("group_messages: joins adjacent messages into one exchange and leaves single ones alone") {
   CHECK(grouped("1F0,1SEND_F0,1RECV_B0,1B0,1SEND_B0,1F1") ==
         "1F0,(1SEND_F0;1RECV_B0)EXCHANGE,1B0,1SEND_B0,1F1");
   CHECK(grouped("1F0,1B0,1SEND_B0,1RECV_F1,1RECV_B2") == "1F0,1B0,(1SEND_B0;1RECV_F1;1RECV_B2)EXCHANGE");
   CHECK(grouped("") == "");
 }
 
-TEST_CASE("group messages: the next pass does not wait for what comes after that which it uses") {
+TEST_CASE("group_messages: the next pass does not wait for messages that it does not use") {
   CHECK(grouped("1RECV_F0,1RECV_F1,1F0,1F1") == "1RECV_F0,1RECV_F1,1F0,1F1");
   CHECK(grouped("1SEND_F0,1RECV_F1,1RECV_F2,1RECV_F3,1RESHARD,1F1") ==
         "(1SEND_F0;1RECV_F1)EXCHANGE,(1RECV_F2;1RECV_F3)EXCHANGE,1RESHARD,1F1");
@@ -103,17 +103,17 @@ TEST_CASE("group messages: the next pass does not wait for what comes after that
         "(1RECV_F1;1RECV_B0)EXCHANGE,1RECV_F2,(1F1;1B0)OVERLAP_F_B");
 }
 
-TEST_CASE("group messages: a wait for a send parts what stands around it") {
+TEST_CASE("group_messages: a wait for a send separates exchanges") {
   CHECK(grouped("1SEND_F0,1SEND_F1,1WAIT_SEND_F0,1SEND_F2,1RECV_B0") ==
         "(1SEND_F0;1SEND_F1)EXCHANGE,1WAIT_SEND_F0,(1SEND_F2;1RECV_B0)EXCHANGE");
 }
 
-TEST_CASE("group messages: an exchange stays as it is") {
+TEST_CASE("group_messages: grouping a second time changes nothing") {
   auto const once = group_messages(lower(one_f_one_b(4, 8)));
   CHECK(group_messages(once) == once);
 }
 
-TEST_CASE("group messages: a run longer than a compound can be is several") {
+TEST_CASE("group_messages: splits a run of messages that is longer than a compound can be") {
   schedule s{loop_placement(2), 70000, {{}, {}}};
   for (std::uint32_t m = 0; m < 70000; ++m)
     s.ranks[1].push_back({action_kind::receive_activation, 0, stage_id{1}, microbatch_id{m}, stage_id{0}});
@@ -122,7 +122,8 @@ TEST_CASE("group messages: a run longer than a compound can be is several") {
   CHECK(flattened(grouped) == s);
 }
 
-TEST_CASE("group messages: of any lowered schedule, every message is where it was, in the fewest exchanges") {
+TEST_CASE(
+    "group_messages: random schedules keep every message in place, and all that can be merged is merged") {
   testing::rng random(1);
   for (int round = 0; round < 200; ++round) {
     auto const s = random.one_in(2)

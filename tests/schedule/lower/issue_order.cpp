@@ -40,7 +40,7 @@ std::vector<issue_group> plain_order(std::vector<end_of_message> const& ends,
 
 }  // namespace
 
-TEST_CASE("issue order: one direction one by one, both directions together") {
+TEST_CASE("issue_order: messages of one direction are issued one by one, both directions together") {
   CHECK(issue_order<int>({}).empty());
   CHECK(issue_order<int>({{sends, rank_id{2}, 0}, {sends, rank_id{1}, 0}}) ==
         std::vector<issue_group>{{0}, {1}});
@@ -48,14 +48,14 @@ TEST_CASE("issue order: one direction one by one, both directions together") {
         std::vector<issue_group>{{0, 1}});
 }
 
-TEST_CASE("issue order: communicators ascend, so that both ends of an edge agree") {
+TEST_CASE("issue_order: communicators ascend, so that both ends of an edge agree") {
   std::vector<end_of_message> const here{{sends, rank_id{1}, 7}, {receives, rank_id{1}, 4}};
   std::vector<end_of_message> const there{{receives, rank_id{0}, 7}, {sends, rank_id{0}, 4}};
   CHECK(issue_order(here) == std::vector<issue_group>{{1}, {0}});
   CHECK(issue_order(there) == issue_order(here));
 }
 
-TEST_CASE("issue order: any ends are issued as the rule is told, by peer too") {
+TEST_CASE("issue_order: random messages match a naive version of the rule, even by peer") {
   testing::rng random(1);
   for (int round = 0; round < 500; ++round) {
     std::vector<end_of_message> ends;

@@ -44,7 +44,7 @@ std::vector<std::vector<action>> without_waits(schedule s) {
 }  // namespace
 
 TEST_CASE(
-    "limit sends: every family keeps to it, moves nothing but waits and finishes where sends are posted") {
+    "limit_sends: every family stays within the limit, moves only waits and finishes with posted sends") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f)
     for (bool const deferred : {false, true})
       for (std::uint32_t limit = 1; limit < 5; ++limit) {
@@ -64,26 +64,26 @@ TEST_CASE(
       }
 }
 
-TEST_CASE("limit sends: a wait whose send has surely arrived is taken before one that may stall") {
+TEST_CASE("limit_sends: prefers the wait for a send that has surely arrived to one that may stall") {
   auto const s = two_ranks("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0B1,0WAIT_SEND_F1,0WAIT_SEND_F0",
                            "1RECV_F0,1RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B1");
   auto const limited = limit_sends(s, 1);
   CHECK(row_text(limited.ranks[0]) == "0F0,0SEND_F0,0F1,0WAIT_SEND_F0,0SEND_F1,0RECV_B1,0B1,0WAIT_SEND_F1");
 }
 
-TEST_CASE("limit sends: a limit so high changes nothing") {
+TEST_CASE("limit_sends: a high limit changes nothing") {
   auto const s = with_waits(schedule_family::interleaved_1f1b, 3, 6);
   CHECK(limit_sends(s, 1000) == s);
 }
 
-TEST_CASE("limit sends: no send at all is only met by a schedule that sends nothing") {
+TEST_CASE("limit_sends: only a schedule without sends meets a limit of zero") {
   auto const s = with_waits(schedule_family::gpipe, 2, 2);
   CHECK_THROWS_AS(limit_sends(s, 0), send_limit_error);
   auto const alone = with_waits(schedule_family::gpipe, 1, 2);
   CHECK(limit_sends(alone, 0) == alone);
 }
 
-TEST_CASE("limit sends: a send without wait or receive, a circle and an action out of place are refused") {
+TEST_CASE("limit_sends: rejects a send without wait or receive, a cycle and an action out of place") {
   CHECK_THROWS_AS(limit_sends(two_ranks("0F0,0SEND_F0", "1RECV_F0,1F0"), 1), send_wait_error);
   CHECK_THROWS_AS(limit_sends(two_ranks("0F0,0SEND_F0,0WAIT_SEND_F0", "1F0"), 1), unreceived_error);
   CHECK_THROWS_AS(

@@ -20,7 +20,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("lower: two ranks, two microbatches") {
+TEST_CASE("lower: 1F1B on two ranks gives the expected lists") {
   CHECK(testing::rows_of(lower(one_f_one_b(2, 2))) ==
         std::vector<std::string>{
             "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0B1,0WAIT_SEND_F1,"
@@ -29,13 +29,13 @@ TEST_CASE("lower: two ranks, two microbatches") {
             "1RESHARD,1WAIT_SEND_B0,1WAIT_SEND_B1"});
 }
 
-TEST_CASE("lower: in PyTorch's order, a receive comes when the sender has had its turn") {
+TEST_CASE("lower: with message_order::rounds, receives come in PyTorch's order") {
   CHECK(testing::rows_of(lower(one_f_one_b(2, 2), {.messages = message_order::rounds}))[1] ==
         "1UNSHARD,1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,"
         "1RESHARD,1WAIT_SEND_B0,1WAIT_SEND_B1");
 }
 
-TEST_CASE("lower: every family finishes where its sends may go, whatever the options") {
+TEST_CASE("lower: every family finishes with every delivery that its options allow") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const s = testing::family_schedule(static_cast<schedule_family>(f), 4, 8);
     for (auto const messages : {message_order::timed, message_order::rounds})
@@ -58,8 +58,7 @@ TEST_CASE("lower: every family finishes where its sends may go, whatever the opt
   }
 }
 
-TEST_CASE(
-    "lower: random orders of random stages finish on every transport, with each message once, in order") {
+TEST_CASE("lower: random schedules finish with every delivery, and each message comes once and in order") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     auto const s = testing::random_list_schedule(random);
@@ -72,7 +71,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("lower: what is wrong with options or lists is told before anything is done") {
+TEST_CASE("lower: rejects invalid options and invalid lists") {
   auto s = gpipe(2, 2);
   CHECK_THROWS_AS(lower(s, {.max_active_stages = 0}), lower_option_error);
   CHECK_THROWS_AS(lower(s, {.times = {.base_latency = -1}}), nominal_time_error);

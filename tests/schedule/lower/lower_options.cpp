@@ -7,7 +7,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("lower options: each that makes no sense is told, with what it was") {
+TEST_CASE("find_lower_option_fault: finds each invalid option and returns its value") {
   using enum lower_option_fault::kind;
   auto const by_rank = unshard_ahead::policy::by_rank;
   CHECK(!find_lower_option_fault({}, 2));
@@ -24,7 +24,7 @@ TEST_CASE("lower options: each that makes no sense is told, with what it was") {
   CHECK(!find_lower_option_fault({.max_outstanding_sends = 0}, 2));
 }
 
-TEST_CASE("lower options: the look-ahead of a rank") {
+TEST_CASE("lookahead_of: follows the unshard_ahead policy of the options") {
   CHECK(lookahead_of({.max_active_stages = 5}, 0) == 5);
   lower_options const automatic{.max_active_stages = 3, .lookahead = {unshard_ahead::policy::automatic}};
   CHECK(lookahead_of(automatic, 0) == 2);

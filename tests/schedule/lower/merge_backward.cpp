@@ -21,19 +21,19 @@ std::string merged(std::string_view row) { return row_text(merge_backward(read_r
 
 }  // namespace
 
-TEST_CASE("merge backward: I and the W that comes next are one B, whatever idle steps are between") {
+TEST_CASE("merge_backward: merges I with the W that comes next, even across idle steps") {
   CHECK(merged("0F0,,0I0,,0W0,") == "0F0,0B0");
   CHECK(merged("0I0,0W0,0I1,0W1") == "0B0,0B1");
   CHECK(merged("") == "");
 }
 
-TEST_CASE("merge backward: another stage, another microbatch, another order and parts of a compound stay") {
+TEST_CASE("merge_backward: keeps I and W of different passes, in the wrong order or within a compound") {
   for (std::string_view const row :
        {"0I0,1W0,0W0", "0I0,0W1,0W0", "0W0,0I0", "(1F0;0I0)OVERLAP_F_B,0W0", "0I0,0F1,0W0"})
     CHECK(merged(row) == row);
 }
 
-TEST_CASE("merge backward: what is left of a generated schedule still does everything once and in order") {
+TEST_CASE("merge_backward: a merged ZBV schedule still runs, and merging it again changes nothing") {
   for (std::uint32_t m = 1; m < 7; ++m) {
     auto const s = merge_backward(make_schedule(schedule_family::zbv, {3, 2, m}));
     CHECK(testing::order_defect(s) == "");

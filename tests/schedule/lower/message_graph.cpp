@@ -38,7 +38,7 @@ struct plain_graph {
 
 }  // namespace
 
-TEST_CASE("message graph: answers as a search through everything does, while waits are added") {
+TEST_CASE("message_graph: matches a search through all edges while waits are added") {
   testing::rng rng(7);
   for (std::uint32_t round = 0; round < 12; ++round) {
     auto const family = rng.one_in(2) ? schedule_family::zbv : schedule_family::interleaved_1f1b;
@@ -69,7 +69,7 @@ TEST_CASE("message graph: answers as a search through everything does, while wai
   }
 }
 
-TEST_CASE("message graph: a wait stands for what follows it") {
+TEST_CASE("message_graph: a wait shares the node of the action that follows it") {
   schedule const s{loop_placement(2), 1, {read_row("0F0,0SEND_F0,0WAIT_SEND_F0,0B0"), read_row("1RECV_F0")}};
   message_graph const graph(s);
   CHECK(graph.at(0, 2) == graph.at(0, 3));

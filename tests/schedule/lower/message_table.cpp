@@ -14,7 +14,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("message table: finds what a map finds, huge numbers and all") {
+TEST_CASE("message_table: finds the same entries as std::map, even with huge ids") {
   testing::rng rng(5);
   message_table table;
   std::map<std::tuple<stage_id, microbatch_id, stage_id, bool>, std::size_t> twin;
@@ -34,7 +34,7 @@ TEST_CASE("message table: finds what a map finds, huge numbers and all") {
   CHECK(table.entries().size() == 3000);
 }
 
-TEST_CASE("message table: lists those of a stage and microbatch in the order in which they came") {
+TEST_CASE("message_table: lists the messages of a stage and microbatch in the order of insertion") {
   message_table table;
   std::vector<std::uint32_t> const peers = {3, 1, 2};
   for (auto const p : peers)

@@ -48,7 +48,7 @@ std::vector<action> random_row(testing::rng& rng) {
 
 }  // namespace
 
-TEST_CASE("next uses: at every cell what looking ahead finds, and where nothing changes, it says so") {
+TEST_CASE("next_uses: matches a forward scan, and pass returns true only if the next stages stay the same") {
   testing::rng rng(11);
   for (int round = 0; round < 300; ++round) {
     auto const row = random_row(rng);

@@ -31,12 +31,12 @@ TEST_CASE("nominal times: none, one for all, or one for each stage") {
   CHECK(refusal({.costs = {{}}, .base_latency = 0}) == "none");
   CHECK(refusal({.costs = {{}, {}, {}}}) == "none");
   CHECK(refusal({.costs = {{}, {}}}) ==
-        "times: 2 costs for 3 stages; give each stage one, all together one, or none");
+        "times: 2 costs for 3 stages; give one per stage, one for all, or none");
 }
 
 TEST_CASE("nominal times: what is no time is refused") {
   CHECK(refusal({.costs = {{}, {.backward = -1}, {}}}) ==
         "times: each cost of stage 1 must be a time from 0 to 1e100");
   for (auto const base_latency : {-0.5, 1e101, std::numeric_limits<double>::quiet_NaN()})
-    CHECK(refusal({.base_latency = base_latency}) == "times: a hop must take a time from 0 to 1e100");
+    CHECK(refusal({.base_latency = base_latency}) == "times: base_latency must be a time from 0 to 1e100");
 }

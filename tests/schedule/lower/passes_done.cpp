@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("passes done: each pass waits for what it needs, other actions for nothing") {
+TEST_CASE("passes_done: a pass is ready after its dependencies, and other actions are always ready") {
   stage_neighbours const chain{loop_placement(2)};
   passes_done done(chain, 1);
   auto const may = [&](char const* cell) { return done.is_ready(read_cell(cell)[0]); };
@@ -29,7 +29,7 @@ TEST_CASE("passes done: each pass waits for what it needs, other actions for not
   CHECK(may("0B0"));
 }
 
-TEST_CASE("passes done: of parts all are done or none, and later ones see the earlier ones") {
+TEST_CASE("passes_done: do_all does all parts or none, and later parts see earlier ones") {
   stage_neighbours const chain{loop_placement(1, 2)};
   passes_done done(chain, 1);
   auto const parts = read_row("0F0,1F0,0B0");

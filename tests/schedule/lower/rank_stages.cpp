@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("rank stages: each stage of a list once, ascending, however large its number") {
+TEST_CASE("rank_stages: numbers each stage of a list once, in ascending order, however large its id") {
   auto const row = read_row("7F0,,4000000000F0,(2F1;7B0)OVERLAP_F_B");
   rank_stages const stages(row);
   REQUIRE(stages.count() == 3);

@@ -24,19 +24,20 @@ std::string reduced(std::string_view row, std::uint32_t microbatches, reduction_
 
 }  // namespace
 
-TEST_CASE("reduce gradients: after the last B or W of a stage, and waited for at once or before the next") {
+TEST_CASE(
+    "reduce_gradients: a reduction follows the last B or W, and its wait comes at once or is deferred") {
   CHECK(reduced("1B0,0I0,,0W0", 1, reduction_wait::at_once) ==
         "1B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,0I0,0W0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD");
   CHECK(reduced("1B0,0I0,,0W0", 1, reduction_wait::deferred) ==
         "1B0,1REDUCE_GRAD,0I0,0W0,1WAIT_REDUCE_GRAD,0REDUCE_GRAD,0WAIT_REDUCE_GRAD");
 }
 
-TEST_CASE("reduce gradients: after the whole of a compound") {
+TEST_CASE("reduce_gradients: a reduction follows the whole compound") {
   CHECK(reduced("(0B0;1F0)OVERLAP_F_B", 1, reduction_wait::at_once) ==
         "(0B0;1F0)OVERLAP_F_B,0REDUCE_GRAD,0WAIT_REDUCE_GRAD");
 }
 
-TEST_CASE("reduce gradients: every stage of every family once, after all its gradients") {
+TEST_CASE("reduce_gradients: every family reduces each stage once, after all its gradients") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     if (family == schedule_family::forward_only) continue;

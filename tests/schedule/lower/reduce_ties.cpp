@@ -46,7 +46,7 @@ bool is_busy(schedule const& s, schedule_times const& times, std::uint32_t r, do
 
 }  // namespace
 
-TEST_CASE("reduce ties: the sum of an embedding goes into the first bubble of both its ranks") {
+TEST_CASE("reduce_ties: in 1F1B, a tie of the first and last stage is reduced at the end") {
   auto const s = one_f_one_b(3, 4);
   std::vector<tied_stages> const ties{{{stage_id{0}, stage_id{2}}, 1}};
   auto const found = tie_reductions(s, ties);
@@ -59,7 +59,7 @@ TEST_CASE("reduce ties: the sum of an embedding goes into the first bubble of bo
   CHECK(reduced.ranks[1] == s.ranks[1]);
 }
 
-TEST_CASE("reduce ties: where all ranks of a tie wait for messages, the sum begins between their passes") {
+TEST_CASE("reduce_ties: a reduction begins between passes when all ranks of its tie are idle") {
   auto const s = testing::schedule_of_rows({"0F0,2F0,2B0,0B0", "1F0,3F0,3B0,1B0"});
   std::vector<tied_stages> const ties{{{stage_id{2}, stage_id{3}}, 1}};
   auto const early = tie_reductions(s, ties, {.base_latency = 1});
@@ -73,7 +73,7 @@ TEST_CASE("reduce ties: where all ranks of a tie wait for messages, the sum begi
   CHECK(late[0].begin == late[0].ready + 4);
 }
 
-TEST_CASE("reduce ties: each begins as soon as all its ranks are idle, which trying every moment confirms") {
+TEST_CASE("tie_reductions: each begins at the first moment when all its ranks are idle") {
   testing::rng random(21);
   for (int i = 0; i < 150; ++i) {
     auto const compute = testing::some_schedule(random);
@@ -119,8 +119,7 @@ TEST_CASE("reduce ties: each begins as soon as all its ranks are idle, which try
 }
 
 TEST_CASE(
-    "reduce ties: begun after all gradients of the stage, in one order on all ranks, and awaited at the "
-    "end") {
+    "reduce_ties: reductions follow all gradients, in one order on all ranks, and their waits come last") {
   testing::rng random(22);
   for (int i = 0; i < 100; ++i) {
     auto const compute = testing::some_schedule(random);
@@ -169,7 +168,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("reduce ties: where stages share no rank with a bubble, the sum costs time only at the end") {
+TEST_CASE("reduce_ties: two tied stages on one rank begin their reductions one right after the other") {
   auto const s = zbv(2, 4);
   std::vector<tied_stages> const ties{{{stage_id{0}, stage_id{3}}, 1}};  // both on rank 0
   auto const found = tie_reductions(s, ties);
@@ -178,7 +177,7 @@ TEST_CASE("reduce ties: where stages share no rank with a bubble, the sum costs 
   CHECK(row_text(reduced.ranks[0]).find("0REDUCE_TIE@3,3REDUCE_TIE@0") != std::string::npos);
 }
 
-TEST_CASE("reduce ties: ties and schedules with faults are refused") {
+TEST_CASE("reduce_ties: rejects invalid ties and invalid schedules") {
   auto const s = one_f_one_b(2, 2);
   CHECK_THROWS_AS(reduce_ties(s, std::vector<tied_stages>{{{stage_id{1}}, 1}}), tied_stages_error);
   auto broken = s;

@@ -58,13 +58,13 @@ void check_messages(schedule const& before, schedule const& sent) {
 
 }  // namespace
 
-TEST_CASE("send at use: apart, sends of a sweep are waited for after it") {
+TEST_CASE("send_at_use: with send_pairing::apart, the sends of a sweep are waited for after it") {
   CHECK(rows_of(send_at_use(of_rows({"0F0,0F1,,0B0,0B1", ",1F0,1F1,1B0,1B1"}))) ==
         texts{"0F0,0SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F0,0WAIT_SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
               "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1WAIT_SEND_B0,1WAIT_SEND_B1"});
 }
 
-TEST_CASE("send at use: paired, a send goes with the receive of the pass that turns") {
+TEST_CASE("send_at_use: with send_pairing::with_next_receive, a send joins the receive of the next pass") {
   auto const sent = send_at_use(of_rows({"0F0,0F1,0B0,0F2,0B1,0B2", "1F0,1B0,1F1,1B1,1F2,1B2"}),
                                 send_pairing::with_next_receive);
   CHECK(rows_of(sent) ==
@@ -74,20 +74,20 @@ TEST_CASE("send at use: paired, a send goes with the receive of the pass that tu
               "(1SEND_B1;1RECV_F2)EXCHANGE,1WAIT_SEND_B1,1F2,1B2,1SEND_B2,1WAIT_SEND_B2"});
 }
 
-TEST_CASE("send at use: what follows the last pass follows its send and the wait for it") {
+TEST_CASE("send_at_use: actions after the last pass follow its send and the wait for it") {
   auto const s = reduce_gradients(of_rows({"0F0,0B0", "1F0,1B0"}));
   for (auto const pairing : {send_pairing::apart, send_pairing::with_next_receive})
     CHECK(rows_of(send_at_use(s, pairing))[1] ==
           "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD");
 }
 
-TEST_CASE("send at use: a compound receives for all its parts, and sends after all of them") {
+TEST_CASE("send_at_use: a compound receives for all its parts and sends after all of them") {
   schedule const s{wave_placement(2), 2, {read_row("0F0,(0F1;3F0)OVERLAP_F_B"), {}}};
   CHECK(rows_of(send_at_use(s))[0] ==
         "0F0,0SEND_F0,3RECV_F0,(0F1;3F0)OVERLAP_F_B,0SEND_F1,0WAIT_SEND_F0,0WAIT_SEND_F1");
 }
 
-TEST_CASE("send at use: stages that read from several ranks get a message of each") {
+TEST_CASE("send_at_use: a stage that reads from several ranks gets a message from each") {
   schedule s{loop_placement(3), 1, {read_row("0F0,0B0"), read_row("1F0,1B0"), read_row("2F0,2B0")}};
   s.place.edges = {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{2}}, {stage_id{1}, stage_id{2}}};
   for (auto const pairing : {send_pairing::apart, send_pairing::with_next_receive})
@@ -96,7 +96,7 @@ TEST_CASE("send at use: stages that read from several ranks get a message of eac
         "0F0,(0SEND_F0;0SEND_F0@2;0RECV_B0;0RECV_B0@2)EXCHANGE,0WAIT_SEND_F0,0WAIT_SEND_F0@2,0B0");
 }
 
-TEST_CASE("send at use: GPipe apart and 1F1B paired send everything once and finish") {
+TEST_CASE("send_at_use: GPipe apart and 1F1B paired send every message once and finish") {
   for (std::uint32_t p = 1; p < 6; ++p)
     for (std::uint32_t m = p; m < 2 * p + 3; ++m) {
       check_messages(gpipe(p, m), send_at_use(gpipe(p, m)));
@@ -105,7 +105,7 @@ TEST_CASE("send at use: GPipe apart and 1F1B paired send everything once and fin
     }
 }
 
-TEST_CASE("send at use: where sends block, GPipe finishes in any case and 1F1B with its pairs alone") {
+TEST_CASE("send_at_use: on a serial device GPipe finishes, and 1F1B finishes only if paired") {
   for (std::uint32_t p = 2; p < 6; ++p) {
     auto const order = one_f_one_b(p, 2 * p);
     CHECK(!find_deadlock(send_at_use(gpipe(p, 2 * p)), serial_device));
@@ -114,7 +114,7 @@ TEST_CASE("send at use: where sends block, GPipe finishes in any case and 1F1B w
   }
 }
 
-TEST_CASE("send at use: lists and placements that are none are refused") {
+TEST_CASE("send_at_use: rejects an invalid list and an invalid placement") {
   auto s = of_rows({"0F0", "1F0"});
   auto bad = s;
   bad.place.edges[0].to = stage_id{7};

@@ -49,13 +49,13 @@ void check_sent(schedule const& s) {
 
 }  // namespace
 
-TEST_CASE("send in rounds: a send follows what it sends, and its receive is next on the other rank") {
+TEST_CASE("send_in_rounds: a send follows its pass, and its receive comes next on the other rank") {
   CHECK(sent({"0F0,0F1,,0B0,,0B1", ",1F0,1B0,1F1,1B1,"}) ==
         std::vector<std::string>{"0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
                                  "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1"});
 }
 
-TEST_CASE("send in rounds: every family finishes on every transport with the passes that it had") {
+TEST_CASE("send_in_rounds: every family keeps its passes and finishes with every delivery") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     for (std::uint32_t p = 1; p < 4; ++p)
@@ -63,7 +63,7 @@ TEST_CASE("send in rounds: every family finishes on every transport with the pas
   }
 }
 
-TEST_CASE("send in rounds: a stage that feeds several sends to each, and none to its own rank") {
+TEST_CASE("send_in_rounds: a stage sends to each reader on another rank and none on its own") {
   schedule s{{2, {rank_id{0}, rank_id{0}, rank_id{1}}, {}}, 1, {}};
   s.place.edges = {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{2}}, {stage_id{1}, stage_id{2}}};
   s.ranks = {read_row("0F0,1F0,1B0,0B0"), read_row("2F0,2B0")};
@@ -72,19 +72,19 @@ TEST_CASE("send in rounds: a stage that feeds several sends to each, and none to
   check_sent(s);
 }
 
-TEST_CASE("send in rounds: parts of a compound may need those before them") {
+TEST_CASE("send_in_rounds: a part of a compound may depend on an earlier part") {
   CHECK(sent({"(0F0;1F0)OVERLAP_F_B,(1B0;0B0)OVERLAP_F_B"}) ==
         std::vector<std::string>{"(0F0;1F0)OVERLAP_F_B,(1B0;0B0)OVERLAP_F_B"});
 }
 
-TEST_CASE("send in rounds: a compound that needs another rank's answer to its own part is split") {
+TEST_CASE("send_in_rounds: splits a compound that needs another rank's answer to its own part") {
   auto const s = schedule_of({"(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"});
   CHECK(rows_of(send_in_rounds(s)) ==
         std::vector<std::string>{"0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1",
                                  "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1"});
 }
 
-TEST_CASE("send in rounds: ranks that wait for each other are named, each with what it waits to do") {
+TEST_CASE("send_in_rounds: the error of a deadlock names each stuck rank and its next action") {
   auto const s = schedule_of({"0F0,0B0,0F1,0B1", "1F1,1B1,1F0,1B0"});
   try {
     send_in_rounds(s);
@@ -94,13 +94,13 @@ TEST_CASE("send in rounds: ranks that wait for each other are named, each with w
   }
 }
 
-TEST_CASE("send in rounds: W before its I, B before its F, and what nobody makes are refused") {
+TEST_CASE("send_in_rounds: rejects W before I, B before F, and a pass whose input is never made") {
   CHECK_THROWS_AS(sent({"0F0,0W0,0I0"}), stuck_error);
   CHECK_THROWS_AS(sent({"0B0,0F0"}), stuck_error);
   CHECK_THROWS_AS(sent({"0F0,0B0", "1F0,1B0,1F1,1B1"}), stuck_error);
 }
 
-TEST_CASE("send in rounds: an action out of place is refused") {
+TEST_CASE("send_in_rounds: rejects an action on the wrong rank") {
   auto s = gpipe(2, 2);
   s.ranks[0].push_back(s.ranks[1].back());
   CHECK_THROWS_AS(send_in_rounds(s), invalid_action_error);

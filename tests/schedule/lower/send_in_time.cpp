@@ -120,18 +120,18 @@ void check_sent(schedule const& s, nominal_times const& times = {}) {
 
 }  // namespace
 
-TEST_CASE("send in time: a send follows what it sends, its receive stands before the pass that runs then") {
+TEST_CASE("send_in_time: a send follows its pass, and its receive precedes the pass that runs then") {
   CHECK(sent({"0F0,0F1,,0B0,,0B1", ",1F0,1B0,1F1,1B1,"}) ==
         std::vector<std::string>{"0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
                                  "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1"});
 }
 
-TEST_CASE("send in time: of what ends at one instant, all passes come before all messages") {
+TEST_CASE("send_in_time: at equal times, passes come before messages") {
   CHECK(sent({"0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"}, {.base_latency = 0})[1].starts_with(
       "1RECV_F0,1F0,1RECV_F1,1B0"));
 }
 
-TEST_CASE("send in time: costs move messages") {
+TEST_CASE("send_in_time: costs change the places of receives") {
   auto const fast = sent({"0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1B0,1F1,1B1,1F2,1B2"},
                          {.costs = {{.forward = 0.25}, {.forward = 4}}});
   CHECK(fast[1].starts_with("1RECV_F0,1RECV_F1,1RECV_F2,1F0"));
@@ -140,7 +140,7 @@ TEST_CASE("send in time: costs move messages") {
   CHECK(slow[1].starts_with("1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1"));
 }
 
-TEST_CASE("send in time: every family finishes on every transport, as fast as its passes alone") {
+TEST_CASE("send_in_time: every family finishes with every delivery, in the time of its passes alone") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f)
     for (std::uint32_t p = 1; p < 4; ++p) {
       auto const s = testing::family_schedule(static_cast<schedule_family>(f), 2 * p, 4 * p);
@@ -149,8 +149,7 @@ TEST_CASE("send in time: every family finishes on every transport, as fast as it
     }
 }
 
-TEST_CASE(
-    "send in time: random orders of random stages, with times other than those that they were made for") {
+TEST_CASE("send_in_time: random schedules with unrelated costs finish in the time of their passes alone") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     auto const s = testing::random_list_schedule(random);
@@ -159,7 +158,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("send in time: each rank has its share of all passes and messages sorted by time") {
+TEST_CASE("send_in_time: each list equals the passes and messages of its rank sorted by time") {
   testing::rng random(2);
   for (int round = 0; round < 300; ++round) {
     auto s = random.one_in(2) ? testing::random_list_schedule(random)
@@ -173,7 +172,7 @@ TEST_CASE("send in time: each rank has its share of all passes and messages sort
   }
 }
 
-TEST_CASE("send in time: passes that take no time finish all the same") {
+TEST_CASE("send_in_time: schedules whose passes take no time still finish") {
   testing::rng random(3);
   stage_cost const nothing{.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0};
   for (int round = 0; round < 100; ++round) {
@@ -185,18 +184,18 @@ TEST_CASE("send in time: passes that take no time finish all the same") {
   }
 }
 
-TEST_CASE("send in time: parts of a compound may need those before them") {
+TEST_CASE("send_in_time: a part of a compound may depend on an earlier part") {
   CHECK(sent({"(0F0;1F0)OVERLAP_F_B,(1B0;0B0)OVERLAP_F_B"}) ==
         std::vector<std::string>{"(0F0;1F0)OVERLAP_F_B,(1B0;0B0)OVERLAP_F_B"});
 }
 
-TEST_CASE("send in time: a compound that needs another rank's answer to its own part is split") {
+TEST_CASE("send_in_time: splits a compound that needs another rank's answer to its own part") {
   CHECK(sent({"(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"}) ==
         std::vector<std::string>{"0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1",
                                  "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1"});
 }
 
-TEST_CASE("send in time: ranks that wait for each other are named, each with what it waits to do") {
+TEST_CASE("send_in_time: the error of a deadlock names each stuck rank and its next action") {
   auto const s = schedule_of({"0F0,0B0,0F1,0B1", "1F1,1B1,1F0,1B0"});
   try {
     send_in_time(s);
@@ -206,13 +205,13 @@ TEST_CASE("send in time: ranks that wait for each other are named, each with wha
   }
 }
 
-TEST_CASE("send in time: W before its I, B before its F, and what nobody makes are refused") {
+TEST_CASE("send_in_time: rejects W before I, B before F, and a pass whose input is never made") {
   CHECK_THROWS_AS(sent({"0F0,0W0,0I0"}), stuck_error);
   CHECK_THROWS_AS(sent({"0B0,0F0"}), stuck_error);
   CHECK_THROWS_AS(sent({"0F0,0B0", "1F0,1B0,1F1,1B1"}), stuck_error);
 }
 
-TEST_CASE("send in time: an action out of place, and times that are none, are refused") {
+TEST_CASE("send_in_time: rejects an action on the wrong rank and invalid times") {
   auto s = gpipe(2, 2);
   CHECK_THROWS_AS(send_in_time(s, {.base_latency = -1}), nominal_time_error);
   s.ranks[0].push_back(s.ranks[1].back());

@@ -25,25 +25,25 @@ std::optional<kind> fault_of(std::string_view row) {
 
 }  // namespace
 
-TEST_CASE("send waits: of activations after the first B or I, of all else at the end") {
+TEST_CASE("add_send_waits: waits for an activation after its first B or I, for all else at the end") {
   CHECK(row_text(add_send_waits(read_row("1F0,1SEND_F0,(1F1;1B0)OVERLAP_F_B,1SEND_F1,1SEND_B0"))) ==
         "1F0,1SEND_F0,(1F1;1B0)OVERLAP_F_B,1WAIT_SEND_F0,1SEND_F1,1SEND_B0,1WAIT_SEND_F1,1WAIT_SEND_B0");
   CHECK(row_text(add_send_waits(read_row("0F0,0SEND_F0,0I0,0W0"))) == "0F0,0SEND_F0,0I0,0WAIT_SEND_F0,0W0");
 }
 
-TEST_CASE("send waits: a value sent to several stages is waited for once for each") {
+TEST_CASE("add_send_waits: adds one wait for each stage that a value is sent to") {
   CHECK(row_text(add_send_waits(read_row("0F0,0SEND_F0,0SEND_F0@2,0B0"))) ==
         "0F0,0SEND_F0,0SEND_F0@2,0B0,0WAIT_SEND_F0,0WAIT_SEND_F0@2");
 }
 
-TEST_CASE("send waits: what is sent again before it was waited for is refused, and what has no microbatch") {
+TEST_CASE("add_send_waits: rejects a second send before the wait, and a send without a microbatch") {
   CHECK_THROWS_AS(add_send_waits(read_row("0SEND_F0,0SEND_F0")), send_wait_error);
   CHECK_THROWS_AS(add_send_waits(read_row("0SEND_F")), send_wait_error);
   CHECK(row_text(add_send_waits(read_row("0SEND_F0,0B0,0SEND_F0"))) ==
         "0SEND_F0,0B0,0WAIT_SEND_F0,0SEND_F0,0WAIT_SEND_F0");
 }
 
-TEST_CASE("send waits: each way of not pairing is told") {
+TEST_CASE("find_send_wait_fault: finds each way in which sends and waits do not pair") {
   CHECK(fault_of("0SEND_F0,0WAIT_SEND_F0,0F0,0RECV_B0") == std::nullopt);
   CHECK(fault_of("0SEND_F0") == kind::wait_missing);
   CHECK(fault_of("0WAIT_SEND_F0,0SEND_F0") == kind::send_missing);
@@ -53,7 +53,7 @@ TEST_CASE("send waits: each way of not pairing is told") {
   CHECK(fault_of("0SEND_F") == kind::microbatch_missing);
 }
 
-TEST_CASE("send waits: every family pairs them once they are added, and not before") {
+TEST_CASE("add_send_waits: sends of every family have waits afterwards and not before") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     auto const s = send_in_rounds(make_schedule(family, {4, stages_per_rank_of(family).value_or(2), 8}));

@@ -25,7 +25,7 @@ schedule schedule_of(std::vector<std::string_view> const& texts) {
 
 }  // namespace
 
-TEST_CASE("sending lists: what is taken is copied, what it makes goes to both lists at once") {
+TEST_CASE("sending_lists: take copies actions, and send_results adds both ends of a message") {
   auto const s = schedule_of({"0F0,,0B0", "1F0,1B0"});
   sending_lists lists(s);
   std::vector<std::uint32_t> receivers;
@@ -41,7 +41,7 @@ TEST_CASE("sending lists: what is taken is copied, what it makes goes to both li
         std::vector<std::string>{"0F0,0SEND_F0,0RECV_B0,0B0", "1RECV_F0,1F0,1B0,1SEND_B0"});
 }
 
-TEST_CASE("sending lists: a compound can be taken in parts, of which one alone is no compound") {
+TEST_CASE("sending_lists: a compound can be taken in parts, and a single part is no compound") {
   auto const s = schedule_of({"(0F0;0F1;0B0)OVERLAP_F_B,0B1"});
   sending_lists lists(s);
   lists.take(0, 2);

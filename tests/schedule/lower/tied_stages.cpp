@@ -14,7 +14,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("tied stages: one sum for each set of stages, whatever their ties are called") {
+TEST_CASE("tied_stages_of: ties of the same set of stages become one entry") {
   auto const held = [](std::string storage, std::vector<std::uint32_t> stages) {
     tie t{storage, {}};
     for (auto const s : stages) t.members.push_back({storage + ".weight", storage, stage_id{s}});
@@ -28,7 +28,7 @@ TEST_CASE("tied stages: one sum for each set of stages, whatever their ties are 
   CHECK(!find_tied_stages_fault(one_f_one_b(4, 4), sets));
 }
 
-TEST_CASE("tied stages: each fault is found and named") {
+TEST_CASE("find_tied_stages_fault: finds each fault, and its error names the tie") {
   using enum tied_stages_fault::kind;
   auto const s = one_f_one_b(4, 4);
   std::vector<stage_id> const both{stage_id{0}, stage_id{3}};

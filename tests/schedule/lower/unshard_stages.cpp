@@ -23,7 +23,7 @@ std::string unsharded(std::string_view row, unshard_window window = {}) {
 
 }  // namespace
 
-TEST_CASE("unshard: gathers ahead of the need and lets go what others push out") {
+TEST_CASE("unshard_stages: unshards ahead of use and reshards the stages that leave the window") {
   CHECK(unsharded("0F0,,4F0,4B0,0B0", {.active = 1, .lookahead = 1}) ==
         "0UNSHARD,0F0,0RESHARD,4UNSHARD,4F0,4B0,4RESHARD,0UNSHARD,0B0,0RESHARD");
   CHECK(unsharded("0F0,4F0,8F0", {.active = 2, .lookahead = 2}) ==
@@ -31,8 +31,7 @@ TEST_CASE("unshard: gathers ahead of the need and lets go what others push out")
   CHECK(unsharded(",,") == "");
 }
 
-TEST_CASE(
-    "unshard: never more active stages than allowed, each gathered before it runs and let go at the end") {
+TEST_CASE("unshard_stages: never exceeds the active stages, and every stage that runs is unsharded") {
   for (auto const family : {schedule_family::interleaved_1f1b, schedule_family::looped_bfs,
                             schedule_family::interleaved_zero_bubble})
     for (std::uint32_t active = 1; active < 6; ++active)
@@ -50,7 +49,7 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("unshard: a compound of more stages than may be active is an error that names it") {
+TEST_CASE("unshard_stages: rejects a compound with more stages than may be active and names it") {
   auto const row = read_row("0F0,(0F1;3B0)OVERLAP_F_B");
   CHECK(find_window_fault(row, 1) == window_fault{"(0F1;3B0)OVERLAP_F_B", 2, 1});
   CHECK_THROWS_AS(unshard_stages(row, {.active = 1, .lookahead = 1}), window_error);

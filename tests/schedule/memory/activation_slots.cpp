@@ -18,13 +18,13 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("activation slots: each rank of 1F1B needs as many as there are ranks from it on") {
+TEST_CASE("slots_of_activations: rank r of 1F1B on p ranks needs p - r slots") {
   auto const s = lower(one_f_one_b(4, 9));
   for (std::uint32_t r = 0; r < 4; ++r)
     CHECK(slots_of_activations(s, rank_id{r}, std::vector{stage_id{r}}).count == 4 - r);
 }
 
-TEST_CASE("activation slots: as many as passes are kept at once where no compound makes and lets go") {
+TEST_CASE("slots_of_activations: equals most_kept_passes for lists without compounds") {
   testing::rng random(4);
   for (int i = 0; i < 60; ++i) {
     auto const s = testing::some_schedule(random);
@@ -46,7 +46,7 @@ TEST_CASE("activation slots: as many as passes are kept at once where no compoun
   }
 }
 
-TEST_CASE("activation slots: all stages of a microbatch share one, from the first F to the last B or W") {
+TEST_CASE("slots_of_activations: with slot_grain::microbatch, all stages of a microbatch share one slot") {
   auto const s = testing::schedule_of_rows({"0F0,1F0,0F1,1B0,0B0,1F1,1B1,0B1"});
   auto const found =
       slots_of_activations(s, rank_id{0}, std::vector{stage_id{1}, stage_id{0}}, slot_grain::microbatch);

@@ -14,7 +14,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("free memory: what is taken never overlaps, lies in the arena, and is given back in any order") {
+TEST_CASE("free_memory: blocks never overlap and stay within the arena, whatever the order of give") {
   testing::rng random(23);
   struct taken {
     std::uint32_t block;
@@ -45,7 +45,7 @@ TEST_CASE("free memory: what is taken never overlaps, lies in the arena, and is 
   }
 }
 
-TEST_CASE("free memory: what was given back is taken before the arena grows") {
+TEST_CASE("free_memory: reuses returned blocks before the arena grows") {
   free_memory memory;
   auto const a = memory.take(100), b = memory.take(50), c = memory.take(100);
   memory.give(b);
@@ -58,7 +58,7 @@ TEST_CASE("free memory: what was given back is taken before the arena grows") {
   CHECK(memory.bytes() == 280);
 }
 
-TEST_CASE("free memory: sizes up to 2^62 have a list") {
+TEST_CASE("free_memory: handles sizes up to 2^62") {
   free_memory memory;
   auto const huge = memory.take(std::uint64_t{1} << 62);
   memory.give(huge);

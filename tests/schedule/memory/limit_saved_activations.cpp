@@ -159,10 +159,8 @@ TEST_CASE("limit stashes: what cannot be kept is refused with rank, pass and byt
     FAIL("accepted");
   } catch (saved_limit_error const& e) {
     CHECK(std::string(e.what()) ==
-          "stashes: rank 0 must keep 4096 bytes at '0F0' and may keep 4095; allow more, keep fewer "
-          "microbatches, "
-          "or let "
-          "more stages offload or recompute");
+          "stashes: rank 0 must keep 4096 bytes at '0F0', but its limit is 4095 bytes; raise the limit, keep "
+          "fewer microbatches in flight, or let more stages offload or recompute");
   }
   CHECK_THROWS_AS(limit_saved_activations(s, {.memory_limit = {1}, .relief = {saved_relief::none}}),
                   saved_limit_error);

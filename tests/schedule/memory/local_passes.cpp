@@ -33,7 +33,7 @@ struct fixture {
 
 }  // namespace
 
-TEST_CASE("local passes: each pass needs those before it, and tried ones are not done") {
+TEST_CASE("local_passes: a pass needs its earlier passes, and count_ready marks none as done") {
   fixture f;
   CHECK(f.ready("0F0") == 1);
   CHECK(f.ready("1F0") == 0);
@@ -45,7 +45,7 @@ TEST_CASE("local passes: each pass needs those before it, and tried ones are not
   CHECK(f.ready("0UNSHARD,0W0") == 1);
 }
 
-TEST_CASE("local passes: what comes from another rank must have arrived, and moves the beginning") {
+TEST_CASE("local_passes: a message from another rank must have arrived, and it delays the begin") {
   fixture f;
   CHECK(f.ready("2F0") == 0);
   f.arrivals[f.uses.numbers().message(1, edge_flow::activations, microbatch_id{0})] = 2.5;

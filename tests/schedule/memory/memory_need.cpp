@@ -33,5 +33,5 @@ TEST_CASE("memory need: each fault is found and named") {
   CHECK(fault({{{0, 0}, ~std::uint64_t{0}}}).what == too_large);
   CHECK(!find_memory_request_fault(std::vector<memory_request>{{{0, 0}, most}}, 1));
   CHECK(std::string(memory_request_error({no_bytes, 1}).what()) ==
-        "memory: need #1 is of 0 bytes; say how many, or leave it out");
+        "memory: need #1 has 0 bytes; give its size, or leave it out");
 }

@@ -57,8 +57,9 @@ TEST_CASE("slot plan: a limit holds for its rank, or for all") {
   REQUIRE(f.has_value());
   CHECK(f->value == p.ranks[1].values[1]);
   CHECK(find_slot_overflow(p, std::vector<std::uint64_t>{128, 63})->value == p.ranks[1].values[0]);
-  CHECK(slot_error(*f).what() ==
-        std::string(
-            "slots: rank 1: the stash of stage 3, microbatch 0, kept from cell #1 on, ends at 128 B, beyond "
-            "the 100 B of the rank; allow more, keep fewer microbatches, offload or recompute"));
+  CHECK(
+      slot_error(*f).what() ==
+      std::string(
+          "slots: rank 1: the stash of stage 3, microbatch 0, kept from cell #1 on, ends at 128 B, beyond "
+          "the 100 B of the rank; raise its limit, keep fewer microbatches in flight, offload or recompute"));
 }

@@ -50,7 +50,7 @@ bool any_overlap(some_memory const& m) {
 
 }  // namespace
 
-TEST_CASE("memory tenants: an overlap is found where comparing all with all finds one, and is one") {
+TEST_CASE("find_memory_overlap: finds an overlap exactly if a comparison of all pairs does") {
   testing::rng random(8);
   int found = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("memory tenants: an overlap is found where comparing all with all find
   CHECK(found > 100);
 }
 
-TEST_CASE("memory tenants: the last cell of what had any of the bytes before") {
+TEST_CASE("last_allocations: gives the last earlier cell in which any of the bytes was in use") {
   testing::rng random(9);
   int reused = 0;
   for (int i = 0; i < 3000; ++i) {

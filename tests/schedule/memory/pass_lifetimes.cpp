@@ -115,5 +115,6 @@ TEST_CASE("pass lifetimes: microbatches beyond memory are refused, not allocated
 TEST_CASE("pass lifetimes: messages name rank and action") {
   CHECK(std::string(
             lifetime_error({lifetime_fault::kind::released_again, rank_id{2}, read_cell("3B1")[0]}).what()) ==
-        "lifetimes: rank 2: '3B1' lets go what B or W has let go; do B, or I and W");
+        "lifetimes: rank 2: '3B1' releases activations that an earlier B or W has released; use either B, or "
+        "I and W");
 }

@@ -52,7 +52,7 @@ std::uint64_t most_in_a_cell(std::vector<memory_request> const& needs, std::uint
 
 }  // namespace
 
-TEST_CASE("place in memory: nothing overlaps, all is aligned, and no more is taken than said") {
+TEST_CASE("place_in_memory: requests are aligned, never overlap and stay within the reported bytes") {
   testing::rng random(5);
   for (int i = 0; i < 300; ++i) {
     auto const needs = some_needs(random, random.below(40), 1 + random.below(40), 1 + random.below(100));
@@ -68,7 +68,7 @@ TEST_CASE("place in memory: nothing overlaps, all is aligned, and no more is tak
   }
 }
 
-TEST_CASE("place in memory: where all needs are of one size, no layout is smaller") {
+TEST_CASE("place_in_memory: is optimal if all requests have the same size") {
   testing::rng random(6);
   for (int i = 0; i < 200; ++i) {
     auto const needs = some_needs(random, 1 + random.below(60), 1 + random.below(60), 1);
@@ -77,14 +77,15 @@ TEST_CASE("place in memory: where all needs are of one size, no layout is smalle
   }
 }
 
-TEST_CASE("place in memory: what is given back is taken again, next to it too") {
+TEST_CASE("place_in_memory: reuses freed memory, together with the free memory next to it") {
   CHECK(place_in_memory(std::vector<memory_request>{{{0, 1}, 6}, {{2, 2}, 4}, {{2, 2}, 2}}).bytes == 6);
   CHECK(place_in_memory(std::vector<memory_request>{{{0, 1}, 4}, {{0, 1}, 2}, {{2, 2}, 6}}).bytes == 6);
   CHECK(place_in_memory(std::vector<memory_request>{{{0, 0}, 2}, {{0, 3}, 2}, {{1, 3}, 3}}).bytes == 5);
   CHECK(place_in_memory({}).bytes == 0);
 }
 
-TEST_CASE("place in memory: the best of its layouts is chosen, and each has its day") {
+TEST_CASE(
+    "place_in_memory: returns the smallest of three layouts, and each of them is sometimes the only best") {
   testing::rng random(7);
   std::array<int, 3> wins{};
   for (int i = 0; i < 400; ++i) {

@@ -182,9 +182,8 @@ TEST_CASE("plan slots: bytes that nobody told, and more than a rank may take, ar
   } catch (unknown_bytes_error const& e) {
     CHECK(e.witness == stage_edge{stage_id{0}, stage_id{1}});
     CHECK(std::string(e.what()) ==
-          "slots: nobody has told how many bytes the activation from stage 0 to stage 1 has; give each edge "
-          "its "
-          "bytes");
+          "memory plan: the size in bytes is unknown for the activation from stage 0 to stage 1; set the "
+          "bytes of each edge");
   }
   CHECK_THROWS_AS(plan_memory(s, {.edges = {{8, 0}}}), unknown_bytes_error);
   schedule_bytes const bytes{.stages = {{512, 0, 0}}, .edges = {{256, 256}}};

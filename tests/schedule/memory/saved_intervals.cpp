@@ -48,7 +48,9 @@ TEST_CASE("stash stays: what is offloaded is away, what is recomputed is away bu
         std::vector<saved_interval>{{input, s0, m0, {0, 4}, 2}});
 }
 
-TEST_CASE("stash stays: as many are counted as passes are kept, where there are no compounds and no halves") {
+TEST_CASE(
+    "stash stays: as many are counted as passes are kept, where there is no partition into compounds and no "
+    "halves") {
   testing::rng random(10);
   int compared = 0;
   for (int i = 0; i < 100; ++i) {

@@ -60,7 +60,7 @@ schedule without_messages(schedule s) {
 
 }  // namespace
 
-TEST_CASE("send into slots: no rank ever has more than its slots, and all finishes on every transport") {
+TEST_CASE("send_into_slots: no rank exceeds its slots, and every delivery finishes") {
   testing::rng random(15);
   for (int i = 0; i < 120; ++i) {
     auto const s = testing::some_schedule(random);
@@ -83,7 +83,7 @@ TEST_CASE("send into slots: no rank ever has more than its slots, and all finish
   }
 }
 
-TEST_CASE("send into slots: passes keep their order, and with room for all nothing takes longer") {
+TEST_CASE("send_into_slots: keeps the passes and, without a limit, the makespan") {
   testing::rng random(16);
   for (int i = 0; i < 80; ++i) {
     auto s = testing::some_schedule(random);
@@ -100,8 +100,7 @@ TEST_CASE("send into slots: passes keep their order, and with room for all nothi
   }
 }
 
-TEST_CASE(
-    "send into slots: with room for all, messages come in the order in which `send_in_time` puts them") {
+TEST_CASE("send_into_slots: without a limit, equals send_in_time for lists without compounds") {
   testing::rng random(24);
   int compared = 0;
   for (int i = 0; i < 80; ++i) {
@@ -117,9 +116,7 @@ TEST_CASE(
   CHECK(compared > 40);
 }
 
-TEST_CASE(
-    "send into slots: 1F1B with a slot for each rank that follows takes a little longer, with one more "
-    "nothing") {
+TEST_CASE("send_into_slots: 1F1B takes longer with p - r slots and no longer with one slot more") {
   // A transfer takes a tenth of F, B twice as long as F; one queue for all messages makes 61.0 of 59.8.
   auto const s = one_f_one_b(4, 16);
   auto const makespan = [&](std::vector<std::uint32_t> slots) {
@@ -136,7 +133,7 @@ TEST_CASE(
   CHECK(makespan({4, 3, 2, 1}) < 61.0);
 }
 
-TEST_CASE("send into slots: the plan of such a schedule has as many slots for what is received") {
+TEST_CASE("send_into_slots: plan_memory needs no more receive slots than were given") {
   auto const s = interleaved_1f1b(4, 2, 8);
   auto const slots = fewest_receive_slots(s);
   auto const plan = plan_memory(send_into_slots(s, {.slots = slots}), {.edges = {{8, 8}}});
@@ -147,7 +144,7 @@ TEST_CASE("send into slots: the plan of such a schedule has as many slots for wh
   }
 }
 
-TEST_CASE("send into slots: too few slots and costs that make no sense are refused") {
+TEST_CASE("send_into_slots: rejects too few slots, invalid costs and invalid schedules") {
   auto const s = one_f_one_b(3, 4);
   CHECK_THROWS_AS(send_into_slots(s, {.slots = {.activations = {1}}}), slot_shortage_error);
   CHECK_THROWS_AS(send_into_slots(s, {.slots = {.gradients = {0}}}), slot_shortage_error);

@@ -44,7 +44,7 @@ bool can_share(std::vector<lifetime> const& all, std::vector<std::uint32_t>& slo
 
 }  // namespace
 
-TEST_CASE("share slots: no two lifetimes that meet share one, and as many are used as meet in one cell") {
+TEST_CASE("share_slots: lifetimes that meet get different slots, and as many are used as meet in one cell") {
   testing::rng random(1);
   for (int i = 0; i < 300; ++i) {
     auto const all = some_lifetimes(random, 40, 1 + random.below(30));
@@ -61,7 +61,7 @@ TEST_CASE("share slots: no two lifetimes that meet share one, and as many are us
   }
 }
 
-TEST_CASE("share slots: fewer slots cannot do, whoever gets which") {
+TEST_CASE("share_slots: an exhaustive search finds no assignment with fewer slots") {
   testing::rng random(2);
   for (int i = 0; i < 200; ++i) {
     auto const all = some_lifetimes(random, 7, 8);
@@ -73,7 +73,7 @@ TEST_CASE("share slots: fewer slots cannot do, whoever gets which") {
   }
 }
 
-TEST_CASE("share slots: each gets the lowest that is free, those that begin sooner first") {
+TEST_CASE("share_slots: each lifetime gets the lowest free slot, in the order of their begins") {
   CHECK(share_slots(std::vector<lifetime>{{0, 4}, {1, 2}, {2, 3}, {3, 9}, {5, 5}}) ==
         std::vector<std::uint32_t>{0, 1, 2, 1, 0});
   CHECK(share_slots(std::vector<lifetime>{{3, 4}, {0, 4}, {3, 3}}) == std::vector<std::uint32_t>{2, 0, 1});
@@ -81,7 +81,7 @@ TEST_CASE("share slots: each gets the lowest that is free, those that begin soon
   CHECK(most_alive({}) == 0);
 }
 
-TEST_CASE("share slots: what ends where another begins needs a slot of its own") {
+TEST_CASE("share_slots: a lifetime that ends in the cell where another begins needs its own slot") {
   CHECK(count_slots(share_slots(std::vector<lifetime>{{0, 1}, {1, 2}})) == 2);
   CHECK(count_slots(share_slots(std::vector<lifetime>{{0, 1}, {2, 2}})) == 1);
   CHECK(most_alive(std::vector<lifetime>{{0, 0xffffffff}, {0xffffffff, 0xffffffff}}) == 2);

@@ -59,7 +59,7 @@ std::optional<std::size_t> fewest(problem const& p) {
 
 }  // namespace
 
-TEST_CASE("stash gaps: those chosen are enough, and a shortage means that no choice is") {
+TEST_CASE("choose_gaps: the choice suffices, and a shortage means that no choice does") {
   testing::rng random(17);
   int shortages = 0, choices = 0;
   for (int i = 0; i < 1500; ++i) {
@@ -74,7 +74,7 @@ TEST_CASE("stash gaps: those chosen are enough, and a shortage means that no cho
   CHECK(choices > 100);
 }
 
-TEST_CASE("stash gaps: of one size, no smaller choice is enough") {
+TEST_CASE("choose_gaps: if all gaps have the same size, no smaller choice suffices") {
   testing::rng random(18);
   for (int i = 0; i < 1500; ++i) {
     auto const p = some_problem(random, 1);
@@ -83,7 +83,7 @@ TEST_CASE("stash gaps: of one size, no smaller choice is enough") {
   }
 }
 
-TEST_CASE("stash gaps: the gap that lasts longest is used, of several the largest, of several the first") {
+TEST_CASE("choose_gaps: prefers the gap that lasts longest, then the largest, then the first") {
   auto const chosen = [](std::vector<std::uint64_t> const& kept, std::vector<saved_gap> const& gaps,
                          std::uint64_t most) { return choose_gaps(kept, gaps, most).gaps; };
   CHECK(chosen({2, 2}, {{{0, 0}, 1}, {{0, 1}, 1}}, 1) == std::vector<std::uint32_t>{1});

@@ -13,7 +13,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("action: each kind has a name of its own, and only the idle step has none") {
+TEST_CASE("name_of: each action kind has its own name, and only idle has an empty one") {
   std::set<std::string_view> names(action_names.begin(), action_names.end());
   CHECK(names.size() == action_names.size());
   CHECK(name_of(action_kind::idle).empty());
@@ -21,7 +21,7 @@ TEST_CASE("action: each kind has a name of its own, and only the idle step has n
   CHECK(name_of(action_kind::wait_reduce_tie) == "WAIT_REDUCE_TIE");
 }
 
-TEST_CASE("action: a message is exactly one of send, receive and wait") {
+TEST_CASE("is_message: holds for exactly the sends, receives and waits for sends") {
   for (std::size_t k = 0; k < action_names.size(); ++k) {
     auto const kind = static_cast<action_kind>(k);
     CHECK(is_message(kind) == (is_send(kind) + is_receive(kind) + is_wait_send(kind) == 1));
@@ -39,7 +39,7 @@ TEST_CASE("action: a message is exactly one of send, receive and wait") {
   CHECK_FALSE(is_tied_reduction(action_kind::recompute));
 }
 
-TEST_CASE("action: a compound is one cell and as many actions as it has parts") {
+TEST_CASE("each_cell: a compound is one cell, and each_action visits its parts") {
   action const f{action_kind::forward, 0, stage_id{0}, microbatch_id{3}};
   action const b{action_kind::backward, 0, stage_id{3}, microbatch_id{1}};
   std::vector<action> const row{{}, {action_kind::overlap, 2}, f, b, f};

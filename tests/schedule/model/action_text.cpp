@@ -54,7 +54,7 @@ TEST_CASE("action text: a row is its cells with commas, a compound one cell, an 
 TEST_CASE("action text: a fault says where, what stands there and how to mend it") {
   cell_error const e({cell_fault::kind::unknown_kind, "0Q0", 2, 7});
   CHECK(std::string(e.what()) ==
-        "schedule text: row #2, column #7: '0Q0' names no kind of action; write F, B, I, W or another of the "
-        "table, in capitals");
+        "schedule text: row #2, column #7: '0Q0' has an unknown kind of action; use F, B, I, W or another "
+        "kind of the table, in capitals");
   CHECK(e.witness.column == 7);
 }

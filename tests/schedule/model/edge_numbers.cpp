@@ -11,7 +11,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("edge numbers: edges are found by their ends") {
+TEST_CASE("edge_numbers: finds an edge by its two stages") {
   stage_placement const p{
       2,
       {rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}},
@@ -29,7 +29,7 @@ TEST_CASE("edge numbers: edges are found by their ends") {
   CHECK(edges.begin_from(3) == edges.end_from(3));
 }
 
-TEST_CASE("edge numbers: a placement is refused at the stage or edge that is wrong") {
+TEST_CASE("find_stage_placement_fault: finds the invalid stage or edge of a placement") {
   using enum stage_placement_fault::kind;
   auto const p = loop_placement(2, 2);
   CHECK(!find_stage_placement_fault(p));

@@ -49,5 +49,5 @@ TEST_CASE("stray action: a compound that its list cuts short, and too few lists"
 TEST_CASE("stray action: the message gives rank, place and action") {
   schedule const s{loop_placement(1), 1, {read_row("0F0,0F7")}};
   CHECK(describe(*find_invalid_action(s)) ==
-        "rank 0, action #1: '0F7' is about a microbatch that there is not");
+        "rank 0, action #1: '0F7' names a microbatch that does not exist");
 }

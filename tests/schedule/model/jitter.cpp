@@ -8,7 +8,7 @@
 
 using namespace cleave;
 
-TEST_CASE("jitter: factors lie around one, all over their range") {
+TEST_CASE("noise: factors lie around one and fill their whole range") {
   noise const some(0.5, 3);
   double sum = 0, least = 2, most = 0;
   for (std::uint32_t m = 0; m < 10'000; ++m) {
@@ -22,7 +22,7 @@ TEST_CASE("jitter: factors lie around one, all over their range") {
   CHECK(sum / 10'000 == doctest::Approx(1).epsilon(0.02));
 }
 
-TEST_CASE("jitter: each action has its own factor, the same whenever it is asked") {
+TEST_CASE("noise: each action has its own factor, which the same seed repeats") {
   noise const some(1, 3);
   std::set<double> different;
   for (std::uint32_t s = 0; s < 20; ++s)

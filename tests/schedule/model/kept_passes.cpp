@@ -12,7 +12,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("kept passes: GPipe keeps all, 1F1B as many as ranks follow, ZBV twice the ranks") {
+TEST_CASE("most_kept_passes: rank r keeps m passes in GPipe, p - r in 1F1B and 2p in ZBV") {
   for (std::uint32_t r = 0; r < 4; ++r) {
     CHECK(most_kept_passes(gpipe(4, 9))[r] == kept_passes{9, 9});
     CHECK(most_kept_passes(one_f_one_b(4, 9))[r] == kept_passes{4 - r, 4 - r});
@@ -20,7 +20,7 @@ TEST_CASE("kept passes: GPipe keeps all, 1F1B as many as ranks follow, ZBV twice
   }
 }
 
-TEST_CASE("kept passes: I lets nothing go, W does, and stages of one microbatch count once") {
+TEST_CASE("most_kept_passes: B or W frees a pass and I does not, and stages share a microbatch") {
   auto const of = [](char const* row) {
     return most_kept_passes(schedule_from_rows({read_row(row)})).front();
   };

@@ -36,14 +36,14 @@ std::vector<std::uint32_t> order_of(small_lists const& lists, list_runner& runne
 
 }  // namespace
 
-TEST_CASE("list_runner: a list that waits goes on once what it waits for has happened") {
+TEST_CASE("list_runner: a waiting list continues once its event has happened") {
   small_lists const lists{{{1, 0}, {}}, {{.makes = 1}, {2, 3}}, {{.makes = 2}}};
   list_runner runner(lengths_of(lists), 4);
   CHECK(order_of(lists, runner) == std::vector<std::uint32_t>{1, 0, 0, 2, 1});
   for (std::uint32_t l = 0; l < 3; ++l) CHECK(runner.is_finished(l));
 }
 
-TEST_CASE("list_runner: lists that wait for what never happens stay where they are") {
+TEST_CASE("list_runner: a list that waits for an event that never happens stays in place") {
   small_lists const lists{{{1, 0}}, {{0, 1}}, {{.makes = 2}, {3, 0}}, {}};
   list_runner runner(lengths_of(lists), 4);
   CHECK_FALSE(runner.run([&](std::uint32_t l) {
@@ -61,7 +61,7 @@ TEST_CASE("list_runner: lists that wait for what never happens stay where they a
   CHECK_FALSE(runner.has_happened(3));
 }
 
-TEST_CASE("list_runner: who is woken by an event that has not happened may wait for it again") {
+TEST_CASE("list_runner: a list that is woken before its event happens may wait for it again") {
   list_runner runner({1, 3}, 1);
   std::size_t room = 0, asked = 0;
   CHECK(runner.run([&](std::uint32_t l) {
@@ -74,7 +74,7 @@ TEST_CASE("list_runner: who is woken by an event that has not happened may wait 
   CHECK_FALSE(runner.has_happened(0));
 }
 
-TEST_CASE("list_runner: as much is done as when all lists are asked again and again") {
+TEST_CASE("list_runner: gets as far as asking all lists again and again") {
   cleave::testing::rng random(60);
   for (int round = 0; round < 500; ++round) {
     small_lists lists(1 + random.below(5));

@@ -17,7 +17,7 @@ action read_one(char const* text) { return read_cell(text)[0]; }
 
 }  // namespace
 
-TEST_CASE("pass_marks: F, B and I leave marks of their stage and microbatch, W and others none") {
+TEST_CASE("pass_marks: F, B and I leave marks of their stage and microbatch, other actions leave none") {
   pass_marks marks({2, 0, 2});
   for (auto const text : {"0F0", "1B1", "0I1", "0W0", "0UNSHARD"}) marks.set_done(read_one(text));
   CHECK(marks.pairs() == 4);
@@ -29,7 +29,7 @@ TEST_CASE("pass_marks: F, B and I leave marks of their stage and microbatch, W a
   CHECK(marks.is_done(0, microbatch_id{1}, pass_mark::half));
 }
 
-TEST_CASE("pass_marks: actions that are tried see those before them, and leave no marks") {
+TEST_CASE("pass_marks: count_ready sees earlier actions of its row and leaves no marks") {
   pass_marks marks({1, 0, 1});
   auto const after_forward = [&](action const& a) {
     return a.kind == action_kind::forward || marks.is_done(0, microbatch_id{0}, pass_mark::forward);

@@ -20,14 +20,14 @@ std::vector<std::uint32_t> ranks_of(stage_placement const& p) {
 
 }  // namespace
 
-TEST_CASE("placement: a loop begins again at rank 0, a wave turns at the last rank") {
+TEST_CASE("loop_placement: starts again at rank 0, and wave_placement turns at the last rank") {
   CHECK(ranks_of(loop_placement(3, 2)) == std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2});
   CHECK(ranks_of(wave_placement(3)) == std::vector<std::uint32_t>{0, 1, 2, 2, 1, 0});
   CHECK(ranks_of(wave_placement(2, 3)) == std::vector<std::uint32_t>{0, 1, 1, 0, 0, 1});
   CHECK(loop_placement(2, 2).edges == chain_edges(4));
 }
 
-TEST_CASE("placement: two directions are two chains, which meet on every rank") {
+TEST_CASE("bidirectional_placement: makes two chains that meet on every rank") {
   auto const p = bidirectional_placement(4);
   CHECK(ranks_of(p) == std::vector<std::uint32_t>{0, 1, 2, 3, 3, 2, 1, 0});
   CHECK(p.edges.size() == 6);
@@ -37,7 +37,7 @@ TEST_CASE("placement: two directions are two chains, which meet on every rank") 
   }
 }
 
-TEST_CASE("placement: counts of zero and absurd ones are refused before anything is allocated") {
+TEST_CASE("require_counts: rejects zero and huge counts") {
   CHECK_THROWS_WITH_AS(loop_placement(0), "schedule: the number of ranks must be 1 or more",
                        schedule_count_error);
   CHECK_THROWS_WITH_AS(wave_placement(2, 0), "schedule: the number of stages per rank must be 1 or more",

@@ -27,6 +27,6 @@ TEST_CASE("maps: a v that does not come out even, unknown names and no counts ar
                        shape_error);
   CHECK_THROWS_AS(map_stages(map_style::loop, 0, 5), schedule_count_error);
   CHECK(map_style_of("v") == map_style::v);
-  CHECK_THROWS_WITH_AS(map_style_of("zigzag"),
-                       "no map of stages is called 'zigzag'; there are 'loop' and 'v'", map_style_error);
+  CHECK_THROWS_WITH_AS(map_style_of("zigzag"), "no map of stages is called 'zigzag'; use 'loop' or 'v'",
+                       map_style_error);
 }

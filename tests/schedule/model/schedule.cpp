@@ -5,7 +5,7 @@
 
 using namespace cleave;
 
-TEST_CASE("schedule: idle steps are no actions, and a compound counts as its parts") {
+TEST_CASE("count_actions: ignores idle steps and counts a compound as its parts") {
   schedule s{loop_placement(2), 1, {}};
   CHECK(count_actions(s) == 0);
   action const f{action_kind::forward, 0, stage_id{0}, microbatch_id{0}};

@@ -32,7 +32,7 @@ action pass(action_kind kind, std::uint32_t s, std::uint32_t m) {
 
 }  // namespace
 
-TEST_CASE("schedule needs: passes, where nothing is sent; both ends of messages, where anything is") {
+TEST_CASE("schedule_dependencies: a pass depends on passes, or on both ends of a message if any is listed") {
   using texts = std::set<std::string>;
   using enum action_kind;
   auto const s = zbv(2, 3);  // stages 0 and 3 on rank 0, 1 and 2 on rank 1
@@ -48,7 +48,7 @@ TEST_CASE("schedule needs: passes, where nothing is sent; both ends of messages,
   CHECK(requests_of(sent, pass(action_kind::backward, 2, 0)) == texts{"2F0", "3SEND_B0", "2RECV_B0"});
 }
 
-TEST_CASE("schedule needs: every end of a message has its own number, whose action is that one") {
+TEST_CASE("schedule_dependencies: each end of a message has its own number, which gives the action back") {
   auto const s = testing::with_plain_messages(zbv(3, 5));
   schedule_dependencies const needs(s);
   std::set<std::uint32_t> seen;

@@ -11,7 +11,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("schedule names: every family is found by its name in any case, and by nothing else") {
+TEST_CASE("find_schedule_family: finds every family by its exact name in any case") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     std::string lower;
@@ -23,7 +23,7 @@ TEST_CASE("schedule names: every family is found by its name in any case, and by
   CHECK(!find_schedule_family(""));
 }
 
-TEST_CASE("schedule names: a miss names the nearest") {
+TEST_CASE("schedule_family_of: the error for an unknown name gives the nearest name") {
   try {
     schedule_family_of("gpip");
     FAIL("no error");
@@ -34,7 +34,7 @@ TEST_CASE("schedule names: a miss names the nearest") {
   CHECK(schedule_family_of("dualpipev") == schedule_family::dual_pipe_v);
 }
 
-TEST_CASE("schedule names: PyTorch's names are its own, with the classes behind them") {
+TEST_CASE("find_pytorch_schedule: finds PyTorch's schedules with their classes, and no others") {
   CHECK(find_pytorch_schedule("1f1b")->class_name == "Schedule1F1B");
   CHECK(!find_pytorch_schedule("PipelineScheduleMulti")->family);
   CHECK(!find_pytorch_schedule("DualPipe"));

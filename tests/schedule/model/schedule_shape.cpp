@@ -7,7 +7,7 @@
 
 using namespace cleave;
 
-TEST_CASE("schedule shape: each fault says what is needed and what was given") {
+TEST_CASE("shape_fault: the message says the required and the given number") {
   using enum shape_fault::kind;
   for (auto const what : {stages_per_rank, too_few_microbatches, uneven_rounds, group_too_small,
                           group_too_large, last_group_too_small, stages_not_everywhere}) {

@@ -7,7 +7,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("schedule times: bubbles are what is left of the span of a rank, and of the time of all ranks") {
+TEST_CASE("span_bubble: is the idle part of a rank's span, and bubble_rate that of the time of all ranks") {
   schedule_times t;
   t.makespan = 10;
   t.busy = {6, 4};

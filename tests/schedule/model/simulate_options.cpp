@@ -36,7 +36,7 @@ TEST_CASE("simulate options: each that makes no sense is found, with its place")
 TEST_CASE("simulate options: an error says what to give instead") {
   using enum simulate_option_fault::kind;
   CHECK(std::string(simulate_option_error({link_count, 2, 9}).what()) ==
-        "simulate: 2 links for 9 pairs of ranks; give each pair one, all together one, or none");
+        "simulate: 2 links for 9 pairs of ranks; give one per pair, one for all, or none");
   for (auto const what :
        {cost_count, link_count, byte_count, cost, base_latency, latency, bandwidth, too_long, noise})
     CHECK(!describe({what, 1, 2}).empty());

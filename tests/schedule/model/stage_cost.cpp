@@ -11,7 +11,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("stage cost: each kind of action takes its own time, messages and waits none") {
+TEST_CASE("stage_cost: each kind of action takes its own time, messages and waits take none") {
   stage_cost const c{1, 2, 3, 4, 5, 6, 7, 8, 9};
   CHECK(c.of(action_kind::recompute) == 5);
   CHECK(c.of(action_kind::unshard) == 6);
@@ -26,7 +26,7 @@ TEST_CASE("stage cost: each kind of action takes its own time, messages and wait
   CHECK(c.of(action_kind::send_activation) == 0);
 }
 
-TEST_CASE("stage cost: what is no number, negative or too long is found at its stage and kind") {
+TEST_CASE("find_stage_cost_fault: finds NaN, negative and huge costs with their stage and kind") {
   double const bad[] = {-1, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                         1e101};
   for (double const b : bad) {

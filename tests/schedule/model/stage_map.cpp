@@ -24,12 +24,12 @@ std::string refusal(std::vector<stage_on_rank> const& map, std::uint32_t ranks) 
 
 }  // namespace
 
-TEST_CASE("stage map: stages in any order, as a chain") {
+TEST_CASE("place_stages: accepts stages in any order and connects them to a chain") {
   CHECK(place_stages(std::vector<stage_on_rank>{{1, 1}, {0, 0}, {3, 0}, {2, 1}}, 2) == wave_placement(2));
   CHECK(place_stages({}, 2) == stage_placement{2, {}, {}});
 }
 
-TEST_CASE("stage map: what has no place is told, and where") {
+TEST_CASE("place_stages: rejects unknown and repeated stages and unknown ranks, and names the entry") {
   CHECK(refusal({{0, 0}, {2, 1}}, 2) ==
         "map of stages: entry #1 puts stage 2 on rank 1, but there are 2 stages; number them from 0 without "
         "a gap");

@@ -18,7 +18,7 @@ numbers listed(std::span<std::uint32_t const> s) { return {s.begin(), s.end()}; 
 
 }  // namespace
 
-TEST_CASE("stage neighbours: of a chain with a skip, both ways, and how deep each stage is") {
+TEST_CASE("stage_neighbours: lists neighbours in both directions and the depth of each stage") {
   auto p = loop_placement(2, 2);
   p.edges.push_back({stage_id{0}, stage_id{3}});
   stage_neighbours const n(p);
@@ -28,7 +28,7 @@ TEST_CASE("stage neighbours: of a chain with a skip, both ways, and how deep eac
   CHECK(n.depths() == numbers{0, 1, 2, 3});
 }
 
-TEST_CASE("stage neighbours: two chains begin anew, and a circle has no depths") {
+TEST_CASE("stage_neighbours: depths start anew in each chain, and a cycle is rejected") {
   auto p = bidirectional_placement(3);
   CHECK(stage_neighbours(p).depths() == numbers{0, 1, 2, 0, 1, 2});
   p.edges.push_back({stage_id{2}, stage_id{0}});

@@ -33,7 +33,7 @@ double best_of_all(unit_row const& row, std::size_t from, std::uint32_t stages) 
 
 }  // namespace
 
-TEST_CASE("bottleneck cut: no way to cut has a faster slowest stage, and no stage is empty") {
+TEST_CASE("bottleneck_cut: no other cut has a faster slowest stage, and no stage is empty") {
   splitmix rng(51);
   for (int round = 0; round < 300; ++round) {
     unit_row row{.cost = {{0, 0, 0, 0}}};

@@ -53,7 +53,7 @@ double best_of_all(unit_row const& row, cut_step const& step, row_cut cut, std::
 
 }  // namespace
 
-TEST_CASE("cut for schedule: of few cuts none gives a shorter step, and walking finds one nearly as short") {
+TEST_CASE("cut_for_schedule: trying all cuts finds the best one, and local search comes within 10 %") {
   splitmix rng(61);
   int walked_to_best = 0, compared = 0;
   for (int round = 0; round < 12; ++round) {
@@ -80,7 +80,7 @@ TEST_CASE("cut for schedule: of few cuts none gives a shorter step, and walking 
   CHECK(10 * walked_to_best >= 8 * compared);
 }
 
-TEST_CASE("cut for schedule: the step is no longer than that of the bottleneck's cut, and the gain is told") {
+TEST_CASE("cut_for_schedule: the step is no longer than with bottleneck_cut, and gain gives the difference") {
   splitmix rng(62);
   int gained = 0;
   for (int round = 0; round < 10; ++round) {
@@ -99,7 +99,7 @@ TEST_CASE("cut for schedule: the step is no longer than that of the bottleneck's
   CHECK(gained > 0);
 }
 
-TEST_CASE("cut for schedule: where the bottleneck's cut has no room, another is found") {
+TEST_CASE("cut_for_schedule: finds another cut if that of bottleneck_cut exceeds the memory limit") {
   unit_row row{.cost = {{0, 0, 0, 0}}, .resident = {0}};
   for (int i = 0; i < 6; ++i) {
     double const sum = i + 1;
@@ -116,7 +116,7 @@ TEST_CASE("cut for schedule: where the bottleneck's cut has no room, another is 
                   byte_cap_error);
 }
 
-TEST_CASE("cut for schedule: several stages a rank are tried, and too many are refused") {
+TEST_CASE("cut_for_schedule: tries several numbers of stages per rank and rejects too many") {
   splitmix rng(63);
   auto const row = random_row(rng, 8);
   auto const plan = cut_for_schedule(row, {.ranks = 2, .microbatches = 4, .stages_per_rank = {1, 2}},

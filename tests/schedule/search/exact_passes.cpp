@@ -79,7 +79,7 @@ class all_orders {
 
 }  // namespace
 
-TEST_CASE("exact passes: no order of microbatches and passes under the cap is better, and one is as good") {
+TEST_CASE("exact_passes: finds the best makespan of all orders within the memory limit") {
   splitmix rng(14);
   int capped = 0;
   for (int round = 0; round < 60; ++round) {
@@ -104,7 +104,7 @@ TEST_CASE("exact passes: no order of microbatches and passes under the cap is be
   CHECK(capped > 20);
 }
 
-TEST_CASE("exact passes: choosing B, or I and W, pass by pass is at least as good as either for all") {
+TEST_CASE("exact_passes: backward_choice::either is at least as good as whole and split") {
   splitmix rng(15);
   for (int round = 0; round < 60; ++round) {
     auto problem = testing::random_step(rng, {2, 1, 3});
@@ -122,7 +122,7 @@ TEST_CASE("exact passes: choosing B, or I and W, pass by pass is at least as goo
   }
 }
 
-TEST_CASE("exact passes: nothing is found below the best, and too few states prove nothing") {
+TEST_CASE("exact_passes: finds nothing below the optimum, and too few states prove nothing") {
   auto const step = place_step({.ranks = 2, .microbatches = 3, .costs = {{}, {}}}, loop_placement(2), 3);
   auto const found = exact_passes(step, no_end, {.form = backward_choice::whole});
   REQUIRE(found.lists);

@@ -13,7 +13,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("improve: lists become faster, never slower, keep to the caps and to their form") {
+TEST_CASE("improve_passes: never makes lists slower, and keeps the memory limits and the backward form") {
   splitmix rng(41);
   int faster = 0;
   for (int round = 0; round < 60; ++round) {
@@ -42,7 +42,7 @@ TEST_CASE("improve: lists become faster, never slower, keep to the caps and to t
   CHECK(faster > 40);
 }
 
-TEST_CASE("improve: what is good enough is left as it is") {
+TEST_CASE("improve_passes: leaves lists unchanged that reach the target") {
   auto const step = place_step({.ranks = 2, .microbatches = 3, .costs = {{}, {}}}, loop_placement(2), 3);
   auto const lists = one_at_a_time(step);
   auto const same = improve_passes(step, lists, {}, 18);

@@ -47,6 +47,6 @@ TEST_CASE(
 
 TEST_CASE("least bytes: a shortage says who needs what, and how to mend it") {
   CHECK(std::string(byte_cap_error({rank_id{2}, 30, 20}).what()) ==
-        "schedule: rank 2 needs 30 bytes at least, but may have 20; raise its cap, give it less, or cut the "
-        "microbatches smaller");
+        "schedule: rank 2 needs 30 bytes at least, but its limit is 20 bytes; raise the limit, give the rank "
+        "fewer or smaller stages, or use smaller microbatches");
 }

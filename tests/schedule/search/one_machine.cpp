@@ -41,7 +41,7 @@ std::vector<one_machine_job> random_jobs(splitmix& rng, std::size_t longest) {
 
 }  // namespace
 
-TEST_CASE("one machine: jobs of one unit can be done within the bound") {
+TEST_CASE("one_machine_bound: jobs of one unit can end at the bound") {
   splitmix rng(12);
   for (int round = 0; round < 500; ++round) {
     auto const jobs = random_jobs(rng, 1);
@@ -49,7 +49,7 @@ TEST_CASE("one machine: jobs of one unit can be done within the bound") {
   }
 }
 
-TEST_CASE("one machine: no order of longer jobs is better than the bound, and few are far from it") {
+TEST_CASE("one_machine_bound: no order of longer jobs ends before the bound, and most reach it") {
   splitmix rng(13);
   int reached = 0;
   for (int round = 0; round < 500; ++round) {
@@ -62,4 +62,4 @@ TEST_CASE("one machine: no order of longer jobs is better than the bound, and fe
   CHECK(reached > 400);
 }
 
-TEST_CASE("one machine: without jobs all is over at once") { CHECK(one_machine_bound({}) == 0); }
+TEST_CASE("one_machine_bound: is 0 without jobs") { CHECK(one_machine_bound({}) == 0); }

@@ -12,7 +12,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("replan: for other costs what is found is never slower than what runs, and stages stay") {
+TEST_CASE("reschedule: with new costs, the result is never slower than before, and stages stay in place") {
   splitmix rng(31);
   int fresh = 0;
   for (int round = 0; round < 40; ++round) {
@@ -33,7 +33,7 @@ TEST_CASE("replan: for other costs what is found is never slower than what runs,
   CHECK(fresh < 40);
 }
 
-TEST_CASE("replan: what is best already is kept, and so is what is not worth a change") {
+TEST_CASE("reschedule: keeps the schedule if it is optimal or if the gain is below the threshold") {
   auto const previous = one_f_one_b(4, 8);
   search_problem step{.ranks = 4, .microbatches = 8};
   step.costs.resize(4);
@@ -51,7 +51,7 @@ TEST_CASE("replan: what is best already is kept, and so is what is not worth a c
   CHECK_FALSE(reschedule(previous, step, whole, 0.9).is_new);
 }
 
-TEST_CASE("replan: what does not fit any more is replaced, and what cannot run is refused") {
+TEST_CASE("reschedule: replaces a schedule that no longer fits, and rejects an invalid one") {
   search_problem step{.ranks = 4, .microbatches = 8};
   step.costs.resize(4);
   step.memory_limit = {2};

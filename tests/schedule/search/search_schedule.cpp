@@ -145,11 +145,10 @@ TEST_CASE("search: a cap below what any schedule needs is refused with what the 
   problem.memory_limit = {28};  // loop: 26 and 29; to and fro: 27 and 28
   CHECK(search_schedule(problem, quick).order.place == wave_placement(2));
   problem.memory_limit = {27};
-  CHECK_THROWS_WITH_AS(
-      search_schedule(problem),
-      "schedule: rank 1 needs 28 bytes at least, but may have 27; raise its cap, give it less, "
-      "or cut the microbatches smaller",
-      byte_cap_error);
+  CHECK_THROWS_WITH_AS(search_schedule(problem),
+                       "schedule: rank 1 needs 28 bytes at least, but its limit is 27 bytes; raise the "
+                       "limit, give the rank fewer or smaller stages, or use smaller microbatches",
+                       byte_cap_error);
   problem.memory_limit = {27, 28};
   CHECK(search_schedule(problem, quick).certificate.peak_bytes == std::vector<std::uint64_t>{27, 28});
 }

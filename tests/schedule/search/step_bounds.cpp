@@ -16,7 +16,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("step bounds: the best of all orders is no better, whatever the cap and the form") {
+TEST_CASE("bounds_of: no bound exceeds the exact optimum, for any memory limit and backward form") {
   splitmix rng(16);
   std::set<std::string> reasons;
   int reached = 0, compared = 0;
@@ -43,7 +43,7 @@ TEST_CASE("step bounds: the best of all orders is no better, whatever the cap an
   CHECK(reasons.contains("memory"));
 }
 
-TEST_CASE("step bounds: of equal stages they are what 1F1B reaches, 3 m + 3 (p - 1)") {
+TEST_CASE("bounds_of: with equal stages, the rank bound is the makespan of 1F1B, 3 m + 3 (p - 1)") {
   for (std::uint32_t const p : {1u, 2u, 4u, 8u})
     for (std::uint32_t const m : {p, 3 * p}) {
       search_problem problem{.ranks = p, .microbatches = m};
@@ -56,7 +56,7 @@ TEST_CASE("step bounds: of equal stages they are what 1F1B reaches, 3 m + 3 (p -
     }
 }
 
-TEST_CASE("step bounds: with room for one microbatch, each makes the whole way alone") {
+TEST_CASE("bounds_of: with memory for one microbatch, the memory bound runs them one after the other") {
   search_problem problem{.ranks = 4, .microbatches = 5};
   problem.costs.resize(4);
   problem.memory_limit = {1};

@@ -27,27 +27,30 @@ std::string fault_in(unit_row const& row, std::size_t stages = 1) {
 
 TEST_CASE("unit row: each thing that is wrong is told, and how to mend it") {
   CHECK(fault_in(three_units(), 3) == "");
-  CHECK(fault_in({}) == "row: there are no units; give sums of costs for each place, one more than units");
-  CHECK(fault_in(three_units(), 4) == "row: there are fewer units than 4 stages; ask for fewer");
+  CHECK(fault_in({}) == "row: the row has no units; give prefix sums of costs, one more entry than units");
+  CHECK(fault_in(three_units(), 4) ==
+        "row: the row has fewer units than the 4 requested stages; request fewer");
   auto row = three_units();
   row.resident = {0, 1};
-  CHECK(fault_in(row) ==
-        "row: there are numbers for 2 places; give them for one place more than units, or none");
+  CHECK(fault_in(row) == "row: a list has 2 entries; expected one more than units, or none");
   row = three_units();
   row.cost[0].forward = 1;
-  CHECK(fault_in(row) == "row: the sums before the first unit must be 0");
+  CHECK(fault_in(row) == "row: the first entry of each prefix sum must be 0");
   row = three_units();
   row.bytes = {{1, 0, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}};
-  CHECK(fault_in(row) == "row: the sums before the first unit must be 0");
+  CHECK(fault_in(row) == "row: the first entry of each prefix sum must be 0");
   row.bytes[0] = {0, 0, 0};
   CHECK(fault_in(row) == "");
   row.bytes[2].saved_for_weights = 0;
-  CHECK(fault_in(row) == "row: the bytes of the units before place 2 must not be less than those before it");
+  CHECK(fault_in(row) ==
+        "row: the bytes of the units before place 2 must not be less than at the previous place");
   row = three_units();
   row.resident = {0, 5, 4, 6};
-  CHECK(fault_in(row) == "row: the bytes of the units before place 2 must not be less than those before it");
+  CHECK(fault_in(row) ==
+        "row: the bytes of the units before place 2 must not be less than at the previous place");
   row = three_units();
   row.cost[3].backward = 5;
   CHECK(fault_in(row) ==
-        "row: the costs of the units before place 3 must be times from those before it to 1e100");
+        "row: the costs of the units before place 3 must not be less than at the previous place, nor above "
+        "1e100");
 }

@@ -36,31 +36,29 @@ std::string path_text(schedule const& s, simulate_options const& o = {}) {
 
 }  // namespace
 
-TEST_CASE("critical path: goes to the other rank and back where ranks wait for each other") {
+TEST_CASE("critical_path: goes to the other rank and back if ranks wait for each other") {
   CHECK(path_text(of_rows({"0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"})) == "0F0 1F0 1B0 1F1 1B1 0B1");
 }
 
-TEST_CASE("critical path: of a schedule with messages it shows both ends, the one that came last") {
+TEST_CASE("critical_path: contains the end of a message that came last") {
   CHECK(path_text(of_rows({"0F0,0SEND_F0,0RECV_B0,0B0", "1RECV_F0,1F0,1B0,1SEND_B0"},
                           row_contents::with_communication)) == "0F0 0SEND_F0 1F0 1B0 1SEND_B0 0B0");
 }
 
-TEST_CASE("critical path: what waits for a part of a compound waits for the whole") {
+TEST_CASE("critical_path: an action that waits for a part of a compound waits for the whole compound") {
   auto const s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"});
   CHECK(path_text(s) == "0F0 1F0 1B0 0B0 1F1 1B1 0B1");
   CHECK(path_text(s, {.compounds = compound_time::longest_part}) == "0F0 1F0 1B0 OVERLAP_F_B 1F1 1B1 0B1");
 }
 
-TEST_CASE("critical path: what goes on beside the passes is on it where they wait for it") {
+TEST_CASE("critical_path: contains the unshard actions that a pass waits for") {
   CHECK(path_text(of_rows({"0UNSHARD,1UNSHARD,0F0,1F0,1B0,0B0"}, row_contents::with_communication),
                   {.costs = {{.unshard = 4}}}) == "0UNSHARD 1UNSHARD 1F0 1B0 0B0");
 }
 
-TEST_CASE("critical path: of a schedule of nothing it is empty") {
-  CHECK(critical_path({}, simulate({})).empty());
-}
+TEST_CASE("critical_path: is empty for an empty schedule") { CHECK(critical_path({}, simulate({})).empty()); }
 
-TEST_CASE("critical path: leads from the begin to the makespan, and slowing any pass on it slows the whole") {
+TEST_CASE("critical_path: leads from 0 to the makespan, and a slower pass on it delays the end") {
   testing::rng random(60);
   schedule_family const families[] = {schedule_family::looped_bfs, schedule_family::interleaved_1f1b,
                                       schedule_family::zbv, schedule_family::dual_pipe_v};

@@ -41,13 +41,13 @@ constexpr schedule_family families[] = {schedule_family::looped_bfs, schedule_fa
 
 }  // namespace
 
-TEST_CASE("memory over time: a stash from the begin of F to the end of I, then a smaller one until W ends") {
+TEST_CASE("memory_over_time: saved activations last until I ends, and a smaller part until W ends") {
   CHECK(of_rank(of_rows({"0F0,0I0,0W0"}), 0, {.stages = {{.saved = 10, .saved_for_weights = 4}}}) ==
         steps{{0, 0}, {0, 10}, {2, 4}, {3, 0}});
   CHECK(of_rank(of_rows({"0F0,0B0"}), 0, {.stages = {{.saved = 10}}}) == steps{{0, 0}, {0, 10}, {3, 0}});
 }
 
-TEST_CASE("memory over time: what is received is kept until the pass that reads it ends") {
+TEST_CASE("memory_over_time: a received tensor is kept until the pass that reads it ends") {
   schedule_bytes const bytes{.stages = {{0, 0, 0}}, .edges = {{.activation = 5, .gradient = 7}}};
   // Nothing says when it is received: when it is sent.
   auto const alone = of_rows({"0F0,0B0", "1F0,1B0"});
@@ -59,19 +59,18 @@ TEST_CASE("memory over time: what is received is kept until the pass that reads 
   CHECK(of_rank(sent, 0, bytes) == steps{{0, 0}, {1, 7}, {6, 0}});
 }
 
-TEST_CASE(
-    "memory over time: an offloaded stash is there until the copy ends, and again when the next begins") {
+TEST_CASE("memory_over_time: offloaded activations are free from the end of the copy to the reload") {
   CHECK(of_rank(of_rows({"0F0,0OFFLOAD0,0F1,0B1,0RELOAD0,0B0"}, row_contents::with_communication), 0,
                 {.stages = {{.saved = 10}}}, {.costs = {{.offload = 2, .reload = 1}}}) ==
         steps{{0, 0}, {0, 10}, {1, 20}, {3, 10}, {4, 0}, {4, 10}, {7, 0}});
 }
 
-TEST_CASE("memory over time: of a pass that is run again only its input is kept until then") {
+TEST_CASE("memory_over_time: a pass that is recomputed keeps only its input until then") {
   CHECK(of_rank(of_rows({"0F0,0RECOMPUTE0,0B0"}, row_contents::with_communication), 0,
                 {.stages = {{.saved = 10, .input = 3}}}) == steps{{0, 0}, {0, 10}, {1, 3}, {1, 10}, {4, 0}});
 }
 
-TEST_CASE("memory over time: without sizes, passes are counted as the simulation counts them") {
+TEST_CASE("memory_over_time: without sizes, the peaks equal the kept passes of simulate") {
   for (auto const family : families)
     for (std::uint32_t const p : {2u, 3u, 4u}) {
       auto const s = make_schedule(family, {.ranks = p, .stages_per_rank = 2, .microbatches = 2 * p});
@@ -83,7 +82,7 @@ TEST_CASE("memory over time: without sizes, passes are counted as the simulation
     }
 }
 
-TEST_CASE("memory over time: the published peaks") {
+TEST_CASE("memory_over_time: the peaks of each family are the published ones") {
   auto const peaks = [](schedule_family f, std::uint32_t p, std::uint32_t v, std::uint32_t m) {
     auto const s = make_schedule(f, {.ranks = p, .stages_per_rank = v, .microbatches = m});
     return peak_bytes(memory_over_time(s, simulate(s)));
@@ -106,7 +105,7 @@ TEST_CASE("memory over time: the published peaks") {
     }
 }
 
-TEST_CASE("memory over time: at any moment it is what is between its begin and its end then") {
+TEST_CASE("memory_over_time: at any time, the bytes are the sum of all values alive") {
   testing::rng random(70);
   for (int i = 0; i < 60; ++i) {
     auto const s =
@@ -141,7 +140,7 @@ TEST_CASE("memory over time: at any moment it is what is between its begin and i
   }
 }
 
-TEST_CASE("memory over time: sizes that do not go with the schedule are refused") {
+TEST_CASE("memory_over_time: rejects sizes that do not match the schedule") {
   auto const s = of_rows({"0F0,0B0", "1F0,1B0"});
   CHECK_THROWS_AS((void)of_rank(s, 0, {.stages = {{}, {}, {}}}), schedule_bytes_error);
   CHECK_THROWS_AS((void)of_rank(s, 0, {.stages = {{.saved = ~std::uint64_t{0}}}}), schedule_bytes_error);

@@ -351,7 +351,7 @@ TEST_CASE("simulate: what waits for ever is an error that says who waits for who
   auto const s = of_rows({"0F0,0B0,0F1,0B1", "1F0,1F1,1B0,1B1"});
   CHECK_THROWS_WITH_AS(
       (void)simulate(s),
-      "simulate: ranks wait for ever: rank 0 at 0B0, rank 1 at 1F1; reorder what they wait for",
+      "simulate: ranks wait forever: rank 0 at 0B0, rank 1 at 1F1; reorder the actions that they wait for",
       deadlock_error);
   auto const found = find_simulated_deadlock(s);
   REQUIRE(found);
@@ -366,7 +366,7 @@ TEST_CASE("simulate: options that make no sense are refused, with their place") 
   CHECK_THROWS_AS((void)simulate(s, {.costs = {{.forward = -1}}}), stage_cost_error);
   CHECK_THROWS_AS((void)simulate(s, {.costs = {{.unshard = nan}}}), stage_cost_error);
   CHECK_THROWS_WITH_AS((void)simulate(s, {.base_latency = nan}),
-                       "simulate: a hop must take a time from 0 to 1e100", simulate_option_error);
+                       "simulate: base_latency must be a time from 0 to 1e100", simulate_option_error);
   CHECK_THROWS_AS((void)find_simulated_deadlock(s, {.noise = 1.5}), simulate_option_error);
 }
 

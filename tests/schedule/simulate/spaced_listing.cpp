@@ -26,26 +26,26 @@ std::vector<std::string> spaced(std::vector<std::string> const& rows,
 
 }  // namespace
 
-TEST_CASE("spaced listing: an idle step for each unit in which a rank waits, and none for what is wide") {
+TEST_CASE("spaced_listing: adds an idle step for each unit that a rank waits, and none for a long pass") {
   CHECK(spaced({"0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"}) ==
         std::vector<std::string>{"0F0,0F1,,,0B0,,0B1", ",1F0,1B0,1F1,1B1,"});
 }
 
-TEST_CASE("spaced listing: idle steps that were there are dropped") {
+TEST_CASE("spaced_listing: drops the idle steps that were there") {
   CHECK(spaced({"0F0,,,,0B0", ",,1F0,,1B0"}) == std::vector<std::string>{"0F0,,,,0B0", ",1F0,1B0,"});
 }
 
-TEST_CASE("spaced listing: a compound begins when all its parts can, and takes as long as they together") {
+TEST_CASE("spaced_listing: a compound begins when all its parts can and takes their total time") {
   CHECK(spaced({"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"}) ==
         std::vector<std::string>{"0F0,,,,(0F1;0B0)OVERLAP_F_B,,,,0B1", ",1F0,1B0,,,,1F1,1B1,"});
 }
 
-TEST_CASE("spaced listing: messages take no time") {
+TEST_CASE("spaced_listing: messages take no time") {
   CHECK(
       spaced({"0F0,0SEND_F0,0RECV_B0,0B0", "1RECV_F0,1F0,1B0,1SEND_B0"}, row_contents::with_communication) ==
       std::vector<std::string>{"0F0,0SEND_F0,0RECV_B0,,,,0B0", "1RECV_F0,,1F0,1B0,1SEND_B0,"});
 }
 
-TEST_CASE("spaced listing: what waits for ever has none") {
+TEST_CASE("spaced_listing: rejects a schedule that deadlocks") {
   CHECK_THROWS_AS(spaced({"0B0,0F0"}), deadlock_error);
 }

@@ -103,16 +103,16 @@ TEST_CASE("steps: a compound ends in the step of its last part, and others have 
   CHECK(rows_in_steps(s) == texts{",(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"});
 }
 
-TEST_CASE("steps: who waits for what never comes is told, and what is there twice") {
+TEST_CASE("steps: who waits for what never comes is told, and what is repeated; keep one") {
   CHECK(refusal(of_rows({"0F0", "1RECV_F0,1F0"})) ==
-        "steps: it does not progress: rank 1 at 1RECV_F0; put what they wait for before it");
+        "steps: no rank can continue: rank 1 at 1RECV_F0; list the actions that they wait for earlier");
   CHECK(refusal(of_rows({"0F0,0W0,0I0"})).find("rank 0 at 0W0;") != std::string::npos);
   CHECK(refusal(of_rows({"0B0,0F0"})).find("rank 0 at 0B0;") != std::string::npos);
   CHECK(refusal(of_rows({"0F0,0F0,0B0"})) ==
-        "steps: rank 0 at 0F0 does what has been done already; list each action once");
+        "steps: rank 0 at 0F0 repeats an earlier action; list each action once");
   CHECK(refusal(of_rows({"0F0,0I0,0W0,0W0"})).find("0W0 does what has been done") != std::string::npos);
   schedule nothing{loop_placement(2), 1, {{}, {action{}}}};
-  CHECK(refusal(nothing) == "steps: no rank has anything to do; give one of them an action");
+  CHECK(refusal(nothing) == "steps: the schedule has no actions; add at least one");
 }
 
 TEST_CASE("steps: strays are refused before anything is counted") {

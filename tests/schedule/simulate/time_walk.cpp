@@ -22,7 +22,7 @@ schedule of_rows(std::vector<std::string> const& rows) {
 
 }  // namespace
 
-TEST_CASE("time walk: says where ranks are that cannot go on, and what is done by then") {
+TEST_CASE("time_walk: after a deadlock, gives the positions of ranks and all that is done") {
   auto const s = of_rows({"0F0,0SEND_F0,0B0", "1RECV_F0,1F0"});
   simulate_options const options;
   time_walk walk(s, options);
@@ -34,7 +34,7 @@ TEST_CASE("time walk: says where ranks are that cannot go on, and what is done b
   CHECK(walk.messages().at({0, edge_flow::activations, microbatch_id{0}}).where == message_place::there);
 }
 
-TEST_CASE("time walk: of messages that are exchanged as one, those that are received hold up no other") {
+TEST_CASE("time_walk: within an exchange, a send does not wait for a receive") {
   simulate_options const within{.links = {{.bandwidth = 1}},
                                 .bytes = {{.activation = 2, .gradient = 3}},
                                 .messages = message_time::within};

@@ -25,14 +25,14 @@ parts_fault fault_of(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("parts: a list of bounds is read with or without its brackets, and written back") {
+TEST_CASE("read_deepspeed_parts: reads bounds with or without brackets, and they can be written back") {
   std::vector<std::uint32_t> const bounds{0, 3, 3, 10};
   CHECK(read_deepspeed_parts("[0, 3, 3, 10]") == bounds);
   CHECK(read_deepspeed_parts(" 0,3,3,10\n") == bounds);
   CHECK(deepspeed_parts_text(bounds) == "[0, 3, 3, 10]");
 }
 
-TEST_CASE("parts: each fault is named with its place") {
+TEST_CASE("read_deepspeed_parts: names each fault with its place") {
   using enum parts_fault::kind;
   for (auto const* text : {"", "[]", "[0, ]", "[0, x]", "[0, -1]", "[0, 3", "0, 99999999999"})
     CHECK(fault_of(text).what == not_a_number);

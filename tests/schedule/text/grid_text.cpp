@@ -11,7 +11,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("grid: a column a rank, a line a step, and a mark") {
+TEST_CASE("grid_text: writes a column per rank and a line per step, and marks a step") {
   std::vector const rows = {read_row("0F0,0F1,,0B0"), read_row(",1F0,1B0")};
   CHECK(grid_text(rows, {.marked_step = 2}) ==
         "        Rank 0 Rank 1\n"
@@ -21,7 +21,7 @@ TEST_CASE("grid: a column a rank, a line a step, and a mark") {
         "Step 3: 0B0          \n");
 }
 
-TEST_CASE("grid: more ranks than steps, or no steps, make a grid too") {
+TEST_CASE("grid_text: accepts more ranks than steps, and no steps") {
   std::vector const rows = {read_row("0F0"), read_row("1F0"), read_row("2F0")};
   CHECK(grid_text(rows) ==
         "        Rank 0 Rank 1 Rank 2\n"
@@ -29,7 +29,7 @@ TEST_CASE("grid: more ranks than steps, or no steps, make a grid too") {
   CHECK(grid_text(std::vector<std::vector<action>>(2)) == "        Rank 0 Rank 1\n");
 }
 
-TEST_CASE("grid: columns are named after the ranks that are given, and are as wide as they need") {
+TEST_CASE("grid_text: names columns after the given ranks and makes them as wide as their text") {
   std::vector const rows = {read_row("0WAIT_REDUCE_GRAD"), read_row("1F0")};
   CHECK(grid_text(rows, {.ranks = {rank_id{3}, rank_id{1234}}}) ==
         "        Rank 3            Rank 1234\n"

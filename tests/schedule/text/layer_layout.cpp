@@ -28,7 +28,7 @@ layer_layout_fault fault_of(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("layer layout: the published layout of 61 layers on 16 ranks with two stages each") {
+TEST_CASE("read_layer_layout: expands the published layout of 61 layers on 16 ranks with two stages each") {
   auto const layout = read_layer_layout("Et*3|(tt|)*29,m|L");
   CHECK(layout.size() == 32);
   CHECK(layer_layout_text(layout).starts_with("Ettt|tt|tt|"));
@@ -36,8 +36,7 @@ TEST_CASE("layer layout: the published layout of 61 layers on 16 ranks with two 
   CHECK(!find_layer_layout_fault(layout, 16, 61));
 }
 
-TEST_CASE(
-    "layer layout: what is in parentheses is repeated with its bars, and a group may hold repetitions") {
+TEST_CASE("read_layer_layout: repeats a group with its bars, and a group may hold repetitions") {
   auto const expanded = [](std::string_view text) { return layer_layout_text(read_layer_layout(text)); };
   CHECK(expanded("Et(tm|tL|mE)*2,tt") == "Ettm|tL|mEtm|tL|mEtt");
   CHECK(expanded("(|tt)*2,mm") == "|tt|ttmm");
@@ -47,7 +46,7 @@ TEST_CASE(
   CHECK(layers_of_stages(read_layer_layout("Ett||tL")) == std::vector<std::uint32_t>{2, 0, 1});
 }
 
-TEST_CASE("layer layout: letters and bars are read as they are written") {
+TEST_CASE("read_layer_layout: layer_layout_text writes random letters and bars back as they were read") {
   splitmix rng(5);
   for (int round = 0; round < 100; ++round) {
     std::string text;
@@ -56,7 +55,7 @@ TEST_CASE("layer layout: letters and bars are read as they are written") {
   }
 }
 
-TEST_CASE("layer layout: each fault of a text is named with its place") {
+TEST_CASE("read_layer_layout: names each fault with its place") {
   using enum layer_layout_fault::kind;
   CHECK(fault_of("Et|x") == layer_layout_fault{unknown_letter, 3});
   CHECK(fault_of("E(tt|") == layer_layout_fault{not_closed, 1});
@@ -69,7 +68,7 @@ TEST_CASE("layer layout: each fault of a text is named with its place") {
   CHECK(fault_of("t*1000000,(tttttttttttttttt)*1000000") == layer_layout_fault{too_many, 28});
 }
 
-TEST_CASE("layer layout: each fault of a model is named") {
+TEST_CASE("find_layer_layout_fault: finds each mismatch of a layout and a model") {
   using enum layer_layout_fault::kind;
   auto const fault = [](std::string_view text, std::uint32_t ranks = 1, std::uint32_t decoders = 1) {
     return find_layer_layout_fault(read_layer_layout(text), ranks, decoders);

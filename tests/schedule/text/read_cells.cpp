@@ -41,7 +41,7 @@ action random_action(splitmix& rng) {
 
 }  // namespace
 
-TEST_CASE("read cells: what is written is read back, for random lists of all kinds") {
+TEST_CASE("read_row: reads random lists of all kinds back as row_text wrote them") {
   splitmix rng(1);
   for (int round = 0; round < 300; ++round) {
     std::vector<action> row;
@@ -62,13 +62,13 @@ TEST_CASE("read cells: what is written is read back, for random lists of all kin
   }
 }
 
-TEST_CASE("read cells: blanks around an action and around parts do not count") {
+TEST_CASE("read_cell: ignores blanks around an action and around parts") {
   CHECK(read_cell(" \t1F0\n") == read_cell("1F0"));
   CHECK(read_cell("( 0F3 ;3B1 )OVERLAP_F_B") == read_cell("(0F3;3B1)OVERLAP_F_B"));
   CHECK(read_cell("   ") == std::vector<action>(1));
 }
 
-TEST_CASE("read cells: each fault is named") {
+TEST_CASE("append_cell: names each fault of a cell") {
   using enum cell_fault::kind;
   for (auto const* cell : {"F0", "-1F0", "+1F0", " x", ";"}) CHECK(fault_of(cell) == stage_missing);
   for (auto const* cell :
@@ -88,13 +88,13 @@ TEST_CASE("read cells: each fault is named") {
   CHECK(read_cell(many.substr(0, many.size() - 4) + ")B").size() == 65536);
 }
 
-TEST_CASE("read cells: text after an action is ignored only where that is asked for") {
+TEST_CASE("read_cell: ignores text after an action only with trailing_text::ignored") {
   CHECK(read_cell("0WAIT0", trailing_text::ignored) == read_cell("0W"));
   CHECK(read_cell("1F0junk", trailing_text::ignored) == read_cell("1F0"));
   CHECK_THROWS_AS(read_cell("1F0junk"), cell_error);
 }
 
-TEST_CASE("read cells: an error of a row names row, column and what stands there") {
+TEST_CASE("read_row: the error names the row, the column and the text") {
   try {
     read_row("0F0,,1Q0", 5);
     FAIL("no error");
@@ -103,7 +103,7 @@ TEST_CASE("read cells: an error of a row names row, column and what stands there
   }
 }
 
-TEST_CASE("read cells: any bytes are read or refused") {
+TEST_CASE("append_cell: reads or rejects arbitrary bytes") {
   splitmix rng(2);
   static constexpr std::string_view letters = "0129FBIWSEND_RECV@();, \t\xff";
   for (int round = 0; round < 3000; ++round) {

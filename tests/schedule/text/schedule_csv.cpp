@@ -60,10 +60,9 @@ TEST_CASE("csv: an error names row, column and what stands there") {
 TEST_CASE("csv: formats have PyTorch's names") {
   CHECK(csv_format_of("compute_only") == row_contents::compute_only);
   CHECK(csv_format_of("compute_comms") == row_contents::with_communication);
-  CHECK_THROWS_WITH_AS(
-      csv_format_of("other"),
-      "no format of schedules is called 'other'; there are 'compute_only' and 'compute_comms'",
-      csv_format_error);
+  CHECK_THROWS_WITH_AS(csv_format_of("other"),
+                       "no format of schedules is called 'other'; use 'compute_only' or 'compute_comms'",
+                       csv_format_error);
 }
 
 TEST_CASE("csv: any bytes are read or refused") {

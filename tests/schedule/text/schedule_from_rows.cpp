@@ -66,6 +66,5 @@ TEST_CASE("rows: each fault is named with its place") {
 
 TEST_CASE("rows: an error says what, where and how to mend it") {
   CHECK_THROWS_WITH_AS(schedule_from_rows(rows_from({"0F0", "1F0,0B0"})),
-                       "schedule: row #1, column #1: '0B0' is about stage 0, which is on rank 0 too",
-                       row_error);
+                       "schedule: row #1, column #1: '0B0' names stage 0, which is on rank 0 too", row_error);
 }

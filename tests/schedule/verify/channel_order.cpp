@@ -25,7 +25,7 @@ schedule of_rows(std::vector<std::string> const& rows) {
 
 }  // namespace
 
-TEST_CASE("channel order: receives in another order than the sends are found where they differ first") {
+TEST_CASE("find_channel_mismatch: finds the first receive that is not in the order of the sends") {
   auto const s =
       of_rows({"0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2", "1RECV_F0,1RECV_F2,1RECV_F1,1F0,1F1,1F2"});
   auto const found = find_channel_mismatch(s);
@@ -37,12 +37,12 @@ TEST_CASE("channel order: receives in another order than the sends are found whe
   CHECK(action_text(found->received) == "1RECV_F2");
 }
 
-TEST_CASE("channel order: the two directions are apart, and so is every pair of ranks") {
+TEST_CASE("find_channel_mismatch: the two directions of a pair of ranks are independent") {
   CHECK(!find_channel_mismatch(testing::with_plain_messages(one_f_one_b(4, 8))));
   CHECK(!find_channel_mismatch(of_rows({"0F0,0RECV_B0,0SEND_F0", "1F0,1RECV_F0,1SEND_B0"})));
 }
 
-TEST_CASE("channel order: what has one end only shifts nothing") {
+TEST_CASE("find_channel_mismatch: ignores messages with only one end") {
   CHECK(!find_channel_mismatch(of_rows({"0F0,0SEND_F0,0SEND_F1,0SEND_F2", "1RECV_F1,1RECV_F2"})));
   CHECK(!find_channel_mismatch(one_f_one_b(3, 3)));
 }

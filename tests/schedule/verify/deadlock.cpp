@@ -112,7 +112,7 @@ TEST_CASE("deadlock: two that send to each other first finish only where sends d
         "0:0SEND_F1>1:1RECV_F1 1:1SEND_F0>0:2RECV_F0 ");
 }
 
-TEST_CASE("deadlock: the shortest circle is named, and what waits for it is not in it") {
+TEST_CASE("deadlock: the shortest circle is named, and what waits for it is missing") {
   auto const s = of_rows({"0F0,0B0,0F1,0B1", "1F0,1F1,1B0,1B1"});
   auto const found = find_deadlock(s);
   REQUIRE(found);

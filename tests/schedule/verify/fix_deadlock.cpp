@@ -134,11 +134,10 @@ TEST_CASE(
 TEST_CASE("repair: what is never done cannot be brought forward") {
   auto const s = of_rows({"0F0", "1F0,1F1"});
   CHECK(!find_deadlock_fix(s));
-  CHECK_THROWS_WITH_AS(
-      fix_deadlock(s),
-      "repair: what is waited for is never done: rank 1 at 1F1; see schedule_faults for what "
-      "is missing",
-      deadlock_fix_error);
+  CHECK_THROWS_WITH_AS(fix_deadlock(s),
+                       "repair: ranks wait for actions that are never done: rank 1 at 1F1; schedule_faults "
+                       "names what is missing",
+                       deadlock_fix_error);
   auto invalid = s;
   invalid.ranks[0][0].stage = stage_id{7};
   CHECK_THROWS_AS(find_deadlock_fix(invalid), invalid_action_error);

@@ -45,7 +45,7 @@ constexpr delivery_rules one{.delivery = delivery::one_queue}, two{.delivery = d
 
 }  // namespace
 
-TEST_CASE("promela: a process for each list, a channel for each directed pair of ranks") {
+TEST_CASE("promela_text: writes a process for each list and a channel for each directed pair of ranks") {
   auto const s = of_rows({"0F0,0SEND_F0", "1RECV_F0,1F0"});
   CHECK(promela_text(s, meeting) ==
         "/* A schedule as a model for spin: it gets stuck where spin finds an invalid end state. */\n"
@@ -61,7 +61,7 @@ TEST_CASE("promela: a process for each list, a channel for each directed pair of
         "  skip\n}\n");
 }
 
-TEST_CASE("promela: more processes or messages than spin takes are refused") {
+TEST_CASE("promela_text: rejects more processes or messages than Spin accepts") {
   auto const many = send_in_rounds(make_schedule(schedule_family::gpipe, {.ranks = 130, .microbatches = 1}));
   CHECK_THROWS_AS(promela_text(many, one), schedule_count_error);
   auto const long_one =
@@ -70,8 +70,7 @@ TEST_CASE("promela: more processes or messages than spin takes are refused") {
   CHECK_NOTHROW(promela_text(long_one, meeting));
 }
 
-TEST_CASE(
-    "promela: spin agrees on 1F1B with messages beside their passes: one queue gets stuck, two do not") {
+TEST_CASE("promela_text: Spin and find_deadlock agree that 1F1B gets stuck with one queue and not with two") {
   if (spin_is_missing()) return;
   auto const s = testing::with_plain_messages(
       make_schedule(schedule_family::one_f_one_b, {.ranks = 3, .microbatches = 3}));
@@ -79,7 +78,7 @@ TEST_CASE(
   check_both(s, two, true);
 }
 
-TEST_CASE("promela: spin agrees on interleaved 1F1B, which needs a global order even with two queues") {
+TEST_CASE("promela_text: Spin and find_deadlock agree on interleaved 1F1B with one queue") {
   if (spin_is_missing()) return;
   auto const passes =
       make_schedule(schedule_family::interleaved_1f1b, {.ranks = 2, .stages_per_rank = 2, .microbatches = 2});
@@ -88,7 +87,7 @@ TEST_CASE("promela: spin agrees on interleaved 1F1B, which needs a global order 
   check_both(testing::with_plain_messages(passes), one, false);
 }
 
-TEST_CASE("promela: spin agrees on ZBV in every way in which messages are delivered") {
+TEST_CASE("promela_text: Spin and find_deadlock agree on ZBV with several deliveries") {
   if (spin_is_missing()) return;
   auto const s = testing::with_plain_messages(
       make_schedule(schedule_family::zbv, {.ranks = 2, .stages_per_rank = 2, .microbatches = 2}));
@@ -103,7 +102,7 @@ TEST_CASE("promela: spin agrees on ZBV in every way in which messages are delive
   }
 }
 
-TEST_CASE("promela: spin agrees on how many buffers are enough") {
+TEST_CASE("promela_text: Spin and find_deadlock agree on how many buffers are enough") {
   if (spin_is_missing()) return;
   auto const s = of_rows(
       {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1", "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"});

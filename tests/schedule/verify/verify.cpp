@@ -60,7 +60,7 @@ constexpr verify_options forward_alone = {.passes = expected_passes::forward_alo
 
 }  // namespace
 
-TEST_CASE("verify: nothing is wrong with what can run") {
+TEST_CASE("schedule_faults: a schedule that can run has none") {
   for (auto const d : {delivery::buffered, delivery::rendezvous, delivery::async, delivery::pair_stream})
     CHECK(codes_of(good, {.delivery = d}) == "");
   CHECK(codes_of(rows{"0F0,0B0", ",1F0,1B0"}) == "");
@@ -68,7 +68,7 @@ TEST_CASE("verify: nothing is wrong with what can run") {
   CHECK_NOTHROW(require_schedule(of_rows(good)));
 }
 
-TEST_CASE("verify: passes that are not done once, each with its code alone") {
+TEST_CASE("schedule_faults: a missing, repeated or misplaced pass gives its code alone") {
   CHECK(codes_of(rows{"0B0"}) == "forward-missing");
   CHECK(codes_of(rows{"0F0"}) == "backward-missing");
   CHECK(codes_of(rows{"0F0,0B0,0I0,0W0"}) == "backward-and-halves");
@@ -81,7 +81,7 @@ TEST_CASE("verify: passes that are not done once, each with its code alone") {
   CHECK(codes_of(rows{"0F0,0F1,0B0,0B1"}, {.most_kept = 2}) == "");
 }
 
-TEST_CASE("verify: what is nowhere, each with its code alone") {
+TEST_CASE("schedule_faults: an unknown rank, stage, microbatch or edge gives its code alone") {
   CHECK(codes_of(of_rows(good, {.ranks = 3})) == "rank-count");
   CHECK(codes_of(of_rows({"0F0,0B0,7RECOMPUTE0"}, {.stages = 1})) == "stage-unknown");
   CHECK(codes_of(of_rows({"0F0,0B0,0RECOMPUTE1"}, {.microbatches = 1})) == "microbatch-unknown");
@@ -101,7 +101,7 @@ TEST_CASE("verify: what is nowhere, each with its code alone") {
   CHECK(codes_of(s) == "compound");
 }
 
-TEST_CASE("verify: messages that are not whole, each with its code alone") {
+TEST_CASE("schedule_faults: an incomplete or misplaced message gives its code alone") {
   CHECK(codes_of(with("0SEND_F0", "0SEND_F0,0SEND_F0")) == "repeated");
   CHECK(codes_of(with(",0WAIT_SEND_F0", "", with(",0SEND_F0", "", with(",1RECV_F0", "")))) ==
         "message-missing");
@@ -121,7 +121,7 @@ TEST_CASE("verify: messages that are not whole, each with its code alone") {
                  {.matching = message_matching::by_name, .passes = expected_passes::forward_alone}) == "");
 }
 
-TEST_CASE("verify: a schedule that some deliveries hang is stuck with those alone") {
+TEST_CASE("schedule_faults: a deadlock is reported only for the deliveries that block") {
   rows const crossed = {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1",
                         "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"};
   auto options = forward_alone;
@@ -136,7 +136,7 @@ TEST_CASE("verify: a schedule that some deliveries hang is stuck with those alon
         "'2RECV_F0' of rank 0");
 }
 
-TEST_CASE("verify: weights and gradients where they must not be, each with its code alone") {
+TEST_CASE("schedule_faults: a misplaced weight or gradient action gives its code alone") {
   CHECK(codes_of(with("0UNSHARD", "0UNSHARD,0UNSHARD")) == "unshard-repeated");
   CHECK(codes_of(with("0RESHARD", "0RESHARD,0RESHARD")) == "reshard-repeated");
   CHECK(codes_of(with("0UNSHARD,0F0", "0F0,0UNSHARD")) == "used-resharded");
@@ -155,7 +155,7 @@ TEST_CASE("verify: weights and gradients where they must not be, each with its c
   CHECK(codes_of(rows{"0RECOMPUTE0,0F0,0B0"}) == "out-of-order");
 }
 
-TEST_CASE("verify: everything is reported, up to the number that is asked for") {
+TEST_CASE("schedule_faults: reports all faults, up to most_faults") {
   auto const s = of_rows({"0F0,0F0,0I0", "0B1"}, {.ranks = 2, .stages = 2, .microbatches = 2});
   CHECK(schedule_faults(s).size() > 4);
   CHECK(schedule_faults(s, {.most_faults = 2}).size() == 2);
@@ -165,7 +165,7 @@ TEST_CASE("verify: everything is reported, up to the number that is asked for") 
                        schedule_error);
 }
 
-TEST_CASE("verify: codes differ, and every fault says something") {
+TEST_CASE("schedule_fault: each kind has its own code and a description") {
   std::set<std::string_view> codes;
   auto const last = static_cast<int>(schedule_fault::kind::deadlock);
   for (int k = 0; k <= last; ++k) {
@@ -243,7 +243,7 @@ std::vector<mutant> all_mutants() {
 
 }  // namespace
 
-TEST_CASE("verify: each code has a mutant that only it reports, and what threads cannot finish has one") {
+TEST_CASE("schedule_faults: each code has a mutant that gives it alone, and threads agree on deadlocks") {
   std::set<std::string> told;
   for (auto const& m : all_mutants()) {
     CAPTURE(m.code);
@@ -264,7 +264,7 @@ TEST_CASE("verify: each code has a mutant that only it reports, and what threads
   CHECK(told == codes);
 }
 
-TEST_CASE("verify: altered schedules are refused exactly where the plainest run refuses them") {
+TEST_CASE("schedule_faults: altered schedules have faults exactly if a naive check rejects them") {
   testing::rng random(30);
   std::size_t refused = 0, accepted = 0;
   for (int i = 0; i < 800; ++i) {
@@ -289,7 +289,7 @@ TEST_CASE("verify: altered schedules are refused exactly where the plainest run 
   CHECK(accepted > 100);
 }
 
-TEST_CASE("verify: with messages, what real queues finish in some delivery and what has no other fault") {
+TEST_CASE("schedule_faults: a schedule with messages deadlocks exactly if real queues get stuck") {
   testing::rng random(31);
   std::size_t stuck = 0;
   for (int i = 0; i < 300; ++i) {

@@ -21,7 +21,7 @@ list_wait wait_of(std::uint32_t list, std::uint32_t for_list, std::size_t positi
 
 }  // namespace
 
-TEST_CASE("wait_report: of each list the first wait is told, and any may be part of a circle") {
+TEST_CASE("report_waits: lists the first wait of each list, and the cycle may use any wait") {
   list_runner const lists({1, 1, 1}, 0);
   std::vector<list_wait> const waits{wait_of(0, no_list), wait_of(0, 1, 1), wait_of(1, 0), wait_of(2, 0)};
   auto const d = report_waits(waits, lists);
@@ -29,7 +29,7 @@ TEST_CASE("wait_report: of each list the first wait is told, and any may be part
   CHECK(d.cycle == std::vector{waits[1].wait, waits[2].wait});
 }
 
-TEST_CASE("wait_report: what waits for a finished list, or for none, is in no circle") {
+TEST_CASE("report_waits: a wait for a finished list is in no cycle") {
   list_runner lists({1, 1}, 0);
   lists.pass(1);
   std::vector<list_wait> const waits{wait_of(0, 1), wait_of(1, 0)};

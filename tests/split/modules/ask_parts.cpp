@@ -47,7 +47,7 @@ TEST_CASE("ask_parts: an answer is a number or a text, optional or not") {
   CHECK(ask(g, [](module_node const&) { return std::optional(-2); }).label == strings{"-2"});
   CHECK_THROWS_WITH_AS(
       ask(g, [](module_node const& n) { return n.name == "f" ? std::nullopt : std::optional("a"); }),
-      "no part was given for node 'f' (f)", unassigned_node_error);
+      "the callback returned no part for node 'f' (f)", unassigned_node_error);
 }
 
 TEST_CASE(
@@ -69,8 +69,8 @@ TEST_CASE("ask_parts: an answer that changes is an error") {
   int count = 0;
   CHECK_THROWS_WITH_AS(ask(
                            bracket(), [&](module_node const&) { return count++; }, asking::repeated),
-                       "node '_enter_autocast' is given another part when asked for again; an answer must "
-                       "depend on the node alone",
+                       "node '_enter_autocast' gets a different part when the callback is called again; the "
+                       "answer must depend on the node alone",
                        unstable_answer_error);
 }
 
@@ -80,8 +80,8 @@ TEST_CASE("ask_parts: ascending numbers are asked for only with scopes, and then
   auto const split = [&](auto f) { return split_module(g, f, ascending).pieces.size(); };
   CHECK(split([](module_node const& n) { return n.name == "g" ? 3 : -1; }) == 2);
   CHECK_THROWS_WITH_AS(split([](module_node const& n) { return n.name == "g" ? 1 : 2; }),
-                       "node 'g' is given part '1'; in a graph with scopes this order asks for numbers, none "
-                       "below an earlier one, and here the highest is 2",
+                       "node 'g' is given part '1'; in a graph with scopes, part_numbers::ascending needs "
+                       "numbers that do not decrease, and the highest so far is 2",
                        part_number_error);
   CHECK_THROWS_AS(split([](module_node const&) { return -2; }), part_number_error);
   CHECK_THROWS_AS(split([](module_node const&) { return "0"; }), part_number_error);

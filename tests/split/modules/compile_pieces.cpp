@@ -172,7 +172,8 @@ TEST_CASE("compile pieces: a wrong number of results is an error that names the 
     return [](std::span<integer_value const>) { return values(); };
   };
   CHECK_THROWS_WITH_AS(compile_pieces(split, inputs_of(m.g), meaning, none_at_all),
-                       "compile: piece 'submod_0' has 1 results, and 0 were given", result_count_error);
+                       "compile: piece 'submod_0' has 1 results, but its compiled form returned 0 were given",
+                       result_count_error);
 }
 
 TEST_CASE("compile pieces: a graph that is not split goes to the compiler whole, its answer comes back") {

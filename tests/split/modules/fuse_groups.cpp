@@ -230,25 +230,27 @@ TEST_CASE("fuse_groups: empty groups give no piece, no groups the graph itself")
 
 TEST_CASE("fuse_groups: groups that cannot be pieces are refused by name") {
   auto const g = diamond();
-  CHECK_THROWS_WITH_AS(
-      fuse_groups(g, {{0}}),
-      "group 0 has 'x', which is no call and no attribute; leave the graph's interface out of groups",
-      fuse_error);
-  CHECK_THROWS_WITH_AS(
-      fuse_groups(g, {{2}, {6}}),
-      "group 1 has 'output', which is no call and no attribute; leave the graph's interface out of groups",
-      fuse_error);
+  CHECK_THROWS_WITH_AS(fuse_groups(g, {{0}}),
+                       "group 0 has 'x', which is neither a call nor an attribute; leave placeholders and "
+                       "the output out of groups",
+                       fuse_error);
+  CHECK_THROWS_WITH_AS(fuse_groups(g, {{2}, {6}}),
+                       "group 1 has 'output', which is neither a call nor an attribute; leave placeholders "
+                       "and the output out of groups",
+                       fuse_error);
   CHECK_THROWS_WITH_AS(fuse_groups(g, {{2, 3}, {4, 3}}),
                        "node 'g' is in group 0 and in group 1; a node is in one group at most", fuse_error);
   CHECK_THROWS_WITH_AS(fuse_groups(g, {{2, 2}}),
                        "node 'f' is in group 0 and in group 0; a node is in one group at most", fuse_error);
-  CHECK_THROWS_WITH_AS(fuse_groups(g, {{9}}), "group 0 has node #9, and the graph has 7 nodes", fuse_error);
+  CHECK_THROWS_WITH_AS(fuse_groups(g, {{9}}), "group 0 has node #9, but the graph has only 7 nodes",
+                       fuse_error);
   module_graph lost;
   lost.add(node(node_kind::get_attr, "w"));
   CHECK_THROWS_AS(fuse_groups(lost, {}), missing_target_error);
 }
 
-TEST_CASE("fuse_groups: groups that need each other, or one that needs itself, are a cycle with its nodes") {
+TEST_CASE(
+    "fuse_groups: groups that need each other, or one that depends on itself, are a cycle with its nodes") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const a = g.add(node(node_kind::call_function, "a", {node_argument(x)}));

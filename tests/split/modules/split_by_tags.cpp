@@ -97,13 +97,13 @@ TEST_CASE(
 
 TEST_CASE("split_by_tags: a tag that is missing, unlisted, listed twice or listed too late is named") {
   auto const g = shared_attribute();
-  CHECK_THROWS_WITH_AS(split_by_tags(g, by_name({{"f", "p"}}), {"p"}), "no part was given for node 'g' (g)",
-                       unassigned_node_error);
+  CHECK_THROWS_WITH_AS(split_by_tags(g, by_name({{"f", "p"}}), {"p"}),
+                       "the callback returned no part for node 'g' (g)", unassigned_node_error);
   CHECK_THROWS_WITH_AS(
       split_by_tags(g, by_name({{"f", "p"}, {"g", "q"}}), {"p"}),
       "node 'g' has tag 'q', which is not in the list of tags; add it where the node may run", tag_error);
   CHECK_THROWS_WITH_AS(split_by_tags(g, by_name({{"f", "p"}, {"g", "p"}}), {"p", "p"}),
-                       "tag 'p' is in the list of tags twice", tag_error);
+                       "tag 'p' is twice in the list of tags", tag_error);
   try {
     split_by_tags(g, by_name({{"f", "p"}, {"g", "q"}}), {"q", "p"});
     FAIL("no error");

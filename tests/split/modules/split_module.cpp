@@ -131,7 +131,7 @@ TEST_CASE("split_module: labels may be text or optional text, and each call is a
 TEST_CASE("split_module: what cannot be cut is a named error with its witness") {
   auto const g = chain();
   CHECK_THROWS_WITH_AS(split_module(g, by_name({{"f", "0"}, {"h", "0"}})),
-                       "no part was given for node 'g' (g)", unassigned_node_error);
+                       "the callback returned no part for node 'g' (g)", unassigned_node_error);
   try {
     split_module(g, by_name({{"f", "0"}, {"g", "1"}, {"h", "0"}}));
     FAIL("a cycle between parts");

@@ -179,12 +179,14 @@ two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight, Offse
                              max_flow_method method = max_flow_method::boykov_kolmogorov) {
   check_adjacency(g);
   if (first.empty() || second.empty())
-    throw detail::terminal_error("min cut: name a node for each side", g.nodes());
+    throw detail::terminal_error("min cut: give at least one node for each side", g.nodes());
   std::vector<char> side(g.nodes(), 0);
   auto const claim = [&](std::size_t n, char own) {
     auto const node = "min cut: node #" + std::to_string(n);
-    if (n >= g.nodes()) throw detail::terminal_error(node + " is none of " + std::to_string(g.nodes()), n);
-    if (side[n] != 0 && side[n] != own) throw detail::terminal_error(node + " is named for both sides", n);
+    if (n >= g.nodes())
+      throw detail::terminal_error(
+          node + " does not exist; the number of nodes is " + std::to_string(g.nodes()), n);
+    if (side[n] != 0 && side[n] != own) throw detail::terminal_error(node + " is given for both sides", n);
     side[n] = own;
   };
   for (auto const n : first) claim(n, 1);
@@ -201,7 +203,8 @@ two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset
   check_adjacency(g);
   auto const n = g.nodes();
   if (n < 2)
-    throw detail::terminal_error("min cut: a cut parts two nodes, and there are " + std::to_string(n), n);
+    throw detail::terminal_error(
+        "min cut: a cut needs at least two nodes; the number of nodes is " + std::to_string(n), n);
   using network = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
                                         boost::property<boost::edge_weight_t, std::int64_t>>;
   auto const unit = detail::edge_unit(g);

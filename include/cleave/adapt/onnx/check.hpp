@@ -57,9 +57,9 @@ inline std::optional<onnx::fault> find_onnx_attribute_fault(::onnx::AttributePro
                       f.type == proto::SPARSE_TENSORS || f.type == proto::TYPE_PROTOS;
     bool const promised = a.type() == f.type;
     if (promised && !f.present && !list && a.ref_attr_name().empty())
-      return fault(" has no value of the type that it claims; export the model again");
+      return fault(" has no value of its declared type; export the model again");
     if (f.present && !promised && a.type() != proto::UNDEFINED)
-      return fault(" has a value that is not of the type it claims; export the model again");
+      return fault(" has a value that is not of its declared type; export the model again");
   }
   if (present > 1) return fault(" has several values; export the model again");
   auto const tensor_fault = [&](auto const& t, std::string const& name) {
@@ -110,7 +110,7 @@ inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& 
                      std::to_string(n.output_size()));
     }
     if (n.input_size() != 1)
-      return fault(" has " + std::to_string(n.input_size()) + " inputs; an If has one");
+      return fault(" has " + std::to_string(n.input_size()) + " inputs; an If must have one");
   } else if (is_onnx_operator(n, "Loop")) {
     auto const* b = body("body");
     if (b == nullptr) return fault(" has no body");
@@ -118,7 +118,7 @@ inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& 
       return fault(": its body takes " + std::to_string(b->input_size()) + " and returns " +
                    std::to_string(b->output_size()) + " values, the node has " +
                    std::to_string(n.input_size()) + " and " + std::to_string(n.output_size()) +
-                   "; a Loop's body takes as many (two or more) and returns one more");
+                   "; a Loop's body must take as many values as the node (two or more) and return one more");
   } else if (body("body") == nullptr) {
     return fault(" has no body");
   }
@@ -147,7 +147,7 @@ inline std::optional<onnx::fault> find_onnx_node_fault(::onnx::NodeProto const& 
     if (!a.ref_attr_name().empty() && !in_function)
       return onnx::fault{kind::attribute,
                          "attribute " + quoted(a.name()) + " of " + node +
-                             " refers to an argument of a function, but is in none",
+                             " refers to an argument of a function, but is not in a function",
                          {a.name()}};
   }
   return find_onnx_body_fault(n, node);
@@ -210,7 +210,7 @@ inline std::optional<onnx::fault> find_onnx_call_fault(::onnx::ModelProto const&
           {f.name()}};
     if (!number.emplace(onnx_function_key(f.domain(), f.name()), number.size()).second)
       return onnx::fault{onnx::fault_kind::function,
-                         "function " + quoted(f.name()) + " is there twice; remove one",
+                         "function " + quoted(f.name()) + " is defined twice; remove one",
                          {f.name()}};
   }
   dependency_table calls;
@@ -224,19 +224,19 @@ inline std::optional<onnx::fault> find_onnx_call_fault(::onnx::ModelProto const&
   calls.successors = transposed(calls.predecessors);
   if (auto const order = ready_order(calls); order.size() < number.size()) {
     auto const cycle = cycle_outside(calls, order);
-    onnx::fault f{onnx::fault_kind::function, "functions call each other for ever: ", {}};
+    onnx::fault f{onnx::fault_kind::function, "functions call each other in a cycle: ", {}};
     for (auto const i : cycle) {
       auto const& name = model.functions(static_cast<int>(i)).name();
       if (f.names.size() < 8) f.message += quoted(name) + " for ";
       f.names.push_back(name);
     }
-    f.message += quoted(f.names.front()) + "; a function may not need itself";
+    f.message += quoted(f.names.front()) + "; a function must not call itself";
     return f;
   }
   if (!onnx_functions_unfold(model, static_cast<double>(limits.max_inlined_nodes),
                              static_cast<int>(limits.max_call_depth)))
     return onnx::fault{onnx::fault_kind::function,
-                       "calls of functions stand for more than " + std::to_string(limits.max_inlined_nodes) +
+                       "calls of functions expand to more than " + std::to_string(limits.max_inlined_nodes) +
                            " nodes, or nest more than " + std::to_string(limits.max_call_depth) + " deep",
                        {}};
   return std::nullopt;
@@ -262,10 +262,11 @@ inline std::optional<onnx::fault> find_onnx_fault(::onnx::ModelProto const& mode
   using kind = onnx::fault_kind;
   if (!model.has_graph()) return onnx::fault{kind::empty, "the model has no graph; export it again", {}};
   if (model.ir_version() < 3)
-    return onnx::fault{kind::version,
-                       "IR version " + std::to_string(model.ir_version()) +
-                           " is missing or from before 2017; versions from 3 are read, convert the model",
-                       {}};
+    return onnx::fault{
+        kind::version,
+        "IR version " + std::to_string(model.ir_version()) +
+            " is missing or older than 2017; the oldest supported version is 3, convert the model",
+        {}};
   onnx_domains imported;
   if (auto f = import_onnx_domains(model.opset_import(), "the model", imported)) return f;
   if (imported.empty())

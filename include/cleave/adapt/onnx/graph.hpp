@@ -104,8 +104,9 @@ class graph {
 
   /// Sets the weight of each node of the file and the bytes of each value.
   void price(std::vector<double> node_weight, std::vector<std::size_t> value_bytes) {
-    expects(node_weight.size() >= file_nodes(), "a weight for each node of the file");
-    expects(value_bytes.size() == values(), "bytes for each value");
+    expects(node_weight.size() >= file_nodes(),
+            "price: node_weight needs an entry for each node of the file");
+    expects(value_bytes.size() == values(), "price: value_bytes needs an entry for each value");
     weight_ = std::move(node_weight);
     bytes_ = std::move(value_bytes);
   }

@@ -40,11 +40,11 @@ inline std::string read_file(std::filesystem::path const& path, onnx::limits con
   for (int size = 0; zipped ? unpacked.Next(&block, &size) : plain.Next(&block, &size);) {
     bytes.append(static_cast<char const*>(block), static_cast<std::size_t>(size));
     if (bytes.size() > limits.max_bytes)
-      refuse(file, "holds more than the limit of " + std::to_string(limits.max_bytes) + " bytes");
+      refuse(file, "has more bytes than the limit of " + std::to_string(limits.max_bytes) + " bytes");
   }
   if (in.bad()) refuse(file, "reading it failed");
   if (zipped && unpacked.ZlibErrorCode() < 0)
-    refuse(parse, "is cut short or no gzip file; fetch it again, or take the .gz off its name");
+    refuse(parse, "is truncated or not a gzip file; fetch it again, or remove .gz from its name");
   return bytes;
 }
 }  // namespace cleave::onnx
@@ -131,11 +131,9 @@ inline onnx::fault unreadable_onnx_fault(std::string_view bytes) {
     return {depth, "bodies are nested deeper than protobuf's limit of 100 messages; flatten the model", {}};
   auto const begins = [&](std::string_view text) { return bytes.starts_with(text); };
   if (begins("\x1f\x8b"))
-    return {parse, "this is a gzip file; unpack it first (gunzip -k), or end its name in .gz", {}};
+    return {parse, "this is a gzip file; decompress it first (gunzip -k), or add .gz to its name", {}};
   if (begins("\xef\xbb\xbf"))
-    return {parse,
-            "a byte order mark stands before the model: it went through a text editor; fetch it again",
-            {}};
+    return {parse, "the file begins with a byte order mark, probably from a text editor; fetch it again", {}};
   if (begins("<"))
     return {parse, "this is a page of HTML or XML, not a model; check the address it came from", {}};
   if (begins("version https://git-lfs"))
@@ -144,7 +142,7 @@ inline onnx::fault unreadable_onnx_fault(std::string_view bytes) {
     return {parse, "this is a zip archive (PyTorch's format, perhaps); export the model to ONNX", {}};
   if (begins("{"))
     return {parse, "this is text, JSON perhaps; a model is a binary file, export it as ONNX", {}};
-  return {parse, "the bytes are no ONNX model: cut short, damaged or of another format", {}};
+  return {parse, "the bytes are not an ONNX model: truncated, damaged or of another format", {}};
 }
 
 }  // namespace cleave::detail

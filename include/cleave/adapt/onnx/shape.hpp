@@ -146,7 +146,7 @@ inline std::int64_t parse_dimension(std::string_view text) {
   std::int64_t n = -1;
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (fault != std::errc() || end != text.data() + text.size() || n < 0)
-    throw detail::bad_onnx_option(text, "a dimension is a number from 0");
+    throw detail::bad_onnx_option(text, "expected a dimension, a whole number of 0 or more");
   return n;
 }
 
@@ -157,7 +157,8 @@ inline onnx::shape parse_shape(std::string_view text) {
   if (auto const colon = text.find(':'); colon != std::string_view::npos) {
     for (auto const& e : onnx::element_table)
       if (e.name == text.substr(0, colon)) shape.element = e.type;
-    if (shape.element == 0) throw detail::bad_onnx_option(text, "no such element type (float32, int64, …)");
+    if (shape.element == 0)
+      throw detail::bad_onnx_option(text, "unknown element type; use one such as float32 or int64");
     text.remove_prefix(colon + 1);
   }
   if (text == "scalar") return shape;

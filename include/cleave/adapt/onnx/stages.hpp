@@ -156,7 +156,7 @@ class onnx_builder {
 
   template <class Lookup>
   std::span<value const> clone(node n, Lookup const& lookup) {
-    for (value const v : all_.graph.operands(n)) expects(lookup(v) == v, "a value to keep its name");
+    for (value const v : all_.graph.operands(n)) expects(lookup(v) == v, "a value must keep its name");
     auto& copy = *graph().add_node();
     copy = all_.graph.proto(n);
     if (all_.graph.regions(n).empty()) {
@@ -210,7 +210,7 @@ class onnx_builder {
       *graph().add_sparse_initializer() = *sparse;
     } else {
       auto const* tensor = all_.graph.tensor(v);
-      expects(tensor != nullptr, "state to have data");
+      expects(tensor != nullptr, "state must have data");
       auto& copy = *graph().add_initializer();
       copy = *tensor;
       copy.set_name(name);
@@ -308,7 +308,7 @@ inline std::optional<onnx::fault> find_untyped_onnx_boundary(onnx::staged const&
     if (types.declaration(name) != nullptr) continue;
     return onnx::fault{onnx::fault_kind::type,
                        "value " + quoted(name) + ", which " + g.scopes().label(g.producer(v)) +
-                           " makes, goes from stage " + std::to_string(index(t.from)) + " to stage " +
+                           " makes, is sent from stage " + std::to_string(index(t.from)) + " to stage " +
                            std::to_string(index(t.to)) +
                            ", but its type is not known; give its shape and type (as in --shape "
                            "NAME=float32:1x3x?) or cut elsewhere",

@@ -210,7 +210,7 @@ class types {
     std::vector<std::pair<std::string, ::onnx::TypeProto>> given;
     for (auto const& [name, shape] : options.shapes) {
       if (name.empty() || !values.contains(name))
-        throw detail::bad_onnx_option(name, "shape given, but the model has no such value");
+        throw detail::bad_onnx_option(name, "a shape is given, but the model has no value with this name");
       auto const* known = declaration(name);
       ::onnx::TypeProto type;
       auto& t = *type.mutable_tensor_type();
@@ -281,10 +281,10 @@ class types {
     }
     for (auto const& [name, size] : options.dims) {
       if (size < 0)
-        throw detail::bad_onnx_option(name,
-                                      "dimension given as " + std::to_string(size) + ", which is no size");
+        throw detail::bad_onnx_option(
+            name, "dimension given as " + std::to_string(size) + "; a size must be 0 or more");
       if (!seen.contains(name))
-        throw detail::bad_onnx_option(name, "dimension given, but the model has " + list_of(seen));
+        throw detail::bad_onnx_option(name, "a size is given, but the model has " + list_of(seen));
     }
   }
 
@@ -388,7 +388,7 @@ inline std::optional<onnx::fault> find_onnx_external_fault(::onnx::TensorProto c
       if (!digits)
         return onnx::fault{kind::external,
                            what + ": the " + entry.key() + " of its external data, " + quoted(entry.value()) +
-                               ", is no number of bytes",
+                               ", is not a number of bytes",
                            {name}};
     }
   }
@@ -414,7 +414,9 @@ inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::TensorProto con
   for (auto const d : t.dims())
     if (d < 0)
       return onnx::fault{
-          kind::shape, what + " has a dimension of " + std::to_string(d) + "; a tensor's are from 0", {name}};
+          kind::shape,
+          what + " has a dimension of " + std::to_string(d) + "; a tensor's dimensions must be 0 or more",
+          {name}};
 
   std::uint64_t const each = onnx::element_size(t.data_type());
   auto const elements = bytes_of_dims(t.dims(), 1);
@@ -425,7 +427,8 @@ inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::TensorProto con
   auto const payload = onnx_payload_of(t);
   if (t.data_location() == ::onnx::TensorProto::EXTERNAL) {
     if (payload.fields > 0)
-      return onnx::fault{kind::size, what + " has data in the file and outside; keep one of them", {name}};
+      return onnx::fault{
+          kind::size, what + " has data both in the file and in an external file; keep one of them", {name}};
     return find_onnx_external_fault(t, what, name);
   }
   if (payload.fields > 1)
@@ -438,7 +441,7 @@ inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::TensorProto con
   if (payload.elements != wanted)
     return onnx::fault{kind::size,
                        what + " claims " + std::to_string(wanted) + (raw ? " bytes" : " elements") +
-                           " and carries " + std::to_string(payload.elements) +
+                           ", but has " + std::to_string(payload.elements) +
                            "; its dimensions or its data are wrong",
                        {name}};
   return std::nullopt;
@@ -457,8 +460,7 @@ inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::SparseTensorPro
   bool const rows = t.values().dims_size() == 1 && !at.empty() && at[0] == t.values().dims(0);
   bool const columns = at.size() == 1 || (at.size() == 2 && at[1] == t.dims_size());
   if (negative || !rows || !columns || !bytes_of_dims(t.dims(), 16))
-    return onnx::fault{
-        kind::shape, what + ": its values, indices and dimensions do not fit together", {name}};
+    return onnx::fault{kind::shape, what + ": its values, indices and dimensions do not match", {name}};
   return std::nullopt;
 }
 
@@ -488,9 +490,10 @@ inline std::optional<onnx::fault> find_onnx_type_fault(::onnx::TypeProto const& 
     std::vector<std::int64_t> sizes;
     for (auto const& d : dims.dim()) sizes.push_back(d.has_dim_value() ? d.dim_value() : -1);
     if (!bytes_of_dims(sizes, std::max<std::uint64_t>(onnx::element_size(element), 1)))
-      return onnx::fault{kind::shape,
-                         "value " + quoted(name) + ": its size does not fit in 64 bits; mend its dimensions",
-                         {name}};
+      return onnx::fault{
+          kind::shape,
+          "value " + quoted(name) + ": its size does not fit in 64 bits; correct its dimensions",
+          {name}};
     return std::nullopt;
   };
   if (t->has_tensor_type()) return fault(t->tensor_type().elem_type(), t->tensor_type().shape());

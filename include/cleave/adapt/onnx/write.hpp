@@ -82,7 +82,7 @@ class onnx_files {
       : folder_(std::move(folder)), files_(folder_.string()) {
     std::error_code why;
     std::filesystem::create_directories(folder_, why);
-    if (why) throw error(quoted(folder_.string()) + ": cannot be made: " + why.message());
+    if (why) throw error(quoted(folder_.string()) + ": cannot be created: " + why.message());
     for (auto const& entry : std::filesystem::directory_iterator(folder_)) {
       auto const name = entry.path().filename().string();
       if (!onnx::is_stage_name(name)) continue;
@@ -91,7 +91,7 @@ class onnx_files {
       };
       auto const found =
           entry.is_regular_file() && entry.file_size() == 0 ? mark : find_onnx_stage_mark(entry.path());
-      if (!found) refuse("no stage that cleave wrote");
+      if (!found) refuse("not a stage written by cleave");
       if (replace == onnx::replace::of_this_model && *found != mark) refuse("a stage of another model");
       stale_.push_back(name);
     }

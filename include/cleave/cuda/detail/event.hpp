@@ -144,7 +144,7 @@ class cuda_event {
   /// far. `ranks` wakes this rank when all have been issued. Precondition: `count` is positive, and the event
   /// has happened or was never used.
   transfers& expect(std::uint32_t count, cuda_stream const& s, host_ranks& ranks, rank_id here) {
-    expects(count > 0, "cuda_event: transfers");
+    expects(count > 0, "cuda_event: the number of transfers is positive");
     if (!expected_) expected_.reset(new transfers(of_, ranks, here));
     auto& t = *expected_;
     while (t.ends_.size() < count) t.ends_.emplace_back(of_);

@@ -35,12 +35,12 @@ constexpr std::string_view nccl_remedy(nccl_answer const& a) {
                : "give each rank a GPU of its own; to try several ranks on one, give each process another "
                  "NCCL_HOSTID, with NCCL_NET=Socket";
   if (says("driver version is insufficient"))
-    return "install a driver, or a newer one; nvidia-smi shows which there is";
-  if (says("out of memory")) return "other programs may hold memory of the GPU, nvidia-smi lists them";
+    return "install a newer driver; nvidia-smi shows the installed version";
+  if (says("out of memory")) return "other programs may be using GPU memory; nvidia-smi lists them";
   switch (a.result) {
     case ncclSystemError:
-      return "often the network or shared memory: NCCL_SOCKET_IFNAME chooses the interface, a container may "
-             "need a larger /dev/shm";
+      return "often caused by the network or by shared memory: NCCL_SOCKET_IFNAME chooses the interface, a "
+             "container may need a larger /dev/shm";
     default:
       return {};
   }
@@ -71,17 +71,19 @@ inline failure nccl_failure(std::string_view call, ncclResult_t r, ncclComm_t of
 /// Returns the failure for a call that did not end in time.
 inline failure nccl_timeout(std::string_view call, std::int64_t milliseconds, rank_id reporter) {
   return {.code = failure_code::timeout,
-          .detail = std::string(call) + " has not ended within " + std::to_string(milliseconds) +
-                    " ms; all ranks must be there and reach each other: NCCL_SOCKET_IFNAME chooses the "
-                    "interface, NCCL_DEBUG=INFO tells more",
+          .detail = std::string(call) + " did not finish within " + std::to_string(milliseconds) +
+                    " ms; check that all ranks are running and can reach each other: NCCL_SOCKET_IFNAME "
+                    "selects the interface, NCCL_DEBUG=INFO prints details",
           .reporter = reporter};
 }
 
 /// Returns the failure for a group with too many messages.
 inline failure too_many_messages(std::size_t together, std::uint32_t most, rank_id reporter) {
   return {.code = failure_code::transport,
-          .detail = std::to_string(together) + " messages begin together, but " + std::to_string(most) +
-                    " may; group fewer (message_grouping::none), or raise cuda::nccl_options::largest_group",
+          .detail = std::to_string(together) + " messages are in one group, but at most " +
+                    std::to_string(most) +
+                    " are allowed; use smaller groups (message_grouping::none), or raise "
+                    "cuda::nccl_options::largest_group",
           .reporter = reporter};
 }
 

@@ -61,11 +61,10 @@ class default_stream_guard {
 
  private:
   [[noreturn]] void refuse() const {
-    throw error(
-        std::string("work was issued to a default stream of CUDA, or something waited for it") +
-        (is_own_ ? "" : ", here or in what ran at the same time") +
-        "; launch kernels on the stream that the stage is given, hand that to libraries, and copy with "
-        "cudaMemcpyAsync");
+    throw error(std::string("work was issued to a default stream of CUDA, or something waited for it") +
+                (is_own_ ? "" : ", by this stage or by concurrent code") +
+                "; launch kernels on the stream passed to the stage, pass it to libraries, and copy with "
+                "cudaMemcpyAsync");
   }
 
   bool ended_ = false;

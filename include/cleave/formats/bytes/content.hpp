@@ -55,7 +55,7 @@ class stage_checker {
     for (here_.graph = 0; here_.graph < graphs_->size(); ++here_.graph) check_graph();
     for (here_.graph = 1; here_.graph < graphs_->size(); ++here_.graph)
       if (is_body_[here_.graph] == 0)
-        fail(fault::reference, graphs_->Get(here_.graph), "it is inside no attribute");
+        fail(fault::reference, graphs_->Get(here_.graph), "it is not the body of any attribute");
     return *here_.content;
   }
 
@@ -78,7 +78,7 @@ class stage_checker {
     flatbuffers::Verifier verifier(data, here_.payload.size(), 8, tables);
     if (!has_size || !stage_format::VerifyContentBuffer(verifier))
       fail(fault::structure, data,
-           "it is no FlatBuffers content of stages, or has above " + std::to_string(limits_.graphs) +
+           "it is not a FlatBuffers content of stages, or has more than " + std::to_string(limits_.graphs) +
                " graphs");
     here_.content = stage_format::GetContent(data);
     texts_ = here_.content->texts();
@@ -110,7 +110,7 @@ class stage_checker {
       here_.require_count(text.size(), limits_.longest_text, "bytes of a text");
       total += text.size();
       if (total > here_.payload.size()) refuse(" shares its bytes with others");
-      if (!is_utf8(text)) refuse(" is no UTF-8; names and texts are");
+      if (!is_utf8(text)) refuse(" is not UTF-8; names and texts must be");
     }
   }
 
@@ -135,14 +135,16 @@ class stage_checker {
     here_.in = inside::graph;
     check_named("metadata", 0);
     if (at_ < tokens_.size())
-      fail(fault::claim, &tokens_[at_], std::to_string(tokens_.size() - at_) + " tokens belong to nothing");
+      fail(fault::claim, &tokens_[at_],
+           std::to_string(tokens_.size() - at_) + " tokens are not part of any node, attribute or metadata");
   }
 
   void check_node(stage_format::Node const& n, std::span<stage_format::Attribute const> attributes) {
     spend_text(n.name(), &n);
     spend_text(n.target(), &n);
-    if (n.kind() > NodeKind_MAX) fail(fault::value, &n, std::to_string(n.kind()) + " is no kind of node");
-    if (n.parts() > NodePart_ANY) fail(fault::value, &n, "it has parts that this version does not know");
+    if (n.kind() > NodeKind_MAX) fail(fault::value, &n, std::to_string(n.kind()) + " is not a kind of node");
+    if (n.parts() > NodePart_ANY)
+      fail(fault::value, &n, "it has parts that this version of the library does not know");
     auto const has = [&](stage_format::NodePart part) { return (n.parts() & part) != 0; };
     if (has(NodePart_args))
       for (auto left = open(TokenKind_list, "args", 1); left-- > 0;) check_argument("args");
@@ -160,13 +162,13 @@ class stage_checker {
   void check_shape() {
     for (auto left = open(TokenKind_list, "shape", 0); left-- > 0;)
       if (auto const& t = take("shape"); t.kind() != TokenKind_integer && t.kind() != TokenKind_text)
-        fail(fault::value, &t, "its shape has what is neither a number nor a text");
+        fail(fault::value, &t, "its shape has an element that is neither a number nor a text");
   }
 
   void check_word(char const* of) {
     auto const& t = take(of);
     if (t.kind() != TokenKind_text || text(t.low()).empty())
-      fail(fault::value, &t, "its " + std::string(of) + " is no text, or an empty one");
+      fail(fault::value, &t, "its " + std::string(of) + " is not a text, or is empty");
   }
 
   void check_symbols() {
@@ -174,7 +176,7 @@ class stage_checker {
     for (auto left = open(TokenKind_list, "symbols", 1), all = left; left > 0; --left) {
       auto const& t = take("symbols");
       if (t.kind() != TokenKind_text || (left < all && text(t.low()) <= last))
-        fail(fault::value, &t, "its symbols are not texts that are sorted, each once");
+        fail(fault::value, &t, "its symbols must be sorted texts without repetition");
       last = text(t.low());
     }
   }
@@ -184,7 +186,7 @@ class stage_checker {
       auto const& t = take("after");
       auto const kind = t.kind() == TokenKind_node ? nodes_[t.low()].kind() : NodeKind_output;
       if (kind != NodeKind_call_function && kind != NodeKind_call_method && kind != NodeKind_call_module)
-        fail(fault::reference, &t, "it is after what is no call before it");
+        fail(fault::reference, &t, "its 'after' names a node that is not an earlier call");
     }
   }
 
@@ -209,8 +211,8 @@ class stage_checker {
     auto const& t = take(of);
     if (t.kind() != kind || t.low() < least)
       fail(fault::value, &t,
-           "its " + std::string(of) + " are no " + EnumNameTokenKind(kind) +
-               (least > 0 ? " with anything in it" : ""));
+           "its " + std::string(of) + " are not a " + EnumNameTokenKind(kind) +
+               (least > 0 ? " with at least one element" : ""));
     return t.low();
   }
 
@@ -218,7 +220,7 @@ class stage_checker {
   stage_format::Token const& take(char const* of) {
     if (at_ == tokens_.size())
       fail(fault::claim, graphs_->Get(here_.graph),
-           "its " + std::string(of) + " go on after the last token of the graph");
+           "its " + std::string(of) + " continue after the last token of the graph");
     auto const& t = tokens_[at_++];
     bool whole = t.high() == 0;
     switch (t.kind()) {
@@ -249,7 +251,7 @@ class stage_checker {
         whole = whole && t.kind() <= TokenKind_MAX;
         if (elements_of(t) > tokens_.size() - at_) fail_claim(t, of);
     }
-    if (!whole) fail(fault::value, &t, "its " + std::string(of) + " have a token that no writer writes");
+    if (!whole) fail(fault::value, &t, "its " + std::string(of) + " contain an invalid token");
     return t;
   }
 
@@ -273,15 +275,17 @@ class stage_checker {
       auto const& a = attributes[here_.number];
       for (auto const name : {a.path(), a.storage(), a.original()}) spend_text(name, &a);
       if (paths_.insert(text(a.path())) < here_.number)
-        fail(fault::value, &a, "its path is that of another attribute; a path names one thing");
+        fail(fault::value, &a, "another attribute has the same path; paths must be unique");
       if (a.kind() > AttributeKind_MAX)
-        fail(fault::value, &a, std::to_string(a.kind()) + " is no kind of attribute");
+        fail(fault::value, &a, std::to_string(a.kind()) + " is not a kind of attribute");
       if (a.body() == 0) continue;
-      if (a.kind() != AttributeKind_module_) fail(fault::value, &a, "it has a body; only a module has one");
+      if (a.kind() != AttributeKind_module_)
+        fail(fault::value, &a, "it has a body, which only a module can have");
       if (a.body() <= here_.graph || a.body() >= graphs_->size() || std::exchange(is_body_[a.body()], 1) != 0)
         fail(fault::reference, &a,
-             "its body is graph " + std::to_string(a.body()) + ", which is not its own to be: of " +
-                 std::to_string(graphs_->size()) + " each comes after what it is in, once");
+             "its body is graph " + std::to_string(a.body()) + ", which is invalid: each of the " +
+                 std::to_string(graphs_->size()) +
+                 " graphs must come after the graph that contains it, and be the body of one attribute");
     }
   }
 
@@ -312,7 +316,8 @@ class stage_checker {
   [[noreturn]] void fail_later_node(stage_format::Token const& t, char const* of) const {
     fail(fault::reference, &t,
          "its " + std::string(of) + " name node " + std::to_string(t.low()) +
-             (here_.in == inside::node ? "; a node names nodes before it" : "; they can name no nodes"));
+             (here_.in == inside::node ? "; a node can refer only to earlier nodes"
+                                       : "; they cannot refer to nodes"));
   }
 
   stage_place here_;
@@ -352,15 +357,15 @@ class pipe_checker {
     check_order();
     for (auto const& t : records(pipe_.transfers())) {
       check_ends(t);
-      require_value(outputs_, t.from(), t, "is sent by a stage that does not give it");
-      require_value(inputs_, t.to(), t, "is sent to a stage that does not take it");
+      require_value(outputs_, t.from(), t, "is sent by a stage that does not output it");
+      require_value(inputs_, t.to(), t, "is sent to a stage that does not have it as an input");
     }
     for (auto const& t : records(pipe_.updates())) check_ends(t);
     check_edges();
     for (auto const& i : records(pipe_.idle()))
       if (i.what() > static_cast<unsigned>(cut_kind::policy) ||
           i.why() > static_cast<unsigned>(idle_reason::beside_another))
-        here_.fail(fault::value, &i, "a cut without effect has a kind or a reason that nobody knows");
+        here_.fail(fault::value, &i, "a cut without effect has an unknown kind or reason");
   }
 
  private:
@@ -384,7 +389,7 @@ class pipe_checker {
     for (auto const* list : {s.nodes(), s.inputs(), s.state(), s.outputs()})
       for (auto const i : *list)
         if (i == none<std::uint32_t>)
-          here_.fail(fault::reference, list, "it lists a number that names nothing");
+          here_.fail(fault::reference, list, "it lists 2^32 - 1, which is reserved and refers to nothing");
     auto const& graph = graph_of(s);
     note(inputs_, *s.inputs(), "takes");
     note(outputs_, *s.outputs(), "gives");
@@ -393,7 +398,7 @@ class pipe_checker {
       placeholders += n.kind() == stage_format::NodeKind_placeholder ? 1 : 0;
     if (placeholders != s.inputs()->size())
       here_.fail(fault::value, &s,
-                 "it takes " + std::to_string(s.inputs()->size()) + " values, its graph has " +
+                 "it takes " + std::to_string(s.inputs()->size()) + " inputs, but its graph has " +
                      std::to_string(placeholders) + " placeholders");
   }
 
@@ -403,7 +408,7 @@ class pipe_checker {
     auto const& content = *here_.content;
     if (s.path() >= content.texts()->size())
       here_.fail(fault::reference, &s,
-                 "its path is text " + std::to_string(s.path()) + ", which there is not");
+                 "its path is text " + std::to_string(s.path()) + ", which does not exist");
     if (body_.empty())
       for (auto const& a : records(content.graphs()->Get(0)->attributes())) {
         body_.resize(content.texts()->size());
@@ -413,7 +418,7 @@ class pipe_checker {
     if (body == 0)
       here_.fail(fault::reference, &s,
                  "its path " + quoted(content.texts()->Get(s.path())->string_view()) +
-                     " names no body in graph 0, or that of another stage");
+                     " is not the path of a body in graph 0, or belongs to another stage");
     return *content.graphs()->Get(body);
   }
 
@@ -432,7 +437,7 @@ class pipe_checker {
     for (auto const i : *pipe_.order())
       if (i >= stages() || std::exchange(seen[i], 1) != 0)
         here_.fail(fault::reference, pipe_.order(),
-                   "its order names stage " + std::to_string(i) + " twice, or there is none");
+                   "its order names stage " + std::to_string(i) + " twice, or that stage does not exist");
   }
 
   void check_ends(stage_format::Transfer const& t) const {
@@ -459,13 +464,15 @@ class pipe_checker {
       auto const known = begun.size();
       bool const repeated =
           goes_on ? edges[i - 1].to() >= e.to() : begun.insert(key(e.from(), e.value())) < known;
-      if (repeated) here_.fail(fault::value, &e, "an edge is there twice, or its readers do not ascend");
+      if (repeated)
+        here_.fail(fault::value, &e, "an edge is repeated, or its readers are not in ascending order");
       for (auto const end : {e.from(), e.to()})
         if (end >= stages() && end != caller)
           here_.fail(fault::reference, &e,
-                     "an edge names stage " + std::to_string(end) + ", which there is not");
-      if (e.from() != caller) require_value(outputs_, e.from(), e, "leaves a stage that does not give it");
-      if (e.to() != caller) require_value(inputs_, e.to(), e, "reaches a stage that does not take it");
+                     "an edge names stage " + std::to_string(end) + ", which does not exist");
+      if (e.from() != caller) require_value(outputs_, e.from(), e, "leaves a stage that does not output it");
+      if (e.to() != caller)
+        require_value(inputs_, e.to(), e, "reaches a stage that does not have it as an input");
     }
   }
 
@@ -507,9 +514,10 @@ class checked_content {
       : payload_(payload), checker_(payload_.bytes(), limits), content_(checker_.check()) {
     bool const pipe = content_.pipe() != nullptr;
     if (pipe != (expected == content_kind::pipe))
-      stage_place{.payload = payload_.bytes()}.fail(stage_bytes_fault::kind::value, payload_.bytes().data(),
-                                                    pipe ? "it holds a pipe, not a stage; read it as one"
-                                                         : "it holds a stage, not a pipe; read it as one");
+      stage_place{.payload = payload_.bytes()}.fail(
+          stage_bytes_fault::kind::value, payload_.bytes().data(),
+          pipe ? "the bytes hold a pipe, not a stage; use read_pipe_bytes"
+               : "the bytes hold a stage, not a pipe; use read_stage_bytes");
     if (pipe) pipe_checker(payload_.bytes(), content_, limits).check();
   }
 
@@ -565,8 +573,8 @@ std::optional<stage_bytes_fault> find_content_fault(std::span<std::byte const> b
 inline void require_size(std::size_t most, stage_bytes_limits const& limits) {
   if (most > limits.bytes || most >= std::size_t{1} << 31)
     throw stage_bytes_error(
-        {stage_bytes_fault::kind::above_limit, 0, "what is to be written",
-         std::to_string(most) + " bytes are above the limit of " + std::to_string(limits.bytes)});
+        {stage_bytes_fault::kind::above_limit, 0, "the content to be written",
+         std::to_string(most) + " bytes exceed the limit of " + std::to_string(limits.bytes)});
 }
 
 /// Returns the built content in an envelope, after checking it as a reader would. O(size). \throws

@@ -40,23 +40,24 @@ inline std::string describe(envelope_fault const& f) {
   auto const bytes = [](std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); };
   switch (f.what) {
     case envelope_fault::kind::above_limit:
-      return bytes(f.found) + " are above the limit of " + bytes(f.limit) +
+      return bytes(f.found) + " exceed the limit of " + bytes(f.limit) +
              "; raise it if the sender is trusted";
     case envelope_fault::kind::header_cut_short:
-      return "cut short at byte " + std::to_string(f.at) + ", within the header of " +
+      return "the bytes end at byte " + std::to_string(f.at) + ", within the header of " +
              bytes(envelope_header_bytes) + "; ask for the whole";
     case envelope_fault::kind::magic:
-      return "byte 0 does not begin '" + std::string(envelope_magic) +
-             "': these are no bytes that cleave sealed";
+      return "the bytes do not begin with '" + std::string(envelope_magic) +
+             "': they were not written by cleave";
     case envelope_fault::kind::version:
-      return "byte 4 says version " + std::to_string(f.claimed) + ", this library reads version " +
+      return "byte 4 gives version " + std::to_string(f.claimed) + ", this library reads version " +
              std::to_string(f.found) + "; write them with the same version of the library that reads them";
     case envelope_fault::kind::length:
-      return "byte 8 claims " + bytes(f.claimed) + " after the header, there are " + std::to_string(f.found) +
-             (f.found < f.claimed ? "; cut short, ask for the whole" : "; something was appended");
+      return "byte 8 claims " + bytes(f.claimed) + " after the header, but there are " +
+             std::to_string(f.found) +
+             (f.found < f.claimed ? "; they are truncated, fetch them again" : "; something was appended");
     case envelope_fault::kind::checksum:
       return "the checksum at byte 16 is not that of the bytes from " +
-             std::to_string(envelope_header_bytes) + " on: they were altered; ask for them again";
+             std::to_string(envelope_header_bytes) + " on: they were altered; fetch them again";
   }
   return {};
 }

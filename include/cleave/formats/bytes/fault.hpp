@@ -51,7 +51,7 @@ inline std::string describe(stage_bytes_fault const& f) {
   bool const foreign =
       f.what == stage_bytes_fault::kind::structure || f.what == stage_bytes_fault::kind::claim;
   return f.place + ": " + f.said + " (byte " + std::to_string(f.at) + ")" +
-         (foreign ? "; this library writes no such bytes: do not use them, ask whoever sent them" : "");
+         (foreign ? "; this library does not write such bytes: do not use them, and ask their sender" : "");
 }
 
 /// Thrown for bytes that are rejected; the witness is the first fault.

@@ -74,7 +74,7 @@ struct stage_place {
   void require_count(std::size_t count, std::size_t limit, char const* what) const {
     if (count > limit)
       fail(stage_bytes_fault::kind::above_limit, payload.data(),
-           std::to_string(count) + " " + what + " are above the limit of " + std::to_string(limit) +
+           std::to_string(count) + " " + what + " exceed the limit of " + std::to_string(limit) +
                "; raise it if the sender is trusted");
   }
 };

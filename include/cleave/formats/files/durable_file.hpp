@@ -79,7 +79,7 @@ class file_handle {
     int done = 0;
     do done = ::fsync(number_);
     while (done != 0 && errno == EINTR);
-    if (done != 0) fail("brought to the disk");
+    if (done != 0) fail("synced to the disk");
   }
 
   /// Closes the file before the end of its lifetime. Precondition: called once. \throws file_error
@@ -127,7 +127,7 @@ class stored_file {
   /// Opens a file. \throws file_error
   explicit stored_file(std::string path) : handle_(std::move(path), O_RDONLY, "opened") {
     struct ::stat found{};
-    if (::fstat(handle_.number(), &found) != 0) handle_.fail("asked for its size");
+    if (::fstat(handle_.number(), &found) != 0) handle_.fail("queried for its size");
     size_ = static_cast<std::uint64_t>(found.st_size);
   }
 
@@ -261,7 +261,8 @@ class pending_file {
     expects(!kept_, "pending_file: kept once");
     finish();
     auto const path = folder_ + "/" + name;
-    if (std::rename(temporary_.c_str(), path.c_str()) != 0) throw file_error({path, "given its name", errno});
+    if (std::rename(temporary_.c_str(), path.c_str()) != 0)
+      throw file_error({path, "renamed into place", errno});
     kept_ = true;
     detail::sync_folder(folder_);
   }

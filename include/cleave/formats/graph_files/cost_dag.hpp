@@ -90,8 +90,8 @@ inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
   std::string path;
   for (std::size_t i = 0; i < cycle.size() && i < 8; ++i) path += "#" + std::to_string(cycle[i]) + " -> ";
   if (cycle.size() > 8) path += "… -> ";
-  throw dag_cycle_error("nodes need each other in a circle: " + path + "#" + std::to_string(cycle.front()),
-                        cycle);
+  throw dag_cycle_error(
+      "nodes depend on each other in a cycle: " + path + "#" + std::to_string(cycle.front()), cycle);
 }
 
 /// Returns the undirected graph: node weights are `work`, edge weights are the costs of arcs. `after` is
@@ -196,8 +196,8 @@ inline cost_dag read_dag_file(std::string_view text) {
   c.end_line("the heading n m");
   if (nodes > c.left() / 3 || arcs > c.left() / 5)
     c.fail_at(at, "the heading says " + std::to_string(nodes) + " nodes and " + std::to_string(arcs) +
-                      " arcs, and there are but " + std::to_string(c.left()) + " bytes below it");
-  if (nodes == 0 && arcs > 0) c.fail_at(at, "the heading says that there are arcs and no nodes");
+                      " arcs, but the file has only " + std::to_string(c.left()) + " bytes below it");
+  if (nodes == 0 && arcs > 0) c.fail_at(at, "the heading gives arcs but no nodes");
   cost_dag d;
   d.work.reserve(nodes), d.memory.reserve(nodes), d.arcs.reserve(arcs);
   auto const next_line = [&](char const* what, std::size_t read, std::size_t stated) {
@@ -216,12 +216,12 @@ inline cost_dag read_dag_file(std::string_view text) {
     auto const* const here = c.here();
     auto const from = static_cast<std::uint32_t>(c.whole("a producer", 0, nodes - 1));
     auto const to = static_cast<std::uint32_t>(c.whole("a consumer", 0, nodes - 1));
-    if (from == to) c.fail_at(here, "node " + std::to_string(from) + " needs itself");
+    if (from == to) c.fail_at(here, "node " + std::to_string(from) + " depends on itself");
     d.arcs.push_back({from, to, read_weight<double>(c, "the cost of an arc")});
     c.end_line("producer, consumer and cost");
   }
   c.skip_to_content("#%");
-  if (!c.at_end()) c.fail("a line after the " + std::to_string(arcs) + " arcs that the heading says");
+  if (!c.at_end()) c.fail("a line after the " + std::to_string(arcs) + " arcs given in the heading");
   return d;
 }
 

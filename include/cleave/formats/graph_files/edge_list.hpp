@@ -51,9 +51,9 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
     c.at_line_end();
     auto const* const at = c.here();
     auto const past = stated ? nodes + options.first_node - 1 : any;
-    if (stated && nodes == 0) c.fail("an edge, and the heading says that there are no nodes");
+    if (stated && nodes == 0) c.fail("found an edge, but the heading gives 0 nodes");
     if (auto ahead = c; edges.size() == 0 && ahead.word().find_first_of(",;|") != std::string_view::npos)
-      c.fail("expected two nodes with blanks between them, got " + c.seen());
+      c.fail("expected two nodes separated by blanks, got " + c.seen());
     auto const n = c.whole("a node", options.first_node, past) - options.first_node;
     if (!stated && n >= nodes) {
       detail::check_stated_nodes<Index>(c, at, n, text.size());
@@ -73,7 +73,7 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
     c.end_line(weighted ? "an edge and its weight" : "an edge; the first has no weight");
   }
   if (stated && edges.size() != stated_edges)
-    c.fail("the heading says " + std::to_string(stated_edges) + " edges, the lines are " +
+    c.fail("the heading says " + std::to_string(stated_edges) + " edges, the number of lines is " +
            std::to_string(edges.size()));
   detail::check_stated_nodes<Index>(c, largest_at, nodes, text.size());
   return adjacency_of_edges(nodes, edges, weighted ? repeated_edges::add_up : repeated_edges::count_once);

@@ -69,9 +69,11 @@ inline graph_format graph_format_of(std::string const& file, std::string_view te
   std::string known;
   for (auto const& s : graph_suffixes) known += (known.empty() ? "" : ", ") + std::string(s.suffix);
   bool const packed = file.ends_with(".gz") || file.ends_with(".bz2") || file.ends_with(".xz");
-  throw error(printable(file, 200) + ": " +
-              (packed ? "this file is packed; unpack it first"
-                      : "neither its name nor its text tells the format; names end in one of " + known));
+  throw error(
+      printable(file, 200) + ": " +
+      (packed ? "this file is compressed; decompress it first"
+              : "the format is recognized neither from the name nor from the content; known suffixes are " +
+                    known));
 }
 
 }  // namespace cleave
@@ -135,7 +137,7 @@ adjacency<Index, Weight> with_weights_of(adjacency<Index, double> g) {
       std::vector<Weight> to;
       for (double const w : from) {
         if (std::integral<Weight> && (w != std::floor(w) || w >= 0x1p53))
-          throw fractional_weight_error(text_place{}, "there are weights that are no whole numbers, as " +
+          throw fractional_weight_error(text_place{}, "some weights are not whole numbers, such as " +
                                                           std::to_string(w) +
                                                           "; read the file with weights of type double");
         to.push_back(static_cast<Weight>(w));
@@ -205,7 +207,7 @@ inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0)
   auto text = detail::text_of_graph_file(file);
   auto const format = graph_format_of(file, text);
   if (!is_directed(format))
-    throw error(printable(file, 200) + ": its format says of no edge which way it goes; .dag and .json do");
+    throw error(printable(file, 200) + ": edges have no direction in this format; use .dag or .json");
   try {
     return detail::read_cost_dag_text(std::move(text), format, cost_per_byte);
   } catch (graph_file_error const& e) {

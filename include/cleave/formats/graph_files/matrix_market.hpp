@@ -34,7 +34,7 @@ struct matrix_heading {
       return lower;
     };
     if (word() != "%%matrixmarket")
-      c.fail_at(at, "expected %%MatrixMarket matrix coordinate real symmetric, or such a line");
+      c.fail_at(at, "expected %%MatrixMarket matrix coordinate real symmetric, or a similar line");
     matrix_heading h;
     auto const one_of = [&](std::string_view wanted) {
       c.at_line_end();
@@ -70,7 +70,7 @@ adjacency<Index, Weight> read_matrix_market(std::string_view text,
   auto const rows = c.whole("the number of rows", 0, any), columns = c.whole("the number of columns", 0, any);
   if (rows != columns)
     c.fail_at(at, "a matrix of " + std::to_string(rows) + " rows and " + std::to_string(columns) +
-                      " columns is no graph; it must be square");
+                      " columns is not a graph; it must be square");
   auto const entries = c.whole("the number of entries", 0, any);
   c.end_line("rows, columns and entries");
   check_stated_nodes<Index>(c, at, rows, text.size());
@@ -94,7 +94,7 @@ adjacency<Index, Weight> read_matrix_market(std::string_view text,
     c.end_line("an entry");
   }
   c.skip_to_content("%");
-  if (!c.at_end()) c.fail("an entry after the " + std::to_string(entries) + " that are stated");
+  if (!c.at_end()) c.fail("an entry after the " + std::to_string(entries) + " stated entries");
   return adjacency_of_edges(rows, edges, repeated_edges::count_once);
 }
 

@@ -46,16 +46,16 @@ struct metis_heading {
     }
     if (!c.at_line_end()) {
       auto const* const at = c.here();
-      if (whole("the number of weights a node") > 1)
-        c.fail_at(at, "a node has one weight here; keep one of them and write 1, or nothing");
+      if (whole("the number of weights per node") > 1)
+        c.fail_at(at, "only one weight per node is supported; keep one of them and write 1, or nothing");
     }
     c.end_line("the heading n m [fmt [ncon]]");
     if (h.nodes > c.left() + 1)
-      c.fail_at(h.nodes_at, "the heading says " + std::to_string(h.nodes) + " nodes, and there are but " +
+      c.fail_at(h.nodes_at, "the heading says " + std::to_string(h.nodes) + " nodes, but the file has only " +
                                 std::to_string(c.left()) + " bytes below it; each node has a line");
     if (h.edges > (c.left() + 1) / 2)
-      c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, and there are but " +
-                                std::to_string(c.left()) + " bytes below it; each edge stands in two rows");
+      c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, but the file has only " +
+                                std::to_string(c.left()) + " bytes below it; each edge is in two rows");
     return h;
   }
 };
@@ -90,7 +90,7 @@ void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
       "the row of node " + std::to_string(node + 1) + " lists node " + std::to_string(other + 1) + weight +
           ", the row of node " + std::to_string(other + 1) + " (line " + std::to_string(row) +
           ") does not list node " + std::to_string(node + 1) + " as often" + (weight.empty() ? "" : " so") +
-          "; an edge stands in the rows of both its nodes, and in m once");
+          "; each edge must be in the rows of both its nodes, and counts once in m");
 }
 
 /// Reads a METIS graph. Self-loops are kept; m may count them or not. O(size of the text).
@@ -128,12 +128,12 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text) {
     g.offsets.push_back(static_cast<Index>(g.targets.size()));
   }
   c.skip_to_content("%");
-  if (!c.at_end()) c.fail("a line after the " + std::to_string(h.nodes) + " rows that the heading says");
+  if (!c.at_end()) c.fail("a line after the " + std::to_string(h.nodes) + " rows given in the heading");
   check_metis_rows<Index, Weight>(text, g.view());
   auto const ends = g.targets.size() - loops;
   if (h.edges < ends / 2 || h.edges > ends / 2 + loops)
     c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, the rows list " +
-                              std::to_string(ends) + " ends of edges, of which an edge has two");
+                              std::to_string(ends) + " ends of edges, two for each edge");
   return g;
 }
 

@@ -181,8 +181,8 @@ void check_stated_nodes(text_cursor const& c, char const* at, std::uint64_t node
 template <std::integral Index>
 void check_stated_edges(text_cursor const& c, char const* at, std::uint64_t edges, std::size_t least = 4) {
   if (edges > (c.left() + 1) / least)
-    c.fail_at(at, std::to_string(edges) + " edges are stated, and there are but " + std::to_string(c.left()) +
-                      " bytes below");
+    c.fail_at(at, std::to_string(edges) + " edges are stated, but there are only " +
+                      std::to_string(c.left()) + " bytes below");
   if (edges > static_cast<std::uint64_t>((std::numeric_limits<Index>::max)()) / 2)
     c.fail_at(at, "the ends of " + std::to_string(edges) + " edges are more than indices of " +
                       std::to_string(8 * sizeof(Index)) + " bits can number; read the file with 64 bits");
@@ -190,8 +190,7 @@ void check_stated_edges(text_cursor const& c, char const* at, std::uint64_t edge
 
 /// Throws if a graph has node weights that the format cannot hold.
 inline void require_no_node_weights(bool has_them, char const* format) {
-  if (has_them)
-    throw error(std::string(format) + " has no place for the weights of nodes; write METIS' format (.graph)");
+  if (has_them) throw error(std::string(format) + " cannot hold node weights; write METIS' format (.graph)");
 }
 
 }  // namespace cleave::detail
@@ -215,9 +214,9 @@ inline void require_no_fraction(text_cursor const& c, char const* what) {
   auto const text = here.word();
   auto const digits = text.find_first_not_of("0123456789");
   if (digits != text.npos && digits != 0 && text.find_first_not_of("0123456789.eE+-") == text.npos)
-    throw fractional_weight_error(c.place_of(c.here()), std::string(what) + ", " + quoted(text) +
-                                                            ", is no whole number; read the file with "
-                                                            "weights of type double");
+    throw fractional_weight_error(c.place_of(c.here()),
+                                  std::string(what) + ", " + quoted(text) +
+                                      ", is not a whole number; read the file with weights of type double");
 }
 
 /// Reads a weight, which must not be negative; for an integer type it must be whole.
@@ -226,7 +225,7 @@ Weight read_weight(text_cursor& c, char const* what) {
   if (c.at_character('-')) {
     auto const* const at = c.here();
     c.word();
-    c.fail_at(at, std::string(what) + " is negative; weights are from 0");
+    c.fail_at(at, std::string(what) + " is negative; weights must be 0 or more");
   }
   if constexpr (std::floating_point<Weight>) {
     return static_cast<Weight>(c.real(what));

@@ -33,7 +33,7 @@ inline cost_dag read_workload(json_value const& file) {
   };
   file["nodes"].each_element([&](json_value const& n) {
     auto const id = n["id"];
-    if (ids.insert(id.integer()) != d.nodes()) id.fail("a node before this one has the same id");
+    if (ids.insert(id.integer()) != d.nodes()) id.fail("an earlier node has the same id");
     auto const work = n.find("fpgaLatency");
     if (!work)
       n.fail(
@@ -64,7 +64,7 @@ inline cost_dag read_workload(json_value const& file) {
   };
   file["edges"].each_element([&](json_value const& e) {
     cost_dag::arc const a{node(e["sourceId"]), node(e["destId"]), amount(e["cost"])};
-    if (a.from == a.to) e.fail("a node needs itself");
+    if (a.from == a.to) e.fail("a node depends on itself");
     d.arcs.push_back(a);
   });
   if (auto const devices = file.find("maxFPGAs")) d.devices = devices->integer<std::uint32_t>();

@@ -210,7 +210,7 @@ class json_document {
         fail(at_, object ? "expected ',' or '}'" : "expected ',' or ']'");
       }
     }
-    if (at_ < text_.size()) fail(at_, "something after the end of the value");
+    if (at_ < text_.size()) fail(at_, "unexpected characters after the end of the value");
   }
 
   std::size_t read_value() {
@@ -266,9 +266,9 @@ class json_document {
         ++at_;
         continue;
       }
-      if (at_ == text_.size()) fail(at_, "a text without its end");
+      if (at_ == text_.size()) fail(at_, "a text without a closing quote");
       auto const c = utf8_at(text_, at_);
-      if (c.code == malformed_utf8) fail(at_, "a byte that is no UTF-8");
+      if (c.code == malformed_utf8) fail(at_, "a byte that is not valid UTF-8");
       if (c.code < 0x20) fail(at_, "a control character within a text; write it as \\u00XX");
       at_ += c.bytes;
       if (c.code != '\\') continue;
@@ -296,7 +296,7 @@ class json_document {
     std::ranges::sort(keys);
     auto const same = [](auto const& a, auto const& b) { return a.first == b.first; };
     if (auto const twice = std::ranges::adjacent_find(keys, same); twice != keys.end())
-      fail(at((twice + 1)->second), "key " + quoted(twice->first) + " for the second time in its object");
+      fail(at((twice + 1)->second), "key " + quoted(twice->first) + " is repeated in its object");
   }
   /// Returns true if an object has few keys, none with an escape, and all different. Needs no allocation.
   bool written_differently(std::size_t object) const {
@@ -370,7 +370,7 @@ class json_value {
     double x = 0;
     auto const s = source();
     if (std::from_chars(s.data(), s.data() + s.size(), x).ec != std::errc() || !is_finite(x))
-      fail("no double holds " + printable(s, 40));
+      fail("the number is out of range for a double: " + printable(s, 40));
     return x;
   }
 
@@ -404,7 +404,7 @@ class json_value {
   /// Returns the member with this key. \throws json::error if there is none
   json_value operator[](std::string_view key) const {
     auto const found = find(key);
-    if (!found) fail("lacks the key " + quoted(key));
+    if (!found) fail("is missing the key " + quoted(key));
     return *found;
   }
   /// Checks that an object has no other keys. \throws json::error at the first member with another key

@@ -28,7 +28,8 @@ class writer {
 
   /// Writes the key of the next member.
   json::writer& key(std::string_view name) {
-    expects(!level_.empty() && level_.back() == '}' && !keyed_, "a key within an object, once a member");
+    expects(!level_.empty() && level_.back() == '}' && !keyed_,
+            "json::writer: a key must be in an object, once per member");
     separate();
     quote(name);
     text_ += layout_ == layout::indented ? ": " : ":";
@@ -64,7 +65,7 @@ class writer {
 
   /// Returns the whole document. Precondition: it is complete.
   std::string const& text() const {
-    expects(level_.empty() && !text_.empty(), "a complete document");
+    expects(level_.empty() && !text_.empty(), "json::writer: the document must be complete");
     return text_;
   }
 
@@ -77,7 +78,8 @@ class writer {
     return *this;
   }
   json::writer& close(char closing) {
-    expects(!level_.empty() && level_.back() == closing && !keyed_, "an end for what was opened last");
+    expects(!level_.empty() && level_.back() == closing && !keyed_,
+            "json::writer: the innermost open object or array must be closed first");
     level_.pop_back();
     if (!empty_) new_line();
     text_ += closing;
@@ -86,11 +88,11 @@ class writer {
   }
   void begin_value() {
     if (level_.empty()) {
-      expects(text_.empty(), "one value a document");
+      expects(text_.empty(), "json::writer: a document has one value");
     } else if (level_.back() == ']') {
       separate();
     } else {
-      expects(keyed_, "a key before each value of an object");
+      expects(keyed_, "json::writer: each value of an object needs a key");
     }
     keyed_ = false;
   }

@@ -70,11 +70,12 @@ std::optional<std::string> find_option_fault(acyclic_options const& o, basic_sna
                                              std::uint32_t k) {
   if (auto fault = find_option_fault(o.limits, g, k)) return fault;
   if (!(o.epsilon >= 0) || !is_finite(o.epsilon))
-    return "epsilon is " + std::to_string(o.epsilon) + ": it must be finite, not negative";
+    return "epsilon is " + std::to_string(o.epsilon) + ": expected a finite number of at least 0";
   if (!(o.effort >= 0) || !is_finite(o.effort))
-    return "effort is " + std::to_string(o.effort) + ": it must be finite, not negative";
+    return "effort is " + std::to_string(o.effort) + ": expected a finite number of at least 0";
   if (o.devices == device_order::any && !o.limits.fixed.empty())
-    return "nodes are pinned to parts, and devices may stand in any order: give the order of devices";
+    return "nodes are fixed to parts, which requires a given device order: set devices to "
+           "device_order::given";
   return std::nullopt;
 }
 

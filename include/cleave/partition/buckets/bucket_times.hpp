@@ -40,7 +40,7 @@ inline std::optional<std::string> find_link_fault(link_speed const& link) {
   if (!(link.bandwidth > 0) || !is_finite(link.bandwidth))
     return "the bandwidth is " + std::to_string(link.bandwidth) + ": it must be finite and above 0";
   if (!(link.latency >= 0) || !is_finite(link.latency))
-    return "the latency is " + std::to_string(link.latency) + ": it must be finite, not negative";
+    return "the latency is " + std::to_string(link.latency) + ": it must be finite and not negative";
   return std::nullopt;
 }
 
@@ -90,7 +90,7 @@ inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_spe
   if (auto const bad = detail::find_bad_load(loads))
     throw detail::bucket_load_error("bucket times: the backward time of bucket " + std::to_string(*bad) +
                                         " is " + std::to_string(loads[*bad].backward) +
-                                        ": times are finite, not negative, and so is their sum",
+                                        ": times and their sum must be finite and not negative",
                                     *bad);
   bucket_times t;
   double free = 0;  // time at which the link is free

@@ -79,8 +79,8 @@ namespace cleave::detail {
 /// Returns a sentence about contradictory options, if any.
 inline std::optional<std::string> find_option_fault(bucket_options const& o) {
   if (o.first_cap && *o.first_cap > o.cap)
-    return "the first bucket's cap of " + format_bytes(*o.first_cap) + " is above that of the others, " +
-           format_bytes(o.cap) + "; it is to be full no later than they, so that sending begins early";
+    return "first_cap, " + format_bytes(*o.first_cap) + ", is above cap, " + format_bytes(o.cap) +
+           "; it must not be larger, so that the first bucket is sent early";
   return std::nullopt;
 }
 

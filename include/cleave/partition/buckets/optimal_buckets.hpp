@@ -174,7 +174,7 @@ inline optimal_cut optimal_cut_of(std::span<backward_step const> steps, link_spe
     throw backward_step_error("optimal buckets: step " + std::to_string(*bad) +
                                   " of the backward pass takes " + std::to_string(steps[*bad].time) +
                                   " and completes " + std::to_string(steps[*bad].bytes) +
-                                  " bytes: times are finite, not negative, and so are all sums",
+                                  " bytes: times and all sums must be finite and not negative",
                               *bad);
   return cut_optimizer(steps, link).find();
 }

@@ -127,7 +127,8 @@ class torchgpipe_walk {
         if (move_towards(lightest, heaviest)) break;
       }
       if (ends_ == seen)
-        throw torchgpipe_error("torchgpipe's rule moves the same layers to and fro for ever");
+        throw torchgpipe_error(
+            "torchgpipe's rule does not terminate: it moves the same layers back and forth");
       if (step == power) {
         seen = ends_;
         power *= 2;
@@ -174,7 +175,7 @@ class torchgpipe_walk {
 
   chain_bounds bounds() const {
     if (!std::ranges::is_sorted(ends_))
-      throw torchgpipe_error("torchgpipe's rule ends with layers that are in two parts");
+      throw torchgpipe_error("torchgpipe's rule ended with overlapping parts");
     chain_bounds found{0};
     for (auto const end : ends_) found.push_back(static_cast<std::size_t>(end));
     return found;
@@ -200,7 +201,8 @@ namespace cleave {
 inline detail::chain_bounds torchgpipe_blocks(std::span<double const> weights, std::uint32_t k) {
   detail::check_chain(weights, k);
   if (weights.size() < k)
-    throw error(std::to_string(weights.size()) + " layers are fewer than " + std::to_string(k) + " parts");
+    throw error(std::to_string(weights.size()) + " layers cannot be cut into " + std::to_string(k) +
+                " parts");
   return detail::torchgpipe_walk(weights, k).run();
 }
 
@@ -218,7 +220,7 @@ inline std::int64_t accelerate_room(std::int64_t total, std::int64_t largest, st
   for (; size >= 1024 && unit < 1'000'000'000; unit *= 1000) size /= 1024;
   if (unit == 1 || size >= 1024)
     throw error("Accelerate sizes devices in KB, MB and GB only, and " + std::to_string(total) +
-                " bytes on " + std::to_string(k) + " devices are outside");
+                " bytes on " + std::to_string(k) + " devices are outside that range");
   auto whole = static_cast<std::int64_t>(size);
   // Rounded to hundredths, a fraction below 1/200 is 0. It is a multiple of 2^-52, because size >= 1.
   auto const rest = static_cast<std::int64_t>((size - static_cast<double>(whole)) * 0x1p52);
@@ -237,7 +239,7 @@ namespace cleave {
 /// \throws error if `k` is 0, a size is negative, or the sizes sum to more than 2^52; also if devices would
 /// be below 1 KB or from 1 TB up, where Accelerate itself raises an error.
 inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint32_t k) {
-  if (k == 0) throw error("layers onto 0 devices: ask for 1");
+  if (k == 0) throw error("cannot place layers on 0 devices; pass at least 1");
   constexpr auto limit = std::int64_t{1} << 52;
   std::int64_t total = 0;
   std::vector<std::int64_t> largest_from(bytes.size() + 1);
@@ -247,7 +249,7 @@ inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint3
     if (is_size) total += bytes[i];
     if (!is_size || total > limit)
       throw error("layer #" + std::to_string(i) + " has " + std::to_string(bytes[i]) +
-                  " bytes: sizes are not negative and all together below 2^52");
+                  " bytes: sizes must not be negative, and their sum must be at most 2^52");
     largest_from[i] = (std::max)(largest_from[i + 1], bytes[i]);
     last_of[i] = i + 1 == bytes.size() || bytes[i] > largest_from[i + 1] ? i : last_of[i + 1];
   }
@@ -407,11 +409,14 @@ namespace cleave {
 inline std::optional<pipedream_plan> find_pipedream_plan(std::span<pipedream_layer const> layers,
                                                          std::uint32_t machines,
                                                          pipedream_options const& o = {}) {
-  if (layers.empty() || machines == 0) throw error("PipeDream: there are no layers or no machines");
+  if (layers.empty() || machines == 0)
+    throw error("PipeDream: at least one layer and one machine are required");
   auto const sound = [](double x) { return x >= 0 && is_finite(x); };
   if (!sound(o.bandwidth) || o.bandwidth == 0 || !sound(o.memory.value_or(0)) ||
       !sound(o.compression.value_or(1)) || o.compression.value_or(1) == 0)
-    throw error("PipeDream: bandwidth and compression are above 0 and finite, memory is not negative");
+    throw error(
+        "PipeDream: bandwidth and compression must be finite and above 0, memory must be finite and not "
+        "negative");
   pipedream_layer sum;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     sum = {sum.time + layers[i].time, sum.activation + layers[i].activation,

@@ -157,7 +157,8 @@ measured_partition fiduccia_mattheyses(adjacency_view<Index, NodeWeight, EdgeWei
   auto const copy = detail::integral_graph_of(g);
   detail::check_start(start, copy.nodes());
   if (start.parts != 2)
-    throw error("Fiduccia and Mattheyses improve 2 parts, not " + std::to_string(start.parts));
+    throw error("fiduccia_mattheyses needs a partition with 2 parts; this one has " +
+                std::to_string(start.parts));
   if (!o.fixed.empty() && o.fixed.size() != copy.nodes())
     throw error("fixed nodes: give one entry for each of the " + std::to_string(copy.nodes()) +
                 " nodes, or none");

@@ -135,7 +135,8 @@ measured_partition kernighan_lin(adjacency_view<Index, NodeWeight, EdgeWeight, O
                                  partition const& start, kl_options const& o = {}) {
   auto const copy = detail::integral_graph_of(g);
   detail::check_start(start, copy.nodes());
-  if (start.parts != 2) throw error("Kernighan and Lin improve 2 parts, not " + std::to_string(start.parts));
+  if (start.parts != 2)
+    throw error("kernighan_lin needs a partition with 2 parts; this one has " + std::to_string(start.parts));
   auto const targets = detail::targets_of(copy.total(), 2, o.weights);
   detail::node_sides side(copy.nodes());
   for (std::size_t n = 0; n < side.size(); ++n) side[n] = static_cast<std::uint8_t>(index(start.of[n]));

@@ -140,7 +140,7 @@ struct label_options {
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                   label_options const& o = {}) {
-  if (!(o.most_weight >= 0)) throw error("label_clusters: the most that a cluster weighs is not negative");
+  if (!(o.most_weight >= 0)) throw error("label_clusters: most_weight must not be negative or NaN");
   auto const copy = detail::integral_graph_of(g);
   auto const unit = detail::exact_unit(g.node_weight);
   auto most = copy.total();

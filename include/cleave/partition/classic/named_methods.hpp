@@ -45,7 +45,7 @@ inline constexpr std::array<named_method, 7> classic_methods{{
     {"kl", "recursive bisection: growing, Kernighan and Lin (some ten thousand nodes)"},
     {"fm", "recursive bisection: growing, Fiduccia and Mattheyses"},
     {"spectral", "recursive bisection at the median of the Fiedler vector"},
-    {"spectral-fm", "the same, then Fiduccia and Mattheyses"},
+    {"spectral-fm", "spectral bisection, then Fiduccia and Mattheyses"},
 }};
 
 /// Partitions a graph into k parts by the method with this name.
@@ -67,6 +67,6 @@ measured_partition classic_partition(std::string_view name,
   if (name == "spectral-fm") return partition_spectral(g, k, {.passes = 10}, o);
   std::string known;
   for (auto const& m : classic_methods) known += (known.empty() ? "" : ", ") + std::string(m.name);
-  throw error(quoted(name) + " is no classic method; there are: " + known);
+  throw error(quoted(name) + " is not the name of a classic method; known names: " + known);
 }
 }  // namespace cleave

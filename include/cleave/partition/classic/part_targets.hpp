@@ -41,17 +41,18 @@ inline std::int64_t whole_up_to(double x, std::int64_t most) {
 /// target). O(k).
 /// \throws error if `k` is 0, or if shares or imbalances are invalid.
 inline part_targets targets_of(std::int64_t total, std::uint32_t k, share_options const& o) {
-  if (k == 0) throw error("a graph into 0 parts: ask for 1");
+  if (k == 0) throw error("cannot partition a graph into 0 parts; pass at least 1");
   if (!o.share.covers(k) || !o.imbalance.covers(k))
     throw error("shares and imbalances: give one for all parts or one for each of the " + std::to_string(k));
   double sum = 0;
   for (std::uint32_t i = 0; i < k; ++i) {
     double const share = o.share.empty() ? 1 : o.share[i], slack = o.imbalance.empty() ? 0 : o.imbalance[i];
     if (!(share >= 0) || !is_finite(share) || !(slack >= 0) || !is_finite(slack))
-      throw error("part " + std::to_string(i) + ": its share and its imbalance are finite, not negative");
+      throw error("part " + std::to_string(i) +
+                  ": its share and its imbalance must be finite and not negative");
     sum += share;
   }
-  if (!(sum > 0) || !is_finite(sum)) throw error("shares of parts: their sum is above 0 and finite");
+  if (!(sum > 0) || !is_finite(sum)) throw error("shares of parts: their sum must be finite and above 0");
   part_targets t;
   for (std::uint32_t i = 0; i < k; ++i) {
     double const exact = o.share.empty() ? 0 : static_cast<double>(total) * (o.share[i] / sum);

@@ -31,7 +31,7 @@ struct point_fault {
 };
 
 inline std::string describe(point_fault const& f) {
-  return "node #" + std::to_string(f.node) + " has a coordinate that is infinite or no number";
+  return "node #" + std::to_string(f.node) + " has a coordinate that is infinite or NaN";
 }
 
 using point_error = fault_error<point_fault>;
@@ -56,7 +56,7 @@ inline std::vector<std::int64_t> point_weights(std::span<std::int64_t const> wei
   for (std::size_t n = 0; n < nodes; ++n) {
     if (weights[n] < 0 || weights[n] > INT64_MAX - sum)
       throw error("node #" + std::to_string(n) + " weighs " + std::to_string(weights[n]) +
-                  ": weights are not negative, and their sum is below 2^63");
+                  ": weights must not be negative, and their sum must be below 2^63");
     sum += weights[n];
   }
   return {weights.begin(), weights.end()};

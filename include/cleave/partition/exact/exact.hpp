@@ -256,16 +256,16 @@ class exact_balancer {
     bool const all = walk.run(o_.most_ideals, steps);
     r.ideals = (std::max)(r.ideals, walk.met());
     if (!all) {
-      r.unproved = steps.out() ? "the steps or seconds did not suffice to list the ideals: " +
-                                     std::to_string(walk.met()) + " were met"
+      r.unproved = steps.out() ? "the search ran out of steps or seconds while listing ideals: " +
+                                     std::to_string(walk.met()) + " were found"
                                : "there are more than " + std::to_string(o_.most_ideals) +
-                                     " ideals that a boundary might be: raise most_ideals";
+                                     " ideals that could be boundaries: raise most_ideals";
       return outcome::gave_up;
     }
     auto const list = walk.take_list();
     auto found = ideal_search(task_.ideals, states_, list, below).run(steps);
     if (!found && steps.out()) {
-      r.unproved = "the steps or seconds did not suffice for " + std::to_string(list.size()) + " ideals";
+      r.unproved = "the search ran out of steps or seconds with " + std::to_string(list.size()) + " ideals";
       return outcome::gave_up;
     }
     if (!found) return outcome::none;
@@ -278,9 +278,9 @@ class exact_balancer {
   void search(exact_partition& r) {
     if (states_.size() == 0 || task_.units.size() > most_units) {
       r.unproved = states_.size() == 0
-                       ? "the devices are of too many kinds to look at all their orders"
+                       ? "there are too many kinds of devices to search all their orders"
                        : std::to_string(task_.units.size()) + " units are too many: at most " +
-                             std::to_string(most_units) + " are searched";
+                             std::to_string(most_units) + " are supported";
       return;
     }
     auto const prove = [&](std::int64_t bound) { bound_ = bound, r.bound_by = bound_proof::ideals; };
@@ -325,8 +325,8 @@ class exact_balancer {
 
   [[noreturn]] void refuse(exact_partition const& r) const {
     if (!r.unproved.empty())
-      throw infeasible_error(why_not_ + "; of other parts nothing is known: " + r.unproved);
-    throw infeasible_error("no parts meet the limits, whatever the order: " + why_not_);
+      throw infeasible_error(why_not_ + "; the search for other partitions was incomplete: " + r.unproved);
+    throw infeasible_error("no partition meets the limits in any topological order: " + why_not_);
   }
 
   void report(exact_partition& r) const {

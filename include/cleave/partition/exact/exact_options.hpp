@@ -63,28 +63,31 @@ std::optional<std::string> find_exact_option_fault(exact_balance_options const& 
   for (std::size_t s = 1; s < o.balance.link.size(); ++s)
     if (o.balance.link[s] != o.balance.link[0])
       return "the links of parts 0 and " + std::to_string(s) +
-             " differ, and the search takes one for all: name a host that pays no transfers as spare device";
+             " differ, but the search supports only one link for all parts: model a host that pays for no "
+             "transfers as a spare device";
   if (!o.spare.empty() && o.devices == device_order::given)
-    return "spare devices have no number in the pipeline: let devices be in any order";
+    return "spare devices require a free device order: set devices to device_order::any";
   for (std::size_t n = 0; n < o.balance.fixed.size(); ++n) {
     if (o.balance.fixed[n] == no_part) continue;
-    auto const who = "node " + g.label(n) + " is pinned to part " + std::to_string(index(o.balance.fixed[n]));
-    if (o.devices == device_order::any) return who + ", but devices may be in any order: number them";
+    auto const who = "node " + g.label(n) + " is fixed to part " + std::to_string(index(o.balance.fixed[n]));
+    if (o.devices == device_order::any)
+      return who + ", which requires a given device order: set devices to device_order::given";
     if (o.loose == unrestricted_nodes::mirrored)
-      return who + ", but loose nodes are mirrored: let them be anywhere";
+      return who + ", which conflicts with mirrored loose nodes: set loose to unrestricted_nodes::anywhere";
   }
   for (std::size_t i = 0; i < o.spare.size(); ++i) {
     auto const& weight = o.spare[i].weight;
     auto const which = "spare device " + std::to_string(i);
     if (weight.size() != g.nodes())
-      return which + " has " + std::to_string(weight.size()) + " weights, the graph " +
+      return which + " has " + std::to_string(weight.size()) + " weights, but the graph has " +
              std::to_string(g.nodes()) + " nodes";
     for (std::size_t n = 0; n < weight.size(); ++n)
       if (!(weight[n] >= 0) || !is_finite(weight[n]))
         return "the weight of node " + g.label(n) + " on " + which + " is " + std::to_string(weight[n]) +
-               ": weights are finite, not negative";
+               ": expected a finite number of at least 0";
   }
-  if (!(o.seconds >= 0)) return "seconds is " + std::to_string(o.seconds) + ": it must not be negative";
+  if (!(o.seconds >= 0))
+    return "seconds is " + std::to_string(o.seconds) + ": expected a number of at least 0";
   return std::nullopt;
 }
 

@@ -212,9 +212,10 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 min_cut_partition<EdgeWeight> min_k_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                         std::uint32_t k, min_cut_options const& o = {}) {
   check_adjacency(g);
-  if (k == 0) throw error("min_k_cut: 0 parts are asked for: at least one is needed");
+  if (k == 0) throw error("min_k_cut: 0 parts are requested: expected at least 1");
   if (!(o.imbalance >= 0))
-    throw error("min_k_cut: the imbalance is " + std::to_string(o.imbalance) + ": it must not be negative");
+    throw error("min_k_cut: the imbalance is " + std::to_string(o.imbalance) +
+                ": expected a number of at least 0");
   using total = weight_total<NodeWeight>;
   total all = 0, heaviest = 0;
   for (std::size_t u = 0; u < g.nodes(); ++u) {
@@ -229,8 +230,9 @@ min_cut_partition<EdgeWeight> min_k_cut(adjacency_view<Index, NodeWeight, EdgeWe
       detail::cut_branching<Index, NodeWeight, EdgeWeight, Offset>(g, k, most).run({o.most_steps, o.seconds});
   if (found.of.size() < g.nodes())
     throw infeasible_error(
-        (found.proved ? "there are no " : "in " + std::to_string(found.steps) + " steps were found no ") +
-        std::to_string(k) + " parts of at most " + std::to_string(most) + ": allow more imbalance");
+        (found.proved ? "there is no partition into "
+                      : "in " + std::to_string(found.steps) + " steps, the search found no partition into ") +
+        std::to_string(k) + " parts of weight at most " + std::to_string(most) + ": allow more imbalance");
   return found;
 }
 

@@ -190,7 +190,9 @@ namespace cleave {
 /// \throws chain_weight_error for the first invalid weight.
 template <weight_number Weight>
 weight_slices<Weight> slice_weights(std::span<Weight const> weights, std::uint32_t k) {
-  if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");
+  if (k == 0)
+    throw error("slice_weights: cannot cut a chain of " + std::to_string(weights.size()) +
+                " layers into 0 parts: request at least 1");
   auto const sums = detail::sums_of(weights);
   detail::slice_search search(sums.before, k, sums.heaviest);
   auto const least = search.least();

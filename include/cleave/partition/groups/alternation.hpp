@@ -108,9 +108,10 @@ alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::ve
 
   auto const used = static_cast<std::size_t>(std::count(p.accelerated.begin(), p.accelerated.end(), 1));
   if (used > o.most)
-    throw infeasible_error("alternation: the accelerator has " + std::to_string(used) + " parts, at most " +
-                           std::to_string(o.most) +
-                           " are allowed; raise `least`, so that small ones go to the host");
+    throw infeasible_error(
+        "alternation: the accelerator gets " + std::to_string(used) + " parts, at most " +
+        std::to_string(o.most) +
+        " are allowed; raise `least`, so that small parts go to the host, or raise `most`");
   return p;
 }
 

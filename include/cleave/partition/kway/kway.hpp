@@ -153,16 +153,16 @@ kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWei
   detail::check_options(options, g.nodes(), start.parts);
   auto const loops = detail::check_arrays(g, detail::thread_team(options.threads));
   if (start.of.size() != g.nodes())
-    throw detail::kway_start_error("k-way partition: the start has parts for " +
-                                       std::to_string(start.of.size()) + " nodes of " +
-                                       std::to_string(g.nodes()),
+    throw detail::kway_start_error("k-way partition: `start` has " + std::to_string(start.of.size()) +
+                                       " entries, but the number of nodes is " + std::to_string(g.nodes()),
                                    start.of.size());
   std::vector<std::uint32_t> of(g.nodes());
   for (std::size_t n = 0; n < of.size(); ++n) {
     of[n] = index(options.fixed.empty() || options.fixed[n] == no_part ? start.of[n] : options.fixed[n]);
     if (of[n] >= start.parts)
-      throw detail::kway_start_error("k-way partition: the start gives node #" + std::to_string(n) +
-                                         " no part below " + std::to_string(start.parts),
+      throw detail::kway_start_error("k-way partition: `start` gives node #" + std::to_string(n) +
+                                         " no valid part: expected a part below " +
+                                         std::to_string(start.parts),
                                      n);
   }
   return detail::partition_or_refine(g, start.parts, std::move(of), options, loops);

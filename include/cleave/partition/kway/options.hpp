@@ -103,17 +103,19 @@ inline void check_options(kway_options const& o, std::size_t nodes, std::uint32_
   auto const sentence = [&]() -> std::string {
     switch (fault->what) {
       case invalid_kway_option::parts:
-        return count(parts) + " parts are asked for, and the graph has " + count(nodes) +
-               " nodes: ask for one at least, and for fewer than 65,537 more than there are nodes";
+        return count(parts) + " parts are requested for a graph of " + count(nodes) +
+               " nodes: request between 1 and the number of nodes + 65,536";
       case invalid_kway_option::imbalance:
         return o.imbalance.covers(parts)
-                   ? "imbalance " + where + " is not a finite number from 0 up"
+                   ? "imbalance " + where +
+                         " is negative or not finite: expected a finite number of at least 0"
                    : "there are " + where + " imbalances for " + count(parts) + " parts";
       case invalid_kway_option::share:
-        return o.share.covers(parts) ? "share " + where + " is not a finite number from 0 up, or all are 0"
+        return o.share.covers(parts) ? "share " + where + " is negative or not finite, or all shares are 0"
                                      : "there are " + where + " shares for " + count(parts) + " parts";
       case invalid_kway_option::fixed_length:
-        return "parts are fixed for " + where + " nodes of " + count(nodes) + ": give one for each, or none";
+        return "`fixed` has " + where + " entries for a graph of " + count(nodes) +
+               " nodes: give one entry per node, or none";
       case invalid_kway_option::fixed_part:
         return "node #" + where + " is fixed to part " + count(index(o.fixed[fault->where])) + " of " +
                count(parts);

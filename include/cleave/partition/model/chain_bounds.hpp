@@ -30,7 +30,7 @@ struct chain_weight_fault {
 
 inline std::string describe(chain_weight_fault const& f) {
   return "layer #" + std::to_string(f.layer) + " weighs " + std::to_string(f.weight) +
-         ": weights are finite, not negative, and so is their sum";
+         ": weights and their sum must be finite and not negative";
 }
 
 using chain_weight_error = fault_error<chain_weight_fault>;
@@ -47,7 +47,9 @@ inline std::optional<std::size_t> find_bad_weight(std::span<double const> weight
 
 /// Checks the arguments common to all chain rules. \throws error if `k` is 0, chain_weight_error.
 inline void check_chain(std::span<double const> weights, std::uint32_t k) {
-  if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");
+  if (k == 0)
+    throw error("a chain of " + std::to_string(weights.size()) +
+                " layers cannot be cut into 0 parts; pass at least 1");
   if (auto const bad = find_bad_weight(weights)) throw chain_weight_error({*bad, weights[*bad]});
 }
 

@@ -76,7 +76,7 @@ using overflow_error = tagged_error<struct overflow_tag, std::size_t>;
 template <std::unsigned_integral Index>
 void add_bytes(std::size_t& sum, std::size_t bytes, basic_snapshot_arrays<Index> const& g, std::size_t n) {
   if (bytes > static_cast<std::size_t>(-1) - sum)
-    throw overflow_error("the bytes summed up to node " + g.label(n) + " exceed " +
+    throw overflow_error("the sum of bytes up to node " + g.label(n) + " exceed " +
                              std::to_string(static_cast<std::size_t>(-1)),
                          n);
   sum += bytes;
@@ -309,7 +309,7 @@ template <std::unsigned_integral Index>
 void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p) {
   auto const part_of = [&](std::size_t n) { return part_label(s, p, n); };
   if (p.of.size() != s.nodes())
-    throw partition_error("the partition is of " + std::to_string(p.of.size()) + " nodes, the graph has " +
+    throw partition_error("the partition has " + std::to_string(p.of.size()) + " nodes, the graph has " +
                               std::to_string(s.nodes()),
                           {});
   if (p.parts > s.nodes() + 65'536)  // reject before allocating tables of that size
@@ -318,16 +318,16 @@ void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p)
                           {});
   if (auto const n = find_unassigned_node(s, p))
     throw partition_error(
-        "node " + s.label(*n) + " belongs to none of the " + std::to_string(p.parts) + " parts", {*n});
+        "node " + s.label(*n) + " is not in any of the " + std::to_string(p.parts) + " parts", {*n});
   if (auto const sent = find_sent_value(s, p))
     throw partition_error(
-        "a value that cannot cross a boundary is cut off from its reader: " + part_of(sent->producer) +
-            " makes it, " + part_of(sent->consumer) + " reads it; give both one part",
+        "a value that cannot cross a part boundary is read in another part: " + part_of(sent->producer) +
+            " makes it, " + part_of(sent->consumer) + " reads it; put both nodes into the same part",
         {sent->producer, sent->consumer});
   if (auto const pair = find_split_group(s, p))
     throw partition_error(
-        "nodes that must share a part, by together(n) or for memory that is written and viewed, are cut "
-        "apart: " +
+        "nodes that must share a part (because of together(n), or because one writes memory that the other "
+        "views) are in apart: " +
             part_of(pair->first) + ", " + part_of(pair->second) + "; give both one part",
         {pair->first, pair->second});
 }
@@ -343,7 +343,7 @@ template <std::unsigned_integral Index>
 void check_partition(basic_snapshot_arrays<Index> const& s, partition const& p) {
   detail::check_assignment(s, p);
   if (auto const cycle = detail::find_cycle_between_parts(s, p)) {
-    std::string text = "parts need each other in a cycle: ";
+    std::string text = "parts depend on each other in a cycle: ";
     std::vector<std::size_t> nodes;
     std::size_t const shown = 4;  // at each end of a long cycle
     for (std::size_t i = 0; i < cycle->size(); ++i) {

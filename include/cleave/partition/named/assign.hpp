@@ -125,7 +125,7 @@ partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
     auto const at = p.of.size();
     if (at >= part_of.size())
       throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
-                                              " entries: none for node " + label(g, n, at),
+                                              " entries, but none for node " + label(g, n, at),
                                           at);
     p.of.push_back(part_id{part_of[at]});
     if (p.of[at] != no_part && part_of[at] >= p.parts) p.parts = part_of[at] + 1;
@@ -186,8 +186,9 @@ partition assign_after_modules(Graph const& g, std::vector<std::string> const& c
   for (auto const& cut : cuts) {
     auto const m = modules.find(cut);
     if (m == none<std::uint32_t>)
-      throw detail::module_path_error(
-          "no node lies in module " + quoted(cut) + suggestion(nearest_names(cut, modules.handles())), cut);
+      throw detail::module_path_error("the graph has no node in module " + quoted(cut) +
+                                          suggestion(nearest_names(cut, modules.handles())),
+                                      cut);
     ends[last[m]] = 1;
   }
   partition p{{}, nodes == 0 ? 0u : 1u};
@@ -229,7 +230,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
     if (auto const at = known.find(typed); at != none<std::uint32_t> && !typed.empty()) {
       if (count[at] > 1)
         refuse(entry, "names " + quoted(typed) + ", as " + std::to_string(count[at]) +
-                          " nodes are called; write # and a position instead");
+                          " nodes; write # and a position instead");
       return first[at];
     }
     std::size_t n = 0;
@@ -239,7 +240,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
       n = 10 * n + static_cast<std::size_t>(typed[i] - '0');
     }
     if (digits && n < names.size()) return n;
-    refuse(entry, "names " + quoted(typed) + ", which is no node" +
+    refuse(entry, "names " + quoted(typed) + ", but the graph has no such node" +
                       (digits ? "; there are " + std::to_string(names.size())
                               : suggestion(nearest_names(typed, names))));
     return 0;
@@ -250,17 +251,17 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
     auto const n = position(i);
     if (entry_of[n] != none_yet)
       refuse(i, "names " + quoted(entries[i].node) + " again; entry #" + std::to_string(entry_of[n]) +
-                    " has said where it belongs");
+                    " already assigns it");
     auto const& part = entries[i].part;
     if (part.empty() || (part[0] == '-' && part.size() > 1 && part[1] >= '0' && part[1] <= '9'))
       refuse(i, "puts " + quoted(entries[i].node) + " into part " + quoted(part) +
-                    "; a part is a word, or a number from 0 on");
+                    "; a part must be a word or a number from 0 up");
     entry_of[n] = i;
   }
   std::size_t n = 0;
   for (auto const node : g.nodes()) {
     if (entry_of[n] == none_yet)
-      throw assignment_error("assignment: no entry says where node " + label(g, node, n) + " belongs",
+      throw assignment_error("assignment: there is no entry for node " + label(g, node, n) + " belongs",
                              entries.size());
     ++n;
   }

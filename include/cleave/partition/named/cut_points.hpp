@@ -231,11 +231,12 @@ using marker_error = witness_error<marker_fault>;
 inline std::string marker_text(marker_fault::kind what, std::string const& label) {
   if (what == marker_fault::kind::nested)
     return "node " + label +
-           " has a marker in one of its bodies; a program is cut between its own nodes, "
-           "so put the marker before or after that node";
-  return "marker " + label + (what == marker_fault::kind::reads ? " reads values" : " gives a value") +
-         "; a marker is taken out of the program, so it neither reads nor gives any: "
-         "name such a node by a policy instead";
+           " has a marker in one of its bodies; cuts must lie between nodes of the program itself, so put "
+           "the marker before or after that node";
+  return "marker " + label +
+         (what == marker_fault::kind::reads ? " reads values" : " produces a value that is used") +
+         "; markers are removed from the program, so they must neither read nor produce values: use a policy "
+         "to cut at such a node";
 }
 
 /// Returns the first node that is a marker by `is_marker(position)`, but cannot be one, if any. O(V).
@@ -331,7 +332,7 @@ namespace cleave::detail {
 /// Converts `begin` or `end`. \throws error for any other text, which the message names.
 inline module_side module_side_of(std::string_view text) {
   if (text != "begin" && text != "end")
-    throw error("unknown side of a module " + quoted(text) + "; a cut is at its 'begin' or its 'end'");
+    throw error("unknown side of a module " + quoted(text) + "; use 'begin' or 'end'");
   return text == "begin" ? module_side::begin : module_side::end;
 }
 

@@ -135,21 +135,23 @@ inline std::string describe(module_cut_fault const& f) {
   using enum module_cut_fault::kind;
   switch (f.what) {
     case no_cuts:
-      return "no cuts; name at least one called module";
+      return "the list of cuts is empty; name at least one called module";
     case whole_graph:
       return "a cut names the whole graph; name a module in it";
     case unknown:
-      return "cut " + quoted(f.path) + " names no module of the graph" + suggestion(f.nearest);
+      return "cut " + quoted(f.path) + " does not name a module of the graph" + suggestion(f.nearest);
     case never_called:
       return "cut " + quoted(f.path) + " names a module that is never called" + suggestion(f.nearest);
     case inside_opaque:
       return "cut " + quoted(f.path) + " lies inside " + quoted(f.at) +
-             ", whose inside is not known; trace it down to that level";
+             ", which has no body in the graph; trace the model down to that level";
     case repeated:
       return "cut " + quoted(f.path) + " lies inside " + quoted(f.at) +
-             ", which runs more than once; cut around it, or give each run a module of its own";
+             ", which runs more than once; cut before or after it, or create a separate module for each call";
     case too_large:
-      return "opening " + quoted(f.at) + " at each of its calls gives more nodes than most_nodes allows";
+      return "opening " + quoted(f.at) +
+             " at each of its calls creates more nodes than most_nodes allows; raise most_nodes or cut at a "
+             "higher level";
   }
   return {};
 }

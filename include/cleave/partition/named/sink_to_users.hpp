@@ -92,7 +92,7 @@ template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
 cut_partition sink_to_users(basic_snapshot_arrays<Index> const& s, cut_partition p, F may_sink) {
   if (auto const back = detail::find_backward_edge(s, p))
-    throw partition_error("nodes are sunk in parts that run in ascending order, but " +
+    throw partition_error("sink_to_users requires that parts run in ascending order, but " +
                               detail::part_label(s, p, back->consumer) + " needs " +
                               detail::part_label(s, p, back->producer),
                           {back->producer, back->consumer});

@@ -27,7 +27,7 @@ namespace cleave::detail {
 /// `profit[row * n + column]` is at most 2^61 / n in magnitude. O(n^3), without recursion. Kuhn, Naval Res.
 /// Logist. Q. 2, 1955; by shortest augmenting paths, Jonker, Volgenant, Computing 38, 1987.
 inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t const> profit, std::uint32_t n) {
-  expects(profit.size() == std::size_t{n} * n, "heaviest_assignment: a square table");
+  expects(profit.size() == std::size_t{n} * n, "heaviest_assignment: profit must be a square table");
   auto const nobody = n;  // the virtual column from which each path starts
   std::vector<std::uint32_t> row_of(n + std::size_t{1}, nobody);
   std::vector<std::int64_t> row_price(n, 0), column_price(n + std::size_t{1}, 0);
@@ -253,21 +253,25 @@ inline void check_repartition(std::size_t nodes, partition const& old, std::uint
   auto const sentence = [&]() -> std::string {
     switch (fault->what) {
       case broken_repartition::parts:
-        return where + " parts are asked for, and the graph has " + all + " nodes: ask for fewer";
+        return where + " parts are requested for a graph of " + all +
+               " nodes: request at most the number of nodes + 65,536";
       case broken_repartition::cost:
-        return "cost_per_byte is not a finite number from 0 up";
+        return "cost_per_byte is negative or not finite: expected a finite number of at least 0";
       case broken_repartition::old_length:
-        return "the old partition is of " + where + " nodes, the graph has " + all;
+        return "the old partition has " + where + " entries, but the number of nodes is " + all;
       case broken_repartition::bytes_length:
-        return "bytes are given for " + where + " nodes of " + all + ": give them for each, or for none";
+        return "`bytes` has " + where + " entries for a graph of " + all +
+               " nodes: give one entry per node, or none";
       case broken_repartition::bytes_overflow:
-        return "the bytes add up to 2^63 or more at node #" + where;
+        return "the sum of `bytes` reaches 2^63 at node #" + where;
       case broken_repartition::stays_length:
-        return "`stays` is given for " + where + " nodes of " + all + ": give it for each, or for none";
+        return "`stays` has " + where + " entries for a graph of " + all +
+               " nodes: give one entry per node, or none";
       case broken_repartition::stays_nowhere:
-        return "node #" + where + " must stay, and is in none of the " + std::to_string(k) + " parts";
+        return "node #" + where + " must stay, but its old part is not one of the " + std::to_string(k) +
+               " parts";
       case broken_repartition::stays_fixed:
-        return "node #" + where + " must stay, and is fixed to another part";
+        return "node #" + where + " must stay, but is fixed to another part";
     }
     return "";
   };

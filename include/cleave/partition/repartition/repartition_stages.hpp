@@ -256,16 +256,16 @@ std::optional<std::string> find_option_fault(stage_repartition_options const& o,
   auto const count = [](std::size_t n) { return std::to_string(n); };
   auto const all = count(g.nodes()) + " nodes";
   if (!(o.cost_per_moved_byte >= 0) || !is_finite(o.cost_per_moved_byte))
-    return "cost_per_moved_byte must be finite, not negative";
+    return "cost_per_moved_byte is negative or not finite: expected a finite number of at least 0";
   if (old.of.size() != g.nodes())
-    return "the old partition is of " + count(old.of.size()) + " nodes, the graph has " + all;
+    return "the old partition has " + count(old.of.size()) + " entries, but the graph has " + all;
   if (!o.moving.empty() && o.moving.size() != g.nodes())
-    return "moving has " + count(o.moving.size()) + " entries, the graph " + all;
+    return "moving has " + count(o.moving.size()) + " entries, but the graph has " + all;
   if (!o.stays.empty() && o.stays.size() != g.nodes())
-    return "stays has " + count(o.stays.size()) + " entries, the graph " + all;
+    return "stays has " + count(o.stays.size()) + " entries, but the graph has " + all;
   for (std::size_t n = 0; n < o.stays.size(); ++n)
     if (o.stays[n] && index(old.of[n]) >= k && !is_replicable(g, n))
-      return "node " + g.label(n) + " must stay, and is in none of the " + count(k) + " parts";
+      return "node " + g.label(n) + " must stay, but its old part is not one of the " + count(k) + " parts";
   return std::nullopt;
 }
 
@@ -440,7 +440,8 @@ namespace cleave {
 template <std::unsigned_integral Index>
 repartitioned_stages repartition_stages(basic_snapshot_arrays<Index> const& g, partition const& old,
                                         std::uint32_t k, stage_repartition_options const& options = {}) {
-  if (auto const fault = detail::find_option_fault(options, g, old, k)) throw error("repartition: " + *fault);
+  if (auto const fault = detail::find_option_fault(options, g, old, k))
+    throw error("repartition_stages: " + *fault);
   return detail::stage_repartitioner<Index>(g, old, k, options).run();
 }
 

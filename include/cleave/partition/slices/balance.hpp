@@ -91,19 +91,22 @@ template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(balance_options const& o, basic_snapshot_arrays<Index> const& g,
                                              std::uint32_t k) {
   auto const count = [](std::size_t n) { return std::to_string(n); };
-  if (k == 0) return "0 parts are asked for: at least one is needed";
+  if (k == 0) return "k is 0; pass at least 1";
   if (may_leave_gaps(o) && k > g.nodes() + 65'536)  // reject before allocating tables of that size
-    return count(k) + " parts are asked for, and the graph has " + count(g.nodes()) + " nodes: ask for fewer";
-  if (o.orders.empty() && o.random_orders == 0) return "no order is to be tried: name one in `orders`";
+    return count(k) + " parts are requested, but the graph has only " + count(g.nodes()) +
+           " nodes; request fewer parts";
+  if (o.orders.empty() && o.random_orders == 0)
+    return "`orders` is empty and `random_orders` is 0; give at least one order";
   if (g.weight.size() != g.nodes())
-    return "the graph has no weights: give its adapter weight(n), or fill the array `weight` of its snapshot";
+    return "the graph has no node weights; add weight(n) to its adapter, or fill the array `weight` of its "
+           "snapshot";
   if (!g.bytes.empty() && g.bytes.size() != g.values())
     return "bytes has " + count(g.bytes.size()) + " entries, the graph " + count(g.values()) + " values";
   if (auto const n = find_bad_weight(g))
     return "the weight of node " + g.label(*n) + " is " + std::to_string(g.weight[*n]) +
-           ": weights are finite, not negative";
+           ": weights must be finite and not negative";
   if (!(o.cost_per_byte >= 0) || !is_finite(o.cost_per_byte))
-    return "cost_per_byte is " + std::to_string(o.cost_per_byte) + ": it must be finite, not negative";
+    return "cost_per_byte is " + std::to_string(o.cost_per_byte) + ": it must be finite and not negative";
   if (!o.speed.covers(k)) return count(o.speed.size()) + " speeds are given for " + count(k) + " parts";
   for (std::size_t s = 0; s < o.speed.size(); ++s)
     if (!(o.speed[s] > 0) || !is_finite(o.speed[s]))
@@ -113,7 +116,7 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
   for (std::size_t s = 0; s < o.link.size(); ++s)
     if (!(o.link[s] >= 0) || !is_finite(o.link[s]))
       return "the link of part " + count(s) + " is " + std::to_string(o.link[s]) +
-             ": it must be finite, not negative";
+             ": it must be finite and not negative";
   if (!o.memory.covers(k))
     return count(o.memory.size()) + " memory limits are given for " + count(k) + " parts";
   auto const wrong_size = [&](std::size_t size) { return size != 0 && size != g.nodes(); };
@@ -317,11 +320,11 @@ class balancer {
       if (pin != no_part && pin != o_.fixed[n])
         throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.fixed[n]) +
                                ", but must share the part of node " + g_.label(node_of(units_.of[n])) +
-                               ", where a node is pinned to " + text(pin));
+                               ", where a node is fixed to " + text(pin));
       if (index(o_.fixed[n]) >= parts_)
         throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.fixed[n]) +
-                               ", but what cannot be parted makes only " + std::to_string(parts_) +
-                               " parts: allow empty parts or ask for fewer");
+                               ", but the groups that cannot be split allow only " + std::to_string(parts_) +
+                               " parts; allow empty parts or request fewer parts");
       pin = o_.fixed[n];
     }
     if (!any) return;
@@ -330,8 +333,8 @@ class balancer {
     auto reach = reach_of_fixed<Index>(units_.predecessors, order, fixed_, parts_);
     if (reach.conflict)
       throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is pinned to " +
-                             text(fixed_[reach.conflict->second]) + " and needs node " +
-                             g_.label(node_of(reach.conflict->first)) + ", which is pinned to " +
+                             text(fixed_[reach.conflict->second]) + " and depends on node " +
+                             g_.label(node_of(reach.conflict->first)) + ", which is fixed to the later " +
                              text(fixed_[reach.conflict->first]));
     window_ = std::move(reach.window);
   }
@@ -388,12 +391,14 @@ class balancer {
     for (Index u = 0; u < units_.size() && !o_.memory.empty(); ++u) {
       auto const need = memory_.alone(u);
       auto const pin = fixed_[u];
-      auto const who = "node " + g_.label(node_of(u)) +
-                       (units_.members[u].size() > 1 ? " and what must share its part need " : " needs ") +
-                       bytes(need);
-      if (need > most) throw infeasible_error(who + ", and no part has more than " + bytes(most));
+      auto const who =
+          "node " + g_.label(node_of(u)) +
+          (units_.members[u].size() > 1 ? " and the nodes that must share its part need " : " needs ") +
+          bytes(need);
+      if (need > most)
+        throw infeasible_error(who + ", but the largest memory limit of a part is " + bytes(most));
       if (pin != no_part && need > o_.memory[index(pin)])
-        throw infeasible_error(who + ", and " + text(pin) + ", to which it is pinned, has " +
+        throw infeasible_error(who + ", and " + text(pin) + ", to which it is fixed, has a limit of " +
                                bytes(o_.memory[index(pin)]));
     }
     auto const task = task_for(order);
@@ -402,18 +407,19 @@ class balancer {
       auto reach = end;
       while (reach < task.high[s + 1] && task.fits_from(s, reach + 1) <= end) ++reach;
       if (reach < task.low[s + 1] || (s + 1 == parts_ && reach < order.size()))
-        throw infeasible_error((tried.size() > 1 ? "in none of " + std::to_string(tried.size()) +
-                                                       " orders tried do slices fit; in the first, part "
-                                                 : std::string("part ")) +
+        throw infeasible_error((tried.size() > 1
+                                    ? "in none of " + std::to_string(tried.size()) +
+                                          " orders tried has slices that fit; in the first one, part "
+                                    : std::string("part ")) +
                                std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
-                               " beside what stands before it: its limit is " + bytes(o_.memory[s]) +
+                               " in addition to the nodes before it: its limit is " + bytes(o_.memory[s]) +
                                ", and all nodes together need " + bytes(memory_.total()));
       end = reach;
     }
-    throw infeasible_error("in no order tried can all pinned nodes be in their parts" +
+    throw infeasible_error("no order that was tried places all fixed nodes in their parts" +
                            std::string(o_.memory.empty() ? "" : " within the memory limits") +
                            (o_.empty == empty_parts::forbidden
-                                ? " while no part is empty: allow empty parts or free a node"
+                                ? " without an empty part; allow empty parts or fix fewer nodes"
                                 : ": free a node"));
   }
 

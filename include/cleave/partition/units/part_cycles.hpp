@@ -545,11 +545,11 @@ class part_cycle_breaker {
   }
 
   [[noreturn]] void refuse_cut(std::size_t a, std::size_t b) const {
-    throw partition_error(
-        "parts on a cycle cannot be cut into instances: " + s_.label(a) + " and " + s_.label(b) +
-            " are in different parts, and one lies between nodes that must share the other's; "
-            "merge the parts or move nodes",
-        {a, b});
+    throw partition_error("parts that depend on each other in a cycle cannot be cut into instances: " +
+                              s_.label(a) + " and " + s_.label(b) +
+                              " are in different parts, and one of them lies between nodes that must share "
+                              "the other part; use cycle_policy::merge or cycle_policy::move",
+                          {a, b});
   }
 
   /// Calls `f` with each strongly connected component of at least two parts.

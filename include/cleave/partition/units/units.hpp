@@ -220,7 +220,7 @@ unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Ind
   auto const require = [&](double reached, std::size_t n, char const* what) {
     if (!is_finite(reached))
       throw detail::overflow_error(
-          std::string(what) + " summed up to node " + g.label(n) + " are no finite number", n);
+          std::string(what) + ", summed up to node " + g.label(n) + ", are not finite; scale them down", n);
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)
     if (u.of[n] != none<Index>) {
@@ -230,7 +230,7 @@ unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Ind
   for (std::size_t v = 0; v < prices.size(); ++v)
     require(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] *
                      *std::max_element(links.begin(), links.end()),
-            u.members[c.touching[v].front()].front(), "the transfers' costs");
+            u.members[c.touching[v].front()].front(), "the transfer costs");
 
   c.scale = detail::fixed_point::for_total(total);
   std::uint64_t bits = 0;  // common trailing zeros are dropped below, which saves search steps

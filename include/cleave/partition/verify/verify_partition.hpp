@@ -51,21 +51,23 @@ inline std::string describe(partition_finding const& f) {
   auto const part = "part " + std::to_string(f.part);
   switch (f.what) {
     case partition_fault::wrong_length:
-      return "there are parts for " + number(f.amount) + " nodes, and the graph has " + number(f.limit);
+      return "the partition has " + number(f.amount) + " entries, but the number of nodes is " +
+             number(f.limit);
     case partition_fault::no_such_part:
       return "node #" + std::to_string(f.node) + " is in " +
-             (f.part == index(no_part) ? "no part" : part + ", and there are " + number(f.limit));
+             (f.part == index(no_part) ? "no part"
+                                       : part + ", but the number of parts is " + number(f.limit));
     case partition_fault::overweight:
-      return part + " weighs " + number(f.amount) + ", more than " + number(f.limit);
+      return part + " weighs " + number(f.amount) + ", but its limit is " + number(f.limit);
     case partition_fault::empty_part:
-      return part + " has no nodes, and there are enough for all";
+      return part + " is empty, although there are enough nodes for all parts";
     case partition_fault::one_sided_graph:
-      return "the edges between parts weigh " + number(f.amount) + " from the lower part and " +
-             number(f.limit) + " from the higher: the graph lists an edge at one end only";
+      return "the edges between parts weigh " + number(f.amount) + " from the lower to the higher part and " +
+             number(f.limit) + " in the other direction: the graph lists an edge at only one of its ends";
     case partition_fault::sums_overflow:
-      return "weights add up past 2^63 - 1";
+      return "the sum of weights exceeds 2^63 - 1";
     case partition_fault::part_cycle:
-      return part + " needs what it makes itself, by way of other parts";
+      return part + " depends on itself through other parts";
   }
   return "";
 }

@@ -65,21 +65,23 @@ inline std::string describe(loss_weight_fault const& f) {
   std::string const which = "microbatch " + std::to_string(f.microbatch), rows = std::to_string(f.rows);
   switch (f.what) {
     case no_rows_known:
-      return "the rows of the microbatches are not known; divide values with as many rows, or count them";
+      return "the number of rows of the microbatches is not known; split values that all have the same "
+             "number of rows, or pass the rows";
     case bad_rows:
-      return which + " has " + rows + " rows; rows are counted from 0, and their sum below 2^63";
+      return which + " has " + rows +
+             " rows; the number of rows must not be negative, and their sum must be below 2^63";
     case mean_of_no_rows:
       return which +
-             " has no rows, so there is no mean; let the loss be a sum over its rows, and leave a batch "
-             "without any rows out";
+             " has no rows, so its mean is undefined; use a sum over the rows, and skip batches without rows";
     case uneven:
-      return which + " has " + rows + " rows where microbatch 0 has " + std::to_string(f.others) +
-             ", so one factor for all gradients is wrong; scale the losses";
+      return which + " has " + rows + " rows, but microbatch 0 has " + std::to_string(f.others) +
+             ", so a single factor for all gradients is wrong; scale the losses instead";
     case other_count:
-      return std::to_string(f.others) + " weights are given for " + rows + " microbatches; give one for each";
+      return std::to_string(f.others) + " weights are given for " + rows +
+             " microbatches; give one per microbatch";
     case wrong_weight:
-      return "the loss of " + which + " counts " + std::to_string(f.weight) + " times, but must count " +
-             std::to_string(f.right) + " times to give that of the batch; weight it by its rows";
+      return "the loss of " + which + " has weight " + std::to_string(f.weight) + ", but needs weight " +
+             std::to_string(f.right) + " to give the loss of the batch; weight it by its rows";
   }
   return {};
 }

@@ -71,7 +71,7 @@ class nested {
   /// Returns the same structure with other leaves. Precondition: `leaves` has as many.
   template <class To>
   nested<To> map_leaves(std::vector<To> leaves) const {
-    expects(leaves.size() == leaves_.size(), "nested: a leaf for each leaf");
+    expects(leaves.size() == leaves_.size(), "nested: the same number of leaves");
     return nested<To>(shape_, std::move(leaves));
   }
 
@@ -223,7 +223,7 @@ inline std::string describe(nested_mismatch const& m, std::string_view here, std
     case nested_mismatch::kind::missing_here:
       return m.where + " is" + in(there) + ", but not" + in(here) + suggestion(m.nearest);
     case nested_mismatch::kind::key_twice:
-      return m.where + " is twice in its dict; a name can be given once";
+      return m.where + " occurs twice in its dict; keys must be unique";
   }
   return {};
 }

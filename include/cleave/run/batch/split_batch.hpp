@@ -141,7 +141,8 @@ inline std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, std::int64_
     throw error("microbatch_sizes: " + std::to_string(asked) + " microbatches; ask for 1 to " +
                 std::to_string(most_microbatches));
   if (rows < 0)
-    throw error("microbatch_sizes: " + std::to_string(rows) + " rows; there cannot be fewer than 0");
+    throw error("microbatch_sizes: " + std::to_string(rows) +
+                " rows; the number of rows must not be negative");
   std::vector<std::int64_t> sizes;
   std::int64_t const k = (std::min)(asked, rows);
   for (std::int64_t i = 0; i < k; ++i) {
@@ -196,45 +197,45 @@ inline std::string describe(microbatch_fault const& f) {
       return text(f.count) + " microbatches are asked for; ask for 1 to " + text(detail::most_microbatches);
     case other_count:
       return text(f.count) + " microbatches are given, but " + text(f.rows) +
-             " are needed; give one for each";
+             " are needed; give exactly that many";
     case not_positional:
-      return f.where + " is no tuple and no list; put arguments by position into a tuple, in their order";
+      return f.where + " is neither a tuple nor a list; pass positional arguments as a tuple";
     case not_by_name:
-      return f.where + " is no dict; put arguments by name into a dict";
+      return f.where + " is not a dict; pass keyword arguments as a dict";
     case no_such_value:
-      return "there are rules for " + f.where + ", which is not given; give it, or leave its rules out";
+      return "there are rules for " + f.where + ", which is missing; pass it, or remove its rules";
     case rules_differ:
-      return describe(*f.mismatch, "the values", "the rules") + "; nest rules as the values are nested";
+      return describe(*f.mismatch, "the values", "the rules") + "; rules must be nested like the values";
     case microbatches_differ:
       return describe(*f.mismatch, "microbatch " + text(f.first), "microbatch " + text(f.second)) +
              "; all microbatches must nest alike";
     case not_a_tensor:
-      return f.where + " has no axes in microbatch " + text(f.first) + ", so nothing" + along +
-             "; let its rule be to replicate or to reduce";
+      return f.where + " has no axes in microbatch " + text(f.first) + ", so it cannot be split or merged" +
+             along + "; use rule_replicate or rule_reduce";
     case no_such_axis:
       return f.where + " has no axis " + text(f.axis) +
              (f.count == 0 ? ": it has no axes at all; replicate it"
                            : ": its axes are " + text(-f.count) + " to " + text(f.count - 1));
     case bad_extent:
-      return f.where + " says that it has " + rows + along + "; an extent is not below 0";
+      return f.where + " reports " + rows + along + "; an extent must not be negative";
     case no_rows:
-      return f.where + " has no rows" + along + "; leave the empty batch out, or replicate the value";
+      return f.where + " has no rows" + along + "; skip the empty batch, or replicate the value";
     case too_few_rows:
       return f.where + " has only " + rows + along + ", but " + text(f.count) +
              " microbatches are needed; ask for fewer, or replicate the value";
     case no_way_to_divide:
       return "the rule of " + f.where +
-             " only says how to merge; to divide it, go along an axis or replicate";
+             " supports merging only; to split it, use rule_along or rule_replicate";
     case nothing_to_merge:
       return f.where + ": there are no microbatches to merge; give one at least";
     case axes_differ:
-      return f.where + " has not as many axes in " + pair + "; only alike results can be merged";
+      return f.where + " has different numbers of axes in " + pair +
+             "; only results of the same rank can be merged";
     case extents_differ:
       return f.where + " has " + rows + along + " in microbatch " + text(f.first) + ", but " + text(f.count) +
-             " in microbatch " + text(f.second) + "; only along the axis that is merged may they differ";
+             " in microbatch " + text(f.second) + "; they may differ only along the merged axis";
     case values_differ:
-      return f.where + " is not the same in " + pair +
-             "; let its rule be to reduce it, or to go along an axis";
+      return f.where + " is not the same in " + pair + "; use rule_reduce or rule_along";
   }
   return {};
 }

@@ -86,7 +86,7 @@ namespace cleave {
 /// \param unit   length of a time unit in nanoseconds
 inline schedule_times measured_times(schedule const& s, std::span<measured_rank const> ranks,
                                      double unit = 1) {
-  expects(ranks.size() == s.ranks.size(), "measured_times: each rank of the schedule");
+  expects(ranks.size() == s.ranks.size(), "measured_times: one entry per rank of the schedule");
   schedule_times made;
   made.most_kept = detail::most_kept_passes(s);
   for (std::size_t r = 0; r < ranks.size(); ++r) {

@@ -47,7 +47,7 @@ struct placement_change {
 /// Says what is wrong, where, and how to fix it.
 inline std::string describe(placement_change const& c) {
   auto const got = std::to_string(c.got), first = std::to_string(c.first);
-  std::string const mend = "; plan all for the same stages on the same ranks";
+  std::string const mend = "; all plans of a run must have the same stages on the same ranks";
   switch (c.what) {
     case placement_change::kind::rank_count:
       return "it has " + got + " ranks, but the first plan " + first + mend;
@@ -208,7 +208,7 @@ class parameter_updater {
     };
     if (!wait_on_host(device_, ended_, until_, check))
       throw run_error({.code = failure_code::timeout,
-                       .detail = "it may take " + std::to_string(limit_->count()) + " ms",
+                       .detail = "it did not finish within " + std::to_string(limit_->count()) + " ms",
                        .reporter = pipe_.rank(),
                        .operation = "update of parameters"});
   }
@@ -281,7 +281,7 @@ class rank_runtime {
   /// \throws placement_change_error if a stage would move to another rank
   /// \throws program_need_error if the stages lack a member function that the plan needs
   void add_plan(planned_step auto const& p, std::size_t number) {
-    expects(number <= executors_.size(), "rank_runtime: plans are numbered one after the other");
+    expects(number <= executors_.size(), "rank_runtime: plan numbers are consecutive");
     if (auto const c = detail::find_placement_change(place_, p.order().place))
       throw placement_change_error(*c);
     executors_.keep_first(number);

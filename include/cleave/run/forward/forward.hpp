@@ -295,7 +295,7 @@ class bounded_queue {
  public:
   /// Precondition: capacity > 0.
   explicit bounded_queue(std::size_t capacity) : slots_(capacity) {
-    expects(capacity > 0, "bounded_queue: room for one value at least");
+    expects(capacity > 0, "bounded_queue: capacity is at least 1");
   }
 
   /// Moves `value` in once there is space. Returns false once the queue is closed, and then leaves `value`
@@ -612,7 +612,7 @@ class function_stages {
   void forward(host_clock::stream&, stage_id i, microbatch_id mb, std::span<Value> in, std::span<Value> out) {
     std::vector<Value> made = functions_[index(i)](mb, in);
     if (made.size() != out.size())
-      throw error("returned " + std::to_string(made.size()) + " results, but the transport takes " +
+      throw error("returned " + std::to_string(made.size()) + " results, but the dataflow has " +
                   std::to_string(out.size()));
     std::ranges::move(made, out.begin());
   }
@@ -648,23 +648,22 @@ template <stage_value Value, forward_function<Value> F>
 forward_run<Value> start_forward(std::vector<F>& stages, dataflow const& t,
                                  std::vector<std::vector<Value>> microbatches,
                                  forward_options const& options = {}) {
-  expects(microbatches.size() < index(the_caller), "start_forward: microbatches that an id can number");
+  expects(microbatches.size() < index(the_caller), "start_forward: the number of microbatches fits an id");
   if (auto const f = find_dataflow_fault(t)) throw dataflow_error(*f);
   auto const number = [](auto n) { return std::to_string(n); };
   if (stages.empty()) throw error("forward run: there are no stages; give at least one");
   if (stages.size() != t.stages)
-    throw error("forward run: " + number(stages.size()) + " stages are given, but the transport has " +
+    throw error("forward run: " + number(stages.size()) + " stages are given, but the dataflow has " +
                 number(t.stages));
-  if (options.capacity == 0)
-    throw error("forward run: capacity is 0; each edge needs room for one value at least");
+  if (options.capacity == 0) throw error("forward run: capacity is 0; it must be at least 1");
   if constexpr (!std::copyable<Value>)
     if (auto const e = find_shared_edge(t))
       throw error("forward run: result #" + number(t.edges[*e].output) + " of " +
                   stage_text(t.edges[*e].from) +
-                  " has several readers, but its type cannot be copied; stream a shared pointer to it");
+                  " has several readers, but its type is not copyable; use a shared pointer to it");
   if (auto const m = find_short_microbatch(t, microbatches))
     throw error("forward run: microbatch " + number(index(*m)) + " has " +
-                number(microbatches[index(*m)].size()) + " values, but the transport takes " +
+                number(microbatches[index(*m)].size()) + " values, but the dataflow needs " +
                 number(caller_inputs(t)));
   return forward_run<Value>(t, std::move(microbatches), options.capacity, function_stages<Value, F>(stages));
 }

@@ -74,7 +74,7 @@ using tie_stage_error = tagged_error<struct tie_stage_tag, stage_id>;
 inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
   if (auto const t = find_tie_out_of_order(ties))
     throw tie_order_error("ties: the gradients of tie #" + std::to_string(*t) +
-                              " are not in the order of their stages, each once",
+                              " are not in ascending order without repetitions; sort them by stage",
                           *t);
   std::vector<tie_set> sets;
   for (auto const& t : ties) {

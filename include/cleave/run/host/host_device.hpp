@@ -114,7 +114,7 @@ class host_memory {
         n > most_bytes ? nullptr : ::operator new(n == 0 ? 1 : n, std::align_val_t{alignment}, std::nothrow);
     if (!p)
       throw run_error({.code = failure_code::device,
-                       .detail = "there is no room for " + std::to_string(n) + " bytes of memory"});
+                       .detail = "cannot allocate " + std::to_string(n) + " bytes of memory"});
     std::memset(p, 0xff, n);
     b.bytes_ = p;
     b.size_ = n;

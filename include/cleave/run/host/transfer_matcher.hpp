@@ -144,7 +144,7 @@ class transfer_matcher {
           b.memory.type == a.memory.type && b.op == a.op)
         continue;
       auto const text = [&](std::uint32_t n) {
-        return "rank " + std::to_string(index(members_[n])) + " brings " + text_of(parts[n]);
+        return "rank " + std::to_string(index(members_[n])) + " contributes " + text_of(parts[n]);
       };
       ranks_->publish({.code = failure_code::mismatch,
                        .detail = text(0) + ", but " + text(m) + "; both must run the same program",

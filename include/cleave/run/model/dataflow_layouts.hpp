@@ -55,19 +55,21 @@ inline std::string describe(edge_layout_fault const& f) {
     case batch_axis:
       return edge + " has batch axis " + got + " of " + allowed + " axes";
     case integer_gradient:
-      return edge + " wants the gradient of integers; say that it has none";
+      return edge + " wants a gradient, but its elements are integers; set gradient_use::none";
     case row_count:
-      return "rows of " + got + " microbatches, but there are " + allowed + "; give each its rows, or none";
+      return "rows of " + got + " microbatches, but there are " + allowed +
+             "; give one row count per microbatch, or leave `rows` empty";
     case rows:
       return "microbatch " + std::to_string(f.microbatch) + " has " + got + " rows, but the shape of " +
-             edge + " has " + allowed + "; give the shape of the largest microbatch, and rows from 0";
+             edge + " has " + allowed + "; row counts must be from 0 to the extent of the batch axis";
     case unequal_readers:
-      return edge + " takes a value that another edge takes with another type or shape";
+      return edge + " carries a value that another edge carries with another type or shape";
     case unknown_layout:
-      return f.name.empty() ? edge + " has no layout; say its element type and shape"
-                            : edge + " has elements of type " + quoted(f.name) + ", which there is not";
+      return f.name.empty()
+                 ? edge + " has no layout; give its element type and shape"
+                 : edge + " has elements of type " + quoted(f.name) + ", which is not a known element type";
     case unbound_symbol:
-      return edge + " has the extent " + quoted(f.name) + "; say how many that is";
+      return edge + " has the extent " + quoted(f.name) + "; give a number for this symbol";
   }
   return {};
 }

@@ -96,7 +96,7 @@ inline failure current_failure(stage_call at) {
   } catch (std::exception const& e) {
     detail = e.what();
   } catch (...) {
-    detail = "an exception that is no std::exception";
+    detail = "an exception that does not derive from std::exception";
   }
   return {failure_code::stage, at, std::move(detail), std::current_exception()};
 }

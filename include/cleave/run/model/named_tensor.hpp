@@ -60,13 +60,14 @@ inline std::string describe(named_tensor_fault const& f) {
     case named_tensor_fault::kind::nameless:
       return it + " has no name, or an empty one; give it the name that it has in the model";
     case named_tensor_fault::kind::text:
-      return it + " has a name that is no UTF-8";
+      return it + " has a name that is not valid UTF-8";
     case named_tensor_fault::kind::named_twice:
-      return it + " has a name that is given before; a tensor with several names is given once, with all";
+      return it +
+             " has a name that was already used; list a tensor with several names once, with all of them";
     case named_tensor_fault::kind::shape:
-      return it + " has a shape that no tensor has: an extent below 0, or more than 2^63 - 1 bytes";
+      return it + " has an invalid shape: a negative extent, or more than 2^63 - 1 bytes";
     case named_tensor_fault::kind::no_data:
-      return it + " has elements, but no memory";
+      return it + " has elements, but its data pointer is null";
   }
   return {};
 }

@@ -77,7 +77,7 @@ struct tensor_shape {
   /// Precondition: at most `most_axes` extents, none negative.
   constexpr explicit(false) tensor_shape(std::span<std::int64_t const> of)
       : axes(static_cast<std::uint32_t>(of.size())) {
-    expects(of.size() <= detail::most_axes, "tensor_shape: as many axes as a shape can have");
+    expects(of.size() <= detail::most_axes, "tensor_shape: at most 8 axes");
     std::ranges::copy(of, extents.begin());
   }
   constexpr tensor_shape(std::initializer_list<std::int64_t> of)

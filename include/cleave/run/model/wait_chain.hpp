@@ -101,7 +101,7 @@ inline std::string describe(detail::rank_activity const& a, rank_id r) {
   auto const doing = a.operation.empty() ? "" : " (" + a.operation + ")";
   switch (a.kind) {
     case detail::activity_kind::silent:
-      return text + " gives no answer";
+      return text + " does not answer";
     case detail::activity_kind::gone:
       return text + " is gone";
     case detail::activity_kind::done:

@@ -200,7 +200,7 @@ class process_pipeline : activity_source {
     if (!failed && std::uncaught_exceptions() == exceptions_) return;
     if (!failed)
       rendezvous().publish({.code = failure_code::cancelled,
-                            .detail = "rank " + std::to_string(index(rank())) + " ends before the run does",
+                            .detail = "rank " + std::to_string(index(rank())) + " left before the run ended",
                             .reporter = rank(),
                             .culprit = rank()});
     end_backend();
@@ -225,7 +225,7 @@ class process_pipeline : activity_source {
   /// be read until the pipeline is destroyed.
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values, std::size_t plan_number = 0) {
-    expects(plan_number < plans_, "process_pipeline: a plan that was added");
+    expects(plan_number < plans_, "process_pipeline: plan_number has been added");
     detail::require_step_values(runtime_->program(plan_number), values);
     plan_.store(plan_number, std::memory_order_relaxed);
     do_together([&] { runtime_->run_step(values, plan_number); });

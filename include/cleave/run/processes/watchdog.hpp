@@ -115,7 +115,7 @@ class watchdog {
 
   [[noreturn]] void leave(failure const& f) const {
     auto const line = "rank " + std::to_string(index(rendezvous_.rank())) +
-                      " does not come back: " + source_.activity().operation +
+                      " did not return from: " + source_.activity().operation +
                       "; the run has failed: " + describe(f) + "\n";
     std::fputs(line.c_str(), stderr);
     std::_Exit(1);

@@ -174,14 +174,14 @@ inline std::string describe(program_fault const& f) {
   auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
   switch (f.what) {
     case program_fault::kind::stage_count:
-      return "the schedule has " + got + " stages, but the transport " + allowed +
-             "; make both for the same stages";
+      return "the schedule has " + got + " stages, but the dataflow has " + allowed +
+             "; both must have the same stages";
     case program_fault::kind::no_edge:
-      return "edge #" + got + " of the transport goes from " + stage_text(f.from) + " to " +
-             stage_text(f.to) + ", where the schedule has no edge; connect its stages (connect_stages)";
+      return "edge #" + got + " of the dataflow goes from " + stage_text(f.from) + " to " + stage_text(f.to) +
+             ", but the schedule has no such edge; add it with connect_stages";
     case program_fault::kind::custom_parts:
       return "rank " + got + " has a custom compound with passes of " + stage_text(f.from) + " and " +
-             stage_text(f.to) + ", one of which needs the other; put them into cells of their own";
+             stage_text(f.to) + ", one of which depends on the other; put them into separate cells";
   }
   return {};
 }

@@ -83,7 +83,7 @@ class input_copies {
 template <class D, class C, class S>
 std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& stages) {
   if constexpr (!recording_device<D>) {
-    return "the device cannot record what is issued to it";
+    return "the device cannot record issued work";
   } else if constexpr (!recorded_communicator<C, D>) {
     return "the communicator sends messages that cannot be recorded";
   } else {
@@ -92,9 +92,9 @@ std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& 
         return "the shape of edge #" + std::to_string(e) + " is known only while a step runs";
     if constexpr (recorded_stage<S>) {
       if (stages.records()) return std::nullopt;
-      return "the stages say that what they issue cannot be recorded";
+      return "the stages declare that their work cannot be recorded (records() is false)";
     } else {
-      return "the stages do not say that what they issue can be recorded (records())";
+      return "the stages do not declare that their work can be recorded (records())";
     }
   }
 }

@@ -55,9 +55,10 @@ inline std::string describe(step_value_fault const& f) {
     case step_value_fault::kind::input_count:
       return got + " inputs are given, but the microbatches read " + allowed;
     case step_value_fault::kind::weight_count:
-      return got + " weights are given for " + allowed + " microbatches; give each one, or none";
+      return got + " weights are given for " + allowed +
+             " microbatches; give one weight per microbatch, or none";
     case step_value_fault::kind::scaled:
-      return "weights are given, but the plan has each loss count 1/" + allowed +
+      return "weights are given, but the plan already scales each loss by 1/" + allowed +
              " (gradient_scale::by_microbatches); give none, or make the plan with gradient_scale::none";
     case step_value_fault::kind::no_data:
       return input + " is read by this rank, but has no data";

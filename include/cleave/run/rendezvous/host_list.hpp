@@ -60,7 +60,7 @@ class host_list_reader {
       text.remove_prefix(end == text.npos ? text.size() : end + 1);
     }
     fault_ = {};
-    if (hosts_.empty()) fail("it lists nobody; write one line for each host, as in 'node1:4000 slots=2'");
+    if (hosts_.empty()) fail("it has no hosts; write one line per host, such as 'node1:4000 slots=2'");
     return hosts_;
   }
 
@@ -85,18 +85,19 @@ class host_list_reader {
   }
   void host(std::string_view word) {
     auto const found = find_address(word);
-    if (!found) fail(quoted(word) + " is no host, as in node1, node1:4000 or [::1]:4000");
+    if (!found) fail(quoted(word) + " is not a host; expected node1, node1:4000 or [::1]:4000");
     hosts_.push_back({*found});
   }
   void slots(std::string_view word) {
     constexpr std::string_view name = "slots=";
     if (fault_.token > 2 || !word.starts_with(name))
-      fail(quoted(word) + " stands where the line must end, or 'slots=' and a number follow");
+      fail(quoted(word) +
+           " is unexpected; after the host, expected 'slots=' and a number, or the end of the line");
     auto const digits = word.substr(name.size());
     std::uint32_t n = 0;
     auto const [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
     if (wrong != std::errc() || end != digits.data() + digits.size() || n == 0 || n > most_slots)
-      fail(quoted(digits) + " is no number of slots from 1 to " + std::to_string(most_slots));
+      fail(quoted(digits) + " is not a number of slots from 1 to " + std::to_string(most_slots));
     hosts_.back().slots = n;
   }
 

@@ -124,8 +124,8 @@ class start_reader {
     std::string all;
     for (auto const& l : process_launchers)
       all += (all.empty() ? "" : ", ") + std::string(l.rank) + " (" + l.name + ")";
-    return "no variable says which rank this is: none of " + all +
-           " is set; start the program by one of these, or give a process_start";
+    return "cannot determine the rank of this process: none of " + all +
+           " is set; start the program with one of these launchers, or pass a process_start";
   }
 
   process_launcher const* find_launcher() const {
@@ -147,7 +147,7 @@ class start_reader {
   std::uint32_t number(process_launcher const& by, char const* name) {
     char const* const text = variables_(name);
     if (!text) {
-      fail(name, std::string(name) + " is not set, which " + by.name + " sets beside " + by.rank);
+      fail(name, std::string(name) + " is not set, although " + by.name + " sets it with " + by.rank);
       return 0;
     }
     std::string_view const all(text);
@@ -158,7 +158,7 @@ class start_reader {
       if (known) n = n * 10 + static_cast<std::uint64_t>(c - '0');
     }
     if (!known || n > 0xffffffff)
-      fail(name, std::string(name) + " is " + quoted(all) + ", which is no number of ranks");
+      fail(name, std::string(name) + " is " + quoted(all) + ", which is not a valid number");
     return static_cast<std::uint32_t>(n);
   }
 
@@ -175,7 +175,7 @@ class start_reader {
     char const* const key = variables_("CLEAVE_KEY");
     if (!key)
       return fail("CLEAVE_KEY",
-                  "CLEAVE_KEY is not set; give all ranks of a run one secret that nobody else knows, such as "
+                  "CLEAVE_KEY is not set; set it to the same secret on all ranks of a run, for example "
                   "CLEAVE_KEY=$(openssl rand -hex 16)");
     made.key = key;
     if (auto const wrong = find_key_fault(made.key)) fail("CLEAVE_KEY", "CLEAVE_KEY: " + *wrong);
@@ -187,7 +187,7 @@ class start_reader {
       if (auto const port = find_port(text))
         made.meeting.port = *port;
       else
-        return fail("CLEAVE_PORT", "CLEAVE_PORT is " + quoted(text) + "; a port is a number up to 65535");
+        return fail("CLEAVE_PORT", "CLEAVE_PORT is " + quoted(text) + "; expected a port from 1 to 65535");
     }
     if (by.local_size && variables_(by.local_size) && number(by, by.local_size) == made.size) return;
     for (char const* const name : {"CLEAVE_HOST", "MASTER_ADDR"})
@@ -196,8 +196,8 @@ class start_reader {
       if (char const* const text = variables_(name)) return read_nodes(name, text);
     if (made.size > 1)
       fail("CLEAVE_HOST",
-           "CLEAVE_HOST is not set, nor is MASTER_ADDR; set it to the name or number by which all others "
-           "reach the machine of rank 0");
+           "neither CLEAVE_HOST nor MASTER_ADDR is set; set CLEAVE_HOST to the name or address by which "
+           "other ranks reach the host of rank 0");
   }
 
   void read_host(char const* name, std::string_view text) {
@@ -205,14 +205,15 @@ class start_reader {
     bool const bare = text.find(':') != text.rfind(':') && !text.starts_with('[');
     auto const found = find_address(bare ? "[" + std::string(text) + "]" : std::string(text));
     if (!found || found->port != 0)
-      return fail(name, std::string(name) + " is " + quoted(text) + ", which is no machine");
+      return fail(name,
+                  std::string(name) + " is " + quoted(text) + ", which is not a host name or IP address");
     made.meeting.host = found->host;
   }
   void read_nodes(char const* name, std::string_view text) {
     if (auto node = find_first_node(text))
       made.meeting.host = *std::move(node);
     else
-      fail(name, std::string(name) + " is " + quoted(text) + ", which begins with no machine");
+      fail(name, std::string(name) + " is " + quoted(text) + ", which does not begin with a host name");
   }
 
   E const& variables_;

@@ -94,12 +94,12 @@ class message_reader {
   template <class Enum>
   Enum one_of(Enum last) {
     auto const n = number<std::uint8_t>();
-    if (n > static_cast<std::uint8_t>(last)) throw rendezvous_message_error("a kind that there is not");
+    if (n > static_cast<std::uint8_t>(last)) throw rendezvous_message_error("unknown kind");
     return static_cast<Enum>(n);
   }
   std::string text(std::size_t longest) {
     auto const n = number<std::uint32_t>();
-    if (n > longest) throw rendezvous_message_error("a text that is too long");
+    if (n > longest) throw rendezvous_message_error("text too long");
     return std::string(take(n));
   }
   rank_id rank() { return rank_id{number<std::uint32_t>()}; }
@@ -110,14 +110,14 @@ class message_reader {
     return known != 0 ? std::optional(c) : std::nullopt;
   }
   std::string_view take(std::size_t n) {
-    if (n > rest_.size()) throw rendezvous_message_error("it ends too early");
+    if (n > rest_.size()) throw rendezvous_message_error("it is truncated");
     auto const bytes = rest_.substr(0, n);
     rest_.remove_prefix(n);
     return bytes;
   }
   std::string_view rest() { return take(rest_.size()); }
   void end() const {
-    if (!rest_.empty()) throw rendezvous_message_error("it goes on where it must end");
+    if (!rest_.empty()) throw rendezvous_message_error("extra bytes at the end");
   }
 
  private:
@@ -224,7 +224,8 @@ inline barrier_arrival read_arrive(std::string_view body) {
   a.size = r.number<std::uint64_t>();
   auto const timeout = r.number<std::uint64_t>();
   constexpr std::chrono::microseconds year = std::chrono::hours(24 * 365);
-  if (timeout > static_cast<std::uint64_t>(year.count())) throw rendezvous_message_error("a wait of years");
+  if (timeout > static_cast<std::uint64_t>(year.count()))
+    throw rendezvous_message_error("timeout longer than a year");
   a.timeout = std::chrono::microseconds(static_cast<std::int64_t>(timeout));
   a.bytes = r.rest();
   return a;
@@ -352,14 +353,14 @@ class rendezvous_connection {
     if (in_.size() < head) return std::nullopt;
     message_reader r(in_);
     auto const size = std::size_t{r.number<std::uint32_t>()};
-    if (size > largest_) fail("is of " + format_bytes(size) + ", and the most is " + format_bytes(largest_));
+    if (size > largest_) fail("is of " + format_bytes(size) + ", but the limit is " + format_bytes(largest_));
     if (in_.size() < head + size + code_size) return std::nullopt;
     std::string_view const all = in_, said = all.substr(0, head + size);
     if (!equal_in_constant_time(code(keys_.receiving, received_, said), all.substr(said.size(), code_size)))
       fail("is not authentic");
     ++received_;
     auto const word = r.number<std::uint8_t>();
-    if (word > static_cast<std::uint8_t>(message_kind::leave)) fail("is of a kind that there is not");
+    if (word > static_cast<std::uint8_t>(message_kind::leave)) fail("has an unknown kind");
     rendezvous_message m{static_cast<message_kind>(word), std::string(r.take(size))};
     in_.erase(0, said.size() + code_size);
     return m;
@@ -414,7 +415,8 @@ inline constexpr std::size_t min_rendezvous_key = 16;
 /// \throws error if the system provides none
 inline std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
-  if (::getentropy(bytes.data(), bytes.size()) != 0) throw error("the system gives no random numbers");
+  if (::getentropy(bytes.data(), bytes.size()) != 0)
+    throw error("the system provides no random numbers (getentropy failed)");
   return bytes;
 }
 
@@ -431,7 +433,7 @@ inline std::string random_rendezvous_key() {
 /// Returns the problem of a key, or nothing.
 inline std::optional<std::string> find_key_fault(std::string_view key) {
   if (key.size() >= min_rendezvous_key) return std::nullopt;
-  return "the key of the board has " + std::to_string(key.size()) + " bytes; give it at least " +
+  return "the key of the rendezvous has " + std::to_string(key.size()) + " bytes; give it at least " +
          std::to_string(min_rendezvous_key) + ", as random_rendezvous_key() does";
 }
 

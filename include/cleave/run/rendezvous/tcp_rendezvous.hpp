@@ -86,7 +86,7 @@ class participant {
       case message_kind::activity:
         break;
     }
-    throw rendezvous_message_error("a message that rank 0 does not send");
+    throw rendezvous_message_error("rank 0 may not send it");
   }
 
   /// Returns the message that reports a failure of this rank to rank 0, or nothing if a failure is already
@@ -119,7 +119,7 @@ class participant {
     presence_.front() = how;
     if (how == rank_presence::left && proposed_) return learn(*proposed_);
     if (how == rank_presence::left && !meets_) return;
-    failure f{code, {}, how == rank_presence::left ? "rank 0 has left, and all are waited for" : why};
+    failure f{code, {}, how == rank_presence::left ? "rank 0 has left, but all ranks must take part" : why};
     f.culprit = rank_id{0};
     f.reporter = here_;
     learn({here_, std::move(f)});
@@ -137,7 +137,7 @@ class participant {
     if (first_ || !decided_until_ || now < *decided_until_) return;
     decide_alone({failure_code::timeout,
                   {},
-                  "asked who keeps others waiting, " + describe(rank_activity{}, rank_id{0})});
+                  "asked which rank blocks the others, " + describe(rank_activity{}, rank_id{0})});
   }
   std::optional<time_point> due() const { return first_ ? std::nullopt : decided_until_; }
 
@@ -184,13 +184,13 @@ class participant {
     auto const who = r.rank();
     auto const how = r.one_of(rank_presence::lost);
     r.end();
-    if (index(who) >= presence_.size()) throw rendezvous_message_error("a rank that there is not");
+    if (index(who) >= presence_.size()) throw rendezvous_message_error("unknown rank");
     presence_[index(who)] = how;
   }
   void go_on(std::string_view body) {
     message_reader r(body);
     if (r.number<std::uint64_t>() != place_ || !meets_)
-      throw rendezvous_message_error("a release from elsewhere");
+      throw rendezvous_message_error("release of another barrier");
     bytes_ = r.rest();
     meets_ = false;
     ++place_;
@@ -333,7 +333,7 @@ class mailbox {
       else
         member_.take(m);
     } catch (rendezvous_message_error const& e) {
-      throw rendezvous_message_error("a message of " + c.name() + " makes no sense: " + e.what());
+      throw rendezvous_message_error("a message of " + c.name() + " is invalid: " + e.what());
     }
     if (m.word == message_kind::leave) c.finish();
   }
@@ -385,7 +385,7 @@ class tcp_rendezvous {
   tcp_rendezvous(rank_id here, std::uint32_t ranks, network_address const& at,
                  tcp_rendezvous_options const& options)
       : tcp_rendezvous(here, ranks, options) {
-    if (here == rank_id{0}) throw error("rank 0 joins no board; it listens");
+    if (here == rank_id{0}) throw error("rank 0 cannot join a rendezvous; construct it with a tcp_listener");
     auto const terms = detail::terms_of(options_, ranks_);
     std::vector<std::optional<detail::rendezvous_connection>> link;
     link.emplace_back(detail::rendezvous_joiner(here, at, terms).join());
@@ -527,7 +527,7 @@ class tcp_rendezvous {
     until = std::clamp(until, now, now + std::chrono::hours(24 * 365));
     if (member_.first()) detail::raise(*member_.first());
     if (!member_.has_hub())
-      fail_here({failure_code::peer_lost, {}, "rank 0 has left, and all are waited for"});
+      fail_here({failure_code::peer_lost, {}, "rank 0 has left, but all ranks must take part"});
     a.timeout = std::chrono::ceil<std::chrono::microseconds>(until - now);
     a.number = member_.arrive();
     post_.tell_hub(detail::arrive_message(a));
@@ -535,12 +535,12 @@ class tcp_rendezvous {
     links_.wake();
     news_.wait_until(lock, until + options_.decide_within,
                      [&] { return member_.may_go_on() || member_.first(); });
-    if (!member_.may_go_on()) fail_here({failure_code::timeout, {}, "rank 0 gives no answer"});
+    if (!member_.may_go_on()) fail_here({failure_code::timeout, {}, "rank 0 does not answer"});
     return member_.take_bytes();
   }
   [[noreturn]] void refuse_broadcast(std::size_t size) {
     failure f{failure_code::mismatch, {}, {}, {}, here_, here_};
-    f.detail = "a broadcast of " + std::to_string(size) + " bytes, and the board carries " +
+    f.detail = "a broadcast of " + std::to_string(size) + " bytes, but the rendezvous carries " +
                std::to_string(options_.largest_broadcast) + " at most";
     publish(f);
     std::lock_guard lock(mutex_);

@@ -67,7 +67,7 @@ inline std::optional<std::string> find_reduction_fault(std::span<region const> r
       return "region " + std::to_string(i) + " has " + words(r) + ", region 0 has " + words(regions[0]);
     if (r.count > 0 && !r.data) return "region " + std::to_string(i) + " has no address";
     if (r.type == element_type::boolean && op == reduce_op::sum)
-      return "region " + std::to_string(i) + " has truth values, which have no sum; i64 or u8 has one";
+      return "region " + std::to_string(i) + " has bool elements, which cannot be summed; use i64 or u8";
   }
   return std::nullopt;
 }
@@ -164,11 +164,11 @@ inline std::string describe(sums_fault const& f) {
       return text + name(is_floating(from.type) ? to : from) +
              " cannot be accumulated, only f32, f64, f16 and bf16 can";
     case count:
-      return text + "there must be as many on both sides";
+      return text + "both sides must have the same number of elements";
     case memory:
       return text + "an address is missing";
     case overlap:
-      return text + "their memory overlaps; it must be the same, with one type, or apart";
+      return text + "their memory overlaps in part; it must be disjoint, or identical with the same type";
   }
   return text;
 }

@@ -146,7 +146,7 @@ class thread_pipeline {
   /// \throws stage_error, run_error, step_value_error
   void run_step(std::span<step_values const> values, std::size_t plan_number = 0) {
     expects(values.size() == options_.replicas && plan_number < plans_,
-            "thread_pipeline: values for every replica, and a plan");
+            "thread_pipeline: one step_values per replica, and a plan that has been added");
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
       detail::require_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
     have_all_do(job::step, [&] {
@@ -223,7 +223,8 @@ class thread_pipeline {
   }
 
   rank_grid require_replicas(planned_step auto const& p) const {
-    if (options_.replicas == 0) throw error("thread pipeline: there are no replicas; give at least one");
+    if (options_.replicas == 0)
+      throw error("thread pipeline: the number of replicas is 0; it must be at least 1");
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
     return {{.pipe = each, .data = options_.replicas, .model = 1}, pipeline_options{}.order};
   }
@@ -299,7 +300,7 @@ class thread_pipeline {
     auto const waits = std::ranges::find(all, detail::activity_kind::waiting, &detail::rank_activity::kind);
     auto const from = rank_id{static_cast<std::uint32_t>(waits == all.end() ? 0 : waits - all.begin())};
     auto f = detail::failure_of(detail::find_culprit(all, from), all, from);
-    f.detail += "; the step may take " + std::to_string(options_.watchdog.limit.count()) + " ms";
+    f.detail += "; the step did not finish within " + std::to_string(options_.watchdog.limit.count()) + " ms";
     return f;
   }
 

@@ -105,15 +105,15 @@ inline std::string describe(call_fault const& f) {
             action_text(f.at) + "' ";
   switch (f.what) {
     case received_twice:
-      return at + "receives what has been received already; receive each value once";
+      return at + "receives a value that was already received; receive each value once";
     case not_received:
-      return at + "needs what another rank has made; put '" + action_text(f.needs) + "' before it";
+      return at + "needs a value from another rank; put '" + action_text(f.needs) + "' before it";
     case not_unsharded:
       return at + "needs gathered weights; put UNSHARD of the stage before it";
     case unsharded_twice:
-      return at + "gathers weights that are there; put RESHARD of the stage before it";
+      return at + "gathers weights that are already gathered; put RESHARD of the stage before it";
     case reduced_too_soon:
-      return at + "waits for no reduction; put REDUCE_GRAD of the stage before it";
+      return at + "waits for a reduction that has not begun; put REDUCE_GRAD of the stage before it";
     default:
       return at;
   }

@@ -564,7 +564,7 @@ struct called_list {
 /// Turns the list of a rank into calls, up to the first fault. \throws invalid_action_error,
 /// stage_placement_error, send_wait_error
 inline called_list call_list(schedule const& s, rank_id r, call_options const& options) {
-  expects(index(r) < s.ranks.size(), "a rank of the schedule");
+  expects(index(r) < s.ranks.size(), "the rank must be one of the schedule");
   if (auto fault = find_call_option_fault(options)) return {fault, {}};
   require_valid_actions(s);
   if (auto const fault = find_stage_placement_fault(s.place)) throw stage_placement_error(*fault);

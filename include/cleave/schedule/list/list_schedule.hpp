@@ -40,7 +40,8 @@ class list_memory_error : public infeasible_error {
  public:
   list_memory_error(rank_id rank, std::uint64_t needed, std::uint64_t memory_limit)
       : infeasible_error("list schedule: rank " + std::to_string(index(rank)) + " must keep " +
-                         std::to_string(needed) + " for a microbatch in each of its stages, but may keep " +
+                         std::to_string(needed) +
+                         " bytes for one microbatch in each of its stages, but its limit is " +
                          std::to_string(memory_limit)) {}
 };
 
@@ -74,8 +75,10 @@ inline placed_step listed_step(stage_placement const& place, std::uint32_t micro
 inline schedule list_schedule(stage_placement const& place, std::uint32_t microbatches,
                               list_options const& options = {}) {
   require_counts(place.ranks, (std::max)(1u, place.stages() / (std::max)(1u, place.ranks)), microbatches);
-  expects(one_or_each(options.costs).covers(place.stages()), "costs for each stage");
-  expects(options.kept.empty() || options.kept.size() == place.stages(), "what each stage keeps");
+  expects(one_or_each(options.costs).covers(place.stages()),
+          "list_schedule: costs need one entry for each stage, one for all, or none");
+  expects(options.kept.empty() || options.kept.size() == place.stages(),
+          "list_schedule: kept needs one entry for each stage, or none");
   if (auto const fault = find_stage_cost_fault(options.costs)) throw stage_cost_error(*fault);
 
   auto const step = listed_step(place, microbatches, options);
@@ -85,7 +88,7 @@ inline schedule list_schedule(stage_placement const& place, std::uint32_t microb
   bool const split = options.backward == backward_form::split;
   if (auto const lists = list_passes(step, {.form = split ? backward_choice::split : backward_choice::whole}))
     return schedule_of(place, microbatches, *lists);
-  throw infeasible_error("list schedule: the cap on memory lets no rank go on; raise it");
+  throw infeasible_error("list schedule: the memory limit blocks every rank; raise it");
 }
 
 }  // namespace cleave::detail

@@ -76,11 +76,11 @@ inline std::string describe(search_fault const& f) {
     case no_microbatches:
       return "the number of microbatches must be 1 or more";
     case too_few_stages:
-      return "costs are given for " + at + " stages; give them for one a rank at least";
+      return "costs are given for only " + at + " stages; give at least one stage per rank";
     case placement:
-      return "the placement is none; see find_stage_placement_fault";
+      return "the placement is invalid; find_stage_placement_fault gives the reason";
     case placed_ranks:
-      return "the placement has " + at + " ranks, the step another number";
+      return "the placement has " + at + " ranks, which differs from the step's number of ranks";
     case placed_stages:
       return "the placement has " + at + " stages; give costs for each of them";
     case times:
@@ -88,11 +88,11 @@ inline std::string describe(search_fault const& f) {
     case sizes:
       return describe(f.of_sizes);
     case resident_count:
-      return at + " numbers of resident bytes are given; give each stage one, or none";
+      return at + " entries of resident bytes are given; expected one per stage, or none";
     case resident_too_large:
-      return "the resident bytes up to stage " + at + " are too many to be added up";
+      return "the resident bytes up to stage " + at + " overflow when summed; use smaller values";
     case memory_limit_count:
-      return at + " caps are given; give each rank one, all together one, or none";
+      return at + " memory limits are given; expected one for each rank, one for all, or none";
   }
   return {};
 }

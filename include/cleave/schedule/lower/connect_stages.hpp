@@ -75,8 +75,8 @@ namespace cleave {
 inline schedule connect_stages(schedule s, dataflow const& t) {
   if (t.stages != s.place.stages())
     throw detail::stage_count_error("schedule: it has " + std::to_string(s.place.stages()) +
-                                        " stages and its transport " + std::to_string(t.stages) +
-                                        "; make it for as many",
+                                        " stages, but the dataflow has " + std::to_string(t.stages) +
+                                        "; make the schedule for this number of stages",
                                     t.stages);
   s.place.edges.clear();
   for (auto const& m : stage_messages(t)) s.place.edges.push_back(m.edge);

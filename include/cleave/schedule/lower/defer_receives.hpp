@@ -40,7 +40,7 @@ struct unused_receive {
 
 inline std::string describe(unused_receive const& r) {
   return "nothing on rank " + std::to_string(r.rank) + " uses '" + action_text(r.at) +
-         "'; receive what a later pass needs, and once";
+         "'; receive only values that a later pass uses, each once";
 }
 
 using unused_receive_error = fault_error<unused_receive>;

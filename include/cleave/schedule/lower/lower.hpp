@@ -125,7 +125,7 @@ struct window_fault {
 };
 
 inline std::string describe(window_fault const& f) {
-  return f.compound + " runs " + std::to_string(f.needed) + " stages as one, but only " +
+  return f.compound + " runs " + std::to_string(f.needed) + " stages together, but only " +
          std::to_string(f.active) + " may be active; allow more active stages, or split the compound";
 }
 
@@ -333,7 +333,7 @@ inline std::string describe(send_limit_fault const& f) {
   std::string pending;
   for (action const& a : f.pending) pending += (pending.empty() ? "" : ", ") + action_text(a);
   return "rank " + std::to_string(f.rank) + " may have " + std::to_string(f.limit) +
-         " sends on their way, and cannot wait for any of [" + pending + "] before '" + action_text(f.send) +
+         " sends in flight and cannot wait for any of [" + pending + "] before '" + action_text(f.send) +
          "'; raise the limit or change the order";
 }
 
@@ -507,7 +507,7 @@ inline std::string describe(lower_option_fault const& f) {
     case outstanding_sends:
       return "max_outstanding_sends is " + got + "; give 0 or more, or none";
     case lowered_already:
-      return "a schedule that is lowered already takes no lookahead; give it while lowering";
+      return "lookahead must be full for a schedule that is already lowered; set it when lowering";
   }
   return {};
 }

@@ -228,7 +228,7 @@ class message_graph {
       auto const waiting = std::ranges::find_if(missing, [](std::uint32_t n) { return n > 0; });
       action const& at = what_[static_cast<std::size_t>(waiting - missing.begin())];
       throw message_cycle_error(
-          "send budget: sends, receives and waits make '" + action_text(at) + "' wait for ever", at);
+          "send budget: sends, receives and waits make '" + action_text(at) + "' wait forever", at);
     }
     order_.resize(what_.size());
     for (std::uint32_t i = 0; i < in_order_.size(); ++i) order_[in_order_[i]] = i;

@@ -48,11 +48,11 @@ inline std::string describe(nominal_time_fault const& f) {
   switch (f.what) {
     case cost_count:
       return at + " costs for " + std::to_string(f.allowed) +
-             " stages; give each stage one, all together one, or none";
+             " stages; give one per stage, one for all, or none";
     case cost:
       return "each cost of stage " + at + " must be a time from 0 to 1e100";
     case base_latency:
-      return "a hop must take a time from 0 to 1e100";
+      return "base_latency must be a time from 0 to 1e100";
   }
   return {};
 }

@@ -40,13 +40,13 @@ inline std::string describe(send_wait_fault const& f) {
                   action_text(f.at) + "' ";
   switch (f.what) {
     case microbatch_missing:
-      return at + "needs a microbatch";
+      return at + "has no microbatch; give it one";
     case sent_twice:
-      return at + "sends what is being sent already; send each value once";
+      return at + "repeats a pending send; send each value once";
     case wait_missing:
-      return at + "is never waited for; let a wait for it follow";
+      return at + "is never waited for; add a wait after it";
     case send_missing:
-      return at + "waits for nothing that is being sent; let it follow its send once";
+      return at + "has no pending send to wait for; put one wait after each send";
   }
   return {};
 }

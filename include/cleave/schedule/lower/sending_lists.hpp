@@ -28,7 +28,7 @@ inline std::string describe(std::vector<stuck_rank> const& ranks) {
   std::string list;
   for (auto const& r : ranks)
     list += (list.empty() ? "rank " : ", rank ") + std::to_string(index(r.rank)) + " is stuck at " + r.at;
-  return "messages: " + list + "; put what they wait for before it";
+  return "messages: " + list + "; list the actions that they wait for earlier";
 }
 
 /// Ranks that wait for each other, or for an action that does not exist. The witness lists all of them.

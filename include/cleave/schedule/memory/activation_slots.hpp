@@ -54,25 +54,25 @@ struct lifetime_fault {
 inline std::string describe(lifetime_fault const& f) {
   using enum lifetime_fault::kind;
   auto const rank = "rank " + std::to_string(index(f.rank));
-  if (f.what == unknown_rank) return rank + " has no list; ask for one that has";
+  if (f.what == unknown_rank) return rank + " does not exist in the schedule; name one of its ranks";
   auto const at = rank + ": '" + action_text(f.at) + "' ";
   switch (f.what) {
     case no_stages:
-      return rank + ": no stage is asked for; name one at least";
+      return rank + ": the list of stages is empty; name at least one stage";
     case stage_repeated:
-      return rank + ": stage " + std::to_string(index(f.at.stage)) + " is asked for twice; name it once";
+      return rank + ": stage " + std::to_string(index(f.at.stage)) + " is listed twice; list it once";
     case microbatch_missing:
       return at + "needs a microbatch";
     case unknown_microbatch:
-      return at + "is about a microbatch that there is not";
+      return at + "names a microbatch that does not exist; number microbatches from 0 to their count minus 1";
     case repeated:
       return at + "is done twice; do it once";
     case released_again:
-      return at + "lets go what B or W has let go; do B, or I and W";
+      return at + "releases activations that an earlier B or W has released; use either B, or I and W";
     case forward_missing:
       return at + "is missing";
     case release_missing:
-      return at + "is missing, and so is W";
+      return at + "is missing, and so is W; add B, or I and W";
     case input_gradient_missing:
       return at + "is missing although W is done";
     case weight_before_input:

@@ -115,7 +115,7 @@ namespace cleave::detail {
 
 /// A cell in which a rank exceeds its limit whatever it offloads or recomputes.
 struct saved_limit_fault {
-  static constexpr char subject[] = "stashes: ";
+  static constexpr char subject[] = "saved activations: ";
   rank_id rank{};
   action at = {};  ///< the action, or the first part if the cell is a compound
   std::uint64_t needed = 0, allowed = 0;
@@ -124,9 +124,11 @@ struct saved_limit_fault {
 };
 
 inline std::string describe(saved_limit_fault const& f) {
-  return "rank " + std::to_string(index(f.rank)) + " must keep " + std::to_string(f.needed) + " bytes at '" +
-         action_text(f.at) + "' and may keep " + std::to_string(f.allowed) +
-         "; allow more, keep fewer microbatches, or let more stages offload or recompute";
+  return "rank " + std::to_string(index(f.rank)) + " must keep " + std::to_string(f.needed) +
+         " bytes of saved activations at '" + action_text(f.at) + "', but its limit is " +
+         std::to_string(f.allowed) +
+         " bytes; raise the limit, keep fewer microbatches in flight, or let more stages offload or "
+         "recompute";
 }
 
 using saved_limit_error = fault_error<saved_limit_fault>;
@@ -229,9 +231,9 @@ class saved_limiter {
 /// Checks that a limit matches the schedule. \throws schedule_error, schedule_bytes_error
 inline void require_saved_limit(schedule const& s, saved_activation_limit const& limit) {
   expects(one_or_each(limit.memory_limit).covers(s.ranks.size()),
-          "a limit for every rank, for all at once, or none");
+          "memory_limit needs one entry for each rank, one for all, or none");
   expects(!limit.relief.empty() && one_or_each(limit.relief).covers(s.place.stages()),
-          "a relief for every stage, or for all at once");
+          "relief needs one entry for each stage, or one for all");
   require_schedule(s, {.passes = passes_of(s)});
   if (auto const f = find_schedule_bytes_fault(limit.bytes, s.place, count_actions(s)))
     throw schedule_bytes_error(*f);

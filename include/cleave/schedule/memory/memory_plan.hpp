@@ -193,16 +193,17 @@ struct memory_request_fault {
 /// The message for a fault: where it is and how to correct it.
 inline std::string describe(memory_request_fault const& f) {
   using enum memory_request_fault::kind;
-  auto const at = "need #" + std::to_string(f.at);
+  auto const at = "memory request #" + std::to_string(f.at);
   switch (f.what) {
     case odd_alignment:
-      return "an alignment of " + std::to_string(f.bytes) + " bytes is no power of two";
+      return "an alignment of " + std::to_string(f.bytes) + " bytes is not a power of two";
     case no_bytes:
-      return at + " is of 0 bytes; say how many, or leave it out";
+      return at + " has 0 bytes; give its size, or leave it out";
     case backward:
       return at + " ends before it begins";
     case too_large:
-      return at + " of " + std::to_string(f.bytes) + " bytes and those before it are beyond 2^62 bytes";
+      return at + " of " + std::to_string(f.bytes) +
+             " bytes and the requests before it exceed 2^62 bytes in total";
   }
   return {};
 }
@@ -546,16 +547,17 @@ inline std::string describe(slot_fault const& f) {
     case slot_fault::kind::overflow:
       return value + ", kept from cell #" + std::to_string(f.value.alive.first) + " on, ends at " +
              format_bytes(f.bytes) + ", beyond the " + format_bytes(f.allowed) +
-             " of the rank; allow more, keep fewer microbatches, offload or recompute";
+             " of the rank; raise its limit, keep fewer microbatches in flight, offload or recompute";
     case slot_fault::kind::overlap:
-      return value + " lies on " + slot_text(f.other) + " while both are kept";
+      return value + " overlaps " + slot_text(f.other) + " in memory while both are alive";
     case slot_fault::kind::unaligned:
-      return value + " lies at byte " + std::to_string(f.value.offset) + ", which is not aligned";
+      return value + " lies at byte " + std::to_string(f.value.offset) +
+             ", which is not a multiple of the plan's alignment";
     case slot_fault::kind::backward:
       return value + " ends before it begins";
     case slot_fault::kind::too_early:
-      return value + " lies where something else is kept until cell #" + std::to_string(f.bytes) +
-             ", and must wait for it";
+      return value + " shares memory with another value that is alive until cell #" +
+             std::to_string(f.bytes) + "; its 'after' must be that cell or a later one";
   }
   return {};
 }

@@ -134,10 +134,10 @@ class slot_analysis {
     bool const is_gradient = use == slot_use::sent_gradient || use == slot_use::received_gradient ||
                              use == slot_use::local_gradient;
     if (bytes == 0)
-      throw unknown_bytes_error("slots: nobody has told how many bytes the " +
+      throw unknown_bytes_error("memory plan: the size in bytes is unknown for the " +
                                     std::string(is_gradient ? "gradient" : "activation") + " from stage " +
                                     std::to_string(index(e.from)) + " to stage " +
-                                    std::to_string(index(e.to)) + " has; give each edge its bytes",
+                                    std::to_string(index(e.to)) + "; set the bytes of each edge",
                                 e);
     values_[index(schedule_.place.rank_of[index(here)])].push_back({.use = use,
                                                                     .stage = here,
@@ -206,7 +206,7 @@ inline memory_plan plan_memory(schedule const& s, schedule_bytes const& bytes,
   if (auto const f = detail::find_schedule_bytes_fault(bytes, s.place, count_actions(s)))
     throw detail::schedule_bytes_error(*f);
   expects(detail::one_or_each(options.memory_limit).covers(s.ranks.size()),
-          "plan_slots: a limit for every rank, for all at once, or none");
+          "plan_memory: memory_limit needs one entry for each rank, one for all, or none");
   memory_plan made{options.alignment, {}};
   for (auto& values : detail::slot_analysis(s, bytes, options).take())
     made.ranks.push_back(detail::placed_values(std::move(values), options.alignment));

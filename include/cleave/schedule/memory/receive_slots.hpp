@@ -53,8 +53,8 @@ struct slot_shortage {
 inline std::string describe(slot_shortage const& s) {
   return "rank " + std::to_string(index(s.rank)) + " needs " + std::to_string(s.needed) +
          (s.what == edge_flow::activations ? " slots for activations" : " slots for gradients") + " at '" +
-         action_text(s.at) + "' and has " + std::to_string(s.given) +
-         "; give it more, or keep fewer microbatches";
+         action_text(s.at) + "' but has " + std::to_string(s.given) +
+         "; give it more slots, or keep fewer microbatches in flight";
 }
 
 using slot_shortage_error = fault_error<slot_shortage>;

@@ -284,7 +284,7 @@ inline schedule send_into_slots(schedule const& s, send_into_slots_options const
   detail::require_nominal_times(options.times, s.place.stages());
   expects(detail::one_or_each(options.slots.activations).covers(s.ranks.size()) &&
               detail::one_or_each(options.slots.gradients).covers(s.ranks.size()),
-          "send_into_slots: slots for every rank, for all at once, or none");
+          "send_into_slots: slots need one entry for each rank, one for all, or none");
   detail::require_schedule(s, {.passes = passes_of(s)});
   if (auto const f = detail::find_slot_shortage(s, options.slots)) throw detail::slot_shortage_error(*f);
   return detail::slot_sender(s, options).take();

@@ -261,15 +261,15 @@ inline std::string describe(cell_fault const& f) {
     case stage_missing:
       return at + "does not begin with a stage; write stage, kind and microbatch, as in 2F0";
     case unknown_kind:
-      return at + "names no kind of action; write F, B, I, W or another of the table, in capitals";
+      return at + "has an unknown kind of action; use F, B, I, W or another kind of the table, in capitals";
     case too_large:
       return at + "has a number that is too large for a stage or microbatch";
     case more_text:
-      return at + "goes on after the action; write one action a cell";
+      return at + "has text after the action; write one action per cell";
     case not_closed:
-      return at + "opens a compound or a quotation and does not close it";
+      return at + "has an unclosed parenthesis or quotation mark";
     case empty_part:
-      return at + "is a compound with nothing in it; write (0F3;3B1)OVERLAP_F_B";
+      return at + "is a compound with an empty part; write (0F3;3B1)OVERLAP_F_B";
     case too_many_parts:
       return at + "is a compound of more than 65,535 parts";
   }

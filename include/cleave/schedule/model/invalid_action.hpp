@@ -41,15 +41,15 @@ inline std::string describe(invalid_action const& s) {
                   action_text(s.at) + "' ";
   switch (s.what) {
     case compound:
-      return at + "has more parts than the list goes on";
+      return at + "has more parts than the list has actions left";
     case stage:
-      return at + "is about a stage that there is not";
+      return at + "names a stage that does not exist";
     case other_rank:
-      return at + "is about a stage on another rank";
+      return at + "names a stage that is placed on another rank";
     case microbatch:
-      return at + "is about a microbatch that there is not";
+      return at + "names a microbatch that does not exist";
     default:
-      return at + "names a stage at its other end that there is not";
+      return at + "names a peer stage that does not exist";
   }
 }
 

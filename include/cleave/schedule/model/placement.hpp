@@ -64,7 +64,7 @@ constexpr void require_counts(std::uint64_t ranks, std::uint64_t stages_per_rank
       throw schedule_count_error(
           "schedule: " + std::to_string(ranks) + " ranks with " + std::to_string(stages_per_rank) +
               " stages each and " + std::to_string(microbatches) + " microbatches are too many; at most " +
-              std::to_string(detail::most_actions / 8) + " pairs of stage and microbatch are scheduled",
+              std::to_string(detail::most_actions / 8) + " pairs of stage and microbatch are allowed",
           count);
     product *= count;
   }
@@ -155,7 +155,7 @@ namespace cleave {
 /// Returns the style called `loop` or `v`. \throws map_style_error
 inline map_style map_style_of(std::string_view name) {
   if (auto const style = detail::find_map_style(name)) return *style;
-  throw detail::map_style_error("no map of stages is called " + quoted(name) + "; there are 'loop' and 'v'",
+  throw detail::map_style_error("no map of stages is called " + quoted(name) + "; use 'loop' or 'v'",
                                 std::string(name));
 }
 

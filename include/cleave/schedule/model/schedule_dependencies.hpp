@@ -51,9 +51,9 @@ inline std::string describe(stage_placement_fault const& f) {
   auto const at = std::to_string(f.at);
   switch (f.what) {
     case stage_placement_fault::kind::unknown_rank:
-      return "stage " + at + " is on a rank that there is not";
+      return "stage " + at + " is on a rank that does not exist; number the ranks from 0";
     case stage_placement_fault::kind::unknown_stage:
-      return "edge #" + at + " names a stage that there is not";
+      return "edge #" + at + " names a stage that does not exist; number the stages from 0";
     case stage_placement_fault::kind::edge_order:
       return "edge #" + at + " is not greater than the one before it; sort the edges, each once";
   }
@@ -151,7 +151,7 @@ class schedule_dependencies {
       throw schedule_count_error("schedule: " + std::to_string(s.place.stages()) + " stages, " +
                                      std::to_string(s.place.edges.size()) + " edges and " +
                                      std::to_string(s.microbatches) +
-                                     " microbatches are too many for so few actions",
+                                     " microbatches need far more actions than the lists have",
                                  s.microbatches);
     pairs_ = static_cast<std::uint32_t>(numbers_.passes());
     first_end_ = 3 * pairs_ + pairs_ % 2;
@@ -336,7 +336,7 @@ class stage_neighbours {
         if (--missing[next] == 0) ready.push_back(next);
       }
     }
-    if (ready.size() < stages()) throw infeasible_error("placement: stages wait for each other in a circle");
+    if (ready.size() < stages()) throw infeasible_error("placement: the edges between stages form a cycle");
     return depth;
   }
 

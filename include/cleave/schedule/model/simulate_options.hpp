@@ -89,24 +89,23 @@ inline std::string describe(simulate_option_fault const& f) {
   auto const at = std::to_string(f.at), allowed = std::to_string(f.allowed);
   switch (f.what) {
     case cost_count:
-      return at + " costs for " + allowed + " stages; give each stage one, all together one, or none";
+      return at + " costs for " + allowed + " stages; give one per stage, one for all, or none";
     case link_count:
-      return at + " links for " + allowed + " pairs of ranks; give each pair one, all together one, or none";
+      return at + " links for " + allowed + " pairs of ranks; give one per pair, one for all, or none";
     case byte_count:
-      return at + " numbers of bytes for " + allowed +
-             " edges; give each edge one, all together one, or none";
+      return at + " byte counts for " + allowed + " edges; give one per edge, one for all, or none";
     case cost:
       return "each cost of stage " + at + " must be a time from 0 to 1e100";
     case base_latency:
-      return "a hop must take a time from 0 to 1e100";
+      return "base_latency must be a time from 0 to 1e100";
     case latency:
       return "the latency of link #" + at + " must be a time from 0 to 1e100";
     case bandwidth:
-      return "the bandwidth of link #" + at + " must be above 0; leave it out where bytes take no time";
+      return "the bandwidth of link #" + at + " must be above 0; omit it if bytes take no time";
     case too_long:
       return "the largest message takes more than 1e100 over link #" + at + "; give it more bandwidth";
     case noise:
-      return "the jitter must be a share from 0 to 1";
+      return "noise must be from 0 to 1";
   }
   return {};
 }

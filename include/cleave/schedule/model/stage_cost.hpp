@@ -147,7 +147,7 @@ inline std::string describe(schedule_bytes_fault const& f) {
     case schedule_bytes_fault::kind::edge_count:
       return got + " numbers for " + allowed + " edges; give each edge one, all together one, or none";
     case schedule_bytes_fault::kind::too_many:
-      return got + " bytes for one microbatch; with so many actions, give " + allowed + " at most";
+      return got + " bytes for one microbatch; for this number of actions, give " + allowed + " at most";
   }
   return {};
 }

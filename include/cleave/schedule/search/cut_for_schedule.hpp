@@ -118,7 +118,7 @@ inline search_problem search_problem_of(unit_row const& row, cut_step const& ste
 
 /// Checks a row and a step. \throws unit_row_error, search_error, schedule_count_error
 inline void require_cut_step(unit_row const& row, cut_step const& step) {
-  expects(!step.stages_per_rank.empty(), "cut_for_schedule: how many stages a rank are to be tried");
+  expects(!step.stages_per_rank.empty(), "cut_for_schedule: stages_per_rank must have at least one entry");
   if (auto const f = find_unit_row_fault(row)) throw unit_row_error(*f);
   for (auto const per_rank : step.stages_per_rank) {
     require_counts(step.ranks, per_rank, step.microbatches);

@@ -71,10 +71,10 @@ namespace cleave {
 class byte_cap_error : public infeasible_error {
  public:
   explicit byte_cap_error(byte_shortage s)
-      : infeasible_error("schedule: rank " + std::to_string(index(s.rank)) + " needs " +
-                         std::to_string(s.needed) + " bytes at least, but may have " +
-                         std::to_string(s.memory_limit) +
-                         "; raise its cap, give it less, or cut the microbatches smaller"),
+      : infeasible_error(
+            "schedule: rank " + std::to_string(index(s.rank)) + " needs " + std::to_string(s.needed) +
+            " bytes at least, but its limit is " + std::to_string(s.memory_limit) +
+            " bytes; raise the limit, give the rank fewer or smaller stages, or use smaller microbatches"),
         witness(s) {}
   byte_shortage witness;
 };

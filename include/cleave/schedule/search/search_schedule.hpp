@@ -131,7 +131,10 @@ inline found_schedule search_schedule(search_problem const& problem, search_opti
   made.add_lists();
   std::uint64_t spent = made.passes_timed();
   auto const candidates = made.take();
-  if (candidates.empty()) throw infeasible_error("schedule: no order that is known fits under the caps");
+  if (candidates.empty())
+    throw infeasible_error(
+        "schedule: none of the known schedules fits within the memory limits; raise the limits or use "
+        "smaller microbatches");
 
   auto const best = detail::improve_candidates(steps, candidates, options, spent);
   auto found = detail::certified(problem, steps, best, options.form);

@@ -51,17 +51,18 @@ inline std::string describe(unit_row_fault const& f) {
   auto const place = std::to_string(f.place);
   switch (f.what) {
     case no_units:
-      return "there are no units; give sums of costs for each place, one more than units";
+      return "the row has no units; give prefix sums of costs, one more entry than units";
     case length:
-      return "there are numbers for " + place + " places; give them for one place more than units, or none";
+      return "a list has " + place + " entries; expected one more than units, or none";
     case first_sum:
-      return "the sums before the first unit must be 0";
+      return "the first entry of each prefix sum must be 0";
     case cost:
-      return "the costs of the units before place " + place + " must be times from those before it to 1e100";
+      return "the costs of the units before place " + place +
+             " must not be less than at the previous place, nor above 1e100";
     case bytes:
-      return "the bytes of the units before place " + place + " must not be less than those before it";
+      return "the bytes of the units before place " + place + " must not be less than at the previous place";
     case too_few:
-      return "there are fewer units than " + place + " stages; ask for fewer";
+      return "the row has fewer units than the " + place + " requested stages; request fewer";
   }
   return {};
 }

@@ -621,7 +621,8 @@ inline schedule_times simulate(schedule const& s, simulate_options const& o = {}
   detail::time_walk walk(s, o);
   if (!walk.run()) {
     auto const d = detail::simulated_waits(s, walk).found();
-    throw deadlock_error("simulate: ranks wait for ever: " + describe(d) + "; reorder what they wait for", d);
+    throw deadlock_error(
+        "simulate: ranks wait forever: " + describe(d) + "; reorder the actions that they wait for", d);
   }
   auto times = walk.take();
   times.most_kept = detail::most_kept_passes(s);

@@ -26,8 +26,7 @@ inline schedule spaced_listing(schedule const& s) {
       s, {.costs = {{.forward = 1, .backward = 2, .input_gradient = 1, .weight_gradient = 1, .recompute = 1}},
           .compounds = compound_time::in_turn});
   if (times.makespan * static_cast<double>(s.ranks.size()) > static_cast<double>(detail::most_actions))
-    throw schedule_count_error("spaced listing: the schedule has too many steps for a list of them all",
-                               s.microbatches);
+    throw schedule_count_error("spaced listing: the schedule has too many steps to list", s.microbatches);
   // An action that takes no time but waits is placed at the end of its wait.
   auto const begin_of = [&](std::size_t r, std::size_t i) {
     auto const& t = times.spans[r][i];

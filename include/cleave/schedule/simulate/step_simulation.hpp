@@ -45,13 +45,14 @@ struct step_fault {
 /// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(step_fault const& f) {
   using enum step_fault::kind;
-  if (f.what == empty) return "no rank has anything to do; give one of them an action";
+  if (f.what == empty) return "the schedule has no actions; add at least one";
   std::string places;
   for (auto const& p : f.at)
     places +=
         (places.empty() ? "rank " : ", rank ") + std::to_string(index(p.rank)) + " at " + action_text(p.what);
-  return f.what == repeated ? places + " does what has been done already; list each action once"
-                            : "it does not progress: " + places + "; put what they wait for before it";
+  return f.what == repeated
+             ? places + " repeats an earlier action; list each action once"
+             : "no rank can continue: " + places + "; list the actions that they wait for earlier";
 }
 
 }  // namespace cleave

@@ -99,15 +99,15 @@ inline std::string describe(layer_layout_fault const& f) {
     case not_closed:
       return at + " is a parenthesis without its other half, or inside another one";
     case count_missing:
-      return at + " is a * without the number of times after it";
+      return at + " is a * without a number after it";
     case too_many:
       return at + " makes more than 1,048,576 layers and stages";
     case uneven_stages:
-      return got + " stages are no multiple of the ranks, " + std::to_string(f.needed);
+      return got + " stages are not a multiple of the number of ranks, " + std::to_string(f.needed);
     case embedding:
-      return "the first layer must be the one embedding E; there are " + got;
+      return "there must be exactly one embedding E, as the first layer; found " + got;
     case loss:
-      return "the last layer must be the one loss L; there are " + got;
+      return "there must be exactly one loss L, as the last layer; found " + got;
     case decoders:
       return "there are " + got + " decoder layers t instead of " + std::to_string(f.needed);
   }
@@ -255,13 +255,13 @@ inline std::string describe(parts_fault const& f) {
   auto const at = "bound #" + std::to_string(f.bound);
   switch (f.what) {
     case not_a_number:
-      return at + " is no number of a layer; write [0, 3, 7] for two stages of three and four layers";
+      return at + " is not the number of a layer; write [0, 3, 7] for two stages of three and four layers";
     case not_from_zero:
       return at + " is not 0, where the first stage begins";
     case descending:
       return at + " is below the one before";
     case too_short:
-      return "there are fewer than two bounds, so no stage";
+      return "fewer than two bounds make no stage; write [0, 7] for one stage of seven layers";
   }
   return {};
 }

@@ -200,17 +200,17 @@ inline std::string describe(row_fault const& f) {
     case rank_count:
       return "there are " + got + " rows for " + needed + " ranks; a blank line is a row too";
     case communication:
-      return at + "is no computation; read it as a schedule with communication";
+      return at + "is not a pass; read the text as a schedule with communication";
     case idle:
-      return at + "is an idle step, which a schedule with communication does not have";
+      return at + "is an idle step; remove it from the schedule with communication";
     case microbatch_missing:
-      return at + "needs a microbatch";
+      return at + "has no microbatch; write its number after the kind";
     case microbatch_out_of_range:
-      return at + "is about microbatch " + got + ", but there are only " + needed;
+      return at + "names microbatch " + got + ", but there are only " + needed;
     case stage_out_of_range:
-      return at + "is about stage " + got + ", but there are only " + needed;
+      return at + "names stage " + got + ", but there are only " + needed;
     case stage_on_two_ranks:
-      return at + "is about stage " + got + ", which is on rank " + needed + " too";
+      return at + "names stage " + got + ", which is on rank " + needed + " too";
     case stage_on_no_rank:
       return "stage " + got + " is on no rank";
   }
@@ -327,7 +327,7 @@ using csv_format_error = tagged_error<struct csv_format_tag, std::string>;
 inline row_contents csv_format_of(std::string_view name) {
   if (auto const format = find_csv_format(name)) return *format;
   throw csv_format_error(
-      "no format of schedules is called " + quoted(name) + "; there are 'compute_only' and 'compute_comms'",
+      "no format of schedules is called " + quoted(name) + "; use 'compute_only' or 'compute_comms'",
       std::string(name));
 }
 

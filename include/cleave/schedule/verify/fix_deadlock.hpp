@@ -437,8 +437,8 @@ namespace cleave {
 inline deadlock_free_order fix_deadlock(schedule const& s, delivery_rules const& rules = {}) {
   if (auto repaired = find_deadlock_fix(s, rules)) return *std::move(repaired);
   auto const d = *find_deadlock(s, rules);
-  throw detail::deadlock_fix_error("repair: what is waited for is never done: " + describe(d) +
-                                       "; see schedule_faults for what is missing",
+  throw detail::deadlock_fix_error("repair: ranks wait for actions that are never done: " + describe(d) +
+                                       "; schedule_faults names what is missing",
                                    d);
 }
 

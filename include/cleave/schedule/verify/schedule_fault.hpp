@@ -123,15 +123,15 @@ inline std::string fault_sentence(schedule_fault const& f) {
   auto const other = "'" + action_text(f.other) + "'";
   switch (f.what) {
     case unknown_stage:
-      return "is about a stage that there is not";
+      return "names a stage that does not exist";
     case unknown_microbatch:
-      return "is about a microbatch that there is not";
+      return "names a microbatch that does not exist";
     case other_rank:
-      return "is about a stage that is on rank " + std::to_string(f.count) + "; keep a stage on one rank";
+      return "names a stage that is on rank " + std::to_string(f.count) + "; keep a stage on one rank";
     case unknown_edge:
-      return "is between stages that send each other nothing";
+      return "is a message between stages without an edge, or on one rank";
     case compound:
-      return "is a compound whose parts are not in the list";
+      return "is a compound without parts, or with more parts than the list has";
     case repeated:
       return "is done " + std::to_string(f.count) + " times; do it once";
     case forward_missing:
@@ -152,35 +152,36 @@ inline std::string fault_sentence(schedule_fault const& f) {
     case send_missing:
       return "is never sent; add " + other;
     case sent_not_made:
-      return "sends what is never computed";
+      return "sends a value that is never computed";
     case received_not_used:
-      return "receives what nothing computes with";
+      return "receives a value that no pass uses";
     case wait_missing:
       return "is never waited for, though other sends are";
     case waited_not_sent:
-      return "waits for nothing that is being sent";
+      return "has no pending send to wait for";
     case channel_order:
       return "is sent where " + other + " is received; receive in the order of the sends";
     case unshard_repeated:
-      return "gathers weights that are there";
+      return "gathers weights that are already gathered";
     case reshard_repeated:
-      return "lets weights go that are not there";
+      return "frees weights that are not gathered";
     case used_resharded:
       return "computes without its weights; unshard the stage before it";
     case reshard_missing:
       return "is never followed by a reshard";
     case reduce_repeated:
-      return "reduces gradients again";
+      return "reduces gradients that are already reduced";
     case reduce_early:
-      return "reduces gradients before all are there";
+      return "reduces gradients before all are computed";
     case reduce_wait_missing:
       return "is never waited for";
     case waited_not_reduced:
-      return "waits for no reduction";
+      return "has no pending reduction to wait for";
     case offload_misuse:
-      return "needs what is not where it must be; offload after F, and reload before B or I";
+      return "uses offloaded values, or reloads values that are not offloaded; offload after F, and reload "
+             "before B or I";
     case memory:
-      return "is one forward pass more than the rank may keep: " + std::to_string(f.count);
+      return "exceeds the rank's limit of saved activations; forward passes kept: " + std::to_string(f.count);
     default:
       return {};
   }
@@ -193,8 +194,8 @@ namespace cleave {
 /// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(schedule_fault const& f) {
   using enum schedule_fault::kind;
-  if (f.what == rank_count) return "there are " + std::to_string(f.count) + " lists, not one a rank";
-  if (f.what == placement) return "the placement is none; see find_stage_placement_fault";
+  if (f.what == rank_count) return "there are " + std::to_string(f.count) + " lists; give each rank one";
+  if (f.what == placement) return "the placement is invalid; see find_stage_placement_fault";
   if (f.what == too_few_actions) return "there are far fewer actions than stages and microbatches need";
   if (f.what == schedule_fault::kind::deadlock)
     return "the ranks are stuck: " + wait_text(f.stuck->cycle.empty() ? f.stuck->waiting : f.stuck->cycle);

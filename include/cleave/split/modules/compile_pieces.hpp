@@ -302,7 +302,7 @@ auto naming_piece(std::string_view path, F f) {
   } catch (std::exception const& e) {
     std::throw_with_nested(because(e.what()));
   } catch (...) {
-    std::throw_with_nested(because("it threw what is no std::exception"));
+    std::throw_with_nested(because("the compiler threw something other than a std::exception"));
   }
 }
 
@@ -346,7 +346,7 @@ class compiled_split {
   /// paths of attributes is shared only by pieces that have the same attributes.
   compiled_split(split_module_result const& split, Compile compile, isomorphism const& same = {})
       : compile_(std::move(compile)), same_(same), compiled_(split.pieces.size()) {
-    expects(same.like.empty() || same.like.size() == split.pieces.size(), "the congruence of these pieces");
+    expects(same.like.empty() || same.like.size() == split.pieces.size(), "an isomorphism of these pieces");
     for (std::uint32_t i = 0; i < split.pieces.size(); ++i) {
       auto const& piece = split.pieces[i];
       paths_.push_back(piece.path);
@@ -430,10 +430,10 @@ class compiled_split {
     if (!same_.holds.empty()) holds = same_.holds[piece];
     auto results = step(request, *c, holds);
     if (results.size() != outputs_[piece])
-      throw result_count_error("compile: piece " + quoted(paths_[piece]) + " has " +
-                                   std::to_string(outputs_[piece]) + " results, and " +
-                                   std::to_string(results.size()) + " were given",
-                               paths_[piece]);
+      throw result_count_error(
+          "compile: piece " + quoted(paths_[piece]) + " has " + std::to_string(outputs_[piece]) +
+              " results, but its compiled form returned " + std::to_string(results.size()) + " results",
+          paths_[piece]);
     return results;
   }
 

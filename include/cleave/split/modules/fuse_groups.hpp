@@ -287,13 +287,14 @@ inline partition fused_parts(module_graph const& g,
     for (position const n : groups[i]) {
       auto const number = "group " + std::to_string(i);
       if (n >= g.list().size())
-        throw fuse_error(number + " has node #" + std::to_string(n) + ", and the graph has " +
+        throw fuse_error(number + " has node #" + std::to_string(n) + ", but the graph has only " +
                              std::to_string(g.list().size()) + " nodes",
                          {n});
       if (!module_graph::is_call(g[n]) && g[n].kind != node_kind::get_attr)
-        throw fuse_error(number + " has " + quoted(g[n].name) +
-                             ", which is no call and no attribute; leave the graph's interface out of groups",
-                         {n});
+        throw fuse_error(
+            number + " has " + quoted(g[n].name) +
+                ", which is neither a call nor an attribute; leave placeholders and the output out of groups",
+            {n});
       if (group_of[n] != none<std::uint32_t>)
         throw fuse_error("node " + quoted(g[n].name) + " is in group " + std::to_string(group_of[n]) +
                              " and in " + number + "; a node is in one group at most",

@@ -191,7 +191,7 @@ inline liveness_table liveness_of(module_graph const& outer) {
   if (auto const n = detail::find_work_between_stages(outer))
     throw detail::liveness_error(
         "liveness: node " + quoted(outer[*n].name) + " (" + printable(outer[*n].target) +
-            ") is neither the call of a stage nor the reading of an element; move it into a stage",
+            ") is neither a call of a stage nor a getitem with a constant key; move it into a stage",
         *n);
   return detail::liveness_maker(outer).make();
 }

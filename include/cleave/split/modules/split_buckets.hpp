@@ -56,7 +56,7 @@ inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_b
                                      order stages = order::program) {
   if (auto const n = detail::find_misplaced_call(g, buckets))
     throw detail::bucket_assignment_error(
-        "buckets: " + (*n < g.list().size() ? "node " + quoted(g[*n].name) : "a position outside") +
+        "buckets: " + (*n < g.list().size() ? "node " + quoted(g[*n].name) : "a position outside the graph") +
             " is not in exactly one bucket",
         *n);
   bucket_split result{std::move(buckets), {}};

@@ -84,7 +84,7 @@ partition assign_tags(module_graph const& g, F& tag_of, std::vector<std::string>
   numbering<std::string, std::uint32_t> listed;
   for (auto const& tag : tags)
     if (auto const known = listed.size(); listed.insert(tag) < known)
-      throw tag_error("tag " + quoted(tag) + " is in the list of tags twice", tag);
+      throw tag_error("tag " + quoted(tag) + " is twice in the list of tags", tag);
   partition p{{}, narrow<std::uint32_t>(tags.size())};
   for (auto const n : g.nodes()) {
     std::optional<std::string> const tag = tag_of(g[n]);

@@ -37,7 +37,8 @@ namespace cleave::detail {
 class unassigned_node_error : public witness_error<module_graph::position> {
  public:
   unassigned_node_error(module_graph const& g, module_graph::position n)
-      : witness_error("no part was given for node " + quoted(g[n].name) + " (" + printable(g[n].target) + ")",
+      : witness_error("the callback returned no part for node " + quoted(g[n].name) + " (" +
+                          printable(g[n].target) + ")",
                       n) {}
 };
 
@@ -46,8 +47,8 @@ class unstable_answer_error : public witness_error<module_graph::position> {
  public:
   unstable_answer_error(module_graph const& g, module_graph::position n)
       : witness_error("node " + quoted(g[n].name) +
-                          " is given another part when asked for again; an answer must depend on the node "
-                          "alone",
+                          " gets a different part when the callback is called again; the answer must depend "
+                          "on the node alone",
                       n) {}
 };
 
@@ -67,7 +68,7 @@ class unbound_symbol_error : public witness_error<std::pair<module_graph::positi
   unbound_symbol_error(module_graph const& g, std::string name, module_graph::position value,
                        module_graph::position user)
       : witness_error("symbol " + quoted(name) + " in the shape of " + quoted(g[value].name) + ", which " +
-                          quoted(g[user].name) + " reads in another part, is bound by no node",
+                          quoted(g[user].name) + " reads in another part, is not bound by any node",
                       {value, user}),
         symbol(std::move(name)) {}
   std::string symbol;
@@ -167,12 +168,11 @@ class callback_assigner {
     for (auto const n : g_.nodes()) {
       auto const& label = parts.label[index(parts.of_node[n])];
       if (!numbers || std::stoll(label) < highest)
-        throw part_number_error(
-            "node " + quoted(g_[n].name) + " is given part " + quoted(label) +
-                "; in a graph with scopes this order asks for numbers, none below an earlier one, "
-                "and here the highest is " +
-                std::to_string(highest),
-            n);
+        throw part_number_error("node " + quoted(g_[n].name) + " is given part " + quoted(label) +
+                                    "; in a graph with scopes, part_numbers::ascending needs numbers that do "
+                                    "not decrease, and the highest so far is " +
+                                    std::to_string(highest),
+                                n);
       highest = std::stoll(label);
     }
   }
@@ -457,7 +457,7 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
       auto const consumer = s.node[static_cast<std::uint32_t>(edge->consumer)];
       throw detail::stage_order_error(
           "node " + quoted(g[consumer].name) + " needs " + quoted(g[producer].name) +
-              ", whose part appears later: the parts have no order of first appearance",
+              ", whose part appears later; the parts cannot run in order of first appearance",
           {producer, consumer});
     }
   return detail::piece_writer(g, calls, s, parts, cut, options).write();

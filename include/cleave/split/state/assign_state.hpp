@@ -87,7 +87,7 @@ class state_assigner {
   state_assigner(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                  basic_model_state<Index> const& m, state_options const& options)
       : s_(s), p_(p), m_(m), options_(options), class_(m.tensors) {
-    expects(m.tensor.size() == s.values(), "a tensor, or none, for each value of the snapshot");
+    expects(m.tensor.size() == s.values(), "an entry of m.tensor for each value of the snapshot");
     if (auto f = class_.find_option_fault(m.tensors, options)) {
       faults_.push_back(*std::move(f));
       return;

@@ -153,7 +153,7 @@ namespace cleave {
 template <std::unsigned_integral Index>
 std::vector<state_fault> state_faults(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p,
                                       basic_model_state<Index> const& m, state_assignment const& placed) {
-  expects(placed.stages.size() == p.stages.size(), "a placement for each stage");
+  expects(placed.stages.size() == p.stages.size(), "an assignment for each stage");
   detail::state_assigner<Index> const placer(s, p, m, {});
   auto faults = placer.faults();
   for (auto& f : detail::assignment_checker<Index>(s, p, m, placed).find()) faults.push_back(std::move(f));

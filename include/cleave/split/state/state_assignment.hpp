@@ -132,35 +132,35 @@ inline std::string describe(state_fault const& f) {
   switch (f.what) {
     case shared:
       return quoted(f.name) + " is read in " + stage_text(f.stage) + " and in " + stage_text(f.other) +
-             called + "; let it be replicated or transmitted, or cut elsewhere";
+             called + "; choose replicate or transmit for it, or cut elsewhere";
     case written_twice:
       return quoted(f.name) + " is written in " + stage_text(f.stage) + " and in " + stage_text(f.other) +
-             called + "; cut so that one stage has all that writes it";
+             called + "; cut so that all nodes that write it are in one stage";
     case written_elsewhere:
       return quoted(f.name) + " is written in " + stage_text(f.stage) + " and read in " +
              stage_text(f.other) + called +
-             ", whose copy would miss the writes; cut so that one stage has both, or let what was "
-             "written travel as a value";
+             ", whose copy would miss the writes; cut so that one stage has both, or pass the written tensor "
+             "as a value";
     case unknown_name:
-      return quoted(f.name) + " is no parameter or buffer of the model" + suggestion(f.nearest);
+      return quoted(f.name) + " is not a parameter or buffer of the model" + suggestion(f.nearest);
     case two_choices:
-      return quoted(f.name) + called + " is one tensor, for which the options say two things";
+      return quoted(f.name) + called + " is one tensor, for which two options contradict each other";
     case untied:
       return quoted(f.name) + " is in " + stage_text(f.stage) + " and in " + stage_text(f.other) + called +
-             ", and no tie keeps the copies equal";
+             ", but no tie keeps the copies equal";
     case absent:
-      return stage_text(f.stage) + " reads " + quoted(f.name) + ", and neither holds it nor is sent it";
+      return stage_text(f.stage) + " reads " + quoted(f.name) + " but neither holds nor receives it";
     case unread:
       return stage_text(f.stage) + " holds " + quoted(f.name) + ", which nothing in it reads";
     case repeated:
       return stage_text(f.stage) + " holds " + quoted(f.name) + " twice";
     case missing:
-      return quoted(f.name) + " is a name of what stages hold, and no stage has it";
+      return quoted(f.name) + " is a name of a tensor that stages hold, but no stage has this name";
     case unsendable:
-      return quoted(f.name) + " is to be transmitted, and a module that is called in " + stage_text(f.stage) +
-             " or in " + stage_text(f.other) + called + " reads it inside; let it be replicated";
+      return quoted(f.name) + " is to be transmitted, but a module that is called in " + stage_text(f.stage) +
+             " or in " + stage_text(f.other) + called + " reads it inside; choose replicate for it";
     case unused:
-      return quoted(f.name) + " is in no stage, because none reads it";
+      return quoted(f.name) + " is in no stage, because no stage reads it";
   }
   return {};
 }

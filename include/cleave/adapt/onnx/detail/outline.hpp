@@ -102,7 +102,7 @@ inline std::string onnx_infer(::onnx::ModelProto& m, bool propagate, onnx::infer
         return why + '\0' + m.SerializeAsString();
       },
       std::chrono::seconds(20 + m.graph().node_size() / 2000));
-  if (!answer) return "libonnx's shape inference crashed or did not end";
+  if (!answer) return "libonnx's shape inference crashed or timed out";
   auto const end = answer->find('\0');
   m.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1));
   return answer->substr(0, end);

@@ -141,7 +141,7 @@ class onnx_scope_lister {
     s.first_value = narrow<index>(s_.values.size());
     if (s.depth > limits_.max_depth)
       report(kind::depth, "bodies are nested more than " + std::to_string(limits_.max_depth) + " deep at " +
-                              s_.label(s.holder) + "; no protobuf reader would accept the file");
+                              s_.label(s.holder) + ", which protobuf readers reject");
   }
 
   void end() {
@@ -168,7 +168,7 @@ class onnx_scope_lister {
       names.emplace_back(s_.values[d.first].name);
     }
     if (names.size() > 9) message += ", … (" + std::to_string(names.size()) + " in all)";
-    report(kind::duplicate_value, message + "; give each value one name and one maker", std::move(names));
+    report(kind::duplicate_value, message + "; give each value a unique name", std::move(names));
   }
 
   index text_of(std::string_view name) {
@@ -315,7 +315,7 @@ class onnx_name_resolver {
     resolve_row(s_.yields, scope, [&](std::string_view name) {
       report(kind::missing_value,
              "output " + quoted(name) + " of " + s_.place(scope) +
-                 " is made by no node; remove it or add its node",
+                 " is not made by any node; remove it or add its node",
              {std::string(name)});
     });
     auto const& s = s_.scopes[scope];
@@ -332,7 +332,8 @@ class onnx_name_resolver {
     resolve_row(s_.operands, n, [&](std::string_view name) {
       report(kind::missing_value,
              s_.label(n) + " reads " + quoted(name) +
-                 ", which no node, input or initializer in its scope makes; add what makes it",
+                 ", which is not the name of a node's result, an input or an initializer in its scope; add "
+                 "its producer",
              {std::string(name)});
     });
   }
@@ -393,12 +394,12 @@ class onnx_name_resolver {
       auto const from = position[s_.values[e.value].producer], to = position[e.reader];
       if (from != none<std::size_t> && to == (from + 1) % cycle.size()) names[from] = s_.values[e.value].name;
     }
-    std::string message = "nodes need each other in a cycle: ";
+    std::string message = "nodes depend on each other in a cycle: ";
     std::size_t const shown = std::min<std::size_t>(cycle.size(), 8);
     for (std::size_t i = 0; i < shown; ++i)
       message += s_.label(static_cast<index>(cycle[i])) + " passes " + quoted(names[i]) + " to ";
     message += shown < cycle.size() ? "… (" + std::to_string(cycle.size()) + " nodes)" : "the first again";
-    report(kind::cycle, message + "; a graph of ONNX has no cycles, remove one of these reads", names);
+    report(kind::cycle, message + "; an ONNX graph must not have cycles, remove one of these reads", names);
   }
 
   onnx_scopes s_;

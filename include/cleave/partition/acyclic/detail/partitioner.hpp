@@ -459,7 +459,7 @@ class step_timer {
     double const seconds = time_(std::as_const(p));
     if (!(seconds >= 0))
       throw error("partition_acyclic: the time of a step is " + std::to_string(seconds) +
-                  ": it must be a number, not negative");
+                  ": `step_time` must return a number of at least 0");
     return seconds;
   }
 

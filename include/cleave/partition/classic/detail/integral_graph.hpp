@@ -97,7 +97,7 @@ inline void check_start(partition const& start, std::size_t nodes) {
                 std::to_string(nodes));
   for (std::size_t n = 0; n < nodes; ++n)
     if (index(start.of[n]) >= start.parts)
-      throw error("node #" + std::to_string(n) + " is in none of the " + std::to_string(start.parts) +
+      throw error("node #" + std::to_string(n) + " is not in any of the " + std::to_string(start.parts) +
                   " parts");
 }
 

@@ -150,8 +150,9 @@ void add_spare_rows(unit_costs<Index>& c, basic_snapshot_arrays<Index> const& g,
         row[u.of[n]] += device.weight[n];
         total += device.weight[n];
         if (!is_finite(total))
-          throw overflow_error(
-              "the weights on a spare device summed up to node " + g.label(n) + " are no finite number", n);
+          throw overflow_error("the sum of the weights on a spare device overflows at node " + g.label(n) +
+                                   ": use smaller weights",
+                               n);
       }
     exponent = (std::min)(exponent, fixed_point::for_total(total > 0 ? total : 1).exponent);
   }

@@ -58,7 +58,8 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::size_t loops) {
   if (g.nodes() >= no_block || g.directed_edges() >= no_block)
     throw kway_size_error("k-way partition: " + std::to_string(g.nodes()) + " nodes with " +
-                          std::to_string(g.directed_edges()) + " arcs are more than 4294967294");
+                          std::to_string(g.directed_edges()) +
+                          " directed edges are too many: at most 4294967294 of each are supported");
   flat_graph f;
   f.nodes = static_cast<std::uint32_t>(g.nodes());
   f.weighted = !g.node_weight.empty() || !g.edge_weight.empty();

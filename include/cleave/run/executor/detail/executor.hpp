@@ -69,7 +69,7 @@ class executor {
         ended_(d.make_event()),
         computing_(d.make_stream(0)),
         moving_(d.make_stream(-1)) {
-    expects(options.run_ahead > 0, "executor: room for one pass");
+    expects(options.run_ahead > 0, "executor: run_ahead is at least 1");
     require_abilities<S, D>(program_);
   }
 
@@ -121,7 +121,7 @@ class executor {
   using stream = typename D::stream;
 
   std::optional<std::string> obstacle_of(S const& stages) const {
-    if (options_.steps == step_mode::issued) return "the options do not ask for it (step_mode::replayed)";
+    if (options_.steps == step_mode::issued) return "the options do not request it (step_mode::replayed)";
     return find_replay_obstacle<D, C>(program_, stages);
   }
 
@@ -300,7 +300,7 @@ class executor {
       f.at = call_at(*open);
       f.operation = call_text(program_.instructions[*open].call);
     }
-    f.detail = "the step may take " + std::to_string(options_.limit->count()) + " ms";
+    f.detail = "the step did not finish within " + std::to_string(options_.limit->count()) + " ms";
     return f;
   }
 

@@ -41,7 +41,7 @@ void call_stage(S& stages, typename D::stream& s, rank_call const& call, stage_p
   }
   if constexpr (recomputed_stage<S, D>)
     if (action == action_kind::recompute) return stages.recompute(s, p, in);
-  expects(false, "call_stage: a call that the stages have a member for");
+  expects(false, "call_stage: the stages have a member function for the call");
 }
 
 /// Calls the stages of one rank with the memory of its program. Refers to all arguments of the constructor.

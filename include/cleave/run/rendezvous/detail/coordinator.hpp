@@ -51,7 +51,7 @@ class coordinator {
       case message_kind::asked:
         break;
     }
-    throw rendezvous_message_error("a message that only rank 0 sends");
+    throw rendezvous_message_error("only rank 0 may send it");
   }
 
   /// Rank `r` cannot be reached any more.
@@ -119,10 +119,10 @@ class coordinator {
   void arrive(rank_id from, barrier_arrival a, time_point now) {
     if (decided_) return;
     if (a.number != place_ || arrived_[index(from)])
-      throw rendezvous_message_error("an arrival at " + std::to_string(a.number) + ", and all are at " +
-                                     std::to_string(place_));
+      throw rendezvous_message_error("arrival at barrier " + std::to_string(a.number) +
+                                     ", but the current one is " + std::to_string(place_));
     if (a.bytes.size() != (a.root == from ? a.size : 0))
-      throw rendezvous_message_error("an arrival with other bytes than it says");
+      throw rendezvous_message_error("arrival with a wrong number of bytes");
     auto const until = now + a.timeout;
     timeout_at_ = arrivals_ == 0 ? until : (std::min)(timeout_at_, until);
     for (std::uint32_t r = 0; r < ranks(); ++r) {
@@ -149,7 +149,7 @@ class coordinator {
 
   static std::string name_of_place(barrier_arrival const& a) {
     if (a.root == no_rank) return "a barrier";
-    return "a broadcast of " + std::to_string(a.size) + " bytes of rank " + std::to_string(index(a.root));
+    return "a broadcast of " + std::to_string(a.size) + " bytes from rank " + std::to_string(index(a.root));
   }
   void disagree(rank_id first, rank_id second, barrier_arrival const& a) {
     auto const name = [](rank_id r) { return "rank " + std::to_string(index(r)); };
@@ -162,7 +162,7 @@ class coordinator {
     for (std::uint32_t r = 0; r < ranks() && waits == no_rank; ++r)
       if (arrived_[r]) waits = rank_id{r};
     failure f{failure_code::peer_lost, {}, {}};
-    f.detail = "rank " + std::to_string(index(left)) + " has left, and all are waited for";
+    f.detail = "rank " + std::to_string(index(left)) + " has left, but all ranks must take part";
     f.culprit = left;
     decide({waits, std::move(f)});
   }
@@ -175,7 +175,7 @@ class coordinator {
       else
         absent.push_back(rank_id{r});
     failure f{failure_code::timeout, {}, {}};
-    f.detail = "only " + std::to_string(arrivals_) + " of " + std::to_string(ranks()) + " ranks came to " +
+    f.detail = "only " + std::to_string(arrivals_) + " of " + std::to_string(ranks()) + " ranks reached " +
                name_of_place(*place) + " before the deadline: " + are_missing(absent);
     if (absent.size() == 1) f.culprit = absent.front();
     decide({rank_id{0}, std::move(f)});

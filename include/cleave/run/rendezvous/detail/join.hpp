@@ -96,7 +96,7 @@ class join_listener {
       n.from = remote_address(n.socket);
       n.until = std::chrono::steady_clock::now() + timeout;
       if (newcomers_.size() >= terms_->ranks + most_strangers) {
-        refuse(newcomers_.front(), "it kept silent while others came");
+        refuse(newcomers_.front(), "it sent nothing, and its place was needed for newer connections");
         newcomers_.erase(newcomers_.begin());
       }
       send_some(n.socket, n.greeting);  // fits into the send buffer of a new connection
@@ -109,19 +109,20 @@ class join_listener {
     auto const moved = receive_some(n.socket, std::span(bytes).first(hello_size - n.hello.size()));
     n.hello.append(bytes.data(), moved.count);
     if (n.hello.size() == hello_size) return judge(n);
-    if (moved.ended) return refuse(n, "it went before it had said who it is");
-    if (std::chrono::steady_clock::now() >= n.until) refuse(n, "it did not say who it is");
+    if (moved.ended) return refuse(n, "it disconnected before it identified itself");
+    if (std::chrono::steady_clock::now() >= n.until) refuse(n, "it did not identify itself in time");
   }
 
   void judge(newcomer& n) {
     auto const version = find_version(n.hello);
-    if (!version) return refuse(n, "what it said is no hello");
+    if (!version) return refuse(n, "it did not send a valid hello");
     if (*version != rendezvous_version)
-      return refuse(n, "it speaks version " + std::to_string(*version) + " of the board, rank 0 version " +
+      return refuse(n, "it has version " + std::to_string(*version) +
+                           " of the rendezvous protocol, rank 0 has version " +
                            std::to_string(rendezvous_version));
     bool const authentic = is_authentic(terms_->key, n.greeting, n.hello);
     auto const hello = read_hello(n.hello);
-    auto const why = authentic ? find_objection(hello) : "its key is another one";
+    auto const why = authentic ? find_objection(hello) : "its key is different";
     auto const before = n.greeting + n.hello;
     send_some(n.socket, make_verdict(terms_->key, before, why.value_or("")));
     if (why) return refuse(n, *why, authentic ? std::optional(hello.rank) : std::nullopt);
@@ -134,11 +135,11 @@ class join_listener {
   std::optional<std::string> find_objection(join_request const& h) const {
     auto const r = index(h.rank);
     if (h.ranks != terms_->ranks)
-      return "it counts " + std::to_string(h.ranks) + " ranks, rank 0 counts " +
+      return "it expects " + std::to_string(h.ranks) + " ranks, rank 0 expects " +
              std::to_string(terms_->ranks);
-    if (r == 0) return "it says that it is rank 0, which is the one that listens";
+    if (r == 0) return "it claims to be rank 0, which is the listening rank";
     if (r >= terms_->ranks)
-      return "it says that it is rank " + std::to_string(r) + " of " + std::to_string(terms_->ranks);
+      return "it claims to be rank " + std::to_string(r) + " of " + std::to_string(terms_->ranks);
     if (joined_[r]) return joined_[r]->name() + " has joined already";
     return std::nullopt;
   }
@@ -152,7 +153,7 @@ class join_listener {
   void lose(rendezvous_connection& c) {
     c.close();
     if (lost_) return;
-    lost_ = {failure_code::peer_lost, {}, c.name() + " ended before all had joined"};
+    lost_ = {failure_code::peer_lost, {}, c.name() + " disconnected before all ranks had joined"};
     lost_->culprit = c.peer();
   }
   failure too_late() const {
@@ -227,14 +228,14 @@ class rendezvous_joiner {
   /// Returns nothing if the other end disconnects or sends nothing; another attempt may then reach rank 0.
   std::optional<rendezvous_connection> shake_hands(tcp_socket s) {
     auto const both = name_of(rank_id{0}, at_) + " and " + name_of(here_, local_address(s));
-    last_ = "what listens there did not greet";
+    last_ = "the listener there sent no greeting";
     auto const greeting = read(s, greeting_size);
     if (!greeting) return std::nullopt;
     auto const version = find_version(*greeting);
-    if (!version) fail(failure_code::transport, "what listens at " + name_of(at_) + " is no board");
+    if (!version) fail(failure_code::transport, "the listener at " + name_of(at_) + " is not a rendezvous");
     if (*version != rendezvous_version)
-      fail(failure_code::transport, both + " speak versions " + std::to_string(*version) + " and " +
-                                        std::to_string(rendezvous_version) + " of the board");
+      fail(failure_code::transport, both + " have versions " + std::to_string(*version) + " and " +
+                                        std::to_string(rendezvous_version) + " of the rendezvous protocol");
     auto const hello =
         make_hello(terms_->key, *greeting, {.rank = here_, .ranks = terms_->ranks}, random_bytes(nonce_size));
     send_some(s, hello);  // fits into the send buffer of a new connection
@@ -242,7 +243,7 @@ class rendezvous_joiner {
     auto const before = *greeting + hello;
     auto const first = read(s, 4);
     auto const size = first ? find_final_verdict(*first) : std::optional(std::size_t{0});
-    if (!size) fail(failure_code::transport, "what listens at " + name_of(at_) + " is no board");
+    if (!size) fail(failure_code::transport, "the listener at " + name_of(at_) + " is not a rendezvous");
     auto const rest = first ? read(s, *size) : std::nullopt;
     if (!rest) return std::nullopt;
     auto const verdict = read_verdict(terms_->key, before, *first + *rest);
@@ -259,9 +260,10 @@ class rendezvous_joiner {
       auto const m = next(c);
       if (m && m->word == message_kind::start) return c;
       if (m && m->word == message_kind::failed) throw run_error(read_failed(m->body).what);
-      if (!open) fail(failure_code::peer_lost, c.name() + " ended before all had joined");
+      if (!open) fail(failure_code::peer_lost, c.name() + " disconnected before all ranks had joined");
       if (!wait_for_socket(c.socket(), POLLIN, terms_->join_until + final_message_of_rank_0))
-        fail(failure_code::timeout, c.name() + " did not say before the deadline that all had joined");
+        fail(failure_code::timeout,
+             c.name() + " did not confirm before the deadline that all ranks had joined");
       open = c.receive();
     }
   }
@@ -276,7 +278,7 @@ class rendezvous_joiner {
   rank_id here_;
   network_address at_;
   rendezvous_terms const* terms_;
-  std::string last_ = "nobody listens there";
+  std::string last_ = "there is no listener";
 };
 
 }  // namespace cleave::detail

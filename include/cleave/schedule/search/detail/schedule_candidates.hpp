@@ -108,7 +108,7 @@ class candidate_list {
     }
     if (stages_per_rank > 1)
       for (auto const group : groups_of(step))
-        try_schedule("MegatronInterleaved, groups of " + std::to_string(group),
+        try_schedule("MegatronInterleaved, group size " + std::to_string(group),
                      schedule_family::megatron_interleaved, [&] {
                        return megatron_interleaved(ranks, stages_per_rank, step.microbatches,
                                                    {.group = group});
@@ -151,7 +151,7 @@ class candidate_list {
               if (form == backward_choice::whole && weights == weight_timing::at_once) continue;
               list_rule const rule{form, first, weights, room_for(steps_[i], depth)};
               if (auto lists = list_passes(steps_[i], rule))
-                add({"list of " + std::to_string(depth) +
+                add({"list schedule, depth " + std::to_string(depth) +
                          (form == backward_choice::whole ? ", B" : ", I and W"),
                      std::nullopt, i, std::move(*lists)});
             }
