@@ -73,8 +73,8 @@ using list = boost::adjacency_list<Out, Vertices, Direction, town, road>;
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("bgl_adjacency: reads each kind of adjacency_list alike, with weights of its members",
-                   Graph, list<vecS, vecS, directedS>, list<vecS, vecS, undirectedS>,
+TEST_CASE_TEMPLATE("bgl_adjacency: reads every kind of adjacency_list, with weights of its members", Graph,
+                   list<vecS, vecS, directedS>, list<vecS, vecS, undirectedS>,
                    list<listS, listS, bidirectionalS>, list<vecS, setS, undirectedS>) {
   cleave::testing::rng dice(3);
   for (int round = 0; round < 20; ++round) {
@@ -96,12 +96,12 @@ TEST_CASE_TEMPLATE("bgl_adjacency: reads each kind of adjacency_list alike, with
   }
 }
 
-TEST_CASE("bgl_adjacency: a set of edges keeps one of parallel ones, as Boost does") {
+TEST_CASE("bgl_adjacency: keeps one of several parallel edges in a set, as Boost does") {
   auto const g = listed<list<setS, vecS, undirectedS>>(2, {{0, 1, 2}, {1, 0, 3}});
   CHECK(bgl_adjacency(g).targets == std::vector<std::uint32_t>{1, 0});
 }
 
-TEST_CASE("bgl_adjacency: weights are a tag's, a map's or a function's") {
+TEST_CASE("bgl_adjacency: takes weights from a tag, a property map or a function") {
   using graph = boost::adjacency_list<vecS, vecS, undirectedS, boost::no_property,
                                       boost::property<boost::edge_weight_t, int>>;
   graph g(3);
@@ -152,7 +152,7 @@ TEST_CASE("bgl_adjacency: reads matrices, compressed rows, filtered graphs and g
   CHECK_FALSE(find_adjacency_fault(made.view()));
 }
 
-TEST_CASE("bgl_adjacency: no vertex, no node; too many for the index are an error") {
+TEST_CASE("bgl_adjacency: reads a graph without vertices, and rejects too many for the index type") {
   list<vecS, vecS, undirectedS> g;
   CHECK(bgl_adjacency(g).view().nodes() == 0);
   for (int n = 0; n < 300; ++n) add_vertex(g);

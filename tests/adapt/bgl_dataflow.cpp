@@ -73,7 +73,7 @@ static_assert(std::constructible_from<bgl_dataflow<directed>, directed const&> &
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("bgl_dataflow: a directed graph is read in the order of its edges", Graph, directed,
+TEST_CASE_TEMPLATE("bgl_dataflow: orders the nodes of a directed graph by its edges", Graph, directed,
                    listed) {
   auto const tasks_to_do = build_tasks<Graph>();
   bgl_dataflow const g(tasks_to_do, &task::milliseconds, largest_out_edge(tasks_to_do, &file::size),
@@ -89,7 +89,7 @@ TEST_CASE_TEMPLATE("bgl_dataflow: a directed graph is read in the order of its e
   CHECK(g.bytes(parse) == 3);
 }
 
-TEST_CASE("bgl_dataflow: its parts become properties of the graph") {
+TEST_CASE("put_parts: writes the parts of a bgl_dataflow into the graph, and bgl_part_map returns the same") {
   auto tasks_to_do = build_tasks<listed>();
   bgl_dataflow const g(tasks_to_do, &task::milliseconds);
   auto const cut = balance(snapshot_of(g), 3);
@@ -102,7 +102,7 @@ TEST_CASE("bgl_dataflow: its parts become properties of the graph") {
   }
 }
 
-TEST_CASE("bgl_dataflow: what is not said is 1, unknown, or nameless") {
+TEST_CASE("bgl_dataflow: without properties, weights are 1, sizes are 0 and nodes have no names") {
   boost::compressed_sparse_row_graph<> const empty;
   CHECK(bgl_dataflow(empty).nodes().empty());
   std::vector<std::pair<int, int>> const edges{{2, 0}, {2, 0}, {0, 1}};
@@ -116,7 +116,7 @@ TEST_CASE("bgl_dataflow: what is not said is 1, unknown, or nameless") {
   CHECK(g.bytes(1) == 0);
 }
 
-TEST_CASE("bgl_dataflow: a cycle is an error that shows it by name") {
+TEST_CASE("bgl_dataflow: reports a cycle with the names of its nodes") {
   auto g = build_tasks<directed>();
   add_edge(1, 3, g);  // test -> parse
   CHECK(cleave::testing::error_text([&] { bgl_dataflow(g, unsaid{}, unsaid{}, &task::name); }) ==

@@ -60,7 +60,7 @@ struct arc {
 
 }  // namespace
 
-TEST_CASE("bgl_oracle: components and whether there is an order are what Boost finds") {
+TEST_CASE("components_of: finds the components that Boost finds, and is_acyclic agrees with Boost") {
   cleave::testing::rng dice(10);
   int cyclic = 0;
   for (int round = 0; round < 150; ++round) {
@@ -98,7 +98,7 @@ TEST_CASE("bgl_oracle: components and whether there is an order are what Boost f
   CHECK(cyclic > 30);
 }
 
-TEST_CASE("bgl_oracle: parts need each other in a circle just where Boost finds a component of parts") {
+TEST_CASE("verify_dag_partition: finds a cycle between parts exactly if Boost does") {
   cleave::testing::rng dice(11);
   int circles = 0;
   for (int round = 0; round < 150; ++round) {
@@ -127,7 +127,7 @@ TEST_CASE("bgl_oracle: parts need each other in a circle just where Boost finds 
   CHECK(circles > 20);
 }
 
-TEST_CASE("bgl_oracle: largest flows are as large as those of Boost") {
+TEST_CASE("undirected_flow: reaches the maximum flow that Boost finds") {
   cleave::testing::rng dice(12);
   for (int round = 0; round < 12; ++round) {
     auto const nodes = 20 + dice.below(150);

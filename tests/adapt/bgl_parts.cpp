@@ -24,7 +24,7 @@ partition const three_towns{{part_id{1}, no_part, part_id{0}}, 2};
 
 }  // namespace
 
-TEST_CASE("bgl_parts: parts are written into any writable map, whatever its numbers are") {
+TEST_CASE("put_parts: writes parts into a property map of any number type") {
   map_of_towns g(3);
   put_parts(three_towns, g, get(&town::district, g));
   std::vector<unsigned> found;
@@ -41,7 +41,7 @@ TEST_CASE("bgl_parts: parts are written into any writable map, whatever its numb
   CHECK(numbers == std::vector<double>{1, 0.5, 0});
 }
 
-TEST_CASE("bgl_parts: a partition is a readable map that outlives it") {
+TEST_CASE("bgl_part_map: stays readable after the partition is gone") {
   map_of_towns const g(3);
   auto const map = [&] {
     partition const p = three_towns;

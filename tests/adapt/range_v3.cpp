@@ -25,7 +25,7 @@ partition const halves{{part_id{0}, part_id{1}, part_id{1}, part_id{0}, no_part}
 
 }  // namespace
 
-TEST_CASE("range_v3: the nodes of a part and the parts are views that compose with others") {
+TEST_CASE("nodes_of: returns a view that composes with others, as parts_of does") {
   auto here = nodes_of(halves, part_id{1});
   CHECK((here | ranges::to<std::vector>()) == std::vector<std::size_t>{1, 2});
   auto doubled = nodes_of(halves, part_id{0}) | views::transform([](auto n) { return 2 * n; });
@@ -36,7 +36,7 @@ TEST_CASE("range_v3: the nodes of a part and the parts are views that compose wi
   CHECK(ranges::random_access_range<decltype(parts_of(members))>);
 }
 
-TEST_CASE("range_v3: the edges between parts come each once, and only as far as somebody looks") {
+TEST_CASE("cut_edges: yields each edge between parts once, and composes with views::take") {
   adjacency<std::uint32_t> const path{
       .offsets = {0, 1, 3, 4}, .targets = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {5, 5, 7, 7}};
   partition const p{{part_id{0}, part_id{1}, part_id{0}}, 2};

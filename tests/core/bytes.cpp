@@ -20,7 +20,7 @@ static_assert(0_KiB == 0u);
 static_assert(17'179'869'183_GiB == most - 1_GiB + 1);
 static_assert(parse_bytes("2GiB") == 2_GiB);
 
-TEST_CASE("bytes: a size shows the largest unit that keeps it at least 1, and tenths where it is not whole") {
+TEST_CASE("format_bytes: shows a size in the largest fitting unit, as a whole number or with one decimal") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(1023) == "1023 B");
   CHECK(format_bytes(1024) == "1 KiB");
@@ -33,7 +33,7 @@ TEST_CASE("bytes: a size shows the largest unit that keeps it at least 1, and te
   CHECK(format_bytes(most) == "16.0 EiB");
 }
 
-TEST_CASE("bytes: what people write is read") {
+TEST_CASE("parse_bytes: reads decimal and binary units, fractions and leading zeros") {
   CHECK(parse_bytes("0") == 0u);
   CHECK(parse_bytes("123") == 123u);
   CHECK(parse_bytes("123B") == 123u);
@@ -52,7 +52,7 @@ TEST_CASE("bytes: what people write is read") {
   CHECK(parse_bytes("007") == 7u);
 }
 
-TEST_CASE("bytes: what is no size, or none that fits, is nothing") {
+TEST_CASE("parse_bytes: rejects text that is not a size") {
   for (auto text : {"",       " ",    "GiB",  "-1",    "+1",    "1 ",  " 1",   "1  GiB",
                     "1GIB",   "1gib", "1Gi",  "1.GiB", ".5GiB", "1.5", "1.5B", "1.0000000GiB",
                     "1,5GiB", "1e3",  "0x10", "1GiB ", "1GiBs", "NaN", "inf",  "1.5.5GiB"}) {
@@ -63,7 +63,7 @@ TEST_CASE("bytes: what is no size, or none that fits, is nothing") {
   CHECK_FALSE(parse_bytes("1\0GiB"sv));
 }
 
-TEST_CASE("bytes: the largest size is read and the next one refused") {
+TEST_CASE("parse_bytes: accepts 2^64 - 1 bytes and rejects anything larger") {
   CHECK(parse_bytes("18446744073709551615") == most);
   CHECK_FALSE(parse_bytes("18446744073709551616"));
   CHECK_FALSE(parse_bytes("99999999999999999999999999"));
@@ -74,7 +74,7 @@ TEST_CASE("bytes: the largest size is read and the next one refused") {
   CHECK(parse_bytes("15.999999EiB"));
 }
 
-TEST_CASE("bytes: a size that was written is read back to within a twentieth of its unit") {
+TEST_CASE("format_bytes: parse_bytes reads the text back to within 5 %, and exactly if it has no decimal") {
   testing::rng random(1);
   for (int i = 0; i < 10000; ++i) {
     std::uint64_t const bytes = random.next() >> random.below(64);

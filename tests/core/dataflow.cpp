@@ -39,20 +39,21 @@ bool reaches(dataflow const& t, stage_id from, stage_id to, std::uint32_t steps)
 
 }  // namespace
 
-TEST_CASE("transport: skips, several readers and results of inner stages are no fault") {
+TEST_CASE(
+    "find_dataflow_fault: accepts skip edges, values with several readers and results of inner stages") {
   CHECK_FALSE(find_dataflow_fault(sound()));
   CHECK_FALSE(find_dataflow_fault({}));
   CHECK_FALSE(find_dataflow_fault({.stages = 3, .edges = {}}));
   CHECK_FALSE(find_dataflow_fault({.stages = 0, .edges = {{the_caller, 0, the_caller, 0}}}));
 }
 
-TEST_CASE("transport: inputs of the caller may go unread") {
+TEST_CASE("find_dataflow_fault: accepts inputs of the caller that no stage reads") {
   auto t = sound();
   t.edges[0].output = 4'000'000'000;
   CHECK_FALSE(find_dataflow_fault(t));
 }
 
-TEST_CASE("transport: an edge to a stage that does not exist is named") {
+TEST_CASE("find_dataflow_fault: names an edge to or from a stage that does not exist") {
   auto t = sound();
   t.edges[3].to = stage_id{4};
   CHECK(find_dataflow_fault(t) == dataflow_fault{unknown_stage, stage_id{4}, 0, 3});
@@ -63,7 +64,7 @@ TEST_CASE("transport: an edge to a stage that does not exist is named") {
   CHECK(find_dataflow_fault(t) == dataflow_fault{unknown_stage, stage_id{7}, 0, 5});
 }
 
-TEST_CASE("transport: an input that two edges bring is named, with the second edge") {
+TEST_CASE("find_dataflow_fault: names an input that two edges fill, with the second edge") {
   auto t = sound();
   t.edges[5].input = 1;
   CHECK(find_dataflow_fault(t) == dataflow_fault{filled_twice, s3, 1, 5});
@@ -72,7 +73,7 @@ TEST_CASE("transport: an input that two edges bring is named, with the second ed
   CHECK(find_dataflow_fault(t) == dataflow_fault{filled_twice, the_caller, 0, 6});
 }
 
-TEST_CASE("transport: a gap in the numbers of inputs or results is named, however large the numbers") {
+TEST_CASE("find_dataflow_fault: names a gap in the numbers of inputs or outputs, even for large numbers") {
   auto t = sound();
   t.edges[2].input = 4'294'967'295;
   CHECK(find_dataflow_fault(t) == dataflow_fault{nothing_arrives, s3, 1});
@@ -87,7 +88,7 @@ TEST_CASE("transport: a gap in the numbers of inputs or results is named, howeve
   CHECK(find_dataflow_fault(t) == dataflow_fault{nobody_reads, s0, 0});
 }
 
-TEST_CASE("transport: stages that wait for each other are listed in the order of the edges") {
+TEST_CASE("find_dataflow_fault: lists a cycle of stages in the order of its edges") {
   auto t = sound();
   t.edges.push_back({s3, 1, s1, 1});
   auto const fault = find_dataflow_fault(t);
@@ -101,7 +102,7 @@ TEST_CASE("transport: stages that wait for each other are listed in the order of
   CHECK(find_dataflow_fault(alone)->path == std::vector{s0});
 }
 
-TEST_CASE("transport: a cycle is found exactly where a stage reaches itself, and is one") {
+TEST_CASE("find_stage_cycle: returns a cycle exactly if a stage reaches itself, with each stage once") {
   testing::rng random(7);
   int cyclic = 0;
   for (int round = 0; round < 2000; ++round) {

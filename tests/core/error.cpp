@@ -40,7 +40,7 @@ static_assert(std::is_base_of_v<witness_error<int>, row_error> && !std::is_same_
 static_assert(std::is_base_of_v<std::runtime_error, error>);
 static_assert(std::is_nothrow_copy_constructible_v<error>);  // what is thrown is copied
 
-TEST_CASE("error: a witness is carried beside the message, through a catch of any of its bases") {
+TEST_CASE("witness_error: keeps its message when caught as a base, and its witness when copied") {
   auto const message = [](auto const& caught, auto act) {
     try {
       act();
@@ -62,12 +62,12 @@ TEST_CASE("error: a witness is carried beside the message, through a catch of an
   }
 }
 
-TEST_CASE("error: the witness is moved in, so what cannot be copied may be one until it is thrown") {
+TEST_CASE("witness_error: takes a witness that can only be moved") {
   witness_error const e("held", std::make_unique<int>(7));
   CHECK(*e.witness == 7);
 }
 
-TEST_CASE("error: of a fault it says the subject, if there is one, and what describe says") {
+TEST_CASE("fault_error: the message is the subject, if there is one, and the text of describe()") {
   fault_error<lid_fault> const lids({2});
   CHECK(lids.what() == doctest::String("box: there are 2 lids"));
   CHECK(lids.witness.lids == 2);

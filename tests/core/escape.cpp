@@ -34,7 +34,7 @@ constexpr std::size_t no_limit = 1u << 20;
 
 }  // namespace
 
-TEST_CASE("escape_markup: what a browser decodes is what a terminal shows") {
+TEST_CASE("escape_markup: a browser shows the same text as printable() shows on a terminal") {
   for (auto const& name : testing::nasty_names()) {
     auto text = escape_markup(name);
     CHECK(text.find_first_of("<>\"'\n\t") == std::string::npos);
@@ -44,14 +44,14 @@ TEST_CASE("escape_markup: what a browser decodes is what a terminal shows") {
   }
 }
 
-TEST_CASE("escape_dot: ends no string early and leaves no sequence for Graphviz to replace") {
+TEST_CASE("escape_dot: escapes quotes, backslashes, entities and control bytes for Graphviz") {
   CHECK(escape_dot("a\"];evil[label=\"<b>") == "a\\\"];evil[label=\\\"<b>");
   CHECK(escape_dot("\\N\\") == "\\\\N\\\\");
   CHECK(escape_dot("&lt;") == "&amp;lt;");
   CHECK(escape_dot("a\nb\xff") == "a\\\\x0ab\\\\xff");
 }
 
-TEST_CASE("escape_json: a parser returns each well-formed name exactly, and hex for what is no UTF-8") {
+TEST_CASE("escape_json: a parser returns well-formed names unchanged, and malformed bytes as hex") {
   for (auto const& name : testing::nasty_names()) {
     auto const parsed = nlohmann::json::parse('"' + escape_json(name) + '"').get<std::string>();
     if (well_formed(name))

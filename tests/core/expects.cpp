@@ -21,7 +21,7 @@ static_assert(half(4) == 2);  // a kept one costs nothing at compile time
 
 }  // namespace
 
-TEST_CASE("expects: a broken precondition prints its place and sentence, and aborts") {
+TEST_CASE("expects: a violated precondition prints its place and its text, then aborts") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   pid_t const child = fork();

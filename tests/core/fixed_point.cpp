@@ -11,7 +11,7 @@
 
 using cleave::detail::fixed_point;
 
-TEST_CASE("fixed_point: integers stay in proportion, exactly, and come back as they were") {
+TEST_CASE("fixed_point: integer costs keep their exact proportions and convert back unchanged") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 200; ++i) {
     std::vector<std::int64_t> cost(1 + r.below(9));
@@ -29,9 +29,7 @@ TEST_CASE("fixed_point: integers stay in proportion, exactly, and come back as t
   }
 }
 
-TEST_CASE(
-    "fixed_point: of all magnitudes, a cost is rounded by at most 2^-60 of the total, which stays below "
-    "2^60") {
+TEST_CASE("fixed_point: rounds a cost by at most 2^-60 of the total and keeps totals below 2^60") {
   cleave::testing::rng r(2);
   for (int exponent = -900; exponent <= 900; ++exponent) {
     double const total = (1 + r.unit()) * cleave::detail::power_of_two(exponent);
@@ -45,7 +43,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("fixed_point: nothing, the largest and the smallest total") {
+TEST_CASE("fixed_point: handles a total of zero and the largest and smallest doubles") {
   CHECK(fixed_point::for_total(0).exponent == 0);
   CHECK(fixed_point::for_total(0).of(0) == 0);
   double const most = std::numeric_limits<double>::max(), least = std::numeric_limits<double>::min();

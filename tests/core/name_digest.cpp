@@ -5,7 +5,7 @@
 
 using cleave::name_digest;
 
-TEST_CASE("name_digest: names, their order and where one ends and the next begins all count") {
+TEST_CASE("name_digest: depends on the names, their order and the boundaries between them") {
   CHECK(name_digest().text() == "cbf29ce484222325");
   CHECK(name_digest().add("a").add("b").text() == name_digest().add("a").add("b").text());
   CHECK(name_digest().add("a").add("b").text() != name_digest().add("b").add("a").text());

@@ -23,7 +23,7 @@ std::size_t distance(std::string const& a, std::string const& b) {
 
 }  // namespace
 
-TEST_CASE("edit_distance: is that of the definition, on random words") {
+TEST_CASE("edit_distance: equals the recursive definition on random words") {
   testing::rng random(3);
   auto const word = [&] {
     std::string w;
@@ -36,19 +36,19 @@ TEST_CASE("edit_distance: is that of the definition, on random words") {
   }
 }
 
-TEST_CASE("edit_distance: very long names cost no more than their first 256 bytes") {
+TEST_CASE("edit_distance: compares only the first 256 bytes of long names") {
   CHECK(edit_distance(std::string(1 << 20, 'a'), std::string(1 << 20, 'b')) == 256);
 }
 
 TEST_CASE(
-    "nearest_names: the nearest come first, equally near ones in their order, and no more than wanted") {
+    "nearest_names: returns the nearest names first, ties in input order, at most the number asked for") {
   std::vector<std::string> const names{"encoder", "decoder", "head", "layers.0", "layers.1"};
   CHECK(nearest_names("decodr", names) == std::vector<std::string>{"decoder", "encoder", "head"});
   CHECK(nearest_names("layers.7", names, 2) == std::vector<std::string>{"layers.0", "layers.1"});
   CHECK(nearest_names("x", {}).empty());
 }
 
-TEST_CASE("suggestion: names them, fit for a terminal") {
+TEST_CASE("suggestion: lists the names, escaped for a terminal") {
   CHECK(suggestion({}).empty());
   CHECK(suggestion({"a", "b\n"}) == "; nearest: 'a', 'b\\x0a'");
 }

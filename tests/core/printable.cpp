@@ -30,7 +30,7 @@ std::string encode(std::uint32_t code) {
 
 }  // namespace
 
-TEST_CASE("printable: leaves plain names as they are") {
+TEST_CASE("printable: leaves plain names unchanged") {
   for (auto const* name : {"", "conv1", "features/0 (Conv)", "naïve 層 🙂", "a\\b"})
     CHECK(printable(name) == name);
 }
@@ -44,7 +44,7 @@ TEST_CASE("printable: shows controls and malformed bytes as hex") {
   CHECK(printable("\x7f\xc2\x85") == "\\x7f\\xc2\\x85");
 }
 
-TEST_CASE("printable: is one line of well-formed text within the limit, for each limit") {
+TEST_CASE("printable: returns printable characters within the limit, for each limit") {
   for (auto const& name : testing::nasty_names())
     for (std::size_t limit = 1; limit < 90; ++limit) {
       auto const text = printable(name, limit);
@@ -57,7 +57,7 @@ TEST_CASE("printable: is one line of well-formed text within the limit, for each
     }
 }
 
-TEST_CASE("printable: keeps both ends of a long name and never half an escape") {
+TEST_CASE("printable: keeps both ends of a long name and never cuts an escape in half") {
   CHECK(printable("abcdefghij", 10) == "abcdefghij");
   CHECK(printable("abcdefghijk", 10) == "abcde…hijk");
   CHECK(printable("abcdefghijk", 9) == "abcd…hijk");
@@ -65,7 +65,7 @@ TEST_CASE("printable: keeps both ends of a long name and never half an escape") 
   CHECK(printable("abcdef", 1) == "…");
 }
 
-TEST_CASE("utf8_at: accepts each code point that is a character and nothing else") {
+TEST_CASE("utf8_at: accepts exactly the Unicode scalar values and no overlong encodings") {
   for (std::uint32_t code = 0; code < 0x110400; ++code) {
     auto const text = encode(code);
     bool const character = code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);

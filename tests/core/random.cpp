@@ -11,14 +11,14 @@
 
 using namespace cleave;
 
-TEST_CASE("random: the published numbers of splitmix64") {
+TEST_CASE("splitmix: produces the published numbers of splitmix64") {
   splitmix dice(1234567);
   for (std::uint64_t const expected : {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
                                        4593380528125082431u, 16408922859458223821u})
     CHECK(dice.next() == expected);
 }
 
-TEST_CASE("random: a shuffle keeps what it shuffles, and a seed repeats it") {
+TEST_CASE("splitmix: a shuffle permutes the list, and the same seed repeats the order") {
   std::vector<int> list(100);
   std::iota(list.begin(), list.end(), 0);
   auto one = list, two = list, other = list;
@@ -32,7 +32,7 @@ TEST_CASE("random: a shuffle keeps what it shuffles, and a seed repeats it") {
   CHECK(one == list);
 }
 
-TEST_CASE("random: every place of a list of five is equally likely for each of its items") {
+TEST_CASE("splitmix: a shuffle moves each of five items to each position with equal probability") {
   std::vector<std::vector<std::size_t>> met(5, std::vector<std::size_t>(5));
   splitmix dice(1);
   for (int round = 0; round < 50'000; ++round) {

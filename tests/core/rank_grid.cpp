@@ -14,7 +14,7 @@ using namespace cleave;
 using namespace cleave::detail;
 using enum rank_axis;
 
-TEST_CASE("rank_grid: ranks and coordinates are one to one, whatever the order of the axes") {
+TEST_CASE("rank_grid: maps ranks to coordinates one to one, for every order of the axes") {
   std::array<rank_grid::axes, 6> const orders{{{pipe, data, model},
                                                {pipe, model, data},
                                                {data, pipe, model},
@@ -36,7 +36,7 @@ TEST_CASE("rank_grid: ranks and coordinates are one to one, whatever the order o
   }
 }
 
-TEST_CASE("rank_grid: the ranks at a place are ascending, and the places of an axis share them out") {
+TEST_CASE("rank_grid: ranks_at returns ascending ranks, and every rank is at one position of an axis") {
   rank_grid const grid({3, 2, 2}, {data, pipe, model});
   std::set<rank_id> seen;
   for (std::uint32_t place = 0; place < 3; ++place) {
@@ -52,7 +52,7 @@ TEST_CASE("rank_grid: the ranks at a place are ascending, and the places of an a
   CHECK(grid.ranks_at(pipe, 3).empty());
 }
 
-TEST_CASE("rank_grid: an axis twice, without a place, or with too many is an error that names it") {
+TEST_CASE("rank_grid: rejects an axis that is repeated, empty or too large and names it") {
   auto const axis_of = [](rank_coordinates size, rank_grid::axes order) {
     try {
       rank_grid const grid(size, order);

@@ -13,7 +13,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("real: agrees with cmath") {
+TEST_CASE("real: exponents, powers and rounding agree with <cmath>") {
   testing::rng random(2);
   for (int i = 0; i < 200'000; ++i) {
     double const x = std::ldexp(random.unit() + 0.5, static_cast<int>(random.below(2000)) - 1000);
@@ -34,7 +34,7 @@ TEST_CASE("real: agrees with cmath") {
   }
 }
 
-TEST_CASE("real: infinities and NaN are not finite") {
+TEST_CASE("is_finite: returns false for infinities and NaN") {
   CHECK_FALSE(is_finite(std::numeric_limits<double>::infinity()));
   CHECK_FALSE(is_finite(-std::numeric_limits<double>::infinity()));
   CHECK_FALSE(is_finite(std::numeric_limits<double>::quiet_NaN()));
@@ -42,7 +42,7 @@ TEST_CASE("real: infinities and NaN are not finite") {
   CHECK(is_finite(0.0));
 }
 
-TEST_CASE("real: a square root is that of the mathematical library, to a unit in the last place") {
+TEST_CASE("square_root: is within one unit in the last place of std::sqrt") {
   cleave::testing::rng random(8);
   for (int i = 0; i < 100'000; ++i) {
     auto const x = std::bit_cast<double>(random.next() >> 1);
@@ -59,7 +59,7 @@ TEST_CASE("real: a square root is that of the mathematical library, to a unit in
   static_assert(square_root(9) == 3);
 }
 
-TEST_CASE("real: a rounded product is the product, and no number where that is none") {
+TEST_CASE("rounded_product: rounds the product to its type, and follows IEEE 754 for infinity and NaN") {
   static_assert(rounded_product(1.5, 3.0) == 4.5);
   static_assert(rounded_product(0x1.000002p0f, 0x1.000002p0f) - 0x1.000004p0f == 0);
   auto const infinity = std::numeric_limits<float>::infinity();

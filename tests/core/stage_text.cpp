@@ -5,7 +5,7 @@
 
 using namespace cleave;
 
-TEST_CASE("stage text: a stage has its number, and the caller is none") {
+TEST_CASE("stage_text: prints the number of a stage, and names the caller") {
   CHECK(stage_text(stage_id{3}) == "stage 3");
   CHECK(stage_text(the_caller) == "the caller");
 }

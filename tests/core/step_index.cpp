@@ -11,7 +11,7 @@
 using namespace cleave;
 using namespace cleave::detail;
 
-TEST_CASE("step_index: the passes and messages of a small step have these numbers") {
+TEST_CASE("step_index: the passes and messages of a small step have the expected numbers") {
   constexpr step_index step(2, 3, 4);
   static_assert(step.passes() == 8 && step.messages() == 24);
   static_assert(step.pass(stage_id{1}, microbatch_id{2}) == 6);
@@ -26,7 +26,7 @@ TEST_CASE("step_index: a step without microbatches has no passes and no messages
   CHECK(step_index().passes() == 0);
 }
 
-TEST_CASE("step_index: numbers count up, and each leads back to its pass and to its message") {
+TEST_CASE("step_index: numbers passes and messages consecutively and maps each number back") {
   cleave::testing::rng random(7);
   for (int round = 0; round < 200; ++round) {
     auto const some = [&] { return static_cast<std::uint32_t>(random.below(9)); };
@@ -50,7 +50,7 @@ TEST_CASE("step_index: numbers count up, and each leads back to its pass and to 
   }
 }
 
-TEST_CASE("step_index: numbers may be larger than 32 bits hold") {
+TEST_CASE("step_index: supports numbers beyond 32 bits") {
   step_index const step(3'000'000'000, 2'000'000'000, 4'000'000'000);
   microbatch_id const last{3'999'999'999};
   CHECK(step.pass_at(step.pass(stage_id{2'999'999'999}, last)) == pass_id{stage_id{2'999'999'999}, last});

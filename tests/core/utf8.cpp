@@ -26,7 +26,7 @@ bool each_is_well_formed(std::string const& text) {
 
 }  // namespace
 
-TEST_CASE("utf8: a text is what its characters are, wherever in it the bad one is") {
+TEST_CASE("is_utf8: finds a malformed character at any position") {
   for (auto const& name : testing::nasty_names()) CHECK(is_utf8(name) == each_is_well_formed(name));
   for (std::size_t before = 0; before < 20; ++before)
     for (std::string const bad : {"\xff", "\xc3", "\xed\xa0\x80"}) {
@@ -36,7 +36,7 @@ TEST_CASE("utf8: a text is what its characters are, wherever in it the bad one i
     }
 }
 
-TEST_CASE("utf8: random bytes are judged as their characters are") {
+TEST_CASE("is_utf8: agrees with a check of each character on random bytes") {
   testing::rng random(3);
   std::size_t good = 0;
   for (std::size_t i = 0; i < 20'000; ++i) {

@@ -121,9 +121,8 @@ void change(testing::rng& r, toy::program& p, Graph& g) {
 }  // namespace
 
 TEST_CASE_TEMPLATE(
-    "adapter_fault: found exactly where comparing each with each finds one, and snapshot_of throws the "
-    "same",
-    Graph, listed, closed) {
+    "find_adapter_fault: finds a fault exactly if brute force does, and snapshot_of throws the same", Graph,
+    listed, closed) {
   testing::rng r(1);
   std::set<adapter_violation> kinds;
   int sound = 0, cycles = 0;
@@ -155,7 +154,7 @@ TEST_CASE_TEMPLATE(
   CHECK(cycles > 50);
 }
 
-TEST_CASE("adapter_fault: each promise has a sentence of its own, which ends the message") {
+TEST_CASE("adapter_error: each violation has its own sentence, which ends the message") {
   std::set<std::string> sentences;
   for (int what = 0; what <= static_cast<int>(adapter_violation::unmade_output); ++what) {
     std::string const sentence = describe(adapter_violation(what));
@@ -166,7 +165,7 @@ TEST_CASE("adapter_fault: each promise has a sentence of its own, which ends the
   }
 }
 
-TEST_CASE("adapter_fault: a size is a number that std::size_t can hold") {
+TEST_CASE("is_size: accepts only numbers that std::size_t can hold") {
   CHECK(is_size(std::numeric_limits<std::size_t>::max()));
   CHECK(is_size(0));
   CHECK(!is_size(-1));
@@ -179,8 +178,7 @@ TEST_CASE("adapter_fault: a size is a number that std::size_t can hold") {
   CHECK(!is_size(-std::numeric_limits<double>::infinity()));
 }
 
-TEST_CASE(
-    "adapter_fault: what a body captures is used by the node that holds it, and its size is asked for") {
+TEST_CASE("find_adapter_fault: checks values that a body captures as operands of the enclosing node") {
   struct holder {
     std::vector<int> captured{100};
     long size = 8;
@@ -201,8 +199,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "adapter_fault: an output that nobody makes and an operand that no list has are found with their "
-    "places") {
+    "find_adapter_fault: returns the place of an output without a producer and of an unlisted operand") {
   toy::program p{{"x"}, {"w"}, {"b", "bb", "x"}};
   p.add({"first", {"x", "w"}, {"a"}});
   p.add({"second", {"a", "typo"}, {"b"}});
@@ -224,7 +221,7 @@ TEST_CASE(
   CHECK(s.state.size() == 1);
 }
 
-TEST_CASE("adapter_fault: memory that is written is an output under any handle of it") {
+TEST_CASE("find_adapter_fault: accepts any handle of overwritten memory as an output") {
   struct cache {  // 0 writes what 9 is; 7 is another handle of that
     int output = 7, second_reads = 8;
     static std::vector<int> nodes() { return {0, 1}; }

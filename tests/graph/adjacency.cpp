@@ -11,7 +11,7 @@
 
 using namespace cleave;
 
-TEST_CASE("adjacency: rows are read in place, and weights that are not there are 1") {
+TEST_CASE("adjacency_view: reads rows in place, and missing weights are 1") {
   adjacency<std::uint32_t, int, float> path{
       .offsets = {0, 1, 3, 4}, .targets = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
   auto view = path.view();
@@ -29,12 +29,12 @@ TEST_CASE("adjacency: rows are read in place, and weights that are not there are
   CHECK(view.targets.data() == path.targets.data());
 }
 
-TEST_CASE("adjacency: no arrays are no nodes") {
+TEST_CASE("adjacency_view: empty arrays have no nodes") {
   CHECK(adjacency_view<int>{}.nodes() == 0);
   CHECK(adjacency<int>{}.view().nodes() == 0);
 }
 
-TEST_CASE("adjacency: the types of a view follow from arrays, and offsets have their own") {
+TEST_CASE("adjacency_view: deduces its index, weight and offset types from the arrays") {
   std::vector<std::int64_t> const offsets{0, 1, 3, 4};
   std::vector<std::int32_t> targets{1, 0, 2, 1};
   std::vector<float> const node_weight{3, 4, 5};

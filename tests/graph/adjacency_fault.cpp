@@ -60,7 +60,7 @@ struct random_rows {
 
 }  // namespace
 
-TEST_CASE("adjacency_fault: whole arrays have none, with any index and weight type") {
+TEST_CASE("find_adjacency_fault: accepts valid arrays of any index and weight type") {
   CHECK(find_adjacency_fault(path_of_three().view()) == std::nullopt);
   CHECK(find_adjacency_fault(adjacency_view<int>{}) == std::nullopt);
   CHECK(find_adjacency_fault(adjacency<std::uint8_t, float, unsigned>{}.view()) == std::nullopt);
@@ -71,7 +71,7 @@ TEST_CASE("adjacency_fault: whole arrays have none, with any index and weight ty
   CHECK(find_adjacency_fault(loops.view()) == std::nullopt);
 }
 
-TEST_CASE("adjacency_fault: each broken promise is found where it is, and told") {
+TEST_CASE("find_adjacency_fault: locates each kind of violation, and check_adjacency describes it") {
   auto g = path_of_three();
   g.node_weight = {1, 2};
   CHECK(find_adjacency_fault(g.view())->what == wrong_length);
@@ -118,7 +118,8 @@ TEST_CASE("adjacency_fault: each broken promise is found where it is, and told")
         "other end: list each edge at both ends with the same weight");
 }
 
-TEST_CASE("adjacency_fault: weights that are no numbers, and sums past 63 bits, are refused") {
+TEST_CASE(
+    "find_adjacency_fault: rejects weights that are NaN, infinite or negative, and sums beyond 63 bits") {
   auto const nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   for (double const bad : {nan, inf, -1.0}) {
     adjacency<std::uint32_t, double> const g{
@@ -144,7 +145,7 @@ TEST_CASE("adjacency_fault: weights that are no numbers, and sums past 63 bits, 
   CHECK(find_adjacency_fault(huge.view()) == adjacency_fault{nodes_too_heavy, 1, 0});
 }
 
-TEST_CASE("adjacency_fault: an edge is one-sided just where its rows disagree, on random graphs") {
+TEST_CASE("find_adjacency_fault: finds a one-sided edge exactly if two rows disagree, on random graphs") {
   cleave::testing::rng dice(1);
   int broken = 0;
   for (int round = 0; round < 400; ++round) {

@@ -16,7 +16,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("edges to rows: each edge is at both ends, neighbours ascend, loops are gone") {
+TEST_CASE("adjacency_of_edges: lists each edge at both ends in ascending order and drops loops") {
   edge_pairs<std::uint32_t> e;
   e.add(3, 1), e.add(0, 3), e.add(2, 2), e.add(1, 0);
   auto const g = adjacency_of_edges(5, e);
@@ -25,7 +25,7 @@ TEST_CASE("edges to rows: each edge is at both ends, neighbours ascend, loops ar
   CHECK(g.edge_weight.empty());
 }
 
-TEST_CASE("edges to rows: edges of two nodes become one, as is asked for") {
+TEST_CASE("adjacency_of_edges: merges parallel edges, adding their weights or counting them once") {
   edge_pairs<std::int32_t, double> e;
   e.add(0, 1, 2.5), e.add(1, 0, 1), e.add(1, 2, 4);
   CHECK(adjacency_of_edges(3, e).edge_weight == std::vector<double>{3.5, 3.5, 4, 4});
@@ -36,7 +36,7 @@ TEST_CASE("edges to rows: edges of two nodes become one, as is asked for") {
   CHECK(adjacency_of_edges(3, e, repeated_edges::count_once).edge_weight.empty());
 }
 
-TEST_CASE("edges to rows: random lists equal a table of pairs") {
+TEST_CASE("adjacency_of_edges: equals a table of summed pairs on random edge lists") {
   testing::rng dice(7);
   for (int round = 0; round < 200; ++round) {
     auto const n = 1 + dice.below(12);
@@ -63,7 +63,7 @@ TEST_CASE("edges to rows: random lists equal a table of pairs") {
   }
 }
 
-TEST_CASE("edges to rows: what cannot be numbered or added up is refused") {
+TEST_CASE("adjacency_of_edges: rejects too many edges or nodes for the index type, and sums that overflow") {
   edge_pairs<std::int8_t> many;
   for (int i = 0; i < 64; ++i) many.add(0, 1);
   CHECK_THROWS_AS(adjacency_of_edges(2, many), index_overflow);

@@ -12,7 +12,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("adjacency weights: integral ones are what they are, whatever their sum") {
+TEST_CASE("exact_unit: leaves integer weights unchanged") {
   std::vector<std::uint8_t> const weights{0, 3, 255};
   auto const unit = exact_unit(std::span(weights));
   CHECK(unit.exponent == 0);
@@ -20,7 +20,7 @@ TEST_CASE("adjacency weights: integral ones are what they are, whatever their su
   CHECK(in_unit(std::numeric_limits<std::int64_t>::max(), {}) == std::numeric_limits<std::int64_t>::max());
 }
 
-TEST_CASE("adjacency weights: floating ones add up to less than 2^60, and no power of two more has room") {
+TEST_CASE("exact_unit: scales floating-point weights to a sum between 2^59 and 2^60") {
   for (double const scale : {1e-300, 1e-5, 1.0, 3e200}) {
     std::vector<double> const weights{0.1 * scale, 0, 0.7 * scale, 2 * scale};
     auto const unit = exact_unit(std::span(weights));
@@ -34,7 +34,7 @@ TEST_CASE("adjacency weights: floating ones add up to less than 2^60, and no pow
   }
 }
 
-TEST_CASE("adjacency weights: where there are none, or all are nothing, one is one") {
+TEST_CASE("exact_unit: uses unit 1 for an empty list, and keeps zero weights 0") {
   CHECK(in_unit(1.0f, exact_unit(std::span<float const>())) == 1);
   std::vector<double> const nothing(3, 0.0);
   CHECK(in_unit(0.0, exact_unit(std::span(nothing))) == 0);

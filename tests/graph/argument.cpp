@@ -22,13 +22,13 @@ module_argument nested() {
 
 }  // namespace
 
-TEST_CASE("argument: the nodes it reads come depth first, left to right, repeats included") {
+TEST_CASE("each_node: visits node references depth first, left to right, with repeats") {
   std::vector<std::uint32_t> read;
   each_node(nested(), [&](std::uint32_t n) { read.push_back(n); });
   CHECK(read == std::vector<std::uint32_t>{3, 1, 3});
 }
 
-TEST_CASE("argument: a subtree ends after its last element; a dict counts keys and values") {
+TEST_CASE("subtree_end: points past the last element, and a dict counts keys and values") {
   auto const a = nested();
   CHECK(subtree_end(a, 0) == a.size());
   CHECK(subtree_end(a, 1) == 2);
@@ -38,7 +38,7 @@ TEST_CASE("argument: a subtree ends after its last element; a dict counts keys a
   CHECK(elements_of({slice, 3}) == 3);
 }
 
-TEST_CASE("argument: complete is one subtree, no less and no more") {
+TEST_CASE("complete: accepts exactly one subtree") {
   CHECK(complete(nested()));
   CHECK(complete({token()}));
   CHECK(complete({container{tuple, 0}}));
@@ -47,7 +47,7 @@ TEST_CASE("argument: complete is one subtree, no less and no more") {
   CHECK_FALSE(complete({true, false}));
 }
 
-TEST_CASE("argument: nodes are replaced one by one, all else stays") {
+TEST_CASE("map_nodes: replaces each node reference and keeps everything else") {
   auto const moved = map_nodes(nested(), [](std::uint32_t n) { return n + 10; });
   CHECK(moved[1] == token(node_ref{13}));
   CHECK(moved[5] == token(node_ref{11}));
@@ -55,7 +55,7 @@ TEST_CASE("argument: nodes are replaced one by one, all else stays") {
   CHECK(tuple_argument({4, 5}) == module_argument{container{tuple, 2}, node_ref{4}, node_ref{5}});
 }
 
-TEST_CASE("argument: a million levels of nesting are one scan") {
+TEST_CASE("argument: its functions handle a million levels of nesting") {
   module_argument deep(1'000'000, container{list, 1});
   deep.push_back(node_ref{7});
   CHECK(complete(deep));

@@ -34,7 +34,7 @@ module_graph taking(std::vector<std::string> const& parameters,
 
 }  // namespace
 
-TEST_CASE("bind_arguments: positional arguments come first, then names, then defaults") {
+TEST_CASE("bind_arguments: binds positional arguments first, then names, then defaults") {
   auto const g = taking({"x", "y", "z"}, {"y"});
   CHECK(bind_arguments(g, 1, {"z"}) == argument_binding{{0}, {}, {1}});
   CHECK(bind_arguments(g, 0, {"z", "x"}) == argument_binding{{1}, {}, {0}});
@@ -42,7 +42,7 @@ TEST_CASE("bind_arguments: positional arguments come first, then names, then def
   CHECK(bind_arguments(taking({}), 0, {}).empty());
 }
 
-TEST_CASE("bind_arguments: all that is wrong is said at once") {
+TEST_CASE("bind_arguments: reports all binding faults at once") {
   auto const g = taking({"x", "alpha"});
   CHECK(find_binding_faults(g, 1, {"x", "alpa"}) ==
         std::vector<binding_fault>{{twice, "x"}, {unknown, "alpa"}, {missing, "alpha"}});
@@ -54,7 +54,7 @@ TEST_CASE("bind_arguments: all that is wrong is said at once") {
   CHECK(find_binding_faults(g, 0, {"x", "x", "alpha"}) == std::vector<binding_fault>{{twice, "x"}});
 }
 
-TEST_CASE("bind_arguments: more arguments than parameters are refused, or ignored where asked") {
+TEST_CASE("bind_arguments: rejects surplus arguments, or ignores them if asked to") {
   auto const g = taking({"x"});
   CHECK(find_binding_faults(g, 2, {}) == std::vector<binding_fault>{{too_many, ""}});
   CHECK_THROWS_WITH_AS(bind_arguments(g, 2, {}),
@@ -63,8 +63,7 @@ TEST_CASE("bind_arguments: more arguments than parameters are refused, or ignore
   CHECK(bind_arguments(g, 2, {}, surplus_arguments::ignored) == argument_binding{{0}});
 }
 
-TEST_CASE(
-    "bind_arguments: what binds gives each parameter its own argument, and names meet their parameters") {
+TEST_CASE("bind_arguments: binds each positional argument by position and each named one by name") {
   testing::rng r(51);
   std::vector<std::string> const names{"a", "b", "c", "d"};
   for (int round = 0; round < 2000; ++round) {
@@ -94,7 +93,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("bind_arguments: *args takes the positional arguments that are left, **kwargs the names") {
+TEST_CASE("bind_arguments: *args takes the remaining positional arguments, **kwargs the remaining names") {
   auto const g = taking({"x", "*args", "y", "**kwargs"}, {"y"});
   CHECK(bind_arguments(g, 3, {"b", "y", "a"}) == argument_binding{{0}, {1, 2}, {4}, {3, 5}});
   CHECK(bind_arguments(g, 1, {}) == argument_binding{{0}, {}, {}, {}});
@@ -152,7 +151,7 @@ std::optional<argument_binding> bound_literally(std::vector<std::string> const& 
 
 }  // namespace
 
-TEST_CASE("bind_arguments: random calls bind as Python binds them") {
+TEST_CASE("bind_arguments: binds random calls as Python does") {
   testing::rng r(52);
   std::size_t bound = 0;
   for (int round = 0; round < 4000; ++round) {

@@ -89,7 +89,7 @@ class random_nest {
 
 }  // namespace
 
-TEST_CASE("captures: what bodies read that was defined around them, each once, however deep they lie") {
+TEST_CASE("captures: returns each outside value that a body reads, once, from any depth") {
   testing::rng r(1);
   std::size_t captured = 0;
   for (int i = 0; i < 300; ++i) {
@@ -105,22 +105,21 @@ TEST_CASE("captures: what bodies read that was defined around them, each once, h
   CHECK(captured > 300);
 }
 
-TEST_CASE(
-    "captures: come by first use, operands before what the body yields; the node's own operands are none") {
+TEST_CASE("captures: lists values by first use, operands before yields, without the node's own operands") {
   nest const g{{{{9, 8}, {20}, {body{0}}}, {{3, 1, 3}, {21}, {}}, {{1, 21, 2}, {22}, {}}},
                {{{1, 2}, {10}, {4, 10, 22, 3}}}};
   CHECK(captures(g, 0) == list{3, 1, 2, 4});
   CHECK(captures(g, 1).empty());
 }
 
-TEST_CASE("captures: a body may use what it defines later, and bodies of no nodes yield what they capture") {
+TEST_CASE("captures: excludes values that the body defines later, and includes yields of an empty body") {
   nest const g{{{{}, {20}, {body{0}}}, {{22}, {21}, {}}, {{}, {22}, {}}}, {{{1, 2}, {}, {}}}};
   CHECK(captures(g, 0).empty());
   nest const empty{{{{}, {20}, {body{0}}}}, {{{}, {}, {7, 7}}}};
   CHECK(captures(empty, 0) == list{7});
 }
 
-TEST_CASE("captures: a hundred thousand bodies inside each other, without a deep stack") {
+TEST_CASE("captures: handles 100,000 nested bodies on a small stack") {
   nest g;
   std::size_t const depth = 100'000;
   for (std::size_t i = 0; i < depth; ++i) {

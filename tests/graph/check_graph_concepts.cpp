@@ -65,6 +65,6 @@ static_assert(pass<namesakes>() && !weighted_graph<namesakes> && !sized_graph<na
               !function_graph<namesakes> && !named_graph<namesakes>);
 static_assert(pass<both_ways>() && weighted_graph<both_ways>);
 
-TEST_CASE("check_graph_concepts: takes each rung alone, whole adapters, and namesakes of rungs that are none") {
+TEST_CASE("check_graph_concepts: accepts each concept alone, whole adapters and unrelated namesakes") {
   CHECK(pass<archetype::graph, toy::graph, module_graph, namesakes, both_ways>());
 }

@@ -16,9 +16,7 @@ using index_type = std::uint32_t;
 
 }  // namespace
 
-TEST_CASE(
-    "components: rows are in one exactly where each reaches the other, and none are named where all are "
-    "alone") {
+TEST_CASE("components_of: groups rows that reach each other, and returns nothing for an acyclic graph") {
   cleave::testing::rng r(1);
   int cyclic = 0;
   for (int i = 0; i < 500; ++i) {
@@ -53,7 +51,7 @@ TEST_CASE(
   CHECK(cyclic < 450);
 }
 
-TEST_CASE("components: a ring of a million rows is one, without a deep stack") {
+TEST_CASE("components_of: handles a cycle of a million rows on a small stack") {
   cleave::detail::csr<index_type> ring;
   index_type const n = 1'000'000;
   for (index_type i = 0; i < n; ++i, ring.close()) ring.add((i + 1) % n);

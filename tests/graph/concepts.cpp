@@ -37,11 +37,11 @@ static_assert(weighted_graph<toy::graph> && sized_graph<toy::graph> && stateful_
 static_assert(stateful_graph<module_graph> && tied_graph<module_graph> && effectful_graph<module_graph> &&
               named_graph<module_graph>);
 
-TEST_CASE_TEMPLATE("snapshot: asks no more than the rung that it reads", Graph, archetype::graph,
-                   archetype::results_graph, archetype::weighted, archetype::sized, archetype::function,
-                   archetype::stateful, archetype::closed, archetype::tied, archetype::replicating,
-                   archetype::bounded, archetype::effectful, archetype::grouped, archetype::accompanied,
-                   archetype::named, archetype::hierarchical) {
+TEST_CASE_TEMPLATE("snapshot_of: requires no more members than the concept that it reads", Graph,
+                   archetype::graph, archetype::results_graph, archetype::weighted, archetype::sized,
+                   archetype::function, archetype::stateful, archetype::closed, archetype::tied,
+                   archetype::replicating, archetype::bounded, archetype::effectful, archetype::grouped,
+                   archetype::accompanied, archetype::named, archetype::hierarchical) {
   Graph const g;
   CHECK_FALSE(find_adapter_fault(g));
   CHECK_FALSE(find_cycle(g));
@@ -55,7 +55,7 @@ TEST_CASE_TEMPLATE("snapshot: asks no more than the rung that it reads", Graph, 
   CHECK(s.storage.size() == (tied_graph<Graph> ? s.values() : 0));
 }
 
-TEST_CASE("snapshot: reads the archetypes of memory and of bodies") {
+TEST_CASE("snapshot_of: reads graphs that overwrite memory and graphs with bodies") {
   archetype::aliasing const in_place;
   CHECK(snapshot_of(in_place).results[0].size() == 2);  // its own, and what it wrote
   archetype::nested const with_body;

@@ -13,7 +13,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("csr: lists of different lengths, and a table without rows reads as empty lists") {
+TEST_CASE("csr: stores rows of different lengths, and a table without rows reads as empty rows") {
   csr<std::uint32_t> t;
   t.add(7);
   t.add(8);
@@ -25,13 +25,12 @@ TEST_CASE("csr: lists of different lengths, and a table without rows reads as em
   CHECK(csr<std::uint32_t>()[5].empty());
 }
 
-TEST_CASE("narrow: what does not fit below none is an error") {
+TEST_CASE("narrow: throws for values that do not fit below the reserved maximum") {
   CHECK(narrow<std::uint8_t>(254) == 254);
   CHECK_THROWS_AS(narrow<std::uint8_t>(255), index_overflow);
 }
 
-TEST_CASE(
-    "users_of: the rows that list an item, each once and ascending, as a search over all rows finds them") {
+TEST_CASE("users_of: lists the rows that contain an item, each once and in ascending order") {
   testing::rng random(4);
   for (int round = 0; round < 200; ++round) {
     csr<std::uint16_t> t;

@@ -37,7 +37,7 @@ strings names(module_graph const& g) {
 }  // namespace
 
 TEST_CASE(
-    "decompose_sizes: dimensions stand behind the tensor, the last one first, and are spliced into calls") {
+    "decompose_sizes: adds each dimension after the tensor, last one first, and splices it into calls") {
   auto const g = decompose_sizes(
       with_reader(node(node_kind::call_method, "view", {node_argument(0), node_argument(1)})));
   CHECK(names(g) == strings{"x", "sym_size_int_1", "sym_size_int", "view"});
@@ -49,7 +49,7 @@ TEST_CASE(
         std::vector<module_argument>{{node_ref{0}}, {node_ref{2}}, {std::int64_t{4}}, {node_ref{1}}});
 }
 
-TEST_CASE("decompose_sizes: inside an operand the size becomes the tuple of its dimensions") {
+TEST_CASE("decompose_sizes: replaces a size inside an operand by the tuple of its dimensions") {
   auto reader = node(node_kind::call_function, "f", {{container{container::kind::list, 1}, node_ref{1}}});
   reader.kwargs.push_back({"shape", node_argument(1)});
   auto const g = decompose_sizes(with_reader(reader));
@@ -61,9 +61,7 @@ TEST_CASE("decompose_sizes: inside an operand the size becomes the tuple of its 
   CHECK(returned[3].args == std::vector<module_argument>{tuple});
 }
 
-TEST_CASE(
-    "decompose_sizes: an indexed size is the dimension, counted from the end too; an index outside keeps its "
-    "error") {
+TEST_CASE("decompose_sizes: replaces an indexed size by the dimension, and keeps an index out of range") {
   for (auto const& [index, expected] : {std::pair{1, token(std::int64_t{4})}, {-3, token(node_ref{2})}}) {
     auto g =
         with_reader(node(node_kind::call_function, "getitem", {node_argument(1), {std::int64_t{index}}}));
@@ -77,7 +75,7 @@ TEST_CASE(
   CHECK(outside[3].name == "getitem");
 }
 
-TEST_CASE("decompose_sizes: what has no shape, or asks for one dimension, stays") {
+TEST_CASE("decompose_sizes: leaves the size of a tensor without a shape unchanged") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const size = g.add(node(node_kind::call_method, "size", {node_argument(x)}));
@@ -86,7 +84,7 @@ TEST_CASE("decompose_sizes: what has no shape, or asks for one dimension, stays"
   CHECK(std::vector(made.list().begin(), made.list().end()) == std::vector(g.list().begin(), g.list().end()));
 }
 
-TEST_CASE("symbols_in: names, not numbers, each once") {
+TEST_CASE("symbols_in: returns each symbol once and no numbers") {
   CHECK(symbols_in("2*s1 + s0*s1 - u10//3") == strings{"s0", "s1", "u10"});
   CHECK(symbols_in("17").empty());
   CHECK(symbols_in("").empty());

@@ -11,7 +11,7 @@
 
 using namespace cleave;
 
-TEST_CASE("disjoint_sets: the smallest member stands for its set, as relabelling all members has it") {
+TEST_CASE("disjoint_sets: represents each set by its smallest member") {
   testing::rng random(5);
   for (int round = 0; round < 200; ++round) {
     std::size_t const n = 1 + random.below(12);
@@ -28,7 +28,7 @@ TEST_CASE("disjoint_sets: the smallest member stands for its set, as relabelling
   }
 }
 
-TEST_CASE("disjoint_sets: a million joined in a chain, from either end, are one") {
+TEST_CASE("disjoint_sets: joins a million members in a chain, from either end") {
   std::size_t const n = 1'000'000;
   disjoint_sets<std::uint32_t> up(n), down(n);
   for (std::size_t i = 1; i < n; ++i) up.join(i - 1, i), down.join(n - i, n - i - 1);

@@ -60,7 +60,7 @@ module_graph body() {
 
 }  // namespace
 
-TEST_CASE("evaluate: constants, containers, attributes and calls in the order written") {
+TEST_CASE("evaluate: computes constants, containers, attributes and calls in the order written") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const w = g.add(node(node_kind::get_attr, "w"));
@@ -77,7 +77,7 @@ TEST_CASE("evaluate: constants, containers, attributes and calls in the order wr
   CHECK(told(g, {"X"}) == "[f([$w,{1,X,},null,],k=X,a=2,),X,]");
 }
 
-TEST_CASE("evaluate: a module whose inside is a graph is gone through, with keywords and defaults") {
+TEST_CASE("evaluate: enters a module that has a graph, and binds keywords and defaults") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   g.add_attribute({"m", module_attribute::kind::module, {}, {body()}, {}, {}});
@@ -89,7 +89,7 @@ TEST_CASE("evaluate: a module whose inside is a graph is gone through, with keyw
   CHECK(told(g, {"X"}) == "f(f(X,7,),X,)");
 }
 
-TEST_CASE("evaluate: arguments that do not fit are an error that names the parameter, and a fault before") {
+TEST_CASE("find_argument_fault: finds arguments that do not fit, and evaluate names the parameter") {
   auto const g = body();
   using enum argument_fault::kind;
   CHECK(find_argument_fault(g, 0, {}) == argument_fault{missing, "a"});
@@ -103,11 +103,11 @@ TEST_CASE("evaluate: arguments that do not fit are an error that names the param
   CHECK_THROWS_AS(told(g, {"1", "2", "3"}), argument_error);
 }
 
-TEST_CASE("evaluate: a graph without an output gives null, and so does an empty one") {
+TEST_CASE("evaluate: returns null for a graph without an output") {
   CHECK(told(module_graph(), {}) == "null");
 }
 
-TEST_CASE("evaluate: neither a long chain nor deep bodies nor deep arguments use the stack") {
+TEST_CASE("evaluate: handles long chains, deep bodies and deep arguments without recursion") {
   auto nested = body();
   for (int i = 0; i < 100'000; ++i) {
     module_graph g;
@@ -137,7 +137,7 @@ TEST_CASE("evaluate: neither a long chain nor deep bodies nor deep arguments use
   CHECK(v.what == testing::integer_value::kind::computed);
 }
 
-TEST_CASE("integer interpretation: tuples are taken apart, and a module counts by its original path") {
+TEST_CASE("integer_interpretation: takes tuples apart and identifies a module by its original path") {
   testing::integer_interpretation meaning;
   auto const x = testing::integer_value::computed(42);
   auto const value_of = [&](std::string const& path, std::string const& original) {

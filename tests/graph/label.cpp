@@ -29,21 +29,20 @@ static_assert(named_graph<called<std::string>> && named_graph<called<char const*
 
 }  // namespace
 
-TEST_CASE("label: the name and the position, or the position alone where there is no name") {
+TEST_CASE("label: shows the name and the position, or the position alone if there is no name") {
   CHECK(label("conv1", 4) == "conv1 (#4)");
   CHECK(label("", 0) == "#0");
   CHECK(label("#1", 2) == "#1 (#2)");
 }
 
-TEST_CASE("label: is short, one line and well-formed whatever the name holds") {
+TEST_CASE("label: is short, printable and on one line for any name") {
   CHECK(label("a\nb\x1b[31m\xff", 7) == "a\\x0ab\\x1b[31m\\xff (#7)");
   auto const text = label(std::string(1'000'000, 'x') + "end", 123'456'789);
   CHECK(text.size() < 110);
   CHECK(text.ends_with("end (#123456789)"));
 }
 
-TEST_CASE(
-    "label: a graph says what its nodes are called, by value, by reference or as C does, or not at all") {
+TEST_CASE("label: takes the name that the graph returns by value, by reference or as a C string") {
   std::string const longer(40, 'y');  // beyond what a string keeps inside
   CHECK(label(called<std::string>{longer}, 4, 9) == longer + " (#9)");
   CHECK(label(called<std::string const&>{longer}, 4, 9) == longer + " (#9)");
@@ -52,7 +51,7 @@ TEST_CASE(
   CHECK(label(nameless(), 4, 9) == "#9");
 }
 
-TEST_CASE("label: a snapshot calls its nodes the same, also where it knows no names") {
+TEST_CASE("label: a snapshot labels its nodes the same way, also without names") {
   testing::snapshot_builder b;
   b.node(1);
   b.name("conv1");

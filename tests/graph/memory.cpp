@@ -92,7 +92,7 @@ memory_cell<int> cell_of(tape const& g, int v) {
 
 }  // namespace
 
-TEST_CASE("memory: what each storage is, as walking over the whole graph for it alone finds it") {
+TEST_CASE("memory: classifies each storage as a walk over the whole graph does") {
   testing::rng r(1);
   int versioned = 0, shared = 0;
   for (int i = 0; i < 500; ++i) {
@@ -116,9 +116,7 @@ TEST_CASE("memory: what each storage is, as walking over the whole graph for it 
   CHECK(shared > 100);
 }
 
-TEST_CASE(
-    "memory: written through one handle after another it has versions; a second handle at once makes it "
-    "shared") {
+TEST_CASE("memory: writes through successive handles make versions, a write through a view makes it shared") {
   // 0 and 1 in storage 0; node 0 makes 0, node 1 writes it
   tape g{{{{}, {0}, {}}, {{}, {}, {0}}}, {0, 0}, {}, {}, {}};
   CHECK(cell_of(g, 0).versioned());
@@ -131,7 +129,7 @@ TEST_CASE(
   CHECK(cell_of(g, 0).shared());
 }
 
-TEST_CASE("memory: two handles from outside are a view, an input read again is not") {
+TEST_CASE("memory: two handles from outside make it shared, an input that is read twice does not") {
   tape const twice{{{{0, 0}, {}, {0}}}, {0, 0}, {0}, {}, {}};
   CHECK(cell_of(twice, 0).versioned());
   CHECK(cell_of(twice, 0).outside == list{0});

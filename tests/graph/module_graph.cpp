@@ -60,7 +60,7 @@ TEST_CASE("module_graph: calls are its nodes, placeholders its inputs, get_attr 
   CHECK(g.name(4) == "g");
 }
 
-TEST_CASE("module_graph: two nodes that read one path share storage, and so do paths that share memory") {
+TEST_CASE("module_graph: nodes share storage if they read the same path or paths with the same memory") {
   auto g = small();
   CHECK(g.storage(1) == g.storage(2));
   CHECK(g.storage(0) != g.storage(3));

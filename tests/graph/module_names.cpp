@@ -14,7 +14,8 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("module names: a target in lower case, words apart, magic underscores gone except from functions") {
+TEST_CASE(
+    "name_candidate: converts to lower-case words, and strips magic underscores except from functions") {
   using enum node_kind;
   CHECK(name_candidate(call_function, "CamelCase") == "camel_case");
   CHECK(name_candidate(call_function, "HTTPServer") == "httpserver");
@@ -24,7 +25,7 @@ TEST_CASE("module names: a target in lower case, words apart, magic underscores 
   CHECK(name_candidate(placeholder, "____") == "____");
 }
 
-TEST_CASE("module names: an identifier, each once") {
+TEST_CASE("module_names: returns a Python identifier and never the same one twice") {
   module_names names;
   CHECK(names.take("aten.max.dim") == "aten_max_dim");
   CHECK(names.take("**kwargs") == "_kwargs");
@@ -37,7 +38,7 @@ TEST_CASE("module names: an identifier, each once") {
   CHECK(names.take("f") == "f_2");
 }
 
-TEST_CASE("module names: a number in the name is kept while it is free, and counted from") {
+TEST_CASE("module_names: keeps a number in the name while it is free, and counts on from it") {
   module_names names;
   CHECK(names.take("f_3") == "f_3");
   CHECK(names.take("f") == "f");
@@ -50,7 +51,7 @@ TEST_CASE("module names: a number in the name is kept while it is free, and coun
   CHECK(names.take("x_99999999999999999999999") == "x_99999999999999999999999_1");
 }
 
-TEST_CASE("module names: what Python reserves gets a number at once") {
+TEST_CASE("module_names: adds a number to names that Python reserves") {
   module_names names;
   for (auto const* word : {"sum", "for", "None", "torch", "device", "inf", "ArithmeticError", "zip"})
     CHECK(reserved_in_python(word));
@@ -61,14 +62,14 @@ TEST_CASE("module names: what Python reserves gets a number at once") {
   CHECK(names.take("input") == "input_5");
 }
 
-TEST_CASE("module names: a hundred thousand equal targets take no quadratic time") {
+TEST_CASE("module_names: numbers 100,000 equal names consecutively") {
   module_names names;
   std::string last;
   for (int i = 0; i < 100'000; ++i) last = names.take("f");
   CHECK(last == "f_99999");
 }
 
-TEST_CASE("module names: as a plain set of all names would give them, whatever numbers they have") {
+TEST_CASE("module_names: returns the names that a plain set of used names gives") {
   testing::rng random(8);
   for (int round = 0; round < 300; ++round) {
     module_names names;

@@ -24,7 +24,7 @@ position add(module_graph& g, std::string target, std::vector<module_argument> a
 
 }  // namespace
 
-TEST_CASE("module_scopes: marks are known by their targets, with a path before them or without") {
+TEST_CASE("module_marks: recognizes marks by their target, with or without a path") {
   module_graph g;
   auto const e = add(g, "torch.amp._enter_autocast", {{std::string("cuda")}});
   add(g, "my_enter_autocast", {});
@@ -37,7 +37,7 @@ TEST_CASE("module_scopes: marks are known by their targets, with a path before t
   CHECK(marks[2].mark.entered == e);
 }
 
-TEST_CASE("module_scopes: torch's marks have the operands that torch gives them; other kinds have any") {
+TEST_CASE("module_marks: checks the operands of torch's marks, but not those of other kinds") {
   auto const fault = [](std::string const& target, std::vector<module_argument> args) -> std::string {
     module_graph g;
     add(g, "f", {});

@@ -57,7 +57,7 @@ std::string complaint(Graph const& g) {
 
 }  // namespace
 
-TEST_CASE("neighbour_snapshot: handles of any kind become positions, weights keep their types") {
+TEST_CASE("neighbours_of: converts handles to positions and keeps the types of weights") {
   auto const s = neighbours_of(three_cities());
   static_assert(std::is_same_v<decltype(s.node_weight), std::vector<int>>);
   static_assert(std::is_same_v<decltype(s.edge_weight), std::vector<float>>);
@@ -69,7 +69,7 @@ TEST_CASE("neighbour_snapshot: handles of any kind become positions, weights kee
   CHECK(s.node.find("Bonn") == 1);
 }
 
-TEST_CASE_TEMPLATE("neighbour_snapshot: asks no more than the rung that it reads", Graph,
+TEST_CASE_TEMPLATE("neighbours_of: requires no more members than the concept that it reads", Graph,
                    archetype::undirected, archetype::undirected_weighted, archetype::undirected_edges,
                    archetype::undirected_named) {
   Graph const g;
@@ -81,7 +81,7 @@ TEST_CASE_TEMPLATE("neighbour_snapshot: asks no more than the rung that it reads
   CHECK(s.edge_weight.size() == (edge_weighted_graph<Graph> ? 2 : 0));
 }
 
-TEST_CASE("neighbour_snapshot: each broken promise is found, in the user's handles and names") {
+TEST_CASE("find_neighbour_fault: locates each violation, and the message uses the user's names") {
   using enum neighbour_violation;
   auto g = three_cities();
   CHECK_FALSE(find_neighbour_fault(g));
@@ -147,7 +147,7 @@ struct heavy {
 
 }  // namespace
 
-TEST_CASE("neighbour_snapshot: random graphs of pointers are read as they are, without loops") {
+TEST_CASE("neighbours_of: reads random graphs of pointers unchanged, without loops") {
   cleave::testing::rng dice(2);
   for (int round = 0; round < 50; ++round) {
     auto const n = 1 + dice.below(30);
@@ -171,7 +171,7 @@ TEST_CASE("neighbour_snapshot: random graphs of pointers are read as they are, w
   }
 }
 
-TEST_CASE("neighbour_snapshot: weights past 63 bits and indices that are too narrow are errors") {
+TEST_CASE("neighbours_of: rejects weight sums beyond 63 bits and index types that are too narrow") {
   CHECK(find_neighbour_fault(heavy{})->what == neighbour_violation::too_heavy);
   CHECK(complaint(heavy{}) ==
         "adapter: node #1 raises the sum of the weights above 2^63 - 1: use a larger unit");

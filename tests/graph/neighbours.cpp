@@ -40,7 +40,7 @@ constexpr bool pass() {
 }  // namespace
 
 // That rungs missed by an inch do not compile, with these messages, is tested with the house's diagnostics.
-TEST_CASE("neighbours: takes each rung alone, and namesakes of rungs that are none") {
+TEST_CASE("check_undirected_concepts: accepts each concept alone and unrelated members of the same names") {
   CHECK(pass<archetype::undirected, archetype::undirected_weighted, archetype::undirected_edges,
              archetype::undirected_named, namesakes>());
   CHECK_FALSE(node_weighted_graph<namesakes>);

@@ -13,8 +13,8 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE_TEMPLATE("numbering: gives what a map gives, for small, large and negative integers and for text",
-                   Handle, int, std::uint64_t, std::string) {
+TEST_CASE_TEMPLATE("numbering: agrees with std::map for integers of any sign and size and for text", Handle,
+                   int, std::uint64_t, std::string) {
   testing::rng random(5);
   for (int round = 0; round < 50; ++round) {
     numbering<Handle, std::uint32_t> numbers;

@@ -40,12 +40,12 @@ bool has_cycle(needs g) {
 
 }  // namespace
 
-TEST_CASE("topological_order: each node after those it needs, the first that is ready first") {
+TEST_CASE("topological_order: puts each node after its predecessors, the first ready node first") {
   CHECK(topological_order(needs{{{2}, {}, {}, {0, 1}}}) == std::vector<std::size_t>{1, 2, 0, 3});
   CHECK(topological_order(needs{}).empty());
 }
 
-TEST_CASE("find_cycle: a cycle of the graph where there is one, nothing where there is none") {
+TEST_CASE("find_cycle: returns a cycle exactly if the graph has one") {
   testing::rng random(3);
   int cyclic = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -72,7 +72,7 @@ TEST_CASE("find_cycle: a cycle of the graph where there is one, nothing where th
   CHECK(cyclic > 300);
 }
 
-TEST_CASE("topological_order: the message names the two ends of a long cycle, the witness all of it") {
+TEST_CASE("topological_order: abbreviates a long cycle in the message and keeps all of it as witness") {
   needs ring{std::vector<std::vector<std::size_t>>(1000)};
   for (std::size_t n = 0; n < 1000; ++n) ring.reads[n] = {(n + 999) % 1000};
   try {
@@ -85,6 +85,6 @@ TEST_CASE("topological_order: the message names the two ends of a long cycle, th
   }
 }
 
-TEST_CASE("find_cycle: a loop of one node names that node") {
+TEST_CASE("find_cycle: returns the node of a self-loop") {
   CHECK(find_cycle(needs{{{}, {1}, {}}}) == std::vector<std::size_t>{1});
 }

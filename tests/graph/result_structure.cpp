@@ -36,7 +36,7 @@ token const leaf = std::string("*");
 
 }  // namespace
 
-TEST_CASE("result_structure: leaves become the elements of a flat result, in order") {
+TEST_CASE("with_result_structure: replaces the leaves by the elements of a flat result, in order") {
   auto const g = returning({container{tuple, 3}, node_ref{0}, node_ref{1}, std::int64_t{7}});
   module_argument const structure{
       container{list, 2}, leaf, container{dict, 1}, std::string("h"), container{tuple, 2}, leaf, leaf};
@@ -46,7 +46,7 @@ TEST_CASE("result_structure: leaves become the elements of a flat result, in ord
                         container{tuple, 2}, node_ref{1}, std::int64_t{7}});
 }
 
-TEST_CASE("result_structure: an element may be nested itself, a bare result is one element") {
+TEST_CASE("with_result_structure: accepts nested elements, and treats a bare result as one element") {
   module_argument const pair{container{tuple, 2}, node_ref{0}, node_ref{1}};
   auto nested = pair;
   nested.insert(nested.begin(), container{tuple, 1});
@@ -57,7 +57,7 @@ TEST_CASE("result_structure: an element may be nested itself, a bare result is o
   CHECK(result_of(with_result_structure(returning(keyed), {leaf})) == keyed);
 }
 
-TEST_CASE("result_structure: another number of leaves is refused, and names both") {
+TEST_CASE("with_result_structure: rejects a wrong number of leaves and states both numbers") {
   auto const g = returning({container{tuple, 2}, node_ref{0}, node_ref{1}});
   CHECK_THROWS_WITH_AS(with_result_structure(g, {leaf}),
                        "the structure of the result has 1 leaves, the program returns 2 values",

@@ -41,7 +41,8 @@ numbers operands(snapshot_arrays const& s, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("scoped_snapshot: what an entry makes is no operand inside its scope, and one outside") {
+TEST_CASE(
+    "add_scopes: a node inside a replicated scope loses the entry's token as operand, one outside keeps it") {
   auto const before = bracket();
   auto const s = told(before, scope_policy::replicate, {mark{enter}, {}, mark{leave}, {}});
   CHECK(operands(s, 1) == numbers{before.inputs[0]});
@@ -51,7 +52,7 @@ TEST_CASE("scoped_snapshot: what an entry makes is no operand inside its scope, 
   CHECK(s.values() == before.values());
 }
 
-TEST_CASE("scoped_snapshot: a scope that extends keeps its operands, and orders what is around its marks") {
+TEST_CASE("add_scopes: an extended scope keeps its operands and orders the nodes around its marks") {
   auto const before = bracket();
   auto const s = told(before, scope_policy::extend, {{}, mark{enter}, {}, mark{leave}});
   CHECK(operands(s, 1) == operands(before, 1));
@@ -62,7 +63,7 @@ TEST_CASE("scoped_snapshot: a scope that extends keeps its operands, and orders 
   CHECK(after(3) == numbers{1, 2});
 }
 
-TEST_CASE("scoped_snapshot: forbidden scopes that overlap are one group, others another") {
+TEST_CASE("add_scopes: groups forbidden scopes that overlap, and keeps other scopes in separate groups") {
   testing::snapshot_builder b;
   for (int i = 0; i < 10; ++i) b.nodes(1, {}, {1});
   auto const s =
@@ -71,7 +72,7 @@ TEST_CASE("scoped_snapshot: forbidden scopes that overlap are one group, others 
   CHECK(s.group == numbers{0, 1, 1, 1, 1, 5, 6, 6, 8, 8});
 }
 
-TEST_CASE("scoped_snapshot: a mark that would be copied must not read what nodes make") {
+TEST_CASE("add_scopes: rejects a replicated mark that reads the result of a node") {
   testing::snapshot_builder b;
   auto const x = b.nodes(1, {}, {1}).front();
   b.nodes(1, {x}, {1});

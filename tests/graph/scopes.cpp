@@ -37,7 +37,7 @@ std::optional<unpaired_scope> fault_of(marks const& m) {
 
 }  // namespace
 
-TEST_CASE("scopes: an exit ends the innermost scope of its kind, or the one that it names") {
+TEST_CASE("scopes_of: an exit ends the innermost scope of its kind, or the scope that it names") {
   auto const s = read({mark{enter}, mark{enter}, {}, mark{leave, 0, 0}, mark{leave}});
   REQUIRE(s.list.size() == 2);
   CHECK(s.list[0].last == 3);
@@ -47,20 +47,20 @@ TEST_CASE("scopes: an exit ends the innermost scope of its kind, or the one that
   CHECK_FALSE(s.is_mark(2));
 }
 
-TEST_CASE("scopes: a state lasts until the next mark of its kind, or to the end") {
+TEST_CASE("scopes_of: a setting lasts until the next mark of its kind or the end of the graph") {
   auto const s = read({mark{set, 1}, {}, mark{enter}, mark{set, 1}, mark{leave}});
   REQUIRE(s.list.size() == 3);
   CHECK(s.list[0].last == 3);
   CHECK(s.list[2].last == none<std::uint32_t>);
 }
 
-TEST_CASE("scopes: a graph without marks has none") {
+TEST_CASE("scopes_of: a graph without marks has no scopes") {
   auto const s = read({{}, {}});
   CHECK(s.list.empty());
   CHECK_FALSE(s.is_mark(1));
 }
 
-TEST_CASE("scopes: entries and exits that do not pair are found, and are errors that name the node") {
+TEST_CASE("find_unpaired_scope: finds unpaired entries and exits, and the error names the node") {
   using enum unpaired_scope::kind;
   CHECK_FALSE(fault_of({mark{enter}, mark{leave}}));
   CHECK(fault_of({{}, mark{enter}}) == unpaired_scope{never_left, 1});
@@ -79,7 +79,7 @@ TEST_CASE("scopes: entries and exits that do not pair are found, and are errors 
                        "scope 'autocast': node #2 leaves it a second time", unpaired_scope_error);
 }
 
-TEST_CASE("scopes: random brackets are paired as a stack pairs them") {
+TEST_CASE("scopes_of: pairs random brackets as a stack does") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     marks m(random.below(20));

@@ -31,7 +31,7 @@ std::vector<std::uint32_t> list(std::span<std::uint32_t const> items) { return {
 
 }  // namespace
 
-TEST_CASE("snapshot: operands keep their order and repeats, users come once and in order") {
+TEST_CASE("snapshot_of: keeps the order and repeats of operands, and lists each user once in order") {
   numbers const g{{{7}, {100, 7, 100}, {101, 100}}};
   auto const s = snapshot_of(g);
   CHECK(list(s.operands[1]) ==
@@ -42,15 +42,14 @@ TEST_CASE("snapshot: operands keep their order and repeats, users come once and 
   CHECK(s.node.find(2) == 2);
 }
 
-TEST_CASE(
-    "snapshot: without inputs and outputs, what nobody makes is an input and what nobody reads an output") {
+TEST_CASE("snapshot_of: infers inputs and outputs if the graph does not list them") {
   auto const s = snapshot_of(numbers{{{7}, {100, 8}}});
   CHECK(s.inputs.size() == 2);
   CHECK(s.from[s.inputs[0]] == source::input);
   CHECK(s.outputs == std::vector<std::uint32_t>{s.results[1][0]});
 }
 
-TEST_CASE("snapshot: with inputs and state, any other value that nobody makes is a constant") {
+TEST_CASE("snapshot_of: a value that no node makes and no list names is a constant") {
   toy::program p{{"x"}, {"w"}, {"a", "x", "pi"}};
   p.add({"f", {"x", "w", "pi"}, {"a"}});
   auto const s = snapshot_of(toy::graph(p));
@@ -61,7 +60,7 @@ TEST_CASE("snapshot: with inputs and state, any other value that nobody makes is
   CHECK(s.outputs[1] == s.inputs[0]);
 }
 
-TEST_CASE("snapshot: a replicable node stays one only if all it reads is everywhere") {
+TEST_CASE("snapshot_of: a node stays replicable only if all its operands are available everywhere") {
   toy::program p{{"x"}, {"w"}, {"c"}};
   p.add({"one", {}, {"1"}, 5, true});
   p.add({"two", {"1", "w"}, {"2"}, 5, true});
@@ -72,7 +71,7 @@ TEST_CASE("snapshot: a replicable node stays one only if all it reads is everywh
   CHECK(s.weight == std::vector<double>{0, 0, 5, 5});
 }
 
-TEST_CASE("snapshot: what bodies capture are operands, as deep as they lie") {
+TEST_CASE("snapshot_of: adds values that nested bodies capture to the operands of the outer node") {
   // Node 0 makes 100, node 1 makes 101; node 2 holds a body with node 10, which holds a body that reads 100
   // and yields 101.
   struct nest : numbers {
@@ -97,7 +96,7 @@ TEST_CASE("snapshot: what bodies capture are operands, as deep as they lie") {
         std::vector<std::uint32_t>{s.operands[0][0], s.results[0][0], s.results[1][0]});
 }
 
-TEST_CASE("snapshot: a value that cannot cross keeps its producer and readers together") {
+TEST_CASE("snapshot_of: groups the producer and readers of a value that is not portable") {
   struct tokens : numbers {
     static bool portable(int v) { return v != 101; }
   };
@@ -105,8 +104,7 @@ TEST_CASE("snapshot: a value that cannot cross keeps its producer and readers to
   CHECK(s.group == std::vector<std::uint32_t>{0, 1, 2, 1});
 }
 
-TEST_CASE(
-    "snapshot: a broken promise is an error that names the node, and find_adapter_fault finds the same") {
+TEST_CASE("snapshot_of: names the node that breaks a promise, and find_adapter_fault finds the same fault") {
   struct listed_twice : numbers {
     static std::vector<int> nodes() { return {0, 0}; }
   };
@@ -138,7 +136,7 @@ TEST_CASE(
   both(toy::graph(p), adapter_violation::follows_a_later, 0);
 }
 
-TEST_CASE("snapshot: a size below 0 or beyond all sizes is an error, not a huge number") {
+TEST_CASE("snapshot_of: rejects a size that is negative, too large or NaN") {
   struct priced : numbers {
     double size;
     double bytes(int v) const { return v == 100 ? size : 8; }
@@ -157,7 +155,7 @@ TEST_CASE("snapshot: a size below 0 or beyond all sizes is an error, not a huge 
   CHECK(snapshot_of(priced{{{{}, {100}}}, 3}).bytes == std::vector<std::size_t>{3, 8});
 }
 
-TEST_CASE("snapshot: nodes that follow each other are named as a cycle") {
+TEST_CASE("snapshot_of: reports a cycle of nodes that follow each other and names them") {
   toy::program p{{"x"}, {}, {}};
   auto const* f = p.add({"f", {"x"}, {"a"}});
   auto const* g = p.add({"g", {"a"}, {"b"}});
@@ -167,21 +165,21 @@ TEST_CASE("snapshot: nodes that follow each other are named as a cycle") {
         "the graph has a cycle: f (#0) -> g (#1) -> f (#0)");
 }
 
-TEST_CASE("snapshot: names come into messages fit for a terminal") {
+TEST_CASE("snapshot_of: escapes node names in messages for a terminal") {
   toy::program p{{"x"}, {}, {}};
   p.add({"a\n\x1b[31m", {"x"}, {"x"}});
   CHECK(error_text([&] { snapshot_of(toy::graph(p)); }).find("node a\\x0a\\x1b[31m (#0)") !=
         std::string::npos);
 }
 
-TEST_CASE("snapshot: nodes out of order are sorted by topological_order, or the cycle is named") {
+TEST_CASE("snapshot_of: suggests topological_order for unsorted nodes, or names the cycle") {
   CHECK(error_text([] { snapshot_of(numbers{{{101}, {7}}}); }).find("topological_order") !=
         std::string::npos);
   CHECK(error_text([] { snapshot_of(numbers{{{102}, {100}, {101}}}); }) ==
         "the graph has a cycle: #0 -> #1 -> #2 -> #0");
 }
 
-TEST_CASE("snapshot: a graph too large for the index type is an error that says how to ask for a wider one") {
+TEST_CASE("snapshot_of: rejects a graph too large for the index type and suggests a wider one") {
   numbers chain;
   for (int i = 0; i < 300; ++i) chain.reads.push_back({i == 0 ? 7 : 99 + i});
   CHECK_THROWS_AS(snapshot_of<std::uint8_t>(chain), index_overflow);
@@ -190,7 +188,7 @@ TEST_CASE("snapshot: a graph too large for the index type is an error that says 
   CHECK(snapshot_of<std::uint16_t>(chain).nodes() == 300);
 }
 
-TEST_CASE("snapshot: an empty graph is an empty snapshot") {
+TEST_CASE("snapshot_of: an empty graph gives an empty snapshot") {
   auto const s = snapshot_of(numbers{});
   CHECK(s.nodes() == 0);
   CHECK(s.values() == 0);
@@ -218,7 +216,7 @@ struct registers {
 
 }  // namespace
 
-TEST_CASE("snapshot: what a node overwrites may be its result by the same handle") {
+TEST_CASE("snapshot_of: a node may return the handle that it overwrites") {
   for (int const view : {-1, 3}) {
     registers const g{{{{1}, {0}, {}}, {{0}, {3}, {}}, {{0}, {0}, {0}}, {{0}, {2}, {}}}, {1}, {2}, view};
     CHECK(!find_adapter_fault(g));
@@ -229,7 +227,7 @@ TEST_CASE("snapshot: what a node overwrites may be its result by the same handle
   }
 }
 
-TEST_CASE("snapshot: what is overwritten cannot be made later, and find_adapter_fault says the same") {
+TEST_CASE("snapshot_of: rejects a value that is overwritten before it is made, as find_adapter_fault does") {
   registers const g{{{{1}, {}, {5}}, {{1}, {5}, {}}}, {1}, {5}};
   CHECK(find_adapter_fault(g) == adapter_fault{adapter_violation::after_its_user, 1});
   try {

@@ -89,8 +89,7 @@ struct wide {
 
 }  // namespace
 
-TEST_CASE(
-    "snapshot_reader: a program read into arrays says what it says by its names, for each width of index") {
+TEST_CASE("snapshot_of: the arrays describe the same program as its names do, for each index width") {
   testing::rng r(1);
   for (int i = 0; i < 300; ++i) {
     auto p = testing::random_program(r, r.below(15));
@@ -102,8 +101,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "snapshot_reader: as many nodes, values and operands as an index can number below none, and no more") {
+TEST_CASE("snapshot_of: accepts as many nodes, values and operands as the index type can number") {
   auto const fits = [](wide const& g) {
     try {
       return snapshot_of<std::uint8_t>(g).nodes() == static_cast<std::size_t>(g.count);

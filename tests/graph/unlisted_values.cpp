@@ -32,7 +32,7 @@ std::vector<unlisted> asked_one_by_one(toy::program const& p) {
 
 }  // namespace
 
-TEST_CASE("unlisted_values: what no node makes and no list has, each once, where it is read first") {
+TEST_CASE("find_unlisted_values: returns each value without producer and list once, at its first use") {
   testing::rng r(5);
   std::size_t found = 0;
   for (int i = 0; i < 500; ++i) {
@@ -49,7 +49,7 @@ TEST_CASE("unlisted_values: what no node makes and no list has, each once, where
   CHECK(found > 300);
 }
 
-TEST_CASE("unlisted_values: of a graph without inputs these are its inputs") {
+TEST_CASE("find_unlisted_values: returns the inputs of a graph that does not list them") {
   struct chain {
     static std::vector<int> nodes() { return {1, 2}; }
     static std::vector<int> operands(int n) { return n == 1 ? std::vector{7, 8, 7} : std::vector{1}; }
@@ -57,7 +57,7 @@ TEST_CASE("unlisted_values: of a graph without inputs these are its inputs") {
   CHECK(find_unlisted_values(chain{}) == std::vector<unlisted_value<int>>{{0, 0, 7}, {0, 1, 8}});
 }
 
-TEST_CASE("unlisted_values: what bodies read comes after the operands") {
+TEST_CASE("find_unlisted_values: counts values that bodies read after the node's operands") {
   struct holder {
     static std::vector<int> nodes() { return {0}; }
     static std::vector<int> operands(int) { return {7}; }

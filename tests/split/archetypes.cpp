@@ -21,13 +21,13 @@ using namespace cleave::detail;
 static_assert(stage_builder<archetype::builder<archetype::node, archetype::node>, archetype::graph>);
 static_assert(stage_builder<archetype::builder<archetype::node, archetype::value>, archetype::results_graph>);
 
-TEST_CASE("archetypes: balance asks for weights and sizes, and for nothing else") {
+TEST_CASE("balance: requires no more of a graph than weights and sizes") {
   archetype::costed const g;
   CHECK(balance(g, 2).parts == 2);
   CHECK(balance(g, 2, {.memory = 1}).loads == std::vector<double>{9, 9});
 }
 
-TEST_CASE_TEMPLATE("archetypes: to assign, split and emit a graph takes nodes and operands", Graph,
+TEST_CASE_TEMPLATE("split: assigning, splitting and emitting a graph require only nodes and operands", Graph,
                    archetype::graph, archetype::results_graph) {
   Graph const g;
   auto const p = assign(g, [](archetype::node n) { return n; });
@@ -45,15 +45,16 @@ TEST_CASE_TEMPLATE("archetypes: to assign, split and emit a graph takes nodes an
   }
 }
 
-TEST_CASE_TEMPLATE("archetypes: to order and to check a graph takes nodes and operands", Graph,
-                   archetype::graph, archetype::results_graph) {
+TEST_CASE_TEMPLATE(
+    "topological_order: requires only nodes and operands, as do find_cycle and find_adapter_fault", Graph,
+    archetype::graph, archetype::results_graph) {
   Graph const g;
   CHECK(topological_order(g) == g.nodes());
   CHECK_FALSE(find_cycle(g));
   CHECK_FALSE(find_adapter_fault(g));
 }
 
-TEST_CASE("archetypes: cuts by names ask for names, cuts at modules for paths") {
+TEST_CASE("assign_by_name: requires names, and assign_after_modules and cuts_at_modules require paths") {
   archetype::named const g;
   CHECK(assign_by_name(g, {{"#0", "a"}, {"#1", "b"}}).parts == 2);
   CHECK_THROWS_AS(assign_by_name(g, {{"n", "a"}}), assignment_error);  // two nodes are called so

@@ -28,7 +28,7 @@ std::vector<std::string> texts(snapshot_arrays const& g, assignment_log const& l
 
 }  // namespace
 
-TEST_CASE("assignment_log: each step that a node took, in a sentence") {
+TEST_CASE("assignment_log: describes each step that assigned a node to its stage") {
   testing::snapshot_builder b;
   auto const shape = b.node(0, {});
   b.name("shape");
@@ -74,7 +74,7 @@ TEST_CASE("assignment_log: each step that a node took, in a sentence") {
         "item (#2) goes from part 1 to part 0, to pair (#1), since it takes an element of a result there");
 }
 
-TEST_CASE("assignment_log: every node of every stage of a plan is explained, and nothing else") {
+TEST_CASE("assignment_log: explains exactly the nodes of each stage of a plan") {
   testing::rng random(101);
   for (int round = 0; round < 1000; ++round) {
     auto const g = testing::random_rich_graph(random, 1 + random.below(20));
@@ -108,7 +108,7 @@ TEST_CASE("assignment_log: every node of every stage of a plan is explained, and
   }
 }
 
-TEST_CASE("assignment_log: marks of scopes, groups and recomputed nodes are told") {
+TEST_CASE("assignment_log: describes copied scope marks, groups and recomputed nodes") {
   testing::snapshot_builder b;
   auto const x = b.input();
   b.node(1, {x});

@@ -128,7 +128,7 @@ std::vector<integer_value> run_joined(module_graph const& g, staged_graph<module
 
 }  // namespace
 
-TEST_CASE("resolve_boundary: a tuple that is projected stays at home, and its elements cross") {
+TEST_CASE("resolve_boundary: a projected tuple stays in its part, and only its elements cross") {
   testing::snapshot_builder b;
   auto const pair = b.node(1, {b.input()});
   auto const first = b.node(1, {pair});
@@ -150,8 +150,7 @@ TEST_CASE("resolve_boundary: a tuple that is projected stays at home, and its el
 }
 
 TEST_CASE(
-    "resolve_boundary: what is recomputed is copied with all that it reads, or the node is named that is "
-    "not") {
+    "resolve_boundary: copies a recomputed node with all its operands, or names one that is not copied") {
   testing::snapshot_builder b;
   auto const x = b.input();
   auto const shape = b.node(3, {x});
@@ -174,8 +173,7 @@ TEST_CASE(
       boundary_error);
 }
 
-TEST_CASE(
-    "resolve_boundary: a copy that reads what is sent is refused, although another part reads that first") {
+TEST_CASE("resolve_boundary: rejects a copy that reads a sent value, even if another part reads it first") {
   testing::snapshot_builder b;
   auto const sent = b.node(1, {b.input()});
   b.node(1, {sent});
@@ -190,7 +188,9 @@ TEST_CASE(
       boundary_error);
 }
 
-TEST_CASE("resolve_boundary: a value that may not cross is named with both ends; effects are not copied") {
+TEST_CASE(
+    "resolve_boundary: names both ends of a value that may not cross, and does not move a node with "
+    "effects") {
   testing::snapshot_builder b;
   auto const v = b.node(1, {b.input()});
   b.name("a");
@@ -224,7 +224,7 @@ TEST_CASE("resolve_boundary: a value that may not cross is named with both ends;
                   partition_error);
 }
 
-TEST_CASE("resolve_boundary: a state is held, lifted into its only reader, or passed by the caller") {
+TEST_CASE("resolve_boundary: a stage holds a state, or the caller passes it, as its rule demands") {
   testing::snapshot_builder b;
   auto const one = b.state(), both = b.state();
   auto const v = b.node(1, {one, both});
@@ -252,7 +252,7 @@ TEST_CASE("resolve_boundary: a state is held, lifted into its only reader, or pa
 }
 
 TEST_CASE(
-    "split_with_boundary: whole, split and joined again give the same under any rules that can be met") {
+    "split_with_boundary: split and rejoined graphs compute the same as the whole, under random rules") {
   testing::rng random(81);
   std::size_t met = 0, refused = 0, projected = 0, copied = 0, passed = 0;
   for (int round = 0; round < 3000; ++round) {

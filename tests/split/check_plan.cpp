@@ -51,7 +51,7 @@ kind fault_of(snapshot_arrays const& g, plan const& p) {
 
 }  // namespace
 
-TEST_CASE("check_plan: each fault has its name, its place and a sentence") {
+TEST_CASE("find_plan_fault: returns kind and place of each fault, and plan_fault_text describes it") {
   auto const g = small();
   auto const good = planned(g);
   REQUIRE_FALSE(find_plan_fault(g, good));
@@ -91,7 +91,7 @@ TEST_CASE("check_plan: each fault has its name, its place and a sentence") {
         "node c (#2) in stage 1 needs value #3 of node b (#1), which the stage does not have there");
 }
 
-TEST_CASE("check_plan: groups, effects, copies and companions count") {
+TEST_CASE("find_plan_fault: checks groups, effects, copies and companions") {
   testing::snapshot_builder b;
   auto const x = b.input();
   auto const shape = b.node(0, {});
@@ -127,7 +127,7 @@ TEST_CASE("check_plan: groups, effects, copies and companions count") {
   CHECK_FALSE(find_plan_fault(accompanied, planned(accompanied)));
 }
 
-TEST_CASE("check_plan: what make_plan makes has no fault, whatever the orders of its lists") {
+TEST_CASE("find_plan_fault: accepts every plan of make_plan, and its lists in any order") {
   testing::rng random(41);
   std::size_t const rounds = 2000;
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -147,7 +147,7 @@ TEST_CASE("check_plan: what make_plan makes has no fault, whatever the orders of
   }
 }
 
-TEST_CASE("check_plan: a plan with one thing changed has a fault, or is the plan of another partition") {
+TEST_CASE("find_plan_fault: finds any random change except a free choice of stage for a replicable node") {
   testing::rng random(42);
   std::size_t changed = 0;
   for (int round = 0; round < 4000; ++round) {
@@ -180,7 +180,7 @@ TEST_CASE("check_plan: a plan with one thing changed has a fault, or is the plan
   CHECK(changed > 3000);
 }
 
-TEST_CASE("check_plan: all faults are told, the first of them first") {
+TEST_CASE("plan_faults: returns all faults, the first one as find_plan_fault does") {
   auto const g = small();
   auto p = planned(g);
   p.stages[1].inputs.clear();
@@ -195,7 +195,7 @@ TEST_CASE("check_plan: all faults are told, the first of them first") {
   CHECK(plan_faults(g, planned(g), [](std::size_t) { return false; }).empty());
 }
 
-TEST_CASE("check_plan: a value that is only passed on is a fault, unless that is allowed") {
+TEST_CASE("plan_faults: reports a value that a stage only passes on, unless that is allowed") {
   testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()});
   b.node(1, {});
@@ -216,7 +216,7 @@ TEST_CASE("check_plan: a value that is only passed on is a fault, unless that is
   CHECK_FALSE(plan_faults(g, p, nobody, passing::allowed).empty());
 }
 
-TEST_CASE("check_plan: each kind of fault has a code of its own") {
+TEST_CASE("code_of: gives each kind of plan fault its own code") {
   std::vector<std::string> codes;
   for (auto k = kind::unknown_stage; k <= kind::backward_transfer;
        k = static_cast<kind>(static_cast<int>(k) + 1))

@@ -13,7 +13,8 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("dataflow_of: inputs, skips, results of early stages and what the caller only passes on") {
+TEST_CASE(
+    "dataflow_of: lists inputs, skip edges, results of early stages and values that the caller gets back") {
   toy::program p{{"x", "y"}, {"w"}, {"c", "y", "w", "a"}};
   p.add({"f", {"x", "w"}, {"a", "b"}});
   p.add({"g", {"b"}, {"b2"}});

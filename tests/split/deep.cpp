@@ -62,8 +62,7 @@ std::size_t cut(Graph const& g, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE(
-    "deep: a chain and a star of a million nodes are read, sorted, planned and emitted on a small stack") {
+TEST_CASE("split: handles chains and stars of a million nodes on a small stack, from reading to emitting") {
   std::uint32_t const n = 1'000'000;
   std::size_t emitted = 0, rays = 0, sorted = 0, faults = 0, cycle = 0;
   testing::on_small_stack([&] {

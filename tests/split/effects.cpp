@@ -37,7 +37,7 @@ module_graph with_random_effects(testing::rng& random, module_graph const& g) {
 
 }  // namespace
 
-TEST_CASE("effects: under every policy a node of a plan runs after all that it must follow") {
+TEST_CASE("make_plan: runs each node after the nodes it must follow, under every stage order") {
   testing::rng random(21);
   std::size_t plans = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -66,7 +66,7 @@ TEST_CASE("effects: under every policy a node of a plan runs after all that it m
   CHECK(plans > 2000);
 }
 
-TEST_CASE("effects: under every policy a call of a split module runs after all that it must follow") {
+TEST_CASE("split_module: runs each call after the calls it must follow, under every stage order") {
   testing::rng random(22);
   std::size_t cuts = 0, reordered = 0;
   for (int round = 0; round < 1000; ++round) {

@@ -55,9 +55,7 @@ struct greedy : toy::builder {
 
 }  // namespace
 
-TEST_CASE(
-    "emit: asks for inputs, state, nodes and results in the order of the plan, and finds each under its new "
-    "name") {
+TEST_CASE("emit: passes inputs, state, nodes and results in plan order, and finds each under its new name") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     auto const p = testing::random_program(random, random.below(15));
@@ -78,7 +76,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("emit: an opening comes before the arguments, and the rest behind them") {
+TEST_CASE("emit_stage: clones the opening nodes before the arguments, and the rest after them") {
   toy::program p{{"x"}, {"w"}, {"b"}};
   p.add({"enter", {}, {"scope"}});
   p.add({"f", {"x", "w"}, {"a"}});
@@ -93,7 +91,7 @@ TEST_CASE("emit: an opening comes before the arguments, and the rest behind them
   CHECK(plain.said == strings{"input x", "state w", "clone enter", "clone f", "clone g", "result b"});
 }
 
-TEST_CASE("emit: a builder that reads more than its adapter told is an error that names the node") {
+TEST_CASE("emit: names the node if a builder looks up a value that the adapter did not list") {
   toy::program p{{"x"}, {}, {"b"}};
   p.add({"f", {"x"}, {"a"}});
   p.add({"g", {"a"}, {"b"}});
@@ -107,7 +105,7 @@ TEST_CASE("emit: a builder that reads more than its adapter told is an error tha
                        lookup_error);
 }
 
-TEST_CASE("emit: an empty stage asks for nothing") {
+TEST_CASE("emit: an empty stage makes no calls to the builder") {
   toy::program const p{{"x"}, {"w"}, {}};
   toy::graph const g(p);
   scribe b;

@@ -116,9 +116,7 @@ partition random_cut(testing::rng& random, snapshot_arrays const& s, std::uint32
 
 }  // namespace
 
-TEST_CASE(
-    "in place: memory that is viewed and written stays in one stage, memory with one handle at a time may be "
-    "cut") {
+TEST_CASE("snapshot_of: groups nodes on memory that is viewed and written, not on memory with one handle") {
   // 0 x, 1 cache, 2 k, 3 a view of the cache, 4 another view of it, 5 y, 6 y again. No value leads from the
   // write to the read by 4.
   tape const g{{{'f', {0}, {2}, {}},
@@ -139,7 +137,7 @@ TEST_CASE(
   CHECK(s.group[5] == 5);
 }
 
-TEST_CASE("in place: a write makes a new version and follows the reads of the old one") {
+TEST_CASE("snapshot_of: a write makes a new version of a value and follows the reads of the old one") {
   // x is read by node 0, overwritten by node 1, read again by node 2.
   tape const g{{{'f', {0}, {1}, {}}, {'w', {1}, {}, {0}}, {'f', {0}, {2}, {}}}, {0, 1, 2}, {0}, {}, {2}};
   auto const s = snapshot_of(g);
@@ -149,7 +147,7 @@ TEST_CASE("in place: a write makes a new version and follows the reads of the ol
   CHECK(s.slot[s.operands[0][0]] == s.slot[s.operands[2][0]]);
 }
 
-TEST_CASE("in place: what touches memory that is viewed and written is not copied") {
+TEST_CASE("snapshot_of: nodes that touch viewed and written memory are not replicable") {
   // 0 zeros, 1 a view of them, overwritten; 2 read after the write
   tape const g{{{'f', {}, {0}, {}, true},
                 {'v', {0}, {1}, {}, true},
@@ -165,7 +163,7 @@ TEST_CASE("in place: what touches memory that is viewed and written is not copie
   CHECK(s.group == std::vector<std::uint32_t>{0, 0, 0, 0, 4});
 }
 
-TEST_CASE("in place: stages with memory of their own give what the whole gives, over several steps") {
+TEST_CASE("make_plan: stages with separate memory compute the same as the whole graph, over several steps") {
   testing::rng random(7);
   std::uint32_t const k = 3;
   int cuts = 0, updates = 0;

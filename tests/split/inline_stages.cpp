@@ -49,7 +49,7 @@ toy::program piece(strings const& inputs, strings const& state, strings const& r
 
 }  // namespace
 
-TEST_CASE("inline_stages: a piece that is not what its plan says is an error that names the stage") {
+TEST_CASE("inline_stages: names the stage whose piece does not match its plan") {
   auto const lacks = [](std::string const& what) {
     return "inline_stages: stage 1 does not have the " + what + " of its plan";
   };
@@ -66,12 +66,12 @@ TEST_CASE("inline_stages: a piece that is not what its plan says is an error tha
   CHECK(joined_with({{"a"}, {"w"}, {"a"}}) == lacks("nodes"));
 }
 
-TEST_CASE("inline_stages: a piece calls its values as it likes, and they are told apart by place alone") {
+TEST_CASE("inline_stages: matches the values of a piece by position, not by name") {
   CHECK(joined_with(piece({"w"}, {"a"}, {"w", "a"}, {"b"})) == "g reads a w");
   CHECK(joined_with(piece({"b"}, {"x"}, {"b", "x"}, {"b"})) == "g reads a w");
 }
 
-TEST_CASE("inline_stages: what several stages hold is asked for once, and a copied node is there once") {
+TEST_CASE("inline_stages: adds shared arguments and copied nodes only once") {
   toy::program p{{"x", "unread"}, {"w"}, {"b", "unread", "w"}};
   p.add({"one", {}, {"1"}, 1, true});
   p.add({"f", {"x", "w", "1"}, {"a"}});

@@ -37,7 +37,7 @@ bool comes_in(snapshot_arrays const& g, plan const& made, std::size_t i, std::ui
 }  // namespace
 
 // That the lists have what they must, `check_plan` says of every plan; here it is their order.
-TEST_CASE("make_plan: lists are in the order that was asked for, on random graphs") {
+TEST_CASE("make_plan: lists inputs, state, outputs and transfers in the requested order, on random graphs") {
   testing::rng random(1);
   std::size_t given = 0;
   for (int round = 0; round < 1000; ++round) {
@@ -89,7 +89,7 @@ TEST_CASE("make_plan: lists are in the order that was asked for, on random graph
   CHECK(given > 100);
 }
 
-TEST_CASE("make_plan: a constant is held like state by each stage that reads it, and sent by nobody") {
+TEST_CASE("make_plan: each stage that reads a constant holds it like state, and no stage sends it") {
   testing::snapshot_builder b;
   auto const x = b.input(), w = b.state(), pi = b.constant();
   auto const y = b.node(1, {pi, x, w});
@@ -103,7 +103,7 @@ TEST_CASE("make_plan: a constant is held like state by each stage that reads it,
   CHECK(made.transfers == std::vector<transfer>{{y, stage_id{0}, stage_id{1}}});
 }
 
-TEST_CASE("make_plan: a companion follows the value that it comes with, in the lists of both ends") {
+TEST_CASE("make_plan: a companion follows its value in the lists of sender and receiver") {
   testing::snapshot_builder b;
   auto const size = b.node(1), x = b.node(1), y = b.node(1);
   b.node(1, {y, x});
@@ -116,7 +116,7 @@ TEST_CASE("make_plan: a companion follows the value that it comes with, in the l
   CHECK(made.stages[0].outputs == list{y, size, x});
 }
 
-TEST_CASE("make_plan: of no nodes, and the same with each width of index") {
+TEST_CASE("make_plan: handles graphs without nodes, and plans the same with every index width") {
   CHECK(make_plan(snapshot_arrays(), {}).stages.empty());
   auto const empty = make_plan(snapshot_arrays(), {{}, 2});
   CHECK(empty.order == std::vector{stage_id{0}, stage_id{1}});

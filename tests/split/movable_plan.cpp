@@ -92,7 +92,7 @@ void check_moves(testing::rng& random, snapshot_arrays const& g, partition const
 }  // namespace
 
 TEST_CASE(
-    "incremental_plan: a moved node takes its boundary along, and a move that makes a cycle changes nothing") {
+    "incremental_plan: a move updates the affected stages, and a move that makes a cycle changes nothing") {
   testing::snapshot_builder b;
   auto v = b.input();
   for (int i = 0; i < 4; ++i) v = b.node(1, {v});
@@ -109,7 +109,7 @@ TEST_CASE(
   CHECK_THROWS_AS(incremental_plan<std::uint32_t>(g, parts_of({0, 1, 0, 1}, 2)), partition_error);
 }
 
-TEST_CASE("incremental_plan: after each move what make_plan would make, or refused as make_plan would") {
+TEST_CASE("incremental_plan: after each move the plan equals make_plan, and both reject the same moves") {
   testing::rng random(91);
   std::size_t moved = 0, refused = 0;
   for (int round = 0; round < 2500; ++round) {
@@ -126,7 +126,7 @@ TEST_CASE("incremental_plan: after each move what make_plan would make, or refus
   CHECK(refused > 3'000);
 }
 
-TEST_CASE("incremental_plan: programs with effects and several results move as well") {
+TEST_CASE("incremental_plan: moves in programs with effects and several results also equal make_plan") {
   testing::rng random(92);
   std::size_t moved = 0, refused = 0;
   for (int round = 0; round < 300; ++round) {

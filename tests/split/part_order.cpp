@@ -54,8 +54,7 @@ std::vector<stage_id> twin(part_graph const& parts, order policy, std::vector<nu
 }  // namespace
 
 TEST_CASE(
-    "part_order: each policy takes the part that looking through all ready ones finds; parts on a cycle are "
-    "left out") {
+    "emission_order: each policy picks the part that a search over all ready parts picks, and omits cycles") {
   testing::rng random(1);
   std::size_t cyclic = 0, different = 0;
   for (int round = 0; round < 1000; ++round) {
@@ -87,7 +86,7 @@ TEST_CASE(
   CHECK(different > 300);
 }
 
-TEST_CASE("part_order: no parts, parts without nodes, and a star of a hundred thousand") {
+TEST_CASE("emission_order: handles no parts, parts without nodes and a star of 100,000 parts") {
   for (auto const policy : policies) {
     CHECK(emission_order(part_graph(), policy).empty());
     part_graph empty{{5, 5}, {}};

@@ -106,29 +106,30 @@ struct joiner {
 
 }  // namespace
 
-TEST_CASE("scope_copies: each stage enters what its nodes are under, and leaves it again") {
+TEST_CASE("split_with_scopes: each stage enters the scopes of its nodes and leaves them again") {
   CHECK(stages_of({"(a", "x", "y", ")a", "z"}, {0, 0, 1, 1, 1}) == strings{"(a x )a", "(a y )a z"});
   CHECK(stages_of({"(a", "x", "y", "z", ")a"}, {0, 0, 1, 2, 2}) == strings{"(a x )a", "(a y )a", "(a z )a"});
   CHECK(stages_of({"x", "(a", "(b", "y", ")b", ")a"}, {0, 0, 0, 1, 1, 1}) ==
         strings{"x (a (b )b )a", "(a (b y )b )a"});
 }
 
-TEST_CASE("scope_copies: a mark alone in a stage brings its other end") {
+TEST_CASE("split_with_scopes: a stage with only one mark of a scope gets the other mark as well") {
   CHECK(stages_of({"(a", "x", ")a"}, {0, 1, 2}) == strings{"(a )a", "(a x )a", "(a )a"});
 }
 
-TEST_CASE("scope_copies: a part that comes back enters what has begun since, and leaves what has ended") {
+TEST_CASE("split_with_scopes: a part that continues enters the scopes begun since and leaves those ended") {
   CHECK(stages_of({"x", "(a", "y", "u", ")a", "z"}, {0, 1, 0, 1, 1, 0}) == strings{"x (a y )a z", "(a u )a"});
   CHECK(stages_of({"(a", "x", ")a", "(b", "y", ")b", "u", "v"}, {1, 0, 1, 1, 0, 1, 0, 1}) ==
         strings{"(a )a (b )b v", "(a x )a (b y )b u"});
 }
 
-TEST_CASE("scope_copies: scopes that cross are left in reverse order of entry at the end of a stage") {
+TEST_CASE("split_with_scopes: at its end, a stage leaves overlapping scopes in reverse order of entry") {
   CHECK(stages_of({"(a", "(b", "x", "y", ")a", "z", ")b"}, {0, 0, 0, 1, 1, 2, 2}) ==
         strings{"(a (b x )b )a", "(a (b y )a )b", "(b z )b"});
 }
 
-TEST_CASE("scope_copies: a state is set where a stage begins under it, and the last stage leaves the last") {
+TEST_CASE(
+    "split_with_scopes: each stage sets the state it begins under, and the last stage leaves the final one") {
   CHECK(stages_of({"=1", "x", "y", "=2", "z"}, {0, 0, 1, 1, 2}) == strings{"=1 x", "=1 y =2", "=2 z"});
   CHECK(stages_of({"=1", "x", "=2", "y", "z"}, {0, 1, 0, 0, 1}) == strings{"=1 =2 y", "=1 x =2 z"});
   CHECK(stages_of({"=1", "x", "=2", "y"}, {0, 1, 0, 0}) == strings{"=1 =2 y", "=1 x =2"});
@@ -136,12 +137,13 @@ TEST_CASE("scope_copies: a state is set where a stage begins under it, and the l
                   {.settings = late_settings::accepted}) == strings{"=1 =2 y", "=1 x"});
 }
 
-TEST_CASE("scope_copies: what is copied at one place comes by kinds, then as in the program") {
+TEST_CASE("split_with_scopes: orders marks that are copied to one place by kind, then as in the program") {
   CHECK(stages_of({"=1", "(b", "(a", "x", "y", ")a", ")b"}, {0, 0, 0, 0, 1, 1, 1}) ==
         strings{"=1 (b (a x )a )b", "(a (b =1 y )a )b"});
 }
 
-TEST_CASE("scope_copies: a scope that extends is not copied; stages run in the order that it needs") {
+TEST_CASE(
+    "split_with_scopes: an extended scope is not copied, and stages run in the order that it requires") {
   auto const extend = scope_policy::extend;
   for (auto const policy : {order::program, order::fifo, order::upstream}) {
     CHECK(stages_of({"(a", "x", "y", ")a", "z"}, {2, 2, 1, 1, 0}, extend, {.stages = policy}) ==
@@ -152,7 +154,7 @@ TEST_CASE("scope_copies: a scope that extends is not copied; stages run in the o
   CHECK_THROWS_AS(stages_of({"(a", "x", "y", ")a"}, {0, 1, 0, 0}, extend), partition_error);
 }
 
-TEST_CASE("scope_copies: whatever the cut, each call runs under its own state, or the cut is refused") {
+TEST_CASE("split_module: each call keeps its own scope state under random cuts, or the cut is rejected") {
   testing::rng random(11);
   std::size_t kept = 0, refused = 0, cyclic = 0, moved = 0;
   for (int round = 0; round < 4000; ++round) {
@@ -197,7 +199,7 @@ TEST_CASE("scope_copies: whatever the cut, each call runs under its own state, o
   CHECK(moved > 20);
 }
 
-TEST_CASE("scope_copies: forbidden scopes are kept whole by those who follow the groups") {
+TEST_CASE("split_module: keeps forbidden scopes whole if the cut follows their groups") {
   testing::rng random(12);
   std::size_t kept = 0, cut = 0;
   for (int round = 0; round < 1500; ++round) {
@@ -239,7 +241,7 @@ TEST_CASE("scope_copies: forbidden scopes are kept whole by those who follow the
   CHECK(cut > 100);
 }
 
-TEST_CASE("scope_copies: stages joined again keep what each enters and leaves") {
+TEST_CASE("inline_stages: joined stages keep the marks that each stage enters and leaves") {
   op_list g;
   for (auto const* name : {"(a", "x", "y", ")a"}) g.ops.push_back({name});
   auto const mark = [&](std::size_t n) { return mark_of(g, n); };
@@ -257,8 +259,7 @@ TEST_CASE("scope_copies: stages joined again keep what each enters and leaves") 
   CHECK(join.made == strings{"(a", "x", ")a", "(a", "y", ")a"});
 }
 
-TEST_CASE(
-    "scope_copies: a hundred thousand nodes in a thousand stages under a hundred scopes, in linear time") {
+TEST_CASE("split_with_scopes: handles 100,000 nodes in 1,000 stages under 100 scopes") {
   op_list g;
   for (int i = 0; i < 100; ++i) g.ops.push_back({"(a"});
   for (int i = 0; i < 100'000; ++i) g.ops.push_back({"x"});

@@ -42,7 +42,7 @@ bool keeps_early_nodes(snapshot_arrays const& s, partition const& p,
 
 }  // namespace
 
-TEST_CASE("scope_order: parts that run before a setting come before those that set") {
+TEST_CASE("make_plan: parts with nodes before a setting run before the part that sets it") {
   testing::snapshot_builder b;
   for (int i = 0; i < 4; ++i) b.nodes(1, {}, {1});
   auto const s = b.build();
@@ -69,7 +69,7 @@ TEST_CASE("scope_order: parts that run before a setting come before those that s
       scope_order_error);
 }
 
-TEST_CASE("scope_order: an order is found whenever there is one") {
+TEST_CASE("scoped_order: finds an order whenever one exists") {
   testing::rng random(6);
   std::size_t found = 0, refused = 0;
   for (int round = 0; round < 6000; ++round) {
@@ -120,7 +120,7 @@ TEST_CASE("scope_order: an order is found whenever there is one") {
   CHECK(refused > 30);
 }
 
-TEST_CASE("scope_order: the first scope that is cut although it must not be is named") {
+TEST_CASE("find_cut_scope: returns the first forbidden scope that is cut, and make_plan names its nodes") {
   testing::snapshot_builder b;
   for (int i = 0; i < 4; ++i) b.nodes(1, {}, {1});
   auto const s = b.build();

@@ -72,7 +72,7 @@ static_assert(!std::is_constructible_v<staged_toy, toy::graph, toy_snapshot, pla
 
 }  // namespace
 
-TEST_CASE("split: inputs and state by first use, outputs by production, each once") {
+TEST_CASE("split: lists inputs and state by first use and outputs by production, each once") {
   toy::program p{{"x"}, {"w"}, {"d"}};
   p.add({"f", {"x", "w", "x"}, {"a", "b"}});
   p.add({"g", {"b"}, {"c"}});
@@ -108,7 +108,7 @@ TEST_CASE("split: a value read by two later stages leaves its stage once and is 
   CHECK(sent[2].to == stage_id{2});
 }
 
-TEST_CASE("split: the order of stages is a policy") {
+TEST_CASE("split: orders the stages by the chosen policy") {
   toy::program p{{"x"}, {}, {"d"}};  // a diamond
   p.add({"a", {"x"}, {"a"}});
   p.add({"b", {"a"}, {"b"}});
@@ -140,7 +140,7 @@ TEST_CASE("split: the order of stages is a policy") {
   CHECK(by_number({}) == std::vector{0, 1, 2, 3});
 }
 
-TEST_CASE("split: inputs, state and transfers by first use or by definition") {
+TEST_CASE("split: lists inputs, state and transfers by first use or by definition") {
   toy::program p{{"x", "y"}, {"w", "u"}, {"d"}};
   p.add({"a", {"x"}, {"a"}});
   p.add({"b", {"x"}, {"b"}});
@@ -158,7 +158,7 @@ TEST_CASE("split: inputs, state and transfers by first use or by definition") {
   CHECK(defined.snapshot().value[sent[0].value] == "a");
 }
 
-TEST_CASE("split: an effect that no value shows keeps its order under every policy") {
+TEST_CASE("split: keeps the order of effects that no value shows, under every policy") {
   toy::program p{{"x"}, {}, {"b"}};
   auto const* write = p.add({"write", {"x"}, {}});
   p.add({"read", {"x"}, {"b"}, 1, false, {write}});
@@ -181,7 +181,8 @@ TEST_CASE("split: a replicable node is copied to its readers and never sent, unl
   CHECK(stages[stage_id{1}].state == strings{"w"});
 }
 
-TEST_CASE("split: a program of replicable nodes alone is one stage, and none where there is no part") {
+TEST_CASE(
+    "split: puts a program of only replicable nodes into one stage, and rejects a partition without parts") {
   toy::program p{{}, {}, {"a"}};
   p.add({"one", {}, {"a"}, 1, true});
   p.add({"two", {"a"}, {"b"}, 1, true});
@@ -194,7 +195,7 @@ TEST_CASE("split: a program of replicable nodes alone is one stage, and none whe
                        "node one (#0) is not in any of the 0 parts", partition_error);
 }
 
-TEST_CASE("split: more parts than the index can number are empty stages") {
+TEST_CASE("split: allows more parts than the index type can number") {
   toy::program p{{"x"}, {}, {"a", "b"}};
   p.add({"f", {"x"}, {"a"}});
   p.add({"g", {"x"}, {"b"}});
@@ -208,8 +209,7 @@ TEST_CASE("split: more parts than the index can number are empty stages") {
   CHECK(wide[stage_id{255}].inputs == strings{"x"});
 }
 
-TEST_CASE(
-    "split: companions come with each value that a stage reads from outside, copied where they may be") {
+TEST_CASE("split: a stage receives or copies the companions of each value that it reads from outside") {
   struct accompanied : toy::graph {
     using toy::graph::graph;
     static strings companions(std::string const& v) {
@@ -232,7 +232,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("split: a node without a part, a cut group and parts in a cycle are errors that name the nodes") {
+TEST_CASE("split: names a node without a part and the nodes on a cycle between parts") {
   toy::program p{{"x"}, {}, {"c"}};
   p.add({"f", {"x"}, {"a"}});
   p.add({"g", {"a"}, {"b"}});
@@ -246,7 +246,7 @@ TEST_CASE("split: a node without a part, a cut group and parts in a cycle are er
   CHECK(message(parts({0, 0})).find("2") != std::string::npos);
 }
 
-TEST_CASE("split: a value that cannot cross is refused with its producer and its reader") {
+TEST_CASE("split: names producer and reader of a value that cannot cross") {
   toy::program p{{"x"}, {}, {"c"}};
   p.add({"make", {"x"}, {"token"}});
   p.add({"other", {"x"}, {"b"}});
@@ -267,8 +267,7 @@ TEST_CASE("split: a value that cannot cross is refused with its producer and its
   }
 }
 
-TEST_CASE(
-    "split: stages run one after another give what the whole gives, and joined again they are the whole") {
+TEST_CASE("split: stages and rejoined stages compute the same as the whole program") {
   testing::rng random(1);
   std::size_t cuts = 0;
   for (int round = 0; round < 2000; ++round) {

@@ -10,7 +10,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("find_argument_beyond_first: the first argument may be anything, the others plain tensors") {
+TEST_CASE("find_argument_beyond_first: finds a later argument that is not a tensor or needs a gradient") {
   using list = std::vector<argument_traits>;
   CHECK_FALSE(find_argument_beyond_first(list{}));
   CHECK_FALSE(find_argument_beyond_first(list{{false, true}, {true, false}}));
@@ -24,7 +24,7 @@ TEST_CASE("stage_argument_error: names the stage and the argument") {
   CHECK(e.witness == std::pair(stage_id{3}, std::size_t{1}));
 }
 
-TEST_CASE("runs_hook: what belongs to the whole moves to the first and the last stage, once each") {
+TEST_CASE("runs_hook: runs each hook of the whole program once, in the first or the last stage") {
   using enum program_hook;
   for (std::uint32_t stages = 1; stages < 5; ++stages)
     for (auto const hook : {before_forward, after_forward, after_backward}) {

@@ -73,7 +73,7 @@ std::map<std::string, parameter_gradients> staged_gradients(module_graph const& 
 
 }  // namespace
 
-TEST_CASE("state_gradients: copies of a tied weight receive parts of its gradient, its owner receives all") {
+TEST_CASE("shared_state: each copy of a tied weight gets part of its gradient, a sole owner gets all of it") {
   auto const g = tied_model();
   auto const state = with_ties(g, {{"first.weight", matrix(1)}, {"middle.weight", matrix(2)}});
   tape t;

@@ -91,7 +91,7 @@ toy::program with_variable(testing::rng& r, std::size_t length) {
 
 }  // namespace
 
-TEST_CASE("together: of 20 cuts none parts a variable's read and its assignment") {
+TEST_CASE("balance: keeps a variable's read and its assignment in one part if together() demands it") {
   testing::rng r(7);
   for (int i = 0; i < 20; ++i) {
     auto const p = with_variable(r, 60);
@@ -105,8 +105,7 @@ TEST_CASE("together: of 20 cuts none parts a variable's read and its assignment"
   }
 }
 
-TEST_CASE(
-    "together: a partition that parts what must share a part is refused with both nodes and their parts") {
+TEST_CASE("split: names both nodes of a group that the partition cuts apart") {
   toy::program p{{"x"}, {}, {"a"}};
   p.add({"read", {"x"}, {"a"}});
   p.add({"other", {"a"}, {"b"}});
@@ -122,7 +121,7 @@ TEST_CASE(
   CHECK(split(plain, assign(plain, {0, 0, 1})).size() == 2);
 }
 
-TEST_CASE("together: a node that is not listed is an adapter's fault") {
+TEST_CASE("find_adapter_fault: reports a node in together() that the graph does not list") {
   toy::program p{{"x"}, {}, {}}, q{{}, {}, {}};
   p.add({"read", {"x"}, {"a"}});
   p.add({"assign", {"a"}, {}});
@@ -133,7 +132,7 @@ TEST_CASE("together: a node that is not listed is an adapter's fault") {
         "adapter: node assign (#1) " + std::string(describe(adapter_violation::stays_with_none)));
 }
 
-TEST_CASE("together: of all partitions of small graphs those are refused that part a pair") {
+TEST_CASE("find_split_group: finds exactly the partitions of small graphs that cut a group") {
   testing::rng r(11);
   std::size_t whole = 0, parted = 0;
   for (int i = 0; i < 60; ++i) {
@@ -157,7 +156,7 @@ TEST_CASE("together: of all partitions of small graphs those are refused that pa
   CHECK(parted > 500);
 }
 
-TEST_CASE("together: every cut keeps it, and is the one that the option of the same name gives") {
+TEST_CASE("together: every partitioner keeps the groups, and some match their option of the same name") {
   testing::rng r(13);
   for (int i = 0; i < 150; ++i) {
     auto const p = testing::random_program(r, 3 + r.below(8));

@@ -17,7 +17,7 @@ TEST_CASE("tool: instances lists graphs, and writes those that are named") {
   auto const r = run_tool({"instances", at / "new/folder", "tfm_L24_H1", "grid2d:100", "sbm:1k:2"});
   CAPTURE(r.to_stderr);
   REQUIRE(r.exit == 0);
-  CHECK(cleave::read_graph_file(at / "new/folder/grid2d_100.graph").view().arcs() == 360);
+  CHECK(cleave::read_graph_file(at / "new/folder/grid2d_100.graph").view().directed_edges() == 360);
   CHECK(cleave::read_graph_file(at / "new/folder/sbm_1k_2.graph").view().nodes() == 992);
   CHECK(cleave::read_cost_dag(at / "new/folder/tfm_L24_H1.dag").nodes() == 583);
 }

@@ -56,8 +56,8 @@ std::size_t bits_of(partition const& p) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("bgl_min_cut: cuts between terminals and of the whole are the lightest of all", Weight,
-                   std::int64_t, double) {
+TEST_CASE_TEMPLATE("min_cut_between: finds a lightest cut, as does global_min_cut", Weight, std::int64_t,
+                   double) {
   cleave::testing::rng dice(9);
   for (int round = 0; round < 60; ++round) {
     auto const nodes = 2 + dice.below(7);
@@ -89,7 +89,7 @@ TEST_CASE_TEMPLATE("bgl_min_cut: cuts between terminals and of the whole are the
   }
 }
 
-TEST_CASE("bgl_min_cut: both methods find the same side, the smallest around the first terminals") {
+TEST_CASE("min_cut_between: both methods return the same cut, the smallest side around the first terminals") {
   adjacency<std::uint32_t> const path{
       .offsets = {0, 1, 3, 5, 6}, .targets = {1, 0, 2, 1, 3, 2}, .node_weight = {}, .edge_weight = {}};
   std::array<std::size_t, 1> const first{0}, second{3};
@@ -97,7 +97,7 @@ TEST_CASE("bgl_min_cut: both methods find the same side, the smallest around the
     CHECK(bits_of(min_cut_between(path.view(), first, second, method)) == 0b1110);
 }
 
-TEST_CASE("bgl_min_cut: terminals that are none, of both sides or missing are errors") {
+TEST_CASE("min_cut_between: rejects terminals that are missing, unknown or on both sides") {
   adjacency<std::uint32_t> const pair{
       .offsets = {0, 1, 2}, .targets = {1, 0}, .node_weight = {}, .edge_weight = {}};
   auto const said = [&](std::vector<std::size_t> const& first, std::vector<std::size_t> const& second) {

@@ -93,9 +93,7 @@ void check_interface(::onnx::ModelProto const& stage, cleave::onnx::staged const
 
 }  // namespace
 
-TEST_CASE(
-    "onnx builder: read again, each stage of each model is what the plan says, and a good model where the "
-    "whole is") {
+TEST_CASE("onnx::stages: every stage of every model matches its plan, and is valid if the whole model is") {
   for (auto const& file : model_files(giants::included)) {
     auto const name = model_name(file);
     CAPTURE(name);
@@ -126,7 +124,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("onnx builder: constants are initializers, under their own names, of each stage that reads them") {
+TEST_CASE(
+    "onnx::stages: constants become initializers, under their own names, in each stage that reads them") {
   auto m = onnx_text(R"(f (float[2] x) => (float[2] y) {
     one = Constant<value = float[1] {1.0}>()
     again = Identity(one)
@@ -152,7 +151,7 @@ TEST_CASE("onnx builder: constants are initializers, under their own names, of e
   }
 }
 
-TEST_CASE("onnx builder: a default that the caller may override is an input of each stage that reads it") {
+TEST_CASE("onnx::stages: a default that the caller may override is an input of each stage that reads it") {
   for (auto const& name :
        {std::string("initializers_as_inputs"), std::string("initializers_as_inputs_ir3")}) {
     CAPTURE(name);
@@ -163,7 +162,7 @@ TEST_CASE("onnx builder: a default that the caller may override is an input of e
 }
 
 TEST_CASE(
-    "onnx builder: a stage carries the functions that it calls, with those that they call, and all opsets") {
+    "onnx::stages: a stage contains all opsets and the functions that it calls, directly or indirectly") {
   auto const m = model("functions");
   std::set<std::string> carried;
   for (auto const& stage : cut(m, 4)) {
@@ -175,7 +174,7 @@ TEST_CASE(
   CHECK(carried.size() == static_cast<std::size_t>(m.functions_size()));
 }
 
-TEST_CASE("onnx builder: fields of later ONNX versions survive") {
+TEST_CASE("onnx::stages: preserves fields of later ONNX versions") {
   auto m = onnx_text("f (float[2] x) => (float[2] y) { h = Relu(x)  y = Tanh(h) }");
   auto& n = *m.mutable_graph()->mutable_node(1);
   n.GetReflection()->MutableUnknownFields(&n)->AddLengthDelimited(9, "metadata");
@@ -184,7 +183,7 @@ TEST_CASE("onnx builder: fields of later ONNX versions survive") {
   CHECK(kept.GetReflection()->GetUnknownFields(kept).field_count() == 1);
 }
 
-TEST_CASE("onnx builder: of nodes with one name the first keeps it, inside bodies too") {
+TEST_CASE("onnx::stages: only one of several nodes with the same name keeps it") {
   auto const m = model("duplicate_node_names");
   std::map<std::string, int> count;
   for (auto const& stage : cut(m, 4))
@@ -194,7 +193,7 @@ TEST_CASE("onnx builder: of nodes with one name the first keeps it, inside bodie
     if (!name.empty()) CHECK(times == 1);
 }
 
-TEST_CASE("onnx builder: external data stays a reference") {
+TEST_CASE("onnx::stages: external data stays a reference") {
   auto m = onnx_text("f (float[2] x) => (float[2] y) { h = Relu(x)  y = Add(h, w) }");
   auto& w = *m.mutable_graph()->add_initializer();
   w.set_name("w");
@@ -213,8 +212,7 @@ TEST_CASE("onnx builder: external data stays a reference") {
 }
 
 TEST_CASE(
-    "onnx builder: a value of unknown rank is declared by its element type, one of unknown type is refused "
-    "by name") {
+    "onnx::stages: declares a value of unknown rank by its element type, and names one of unknown type") {
   auto m = onnx_text("f (float[2] x, int64[2] s) => (float[2] y) { h = Reshape(x, s)  y = Relu(h) }");
   auto const stages = cut(m, 2);
   REQUIRE(names(stages[0].graph().output()) == strings{"h"});
@@ -237,7 +235,7 @@ TEST_CASE(
   CHECK(cleave::onnx::spelling(given[1].graph().input(0).type()) == "float32 2");
 }
 
-TEST_CASE("onnx builder: a value inside a body does not hide one that became an input of the stage") {
+TEST_CASE("onnx::stages: renames a value in a body that would hide an input of the stage") {
   auto const m = onnx_text(R"(f (float[2] x, bool c) => (float[2] y) {
     i = If(c) <
       then_branch = g1 () => (float[2] t) {

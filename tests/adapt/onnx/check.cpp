@@ -321,7 +321,7 @@ bool is_refused(std::string const& bytes) {
 
 }  // namespace
 
-TEST_CASE("onnx::check: every malformed file ends as recorded, in a second and 256 MB, with no signal") {
+TEST_CASE("onnx::check: each malformed file ends as recorded, within 1 s and 256 MiB and without a signal") {
   auto const folder = model_folder().parent_path() / "malformed";
   std::ifstream in(folder / "malformed.json");
   auto const cases = nlohmann::json::parse(in).at("cases");
@@ -356,7 +356,7 @@ TEST_CASE("onnx::check: every malformed file ends as recorded, in a second and 2
   }
 }
 
-TEST_CASE("find_onnx_fault: nothing is wrong with the real models") {
+TEST_CASE("find_onnx_fault: accepts all real models") {
   for (auto const& file : model_files(giants::included)) {
     CAPTURE(file);
     auto const model = read_model(file);
@@ -365,7 +365,7 @@ TEST_CASE("find_onnx_fault: nothing is wrong with the real models") {
   }
 }
 
-TEST_CASE("find_onnx_fault: each way to spoil a sound model is found, by kind and by name") {
+TEST_CASE("find_onnx_fault: finds each corruption of a valid model, with its kind and a name") {
   auto const sound = sound_model();
   REQUIRE(!find_onnx_fault(sound));
   REQUIRE(cleave::onnx::graph(sound).nodes().size() == 3);
@@ -382,7 +382,7 @@ TEST_CASE("find_onnx_fault: each way to spoil a sound model is found, by kind an
   }
 }
 
-TEST_CASE("find_onnx_fault: odd but legal models are accepted") {
+TEST_CASE("find_onnx_fault: accepts odd but legal models") {
   using odd = void (*)(proto&);
   odd const oddities[] = {
       [](proto& m) { *m.add_opset_import() = m.opset_import(1); },
@@ -412,7 +412,7 @@ TEST_CASE("find_onnx_fault: odd but legal models are accepted") {
   }
 }
 
-TEST_CASE("find_onnx_fault: calls that stand for too much are refused, in no time") {
+TEST_CASE("find_onnx_fault: rejects calls that unfold to too many nodes or too deep") {
   CHECK(!find_onnx_fault(calling(10, 2)));
   CHECK(find_onnx_fault(calling(60, 2))->kind == function);  // 2^60 nodes
   CHECK(find_onnx_fault(calling(10, 2), {.max_inlined_nodes = 1000})->kind == function);
@@ -420,7 +420,7 @@ TEST_CASE("find_onnx_fault: calls that stand for too much are refused, in no tim
   CHECK(find_onnx_fault(calling(2000, 1))->kind == function);  // too deep for inference
 }
 
-TEST_CASE("find_onnx_fault: functions that need each other are named") {
+TEST_CASE("find_onnx_fault: names functions that call each other in a cycle") {
   auto model = calling(4, 1);
   model.mutable_functions(3)->mutable_node(0)->set_op_type("f1");
   auto const fault = find_onnx_fault(model);
@@ -432,8 +432,7 @@ TEST_CASE("find_onnx_fault: functions that need each other are named") {
 }
 
 TEST_CASE(
-    "find_onnx_fault: a body in a body in a body … is walked without recursion, and refused where files "
-    "end") {
+    "find_onnx_fault: walks deeply nested bodies without recursion, and rejects them beyond the limit") {
   CHECK(!find_onnx_fault(nested_model(33)));
   auto const deep = nested_model(2000);
   CHECK(find_onnx_fault(deep)->kind == depth);
@@ -444,7 +443,7 @@ TEST_CASE(
   CHECK(scopes.values[scopes.reads[0][0]].name == "x");
 }
 
-TEST_CASE("find_onnx_fault: a cycle is named by its values, however long, in a message of bounded length") {
+TEST_CASE("find_onnx_fault: names all values of a cycle, in a message of bounded length") {
   for (int const length : {1, 2, 7, 20'000}) {
     CAPTURE(length);
     ::onnx::ModelProto m;
@@ -466,7 +465,7 @@ TEST_CASE("find_onnx_fault: a cycle is named by its values, however long, in a m
   }
 }
 
-TEST_CASE("find_onnx_fault: names of any bytes come back whole, and messages stay printable") {
+TEST_CASE("find_onnx_fault: returns names of any bytes unchanged, and keeps the message printable") {
   auto model = sound_model();
   std::string const evil = "\x1b[31m\n\xff" + std::string(3000, 'a');
   nth_node(model, 0).set_input(0, evil);
@@ -477,14 +476,14 @@ TEST_CASE("find_onnx_fault: names of any bytes come back whole, and messages sta
   CHECK(std::ranges::none_of(fault->message, [](char c) { return c == '\n' || c == '\x1b' || c == '\xff'; }));
 }
 
-TEST_CASE("stays_in_folder: only relative paths without a step up") {
+TEST_CASE("stays_in_folder: accepts only relative paths that do not go up") {
   for (auto const* good : {"w.bin", "a/b", "a..b", "...", ".hidden", "a/./b"}) CHECK(stays_in_folder(good));
   for (auto const* bad : {"", "/a", "\\a", "..", "a/..", "../a", "a/../b", "a\\..", "C:\\a", "c:a"})
     CHECK(!stays_in_folder(bad));
   CHECK(!stays_in_folder(std::string_view("a\0b", 3)));
 }
 
-TEST_CASE("onnx::check: altered and shortened models are read or refused, never more") {
+TEST_CASE("onnx::check: accepts or rejects corrupted models without any other failure") {
   std::size_t const rounds = sanitized ? 2'000 : 20'000;
   char const* const small[] = {"if_captures", "functions", "script_if_loop", "optional_io",
                                "initializers_as_inputs"};

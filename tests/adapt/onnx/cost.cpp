@@ -35,7 +35,7 @@ void same(cleave::onnx::work const& w, double flops, double bytes) {
 
 }  // namespace
 
-TEST_CASE("onnx cost: every operator of the table is one of ONNX's") {
+TEST_CASE("onnx_operator_costs: lists only operators that ONNX defines") {
   auto const& registry = *::onnx::OpSchemaRegistry::Instance();
   for (auto const& line : onnx_operator_costs) {
     CAPTURE(line.name);
@@ -46,7 +46,8 @@ TEST_CASE("onnx cost: every operator of the table is one of ONNX's") {
   }
 }
 
-TEST_CASE("onnx cost: products, convolutions and recurrent cells count two operations a multiplication") {
+TEST_CASE(
+    "onnx::costs_of: products, convolutions and recurrent cells cost two operations per multiplication") {
   same(work_of_node(one_node("float[3, 4] a, float[4, 5] b", "MatMul(a, b)")), 2 * 3 * 4 * 5,
        4 * (12 + 20 + 15));
   same(work_of_node(one_node("float[7, 3, 4] a, float[7, 4, 5] b", "MatMul(a, b)")), 7 * 2 * 3 * 4 * 5,
@@ -68,7 +69,8 @@ TEST_CASE("onnx cost: products, convolutions and recurrent cells count two opera
   CHECK(einsum.unknown);  // libonnx gives its result a rank only
 }
 
-TEST_CASE("onnx cost: elementwise operators cost their result, reductions what they read, movement nothing") {
+TEST_CASE(
+    "onnx::costs_of: elementwise operators cost their results, reductions their inputs, moves nothing") {
   same(work_of_node(one_node("float[3, 4] a, float[4] b", "Add(a, b)")), 12, 4 * (12 + 4 + 12));
   same(work_of_node(one_node("float[3, 4] a, float[4] b, float[1] c", "Sum(a, b, c)")), 24,
        4 * (12 + 4 + 1 + 12));
@@ -82,7 +84,7 @@ TEST_CASE("onnx cost: elementwise operators cost their result, reductions what t
   same(work_of_node(one_node("float16[3, 4] a", "Relu(a)")), 12, 2 * (12 + 12));
 }
 
-TEST_CASE("onnx cost: an operator outside the table is priced by its bytes and counted by name") {
+TEST_CASE("onnx::costs_of: prices an unknown operator by its bytes and counts it by name") {
   auto m = one_node("float[3, 4] a", "Det(a)");
   m.mutable_graph()->mutable_node(1)->set_domain("acme");
   auto& acme = *m.add_opset_import();
@@ -94,7 +96,7 @@ TEST_CASE("onnx cost: an operator outside the table is priced by its bytes and c
   CHECK(costs.of[0].bytes >= 4 * 12);
 }
 
-TEST_CASE("onnx cost: what is not known is counted, and nothing wrong is said of it") {
+TEST_CASE("onnx::costs_of: counts nodes of unknown cost, and prices only their known part") {
   auto const m = onnx_text(
       "f (float[2, 3] a, float[4, 5] b, float[n] c) => (float[x, y] z, float[n] d) { z = MatMul(a, b)  d = "
       "Relu(c) }");
@@ -108,7 +110,7 @@ TEST_CASE("onnx cost: what is not known is counted, and nothing wrong is said of
   CHECK(priced.of[1].flops == 10);
 }
 
-TEST_CASE("onnx cost: bodies and functions cost what is in them, from any depth") {
+TEST_CASE("onnx::costs_of: adds the costs of bodies and functions at any depth") {
   auto const m = onnx_text(R"(f (float[8, 8] x, bool c) => (float[8, 8] y) {
     h = Relu(x)
     y = If(c) <
@@ -132,7 +134,7 @@ TEST_CASE("onnx cost: bodies and functions cost what is in them, from any depth"
   CHECK(nodes > functions.graph().node_size());
 }
 
-TEST_CASE("onnx cost: a function's attributes are those of its call") {
+TEST_CASE("onnx::costs_of: a function takes its attributes from its call") {
   auto m = onnx_text("f (float[3, 4] a) => (float[1] z) { z = acme.mine <which = 1> (a) }");
   auto& acme = *m.add_opset_import();
   acme.set_domain("acme");
@@ -157,13 +159,13 @@ TEST_CASE("onnx cost: a function's attributes are those of its call") {
   CHECK(costs.fallbacks.empty());
 }
 
-TEST_CASE("onnx cost: seconds are the slower of computing and moving, and the start") {
+TEST_CASE("onnx::rates: seconds are the slower of computing and moving, plus the start") {
   cleave::onnx::rates const rates{.flops = 10, .bytes = 100, .nodes = 2};
   CHECK(rates.seconds({.flops = 20, .bytes = 100, .nodes = 1}) == 2.5);
   CHECK(rates.seconds({.flops = 20, .bytes = 300, .nodes = 1}) == 3.5);
 }
 
-TEST_CASE("onnx cost: all operators of all models are in the table, and each node is counted once") {
+TEST_CASE("onnx::costs_of: knows all operators of all models and counts each node once") {
   for (auto const& file : model_files(giants::included)) {
     auto const name = model_name(file);
     CAPTURE(name);

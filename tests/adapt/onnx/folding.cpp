@@ -49,7 +49,7 @@ std::string const abc =
 
 }  // namespace
 
-TEST_CASE("onnx folding: the shape of a value is known as far as its dimensions are") {
+TEST_CASE("onnx_shape_arithmetic: Shape returns the known dimensions and leaves the others unknown") {
   CHECK(folded("y = Shape(x)") == "2 3 4");
   CHECK(folded("y = Shape<start = 1>(x)") == "3 4");
   CHECK(folded("y = Shape<start = -2, end = -1>(x)") == "3");
@@ -57,7 +57,7 @@ TEST_CASE("onnx folding: the shape of a value is known as far as its dimensions 
   CHECK(folded("y = Shape(nobody)") == "nothing");
 }
 
-TEST_CASE("onnx folding: each operator does what ONNX says") {
+TEST_CASE("onnx_shape_arithmetic: computes each operator as ONNX defines it") {
   CHECK(folded(abc + "y = Gather(a, b)") == "nothing");  // 6 is out of range
   CHECK(folded(abc + "y = Gather(a, one)") == "scalar 6");
   CHECK(folded("s = Shape(x) i = Constant<value = int64[2] {-1, 0}>() y = Gather(s, i)") == "4 2");
@@ -80,7 +80,7 @@ TEST_CASE("onnx folding: each operator does what ONNX says") {
                      "Range(one, five, two)") == "1 3");
 }
 
-TEST_CASE("onnx folding: slices clamp as ONNX's do") {
+TEST_CASE("onnx_shape_arithmetic: clamps slices as ONNX does") {
   auto const slice = [](std::string const& start, std::string const& end) {
     return folded(abc + "s = Constant<value = int64[1] {" + start + "}>() e = Constant<value = int64[1] {" +
                   end + "}>() y = Slice(a, s, e)");
@@ -91,7 +91,7 @@ TEST_CASE("onnx folding: slices clamp as ONNX's do") {
   CHECK(slice("-9", "1") == "5");
 }
 
-TEST_CASE("onnx folding: what a run decides stays unknown, and so does what overflows or grows large") {
+TEST_CASE("onnx_shape_arithmetic: leaves run-time values, overflows and large results unknown") {
   CHECK(
       folded(
           abc +
@@ -108,9 +108,7 @@ TEST_CASE("onnx folding: what a run decides stays unknown, and so does what over
                "Constant<value = int64 {1}>() y = Range(a, b, c)") == "nothing");
 }
 
-TEST_CASE(
-    "onnx folding: a shape computed by Equal, Where and ConstantOfShape is found; the nodes stay what they "
-    "were") {
+TEST_CASE("onnx::types: infers a shape computed by Equal, Where and ConstantOfShape, and keeps the nodes") {
   auto const m = onnx_text(R"(f (float[1, 8] x, float[2, 8] z) => (float[] y) {
     minus = Constant<value = int64[2] {-1, 8}>()
     rank = Constant<value = int64[1] {2}>()
@@ -128,7 +126,7 @@ TEST_CASE(
     CHECK(types.priced_model().graph().node(i).SerializeAsString() == m.graph().node(i).SerializeAsString());
 }
 
-TEST_CASE("onnx folding: of every model with fixed inputs all costs are known") {
+TEST_CASE("onnx::costs_of: knows all costs of every model with fixed inputs") {
   for (auto const& file : model_files(giants::left_out)) {
     auto const name = model_name(file);
     CAPTURE(name);

@@ -75,7 +75,7 @@ static_assert(std::constructible_from<cleave::onnx::graph, ::onnx::ModelProto co
 
 }  // namespace
 
-TEST_CASE("onnx::graph: counts what the sidecar of each model counts") {
+TEST_CASE("onnx::graph: matches the counts recorded for each model") {
   auto const files = model_files(giants::included);
   REQUIRE(files.size() == 49);
   for (auto const& file : files) {
@@ -131,7 +131,7 @@ TEST_CASE("onnx::graph: counts what the sidecar of each model counts") {
   }
 }
 
-TEST_CASE("onnx::graph: cut by position, each model's stages have the recorded interfaces") {
+TEST_CASE("onnx::graph: stages of equal slices have the recorded interfaces, for each model") {
   for (auto const& file : model_files(giants::included)) {
     auto const recorded = sidecar(model_name(file));
     auto const model = read_model(file);
@@ -162,9 +162,7 @@ TEST_CASE("onnx::graph: cut by position, each model's stages have the recorded i
   }
 }
 
-TEST_CASE(
-    "onnx::graph: as state, no node of any model is a constant or renames a weight, and none is "
-    "dead") {
+TEST_CASE("onnx::graph: by default, no model has constant, weight-renaming or dead nodes") {
   for (auto const& file : model_files(giants::included)) {
     CAPTURE(file);
     auto const model = read_model(file);
@@ -186,7 +184,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("onnx::graph: weights hidden behind Identity share the storage of the one they rename") {
+TEST_CASE("onnx::graph: weights renamed by Identity share the storage of the original weight") {
   for (auto const* name : {"albert", "resnet18_fresh_bn"}) {
     CAPTURE(std::string(name));
     auto const model = testing::model(name);
@@ -209,14 +207,14 @@ TEST_CASE("onnx::graph: weights hidden behind Identity share the storage of the 
   }
 }
 
-TEST_CASE("onnx::graph: dead nodes stay out, unless all are wanted") {
+TEST_CASE("onnx::graph: omits dead nodes unless all nodes are requested") {
   auto const model = testing::model("dead_code");
   cleave::onnx::graph const live(model), all(model, as_in_file);
   CHECK(all.nodes().size() == 7);
   CHECK(live.nodes().size() == 3);
 }
 
-TEST_CASE("onnx::graph: a node lives if a body that lives captures its result") {
+TEST_CASE("onnx::graph: a node is live if a live body captures its result") {
   auto const model = testing::model("if_captures");
   cleave::onnx::graph const g(model);
   CHECK(g.nodes().size() == 8);
@@ -225,7 +223,7 @@ TEST_CASE("onnx::graph: a node lives if a body that lives captures its result") 
   CHECK(readers(g)[*far].size() > 1);
 }
 
-TEST_CASE("onnx::graph: a name means the value of the innermost scope that makes it") {
+TEST_CASE("onnx::graph: a name refers to the value of the innermost scope that makes it") {
   auto model = empty_model();
   auto& g = *model.mutable_graph();
   g.add_input()->set_name("c");
@@ -250,7 +248,7 @@ TEST_CASE("onnx::graph: a name means the value of the innermost scope that makes
   CHECK(snapshot_of(read).operands[0].size() == 2);  // c, and c captured
 }
 
-TEST_CASE("onnx::graph: nodes in any order come sorted, the first in the file that is ready first") {
+TEST_CASE("onnx::graph: sorts nodes topologically, the first ready node of the file first") {
   auto model = empty_model();
   auto& g = *model.mutable_graph();
   g.add_input()->set_name("x");
@@ -267,8 +265,7 @@ TEST_CASE("onnx::graph: nodes in any order come sorted, the first in the file th
 }
 
 TEST_CASE(
-    "onnx::graph: a constant that is an output stays a node, and so does what a caller may "
-    "override") {
+    "onnx::graph: a constant that is an output stays a node, as does Identity of an overridable default") {
   auto model = empty_model();
   auto& g = *model.mutable_graph();
   g.add_input()->set_name("w");
@@ -302,7 +299,7 @@ TEST_CASE(
   CHECK(old.is_state(*old.find_value("w2")));
 }
 
-TEST_CASE("onnx::graph: costs from elsewhere are those that the snapshot reads") {
+TEST_CASE("onnx::graph: a snapshot reads the costs that price() sets") {
   auto const model = testing::model("same_tensor_twice");
   cleave::onnx::graph g(model);
   CHECK(snapshot_of(g).weight[3] == 1.0);
@@ -316,7 +313,7 @@ TEST_CASE("onnx::graph: costs from elsewhere are those that the snapshot reads")
   for (std::uint32_t v = 0; v < s.values(); ++v) CHECK(s.bytes[v] == 10 * s.value[v]);
 }
 
-TEST_CASE("onnx::graph: a node is called by its name, or else by its operator") {
+TEST_CASE("onnx::graph: names a node by its name, or by its operator if it has none") {
   auto const model = testing::model("names");
   cleave::onnx::graph const g(model);
   std::size_t unnamed = 0;

@@ -64,14 +64,14 @@ std::string nested(std::size_t levels) {
 
 }  // namespace
 
-TEST_CASE("load_onnx: every model loads from its file, zipped ones too, and gives the same as its bytes") {
+TEST_CASE("load_onnx: loads every model, gzipped or not, as parse reads its bytes") {
   for (auto const& file : model_files(giants::included)) {
     CAPTURE(file);
     CHECK(load_onnx(file).SerializeAsString() == cleave::onnx::parse(gunzip(file)).SerializeAsString());
   }
 }
 
-TEST_CASE("load_onnx: what cannot be read is named, with the path") {
+TEST_CASE("load_onnx: rejects a file that it cannot read and names its path") {
   scratch_folder const folder;
   std::filesystem::path const there = folder / "there.onnx";
   auto const bytes = gunzip(model_file("one_node"));
@@ -91,13 +91,13 @@ TEST_CASE("load_onnx: what cannot be read is named, with the path") {
   CHECK(load_fault("/dev/zero", {.max_bytes = 1 << 20})->kind == cleave::onnx::fault_kind::file);
 }
 
-TEST_CASE("load_onnx: a file that unpacks to more than the limit is refused before it is all in memory") {
+TEST_CASE("load_onnx: rejects a file that unpacks to more than the limit") {
   auto const giant = model_file("ladder_100k");
   REQUIRE(giant.extension() == ".gz");
   CHECK(load_fault(giant, {.max_bytes = 1 << 20})->kind == cleave::onnx::fault_kind::file);
 }
 
-TEST_CASE("onnx::parse: bytes of other formats are called by name") {
+TEST_CASE("onnx::parse: names the format of bytes that are not an ONNX model") {
   auto const model = gunzip(model_file("one_node"));
   auto const says = [](std::string_view bytes, std::string_view word) {
     auto const fault = parse_fault(bytes);
@@ -117,8 +117,7 @@ TEST_CASE("onnx::parse: bytes of other formats are called by name") {
 }
 
 TEST_CASE(
-    "onnx::parse: bodies parse to the depth that protobuf allows, and deeper ones are told from "
-    "damage") {
+    "onnx::parse: accepts bodies up to protobuf's depth limit, and distinguishes deeper ones from damage") {
   CHECK(!parse_fault(nested(32)));
   CHECK(parse_fault(nested(40))->kind == cleave::onnx::fault_kind::depth);
   auto const deep = nested(5000);
@@ -128,7 +127,7 @@ TEST_CASE(
   CHECK(parse_fault(nested(20).substr(0, 100))->kind == cleave::onnx::fault_kind::parse);
 }
 
-TEST_CASE("protobuf_depth: any bytes at all end in a number") {
+TEST_CASE("protobuf_depth: returns a depth for any bytes") {
   auto const model = gunzip(model_file("script_if_loop"));
   CHECK(protobuf_depth(model) > 4);
   for (std::size_t cut = 0; cut < model.size(); ++cut)
@@ -136,7 +135,7 @@ TEST_CASE("protobuf_depth: any bytes at all end in a number") {
   CHECK(protobuf_depth(std::string(64, '\xff')) == 1);
 }
 
-TEST_CASE("onnx_fault_word: each kind of fault has its own") {
+TEST_CASE("onnx_fault_word: returns the word for a kind of fault") {
   CHECK(onnx_fault_word(cleave::onnx::fault_kind::file) == "file");
   CHECK(onnx_fault_word(cleave::onnx::fault_kind::operation) == "operator");
   CHECK(onnx_fault_word(cleave::onnx::fault_kind::order) == "order");

@@ -40,7 +40,7 @@ void check_stages_against_whole(std::string const& name) {
 
 }  // namespace
 
-TEST_CASE("onnx: stages that OpenCV runs equal the whole bit for bit") {
+TEST_CASE("onnx::stages: stages that OpenCV runs equal the whole model bit for bit") {
   std::size_t run = 0;
   for (auto const& file : model_files(giants::included)) {
     auto const name = model_name(file);
@@ -52,7 +52,7 @@ TEST_CASE("onnx: stages that OpenCV runs equal the whole bit for bit") {
   CHECK(run == 24);
 }
 
-TEST_CASE("onnx: OpenCV tells a stage with another weight from the right one") {
+TEST_CASE("onnx::stages: OpenCV detects a stage with a wrong weight") {
   auto const m = model("resnet18");
   auto const inputs = opencv_inputs(sidecar("resnet18").at("runs").at(0));
   auto whole = inputs, broken = inputs;

@@ -64,7 +64,7 @@ bool ends_with_its_parent(F f) {
 
 }  // namespace
 
-TEST_CASE("onnx::in_own_process: what it returns comes back whole, of any length and with any bytes") {
+TEST_CASE("onnx::in_own_process: returns text of any length and with any bytes unchanged") {
   for (std::size_t const size : {0u, 1u, 70'000u, 5'000'000u}) {
     std::string text(size, 'x');
     if (size > 0) text[size / 2] = '\0';
@@ -72,7 +72,7 @@ TEST_CASE("onnx::in_own_process: what it returns comes back whole, of any length
   }
 }
 
-TEST_CASE("onnx::in_own_process: a crash, an exception, an early end and a hang are nothing, and soon") {
+TEST_CASE("onnx::in_own_process: returns nothing after a crash, an exception, an early exit or a timeout") {
   auto const text = [] { return std::string(); };
   CHECK(!cleave::onnx::in_own_process([&] { return raise(SIGSEGV), text(); }, 20s));
   CHECK(!cleave::onnx::in_own_process([&] { return raise(SIGKILL), text(); }, 20s));
@@ -84,21 +84,18 @@ TEST_CASE("onnx::in_own_process: a crash, an exception, an early end and a hang 
   CHECK(std::chrono::steady_clock::now() - before < 10s);
 }
 
-TEST_CASE("onnx::in_own_process: the copy ends with the process, whether it computes or has much to say") {
+TEST_CASE("onnx::in_own_process: the child ends with its parent, whether it computes or writes") {
   CHECK(ends_with_its_parent([] { return std::this_thread::sleep_for(100s), std::string(); }));
   CHECK(ends_with_its_parent([] { return std::this_thread::sleep_for(300ms), std::string(1 << 20, 'x'); }));
 }
 
-TEST_CASE("onnx::in_own_process: memory stays as it was") {
+TEST_CASE("onnx::in_own_process: does not change the memory of the calling process") {
   int here = 1;
   CHECK(cleave::onnx::in_own_process([&] { return std::to_string(++here); }, 20s) == "2");
   CHECK(here == 1);
 }
 
-TEST_CASE(
-    "onnx::types: a model that crashes libonnx's inference is a complaint, and what the file "
-    "declares stays "
-    "known") {
+TEST_CASE("onnx::types: reports a crash of libonnx's inference and keeps the declared types") {
   auto narrow_weight = one_node("ConvTranspose");
   auto& w = *narrow_weight.mutable_graph()->add_initializer();
   w.set_name("w");
@@ -126,7 +123,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("onnx::types: inference says the same in both processes") {
+TEST_CASE("onnx::types: inference gives the same result in a child process and in the same process") {
   for (auto const& file : testing::model_files(testing::giants::left_out)) {
     CAPTURE(file);
     auto const model = testing::read_model(file);

@@ -30,7 +30,7 @@ strings value_names(cleave::onnx::graph const& g, Values const& values) {
 
 }  // namespace
 
-TEST_CASE("onnx stages: one weight in two stages is a tie, also through Identity") {
+TEST_CASE("onnx::notes_of: reports a weight in two stages as a tie, also through Identity") {
   auto const m = onnx_text(R"(f (float[2] x) => (float[2] y) <float[2] w = {1, 2}, float[2] own = {1, 2}> {
     v = Identity(w)
     a = Add(x, w)
@@ -44,7 +44,7 @@ TEST_CASE("onnx stages: one weight in two stages is a tie, also through Identity
   CHECK(notes.ties[0].stages == std::vector{stage_id{0}, stage_id{1}});
 }
 
-TEST_CASE("onnx stages: gpt2's one matrix for embedding and head is a tie; constants are none") {
+TEST_CASE("onnx::notes_of: reports the shared matrix of gpt2 as its only tie") {
   auto const m = model("gpt2");
   cleave::onnx::graph const g(m);
   auto const notes = cleave::onnx::notes_of(split(g, equal_slices(g, 4)));
@@ -53,7 +53,7 @@ TEST_CASE("onnx stages: gpt2's one matrix for embedding and head is a tie; const
   CHECK(notes.ties[0].stages == std::vector{stage_id{0}, stage_id{3}});
 }
 
-TEST_CASE("onnx stages: outputs that no stage makes, dead nodes and unsized values are told") {
+TEST_CASE("onnx::notes_of: reports outputs that no stage makes, dead nodes and values without a size") {
   auto const through = model("passthrough");
   cleave::onnx::graph const g(through);
   CHECK(value_names(g, cleave::onnx::notes_of(split(g, equal_slices(g, 4))).passed) == strings{"y", "k"});
@@ -70,7 +70,7 @@ TEST_CASE("onnx stages: outputs that no stage makes, dead nodes and unsized valu
   CHECK(value_names(*cut.graph, cleave::onnx::notes_of(cut.stages).unsized) == strings{"h"});
 }
 
-TEST_CASE("onnx stages: a stage that gives nothing becomes no file") {
+TEST_CASE("onnx::stages: makes no model of a stage whose results are unused") {
   auto const m = onnx_text("f (float[2] x) => (float[2] y) { d = Tanh(x)  e = Relu(d)  y = Relu(x) }");
   cleave::onnx::graph const g(m, {.live_only = false});
   auto const stages = split(g, equal_slices(g, 3));
@@ -82,7 +82,7 @@ TEST_CASE("onnx stages: a stage that gives nothing becomes no file") {
   CHECK(models[1].graph().output(0).name() == "y");
 }
 
-TEST_CASE("onnx stages: files are numbered in the order in which they run, whatever the parts are called") {
+TEST_CASE("onnx::stages: orders the models as they run, whatever the numbers of their parts") {
   auto const m = onnx_text("f (float[2] x) => (float[2] y) { a = Tanh(x)  b = Relu(a)  y = Relu(b) }");
   cleave::onnx::graph const g(m);
   auto const models =
@@ -93,10 +93,7 @@ TEST_CASE("onnx stages: files are numbered in the order in which they run, whate
   CHECK(made == strings{"a", "b", "y"});
 }
 
-TEST_CASE(
-    "onnx::split: every model comes apart into min(k, nodes) stages with nodes, never worse than its "
-    "bound "
-    "says") {
+TEST_CASE("onnx::split: cuts every model into min(k, nodes) nonempty stages, at or above the lower bound") {
   for (auto const& file : model_files(giants::left_out)) {
     auto const name = model_name(file);
     CAPTURE(name);
@@ -118,7 +115,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("onnx::split: the same model gives the same bytes") {
+TEST_CASE("onnx::split: gives the same bytes for the same model") {
   auto const m = model("moe");
   auto const first = cleave::onnx::split(m, 4), second = cleave::onnx::split(m, 4);
   auto const a = cleave::onnx::stages(first.stages, first.types),
@@ -127,7 +124,7 @@ TEST_CASE("onnx::split: the same model gives the same bytes") {
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].SerializeAsString() == b[i].SerializeAsString());
 }
 
-TEST_CASE("onnx::split: heavy nodes are spread, and a value that is dear to send is not cut") {
+TEST_CASE("onnx::split: distributes heavy nodes evenly over the stages") {
   auto const m = onnx_text(R"(f (float[512, 512] x, float[512, 512] w) => (float[512, 512] y) {
     a = MatMul(x, w)
     b = Relu(a)
@@ -144,7 +141,7 @@ TEST_CASE("onnx::split: heavy nodes are spread, and a value that is dear to send
   CHECK(products == std::map<std::string, std::size_t>{{"0", 2}, {"1", 2}});
 }
 
-TEST_CASE("onnx::split: 0 parts and a limit that cannot be met are errors") {
+TEST_CASE("onnx::split: rejects 0 parts and a memory limit that cannot be met") {
   auto const m = model("googlenet");
   CHECK_THROWS_AS(cleave::onnx::split(m, 0), error);
   CHECK_THROWS_AS(cleave::onnx::split(m, 4, {.balance = {.memory = std::size_t{1}}}), infeasible_error);

@@ -48,7 +48,7 @@ auto const dynamic =
 
 }  // namespace
 
-TEST_CASE("onnx types: a shape is spelt as options are written, and read back") {
+TEST_CASE("onnx::parse_shape: reads shapes as spelling() writes them, and rejects malformed text") {
   for (std::string const text : {"1x3x224x224", "?x8", "scalar", "0", "float16:2x?"}) {
     CAPTURE(text);
     auto const shape = cleave::onnx::parse_shape(text);
@@ -76,7 +76,7 @@ TEST_CASE("onnx types: a shape is spelt as options are written, and read back") 
   CHECK_THROWS_AS(cleave::onnx::parse_assignment("batch"), cleave::onnx::error);
 }
 
-TEST_CASE("onnx types: element sizes are those of every type that ONNX 1.12 has") {
+TEST_CASE("onnx::element_size: knows every element type of ONNX 1.12 except strings") {
   for (int type = ::onnx::TensorProto::FLOAT; type <= ::onnx::TensorProto::BFLOAT16; ++type) {
     CAPTURE(type);
     CHECK((cleave::onnx::element_size(type) > 0) == (type != ::onnx::TensorProto::STRING));
@@ -85,7 +85,7 @@ TEST_CASE("onnx types: element sizes are those of every type that ONNX 1.12 has"
   CHECK(cleave::onnx::element_size(77) == 0);
 }
 
-TEST_CASE("onnx types: a symbolic dimension stays symbolic in a declaration, a made-up one is left out") {
+TEST_CASE("onnx::types: keeps symbolic dimensions of the file, and omits those made up by inference") {
   cleave::onnx::types const types(dynamic);
   CHECK(spelt(types, "h") == "float32 batchx4");
   CHECK(spelt(types, "z") == "float32 of unknown rank");
@@ -94,7 +94,7 @@ TEST_CASE("onnx types: a symbolic dimension stays symbolic in a declaration, a m
   CHECK(types.declaration("nobody") == nullptr);
 }
 
-TEST_CASE("onnx types: the user's sizes price values and do not bind stages") {
+TEST_CASE("onnx::types: sizes from the user set prices but do not change declarations") {
   cleave::onnx::types const types(dynamic, {.dims = {{"batch", 5}}});
   CHECK(types.bytes("h") == 5 * 4 * 4);
   CHECK(priced(types, "r") == "float32 5x4");
@@ -105,7 +105,7 @@ TEST_CASE("onnx types: the user's sizes price values and do not bind stages") {
   CHECK(spelt(shaped, "h") == "float32 batchx4");
 }
 
-TEST_CASE("onnx types: a value of a foreign operator has the type that the user gives") {
+TEST_CASE("onnx::types: a value of a foreign operator has the type that the user gives") {
   auto m = onnx_text("f (float[2, 3] x) => (float[2, 3] y) { b = acme.Frob(x)  y = Relu(b) }");
   auto& acme = *m.add_opset_import();
   acme.set_domain("acme");
@@ -119,7 +119,7 @@ TEST_CASE("onnx types: a value of a foreign operator has the type that the user 
   CHECK(half.bytes("b") == 0);
 }
 
-TEST_CASE("onnx types: an option that the model contradicts is refused by name") {
+TEST_CASE("onnx::types: rejects an option that contradicts the model and names it") {
   auto const refused = [](cleave::onnx::type_options const& options, std::string const& name) {
     try {
       cleave::onnx::types const types(dynamic, options);
@@ -139,7 +139,7 @@ TEST_CASE("onnx types: an option that the model contradicts is refused by name")
   CHECK(!refused({.shapes = {{"h", cleave::onnx::parse_shape("float32:5x4")}}}, "h"));
 }
 
-TEST_CASE("onnx types: nodes in another order than they run have types too, and stay where they are") {
+TEST_CASE("onnx::types: infers types of unsorted nodes and keeps their order") {
   auto m = onnx_text("f (float[2, 3] x) => (float[2, 3] y) { h = Relu(x)  k = Tanh(h)  y = Neg(k) }");
   m.mutable_graph()->mutable_node()->SwapElements(0, 1);
   m.mutable_graph()->mutable_node()->SwapElements(1, 2);  // k, y, h
@@ -150,7 +150,7 @@ TEST_CASE("onnx types: nodes in another order than they run have types too, and 
     CHECK(types.priced_model().graph().node(i).output(0) == m.graph().node(i).output(0));
 }
 
-TEST_CASE("onnx types: a wrong declaration spoils nothing else") {
+TEST_CASE("onnx::types: a wrong declaration does not affect other values") {
   cleave::onnx::types const types(onnx_text(R"(f (float[2, 3] x) => (float[6] y, float[2] z) {
     h = Relu(x)
     y = Tanh(h)
@@ -161,7 +161,7 @@ TEST_CASE("onnx types: a wrong declaration spoils nothing else") {
   CHECK(spelt(types, "y") == "float32 2x3");
 }
 
-TEST_CASE("onnx types: a size that does not fit is an error, not a small number") {
+TEST_CASE("onnx::types: rejects a size that overflows") {
   cleave::onnx::types const types(
       onnx_text("f (float[4611686018427387904] x) => (float[4611686018427387904] y) { y = Relu(x) }"));
   CHECK_THROWS_WITH_AS(types.bytes("x"), doctest::Contains("does not fit"), cleave::onnx::error);
@@ -170,7 +170,7 @@ TEST_CASE("onnx types: a size that does not fit is an error, not a small number"
   CHECK(empty.bytes("x") == 0);
 }
 
-TEST_CASE("onnx types: the data of heavy weights is not copied, that of shapes is") {
+TEST_CASE("onnx::types: does not copy the data of large weights, but copies that of shapes") {
   auto m = onnx_text("f (float[8] x) => (float[2, 4] y) <int64[2] s = {2, 4}> { y = Reshape(x, s) }");
   auto& heavy = *m.mutable_graph()->add_initializer();
   heavy.set_name("heavy");
@@ -183,7 +183,7 @@ TEST_CASE("onnx types: the data of heavy weights is not copied, that of shapes i
   CHECK(spelt(types, "y") == "float32 2x4");
 }
 
-TEST_CASE("onnx types: a default that the caller may override decides no shape") {
+TEST_CASE("onnx::types: a default that the caller may override does not determine a shape") {
   auto m = onnx_text("f (float[8] x, int64[2] s) => (float[a, b] y) { h = Reshape(x, s)  y = Relu(h) }");
   auto& shape = *m.mutable_graph()->add_initializer();
   shape.set_name("s");
@@ -196,7 +196,7 @@ TEST_CASE("onnx types: a default that the caller may override decides no shape")
   CHECK(spelt(cleave::onnx::types(m), "h") == "float32 2x4");
 }
 
-TEST_CASE("onnx types: functions that would unfold without end are not followed") {
+TEST_CASE("onnx_functions_unfold: rejects functions that unfold too far or without end") {
   ::onnx::ModelProto m = onnx_text("f (float[2] x) => (float[2] y) { y = Relu(x) }");
   auto const function = [&](int i, int calls) -> ::onnx::FunctionProto& {
     auto& f = *m.add_functions();
@@ -221,7 +221,7 @@ TEST_CASE("onnx types: functions that would unfold without end are not followed"
   CHECK(!onnx_functions_unfold(m));
 }
 
-TEST_CASE("onnx types: what is known of each boundary value fits the recorded run, in all models") {
+TEST_CASE("onnx::types: the types of boundary values fit the recorded run, in all models") {
   std::size_t checked = 0, ranked = 0;
   for (auto const& file : model_files(giants::included)) {
     auto const name = model_name(file);

@@ -89,8 +89,7 @@ std::pair<std::size_t, std::size_t> most_by_brute_force(::onnx::ModelProto const
 }  // namespace
 
 TEST_CASE(
-    "onnx unpriced: nodes without a price and values that go on without a size are counted; empty ones have "
-    "one") {
+    "onnx::find_unpriced: counts nodes without a price and values without a size, but no empty values") {
   priced_model const m(
       onnx_text("f (float[N, 4] x, float[3, 4] y, float[0, 4] e) => (float[a, b] z, float[c] w, float[d] v)"
                 "{ p = Relu(x)  q = Relu(y)  r = Relu(e)  z = Add(p, x)  w = ReduceSum<keepdims = 0>(q)  v = "
@@ -101,7 +100,7 @@ TEST_CASE(
   CHECK(!told.most());
 }
 
-TEST_CASE("onnx unpriced: the size that prices most is found, a dimension or an input's shape") {
+TEST_CASE("onnx::find_most_open_size: returns the dimension or input shape that prices most") {
   // N is in one operation, M in three; `y` has neither.
   std::string const body = "{ p = Relu(x)  q = Relu(y)  r = Relu(q)  s = Relu(r)  t = Relu(k) }";
   auto const most =
@@ -125,7 +124,7 @@ TEST_CASE("onnx unpriced: the size that prices most is found, a dimension or an 
                                           .values = 1});
 }
 
-TEST_CASE("onnx unpriced: where no input is open it is the value with which most shapes are lost") {
+TEST_CASE("onnx::find_most_open_size: without open inputs, returns the value at which most shapes are lost") {
   priced_model const m(
       onnx_text("f (float[8] x) => (float[n] b, int64[m, k] e)"
                 "{ i = NonZero(x)  j = Relu(x)  t = Transpose(i)  e = Identity(t)  u = NonZero(j)  "
@@ -141,7 +140,7 @@ TEST_CASE("onnx unpriced: where no input is open it is the value with which most
   CHECK(most->values == 4);
 }
 
-TEST_CASE("onnx unpriced: in all models the choice is that of trying each size in turn") {
+TEST_CASE("onnx::find_most_open_size: agrees with trying each size in turn, on all models") {
   std::size_t open = 0;
   for (auto const& file : model_files(giants::left_out)) {
     CAPTURE(file.filename().string());
@@ -161,7 +160,7 @@ TEST_CASE("onnx unpriced: in all models the choice is that of trying each size i
   CHECK(open > 0);
 }
 
-TEST_CASE("onnx unpriced: a shape that only one number fits is tried with what is known of it") {
+TEST_CASE("onnx::find_most_open_size: tries a size that fits the known shapes") {
   priced_model const m(onnx_text(
       "f (float[N, 5, 5] x, float[5, 5, 5] table) => (float[a, b, c] z) { y = Add(x, table)  z = Relu(y) }"));
   REQUIRE(m.lacking().any());

@@ -46,7 +46,7 @@ std::string text_of(std::filesystem::path const& file) {
 
 }  // namespace
 
-TEST_CASE("onnx write: the files hold the stages, and take the place of an earlier run's") {
+TEST_CASE("onnx::write_stages: files hold the stages and replace those of an earlier run") {
   scratch_folder const scratch;
   std::filesystem::path const out = scratch / "new/folder";
   auto const m = model("googlenet");
@@ -66,7 +66,7 @@ TEST_CASE("onnx write: the files hold the stages, and take the place of an earli
   }
 }
 
-TEST_CASE("onnx write: a file that is no stage of an earlier run is not touched") {
+TEST_CASE("onnx::write_stages: does not touch a file that is not a stage of an earlier run") {
   for (std::string const name : {"stage_0.onnx", "stage_7.onnx", "stage_12.onnx.gz"}) {
     CAPTURE(name);
     scratch_folder const scratch;
@@ -84,7 +84,7 @@ TEST_CASE("onnx write: a file that is no stage of an earlier run is not touched"
   }
 }
 
-TEST_CASE("onnx write: a value without a type is refused before anything is written") {
+TEST_CASE("onnx::write_stages: rejects a value without a type before it writes anything") {
   scratch_folder const scratch;
   auto m = onnx_text("f (float[2] x) => (float[2] y) { h = acme.Frob(x)  y = Relu(h) }");
   auto& acme = *m.add_opset_import();
@@ -98,7 +98,7 @@ TEST_CASE("onnx write: a value without a type is refused before anything is writ
   CHECK(cleave::onnx::write_stages(given.stages, given.types, scratch / "out").size() == 2);
 }
 
-TEST_CASE("onnx write: what is not committed leaves nothing behind") {
+TEST_CASE("onnx_files: leaves nothing behind without a commit") {
   scratch_folder const scratch;
   {
     onnx_files files(scratch / "out", "");
@@ -111,7 +111,7 @@ TEST_CASE("onnx write: what is not committed leaves nothing behind") {
   CHECK_THROWS_AS(onnx_files(scratch / "file", ""), error);
 }
 
-TEST_CASE("onnx write: stages of another model are left alone, also where that model is one of its stages") {
+TEST_CASE("onnx::write_stages: does not replace stages of another model unless asked to") {
   scratch_folder const scratch;
   std::filesystem::path const out = scratch / "out";
   auto const m = model("googlenet");
@@ -134,7 +134,7 @@ TEST_CASE("onnx write: stages of another model are left alone, also where that m
   CHECK(files_in(out) == names{"stage_0.onnx"});
 }
 
-TEST_CASE("onnx write: weights and shapes do not make another model") {
+TEST_CASE("onnx_model_mark: ignores weights and shapes") {
   auto m = model("one_node");
   auto const mark = onnx_model_mark(m);
   m.mutable_graph()->mutable_input(0)->clear_type();
@@ -144,7 +144,7 @@ TEST_CASE("onnx write: weights and shapes do not make another model") {
   CHECK(onnx_model_mark(m) != mark);
 }
 
-TEST_CASE("onnx write: files of the user's beside the stages are left alone, and no link is followed") {
+TEST_CASE("onnx::write_stages: leaves other files of the user alone and follows no links") {
   scratch_folder const scratch;
   std::filesystem::path const out = scratch / "out";
   std::filesystem::create_directory(out);
@@ -160,7 +160,7 @@ TEST_CASE("onnx write: files of the user's beside the stages are left alone, and
     CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(out / name)));
 }
 
-TEST_CASE("onnx write: a stage that cannot be written leaves the earlier ones") {
+TEST_CASE("onnx::write_stages: keeps the earlier stages if a new one cannot be written") {
   scratch_folder const scratch;
   auto const m = model("googlenet");
   auto const two = cleave::onnx::split(m, 2), three = cleave::onnx::split(m, 3);
@@ -175,7 +175,7 @@ TEST_CASE("onnx write: a stage that cannot be written leaves the earlier ones") 
   CHECK(files_in(scratch / "out") == names{"stage_0.onnx", "stage_1.onnx"});
 }
 
-TEST_CASE("onnx write: only stage_<number>.onnx is the name of a stage") {
+TEST_CASE("onnx::is_stage_name: accepts only stage_<number>.onnx, gzipped or not") {
   for (auto const* name : {"stage_0.onnx", "stage_12.onnx", "stage_007.onnx", "stage_3.onnx.gz"})
     CHECK(cleave::onnx::is_stage_name(name));
   for (auto const* name :

@@ -53,7 +53,7 @@ network random_network(cleave::testing::rng& r) {
 
 }  // namespace
 
-TEST_CASE("local_flow: the most that flows is the least that cuts, as trying all cuts finds it") {
+TEST_CASE("local_flow: the maximum flow equals the minimum cut found by brute force") {
   cleave::testing::rng r(1);
   int connected = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -65,7 +65,7 @@ TEST_CASE("local_flow: the most that flows is the least that cuts, as trying all
   CHECK(connected > 300);
 }
 
-TEST_CASE("local_flow: the nodes that are reached are the smallest source side of a least cut") {
+TEST_CASE("local_flow: the reached nodes are the smallest source side of a minimum cut") {
   cleave::testing::rng r(3);
   for (int i = 0; i < 1000; ++i) {
     auto const x = random_network(r);
@@ -86,7 +86,7 @@ TEST_CASE("local_flow: the nodes that are reached are the smallest source side o
   }
 }
 
-TEST_CASE("local_flow: with few searches the flow may be unfinished, and says so") {
+TEST_CASE("local_flow: stops after the given number of searches, and a later call finishes the flow") {
   network const x{
       8, {{0, 2, 1}, {2, 3, 1}, {3, 1, 1}, {0, 4, 1}, {4, 5, 1}, {5, 3, 1}, {2, 6, 1}, {6, 7, 1}, {7, 1, 1}}};
   auto f = x.flow();
@@ -96,7 +96,7 @@ TEST_CASE("local_flow: with few searches the flow may be unfinished, and says so
   CHECK_FALSE(f.reached(1));
 }
 
-TEST_CASE("local_flow: with few steps the flow is no more than any cut, and grows with the steps") {
+TEST_CASE("local_flow: with few steps, the flow never exceeds the minimum cut and grows with the steps") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 100; ++i) {
     auto const x = random_network(r);
@@ -111,8 +111,7 @@ TEST_CASE("local_flow: with few steps the flow is no more than any cut, and grow
   }
 }
 
-TEST_CASE(
-    "local_flow: nothing flows where there is no way, and arcs without a limit leave the other limits") {
+TEST_CASE("local_flow: an unreachable sink gets no flow, and unlimited arcs keep the limits of others") {
   CHECK(cleave::detail::local_flow(2).most(0, 1, 1000) == 0);
   cleave::detail::local_flow f(4);
   f.arc(0, 2, cleave::detail::unreachable_load);
@@ -121,14 +120,14 @@ TEST_CASE(
   CHECK(f.most(0, 1, 1000) == std::int64_t{1} << 59);
 }
 
-TEST_CASE("local_flow: a path of a hundred thousand arcs") {
+TEST_CASE("local_flow: handles a path of 100,000 arcs") {
   std::uint32_t const n = 100'000;
   cleave::detail::local_flow f(n);
   for (std::uint32_t i = 1; i < n; ++i) f.arc(i - 1, i, 1 + i);
   CHECK(f.most(0, n - 1, 10 * n) == 2);
 }
 
-TEST_CASE("local_flow: what took the shortest way is sent back to let more through") {
+TEST_CASE("local_flow: reroutes flow off the shortest path to reach the maximum") {
   network const x{
       8, {{0, 2, 1}, {2, 3, 1}, {3, 1, 1}, {0, 4, 1}, {4, 5, 1}, {5, 3, 1}, {2, 6, 1}, {6, 7, 1}, {7, 1, 1}}};
   CHECK(x.flow().most(0, 1, 1000) == 2);

@@ -55,7 +55,7 @@ both_flows ladder(cleave::testing::rng& r, std::uint32_t rungs) {
 
 }  // namespace
 
-TEST_CASE("pushed_flow: as much as by paths, and less at most where it must stop") {
+TEST_CASE("pushed_flow: equals local_flow, and never exceeds it if stopped early") {
   cleave::testing::rng r(1);
   int connected = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("pushed_flow: as much as by paths, and less at most where it must stop
   CHECK(connected > 1000);
 }
 
-TEST_CASE("pushed_flow: long ways") {
+TEST_CASE("pushed_flow: equals local_flow on long ladders") {
   cleave::testing::rng r(2);
   for (std::uint32_t const rungs : {1u, 2u, 30u, 500u}) {
     auto x = ladder(r, rungs);

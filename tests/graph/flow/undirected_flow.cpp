@@ -66,7 +66,7 @@ std::size_t reach(cleave::detail::undirected_flow const& f, flow_end end) {
 
 }  // namespace
 
-TEST_CASE("undirected flow: the most that flows is the least that cuts, as trying all cuts finds it") {
+TEST_CASE("undirected_flow: the maximum flow equals the minimum cut found by brute force") {
   cleave::testing::rng r(1);
   cleave::detail::undirected_flow f;  // one for all: nothing is left over from the network before
   int positive = 0;
@@ -83,7 +83,7 @@ TEST_CASE("undirected flow: the most that flows is the least that cuts, as tryin
   CHECK(positive > 100);
 }
 
-TEST_CASE("undirected flow: stays the largest while either set takes in what it reaches and more") {
+TEST_CASE("undirected_flow: the flow stays maximal while the source or sink set grows") {
   cleave::testing::rng r(2);
   cleave::detail::undirected_flow f;
   int grown = 0;
@@ -118,7 +118,7 @@ TEST_CASE("undirected flow: stays the largest while either set takes in what it 
   CHECK(grown > 100);
 }
 
-TEST_CASE("undirected flow: gives up as soon as there is enough") {
+TEST_CASE("undirected_flow: stops once the flow reaches the given bound") {
   cleave::detail::undirected_flow f;
   f.clear(5);
   for (std::uint32_t middle = 2; middle < 5; ++middle) f.edge(0, middle, 10), f.edge(middle, 1, 7);

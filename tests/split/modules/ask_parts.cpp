@@ -39,7 +39,7 @@ module_parts ask(module_graph const& g, F part_of, asking how = asking::once) {
 
 }  // namespace
 
-TEST_CASE("ask_parts: an answer is a number or a text, optional or not") {
+TEST_CASE("callback_assigner: accepts numbers and text as parts, optional or not") {
   auto const g = bracket();
   CHECK(ask(g, [](module_node const&) { return 7; }).label == strings{"7"});
   CHECK(ask(g, [](module_node const& n) { return n.name; }).label.size() == 4);
@@ -50,8 +50,7 @@ TEST_CASE("ask_parts: an answer is a number or a text, optional or not") {
       "the callback returned no part for node 'f' (f)", unassigned_node_error);
 }
 
-TEST_CASE(
-    "ask_parts: once in graph order; repeated, once more for a mark, a scope that is open, and the end") {
+TEST_CASE("callback_assigner: asks once in graph order, or again for marks, open scopes and the end") {
   auto const g = bracket();
   strings asked;
   auto const note = [&](module_node const& n) {
@@ -65,7 +64,7 @@ TEST_CASE(
   CHECK(asked == strings{"_en", "_en", "_en", "f", "f", "_ex", "_ex", "g", "_en", "f", "_ex", "g"});
 }
 
-TEST_CASE("ask_parts: an answer that changes is an error") {
+TEST_CASE("callback_assigner: rejects an answer that changes when asked again") {
   int count = 0;
   CHECK_THROWS_WITH_AS(ask(
                            bracket(), [&](module_node const&) { return count++; }, asking::repeated),
@@ -74,7 +73,7 @@ TEST_CASE("ask_parts: an answer that changes is an error") {
                        unstable_answer_error);
 }
 
-TEST_CASE("ask_parts: ascending numbers are asked for only with scopes, and then only numbers will do") {
+TEST_CASE("split_module: ascending part numbers are required only in a graph with scopes") {
   auto const g = bracket();
   split_module_options const ascending{.numbers = part_numbers::ascending};
   auto const split = [&](auto f) { return split_module(g, f, ascending).pieces.size(); };

@@ -62,7 +62,7 @@ struct by_class : piece_keys {
 
 }  // namespace
 
-TEST_CASE("compile pieces: whole and compiled compute the same, at once and on the first call") {
+TEST_CASE("compile_pieces: compiled pieces compute the same as the graph, at once and on the first call") {
   testing::rng random(1);
   for (int round = 0; round < 100; ++round) {
     auto const g = testing::random_module_graph(random, 1 + random.below(20));
@@ -87,7 +87,7 @@ TEST_CASE("compile pieces: whole and compiled compute the same, at once and on t
   }
 }
 
-TEST_CASE("compile pieces: the compiler is asked in running order, each piece gives a tuple") {
+TEST_CASE("compile_pieces: compiles pieces in the order they run and makes each return a tuple") {
   auto const m = layers(3, 10);
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
@@ -110,7 +110,7 @@ TEST_CASE("compile pieces: the compiler is asked in running order, each piece gi
   CHECK(all.outer().attributes()[1].original == "submod_1");
 }
 
-TEST_CASE("compile pieces: what the compiled piece gives is the example of those after it") {
+TEST_CASE("compile_pieces: the outputs of a compiled piece are the examples of the next piece") {
   auto const m = layers(3, 10);
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
@@ -130,7 +130,7 @@ TEST_CASE("compile pieces: what the compiled piece gives is the example of those
   CHECK(seen == std::vector<std::uint64_t>{7, 70, 700});
 }
 
-TEST_CASE("compile pieces: a compiler that throws is an error that names the piece, its own error inside") {
+TEST_CASE("compile_pieces: an exception of the compiler becomes an error that names the piece and nests it") {
   auto const m = layers(3, 10);
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
@@ -146,14 +146,14 @@ TEST_CASE("compile pieces: a compiler that throws is an error that names the pie
   CHECK(asked == std::vector<std::string>{"submod_0", "submod_1"});
 }
 
-TEST_CASE("compile pieces: what is thrown need not be an exception") {
+TEST_CASE("compile_whole: reports a thrown value that is not an exception") {
   auto const m = layers(2, 10);
   auto const throws_number = [](request const&) -> fake_compiler { throw 7; };
   auto const whole = [&] { compile_whole(m.g, inputs_of(m.g), throws_number); };
   CHECK_THROWS_WITH_AS(whole(), doctest::Contains("the whole graph"), compile_error);
 }
 
-TEST_CASE("compile pieces: after a failure on the first call the rest is compiled on the next") {
+TEST_CASE("compile_on_first_call: compiles the remaining pieces on the next call after a failure") {
   auto const m = layers(3, 10);
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
@@ -164,7 +164,7 @@ TEST_CASE("compile pieces: after a failure on the first call the rest is compile
   CHECK(asked == std::vector<std::string>{"submod_0", "submod_1", "submod_1", "submod_2"});
 }
 
-TEST_CASE("compile pieces: a wrong number of results is an error that names the piece") {
+TEST_CASE("compile_pieces: names a piece that returns a wrong number of results") {
   auto const m = layers(2, 10);
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
@@ -176,7 +176,7 @@ TEST_CASE("compile pieces: a wrong number of results is an error that names the 
                        result_count_error);
 }
 
-TEST_CASE("compile pieces: a graph that is not split goes to the compiler whole, its answer comes back") {
+TEST_CASE("compile_whole: passes the unsplit graph to the compiler and returns its result") {
   auto const m = layers(2, 10);
   auto const compile = [](request const& r) {
     CHECK(r.path.empty());
@@ -185,7 +185,7 @@ TEST_CASE("compile pieces: a graph that is not split goes to the compiler whole,
   CHECK(compile_whole(m.g, inputs_of(m.g), compile) == m.g.list().size());
 }
 
-TEST_CASE("compile pieces: congruent pieces are compiled once, and each runs with what it holds") {
+TEST_CASE("compile_on_first_call: compiles isomorphic pieces once and runs each with its own attributes") {
   auto const m = layers(6, 10);
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
@@ -209,7 +209,7 @@ TEST_CASE("compile pieces: congruent pieces are compiled once, and each runs wit
   CHECK(all.asked() == std::vector<std::uint32_t>{0});
 }
 
-TEST_CASE("compile pieces: what is not told what it holds stands only for pieces that hold the same") {
+TEST_CASE("compile_pieces: only pieces with equal attributes share code that does not take attributes") {
   auto const m = layers(4, 10);
   auto const split = layer_pieces(m);
   integer_interpretation meaning;
@@ -233,7 +233,7 @@ TEST_CASE("compile pieces: what is not told what it holds stands only for pieces
   CHECK(asked.size() == 1);
 }
 
-TEST_CASE("compile pieces: a piece without results gives the empty tuple") {
+TEST_CASE("compile_pieces: a piece without results returns an empty tuple") {
   testing::model m;
   auto const x = m.placeholder("x");
   auto const dead = m.function("print", {x}), f = m.function("f", {x});
@@ -247,7 +247,7 @@ TEST_CASE("compile pieces: a piece without results gives the empty tuple") {
   CHECK(all(inputs_of(m.g), meaning) == evaluate(m.g, inputs_of(m.g), meaning));
 }
 
-TEST_CASE("compile pieces: an attribute called as a compiled piece keeps its name") {
+TEST_CASE("compile_pieces: a compiled piece avoids the path of an existing attribute") {
   testing::model m;
   auto const w = m.attribute("compiled_submod_0", m.parameter({.bytes = 1}));
   auto const f = m.function("f", {m.placeholder("x"), w});

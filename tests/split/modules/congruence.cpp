@@ -60,7 +60,7 @@ bool same(module_graph const& a, module_graph const& b) {
 
 }  // namespace
 
-TEST_CASE("congruence: equal layers are one class, whatever their weights are called") {
+TEST_CASE("isomorphic_pieces: puts equal layers into one class, whatever the names of their weights") {
   auto const m = layers(5, 10);
   auto const pieces = layer_pieces(m, 10);
   auto const found = isomorphic_pieces(pieces, by_class());
@@ -69,7 +69,7 @@ TEST_CASE("congruence: equal layers are one class, whatever their weights are ca
   CHECK(found.holds[3] == std::vector<std::string>{"layers.3"});
 }
 
-TEST_CASE("congruence: a module without a graph inside is like nothing but itself, unless its key says so") {
+TEST_CASE("isomorphic_pieces: a module without a graph equals only itself, unless its key says otherwise") {
   auto const m = layers(3, 10);
   CHECK(isomorphic_pieces(layer_pieces(m, 10)).classes == 3);
   testing::model twice;
@@ -81,7 +81,7 @@ TEST_CASE("congruence: a module without a graph inside is like nothing but itsel
   CHECK(isomorphic_pieces(pieces).like == ids{0, 0});
 }
 
-TEST_CASE("congruence: bodies are compared, also bodies in bodies") {
+TEST_CASE("isomorphic_pieces: compares module bodies at every depth") {
   auto const body = [](std::string const& function) {
     testing::model inner;
     inner.give({inner.function(function, {inner.placeholder("v")})});
@@ -113,7 +113,7 @@ TEST_CASE("congruence: bodies are compared, also bodies in bodies") {
   CHECK(isomorphic_pieces(pieces_of(g, part)).like == ids{0, 0, 2});
 }
 
-TEST_CASE("congruence: shapes, operands, keywords, constants and results count") {
+TEST_CASE("isomorphic_pieces: distinguishes shapes, operands, keywords, constants, targets and metadata") {
   auto const like_of = [](auto change) {
     testing::model m;
     auto const x = m.placeholder("x"), y = m.placeholder("y");
@@ -146,7 +146,7 @@ TEST_CASE("congruence: shapes, operands, keywords, constants and results count")
   CHECK(like_of([](module_node& n) { n.metadata = {{"dtype", {std::string("f16")}}}; }) == ids{0, 1});
 }
 
-TEST_CASE("congruence: pieces are alike exactly if they are equal node by node") {
+TEST_CASE("isomorphic_pieces: two pieces are isomorphic exactly if they are equal node by node") {
   testing::rng random(1);
   std::size_t alike = 0;
   for (int round = 0; round < 300; ++round) {
@@ -179,7 +179,7 @@ TEST_CASE("congruence: pieces are alike exactly if they are equal node by node")
   CHECK(alike > 100);
 }
 
-TEST_CASE("congruence: stages of any graph are alike if a renumbering makes them one") {
+TEST_CASE("isomorphic_stages: groups stages of any graph that are equal up to renumbering") {
   // three stages x -> a -> b, the last of which reads its input twice
   testing::snapshot_builder b;
   auto v = b.input(4);
@@ -204,7 +204,7 @@ TEST_CASE("congruence: stages of any graph are alike if a renumbering makes them
   CHECK(by_value.classes == 3);
 }
 
-TEST_CASE("congruence: parts of equal hash are told apart by what they are") {
+TEST_CASE("class_finder: keeps 2,000 distinct parts apart and matches each with its repetition") {
   class_finder f;  // many parts, all different, and each once more
   for (int round = 0; round < 2; ++round)
     for (std::uint64_t i = 0; i < 2000; ++i) f.add({i % 7, i * 0x9e3779b97f4a7c15u, i});

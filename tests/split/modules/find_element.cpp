@@ -19,7 +19,7 @@ token number(std::int64_t i) { return i; }
 
 }  // namespace
 
-TEST_CASE("find_element: takes by position, from the end too, and by key, the last of two alike") {
+TEST_CASE("find_element: finds an element by position, negative position or key, the last of equal keys") {
   module_argument const a{container{tuple, 3}, number(7), container{list, 2},
                           number(8),           number(9), number(6)};
   using range = std::pair<std::size_t, std::size_t>;

@@ -100,7 +100,7 @@ strings paths_of(fused_graph const& fused) {
 }  // namespace
 
 TEST_CASE(
-    "fuse_groups: a piece takes what it reads, gives what others read, and stands where its last node was") {
+    "fuse_groups: a piece takes and returns what crosses its border, and stands in place of its last node") {
   auto const g = diamond();
   auto const fused = fuse_groups(g, {{2, 4}});
   REQUIRE(fused.pieces.size() == 1);
@@ -112,7 +112,8 @@ TEST_CASE(
   CHECK(value_of(fused.outer) == value_of(g));
 }
 
-TEST_CASE("fuse_groups: one result is bare unless tuples are asked for; a group with none is still called") {
+TEST_CASE(
+    "fuse_groups: returns one result bare unless tuples are asked for, and calls a group without results") {
   auto const g = diamond();
   CHECK(names(fuse_groups(g, {{5}}).outer) == strings{"x", "y", "f", "g", "h", "fused_0", "output"});
   auto const tuples = fuse_groups(g, {{5}}, {.prefix = "p", .results = result_form::tuple});
@@ -129,7 +130,7 @@ TEST_CASE("fuse_groups: one result is bare unless tuples are asked for; a group 
   CHECK(value_of(fuse_groups(with_dead, {{6}}).outer) == value_of(with_dead));
 }
 
-TEST_CASE("fuse_groups: inputs come as they are read, or in the order of the graph where all are its own") {
+TEST_CASE("fuse_groups: lists inputs by first read, or as in the graph if all are the graph's own") {
   using enum node_kind;
   module_graph g;
   auto const x = g.add(node(placeholder, "x")), y = g.add(node(placeholder, "y"));
@@ -140,7 +141,7 @@ TEST_CASE("fuse_groups: inputs come as they are read, or in the order of the gra
         positions{x, y});
 }
 
-TEST_CASE("fuse_groups: what a group before gives is called as in the outer graph, in a group after too") {
+TEST_CASE("fuse_groups: a value has the same name in a later group as in the outer graph") {
   auto const g = diamond();
   auto const fused = fuse_groups(g, {{2, 3}, {4}, {5}});
   CHECK(names(fused.outer) ==
@@ -154,14 +155,15 @@ TEST_CASE("fuse_groups: what a group before gives is called as in the outer grap
   CHECK(value_of(fused.outer) == value_of(g));
 }
 
-TEST_CASE("fuse_groups: nodes stand in the order of the group as far as it can be kept") {
+TEST_CASE("fuse_groups: keeps the order of a group where dependencies allow it") {
   auto const g = diamond();
   CHECK(sorted_group(g, {5, 4, 3, 2}) == positions{3, 2, 5, 4});
   CHECK(sorted_group(g, {3, 2}) == positions{3, 2});
   CHECK(fuse_groups(g, {{4, 3}}).pieces[0].nodes == positions{3, 4});
 }
 
-TEST_CASE("fuse_groups: an attribute may be in a group, its path goes with it, and new paths are free ones") {
+TEST_CASE(
+    "fuse_groups: moves an attribute into the piece of its group, and picks an unused path for the piece") {
   using enum node_kind;
   module_graph g;
   auto const x = g.add(node(placeholder, "x")), w = g.add(node(get_attr, "w"));
@@ -182,7 +184,7 @@ TEST_CASE("fuse_groups: an attribute may be in a group, its path goes with it, a
   CHECK(written(inline_pieces(fused.outer, paths_of(fused))) == written(g));
 }
 
-TEST_CASE("fuse_groups: what must follow a node follows its piece, and the other way round") {
+TEST_CASE("fuse_groups: keeps the order of effects between a piece and other nodes") {
   using enum node_kind;
   module_graph g;
   auto const x = g.add(node(placeholder, "x"));
@@ -201,8 +203,7 @@ TEST_CASE("fuse_groups: what must follow a node follows its piece, and the other
   CHECK_THROWS_AS(fuse_groups(g, {{first, log}}), partition_error);
 }
 
-TEST_CASE(
-    "fuse_groups: on random graphs fused and inlined again give what the original gives, node for node") {
+TEST_CASE("fuse_groups: the fused and the inlined graph equal the original, on random graphs") {
   testing::rng random(1);
   for (int round = 0; round < 400; ++round) {
     auto const g = testing::random_module_graph(random, random.below(25), random.below(3));
@@ -220,7 +221,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("fuse_groups: empty groups give no piece, no groups the graph itself") {
+TEST_CASE("fuse_groups: makes no piece for an empty group, and returns the same graph without groups") {
   auto const g = diamond();
   CHECK(fuse_groups(g, {{}, {5}, {}}).pieces.size() == 1);
   CHECK(fuse_groups(g, {{}, {5}}).pieces[0].path == "fused_1");
@@ -228,7 +229,7 @@ TEST_CASE("fuse_groups: empty groups give no piece, no groups the graph itself")
   CHECK(fuse_groups(module_graph(), {}).outer.list().empty());
 }
 
-TEST_CASE("fuse_groups: groups that cannot be pieces are refused by name") {
+TEST_CASE("fuse_groups: rejects nodes that cannot be in a group and names them") {
   auto const g = diamond();
   CHECK_THROWS_WITH_AS(fuse_groups(g, {{0}}),
                        "group 0 has 'x', which is neither a call nor an attribute; leave placeholders and "
@@ -249,8 +250,7 @@ TEST_CASE("fuse_groups: groups that cannot be pieces are refused by name") {
   CHECK_THROWS_AS(fuse_groups(lost, {}), missing_target_error);
 }
 
-TEST_CASE(
-    "fuse_groups: groups that need each other, or one that depends on itself, are a cycle with its nodes") {
+TEST_CASE("fuse_groups: rejects groups that form a cycle with each other or with other nodes") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const a = g.add(node(node_kind::call_function, "a", {node_argument(x)}));

@@ -60,7 +60,7 @@ module_graph caller(bool tuple, module_node last) {
 
 }  // namespace
 
-TEST_CASE("inline_pieces: the way back from split_module, whatever the parts") {
+TEST_CASE("inline_pieces: reverses split_module for any parts") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     auto const g = testing::random_module_graph(random, random.below(20));
@@ -79,7 +79,7 @@ TEST_CASE("inline_pieces: the way back from split_module, whatever the parts") {
   }
 }
 
-TEST_CASE("inline_pieces: only the named calls are opened") {
+TEST_CASE("inline_pieces: inlines only the named calls") {
   auto const g = caller(false, node(node_kind::call_function, "g"));
   CHECK(inline_pieces(g, {}).nodes().size() == 2);
   CHECK(inline_pieces(g, {}).find_attribute("p")->body.size() == 1);
@@ -91,8 +91,7 @@ TEST_CASE("inline_pieces: only the named calls are opened") {
   CHECK(inline_pieces(g, {"elsewhere"}).nodes().size() == 2);
 }
 
-TEST_CASE(
-    "inline_pieces: elements of what a piece returns are its values; a tuple that is read whole is one") {
+TEST_CASE("inline_pieces: replaces elements of a returned tuple, and keeps a tuple that is read whole") {
   auto item = node(node_kind::call_function, "getitem");
   item.args = {{std::int64_t{1}}};
   auto const taken = caller(true, item);
@@ -105,7 +104,7 @@ TEST_CASE(
   CHECK(inline_pieces(caller(true, item), {"p"}).nodes().size() == 2);
 }
 
-TEST_CASE("inline_pieces: each of thirty thousand results finds its way") {
+TEST_CASE("inline_pieces: handles a piece with 30,000 results") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   std::vector<position> made;
@@ -118,7 +117,7 @@ TEST_CASE("inline_pieces: each of thirty thousand results finds its way") {
   CHECK(value_of(whole) == value_of(g));
 }
 
-TEST_CASE("inline_pieces: a piece that is called twice is written twice, under different names") {
+TEST_CASE("inline_pieces: inlines a piece that is called twice under different names") {
   auto g = caller(false, node(node_kind::call_module, "p"));
   auto const whole = inline_pieces(g, {"p"});
   CHECK(whole.nodes().size() == 2);

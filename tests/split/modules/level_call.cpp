@@ -48,7 +48,7 @@ module_graph calling(std::vector<module_argument> args, std::vector<keyword_argu
 
 }  // namespace
 
-TEST_CASE("find_level_call_fault: arguments that do not fit are named with the call and its module") {
+TEST_CASE("find_level_call_fault: finds arguments that do not fit and names the call and its module") {
   using enum argument_fault::kind;
   auto const x = node_argument(0);
   auto const fault = [](module_graph const& g) { return find_level_call_fault(cut_modules(g, {"body.a"})); };

@@ -29,7 +29,7 @@ names names_of(liveness_table const& t, std::vector<std::uint32_t> const& values
 
 }  // namespace
 
-TEST_CASE("liveness_of: a value that a later stage needs travels through all stages between") {
+TEST_CASE("liveness_of: a value passes through all stages between its producer and its last reader") {
   module_graph g;
   auto const x = add(g, node_kind::placeholder, "x"), mask = add(g, node_kind::placeholder, "mask");
   auto const a = add(g, node_kind::call_module, "s0", {node_argument(x)});
@@ -52,7 +52,7 @@ TEST_CASE("liveness_of: a value that a later stage needs travels through all sta
   CHECK(names_of(t, t.stages[2].gives) == names{"s2", "s0.0"});
 }
 
-TEST_CASE("liveness_of: values of one name are told apart by who makes them") {
+TEST_CASE("liveness_of: distinguishes values of the same name by their producer") {
   module_graph g;
   auto const x = add(g, node_kind::placeholder, "x"), y = add(g, node_kind::placeholder, "y", {}, "s1");
   auto const a = add(g, node_kind::call_module, "s0", {node_argument(x)});
@@ -64,7 +64,7 @@ TEST_CASE("liveness_of: values of one name are told apart by who makes them") {
   CHECK(names_of(t, t.stages[2].receives) == names{"s1 (stage 1)", "s1 (input)"});
 }
 
-TEST_CASE("liveness_of: elements of elements are named outermost first, and one element is one value") {
+TEST_CASE("liveness_of: names nested elements outermost first, and treats equal elements as one value") {
   module_graph g;
   auto const x = add(g, node_kind::placeholder, "x");
   auto const a = add(g, node_kind::call_module, "s0", {node_argument(x)});
@@ -81,7 +81,8 @@ TEST_CASE("liveness_of: elements of elements are named outermost first, and one 
 }
 
 TEST_CASE(
-    "liveness_of: on random trees, what lives at a stage is what came before and is needed from there") {
+    "liveness_of: a stage receives exactly the earlier values that it or later stages need, on random "
+    "trees") {
   testing::rng random(41);
   for (int round = 0; round < 300; ++round) {
     testing::random_module_tree tree(random, 6, 3);
@@ -107,7 +108,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("liveness_of: work between stages is an error that names the node") {
+TEST_CASE("find_work_between_stages: returns a node between stages, and liveness_of rejects the graph") {
   module_graph g;
   auto const x = add(g, node_kind::placeholder, "x");
   auto const a = add(g, node_kind::call_module, "s0", {node_argument(x)});
@@ -123,7 +124,7 @@ TEST_CASE("liveness_of: work between stages is an error that names the node") {
   CHECK(find_work_between_stages(variable) == i);
 }
 
-TEST_CASE("liveness_of: a graph without stages has none, and state that is returned is not sent") {
+TEST_CASE("liveness_of: finds no stages in a graph without them, and does not send returned state") {
   module_graph g;
   auto const w = add(g, node_kind::get_attr, "w");
   g.add_attribute({"w", module_attribute::kind::parameter, {}, {}, {}, {}});

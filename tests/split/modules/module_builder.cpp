@@ -67,7 +67,7 @@ strings targets(module_graph const& g) {
 
 }  // namespace
 
-TEST_CASE("module_builder: names, inputs, paths and results are as the options have them") {
+TEST_CASE("module_builder: names, inputs, paths and results follow the options") {
   auto const g = whole();
   auto const plain = piece_of(g, {});
   CHECK(names(plain) == strings{"x", "blk_w", "a_b", "a_b_1", "f", "output"});
@@ -83,7 +83,7 @@ TEST_CASE("module_builder: names, inputs, paths and results are as the options h
   CHECK(other[5].args == arguments{tuple_argument(std::vector<position>{4})});
 }
 
-TEST_CASE("module_builder: a path that would become another one is registered beside it, with what it was") {
+TEST_CASE("module_builder: registers a colliding path under a new name and records the original one") {
   auto const piece = piece_of(whole(), {});
   strings paths;
   for (auto const& a : piece.attributes()) paths.push_back(a.path + " was " + a.original);
@@ -91,8 +91,7 @@ TEST_CASE("module_builder: a path that would become another one is registered be
   CHECK(piece.find_attribute("blk.w")->what == module_attribute::kind::parameter);
 }
 
-TEST_CASE(
-    "module_builder: of sixteen thousand paths that would all become one each has its own, and keeps it") {
+TEST_CASE("module_builder: gives 16,384 colliding paths distinct names, and reuses them") {
   module_graph g;
   std::size_t const bits = 14;
   strings originals;
@@ -114,8 +113,7 @@ TEST_CASE(
   CHECK(as_they_were == g.list().size());
 }
 
-TEST_CASE(
-    "module_builder: nodes know where they are from, read the copies, and follow what is in the same piece") {
+TEST_CASE("module_builder: copies record their origin, read copies and follow nodes of the same piece") {
   auto const g = whole();
   auto const piece = piece_of(g, {});
   for (position v = 0; v < 5; ++v) CHECK(piece[v].from == v);
@@ -133,7 +131,7 @@ TEST_CASE(
   CHECK(part[2].args == arguments{tuple_argument(std::vector<position>())});
 }
 
-TEST_CASE("module_builder: a node may be called after its target although the others keep their names") {
+TEST_CASE("module_builder: name_by_target names one node by its target while others keep their names") {
   auto const g = whole();
   module_builder b(g, {.nodes = node_naming::original});
   b.name_by_target(4);
@@ -144,7 +142,7 @@ TEST_CASE("module_builder: a node may be called after its target although the ot
   CHECK(names(std::move(b).finish()) == strings{"second", "f", "second_1", "output"});
 }
 
-TEST_CASE("find_missing_target: the first call or attribute whose path nobody registered") {
+TEST_CASE("find_missing_target: returns the first call or attribute whose target is not registered") {
   auto g = whole();
   CHECK(!find_missing_target(g));
   CHECK(!find_missing_target(module_graph()));

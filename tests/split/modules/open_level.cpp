@@ -27,7 +27,7 @@ void add_module(module_graph& g, std::string const& path, module_graph const* bo
 
 }  // namespace
 
-TEST_CASE("module_inliner: values of a level that gives several are read where they are made") {
+TEST_CASE("module_inliner: values of a level with several results are read from their makers") {
   module_graph body;
   auto const h = add(body, node_kind::placeholder, "h");
   auto const a = add(body, node_kind::call_module, "a", {node_argument(h)});
@@ -54,7 +54,7 @@ TEST_CASE("module_inliner: values of a level that gives several are read where t
   CHECK(std::get<container>(given[2]) == container{tuple, 2});
 }
 
-TEST_CASE("module_inliner: results that double at each level are refused before they fill the memory") {
+TEST_CASE("split_hierarchy: rejects results that double at each level before they fill the memory") {
   module_graph body;
   auto const h = add(body, node_kind::placeholder, "h");
   auto const a = add(body, node_kind::call_module, "a", {node_argument(h)});
@@ -79,8 +79,7 @@ TEST_CASE("module_inliner: results that double at each level are refused before 
   }
 }
 
-TEST_CASE(
-    "module_inliner: state that several parts read is read in each, and returned state by the outer graph") {
+TEST_CASE("module_inliner: each part reads shared state itself, and the outer graph reads returned state") {
   module_graph body;
   auto const h = add(body, node_kind::placeholder, "h");
   auto const w = add(body, node_kind::get_attr, "w");

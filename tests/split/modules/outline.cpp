@@ -91,7 +91,7 @@ module_graph const& body(module_graph const& g, std::string const& path) {
 
 }  // namespace
 
-TEST_CASE("outline: each call is a module that reads its own state") {
+TEST_CASE("outlined: each call becomes a module that reads its own state") {
   flat_graph f;
   auto const x = f.add(node_kind::placeholder, "x"), w = f.state("a.l.weight"), b = f.state("a.l.bias");
   auto const y = f.add(node_kind::call_function, "linear", {x, w, b}, {"a", "a.l"});
@@ -105,8 +105,7 @@ TEST_CASE("outline: each call is a module that reads its own state") {
   CHECK(value_of(tree) == value_of(f.g));
 }
 
-TEST_CASE(
-    "outline: a tied name below the module is read in place of a foreign one; the rest stay registered") {
+TEST_CASE("outlined: a module reads tied state under its own name, and other names stay registered") {
   flat_graph f;
   auto const x = f.add(node_kind::placeholder, "x"), w = f.state("b.weight", "s"), u = f.state("c.weight");
   f.name("a.weight", "s");
@@ -119,7 +118,7 @@ TEST_CASE(
   CHECK(value_of(tree) == value_of(f.g));
 }
 
-TEST_CASE("outline: a module called twice keeps one state, under its own name") {
+TEST_CASE("outlined: a module that is called twice holds its state once, under its own name") {
   flat_graph f;
   auto const x = f.add(node_kind::placeholder, "x"), w = f.state("a.weight");
   auto const y = f.add(node_kind::call_function, "linear", {x, w}, {"a"});
@@ -133,7 +132,7 @@ TEST_CASE("outline: a module called twice keeps one state, under its own name") 
   CHECK(value_of(tree) == value_of(f.g));
 }
 
-TEST_CASE("outline: a call that others interrupt is two modules; several results are a list") {
+TEST_CASE("outlined: an interrupted call becomes two modules, and several results become a list") {
   flat_graph f;
   auto const x = f.add(node_kind::placeholder, "x");
   auto const p = f.add(node_kind::call_function, "p", {x}, {"a"});
@@ -146,7 +145,7 @@ TEST_CASE("outline: a call that others interrupt is two modules; several results
   CHECK(value_of(tree) == value_of(f.g));
 }
 
-TEST_CASE("outline: state at the root is read by first use, or the other way round") {
+TEST_CASE("outlined: the root reads state in order of first use, or in reverse order") {
   flat_graph f;
   auto const v = f.state("v"), w = f.state("w");
   f.add(node_kind::output, "output", {f.add(node_kind::call_function, "f", {v, w})});
@@ -154,7 +153,7 @@ TEST_CASE("outline: state at the root is read by first use, or the other way rou
   CHECK(targets(outlined(f.g, {.state = root_state::upstream})) == texts{"w", "v", "f", "output"});
 }
 
-TEST_CASE("outline: a tree gives what the flat graph gives, on random graphs") {
+TEST_CASE("outlined: the tree computes the same as the flat graph, on random graphs") {
   rng random(9020);
   for (int round = 0; round < 400; ++round) {
     auto const plain = random_module_graph(random, 1 + random.below(25));
@@ -194,7 +193,7 @@ TEST_CASE("outline: a tree gives what the flat graph gives, on random graphs") {
   }
 }
 
-TEST_CASE("outline: no nesting is too deep") {
+TEST_CASE("outlined: handles 2,000 nested modules on a small stack") {
   flat_graph f;
   texts inside;
   for (int depth = 0; depth < 2000; ++depth) inside.push_back(inside.empty() ? "m" : inside.back() + ".m");

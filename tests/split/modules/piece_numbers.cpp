@@ -33,7 +33,7 @@ module_graph row(std::vector<module_attribute> const& modules) {
 
 }  // namespace
 
-TEST_CASE("piece_numbers: levels take numbers in the order of the cuts that they hold") {
+TEST_CASE("piece_numbers: numbers levels in the order of the cuts that they contain") {
   auto const blocks = row({module_of("a"), module_of("b"), module_of("c")});
   auto const g = row({module_of("encoder", &blocks), module_of("mid"), module_of("decoder", &blocks)});
   CHECK(piece_numbers(cut_modules(g, {"encoder.a", "decoder.a", "decoder.b"}))[0] ==
@@ -42,8 +42,7 @@ TEST_CASE("piece_numbers: levels take numbers in the order of the cuts that they
         std::vector<std::uint32_t>{3, 0});
 }
 
-TEST_CASE(
-    "piece_numbers: inside a level numbers go on where it begins, and a level called twice takes new ones") {
+TEST_CASE("piece_numbers: continues the numbers inside a level, and renumbers a level that is called twice") {
   auto const inner = row({module_of("a"), module_of("b")});
   auto const outer = row({module_of("inner", &inner), module_of("z")});
   auto const g = row({module_of("first", &inner), module_of("outer", &outer), module_of("first", &inner)});

@@ -28,7 +28,7 @@ std::vector<testing::integer_value> inputs_of(module_graph const& g) {
 
 }  // namespace
 
-TEST_CASE("split buckets: the split computes what the whole graph computes, in program order") {
+TEST_CASE("split_at_buckets: the split computes the same as the whole graph and keeps program order") {
   testing::rng random(1);
   for (int round = 0; round < 150; ++round) {
     auto const g = testing::random_module_graph(random, random.below(25));
@@ -54,14 +54,14 @@ TEST_CASE("split buckets: the split computes what the whole graph computes, in p
   }
 }
 
-TEST_CASE("split buckets: one bucket is no split") {
+TEST_CASE("split_at_buckets: returns no split for a single bucket") {
   auto const m = layers(3, 10);
   auto const cut = split_at_buckets(m.g, m.parameters, {.caps = {.cap = 1000}});
   CHECK(cut.buckets.size() == 1);
   CHECK(!cut.split);
 }
 
-TEST_CASE("split buckets: independent parts run backward only where torch's order is asked for") {
+TEST_CASE("split_at_buckets: reverses independent parts only if torch's order is asked for") {
   testing::model m;
   auto const x = m.placeholder("x");
   std::vector<module_graph::position> towers;
@@ -76,7 +76,7 @@ TEST_CASE("split buckets: independent parts run backward only where torch's orde
         std::vector<std::uint32_t>{2, 1, 0});
 }
 
-TEST_CASE("split buckets: a bucket of attributes only is no piece") {
+TEST_CASE("split_at_buckets: makes no piece for a bucket that has only attributes") {
   testing::model m;
   auto const w = m.attribute("w", m.parameter({.bytes = 8}));
   auto const x = m.placeholder("x");
@@ -91,7 +91,7 @@ TEST_CASE("split buckets: a bucket of attributes only is no piece") {
   CHECK(cut.split->pieces[0].path == "submod_1");
 }
 
-TEST_CASE("split buckets: a call in no bucket or in two is refused by name") {
+TEST_CASE("split_at_buckets: rejects a call that is in no bucket or in two") {
   auto const m = layers(2, 10);
   auto buckets = fill_buckets(m.g, m.parameters, {.caps = {.cap = 10}});
   CHECK(!find_misplaced_call(m.g, buckets));

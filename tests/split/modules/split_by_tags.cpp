@@ -60,7 +60,7 @@ testing::integer_value value_of(module_graph const& g) {
 
 }  // namespace
 
-TEST_CASE("split_by_tags: each piece has its own copy of an attribute, where it is first read") {
+TEST_CASE("split_by_tags: each piece has its own copy of an attribute, placed at its first use") {
   auto const g = shared_attribute();
   auto const r = split_by_tags(g, by_name({{"f", "p"}, {"g", "q"}}), {"p", "q"});
   CHECK(names(r.graph(r.pieces[0])) == strings{"x", "blk_w", "f", "output"});
@@ -73,7 +73,7 @@ TEST_CASE("split_by_tags: each piece has its own copy of an attribute, where it 
   CHECK(value_of(r.outer) == value_of(g));
 }
 
-TEST_CASE("split_by_tags: a returned attribute makes way for a tag of its name") {
+TEST_CASE("split_by_tags: renames a returned attribute that has the name of a tag") {
   auto const g = shared_attribute();
   auto const r = split_by_tags(g, by_name({{"f", "w"}, {"g", "w"}}), {"w"});
   CHECK(r.outer.find_attribute("w")->what == module_attribute::kind::module);
@@ -81,8 +81,7 @@ TEST_CASE("split_by_tags: a returned attribute makes way for a tag of its name")
   CHECK(value_of(r.outer) == value_of(g));
 }
 
-TEST_CASE(
-    "split_by_tags: the list of tags is the order of the pieces, and a tag that nobody has is a piece") {
+TEST_CASE("split_by_tags: orders pieces by the list of tags, and makes an empty piece for an unused tag") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const f = g.add(node(node_kind::call_function, "f", {node_argument(x)}));
@@ -95,7 +94,7 @@ TEST_CASE(
   CHECK(value_of(r.outer) == value_of(g));
 }
 
-TEST_CASE("split_by_tags: a tag that is missing, unlisted, listed twice or listed too late is named") {
+TEST_CASE("split_by_tags: names a tag that is missing, unlisted, listed twice or listed too late") {
   auto const g = shared_attribute();
   CHECK_THROWS_WITH_AS(split_by_tags(g, by_name({{"f", "p"}}), {"p"}),
                        "the callback returned no part for node 'g' (g)", unassigned_node_error);
@@ -116,7 +115,7 @@ TEST_CASE("split_by_tags: a tag that is missing, unlisted, listed twice or liste
   CHECK_THROWS_AS(split_by_tags(lost, by_name({}), {}), missing_target_error);
 }
 
-TEST_CASE("split_by_tags: an effect that has no value keeps the order of tags too") {
+TEST_CASE("split_by_tags: the order of tags must respect effects that have no value") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const f = g.add(node(node_kind::call_function, "f", {node_argument(x)}));
@@ -127,7 +126,8 @@ TEST_CASE("split_by_tags: an effect that has no value keeps the order of tags to
   CHECK(split_by_tags(g, by_name({{"f", "p"}, {"h", "q"}}), {"p", "q"}).pieces.size() == 2);
 }
 
-TEST_CASE("split_by_tags: whole and split give the same, or a node needs one whose tag is later") {
+TEST_CASE(
+    "split_by_tags: the split computes the same as the graph, or names a node whose tag comes too late") {
   testing::rng random(11);
   std::size_t cuts = 0, refused = 0;
   for (int round = 0; round < 2000; ++round) {

@@ -96,7 +96,7 @@ std::vector<std::string> labels(split_hierarchy_result const& r, std::size_t sta
 
 }  // namespace
 
-TEST_CASE("split_hierarchy: stages are as cut, the whole is equal, the stages one after another are equal") {
+TEST_CASE("split_hierarchy: stages match the cuts and do the same work as the whole, in the same order") {
   testing::rng random(11);
   std::size_t deep = 0, several = 0;
   for (int round = 0; round < 1500; ++round) {
@@ -124,8 +124,7 @@ TEST_CASE("split_hierarchy: stages are as cut, the whole is equal, the stages on
   CHECK(several > 300);
 }
 
-TEST_CASE(
-    "split_hierarchy: the order of cuts, and a cut that comes twice, make no difference to the stages") {
+TEST_CASE("split_hierarchy: order and repetition of cuts do not change the stages") {
   testing::rng random(12);
   for (int round = 0; round < 200; ++round) {
     testing::random_module_tree tree(random, 5, 3);
@@ -137,7 +136,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("split_hierarchy: dropped unread work leaves the result and the order of the rest as they are") {
+TEST_CASE("split_hierarchy: dropping unread work keeps the result and the order of the remaining work") {
   testing::rng random(13);
   std::size_t dropped = 0;
   for (int round = 0; round < 300; ++round) {
@@ -165,7 +164,7 @@ TEST_CASE("split_hierarchy: dropped unread work leaves the result and the order 
   CHECK(dropped > 50);
 }
 
-TEST_CASE("split_hierarchy: elements read by their maker travel alone") {
+TEST_CASE("split_hierarchy: the stage that makes a tuple extracts its elements, unless by_reader is set") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const a = g.add(node(node_kind::call_module, "a", {node_argument(x)}));
@@ -183,7 +182,7 @@ TEST_CASE("split_hierarchy: elements read by their maker travel alone") {
   CHECK(has_reading(s.graph(s.stages[1])));
 }
 
-TEST_CASE("split_hierarchy: every stage reads what it is given, and state only where it is read") {
+TEST_CASE("split_hierarchy: each stage reads all its inputs and state, and the outer graph sends no state") {
   testing::rng random(14);
   for (int round = 0; round < 300; ++round) {
     testing::random_module_tree tree(random, 5, 3);
@@ -202,7 +201,7 @@ TEST_CASE("split_hierarchy: every stage reads what it is given, and state only w
   }
 }
 
-TEST_CASE("split_hierarchy: a cut after the last node of a level holds, at any depth") {
+TEST_CASE("split_hierarchy: accepts a cut after the last node of a level, at any depth") {
   auto const inner = row({module_of("a"), module_of("b")});
   auto const middle = row({module_of("inner", &inner)});
   auto const g = row({module_of("middle", &middle), module_of("post")});
@@ -214,8 +213,7 @@ TEST_CASE("split_hierarchy: a cut after the last node of a level holds, at any d
   CHECK(split_hierarchy(g, {"post"}).stages.size() == 1);
 }
 
-TEST_CASE(
-    "split_hierarchy: a module that is called twice is cut at each call, and both stages hold its state") {
+TEST_CASE("split_hierarchy: cuts a module called twice at each call, and both stages hold its state") {
   auto body = row({module_of("a"), module_of("b")});
   body.add_attribute({"a.weight", module_attribute::kind::parameter, "w", {}, {}, {}});
   auto const g = row({module_of("body", &body), module_of("mid"), module_of("body", &body)});
@@ -235,7 +233,7 @@ TEST_CASE(
   CHECK(fault->at == "body");
 }
 
-TEST_CASE("split_hierarchy: modules called like stages keep their names' modules") {
+TEST_CASE("split_hierarchy: keeps user modules that are named like stages") {
   auto const body = row({module_of("a"), module_of("b")});
   auto const g = row({module_of("submod_0"), module_of("body", &body), module_of("submod_1")});
   auto const r = split_hierarchy(g, {"body.a"});
@@ -246,7 +244,7 @@ TEST_CASE("split_hierarchy: modules called like stages keep their names' modules
   CHECK(first.find_attribute("submod_0_")->body.size() == 1);
 }
 
-TEST_CASE("split_hierarchy: nodes say which node of their level they are") {
+TEST_CASE("split_hierarchy: a node records which node of its level it copies") {
   auto const body = row({module_of("a"), module_of("b")});
   auto const g = row({module_of("body", &body), module_of("post")});
   auto const r = split_hierarchy(g, {"body.a"});
@@ -256,7 +254,7 @@ TEST_CASE("split_hierarchy: nodes say which node of their level they are") {
   CHECK(g[post->from].name == "post");
 }
 
-TEST_CASE("split_hierarchy: a target that is not registered is an error that names the node") {
+TEST_CASE("split_hierarchy: rejects a call whose target is not registered") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const a = g.add(node(node_kind::call_module, "a", {node_argument(x)}));
@@ -264,7 +262,7 @@ TEST_CASE("split_hierarchy: a target that is not registered is an error that nam
   CHECK_THROWS_AS(split_hierarchy(g, {"a"}), missing_target_error);
 }
 
-TEST_CASE("split_hierarchy: depth costs no stack") {
+TEST_CASE("split_hierarchy: handles 200 nested levels on a small stack") {
   testing::on_small_stack([] {
     auto g = row({module_of("a"), module_of("b")});
     std::string path = "a";

@@ -98,7 +98,7 @@ struct joiner {
 
 }  // namespace
 
-TEST_CASE("split_module: pieces by first appearance, their interfaces, names and the outer graph") {
+TEST_CASE("split_module: makes pieces by first appearance, with the expected interfaces and outer graph") {
   auto const g = chain();
   auto const r = split_module(g, by_name({{"f", "b"}, {"g", "a"}, {"h", "a"}}), {.affix = "pp"});
   REQUIRE(r.pieces.size() == 2);
@@ -117,7 +117,7 @@ TEST_CASE("split_module: pieces by first appearance, their interfaces, names and
   CHECK(r.graph(second).nodes().size() == 2);
 }
 
-TEST_CASE("split_module: labels may be text or optional text, and each call is asked for once, in order") {
+TEST_CASE("split_module: asks for the part of each call once, in graph order") {
   auto const g = chain();
   strings asked;
   auto const r = split_module(g, [&](module_node const& n) {
@@ -128,7 +128,7 @@ TEST_CASE("split_module: labels may be text or optional text, and each call is a
   CHECK(r.pieces.size() == 3);
 }
 
-TEST_CASE("split_module: what cannot be cut is a named error with its witness") {
+TEST_CASE("split_module: reports a missing part, a cycle, a late stage or a missing target with a witness") {
   auto const g = chain();
   CHECK_THROWS_WITH_AS(split_module(g, by_name({{"f", "0"}, {"h", "0"}})),
                        "the callback returned no part for node 'g' (g)", unassigned_node_error);
@@ -159,7 +159,7 @@ TEST_CASE("split_module: what cannot be cut is a named error with its witness") 
   CHECK_THROWS_AS(split_module(dangling, by_name({})), missing_target_error);
 }
 
-TEST_CASE("split_module: an effect that no value shows keeps its order under every policy") {
+TEST_CASE("split_module: keeps the order of effects that no value shows, under every policy") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const write = g.add(node(node_kind::call_function, "write", {node_argument(x)}));
@@ -175,8 +175,7 @@ TEST_CASE("split_module: an effect that no value shows keeps its order under eve
   }
 }
 
-TEST_CASE(
-    "split_module: paths that differ only in dots keep their own modules, and a user's submod_0 its own") {
+TEST_CASE("split_module: renames colliding module paths and keeps a user's own submod_0") {
   module_graph g;
   for (auto const* path : {"a.b", "a_b", "submod_0"})
     g.add_attribute({path, module_attribute::kind::module, {}, {}, {}, {}});
@@ -194,7 +193,7 @@ TEST_CASE(
   CHECK(r.qualified_names.size() == 2);
 }
 
-TEST_CASE("split_module: whole and pieces give the same, and the user's graph stays as it was") {
+TEST_CASE("split_module: pieces compute the same as the whole, and the user's graph stays unchanged") {
   testing::rng random(3);
   std::size_t cuts = 0, cycles = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -228,9 +227,7 @@ TEST_CASE("split_module: whole and pieces give the same, and the user's graph st
   CHECK(cycles > 100);
 }
 
-TEST_CASE(
-    "split_module: a piece knows every symbol of what it is given, or the value is named that has one too "
-    "many") {
+TEST_CASE("split_module: a piece binds every symbol of its inputs, or an error names the unbound symbol") {
   testing::rng random(5);
   std::size_t cuts = 0, unbound = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -265,8 +262,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "split_module: a symbol that is bound after its use goes to the reader, unless the reader's part binds "
-    "it") {
+    "split_module: passes a symbol that is bound late to its reader, unless the reader's part binds it") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto sized = node(node_kind::call_function, "nonzero", {node_argument(x)});
@@ -286,7 +282,7 @@ TEST_CASE(
   CHECK(simple.pieces[1].inputs == std::vector{v});
 }
 
-TEST_CASE("split_module_simple: an attribute may have a part, and order of first appearance is asked for") {
+TEST_CASE("split_module_simple: puts an attribute into the part that it is given") {
   module_graph g;
   g.add_attribute({"w", module_attribute::kind::tensor, {}, {}, {}, {}});
   auto const x = g.add(node(node_kind::placeholder, "x"));
@@ -299,7 +295,7 @@ TEST_CASE("split_module_simple: an attribute may have a part, and order of first
   CHECK(own.outer.state().empty());
 }
 
-TEST_CASE("split_module: pieces joined again give what the original gives, with each of its calls once") {
+TEST_CASE("split_module: rejoined pieces compute the same as the original and have each call once") {
   testing::rng random(4);
   for (int round = 0; round < 1000; ++round) {
     auto const g = testing::random_module_graph(random, 1 + random.below(15));
@@ -345,7 +341,7 @@ TEST_CASE("split_module: pieces joined again give what the original gives, with 
   }
 }
 
-TEST_CASE("split_module: what is known of graphs, nodes, attributes and results goes along") {
+TEST_CASE("split_module: preserves metadata, defaults, keywords and shapes of the graph") {
   module_graph g;
   g.metadata = {{"class", {std::string("net")}}};
   module_attribute body{"body", module_attribute::kind::module, {}, {}, {}, {}};
@@ -393,8 +389,7 @@ TEST_CASE("split_module: what is known of graphs, nodes, attributes and results 
   CHECK(there[there.nodes()[0]].kwargs[0].key == "zeta");
 }
 
-TEST_CASE(
-    "split_module: labels in the user's order of priority, inputs by definition, outputs by production") {
+TEST_CASE("split_module: orders parts by priority, inputs by definition and outputs by production") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x")), y = g.add(node(node_kind::placeholder, "y"));
   auto const a = g.add(node(node_kind::call_function, "a", {node_argument(y)}));
@@ -410,7 +405,7 @@ TEST_CASE(
   CHECK(split_module(g, alone, options).order == std::vector<std::uint32_t>{1, 0, 2});
 }
 
-TEST_CASE("split_module: attributes that nobody reads are in the outer graph where it has no other value") {
+TEST_CASE("split_module: an unread attribute is in the outer graph only if that has no other value") {
   using enum node_kind;
   auto const outer = [](bool reads, bool given) {
     module_graph g;
@@ -429,7 +424,7 @@ TEST_CASE("split_module: attributes that nobody reads are in the outer graph whe
   CHECK(outer(true, false) == strings{"w", "submod_0"});
 }
 
-TEST_CASE("split_module: a chain of a hundred thousand calls in a thousand pieces") {
+TEST_CASE("split_module: cuts a chain of 100,000 calls into 1,000 pieces") {
   module_graph g;
   auto at = g.add(node(node_kind::placeholder, "x"));
   for (int i = 0; i < 100'000; ++i) at = g.add(node(node_kind::call_function, "f", {node_argument(at)}));

@@ -21,7 +21,7 @@ using testing::integer_value;
 namespace {}  // namespace
 
 TEST_CASE(
-    "wrapped_stage: takes what the stage before gives, returns one tuple; the last returns the result") {
+    "wrapped_stage: takes the outputs of the stage before and returns a tuple, the last one the result") {
   testing::rng random(51);
   for (int round = 0; round < 200; ++round) {
     testing::random_module_tree tree(random, 6, 3);
@@ -74,7 +74,7 @@ TEST_CASE("wrapped_stage: the first stage takes all inputs in the caller's order
   CHECK(sent == 3);  // a, late and x
 }
 
-TEST_CASE("evaluate_stages: a graph without stages is evaluated as it is") {
+TEST_CASE("evaluate_stages: evaluates a graph without stages as it is") {
   module_graph g;
   auto const x = add(g, node_kind::placeholder, "x");
   add(g, node_kind::output, "output", {node_argument(x)});

@@ -58,7 +58,7 @@ state_fault fault_of(tied_model const& model, state_options const& options) {
 
 }  // namespace
 
-TEST_CASE("assign_state: each stage has what it reads under its own name, and ties are told") {
+TEST_CASE("assign_state: each stage holds its tensors under the names it reads, and ties are reported") {
   tied_model const model;
   auto const placed = assign_state(model.s, model.p, model.m);
   CHECK(held(placed, model.m, 0) == names{"emb.weight", "emb.bias", "old.weight"});
@@ -68,7 +68,8 @@ TEST_CASE("assign_state: each stage has what it reads under its own name, and ti
   CHECK(placed.unused.empty());
 }
 
-TEST_CASE("assign_state: a second name is given where its owner is; without that it may be left out") {
+TEST_CASE(
+    "assign_state: puts an alias into the stage of its owning module, or omits an alias without owner") {
   tied_model model;
   CHECK(held(assign_state(model.s, model.p, model.m, {.names = alias_policy::beside_modules}), model.m, 0) ==
         names{"emb.weight", "emb.bias"});
@@ -80,7 +81,7 @@ TEST_CASE("assign_state: a second name is given where its owner is; without that
   CHECK(placed.stages[1] == std::vector<held_state>{{2, true}, {3, false}});
 }
 
-TEST_CASE("assign_state: what is transmitted is in the first stage that reads it, under all its names") {
+TEST_CASE("assign_state: the first stage that reads a transmitted tensor holds it under all its names") {
   tied_model const model;
   auto const placed = assign_state(model.s, model.p, model.m, {.shared = shared_state::transmit});
   CHECK(held(placed, model.m, 0) == names{"emb.weight", "emb.bias", "out.weight", "old.weight"});
@@ -89,7 +90,7 @@ TEST_CASE("assign_state: what is transmitted is in the first stage that reads it
   CHECK(placed.sent == std::vector<sent_state>{{0, stage_id{0}, {stage_id{1}}}});
 }
 
-TEST_CASE("assign_state: a tensor may be chosen by any of its names") {
+TEST_CASE("assign_state: an option selects a tensor by any of its names") {
   tied_model const model;
   using enum shared_state;
   auto const placed =
@@ -103,14 +104,14 @@ TEST_CASE("assign_state: a tensor may be chosen by any of its names") {
   CHECK(describe(twice).find("'emb.weight' (as 'out.weight')") != std::string::npos);
 }
 
-TEST_CASE("assign_state: shared state may be refused; the error names it and both stages") {
+TEST_CASE("assign_state: names a shared tensor and both stages if sharing is refused") {
   tied_model const model;
   auto const f = fault_of(model, {.shared = shared_state::refuse});
   CHECK(f == state_fault{state_fault::kind::shared, "emb.weight", "out.weight", stage_id{0}, stage_id{1}});
   CHECK(describe(f).find("'emb.weight' is read in stage 0 and in stage 1 (as 'out.weight')") == 0);
 }
 
-TEST_CASE("assign_state: a buffer that one stage writes and another reads is an error that names both") {
+TEST_CASE("find_state_fault: names both stages if one writes a buffer that another reads or writes") {
   tied_model model;
   model.m.writes = {{0, 1, 1}, {0}};
   auto const f = fault_of(model, {});
@@ -123,7 +124,7 @@ TEST_CASE("assign_state: a buffer that one stage writes and another reads is an 
   CHECK_FALSE(find_state_fault(model.s, model.p, model.m));
 }
 
-TEST_CASE("assign_state: writes that the graph itself tells count too") {
+TEST_CASE("find_state_fault: counts writes that the graph itself shows") {
   tied_model model;
   model.s.slot[4] = model.s.slot[2];  // the first node leaves a new value where the bias was
   model.s.latest[model.s.slot[2]] = 4;
@@ -133,7 +134,7 @@ TEST_CASE("assign_state: writes that the graph itself tells count too") {
   CHECK(fault_of(model, {}).what == state_fault::kind::written_elsewhere);
 }
 
-TEST_CASE("assign_state: what a called module has inside is where it is called, and is not sent") {
+TEST_CASE("assign_state: each stage that calls a module holds its inner state, which cannot be transmitted") {
   tied_model model;
   model.m.tensors.push_back({"norm.scale", ""});
   model.m.reads = {{0, 1, 2}, {4, 4}};
@@ -146,7 +147,7 @@ TEST_CASE("assign_state: what a called module has inside is where it is called, 
   CHECK(describe(f).find("'norm.scale' is to be transmitted") == 0);
 }
 
-TEST_CASE("assign_state: what nobody reads is told, constants are no state") {
+TEST_CASE("assign_state: reports tensors that no stage reads, and does not treat constants as state") {
   tied_model model;
   model.m.tensors.push_back({"rest.scale", "", state_kind::buffer});
   model.m.tensors.push_back({"eps", "", state_kind::constant});
@@ -157,7 +158,7 @@ TEST_CASE("assign_state: what nobody reads is told, constants are no state") {
   CHECK(held(placed, model.m, 1) == names{"out.weight"});
 }
 
-TEST_CASE("assign_state: what the graph returns as it is, the last stage holds too") {
+TEST_CASE("assign_state: the last stage also holds state that the graph returns unchanged") {
   tied_model model;
   model.s.outputs.push_back(2);
   auto placed = assign_state(model.s, model.p, model.m);
@@ -169,7 +170,7 @@ TEST_CASE("assign_state: what the graph returns as it is, the last stage holds t
   CHECK_FALSE(find_state_fault(model.s, model.p, model.m, {.by_name = {{"emb.bias", shared_state::refuse}}}));
 }
 
-TEST_CASE("assign_state: the state dictionaries of all stages are the original's, on random programs") {
+TEST_CASE("assign_state: all stages together hold the original state dictionary, on random programs") {
   rng random(20261);
   for (int round = 0; round < 300; ++round) {
     auto const model = random_state_model(random, called_modules::some);
@@ -188,7 +189,7 @@ TEST_CASE("assign_state: the state dictionaries of all stages are the original's
   }
 }
 
-TEST_CASE("assign_state: a stage holds what its nodes read, once, and second names only beside their owner") {
+TEST_CASE("assign_state: a stage holds each tensor its nodes read once, and aliases only with their owner") {
   rng random(20262);
   for (int round = 0; round < 300; ++round) {
     auto const model = random_state_model(random, called_modules::some);
@@ -206,7 +207,7 @@ TEST_CASE("assign_state: a stage holds what its nodes read, once, and second nam
   }
 }
 
-TEST_CASE("assign_state: two stages that hold one tensor are told as a tie, and nothing else is") {
+TEST_CASE("assign_state: reports a tensor as a tie exactly if two stages hold it") {
   rng random(20263);
   for (int round = 0; round < 300; ++round) {
     auto const model = random_state_model(random, called_modules::some);
@@ -222,7 +223,7 @@ TEST_CASE("assign_state: two stages that hold one tensor are told as a tie, and 
   }
 }
 
-TEST_CASE("assign_state: transmitted tensors are in one stage each, and whoever else reads them is told") {
+TEST_CASE("assign_state: one stage holds a transmitted tensor, and the result lists all other readers") {
   rng random(20264);
   for (int round = 0; round < 300; ++round) {
     auto const model = random_state_model(random);

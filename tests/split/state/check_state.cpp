@@ -35,7 +35,7 @@ bool has(std::vector<kind> const& list, kind what) { return std::ranges::count(l
 
 }  // namespace
 
-TEST_CASE("check_state: what assign_state makes has no fault but state that nobody uses") {
+TEST_CASE("state_faults: finds nothing but unused tensors in the result of assign_state") {
   rng random(3301);
   for (int round = 0; round < 300; ++round) {
     auto model = random_state_model(random);
@@ -54,7 +54,7 @@ TEST_CASE("check_state: what assign_state makes has no fault but state that nobo
   }
 }
 
-TEST_CASE("check_state: each alteration of a placement is found") {
+TEST_CASE("state_faults: finds each random alteration of an assignment") {
   rng random(3302);
   std::set<kind> seen;
   for (int round = 0; round < 300; ++round) {
@@ -111,7 +111,7 @@ TEST_CASE("check_state: each alteration of a placement is found") {
   CHECK(seen.size() == 4);
 }
 
-TEST_CASE("check_state: codes stay what they are, and every fault has a text") {
+TEST_CASE("code_of: gives each state fault a fixed code, and describe() names the tensor") {
   std::set<std::string> codes;
   for (int k = 0; k <= static_cast<int>(kind::unused); ++k) {
     auto const what = static_cast<kind>(k);
