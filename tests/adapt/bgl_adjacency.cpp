@@ -34,7 +34,7 @@ struct edge_said {
   float length;
 };
 
-/// The rows of an adjacency, each sorted, with weights.
+/// The sorted rows of an adjacency, with weights.
 template <class Adjacency>
 std::vector<std::vector<std::pair<std::size_t, float>>> rows_of_graph(Adjacency const& g) {
   std::vector<std::vector<std::pair<std::size_t, float>>> rows(g.view().nodes());
@@ -47,7 +47,7 @@ std::vector<std::vector<std::pair<std::size_t, float>>> rows_of_graph(Adjacency 
   return rows;
 }
 
-/// What must come out, from the edges alone.
+/// The expected rows, computed from the edges alone.
 std::vector<std::vector<std::pair<std::size_t, float>>> rows_of_edges(std::size_t nodes,
                                                                       std::vector<edge_said> const& edges) {
   std::vector<std::vector<std::pair<std::size_t, float>>> rows(nodes);

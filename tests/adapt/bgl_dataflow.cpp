@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/snapshot_arrays.hpp"  // whose `source` must not stand for Boost's
+#include "cleave/graph/snapshot_arrays.hpp"  // its `source` must not hide Boost's
 //
 #include "cleave/adapt/bgl/dataflow.hpp"
 
@@ -38,7 +38,7 @@ struct file {
 template <class Vertices, class Direction>
 using tasks = boost::adjacency_list<boost::vecS, Vertices, Direction, task, file>;
 
-/// fetch -> parse -> {check, compile}, compile -> link -> test, check -> test; listed in another order.
+/// fetch -> parse -> {check, compile}, compile -> link -> test, check -> test, listed in another order.
 template <class Graph>
 Graph build_tasks() {
   Graph g;
@@ -67,7 +67,7 @@ std::string names(Dataflow const& g) {
 using directed = tasks<boost::vecS, boost::directedS>;
 using listed = tasks<boost::listS, boost::bidirectionalS>;
 
-// It refers to its graph, so that must not be a temporary one.
+// It refers to its graph, so it cannot be made of a temporary one.
 static_assert(std::constructible_from<bgl_dataflow<directed>, directed const&> &&
               !std::constructible_from<bgl_dataflow<directed>, directed>);
 
@@ -111,7 +111,7 @@ TEST_CASE("bgl_dataflow: without properties, weights are 1, sizes are 0 and node
   bgl_dataflow const g(rows);
   static_assert(!named_graph<std::remove_const_t<decltype(g)>>);
   CHECK(std::vector(g.nodes().begin(), g.nodes().end()) == std::vector<std::size_t>{2, 0, 1});
-  CHECK(g.operands(0).size() == 2);  // parallel edges are read as often
+  CHECK(g.operands(0).size() == 2);  // parallel edges count as repeated operands
   CHECK(g.weight(1) == 1);
   CHECK(g.bytes(1) == 0);
 }

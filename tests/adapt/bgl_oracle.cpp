@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Boost.Graph as an oracle for algorithms that have nothing to do with it.
+// Uses Boost.Graph to check algorithms that do not use it.
 #include <doctest/doctest.h>
 
 #include <boost/graph/adjacency_list.hpp>
@@ -44,7 +44,7 @@ std::vector<std::size_t> strong_components_of(digraph const& g) {
   return of;
 }
 
-/// Whether two lists put the same indices together.
+/// Returns whether two lists group the same indices.
 template <class A, class B>
 bool same_classes(std::vector<A> const& a, std::vector<B> const& b) {
   for (std::size_t i = 0; i < a.size(); ++i)

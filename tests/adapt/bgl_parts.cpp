@@ -29,7 +29,7 @@ TEST_CASE("put_parts: writes parts into a property map of any number type") {
   put_parts(three_towns, g, get(&town::district, g));
   std::vector<unsigned> found;
   for (auto [v, end] = vertices(g); v != end; ++v) found.push_back(g[*v].district);
-  CHECK(found == std::vector<unsigned>{1, 99, 0});  // who has no part keeps what was there
+  CHECK(found == std::vector<unsigned>{1, 99, 0});  // a vertex without a part keeps its old value
 
   boost::adjacency_list<> plain(3);
   boost::vector_property_map<part_id> ids;

@@ -16,7 +16,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// The length of a shortest cycle: by powers of "can reach in so many steps". 0: none.
+/// The length of a shortest cycle, or 0 if there is none, by powers of the reachability matrix.
 std::size_t shortest_length(std::uint32_t nodes, std::vector<directed_arc> const& edges) {
   std::vector<std::vector<char>> reach(nodes, std::vector<char>(nodes));
   for (auto const& e : edges) reach[e.from][e.to] = 1;

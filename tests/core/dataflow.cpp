@@ -18,7 +18,7 @@ namespace {
 
 constexpr stage_id s0{0}, s1{1}, s2{2}, s3{3};
 
-/// Stage 0 feeds 1 and 3, 1 feeds 2, 2 feeds 3; the caller gets results of 1 and 3.
+/// Stage 0 feeds 1 and 3, 1 feeds 2, and 2 feeds 3. The caller gets results of 1 and 3.
 dataflow sound() {
   return {.stages = 4,
           .edges = {{the_caller, 0, s0, 0},
@@ -30,7 +30,7 @@ dataflow sound() {
                     {s3, 0, the_caller, 0}}};
 }
 
-/// Whether stage `from` reaches `to` by at least one edge, by trying every path.
+/// Returns whether stage `from` reaches `to` by at least one edge. Tries every path.
 bool reaches(dataflow const& t, stage_id from, stage_id to, std::uint32_t steps) {
   return steps > 0 && std::ranges::any_of(t.edges, [&](dataflow::edge const& e) {
            return e.from == from && e.to != the_caller && (e.to == to || reaches(t, e.to, to, steps - 1));

@@ -30,7 +30,7 @@ using column_error = tagged_error<struct column_tag, int>;
 
 }  // namespace
 
-// What a request cannot meet is told apart from data that is wrong, and both from what is no error of ours.
+// An infeasible request and invalid data have distinct error types; both derive from `error`.
 static_assert(std::is_base_of_v<error, infeasible_error> &&
               !std::is_base_of_v<infeasible_error, witness_error<int>>);
 static_assert(std::is_base_of_v<error, witness_error<int>> &&
@@ -38,7 +38,7 @@ static_assert(std::is_base_of_v<error, witness_error<int>> &&
 static_assert(std::is_base_of_v<witness_error<lid_fault>, fault_error<lid_fault>>);
 static_assert(std::is_base_of_v<witness_error<int>, row_error> && !std::is_same_v<row_error, column_error>);
 static_assert(std::is_base_of_v<std::runtime_error, error>);
-static_assert(std::is_nothrow_copy_constructible_v<error>);  // what is thrown is copied
+static_assert(std::is_nothrow_copy_constructible_v<error>);  // exceptions are copied when thrown
 
 TEST_CASE("witness_error: keeps its message when caught as a base, and its witness when copied") {
   auto const message = [](auto const& caught, auto act) {

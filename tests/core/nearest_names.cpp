@@ -13,7 +13,7 @@ using namespace cleave;
 
 namespace {
 
-/// By its definition.
+/// The edit distance by its recursive definition.
 std::size_t distance(std::string const& a, std::string const& b) {
   if (a.empty() || b.empty()) return a.size() + b.size();
   auto const rest = [](std::string const& s) { return s.substr(1); };

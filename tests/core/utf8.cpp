@@ -14,7 +14,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Character by character.
+/// Checks each character separately.
 bool each_is_well_formed(std::string const& text) {
   for (std::size_t at = 0; at < text.size();) {
     auto const c = utf8_at(text, at);

@@ -48,7 +48,7 @@ static_assert(!sharded_stage<cuda_linear_engine, cleave::cuda::device>);
 
 }  // namespace
 
-TEST_CASE("callable stage: lambdas are called with the stream itself, and one of them is a stage") {
+TEST_CASE("cuda::callable_stage: passes the stream handle to each body; a forward body alone makes a stage") {
   fake_cuda fake;
   cleave::cuda::device d;
   auto s = d.make_stream(0);
@@ -67,7 +67,7 @@ TEST_CASE("callable stage: lambdas are called with the stream itself, and one of
   CHECK(seen == std::vector<cudaStream_t>(3, s.handle()));
 }
 
-TEST_CASE("pinned stashes: what is moved out comes back, wherever it then is, and rooms are used again") {
+TEST_CASE("cuda::pinned_saved_activations: returns offloaded data in any order, even to another address") {
   fake_cuda fake({.longest_delay = std::chrono::microseconds(100)});
   {
     cleave::cuda::device d;

@@ -115,7 +115,8 @@ struct chain_of_two {
 
 }  // namespace
 
-TEST_CASE("current gpu: a device leaves it to the thread, and has it for as long as it is asked") {
+TEST_CASE(
+    "cuda::device: construction keeps the current GPU; scope() switches it for a scope, use() for good") {
   fake_cuda fake({.devices = {3, fake_gpu()}});
   cleave::cuda::check(cudaSetDevice(1), "cudaSetDevice");
   cleave::cuda::device d({.device = 2});
@@ -131,7 +132,8 @@ TEST_CASE("current gpu: a device leaves it to the thread, and has it for as long
   CHECK(current_gpu() == 2);
 }
 
-TEST_CASE("current gpu: threads have that of their rank wherever stages are called, and the caller its own") {
+TEST_CASE(
+    "cuda::thread_pipeline: each rank's GPU is current in every stage call, and the caller keeps its own") {
   chain_of_two const x;
   fake_cuda fake({.devices = {3, fake_gpu()}});
   wrong_places seen;
@@ -159,7 +161,7 @@ TEST_CASE("current gpu: threads have that of their rank wherever stages are call
 }
 
 TEST_CASE(
-    "current gpu: stages that cannot be made leave the caller its own, and those made before end there") {
+    "cuda::thread_pipeline: failed setup keeps the caller's GPU and destroys made stages on their own GPU") {
   chain_of_two const x;
   fake_cuda fake({.devices = {2, fake_gpu()}});
   wrong_places seen;
@@ -174,8 +176,7 @@ TEST_CASE(
   CHECK(fake.leaks() == sentences());
 }
 
-TEST_CASE(
-    "current gpu: processes have that of their rank wherever stages are called, and the caller its own") {
+TEST_CASE("cuda::pipeline: each process's GPU is current in every stage call, and the caller keeps its own") {
   chain_of_two const x;
   fake_cuda fake(fake_gpus(2));
   wrong_places seen;

@@ -34,7 +34,7 @@ void set(cudaStream_t s, cleave::cuda::buffer const& b) {
 
 }  // namespace
 
-TEST_CASE("default stream guard: it sees work on either default stream, and no other") {
+TEST_CASE("default_stream_guard: detects work on the default streams and allows work on any other stream") {
   fake_cuda fake;
   cleave::cuda::device d;
   auto const b = d.allocate(256);
@@ -57,7 +57,7 @@ TEST_CASE("default stream guard: it sees work on either default stream, and no o
   CHECK(fake.reports() == std::vector<std::string>());
 }
 
-TEST_CASE("default stream guard: who only ran at the same time is not blamed") {
+TEST_CASE("default_stream_guard: says when the default-stream work may come from another thread") {
   fake_cuda fake;
   cleave::cuda::device d;
   auto const b = d.allocate(256);
@@ -78,8 +78,7 @@ TEST_CASE("default stream guard: who only ran at the same time is not blamed") {
   CHECK(fake.reports() == std::vector<std::string>());
 }
 
-TEST_CASE(
-    "default stream guard: stages that use the wrong stream are named where runs are checked, others run") {
+TEST_CASE("default_stream_guard: with checks::streams, a step fails if a stage uses a default stream") {
   rng random(3);
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 3});
   linear_chain const c(s, random);
@@ -114,7 +113,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("default stream guard: a launch that failed and that nobody looked at is a failure of the stage") {
+TEST_CASE("cuda::thread_pipeline: a CUDA error that a stage ignores becomes a failure of that pass") {
   rng random(4);
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
   linear_chain const c(s, random);
@@ -138,7 +137,7 @@ TEST_CASE("default stream guard: a launch that failed and that nobody looked at 
   }
 }
 
-TEST_CASE("default stream guard: that something has not ended yet, as a stage may ask, is no failure") {
+TEST_CASE("cuda_stream: watch() ignores cudaErrorNotReady but reports other CUDA errors") {
   for (auto const checks : {cleave::cuda::checks::none, cleave::cuda::checks::streams}) {
     fake_cuda fake;
     cleave::cuda::device d({.checks = checks});

@@ -38,7 +38,7 @@ std::string refusal_of(auto f) {
 
 }  // namespace
 
-TEST_CASE("cuda device: it keeps what every device promises") {
+TEST_CASE("cuda::device: keeps all device_promises") {
   for (std::uint64_t seed : {1u, 2u, 3u}) {
     fake_cuda fake({.seed = seed, .longest_delay = 100us});
     {
@@ -50,7 +50,7 @@ TEST_CASE("cuda device: it keeps what every device promises") {
   }
 }
 
-TEST_CASE("cuda device: memory that nobody has written is not a number") {
+TEST_CASE("cuda::device: allocated memory reads as NaN before it is written") {
   fake_cuda fake;
   cleave::cuda::device d;
   auto const b = d.allocate(8);
@@ -59,7 +59,7 @@ TEST_CASE("cuda device: memory that nobody has written is not a number") {
   CHECK(x != x);
 }
 
-TEST_CASE("cuda device: squares are added in the order of the host") {
+TEST_CASE("cuda::device: sum_of_squares() matches the host exactly, and a second call allocates nothing") {
   fake_cuda fake;
   cleave::cuda::device d;
   std::vector<float> numbers(20'000);
@@ -78,7 +78,7 @@ TEST_CASE("cuda device: squares are added in the order of the host") {
   CHECK(d.sum_of_squares({}) == 0);
 }
 
-TEST_CASE("cuda device: few bytes go to ordinary memory of the host without a wait there") {
+TEST_CASE("cuda::device: copies small values to pageable host memory") {
   fake_cuda fake;
   cleave::cuda::device d;
   auto const b = d.allocate(16);
@@ -96,7 +96,7 @@ TEST_CASE("cuda device: few bytes go to ordinary memory of the host without a wa
   CHECK(fake.reports() == sentences());
 }
 
-TEST_CASE("cuda device: events without times cost no times, and tell none") {
+TEST_CASE("cuda::device: events measure time only with options::timing on; otherwise elapsed() is 0") {
   fake_cuda fake({.longest_delay = 100us});
   cleave::cuda::device with, without({.timing = cleave::cuda::options::timing::off});
   auto s = with.make_stream(0);
@@ -118,7 +118,7 @@ TEST_CASE("cuda device: events without times cost no times, and tell none") {
   CHECK(time(without, t) == 0ns);
 }
 
-TEST_CASE("cuda device: what is missing is said, with the way out") {
+TEST_CASE("cuda::device: says why no GPU can be used and how to fix it") {
   {
     fake_cuda fake({.driver = fake_driver::absent});
     auto const said = refusal_of([] { cleave::cuda::device d; });
@@ -140,7 +140,7 @@ TEST_CASE("cuda device: what is missing is said, with the way out") {
   CHECK_FALSE(cleave::cuda::find_device_fault(1));
 }
 
-TEST_CASE("cuda device: where there is no room, it says for what, how much is free, and who may have it") {
+TEST_CASE("cuda::device: an out-of-memory error tells the size, the free memory and who may hold the rest") {
   fake_cuda fake({.devices = {{.memory = 1 << 20}}});
   cleave::cuda::device d;
   auto const most = d.allocate(1 << 19);
@@ -163,7 +163,7 @@ TEST_CASE("cuda device: where there is no room, it says for what, how much is fr
         }).starts_with("device error: cannot allocate 100 bytes in memory of the host that stays"));
 }
 
-TEST_CASE("cuda device: elements that do not lie at multiples of their size are refused") {
+TEST_CASE("cuda::device: rejects elements that are not aligned to their size") {
   fake_cuda fake;
   cleave::cuda::device d;
   auto const b = d.allocate(64);
@@ -177,7 +177,7 @@ TEST_CASE("cuda device: elements that do not lie at multiples of their size are 
   CHECK_THROWS_AS(d.sum_of_squares(std::array{region{odd, 3, element_type::f32}}), error);
 }
 
-TEST_CASE("cuda device: kernels for another GPU are told apart from what they were to do") {
+TEST_CASE("cuda::device: the error of a missing kernel image names CMAKE_CUDA_ARCHITECTURES") {
   fake_cuda fake;
   cleave::cuda::device d;
   auto const from = d.allocate(8), to = d.allocate(8);
@@ -190,7 +190,7 @@ TEST_CASE("cuda device: kernels for another GPU are told apart from what they we
   CHECK(said.find("CMAKE_CUDA_ARCHITECTURES") != said.npos);
 }
 
-TEST_CASE("cuda device: what is still used when its time is over is left as it is") {
+TEST_CASE("cuda::device: when drain() times out, memory and streams in use are leaked, not freed") {
   fake_cuda fake;
   {
     cleave::cuda::device d({.drain_within = 50ms});

@@ -79,7 +79,7 @@ std::string promised() {
 
 }  // namespace
 
-TEST_CASE("examples: threads on a GPU and processes with NCCL print what they say") {
+TEST_CASE("examples: the CUDA thread example and the NCCL process example print the documented output") {
   bind_example();
   REQUIRE(promised().starts_with("loss 37.5"));
   {

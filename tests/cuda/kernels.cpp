@@ -175,8 +175,7 @@ void check_sums(element_type from, element_type to, rng& random) {
 
 }  // namespace
 
-TEST_CASE(
-    "kernels: sums of all types, sizes and addresses are those of the host, and nothing else is written") {
+TEST_CASE("launch_sums: matches the host for all types, sizes and addresses, and writes nothing else") {
   fake_cuda const fake;
   rng random(5);
   for (auto const from : floating)
@@ -184,7 +183,7 @@ TEST_CASE(
   CHECK(fake.reports().empty());
 }
 
-TEST_CASE("kernels: a result that is not finite is told wherever it is, and what was told stays") {
+TEST_CASE("launch_sums: sets nonfinite for a non-finite result anywhere, and never clears it") {
   fake_cuda const fake;
   stream const s;
   twin_bytes const memory(100'000 * sizeof(float));
@@ -216,7 +215,7 @@ TEST_CASE("kernels: a result that is not finite is told wherever it is, and what
   CHECK(told.first() == 1);
 }
 
-TEST_CASE("kernels: ten thousand tensors are one launch, and sums that depend on each other are one each") {
+TEST_CASE("launch_sums: adds ten thousand tensors in one run, and dependent sums in their order") {
   fake_cuda const fake;
   rng random(6);
   stream const s;
@@ -251,7 +250,7 @@ TEST_CASE("kernels: ten thousand tensors are one launch, and sums that depend on
   issue(s, make_sum_table({}), {});
 }
 
-TEST_CASE("kernels: sums in order and maxima of all types and numbers of regions are those of the host") {
+TEST_CASE("launch_sum_in_order: sums and maxima match the host for all types and numbers of regions") {
   fake_cuda const fake;
   rng random(7);
   stream const s;
@@ -282,7 +281,7 @@ TEST_CASE("kernels: sums in order and maxima of all types and numbers of regions
   s.finish();
 }
 
-TEST_CASE("kernels: of many copies, whose addresses lie at multiples of 16 bytes, all are read and written") {
+TEST_CASE("launch_sum_in_order: handles many regions whose addresses are multiples of 16 bytes") {
   fake_cuda const fake;
   rng random(8);
   stream const s;
@@ -304,7 +303,7 @@ TEST_CASE("kernels: of many copies, whose addresses lie at multiples of 16 bytes
     }
 }
 
-TEST_CASE("kernels: the sum of squares is the host's, bit by bit") {
+TEST_CASE("launch_squares: the sum of squares matches the host bit for bit") {
   fake_cuda const fake;
   rng random(9);
   stream const s;

@@ -11,7 +11,7 @@
 
 using namespace cleave::testing;
 
-TEST_CASE("linear kernels: passes are what their sentences say, and a sum of them an update") {
+TEST_CASE("launch_linear_*: forward, backward, weights and update compute the expected numbers") {
   fake_cuda fake;
   double* memory = nullptr;
   REQUIRE(cudaMalloc(reinterpret_cast<void**>(&memory), 32 * sizeof(double)) == cudaSuccess);

@@ -54,7 +54,7 @@ message numbered(std::uint32_t peer, std::uint32_t number) {
 
 }  // namespace
 
-TEST_CASE("loopback communicator: sums are made in the order of the members, wherever their GPUs are") {
+TEST_CASE("cuda::loopback_communicator: reduces in member order, whichever GPUs the members use") {
   rng random(3);
   for (auto const& gpus : {std::vector{0, 0, 0}, std::vector{0, 1, 0}, std::vector{1, 0, 1}}) {
     fake_cuda fake({.longest_delay = 100us, .devices = {2, fake_gpu()}});
@@ -99,8 +99,7 @@ TEST_CASE("loopback communicator: sums are made in the order of the members, whe
   }
 }
 
-TEST_CASE(
-    "loopback communicator: a message that nobody sends has not happened, and its wait ends with the run") {
+TEST_CASE("cuda::loopback_communicator: a receive without a sender stays open until the run fails") {
   fake_cuda fake;
   loopback_ranks all({0, 0});
   auto& d = all.devices[1];
@@ -123,7 +122,7 @@ TEST_CASE(
   CHECK(c.poll()->detail == "enough");
 }
 
-TEST_CASE("loopback communicator: ends of a message that do not agree are named, and none is copied") {
+TEST_CASE("cuda::loopback_communicator: a message whose ends disagree names both and does not complete") {
   for (bool number : {true, false}) {
     fake_cuda fake;
     loopback_ranks all({0, 0});

@@ -15,7 +15,7 @@ std::string told(nccl_answer const& a) { return describe(nccl_failure(a, rank_id
 
 }  // namespace
 
-TEST_CASE("nccl check: a failure names the rank, the call, and what NCCL says of the result and the error") {
+TEST_CASE("nccl_failure: names the rank, the call, NCCL's result and its last error") {
   CHECK(told({"ncclSend", ncclInvalidArgument, "invalid argument (run with NCCL_DEBUG=WARN for details)",
               "Send : invalid root 7"}) ==
         "rank 2: transport error: ncclSend: invalid argument (run with NCCL_DEBUG=WARN for details): Send : "
@@ -24,14 +24,14 @@ TEST_CASE("nccl check: a failure names the rank, the call, and what NCCL says of
         "rank 2: transport error: ncclGroupEnd: internal error");
 }
 
-TEST_CASE("nccl check: what NCCL says may be of any length, and have lines and control characters") {
+TEST_CASE("nccl_failure: shortens long NCCL messages and escapes control characters") {
   auto const text =
       told({"ncclSend", ncclInvalidUsage, "invalid usage", "a\nb\x1b[1m" + std::string(5000, 'x')});
   CHECK(text.find("a\\x0ab\\x1b[1m") != text.npos);
   CHECK(text.size() < 600);
 }
 
-TEST_CASE("nccl check: a remote error is a lost peer, an error of CUDA is one of the device") {
+TEST_CASE("failure_code_of: maps ncclRemoteError to peer_lost and CUDA errors to device") {
   CHECK(failure_code_of(ncclRemoteError) == failure_code::peer_lost);
   CHECK(failure_code_of(ncclUnhandledCudaError) == failure_code::device);
   CHECK(failure_code_of(ncclSystemError) == failure_code::transport);
@@ -39,7 +39,7 @@ TEST_CASE("nccl check: a remote error is a lost peer, an error of CUDA is one of
         "rank 2: peer lost: NCCL: remote process exited or there was a network error");
 }
 
-TEST_CASE("nccl check: errors that have a way out tell it") {
+TEST_CASE("nccl_remedy: gives a remedy for errors that have one") {
   auto const duplicate = told({"ncclCommInitRankConfig", ncclInvalidUsage, "invalid usage",
                                "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000"});
   CHECK(
@@ -62,7 +62,7 @@ TEST_CASE("nccl check: errors that have a way out tell it") {
   CHECK(remedy(ncclInvalidUsage, "").empty());
 }
 
-TEST_CASE("nccl check: what does not end in time says how long it had, and where to look") {
+TEST_CASE("nccl_timeout: tells how long the call had and how to find the cause") {
   CHECK(describe(nccl_timeout("ncclCommSplit", 1500, rank_id{3})) ==
         "rank 3: timed out: ncclCommSplit did not finish within 1500 ms; check that all ranks are running "
         "and can reach each other: NCCL_SOCKET_IFNAME selects the interface, NCCL_DEBUG=INFO prints details");

@@ -64,7 +64,7 @@ double seconds_since(clock_type::time_point t) {
 
 }  // namespace
 
-TEST_CASE("nccl communicator: messages of a pair arrive in the order in which they were sent") {
+TEST_CASE("nccl_communicator: messages of a pair arrive in the order sent") {
   for (std::uint32_t const ranks : {2u, 3u, 5u}) {
     fake_cuda const fake(fake_gpus(ranks, ranks));
     auto const thrown = on_ranks(ranks, [&](process_start const& s) {
@@ -94,7 +94,7 @@ TEST_CASE("nccl communicator: messages of a pair arrive in the order in which th
 }
 
 TEST_CASE(
-    "nccl communicator: ordered reductions have the bits of the host's, at all ranks and of all types") {
+    "nccl_communicator: ordered reductions match the host bit for bit, on all ranks and for all types") {
   rng random(5);
   for (int i = 0; i < 12; ++i) {
     auto const ranks = static_cast<std::uint32_t>(1 + random.below(5));
@@ -129,7 +129,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("nccl communicator: NCCL's own reductions go along with messages, but for types that it has not") {
+TEST_CASE(
+    "nccl_communicator: groups mix messages with NCCL's reductions; types unknown to NCCL work as well") {
   fake_cuda const fake(fake_gpus(3));
   auto const thrown = on_ranks(3, [&](process_start const& s) {
     nccl_place here(s, {.reductions = cleave::cuda::nccl_reductions::library});
@@ -161,7 +162,7 @@ TEST_CASE("nccl communicator: NCCL's own reductions go along with messages, but 
   CHECK(fake.reports() == lines());
 }
 
-TEST_CASE("nccl communicator: a split has the ranks of one colour, in the order of their keys") {
+TEST_CASE("nccl_communicator: a split holds the ranks of one color in the order of their keys") {
   fake_cuda const fake(fake_gpus(5));
   auto const thrown = on_ranks(5, [&](process_start const& s) {
     nccl_place here(s);
@@ -179,7 +180,7 @@ TEST_CASE("nccl communicator: a split has the ranks of one colour, in the order 
   CHECK(fake.leaks() == lines());
 }
 
-TEST_CASE("nccl communicator: once warmed up, a rank sends before its peer receives") {
+TEST_CASE("nccl_communicator: after warm_up(), a rank can send before its peer receives") {
   for (bool const warm : {true, false}) {
     fake_cuda const fake(fake_gpus(2));
     std::atomic<bool> sent = false;
@@ -209,7 +210,7 @@ TEST_CASE("nccl communicator: once warmed up, a rank sends before its peer recei
   }
 }
 
-TEST_CASE("nccl communicator: an init, a split or a group that never ends is a failure in time") {
+TEST_CASE("nccl_communicator: an init, split or group that never ends times out") {
   struct {
     fake_nccl_hang what;
     char const* call;
@@ -236,7 +237,7 @@ TEST_CASE("nccl communicator: an init, a split or a group that never ends is a f
   }
 }
 
-TEST_CASE("nccl communicator: two ranks on one GPU are refused with the way out, unless NCCL takes them") {
+TEST_CASE("nccl_communicator: two ranks on one GPU are rejected with a remedy unless NCCL accepts them") {
   {
     fake_cuda const fake(fake_gpus(2));
     auto const thrown = on_ranks(2, [&](process_start const& s) {
@@ -259,7 +260,7 @@ TEST_CASE("nccl communicator: two ranks on one GPU are refused with the way out,
   CHECK(thrown == lines(2));
 }
 
-TEST_CASE("nccl communicator: a library older than the program is refused before it is used") {
+TEST_CASE("nccl_communicator: rejects an NCCL older than the compiled one before using it") {
   auto o = fake_gpus(2);
   o.nccl_version = NCCL_VERSION(2, 18, 1);
   fake_cuda const fake(o);
@@ -269,14 +270,14 @@ TEST_CASE("nccl communicator: a library older than the program is refused before
   CHECK(fake.calls("ncclCommInitRankConfig") == 0);
 }
 
-TEST_CASE("nccl communicator: where rank 0 has no id to give, all others hear of it") {
+TEST_CASE("nccl_communicator: if rank 0 cannot make an id, every rank gets rank 0's error") {
   fake_cuda fake(fake_gpus(3));
   fake.fail("ncclGetUniqueId", 1, ncclSystemError);
   for (auto const& text : connect(3, {.connect_within = 20s}))
     CHECK(text.starts_with("rank 0: transport error: ncclGetUniqueId: "));
 }
 
-TEST_CASE("nccl communicator: a call that fails names itself, and afterwards nothing goes on") {
+TEST_CASE("nccl_communicator: a failed call is named, and later groups fail with the same error") {
   fake_cuda fake(fake_gpus(1));
   fake.fail("ncclCommSplit", 1, ncclInternalError);
   auto const thrown = on_ranks(1, [&](process_start const& s) {
@@ -295,7 +296,8 @@ TEST_CASE("nccl communicator: a call that fails names itself, and afterwards not
   CHECK(fake.leaks() == lines());
 }
 
-TEST_CASE("nccl communicator: what any thread says ends the waits of the rank, which alone calls NCCL") {
+TEST_CASE(
+    "nccl_communicator: a failure from any thread ends the rank's waits; only the rank's thread calls NCCL") {
   for (bool const connected : {true, false}) {
     fake_cuda fake(fake_gpus(2));
     auto const thrown = on_ranks(2, [&](process_start const& s) {
@@ -322,7 +324,7 @@ TEST_CASE("nccl communicator: what any thread says ends the waits of the rank, w
   }
 }
 
-TEST_CASE("nccl communicator: an error that NCCL notices later is the failure of the run") {
+TEST_CASE("nccl_communicator: an asynchronous NCCL error becomes the run's failure") {
   fake_cuda fake(fake_gpus(2));
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     nccl_place here(s, soon());
@@ -346,7 +348,7 @@ TEST_CASE("nccl communicator: an error that NCCL notices later is the failure of
   CHECK(fake.reports() == lines());
 }
 
-TEST_CASE("nccl communicator: more messages than may begin together are refused") {
+TEST_CASE("nccl_communicator: rejects a group of more messages than largest_group") {
   fake_cuda const fake(fake_gpus(2));
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     nccl_place here(s, {.largest_group = 2});

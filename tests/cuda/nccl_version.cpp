@@ -21,7 +21,7 @@ std::string fault_text(std::vector<nccl_version> const& of_ranks) {
 
 }  // namespace
 
-TEST_CASE("nccl version: numbers are read as NCCL writes them") {
+TEST_CASE("nccl_version_text: writes version numbers as NCCL does") {
   CHECK(nccl_version_text(22809) == "2.28.9");
   CHECK(nccl_version_text(21805) == "2.18.5");
   CHECK(nccl_version_text(2804) == "2.8.4");
@@ -30,19 +30,19 @@ TEST_CASE("nccl version: numbers are read as NCCL writes them") {
 }
 
 TEST_CASE(
-    "nccl version: ranks that have the same go together, also where the library is newer than the program") {
+    "find_nccl_version_fault: accepts equal versions on all ranks, also a library newer than the header") {
   CHECK(fault_text({}) == "");
   CHECK(fault_text({{22809, 22809}, {22809, 22809}}) == "");
   CHECK(fault_text({{21805, 22809}, {21805, 22809}, {21805, 22809}}) == "");
 }
 
-TEST_CASE("nccl version: a library older than the program is refused, with the rank that has it") {
+TEST_CASE("find_nccl_version_fault: names the rank whose library is older than its header") {
   CHECK(fault_text({{22809, 22809}, {22809, 22703}}) ==
         "rank 1 has loaded NCCL 2.27.3, but was compiled for 2.28.9; put that version or a newer one first "
         "in LD_LIBRARY_PATH");
 }
 
-TEST_CASE("nccl version: ranks that have another one than rank 0 are refused") {
+TEST_CASE("find_nccl_version_fault: names a rank whose version differs from rank 0's") {
   CHECK(fault_text({{22703, 22703}, {22703, 22703}, {22703, 22809}}) ==
         "rank 2 has loaded NCCL 2.28.9, but rank 0 has loaded 2.27.3; install the same version on all hosts");
   CHECK(fault_text({{22703, 22809}, {22809, 22809}}) ==

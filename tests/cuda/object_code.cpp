@@ -103,7 +103,7 @@ void check_squares() {
 
 }  // namespace
 
-TEST_CASE("object code: kernels that use the stack, addresses of any kind or one rounding are told as such") {
+TEST_CASE("kernels_in: detects stack use, generic addressing and fused rounding in control kernels") {
   CHECK(only("control_of_rounding").fused == 2);
   CHECK(only("control_of_any_address").count("LD.32") > 0);
   CHECK(only("control_of_any_address").count("ST.32") > 0);
@@ -113,14 +113,14 @@ TEST_CASE("object code: kernels that use the stack, addresses of any kind or one
         std::map<std::string, std::size_t>{{"LDG.128", 1}, {"STG.128", 1}});
 }
 
-TEST_CASE("object code: accumulate reads and writes 16 bytes at once, for all pairs of types") {
+TEST_CASE("accumulate_kernel: accesses memory 16 bytes at a time for all pairs of types") {
   check_accumulate_from<float>();
   check_accumulate_from<double>();
   check_accumulate_from<float16_bits>();
   check_accumulate_from<bfloat16_bits>();
 }
 
-TEST_CASE("object code: squares are read 16 bytes at once") {
+TEST_CASE("squares_kernel: reads memory 16 bytes at a time") {
   check_squares<float>();
   check_squares<double>();
   check_squares<float16_bits>();
@@ -128,8 +128,7 @@ TEST_CASE("object code: squares are read 16 bytes at once") {
   check_code(only("partials_kernel"));
 }
 
-TEST_CASE(
-    "object code: reductions of what has 2 bytes and fractions, or 4 and more, access 16 bytes at once") {
+TEST_CASE("reduce_kernel: accesses memory 16 bytes at a time, except for 1- and 2-byte integers") {
   auto const all = kernels_of("reduce_kernel<");
   CHECK(all.size() == 9 * 2 * 2);
   for (auto const& k : all) {

@@ -162,7 +162,7 @@ program_options random_options(rng& random) {
 
 }  // namespace
 
-TEST_CASE("cuda pipeline: every family of schedules makes what threads on the host make, bit by bit") {
+TEST_CASE("cuda::pipeline: every schedule family gives the host's results bit for bit") {
   rng random(2);
   for (std::size_t f = 0; f < schedule_names.size(); ++f)
     for (std::uint32_t const ranks : {2u, 4u}) {
@@ -176,7 +176,7 @@ TEST_CASE("cuda pipeline: every family of schedules makes what threads on the ho
     }
 }
 
-TEST_CASE("cuda pipeline: gradients are summed over replicas and ties as on the host, and so is the update") {
+TEST_CASE("cuda::pipeline: sums gradients over replicas and ties as the host does") {
   rng random(3);
   for (int i = 0; i < 6; ++i) {
     CAPTURE(i);
@@ -199,7 +199,7 @@ TEST_CASE("cuda pipeline: gradients are summed over replicas and ties as on the 
   }
 }
 
-TEST_CASE("cuda pipeline: an update steps all ranks alike, and ties start as one") {
+TEST_CASE("cuda::pipeline: an update gives all ranks the same norm and clears gradients") {
   small_run const r(3);
   fake_cuda fake(fake_gpus(3));
   std::vector<double> norms(3);
@@ -222,7 +222,7 @@ TEST_CASE("cuda pipeline: an update steps all ranks alike, and ties start as one
   CHECK(fake.reports() == lines());
 }
 
-TEST_CASE("cuda pipeline: what a stage throws is what every rank reports") {
+TEST_CASE("cuda::pipeline: every rank reports an exception thrown by a stage") {
   small_run const r(3);
   fake_cuda const fake(fake_gpus(3));
   auto const thrown = failures_of(r, 3, hasty(), [](stage_pass const& p, linear_pipeline&) {
@@ -235,8 +235,7 @@ TEST_CASE("cuda pipeline: what a stage throws is what every rank reports") {
   CHECK(fake.reports() == lines());
 }
 
-TEST_CASE(
-    "cuda pipeline: a rank that others lose is a failure of all at once, though its messages never end") {
+TEST_CASE("cuda::pipeline: all ranks fail within 0.1 s of a reported loss, even if messages never end") {
   small_run const r(3);
   double slowest = 1000;
   for (int attempt = 0; attempt < 3 && slowest >= 0.1; ++attempt) {  // others use the processors too
@@ -259,7 +258,7 @@ TEST_CASE(
   CHECK(slowest < 0.1);
 }
 
-TEST_CASE("cuda pipeline: a stage that hangs on the host, or its kernel, is named when the step is overdue") {
+TEST_CASE("cuda::pipeline: a stage that hangs on the host is named, and a hanging kernel times out") {
   small_run const r(3);
   {
     fake_cuda const fake(fake_gpus(3));
@@ -284,7 +283,7 @@ TEST_CASE("cuda pipeline: a stage that hangs on the host, or its kernel, is name
   fake.release();
 }
 
-TEST_CASE("cuda pipeline: messages that never end, or an error that NCCL notices, end the run on all ranks") {
+TEST_CASE("cuda::pipeline: lost messages or an NCCL error end the run on all ranks") {
   small_run const r(3);
   {
     fake_cuda fake(fake_gpus(3));
@@ -308,7 +307,7 @@ TEST_CASE("cuda pipeline: messages that never end, or an error that NCCL notices
   CHECK(fake.reports() == lines());
 }
 
-TEST_CASE("cuda pipeline: what one rank lacks before the first step, all ranks say") {
+TEST_CASE("cuda::pipeline: every rank reports a setup fault of any rank") {
   small_run const r(2), longer(family_schedule(schedule_family::one_f_one_b, 2, 6), rng(4));
   auto const set_up = [&](std::vector<fake_gpu> gpus, bool alike) {
     auto all = fake_gpus(2);
@@ -332,7 +331,7 @@ TEST_CASE("cuda pipeline: what one rank lacks before the first step, all ranks s
   }
 }
 
-TEST_CASE("cuda pipeline: ties of gradients that differ are refused before the first step") {
+TEST_CASE("cuda::pipeline: rejects ties between gradients of different types before the first step") {
   small_run const r(2);
   struct odd_engine : cuda_linear_engine {
     using cuda_linear_engine::cuda_linear_engine;
@@ -359,7 +358,7 @@ TEST_CASE("cuda pipeline: ties of gradients that differ are refused before the f
   CHECK(fake.reports() == lines());
 }
 
-TEST_CASE("cuda pipeline: a process takes the GPU of its number, or the only one that it sees") {
+TEST_CASE("find_gpu: picks the GPU with the process's local number, or the only visible one") {
   CHECK(find_gpu(0, 4) == 0);
   CHECK(find_gpu(3, 4) == 3);
   CHECK(find_gpu(5, 1) == 0);
@@ -377,7 +376,7 @@ TEST_CASE("cuda pipeline: a process takes the GPU of its number, or the only one
     CHECK(text.find("process 2 of its host sees 2 GPUs") != text.npos);
 }
 
-TEST_CASE("cuda pipeline: a plan for messages that do not wait for each other is refused") {
+TEST_CASE("cuda::pipeline: rejects a plan that was verified for concurrent messages") {
   rng random(4);
   auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
   linear_chain const c(s, random);
@@ -394,7 +393,7 @@ TEST_CASE("cuda pipeline: a plan for messages that do not wait for each other is
       plan_delivery_error);
 }
 
-TEST_CASE("cuda pipeline: as many processes are needed as the plan and its replicas have ranks") {
+TEST_CASE("cuda::pipeline: rejects a process count other than ranks times replicas") {
   small_run const r(2);
   CHECK_THROWS_WITH(
       linear_pipeline(

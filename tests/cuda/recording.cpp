@@ -72,7 +72,7 @@ struct counting_gpu {
 
 }  // namespace
 
-TEST_CASE("cuda recording: what is recorded is not done, and then as often as it is replayed, in its order") {
+TEST_CASE("cuda::device: recorded work runs only when replayed, each time in its order") {
   fake_cuda fake({.seed = 3, .longest_delay = 100us});
   {
     counting_gpu g;
@@ -93,7 +93,7 @@ TEST_CASE("cuda recording: what is recorded is not done, and then as often as it
   CHECK(fake.leaks() == sentences());
 }
 
-TEST_CASE("cuda recording: one that is dropped is forgotten, finished or not, and work is done again") {
+TEST_CASE("cuda::device: drop_recording() discards the work, and later work runs at once") {
   fake_cuda fake;
   {
     counting_gpu g;
@@ -118,8 +118,7 @@ TEST_CASE("cuda recording: one that is dropped is forgotten, finished or not, an
   CHECK(fake.leaks() == sentences());
 }
 
-TEST_CASE(
-    "cuda recording: events of before have happened inside, and those of inside afterwards, at no time") {
+TEST_CASE("cuda::device: an event recorded inside a recording counts as happened and gives no time") {
   fake_cuda fake;
   counting_gpu g;
   auto before = g.d.make_event(), inside = g.d.make_event(), later = g.d.make_event();
@@ -146,7 +145,7 @@ TEST_CASE(
   CHECK(fake.reports() == sentences());
 }
 
-TEST_CASE("cuda recording: memory of a step that is taken and given back inside is there in each replay") {
+TEST_CASE("cuda::step_memory: memory taken and given back in a recording is valid in each replay") {
   fake_cuda fake;
   {
     counting_gpu g;
@@ -167,7 +166,7 @@ TEST_CASE("cuda recording: memory of a step that is taken and given back inside 
   CHECK(fake.leaks() == sentences());
 }
 
-TEST_CASE("cuda recording: memory of a step that is taken inside and kept is there anew in each replay") {
+TEST_CASE("cuda::step_memory: memory taken in a recording and kept can be read after the replays") {
   fake_cuda fake;
   {
     counting_gpu g;
@@ -194,7 +193,7 @@ TEST_CASE("cuda recording: memory of a step that is taken inside and kept is the
   CHECK(fake.leaks() == sentences());
 }
 
-TEST_CASE("cuda recording: one that is dropped after a failure leaves no error for the next launch") {
+TEST_CASE("cuda::device: drop_recording() after a failure leaves no error for the next launch") {
   fake_cuda fake;
   counting_gpu g;
   g.d.begin_recording(g.a);
@@ -206,7 +205,7 @@ TEST_CASE("cuda recording: one that is dropped after a failure leaves no error f
   CHECK(g.read(0) == 1);
 }
 
-TEST_CASE("cuda recording: what cannot be recorded is said in one sentence, and the streams go on") {
+TEST_CASE("cuda::device: end_recording() explains what cannot be recorded, and the streams stay usable") {
   fake_cuda fake;
   {
     counting_gpu g;

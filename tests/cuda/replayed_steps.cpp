@@ -143,7 +143,7 @@ cleave::cuda::pipeline_options with_steps(step_mode steps) {
 
 }  // namespace
 
-TEST_CASE("replayed steps: they make what issued ones make, by one launch each, wherever the inputs are") {
+TEST_CASE("step_mode::replayed: matches issued steps, with one graph launch per step and inputs anywhere") {
   std::vector<given_step> steps(5);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i].factor = 1 + static_cast<double>(i);
   for (auto const family :
@@ -175,7 +175,7 @@ TEST_CASE("replayed steps: they make what issued ones make, by one launch each, 
   }
 }
 
-TEST_CASE("replayed steps: with sums and without are recorded each, and anew where weights change") {
+TEST_CASE("step_mode::replayed: records steps with and without sums once each, and again if weights change") {
   tried_run const r(schedule_family::one_f_one_b, 2);
   auto const kept = gradient_end::kept, reduced = gradient_end::reduced;
   std::vector<double> const halves(r.model.rows.size(), 0.5);
@@ -190,7 +190,7 @@ TEST_CASE("replayed steps: with sums and without are recorded each, and anew whe
   CHECK(seen.graphs == 4 * 7);
 }
 
-TEST_CASE("replayed steps: where one rank cannot, all issue them and say why") {
+TEST_CASE("step_mode::replayed: if one rank cannot record, all ranks issue their steps and say why") {
   tried_run const r(schedule_family::one_f_one_b, 2);
   std::vector<given_step> const steps(3);
   auto const o = with_steps(step_mode::replayed);
@@ -248,8 +248,7 @@ lines failures_of(fake_cuda const& fake, cleave::cuda::pipeline_options const& o
 
 }  // namespace
 
-TEST_CASE(
-    "replayed steps: a stage that does what no recording can hold is named by all, and nothing is left") {
+TEST_CASE("step_mode::replayed: all ranks name a stage that cannot be recorded, and nothing leaks") {
   fake_cuda const fake(fake_gpus(2));
   auto const thrown =
       failures_of(fake, with_steps(step_mode::replayed), [](stage_pass const& p, std::size_t step) {
@@ -266,7 +265,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "replayed steps: one that does not end is overdue, and nothing recorded outlives its communicator") {
+    "step_mode::replayed: a replay that never ends times out; its graph does not outlive its communicator") {
   auto o = with_steps(step_mode::replayed);
   o.run.watchdog.limit = 1500ms;
   fake_cuda fake(fake_gpus(2));

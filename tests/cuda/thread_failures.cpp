@@ -77,7 +77,8 @@ ending run_of(failing_case const& f, std::function<void(stage_pass const&)> prep
 
 }  // namespace
 
-TEST_CASE("cuda threads: what any pass throws ends the step for all, named, and everything is given back") {
+TEST_CASE(
+    "cuda::thread_pipeline: an exception in any pass ends the step with the pass named, and nothing leaks") {
   rng random(3);
   failing_case const f(random);
   for (std::size_t at = 0;; at += 4) {
@@ -104,7 +105,7 @@ TEST_CASE("cuda threads: what any pass throws ends the step for all, named, and 
   }
 }
 
-TEST_CASE("cuda threads: a GPU that fails in the middle of a step ends it for all, with what to do") {
+TEST_CASE("cuda::thread_pipeline: a GPU failure during a step ends it and points to compute-sanitizer") {
   rng random(4);
   failing_case const f(random);
   for (std::size_t at = 0; at < 36; at += 5) {
@@ -123,7 +124,7 @@ TEST_CASE("cuda threads: a GPU that fails in the middle of a step ends it for al
   }
 }
 
-TEST_CASE("cuda threads: memory that runs out in the middle of a step is told, and the rest given back") {
+TEST_CASE("cuda::thread_pipeline: running out of memory during a step is reported, and nothing leaks") {
   rng random(5);
   failing_case const f(random);
   fake_cuda fake;
@@ -138,8 +139,7 @@ TEST_CASE("cuda threads: memory that runs out in the middle of a step is told, a
   CHECK(fake.leaks() == sentences());
 }
 
-TEST_CASE(
-    "cuda threads: a kernel that never ends is overdue, and nothing is freed that it or others may use") {
+TEST_CASE("cuda::thread_pipeline: a kernel that never ends times out, and memory it may use is not freed") {
   rng random(6);
   failing_case const f(random);
   for (auto const* const kernel : {"linear_forward", "linear_backward", "linear_weights"})
@@ -158,7 +158,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("cuda threads: a call that fails in the middle of a step says which") {
+TEST_CASE("cuda::thread_pipeline: a CUDA call that fails during a step ends it with the CUDA error") {
   rng random(7);
   failing_case const f(random);
   for (auto const* const call :

@@ -87,9 +87,7 @@ std::vector<std::size_t> receives_of(rank_program const& p) {
 
 }  // namespace
 
-TEST_CASE(
-    "cuda threads: a stream that waits for nothing is found, and so is one that leaves out every second "
-    "wait") {
+TEST_CASE("cuda::thread_pipeline: leaving out all or half of the waits of a stream is detected") {
   rng random(5);
   mutant_case const m(random);
   std::map<std::size_t, std::size_t> waits;  // of streams
@@ -117,7 +115,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("cuda threads: two messages whose order one rank swaps are a mismatch, in one sentence") {
+TEST_CASE("cuda::thread_pipeline: two messages swapped by one rank are reported as a mismatch") {
   rng random(6);
   mutant_case const m(random);
   auto const receives = receives_of(make_rank_program(m.p, rank_id{1}));
@@ -140,7 +138,7 @@ TEST_CASE("cuda threads: two messages whose order one rank swaps are a mismatch,
   }
 }
 
-TEST_CASE("cuda threads: a message that is received where another one is found") {
+TEST_CASE("cuda::thread_pipeline: a message received into another message's place is detected") {
   rng random(7);
   mutant_case const m(random);
   auto const receives = receives_of(make_rank_program(m.p, rank_id{1}));

@@ -57,7 +57,7 @@ schedule relieved(rng& random, schedule s) {
 
 }  // namespace
 
-TEST_CASE("cuda threads: every family of schedules makes what threads on the host make, bit by bit") {
+TEST_CASE("cuda::thread_pipeline: every schedule family gives the host's results bit for bit") {
   rng random(2);
   for (std::size_t f = 0; f < schedule_names.size(); ++f)
     for (std::uint32_t ranks : {2u, 4u}) {
@@ -76,7 +76,7 @@ TEST_CASE("cuda threads: every family of schedules makes what threads on the hos
     }
 }
 
-TEST_CASE("cuda threads: ranks on several GPUs, which reach each other or do not, make the same") {
+TEST_CASE("cuda::thread_pipeline: several GPUs give the host's results, with or without peer access") {
   rng random(3);
   for (auto const peers : {fake_peers::reachable, fake_peers::apart}) {
     auto const s = family_schedule(schedule_family::zbv, 4, 4);
@@ -89,7 +89,7 @@ TEST_CASE("cuda threads: ranks on several GPUs, which reach each other or do not
   }
 }
 
-TEST_CASE("cuda threads: any graph of stages makes what it makes on the host, whatever leaves its memory") {
+TEST_CASE("cuda::thread_pipeline: any graph of stages matches the host, and so do offload and recompute") {
   rng random(4);
   for (int i = 0; i < 12; ++i) {
     CAPTURE(i);
@@ -119,7 +119,7 @@ TEST_CASE("cuda threads: any graph of stages makes what it makes on the host, wh
   }
 }
 
-TEST_CASE("cuda threads: replicas and ties are summed in order, and the optimiser steps on all or on none") {
+TEST_CASE("cuda::thread_pipeline: replica sums, tie sums and a clipped update match the host") {
   rng random(5);
   std::vector<tied_gradients> const ties{{{stage_id{0}, 0}, {stage_id{1}, 0}, {stage_id{3}, 0}},
                                          {{stage_id{1}, 1}, {stage_id{2}, 1}}};
@@ -166,7 +166,7 @@ TEST_CASE("cuda threads: replicas and ties are summed in order, and the optimise
   }
 }
 
-TEST_CASE("cuda threads: a GPU is named at least, and one that there is") {
+TEST_CASE("cuda::thread_pipeline: rejects an empty GPU list and a GPU that does not exist") {
   rng random(6);
   auto const s = family_schedule(schedule_family::one_f_one_b, 2, 2);
   linear_chain const c(s, random);

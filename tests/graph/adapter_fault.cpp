@@ -26,7 +26,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// A program whose nodes are listed as somebody says.
+/// A program whose nodes are listed in a given order.
 struct listed : toy::graph {
   std::vector<toy::op const*> order;
   explicit listed(toy::program const& p) : toy::graph(p) {
@@ -35,7 +35,7 @@ struct listed : toy::graph {
   std::vector<toy::op const*> const& nodes() const { return order; }
 };
 
-/// The same with a list of its constants.
+/// The same with a list of constants.
 struct closed : listed {
   std::vector<std::string> list{"c"};
   using listed::listed;
@@ -43,7 +43,7 @@ struct closed : listed {
 };
 static_assert(closed_graph<closed> && !closed_graph<listed>);
 
-/// Whether a promise is broken, by comparing each with each.
+/// Returns whether the adapter breaks a promise, by comparing all pairs.
 template <class Graph>
 bool is_broken(toy::program const& p, Graph const& g) {
   auto arguments = p.inputs;
@@ -72,7 +72,7 @@ bool is_broken(toy::program const& p, Graph const& g) {
   return broken;
 }
 
-/// One change that may or may not break a promise.
+/// Makes one change that may break a promise.
 template <class Graph>
 void change(testing::rng& r, toy::program& p, Graph& g) {
   auto const any = [&] { return r.below(p.ops.size()); };
@@ -143,7 +143,7 @@ TEST_CASE_TEMPLATE(
       FAIL("no error");
     } catch (adapter_error const& e) {
       REQUIRE(e.witness == *fault);
-    } catch (cycle_error<toy::op const*> const&) {  // then no order could mend it
+    } catch (cycle_error<toy::op const*> const&) {  // no order of the nodes is valid
       ++cycles;
       REQUIRE((fault->what == adapter_violation::after_its_user ||
                fault->what == adapter_violation::follows_a_later));
@@ -171,7 +171,7 @@ TEST_CASE("is_size: accepts only numbers that std::size_t can hold") {
   CHECK(!is_size(-1));
   CHECK(!is_size(std::numeric_limits<long>::min()));
   CHECK(is_size(-0.0));
-  CHECK(is_size(18446744073709549568.0));  // the last one below 2^64
+  CHECK(is_size(18446744073709549568.0));  // the largest double below 2^64
   CHECK(!is_size(18446744073709551616.0));
   CHECK(!is_size(18446744073709551616.0f));
   CHECK(!is_size(std::numeric_limits<float>::quiet_NaN()));
@@ -210,7 +210,7 @@ TEST_CASE(
   CHECK(testing::error_text([&] { snapshot_of(closed(p)); }) ==
         "adapter: operand #1 of node second (#1) " +
             std::string(describe(adapter_violation::unlisted_operand)));
-  p.outputs = {"b", "w", "x", "typo"};  // passed through, and a constant that a node reads
+  p.outputs = {"b", "w", "x", "typo"};  // inputs returned unchanged, and a constant that a node reads
   CHECK(!find_adapter_fault(listed(p)));
   closed all(p);
   all.list = {"unused", "typo"};
@@ -222,7 +222,7 @@ TEST_CASE(
 }
 
 TEST_CASE("find_adapter_fault: accepts any handle of overwritten memory as an output") {
-  struct cache {  // 0 writes what 9 is; 7 is another handle of that
+  struct cache {  // node 0 overwrites value 9; value 7 is another handle of the same memory
     int output = 7, second_reads = 8;
     static std::vector<int> nodes() { return {0, 1}; }
     std::vector<int> operands(int n) const { return {n == 0 ? 8 : second_reads}; }

@@ -29,7 +29,7 @@ std::string complaint(Adjacency const& g) {
   return cleave::testing::error_text([&] { check_adjacency(g.view()); });
 }
 
-/// Random edges, parallel ones and loops too, each at both ends.
+/// Random edges with parallel edges and loops, each listed at both ends.
 struct random_rows {
   std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> row;
 
@@ -50,7 +50,7 @@ struct random_rows {
     }
     return g;
   }
-  /// How often the row of `a` names `b` with this weight.
+  /// Number of times that the row of `a` lists `b` with weight `w`.
   std::size_t listed(std::size_t a, std::size_t b, std::int64_t w) const {
     std::size_t times = 0;
     for (auto const& [to, weight] : row[a]) times += to == b && weight == w;

@@ -98,7 +98,7 @@ TEST_CASE("bind_arguments: *args takes the remaining positional arguments, **kwa
   CHECK(bind_arguments(g, 3, {"b", "y", "a"}) == argument_binding{{0}, {1, 2}, {4}, {3, 5}});
   CHECK(bind_arguments(g, 1, {}) == argument_binding{{0}, {}, {}, {}});
   CHECK(bind_arguments(g, 0, {"x"}) == argument_binding{{0}, {}, {}, {}});
-  // Neither is a parameter's name itself.
+  // `args` and `kwargs` themselves are not parameter names.
   CHECK(bind_arguments(g, 1, {"args", "kwargs"}) == argument_binding{{0}, {}, {}, {1, 2}});
   CHECK(find_binding_faults(g, 0, {}) == std::vector<binding_fault>{{missing, "x"}});
   CHECK(find_binding_faults(g, 1, {"x"}) == std::vector<binding_fault>{{twice, "x"}});
@@ -119,7 +119,7 @@ struct call_of_words {
   std::vector<std::string> named;
 };
 
-/// What Python does, word for word: each positional argument looks for a place, then each named one.
+/// Binds as Python does: first each positional argument takes a parameter, then each named one.
 std::optional<argument_binding> bound_literally(std::vector<std::string> const& parameters,
                                                 std::vector<std::string> const& defaults,
                                                 call_of_words const& call) {

@@ -20,7 +20,8 @@ namespace {
 enum class body : std::size_t {};
 using list = std::vector<int>;
 
-/// Nodes hold bodies, which hold nodes; node 0 is the graph. Values are numbered as they are defined.
+/// A nested graph: nodes hold bodies, which hold nodes. Node 0 is the root. Values are numbered in order of
+/// definition.
 struct nest {
   struct op {
     list reads, makes;
@@ -44,7 +45,7 @@ struct nest {
 };
 static_assert(nested_graph<nest>);
 
-/// A random nest in which every body reads only what is defined around it; `used` is all that any body reads.
+/// A random nest in which bodies read only values that are visible to them; `used` holds all values read.
 class random_nest {
  public:
   nest g;

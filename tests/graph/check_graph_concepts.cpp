@@ -15,14 +15,14 @@ using namespace cleave::detail;
 
 namespace {
 
-// That rungs missed by an inch do not compile, with these messages, is tested with the house's diagnostics.
+// tests/house/diagnostics tests that near misses of a concept do not compile, with the expected messages.
 template <class... Graphs>
 constexpr bool pass() {
   (check_graph_concepts<Graphs>(), ...);
   return true;
 }
 
-/// Has members with the names of all rungs that mean something else: other arguments, or none.
+/// Has members with the names of all concepts but with other parameters, so that it satisfies none of them.
 struct namesakes {
   static std::vector<int> nodes() { return {0}; }
   static std::vector<int> operands(int) { return {}; }
@@ -44,7 +44,7 @@ struct namesakes {
   void constants(int) {}
 };
 
-/// Members that are not const only beside ones that are.
+/// Has a const and a non-const overload of the same member.
 struct both_ways {
   static std::vector<int> nodes() { return {0}; }
   static std::vector<int> operands(int) { return {}; }

@@ -13,7 +13,7 @@
 
 using namespace cleave;
 
-// Each archetype stands on its own rung and on none above it.
+// Each archetype satisfies its own concept and none that requires more.
 static_assert(dataflow_graph<archetype::graph> && !multi_result<archetype::graph>);
 static_assert(multi_result<archetype::results_graph> && !weighted_graph<archetype::results_graph>);
 static_assert(weighted_graph<archetype::weighted> && !sized_graph<archetype::weighted>);
@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("snapshot_of: requires no more members than the concept that 
 
 TEST_CASE("snapshot_of: reads graphs that overwrite memory and graphs with bodies") {
   archetype::aliasing const in_place;
-  CHECK(snapshot_of(in_place).results[0].size() == 2);  // its own, and what it wrote
+  CHECK(snapshot_of(in_place).results[0].size() == 2);  // its own result and the value that it overwrote
   archetype::nested const with_body;
-  CHECK(snapshot_of(with_body).operands[1].size() == 1);  // the body yields what its node reads already
+  CHECK(snapshot_of(with_body).operands[1].size() == 1);  // the node reads the yielded value anyway
 }

@@ -17,7 +17,7 @@ using strings = std::vector<std::string>;
 
 namespace {
 
-/// x of shape [s0, 4, s1], its size, and a reader of it.
+/// A graph of x with a symbolic shape, the size of x, and a node that reads the size.
 module_graph with_reader(module_node reader) {
   module_graph g;
   auto x = node(node_kind::placeholder, "x");

@@ -20,7 +20,7 @@ using testing::node;
 
 namespace {
 
-/// Values are texts that tell how they came about.
+/// An interpretation whose values are texts that show how they were computed.
 struct telling {
   std::string constant(token const& t) const {
     if (auto const* i = std::get_if<std::int64_t>(&t)) return std::to_string(*i);

@@ -13,7 +13,7 @@ using namespace cleave;
 
 namespace {
 
-/// One node, called as `Name` gives it.
+/// A graph of one node, whose name has type `Name`.
 template <class Name>
 struct called {
   Name text;
@@ -43,7 +43,7 @@ TEST_CASE("label: is short, printable and on one line for any name") {
 }
 
 TEST_CASE("label: takes the name that the graph returns by value, by reference or as a C string") {
-  std::string const longer(40, 'y');  // beyond what a string keeps inside
+  std::string const longer(40, 'y');  // longer than the small-string buffer
   CHECK(label(called<std::string>{longer}, 4, 9) == longer + " (#9)");
   CHECK(label(called<std::string const&>{longer}, 4, 9) == longer + " (#9)");
   CHECK(label(called<char const*>{"relu"}, 4, 9) == "relu (#9)");

@@ -44,7 +44,7 @@ tape random_tape(testing::rng& r) {
     return static_cast<int>(g.storages.size()) - 1;
   };
   auto const any = [&] { return static_cast<int>(r.below(g.storages.size())); };
-  for (int i = 0; i < 6; ++i) handle(static_cast<int>(r.below(5)));  // some are arguments, some constants
+  for (int i = 0; i < 6; ++i) handle(static_cast<int>(r.below(5)));  // arguments or constants
   g.arguments = {0, 1};
   g.held = {2};
   for (auto n = r.below(8); n-- > 0;) {
@@ -57,7 +57,7 @@ tape random_tape(testing::rng& r) {
   return g;
 }
 
-/// The same, asked of one storage by walking over the whole tape.
+/// Computes the cell of one storage by a walk over the whole tape.
 memory_cell<int> definition(tape const& g, int storage) {
   memory_cell<int> cell;
   list made;
@@ -117,15 +117,15 @@ TEST_CASE("memory: classifies each storage as a walk over the whole graph does")
 }
 
 TEST_CASE("memory: writes through successive handles make versions, a write through a view makes it shared") {
-  // 0 and 1 in storage 0; node 0 makes 0, node 1 writes it
+  // handles 0 and 1 lie in storage 0; node 0 makes handle 0, node 1 writes it
   tape g{{{{}, {0}, {}}, {{}, {}, {0}}}, {0, 0}, {}, {}, {}};
   CHECK(cell_of(g, 0).versioned());
   g.ops[1].makes = {1};  // under a new handle
   CHECK(cell_of(g, 0).versioned());
-  g.ops[1] = {{0}, {1}, {}};  // a view that nobody writes
+  g.ops[1] = {{0}, {1}, {}};  // a view that no node writes
   CHECK(cell_of(g, 0).viewed);
   CHECK(!cell_of(g, 0).shared());
-  g.ops.push_back({{}, {}, {1}});  // written by way of the view
+  g.ops.push_back({{}, {}, {1}});  // written through the view
   CHECK(cell_of(g, 0).shared());
 }
 

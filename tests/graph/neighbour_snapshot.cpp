@@ -21,7 +21,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Cities by name, roads with lengths; all can be set wrong.
+/// Cities by name, and roads with lengths. Tests can make each part invalid.
 struct road_map {
   std::vector<std::string> cities;
   std::map<std::string, std::vector<std::string>> roads;
@@ -124,7 +124,7 @@ TEST_CASE("find_neighbour_fault: locates each violation, and the message uses th
 
 namespace {
 
-/// n nodes named by pointers, far apart; no weights, but loops and parallel edges.
+/// A graph of n nodes identified by pointers, without weights but with loops and parallel edges.
 struct pointers {
   std::vector<int> place;
   std::vector<std::vector<int const*>> row;

@@ -11,7 +11,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-// Each archetype stands on its own rung and on no other.
+// Each archetype satisfies its own concept and no other.
 static_assert(undirected_graph<archetype::undirected> && !node_weighted_graph<archetype::undirected> &&
               !edge_weighted_graph<archetype::undirected> && !named_undirected_graph<archetype::undirected>);
 static_assert(node_weighted_graph<archetype::undirected_weighted> &&
@@ -24,7 +24,7 @@ static_assert(!undirected_graph<int> && !undirected_graph<archetype::graph>);
 
 namespace {
 
-/// Has members with the names of all rungs that mean something else: other arguments, or none.
+/// Has members with the names of all concepts but with other parameters, so that it satisfies none of them.
 struct namesakes : archetype::undirected {
   double weight() { return 1; }
   int edge_weights(int, int) { return 1; }
@@ -39,7 +39,7 @@ constexpr bool pass() {
 
 }  // namespace
 
-// That rungs missed by an inch do not compile, with these messages, is tested with the house's diagnostics.
+// tests/house/diagnostics tests that near misses of a concept do not compile, with the expected messages.
 TEST_CASE("check_undirected_concepts: accepts each concept alone and unrelated members of the same names") {
   CHECK(pass<archetype::undirected, archetype::undirected_weighted, archetype::undirected_edges,
              archetype::undirected_named, namesakes>());

@@ -13,7 +13,7 @@ using namespace cleave;
 
 namespace {
 
-/// Node i reads the nodes `reads[i]`, in any order.
+/// A graph in which node i reads the nodes `reads[i]`; nodes are in any order.
 struct needs {
   std::vector<std::vector<std::size_t>> reads;
   auto nodes() const { return std::views::iota(std::size_t{}, reads.size()); }
@@ -26,7 +26,7 @@ needs random_needs(testing::rng& random, std::size_t n, std::size_t edges) {
   return g;
 }
 
-/// Repeats taking away a node that needs no other: what stays lies on or behind a cycle.
+/// Removes nodes without predecessors until none is left to remove; remaining nodes lie on or after a cycle.
 bool has_cycle(needs g) {
   std::vector<char> gone(g.reads.size());
   for (bool changed = true; changed;) {

@@ -19,7 +19,8 @@ using numbers = std::vector<std::uint32_t>;
 
 namespace {
 
-/// input; node 0 enters with it; 1 reads the token; 2 leaves; 3 reads the token after the scope.
+/// Node 0 enters a scope with the input, node 1 reads the token, node 2 leaves the scope, and node 3 reads
+/// the token after it.
 snapshot_arrays bracket() {
   testing::snapshot_builder b;
   auto const x = b.input(1);

@@ -196,7 +196,7 @@ TEST_CASE("snapshot_of: an empty graph gives an empty snapshot") {
 
 namespace {
 
-/// Node i reads, makes and overwrites registers; each has storage of its own unless `view` says otherwise.
+/// Node i reads, makes and overwrites registers. Each register has its own storage, except `view`.
 struct registers {
   struct op {
     std::vector<int> reads, makes, writes;

@@ -38,7 +38,7 @@ void check_against(toy::program const& p) {
     for (auto const& v : p.ops[n]->out) producer[v] = n;
     for (auto const& v : p.ops[n]->in) users[v].insert(n);
   }
-  /// Whether a value is the same everywhere: neither an input nor made from one by a node that counts.
+  /// Whether a value is available in every stage: neither an input nor computed by a node that is not copied.
   std::map<std::string, bool> everywhere;
   auto const is_everywhere = [&](std::string const& v) {
     return producer.contains(v) ? everywhere[v] : std::ranges::count(p.inputs, v) == 0;
@@ -79,7 +79,7 @@ void check_against(toy::program const& p) {
   REQUIRE(s.find_slot("nobody's") == none<Index>);
 }
 
-/// `nodes` nodes, each with these many operands and results.
+/// `count` nodes, each with `reads` operands and `makes` results.
 struct wide {
   int count, reads, makes;
   auto nodes() const { return std::views::iota(0, count); }

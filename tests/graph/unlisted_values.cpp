@@ -18,7 +18,7 @@ namespace {
 
 using unlisted = unlisted_value<std::string>;
 
-/// The same, by asking of each operand whether anybody knows it.
+/// Finds the unlisted values by checking each operand against all known values.
 std::vector<unlisted> asked_one_by_one(toy::program const& p) {
   std::set<std::string> known(p.inputs.begin(), p.inputs.end());
   known.insert(p.weights.begin(), p.weights.end());

@@ -18,7 +18,7 @@ using namespace cleave::detail;
 using namespace cleave::testing;
 
 TEST_CASE(
-    "mpi checkpoints: when a rank is killed, the last one that was acknowledged is there, or a newer one") {
+    "write_checkpoint: after a rank is killed, the last acknowledged checkpoint or a newer one is readable") {
   cleave::testing::rng random(2);
   int seen = 0;
   for (int i = 0; i < 4; ++i) {

@@ -8,7 +8,7 @@
 
 using namespace cleave::testing;
 
-TEST_CASE("mpi communicator: random groups of messages of all lengths arrive, between 2, 4 and 8 ranks") {
+TEST_CASE("mpi_communicator: random groups of messages of all lengths arrive between 2, 4 and 8 ranks") {
   for (std::uint32_t const ranks : {2u, 4u, 8u}) {
     auto const r = launch_ranks(ranks, "messages " + std::to_string(120 / ranks));
     CHECK_MESSAGE(r.exit == 0, r.said);
@@ -16,7 +16,7 @@ TEST_CASE("mpi communicator: random groups of messages of all lengths arrive, be
   }
 }
 
-TEST_CASE("mpi communicator: who receives what was not meant is told both ends") {
+TEST_CASE("mpi_communicator: a receiver of an unexpected message reports both ends") {
   auto const r = launch_ranks(2, "disagree");
   CHECK_MESSAGE(r.exit == 3, r.said);
   auto const mismatch = [&](std::string const& name, std::string const& sent, std::string const& received) {
@@ -35,7 +35,7 @@ TEST_CASE("mpi communicator: who receives what was not meant is told both ends")
   mismatch("very long", beyond("1000000", "more than 500000"), "message 17 of 500000 bytes");
 }
 
-TEST_CASE("mpi communicator: who gives up from another thread releases all who wait in the process") {
+TEST_CASE("mpi_communicator: abort() from another thread releases all waits in the process") {
   auto const r = launch_ranks(2, "'give up'");
   CHECK_MESSAGE(r.exit == 4, r.said);
   CHECK(r.count("released\n") == 2);

@@ -5,21 +5,21 @@
 
 using namespace cleave::testing;
 
-TEST_CASE("mpi environment: a rank that throws says why, the others can say so too, and the job fails") {
+TEST_CASE("mpi::environment: if a rank throws, each rank can report its error, and the job fails") {
   auto const r = launch_ranks(2, "'end badly' throw");
   CHECK_MESSAGE(r.exit != 0, r.said);
   CHECK(r.count("rank 1 ends: out of paper\n") == 1);
   CHECK(r.count("rank 0 ends: heard of it\n") == 1);
 }
 
-TEST_CASE("mpi environment: MPI_Finalize does not wait for ever for a rank that does not come") {
+TEST_CASE("mpi::environment: does not wait forever in MPI_Finalize for a missing rank") {
   auto const r = launch_ranks(2, "'end badly' late");
   CHECK_MESSAGE(r.exit != 0, r.said);
   CHECK(r.count("rank 0 ends: MPI_Finalize did not return in time\n") == 1);
   CHECK(r.seconds < 40);
 }
 
-TEST_CASE("mpi environment: it lets calls come from any thread, not MPI alone") {
+TEST_CASE("mpi::environment: requires MPI_THREAD_SERIALIZED and rejects an MPI that has ended") {
   auto const r = launch_ranks(1, "threads");
   CHECK_MESSAGE(r.exit == 0, r.said);
   CHECK(r.count("MPI offers MPI_THREAD_FUNNELED, but needed is MPI_THREAD_SERIALIZED") == 1);

@@ -66,7 +66,7 @@ std::int64_t delay(launch_report const& r) {
 
 }  // namespace
 
-TEST_CASE("mpi pipeline: schedules train to the bit as the model in one piece, between 2, 4 and 8 ranks") {
+TEST_CASE("mpi::pipeline: schedules train bit-identically to the whole model on 2, 4 and 8 ranks") {
   for (std::uint32_t const ranks : {2u, 4u, 8u}) {
     auto const r = launch_ranks(ranks, "pipelines");
     CHECK_MESSAGE(r.exit == 0, r.said);
@@ -74,8 +74,7 @@ TEST_CASE("mpi pipeline: schedules train to the bit as the model in one piece, b
   }
 }
 
-TEST_CASE(
-    "mpi pipeline: of a rank that is killed or leaves, every other one hears at once, and the job fails") {
+TEST_CASE("mpi::pipeline: every rank learns at once that a rank was killed or left, and the job fails") {
   for (std::string const what : {"suffer kill 7", "suffer exit 0"}) {
     auto const r = launch_ranks(4, what);
     CHECK_MESSAGE(r.exit != 0, r.said);
@@ -99,7 +98,7 @@ std::uint32_t places() {
   return asked ? static_cast<std::uint32_t>(std::min(std::stoul(asked), 200ul)) : 4;
 }
 
-TEST_CASE("mpi pipeline: wherever in a step a rank is killed, every other one is done or says who was lost") {
+TEST_CASE("mpi::pipeline: wherever in a step a rank is killed, every other rank finishes or names it") {
   if (is_left_out(leaves_others)) return;
   cleave::testing::rng random(1);
   for (std::uint32_t i = 0; i < places(); ++i) {
@@ -118,7 +117,7 @@ TEST_CASE("mpi pipeline: wherever in a step a rank is killed, every other one is
   }
 }
 
-TEST_CASE("mpi pipeline: whatever a pass of rank 2 throws, every rank reports that pass") {
+TEST_CASE("mpi::pipeline: whichever pass of rank 2 throws, every rank reports that pass") {
   for (std::uint32_t i = 0; i < std::min(places(), 36u); ++i) {
     auto const at = places() < 36 ? i * 11 % 36 : i;
     auto const r = launch_ranks(4, "suffer throw " + std::to_string(at));
@@ -136,7 +135,7 @@ TEST_CASE("mpi pipeline: whatever a pass of rank 2 throws, every rank reports th
   }
 }
 
-TEST_CASE("mpi pipeline: a rank that stands still is named when the step is overdue") {
+TEST_CASE("mpi::pipeline: a stopped rank is named when the step is overdue") {
   auto const r = launch_ranks(4, "suffer stop 7");
   CHECK_MESSAGE(r.exit != 0, r.said);
   CHECK(r.count("rank 2 does not answer") >= 3);
@@ -145,7 +144,7 @@ TEST_CASE("mpi pipeline: a rank that stands still is named when the step is over
   CHECK(all_gone(r));
 }
 
-TEST_CASE("mpi pipeline: so is one that hangs in a stage, with the pass, and its process ends") {
+TEST_CASE("mpi::pipeline: a rank that hangs in a stage is named with its pass, and its process ends") {
   auto const r = launch_ranks(4, "suffer hang 7");
   CHECK_MESSAGE(r.exit != 0, r.said);
   CHECK(r.count("timed out: rank ") >= 3);
@@ -160,7 +159,7 @@ TEST_CASE("mpi pipeline: so is one that hangs in a stage, with the pass, and its
   CHECK(all_gone(alone));
 }
 
-TEST_CASE("mpi pipeline: what a stage throws is what every rank reports") {
+TEST_CASE("mpi::pipeline: every rank reports the exception that a stage throws") {
   auto const r = launch_ranks(4, "suffer throw 11");
   CHECK_MESSAGE(r.exit != 0, r.said);
   for (std::string const rank : {"0", "1", "2", "3"})
@@ -170,7 +169,7 @@ TEST_CASE("mpi pipeline: what a stage throws is what every rank reports") {
   CHECK(all_gone(r));
 }
 
-TEST_CASE("mpi pipeline: ranks that were given different things end before the first step") {
+TEST_CASE("mpi::pipeline: a wrong rank count and differing schedules or shapes end the run before any step") {
   auto const all_say = [](std::string const& how, std::string const& what) {
     auto const r = launch_ranks(3, "differ " + how);
     CHECK_MESSAGE(r.exit != 0, r.said);
@@ -188,7 +187,7 @@ TEST_CASE("mpi pipeline: ranks that were given different things end before the f
                         "both ends the same");
 }
 
-TEST_CASE("mpi pipeline: a rank that fails outside of steps does not leave the others waiting") {
+TEST_CASE("mpi::pipeline: a rank that fails outside a step does not leave the others waiting") {
   auto const late = launch_ranks(3, "differ late");
   CHECK_MESSAGE(late.exit != 0, late.said);
   CHECK(late.count("rank 1 ends: cannot read my part of the model\n") == 1);
@@ -197,7 +196,7 @@ TEST_CASE("mpi pipeline: a rank that fails outside of steps does not leave the o
   CHECK(between.count("caused by rank 1: rank 1 left before the run ended\n") == 2);
 }
 
-TEST_CASE("mpi pipeline: Open MPI refuses a list of hosts that names nobody") {
+TEST_CASE("launch_ranks: Open MPI rejects an empty host file") {
   if (is_left_out("refuses it, that of MPICH takes this machine")) return;
   auto const r = launch_ranks(2, "pipelines", "--hostfile /dev/null");
   CHECK_MESSAGE(r.exit != 0, r.said);

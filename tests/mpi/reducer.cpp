@@ -8,7 +8,8 @@
 
 using namespace cleave::testing;
 
-TEST_CASE("mpi reducer: sums in order are to the bit those of one process, and the library's are equal") {
+TEST_CASE(
+    "mpi_communicator: ordered sums match one process bit for bit, and library sums match where exact") {
   for (std::uint32_t const ranks : {2u, 3u, 8u}) {
     auto const r = launch_ranks(ranks, "reductions");
     CHECK_MESSAGE(r.exit == 0, r.said);
@@ -16,7 +17,7 @@ TEST_CASE("mpi reducer: sums in order are to the bit those of one process, and t
   }
 }
 
-TEST_CASE("mpi reducer: ranks that reduce different things find out, each") {
+TEST_CASE("mpi_communicator: ranks that reduce different things each report the mismatch") {
   auto const r = launch_ranks(2, "disagree");
   CHECK_MESSAGE(r.exit == 3, r.said);
   auto const mismatch = [&](std::string const& what, std::string const& rank0, std::string const& rank1,

@@ -154,8 +154,7 @@ struct small_plan {
 
 }  // namespace
 
-TEST_CASE(
-    "custom actions: a step whose passes the stages carry out themselves makes what the plain one does") {
+TEST_CASE("call_options::custom: passes that stages carry out themselves give the results of plain passes") {
   using enum action_kind;
   for (auto const& order : {one_f_one_b(2, 4), gpipe(3, 2), interleaved_1f1b(2, 2, 4), zbv(2, 4)}) {
     auto const plain = run_step(order, {});
@@ -177,7 +176,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("custom actions: a compound comes with all of its parts") {
+TEST_CASE("call_options::custom: a compound action comes with all of its parts") {
   auto const order = dual_pipe_v(2, 6);
   auto const plain = run_step(order, {}), own = run_step(order, {action_kind::overlap});
   CHECK(own.numbers == plain.numbers);
@@ -187,7 +186,7 @@ TEST_CASE("custom actions: a compound comes with all of its parts") {
   }
 }
 
-TEST_CASE("custom actions: stages that cannot carry them out are refused before anything runs") {
+TEST_CASE("call_options::custom: rejects stages without custom() before anything runs") {
   small_plan const x({action_kind::backward});
   CHECK_THROWS_WITH_AS(thread_pipeline<linear_engine>(x.plan, x.stages<linear_engine>(2)),
                        "program: rank 0, custom 0B0 needs stages with custom(stream, action, parts)",
@@ -196,7 +195,7 @@ TEST_CASE("custom actions: stages that cannot carry them out are refused before 
   run.run_step({{&x.input, 1}, 1, {}});
 }
 
-TEST_CASE("custom actions: what is refused of a compound is named with its parts") {
+TEST_CASE("call_options::custom: an error about a compound names its parts") {
   auto order = chained_parts();
   order.microbatches = 2;
   order.ranks[0][2] = {action_kind::backward, 0, stage_id{1}, microbatch_id{1}, no_stage};
@@ -211,7 +210,7 @@ TEST_CASE("custom actions: what is refused of a compound is named with its parts
       program_need_error);
 }
 
-TEST_CASE("custom actions: a compound in which one pass needs another is refused, for views come at once") {
+TEST_CASE("call_options::custom: rejects a compound in which one pass needs another") {
   CHECK_NOTHROW(small_plan({}, chained_parts()));
   CHECK_THROWS_WITH_AS(small_plan({action_kind::overlap}, chained_parts()),
                        "program: rank 0 has a custom compound with passes of stage 0 and stage 1, one of "
@@ -219,11 +218,11 @@ TEST_CASE("custom actions: a compound in which one pass needs another is refused
                        program_error);
 }
 
-TEST_CASE("custom actions: a kind that nobody may do instead is refused") {
+TEST_CASE("call_options::custom: rejects an action kind that stages cannot carry out") {
   CHECK_THROWS_AS((void)make_rank_programs(small_plan({action_kind::send_activation}).plan), call_error);
 }
 
-TEST_CASE("custom actions: what a stage throws there is its failure, with the place of the first part") {
+TEST_CASE("call_options::custom: an exception in custom() is reported with its stage and microbatch") {
   small_plan const x({action_kind::backward});
   auto stages = x.stages<own_actions>(2);
   stages[1].throws = true;
@@ -232,7 +231,8 @@ TEST_CASE("custom actions: what a stage throws there is its failure, with the pl
                        "rank 1, custom, stage 1, microbatch 0: no such row", stage_error);
 }
 
-TEST_CASE("custom actions: sums across replicas that stages make are not made again, nor in steps without") {
+TEST_CASE(
+    "call_options::custom: replica sums made by stages run once, and not in steps that keep gradients") {
   small_plan const plain({}), own({action_kind::reduce_gradient});
   auto const gradients_after = [&](small_plan const& x, gradient_end end) {
     thread_pipeline<own_actions> run(x.plan, x.stages<own_actions>(4), {.replicas = 2});

@@ -128,7 +128,7 @@ struct held_stages {
 
 }  // namespace
 
-TEST_CASE("executor: a pass is told all that the program and the step say about it") {
+TEST_CASE("executor: passes get everything that the program and the step say about them") {
   one_rank x;
   x.add_forward_passes();
   x.add(call_kind::backward_input, action_kind::input_gradient, 0).call.from_loss = true;
@@ -157,7 +157,7 @@ TEST_CASE("executor: a pass is told all that the program and the step say about 
   }
 }
 
-TEST_CASE("executor: where nothing goes back, passes train nothing, and without weights each counts once") {
+TEST_CASE("executor: forward-only passes do not train, and each counts once without weights") {
   one_rank x;
   x.add_forward_passes();
   auto stages = x.stages();
@@ -170,7 +170,7 @@ TEST_CASE("executor: where nothing goes back, passes train nothing, and without 
   }
 }
 
-TEST_CASE("executor: the caller gets the results of the last step, of each microbatch its own") {
+TEST_CASE("executor: returns the last step's results, separately for each microbatch") {
   one_rank x;
   x.add_forward_passes();
   auto stages = x.stages();
@@ -186,7 +186,7 @@ TEST_CASE("executor: the caller gets the results of the last step, of each micro
   CHECK_FALSE(run.result(microbatch_id{2}, 0));
 }
 
-TEST_CASE("executor: weights are gathered and let go by their stage; what needs no call gets none") {
+TEST_CASE("executor: stages unshard and reshard their weights; calls without work are skipped") {
   one_rank x;
   auto const add_other = [&](call_kind kind, action_kind of) {
     x.p.instructions.emplace_back().call = {.kind = kind, .of = {of, 0, s3}};
@@ -209,7 +209,7 @@ TEST_CASE("executor: weights are gathered and let go by their stage; what needs 
   CHECK(x.heard[0].pass.stage == s3);
 }
 
-TEST_CASE("executor: passes have their times, one after the other since the step began") {
+TEST_CASE("executor: passes have increasing times since the start of the step") {
   one_rank x;
   x.add_forward_passes();
   x.add(call_kind::backward, action_kind::backward, 0);
@@ -232,7 +232,7 @@ TEST_CASE("executor: passes have their times, one after the other since the step
   }
 }
 
-TEST_CASE("executor: what a stage throws is published with its place; wrong values are not a failure") {
+TEST_CASE("executor: publishes a stage's exception with its place; invalid step values are not a failure") {
   one_rank x;
   x.add_forward_passes();
   auto stages = x.stages();
@@ -251,7 +251,7 @@ TEST_CASE("executor: what a stage throws is published with its place; wrong valu
   CHECK(x.heard.size() == 2);
 }
 
-TEST_CASE("executor: a step ends when all its messages have, waited for or not") {
+TEST_CASE("executor: a step ends only after all its messages, waited for or not") {
   one_rank x;
   x.add_forward_passes();
   auto& sent = x.p.instructions.emplace_back();
@@ -270,7 +270,7 @@ TEST_CASE("executor: a step ends when all its messages have, waited for or not")
   other.join();
 }
 
-TEST_CASE("executor: an exchange has all of its parts, which begin and end together") {
+TEST_CASE("executor: the parts of an exchange begin and end together") {
   one_rank x;
   x.add_forward_passes();
   x.p.instructions.emplace_back().call = {.kind = call_kind::exchange, .parts = 2};
@@ -295,7 +295,7 @@ TEST_CASE("executor: an exchange has all of its parts, which begin and end toget
   CHECK(times[3].end == times[4].end);
 }
 
-TEST_CASE("executor: what takes longer than the limit is named, where work runs beside what issues it") {
+TEST_CASE("executor: names the pass that exceeds the limit, also with asynchronous work") {
   for (std::size_t const run_ahead : {64u, 1u}) {
     one_rank x;
     for (std::uint32_t m = 0; m < 2; ++m) x.add_forward_passes();

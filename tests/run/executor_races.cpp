@@ -62,7 +62,7 @@ lower_options random_lowering(rng& random) {
 
 }  // namespace
 
-TEST_CASE("executor: nothing touches memory that another stream may still use, in any family of schedules") {
+TEST_CASE("executor: no schedule family touches memory that another stream may still use") {
   rng random(41);
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
@@ -81,7 +81,7 @@ TEST_CASE("executor: nothing touches memory that another stream may still use, i
   }
 }
 
-TEST_CASE("executor: a wait that is left out is reported, but for sends of what nobody writes again") {
+TEST_CASE("executor: a left-out wait is reported, except for sends of memory that is never rewritten") {
   rng random(43);
   std::size_t reported = 0;
   for (auto const family :
@@ -115,7 +115,7 @@ TEST_CASE("executor: a wait that is left out is reported, but for sends of what 
   CHECK(reported > 50);
 }
 
-TEST_CASE("executor: sums across replicas and ties wait for passes, and passes for them") {
+TEST_CASE("executor: replica and tie sums wait for passes, and passes wait for the sums") {
   rng random(47);
   constexpr auto none = static_cast<std::size_t>(-1);
   std::size_t reported = 0;

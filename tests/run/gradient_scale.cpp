@@ -58,7 +58,7 @@ struct chain_run {
 
 }  // namespace
 
-TEST_CASE("gradient scale: each loss counts 1 / microbatches, as if the weights had been given by hand") {
+TEST_CASE("gradient_scale::by_microbatches: equals weights of 1 / microbatches given by hand") {
   for (auto const& order : {one_f_one_b(2, 4), gpipe(3, 3), interleaved_1f1b(2, 2, 6), zbv(2, 4)}) {
     chain_run const x(order);
     std::vector<double> const by_hand(order.microbatches, 1. / order.microbatches);
@@ -70,7 +70,7 @@ TEST_CASE("gradient scale: each loss counts 1 / microbatches, as if the weights 
   }
 }
 
-TEST_CASE("gradient scale: where nobody asks for one, each loss counts once") {
+TEST_CASE("gradient_scale: defaults to none, so each loss counts once") {
   chain_run const x(one_f_one_b(2, 4));
   CHECK(call_options{}.scale == gradient_scale::none);
   CHECK(program_options{}.calls.scale == gradient_scale::none);
@@ -78,7 +78,7 @@ TEST_CASE("gradient scale: where nobody asks for one, each loss counts once") {
         linear_twin(x.t, x.model, {x.inputs, 1, {}}, x.rows).gradients);
 }
 
-TEST_CASE("gradient scale: weights beside it are refused before the step begins") {
+TEST_CASE("gradient_scale::by_microbatches: rejects weights before the step begins") {
   chain_run const x(one_f_one_b(2, 4));
   CHECK_THROWS_WITH_AS(
       (void)x.gradients(gradient_scale::by_microbatches, {1, 1, 1, 1}),
@@ -87,7 +87,7 @@ TEST_CASE("gradient scale: weights beside it are refused before the step begins"
       step_value_error);
 }
 
-TEST_CASE("gradient scale: ranks that have different ones do not agree") {
+TEST_CASE("difference_of: reports ranks with different gradient scales") {
   chain_run const x(one_f_one_b(2, 4));
   auto const none = x.plan(gradient_scale::none).digest(),
              scaled = x.plan(gradient_scale::by_microbatches).digest();

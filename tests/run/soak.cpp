@@ -195,7 +195,7 @@ void soak(rng& random) {
 
 }  // namespace
 
-TEST_CASE("soak: stages on threads make what the model in one piece makes") {
+TEST_CASE("executor: random stages on threads give the results of the whole model") {
   for (int i = 0; i < cases(200); ++i) {
     CAPTURE(i);
     rng random(static_cast<std::uint64_t>(1000 + i));

@@ -130,7 +130,7 @@ std::string first_failure(tcp_rendezvous& b, processes& here) {
 
 }  // namespace
 
-TEST_CASE("tcp board: a rank that is killed is known to all others within 100 ms") {
+TEST_CASE("tcp_rendezvous: all ranks learn of a killed rank within 100 ms") {
   rng random(31);
   auto slowest = 0ns;
   for (std::uint32_t const ranks : {2u, 4u, 8u, 16u})
@@ -155,7 +155,7 @@ TEST_CASE("tcp board: a rank that is killed is known to all others within 100 ms
   MESSAGE("known after ", static_cast<double>(slowest.count()) * 1e-6, " ms at most");
 }
 
-TEST_CASE("tcp board: a process that ends without a good-bye is lost, one that says it is not") {
+TEST_CASE("tcp_rendezvous: a process that exits abruptly is lost, one that ends normally is not") {
   processes lost(3, usual(), [](tcp_rendezvous& b, processes& here) {
     if (b.rank() == rank_id{1}) {
       b.barrier(in(20s));
@@ -175,7 +175,7 @@ TEST_CASE("tcp board: a process that ends without a good-bye is lost, one that s
   CHECK(std::string(learnt.at(1).text.data()) == "left");
 }
 
-TEST_CASE("tcp board: a rank that is stopped is the culprit of who waits for it") {
+TEST_CASE("tcp_rendezvous: a stopped rank is blamed by a rank that waits for it") {
   for (std::uint32_t const victim : {0u, 2u}) {
     processes p(3, usual(), [](tcp_rendezvous& b, processes& here) {
       struct : activity_source {
@@ -208,7 +208,7 @@ TEST_CASE("tcp board: a rank that is stopped is the culprit of who waits for it"
   }
 }
 
-TEST_CASE("tcp board: killed at any moment of joining and meeting, a rank holds nobody up") {
+TEST_CASE("tcp_rendezvous: a rank killed while joining or meeting does not hold up the others") {
   rng random(37);
   for (int round = 0; round < 8; ++round) {
     auto const ranks = 2 + static_cast<std::uint32_t>(random.below(5));

@@ -72,7 +72,7 @@ struct trapped_run {
 
 }  // namespace
 
-TEST_CASE("thread failures: what any pass throws ends the step for all, named and nested") {
+TEST_CASE("thread_pipeline: an exception in any pass ends the step, with its place named and nested") {
   auto const s = make_schedule(schedule_family::zbv, {2, 2, 3});
   for (std::size_t at = 0;; ++at) {
     trap t;
@@ -99,7 +99,7 @@ TEST_CASE("thread failures: what any pass throws ends the step for all, named an
   }
 }
 
-TEST_CASE("thread failures: a rank of a later replica is named as a rank of the run") {
+TEST_CASE("thread_pipeline: a failure in a later replica names its rank in the whole run") {
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
   trap none, t;
   none.at = 1000;
@@ -118,7 +118,7 @@ TEST_CASE("thread failures: a rank of a later replica is named as a rank of the 
   }
 }
 
-TEST_CASE("thread failures: a pass of a later replica that never ends is named by its rank of the run") {
+TEST_CASE("thread_pipeline: a hanging pass of a later replica is named by its rank in the whole run") {
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
   trap none, t;
   none.at = 1000;
@@ -141,7 +141,7 @@ TEST_CASE("thread failures: a pass of a later replica that never ends is named b
   t.released = true;
 }
 
-TEST_CASE("thread failures: a failure ends the call at once, also while passes of others go on") {
+TEST_CASE("thread_pipeline: a failure ends the call at once, even while other ranks still compute") {
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
   trap none, hangs, throws;
   none.at = 1000;
@@ -163,7 +163,7 @@ TEST_CASE("thread failures: a failure ends the call at once, also while passes o
   hangs.released = true;
 }
 
-TEST_CASE("thread failures: what is no std::exception is kept too") {
+TEST_CASE("thread_pipeline: keeps an exception that is not a std::exception") {
   trap t;
   t.at = 5;
   t.what = trap::kind::throws_a_number;
@@ -176,7 +176,7 @@ TEST_CASE("thread failures: what is no std::exception is kept too") {
   }
 }
 
-TEST_CASE("thread failures: a pass that never ends is named when the step is overdue") {
+TEST_CASE("thread_pipeline: a pass that never ends is named when the step is overdue") {
   auto const s = make_schedule(schedule_family::one_f_one_b, {3, 1, 4});
   for (std::size_t const at : {0u, 7u, 13u, 20u}) {
     trap t;
@@ -202,7 +202,7 @@ TEST_CASE("thread failures: a pass that never ends is named when the step is ove
   }
 }
 
-TEST_CASE("thread failures: values that do not go with the program are refused before the step") {
+TEST_CASE("thread_pipeline: rejects step values that do not fit the program, before the step") {
   trap t;
   t.at = 1000;
   trapped_run r(make_schedule(schedule_family::one_f_one_b, {2, 1, 4}), t, std::chrono::seconds(20));
@@ -228,7 +228,7 @@ TEST_CASE("thread failures: values that do not go with the program are refused b
   CHECK(t.passes == 16);
 }
 
-TEST_CASE("thread failures: stages for another number of ranks, or no replicas, are refused") {
+TEST_CASE("thread_pipeline: rejects stages for another number of ranks, and zero replicas") {
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 4});
   dataflow const t{.stages = 2, .edges = {{stage_id{0}, 0, stage_id{1}, 0}}};
   step_plan const p(s, t, linear_layouts(t, {1, 1, 1, 1}));

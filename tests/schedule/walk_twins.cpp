@@ -32,7 +32,7 @@ namespace {
 
 std::size_t rounds(std::size_t usual) { return std::getenv("CLEAVE_ALL") ? 50 * usual : usual; }
 
-/// A schedule that computes only, or with messages of one kind or another.
+/// A random schedule, without messages or with one of several kinds of them.
 schedule some_program(testing::rng& random) {
   auto const s = testing::some_schedule(random);
   switch (random.below(5)) {
@@ -51,7 +51,7 @@ schedule some_program(testing::rng& random) {
 
 enum class repeats : std::uint8_t { none, some };
 
-/// Some actions of some ranks change places, are gone, or are there twice.
+/// Swaps, removes or repeats some actions.
 void damage(testing::rng& random, schedule& s, repeats repeated) {
   for (auto& row : s.ranks)
     for (auto n = random.below(3); n > 0 && row.size() > 1; --n) {
@@ -66,7 +66,7 @@ void damage(testing::rng& random, schedule& s, repeats repeated) {
     }
 }
 
-/// Whether each compound has its parts, and none of them is a compound or an idle step.
+/// Returns true if each compound has all its parts, and no part is a compound or an idle step.
 bool has_whole_compounds(schedule const& s) {
   for (auto const& row : s.ranks)
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -78,7 +78,7 @@ bool has_whole_compounds(schedule const& s) {
   return true;
 }
 
-/// Whether some messages begin together.
+/// Returns true if a compound begins with a message.
 bool has_exchanges(schedule const& s) {
   for (auto const& row : s.ranks)
     for (std::size_t i = 0; i < row.size(); ++i)
@@ -86,7 +86,7 @@ bool has_exchanges(schedule const& s) {
   return false;
 }
 
-/// Whether ends of messages are in one compound with something else: it has no meaning to threads.
+/// Returns true if a compound mixes messages with other actions. Threads cannot run such a compound.
 bool has_mixed_compounds(schedule const& s) {
   auto const is_end = [](action const& a) { return is_send(a.kind) || is_receive(a.kind); };
   for (auto const& row : s.ranks)
@@ -121,7 +121,7 @@ simulate_options some_options(testing::rng& random, schedule const& s) {
   return o;
 }
 
-/// Whether what is waited for is in what a rank has not done. `at` is the position of each rank.
+/// Returns true if the awaited action is still ahead of its rank. `at` holds the position of each rank.
 bool is_to_come(schedule const& s, std::vector<std::size_t> const& at, waiting_action const& w) {
   auto const r = index(w.for_rank);
   return std::any_of(s.ranks[r].begin() + static_cast<std::ptrdiff_t>(at[r]), s.ranks[r].end(),
@@ -132,7 +132,7 @@ bool is_to_come(schedule const& s, std::vector<std::size_t> const& at, waiting_a
                      });
 }
 
-/// The length of the shortest circle of these waits, of which each rank has one; 0 where there is none.
+/// Returns the length of the shortest cycle of these waits, one per rank; 0 if there is none.
 std::size_t shortest_circle(schedule const& s, std::vector<std::size_t> const& at,
                             std::vector<waiting_action> const& waits) {
   auto shortest = waits.size() + 1;
@@ -148,14 +148,14 @@ std::size_t shortest_circle(schedule const& s, std::vector<std::size_t> const& a
   return shortest > waits.size() ? 0 : shortest;
 }
 
-/// Whether each waits for the next, for what is to come there.
+/// Returns true if each action waits for one that is still ahead of the next rank.
 bool is_circle(schedule const& s, std::vector<std::size_t> const& at, std::vector<waiting_action> const& c) {
   for (std::size_t i = 0; i < c.size(); ++i)
     if (c[i].for_rank != c[(i + 1) % c.size()].rank || !is_to_come(s, at, c[i])) return false;
   return true;
 }
 
-/// Where each rank is.
+/// Returns the position of each rank.
 std::vector<std::size_t> positions(schedule const& s, std::vector<waiting_action> const& waits) {
   auto at = lengths_of(s.ranks);
   for (auto const& w : waits) at[index(w.rank)] = w.position;
@@ -170,7 +170,7 @@ TEST_CASE("find_deadlock: verdicts match runs on threads, for random schedules a
   for (std::size_t i = 0; i < rounds(200); ++i) {
     CAPTURE(i);
     auto const& rules = testing::all_deliveries[random.below(std::size(testing::all_deliveries))];
-    // Streams of threads do not tell the same message apart.
+    // Streams of threads cannot distinguish repeated messages.
     auto const s =
         tried_schedule(random, rules.delivery == delivery::pair_stream ? repeats::none : repeats::some);
     if (has_mixed_compounds(s)) continue;
@@ -198,7 +198,7 @@ TEST_CASE("find_deadlock: with repeated messages, verdicts match naive queues, a
     auto const verdict = deadlock_verdict(s, d);
     REQUIRE(verdict == testing::queue_run(s, d).verdict());
     if (auto const found = find_deadlock(s, d); found && d != delivery::pair_stream) {
-      // A rank may wait for more than what is told first, so that a circle may be shorter.
+      // A rank may have more waits than the one listed, so that the cycle may be shorter.
       auto const at = positions(s, found->waiting);
       auto const most = shortest_circle(s, at, found->waiting);
       REQUIRE(is_circle(s, at, found->cycle));
@@ -221,7 +221,8 @@ TEST_CASE("simulate: times and deadlocks match a naive event simulation, for dam
     CAPTURE(i);
     auto const s = tried_schedule(random);
     auto o = some_options(random, s);
-    // They leave in the order in which they meet, which the walk does not know of what is received otherwise.
+    // With sizes, messages leave in the order in which their ends meet; `simulate` assumes the order of
+    // sends.
     if (o.messages == message_time::beside) o.bytes.clear();
     testing::event_run const plain(s, o);
     auto const found = find_simulated_deadlock(s, o);

@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE(
 TEST_CASE("assign_by_name: requires names, and assign_after_modules and cuts_at_modules require paths") {
   archetype::named const g;
   CHECK(assign_by_name(g, {{"#0", "a"}, {"#1", "b"}}).parts == 2);
-  CHECK_THROWS_AS(assign_by_name(g, {{"n", "a"}}), assignment_error);  // two nodes are called so
+  CHECK_THROWS_AS(assign_by_name(g, {{"n", "a"}}), assignment_error);  // two nodes have this name
   archetype::hierarchical const placed;
   CHECK(assign_after_modules(placed, {"n"}).parts == 1);
   CHECK(cuts_at_modules(placed, snapshot_of(placed), {{"n"}}).points.size() == 1);

@@ -99,7 +99,7 @@ TEST_CASE("assignment_log: explains exactly the nodes of each stage of a plan") 
         if (copy) CHECK(is_replicable(g, n));
         CHECK(!assignment_text(g, e).empty());
         if (is_replicable(g, n) ? copy : e == log.of(n).back()) said.emplace_back(n, index(e.to));
-        if (e.what == kind::copied)  // its reader is there
+        if (e.what == kind::copied)  // the stage also has its reader
           CHECK(std::ranges::count(plan.stages[index(e.to)].nodes, e.other) == 1);
       }
     std::ranges::sort(there);

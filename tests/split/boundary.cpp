@@ -54,7 +54,7 @@ std::vector<module_graph> pieces_of(module_graph const& g, staged_graph<module_g
   return pieces;
 }
 
-/// What the graph's outputs are worth if its stages run one after another.
+/// The values of the graph's outputs if its stages run one after another.
 std::vector<integer_value> run_stages(module_graph const& g, staged_graph<module_graph> const& stages) {
   auto const& s = stages.snapshot();
   auto const pieces = pieces_of(g, stages);
@@ -76,7 +76,7 @@ std::vector<integer_value> run_stages(module_graph const& g, staged_graph<module
   return results;
 }
 
-/// The same without a split.
+/// The values of the graph's outputs without a split.
 std::vector<integer_value> run_whole(module_graph const& g) {
   module_graph flat;
   for (auto const& n : g.list())
@@ -93,7 +93,7 @@ std::vector<integer_value> run_whole(module_graph const& g) {
   return *evaluate(flat, given, meaning).items;
 }
 
-/// Joins pieces into one module_graph again.
+/// Joins the pieces into one module_graph.
 struct joiner {
   module_graph const& whole;
   snapshot<module_graph> const& s;
@@ -218,7 +218,7 @@ TEST_CASE(
   CHECK_THROWS_AS(resolve_boundary(
                       b.build(), parts_of({0, 1, 0, 1}), [](std::size_t) { return project; },
                       [](std::size_t) { return true; }, hold_all),
-                  boundary_error);  // node 1 follows another: it stays where it is
+                  boundary_error);  // node 1 must follow another, so it may not move
   CHECK_THROWS_AS(resolve_boundary(
                       g, parts_of({0}), [](std::size_t) { return pass; }, no_projection, hold_all),
                   partition_error);
@@ -287,7 +287,7 @@ TEST_CASE(
       auto const whole = run_whole(g);
       CHECK(run_stages(g, stages) == whole);
       CHECK(run_joined(g, stages) == whole);
-      for (auto const& t : stages.plan().transfers)  // what crosses may
+      for (auto const& t : stages.plan().transfers)  // only values that may cross do
         CHECK(rule[stages.snapshot().value[t.value]] == pass);
       for (auto const& stage : stages.plan().stages)
         for (auto const v : stage.state) CHECK(holds[stages.snapshot().value[v]] != holding_rule::pass);

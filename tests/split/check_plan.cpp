@@ -22,7 +22,7 @@ using kind = plan_fault::kind;
 
 namespace {
 
-/// x -> a -> b -> c, and w is read by a and c; b and c are returned. Stage 0 has a, b; stage 1 has c.
+/// x -> a -> b -> c; a and c read w; b and c are returned. Stage 0 has a and b, stage 1 has c.
 snapshot_arrays small() {
   testing::snapshot_builder b;
   auto const x = b.input();
@@ -170,7 +170,8 @@ TEST_CASE("find_plan_fault: finds any random change except a free choice of stag
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(random.below(list.size())));
     if (bad == good) continue;
     ++changed;
-    // One free choice: which stage has an unread replicable node, or gives the caller the result of one.
+    // Two plans are valid alike if they differ in the stage of an unread replicable node, or in the stage
+    // that returns its result.
     if (find_plan_fault(g, bad)) continue;
     for (std::size_t i = 0; i < bad.stages.size(); ++i)
       for (auto const n : bad.stages[i].nodes)
@@ -208,7 +209,7 @@ TEST_CASE("plan_faults: reports a value that a stage only passes on, unless that
   auto const nobody = [](std::size_t) { return false; };
   CHECK(find_plan_fault(g, p)->what == kind::unused_value);
   CHECK(plan_faults(g, p, nobody, passing::allowed).empty());
-  p.transfers[1].from = stage_id{0};  // then stage 1 passes it on to nobody
+  p.transfers[1].from = stage_id{0};  // stage 1 sends the value to no stage
   CHECK(plan_faults(g, p, nobody, passing::allowed) ==
         std::vector{
             plan_fault{kind::unneeded_output, stage_id{1}, plan_fault::no_stage, none<std::size_t>, a}});

@@ -15,7 +15,7 @@ using namespace cleave;
 
 namespace {
 
-/// Node i reads node i - 1; listed backward if asked.
+/// A chain in which node i reads node i - 1, listed in reverse order if `backward`.
 struct chain {
   std::uint32_t length;
   bool backward = false;
@@ -30,7 +30,7 @@ struct chain {
   }
 };
 
-/// One node reads a million others, or is read by them.
+/// One node that `rays` others read, and one that reads them all.
 struct star {
   std::uint32_t rays;
   auto nodes() const { return std::views::iota(std::uint32_t{}, rays + 2); }

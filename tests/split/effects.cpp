@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Orders that no value shows: no policy may break them.
+// No stage order may break an order that no value shows.
 #include <doctest/doctest.h>
 
 #include <algorithm>

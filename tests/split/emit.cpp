@@ -20,10 +20,10 @@ using strings = std::vector<std::string>;
 
 namespace {
 
-/// Writes down what it is asked; its names are numbers, each used once.
+/// Records the calls that it gets. It names values by numbers, each used once.
 struct scribe {
   strings said{};
-  std::map<std::string, std::string> called{};  // what each value is called now
+  std::map<std::string, std::string> called{};  // the current name of each value
   int next = 0;
 
   std::string name(std::string const& v) { return called[v] = "%" + std::to_string(next++); }
@@ -45,7 +45,7 @@ struct scribe {
   }
 };
 
-/// Copies more than the adapter told of.
+/// Looks up a value that the adapter does not list.
 struct greedy : toy::builder {
   strings clone(toy::op const* o, auto lookup) {
     lookup("x");

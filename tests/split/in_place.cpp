@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs that overwrite memory: each stage with memory of its own must give what the whole gives, step after
+// Graphs that overwrite memory: stages with separate memory must compute the same as the whole, step after
 // step.
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using cell = std::shared_ptr<unsigned>;
 
-/// An IR whose values are handles of storages. Operations: 'f' computes into new memory, 'v' makes a view,
+/// An IR whose values are handles of storages. Operation 'f' computes into new memory, 'v' makes a view, and
 /// 'w' writes in place.
 struct tape {
   struct op {
@@ -56,7 +56,7 @@ std::vector<cell> execute(tape::op const& o, auto at) {
   return {std::make_shared<unsigned>(x)};
 }
 
-/// "Writes" a stage by running it on copies of what it is sent and on its own copy of the state.
+/// A builder that runs the stage on copies of its inputs and on its own copy of the state.
 struct runner {
   tape const& g;
   std::vector<unsigned> const& sent;
@@ -94,11 +94,11 @@ tape random_tape(testing::rng& random, bool write_anything) {
       g.ops.push_back({'v', {target}, {fresh(g.storages[target])}, {}, random.one_in(2)});
     }
   }
-  g.given = {0, 1, any(), any()};  // the last contents of the caller's memory are results too
+  g.given = {0, 1, any(), any()};  // the final contents of the caller's memory are results too
   return g;
 }
 
-/// A random cut whose parts ascend along values and effects, groups kept whole where that is possible.
+/// A random cut whose parts ascend along values and effects. Groups stay whole where possible.
 partition random_cut(testing::rng& random, snapshot_arrays const& s, std::uint32_t k) {
   partition p{std::vector(s.nodes(), part_id{0}), k};
   std::vector<std::uint32_t> chosen(s.nodes(), none<std::uint32_t>);
@@ -117,8 +117,8 @@ partition random_cut(testing::rng& random, snapshot_arrays const& s, std::uint32
 }  // namespace
 
 TEST_CASE("snapshot_of: groups nodes on memory that is viewed and written, not on memory with one handle") {
-  // 0 x, 1 cache, 2 k, 3 a view of the cache, 4 another view of it, 5 y, 6 y again. No value leads from the
-  // write to the read by 4.
+  // Values: 0 is x, 1 the cache, 2 k, 3 and 4 views of the cache, 5 y, 6 y again. No value leads from the
+  // write to the read through 4.
   tape const g{{{'f', {0}, {2}, {}},
                 {'v', {1}, {3}, {}},
                 {'w', {2}, {}, {3}},
@@ -148,7 +148,7 @@ TEST_CASE("snapshot_of: a write makes a new version of a value and follows the r
 }
 
 TEST_CASE("snapshot_of: nodes that touch viewed and written memory are not replicable") {
-  // 0 zeros, 1 a view of them, overwritten; 2 read after the write
+  // value 0 is zeros, value 1 a view of it that is overwritten, value 2 is read after the write
   tape const g{{{'f', {}, {0}, {}, true},
                 {'v', {0}, {1}, {}, true},
                 {'w', {}, {}, {1}},
@@ -180,7 +180,7 @@ TEST_CASE("make_plan: stages with separate memory compute the same as the whole 
     try {
       p = make_plan(s, cut, options);
     } catch (error const&) {
-      continue;  // the groups leave no such cut
+      continue;  // the groups do not allow this cut
     }
     ++cuts;
     std::vector<cell> whole(g.storages.size());

@@ -19,8 +19,8 @@ using strings = std::vector<std::string>;
 
 namespace {
 
-/// What is wrong with the pieces of a program of two nodes, a stage each, if the second one is this; or what
-/// its node reads in the program that both are joined to.
+/// Splits a program of two nodes into two stages and joins them with `second` as the piece of stage 1.
+/// Returns the error, or the operands of its node in the joined program.
 std::string joined_with(toy::program const& second) {
   toy::program p{{"x"}, {"w"}, {"b"}}, first{{"x"}, {}, {"a"}};
   p.add({"f", {"x"}, {"a"}});

@@ -28,7 +28,7 @@ bool is_held(snapshot_arrays const& g, std::uint32_t v) {
   return g.from[v] == source::state || g.from[v] == source::constant;
 }
 
-/// Whether `v` comes to stage `i` from outside.
+/// Returns whether stage `i` receives `v` from outside.
 bool comes_in(snapshot_arrays const& g, plan const& made, std::size_t i, std::uint32_t v) {
   return g.producer[v] == none<std::uint32_t> ||
          std::ranges::find(made.stages[i].nodes, g.producer[v]) == made.stages[i].nodes.end();
@@ -36,7 +36,7 @@ bool comes_in(snapshot_arrays const& g, plan const& made, std::size_t i, std::ui
 
 }  // namespace
 
-// That the lists have what they must, `check_plan` says of every plan; here it is their order.
+// The tests of `check_plan` cover the contents of the lists; this one covers their order.
 TEST_CASE("make_plan: lists inputs, state, outputs and transfers in the requested order, on random graphs") {
   testing::rng random(1);
   std::size_t given = 0;
@@ -51,7 +51,7 @@ TEST_CASE("make_plan: lists inputs, state, outputs and transfers in the requeste
     auto const made = make_plan(g, p, options);
     REQUIRE(made.stages.size() == p.parts);
 
-    list first_read;  // what crosses, by the first reader elsewhere; then what only the caller reads
+    list first_read;  // crossing values by first reader elsewhere, then those of the caller
     for (std::uint32_t n = 0; n < g.nodes(); ++n)
       for (auto const v : g.operands[n])
         if (!g.replicable[n] && g.producer[v] != none<std::uint32_t> && comes_in(g, made, index(p.of[n]), v))

@@ -21,7 +21,7 @@ using namespace cleave::detail;
 
 namespace {
 
-// A plan is not made of a snapshot that is gone when a node moves.
+// A plan refers to its snapshot, so it cannot be made of a temporary one.
 static_assert(std::is_constructible_v<incremental_plan<std::uint32_t>, snapshot_arrays const&, partition>);
 static_assert(!std::is_constructible_v<incremental_plan<std::uint32_t>, snapshot_arrays, partition>);
 
@@ -31,18 +31,18 @@ partition parts_of(std::vector<std::uint32_t> const& of, std::uint32_t parts) {
   return p;
 }
 
-/// Random companions, made before or after; and state that is written.
+/// Adds random companions, and state that a node writes.
 void enrich(testing::rng& random, snapshot_arrays& g) {
   for (std::uint32_t v = 0; v < g.values(); ++v) {
     if (random.one_in(4)) {
-      auto const c = static_cast<std::uint32_t>(random.below(v + 1));  // made before it, so that no cycle is
+      auto const c = static_cast<std::uint32_t>(random.below(v + 1));  // made before v: no cycle
       if (c != v) g.companions.add(c);
     }
     g.companions.close();
   }
   for (auto const v : g.state) {
     if (g.users[v].empty() || random.one_in(2)) continue;
-    auto const writer = g.users[v].back();  // after all who read the old value
+    auto const writer = g.users[v].back();  // runs after all readers of the old value
     auto const made = g.results[writer].front();
     if (is_replicable(g, writer) || g.slot[made] != made) continue;
     bool copied = false;
@@ -53,8 +53,7 @@ void enrich(testing::rng& random, snapshot_arrays& g) {
   }
 }
 
-/// Moves nodes at random; after each move the plan is what make_plan makes, or the move is refused as
-/// make_plan refuses it.
+/// Moves nodes at random. After each move the plan equals that of make_plan, or both reject the move.
 void check_moves(testing::rng& random, snapshot_arrays const& g, partition const& p, std::size_t& moved,
                  std::size_t& refused) {
   incremental_plan<std::uint32_t> plan(g, p);

@@ -23,7 +23,7 @@ namespace {
 using number = std::uint32_t;
 constexpr order policies[] = {order::program, order::fifo, order::upstream, order::priority};
 
-/// The next stage is looked for among all that are ready, which are listed as they became so.
+/// Searches all ready parts for the next one. They are listed in the order in which they became ready.
 std::vector<stage_id> twin(part_graph const& parts, order policy, std::vector<number> const& priority) {
   auto const count = static_cast<number>(parts.first_node.size());
   std::vector<number> ready, by_appearance(count), missing(count);
@@ -62,7 +62,7 @@ TEST_CASE(
         testing::random_graph(random, {.nodes = random.below(20), .most_operands = 2, .ordered = 6});
     auto const count = static_cast<number>(1 + random.below(9));
     auto p = testing::random_partition(random, g.nodes(), count);
-    if (random.one_in(2)) {  // in runs, so that fewer parts need each other
+    if (random.one_in(2)) {  // in runs, so that fewer parts depend on each other
       std::ranges::sort(p.of);
       std::vector<number> renamed(count);
       for (number i = 0; i < count; ++i) renamed[i] = i;

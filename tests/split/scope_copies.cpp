@@ -36,14 +36,14 @@ testing::integer_value value_of(module_graph const& g) {
   return evaluate(g, given, meaning);
 }
 
-/// Whether each call has the state that it has in `g`, and the end too.
+/// Returns whether each call, and the end, has the same scope state as in `g`.
 bool keeps_states(module_graph const& g, module_graph const& outer) {
   using enum testing::numbered;
   testing::state_simulation const whole(g, as_original), split(outer, by_from);
   return whole.at == split.at && whole.left == split.left && split.faults.empty();
 }
 
-/// An operation of a made-up IR: `(name` and `)name` enter and leave, `=name` sets.
+/// An operation of a test IR: `(name` enters a scope, `)name` leaves it, and `=name` sets a state.
 struct op {
   std::string name;
 };
@@ -68,7 +68,7 @@ std::optional<scope_mark<std::size_t>> mark_of(op_list const& g, std::size_t n) 
   return std::nullopt;
 }
 
-/// The stages' nodes by name, in the order in which they run.
+/// The names of the nodes of each stage, in the order in which the stages run.
 strings stages_of(strings const& names, std::vector<std::uint32_t> const& parts,
                   scope_policy policy = scope_policy::replicate, plan_options const& options = {}) {
   op_list g;
@@ -91,7 +91,7 @@ struct piece : op_list {
   static std::vector<std::size_t> outputs() { return {}; }
 };
 
-/// Notes the names of what is joined.
+/// Records the names of the joined nodes.
 struct joiner {
   std::vector<piece> const& pieces;
   strings made{};
@@ -250,7 +250,7 @@ TEST_CASE("inline_stages: joined stages keep the marks that each stage enters an
   std::vector<piece> pieces(2);
   for (std::uint32_t i = 0; i < 2; ++i)
     for (auto const n : stages[stage_id{i}].nodes) pieces[i].ops.push_back(g.ops[n]);
-  snapshot_arrays silent = stages.snapshot();  // the operations give nothing to the caller
+  snapshot_arrays silent = stages.snapshot();  // the operations return nothing to the caller
   silent.outputs.clear();
   auto plan = stages.plan();
   for (auto& stage : plan.stages) stage.outputs.clear();

@@ -20,7 +20,7 @@ using mark = scope_mark<std::uint32_t>;
 
 namespace {
 
-/// Whether no part in this order starts before a setting that an earlier part has made.
+/// Returns whether, in this order, no part has nodes before a setting that an earlier part makes.
 bool keeps_early_nodes(snapshot_arrays const& s, partition const& p,
                        basic_scopes<std::uint32_t> const& scopes, std::vector<std::uint32_t> const& order) {
   std::vector<char> set(scopes.kinds.size());
@@ -78,7 +78,7 @@ TEST_CASE("scoped_order: finds an order whenever one exists") {
     for (auto& m : marks)
       if (random.one_in(5)) m = mark{scope_action::set, static_cast<std::uint32_t>(random.below(2))};
     auto const scopes = scopes_of(s, {{"a"}, {"b"}}, [&](std::size_t n) { return marks[n]; });
-    bool reads_nodes = false;  // settings read what nodes make: not to be copied
+    bool reads_nodes = false;  // a setting that reads the result of a node cannot be copied
     for (std::size_t n = 0; n < s.nodes(); ++n)
       if (marks[n])
         for (auto const v : s.operands[n]) reads_nodes |= s.producer[v] != none<std::uint32_t>;

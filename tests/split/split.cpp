@@ -38,8 +38,8 @@ std::vector<int> numbers(std::vector<stage_id> const& order) {
   return list;
 }
 
-/// A random program: wide and narrow nodes, weights, cheap constants, values read twice, orders without a
-/// value.
+/// A random program with several results per node, weights, cheap constants, values that are read twice, and
+/// orders without a value.
 toy::program random_operators(testing::rng& random, std::size_t ops) {
   toy::program p{{"x", "y"}, {"w", "u"}, {}};
   strings values{"x", "y", "w", "u", "literal"};
@@ -60,7 +60,7 @@ toy::program random_operators(testing::rng& random, std::size_t ops) {
   return p;
 }
 
-// What refers to a graph is not made of one that is gone when it is asked.
+// A staged graph refers to its graph, so it cannot be made of a temporary one.
 template <class Graph>
 concept split_by_anybody = requires(Graph g) { split(std::forward<Graph>(g), partition{}); };
 static_assert(split_by_anybody<toy::graph const&> && split_by_anybody<toy::graph&>);
@@ -226,7 +226,7 @@ TEST_CASE("split: a stage receives or copies the companions of each value that i
   accompanied const g(p);
   for (auto const outputs : {output_order::production, output_order::first_use}) {
     auto const stages = split(g, parts({0, 0, 0, 1}), {.outputs = outputs});
-    CHECK(stages[stage_id{1}].inputs == strings{"x", "a", "b"});  // a comes with x, b with a
+    CHECK(stages[stage_id{1}].inputs == strings{"x", "a", "b"});  // a is a companion of x, and b of a
     CHECK(stages[stage_id{1}].nodes.size() == 2);
     CHECK(stages[stage_id{0}].outputs == strings{"a", "b"});
   }
@@ -287,7 +287,7 @@ TEST_CASE("split: stages and rejoined stages compute the same as the whole progr
     try {
       stages.emplace(split(g, cut, options));
     } catch (error const&) {
-      continue;  // parts in a cycle
+      continue;  // the parts form a cycle
     }
     ++cuts;
     std::map<std::string, std::string> const arguments{{"x", "X"}, {"y", "Y"}};

@@ -25,7 +25,7 @@ namespace {
 
 using position = module_graph::position;
 
-/// Three stages; the first and the last multiply by one matrix, under two names, the last one twice.
+/// Three stages. The first and the last multiply by the same matrix under two names, the last one twice.
 module_graph tied_model() {
   module_graph g;
   auto const add = [&](node_kind kind, std::string const& target, std::vector<position> const& reads = {}) {
@@ -60,7 +60,7 @@ tensor matrix(double from) {
 
 bool near(tensor const& a, tensor const& b) { return largest_difference(a, b) < 1e-12; }
 
-/// Gradients by stage and storage, of the model cut and differentiated stage by stage.
+/// Cuts the model and differentiates it stage by stage; returns the gradients by stage and storage.
 std::map<std::string, parameter_gradients> staged_gradients(module_graph const& g, state_values const& state,
                                                             state_options const& options) {
   auto const pipe = make_module_pipe(g, {.state = options});

@@ -32,7 +32,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// A program some of whose nodes stay together.
+/// A program with nodes that must stay together.
 struct grouped : toy::graph {
   std::map<toy::op const*, std::vector<toy::op const*>> with;
   using toy::graph::graph;
@@ -50,7 +50,7 @@ grouped random_groups(testing::rng& r, toy::program const& p) {
   return g;
 }
 
-/// The same as sets of positions.
+/// The groups as sets of positions.
 std::vector<std::vector<std::size_t>> sets_of(toy::program const& p, grouped const& g) {
   std::vector<std::vector<std::size_t>> sets;
   for (std::size_t n = 0; n < p.ops.size(); ++n) {
@@ -62,7 +62,7 @@ std::vector<std::vector<std::size_t>> sets_of(toy::program const& p, grouped con
   return sets;
 }
 
-/// Whether parts keep together what the adapter says, asked pair by pair.
+/// Returns whether the parts keep each group whole, by checking all pairs.
 template <class Snapshot>
 bool keeps(Snapshot const& s, std::vector<std::vector<std::size_t>> const& sets, partition const& p) {
   for (auto const& set : sets)
@@ -72,7 +72,7 @@ bool keeps(Snapshot const& s, std::vector<std::vector<std::size_t>> const& sets,
   return true;
 }
 
-/// A variable that is read first and assigned last, beside a long chain.
+/// A long chain, and a variable that is read first and assigned last.
 toy::program with_variable(testing::rng& r, std::size_t length) {
   toy::program p{{"x"}, {}, {"v0"}};
   p.add({"read", {}, {"old"}, 1});
@@ -184,7 +184,7 @@ TEST_CASE("together: every partitioner keeps the groups, and some match their op
     REQUIRE(keeps(s, sets, fill_buckets(g, {.cap = 1 + r.below(3)})));
     auto const supports = [&](toy::op const* o) { return o->in.size() % 2 == 0; };
     REQUIRE(keeps(s, sets, alternation(g, supports)));
-    std::vector<std::size_t> group_of(s.nodes());  // 0: none
+    std::vector<std::size_t> group_of(s.nodes());  // 0 if the node has no group
     auto const groups = capability_groups(g, supports);
     for (std::size_t j = 0; j < groups.size(); ++j)
       for (auto const n : groups[j].nodes) group_of[n] = j + 1;
@@ -192,7 +192,7 @@ TEST_CASE("together: every partitioner keeps the groups, and some match their op
     for (auto const of : group_of) of_groups.of.push_back(part_id{static_cast<std::uint32_t>(of)});
     REQUIRE(keeps(s, sets, of_groups));
 
-    auto any = balanced;  // parts that may need each other in a cycle
+    auto any = balanced;  // parts that may form a cycle
     for (auto& of : any.of) of = part_id{static_cast<std::uint32_t>(r.below(any.parts))};
     for (std::size_t n = 0; n < s.nodes(); ++n) any.of[n] = any.of[s.group[n]];
     for (auto const policy : {cycle_policy::cut, cycle_policy::merge, cycle_policy::move}) try {

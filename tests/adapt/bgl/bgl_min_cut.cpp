@@ -38,7 +38,7 @@ adjacency<std::uint32_t, std::int64_t, Weight> random_flow_graph(cleave::testing
   return g;
 }
 
-/// The weight between nodes whose bit is set in `side` and the rest.
+/// The weight of the edges between nodes whose bit is set in `side` and the others.
 template <class Graph>
 double weight_between(Graph const& g, std::size_t side) {
   double sum = 0;

@@ -42,7 +42,7 @@ strings names(Named const& list) {
 
 bool has(strings const& list, std::string const& name) { return std::ranges::find(list, name) != list.end(); }
 
-/// A node without the names of nodes, which stages may drop.
+/// The bytes of a node without node names, which stages may drop.
 std::string unnamed(::onnx::NodeProto n) {
   std::vector<::onnx::NodeProto*> open{&n};
   while (!open.empty()) {
@@ -56,8 +56,8 @@ std::string unnamed(::onnx::NodeProto n) {
   return n.SerializeAsString();
 }
 
-/// Why the checker refuses `m`, apart from a boundary value of unknown rank, which it would not take; or
-/// nothing.
+/// The reason why ONNX's checker rejects `m`, or an empty text. Ignores its complaint about a boundary value
+/// of unknown rank.
 std::string refusal(::onnx::ModelProto const& m) {
   try {
     ::onnx::checker::check_model(m);

@@ -37,7 +37,7 @@ constexpr bool bounded = !sanitized;
 constexpr bool bounded = false;
 #endif
 
-/// Where the records allow both.
+/// Models that the records allow to accept or reject, and that this library rejects.
 std::set<std::string> const refused_by_choice{"absurd_dim", "attribute_without_value", "if_without_else"};
 
 ::onnx::NodeProto& add_node(::onnx::GraphProto& g, std::string const& op, strings const& in,
@@ -66,7 +66,7 @@ std::set<std::string> const refused_by_choice{"absurd_dim", "attribute_without_v
   return t;
 }
 
-/// y = x + w, z = If(c) { relu(y) } else { -y } and a call of `acme.twice`.
+/// y = x + w, z = If(c) of Relu(y) in both branches, and a call of `acme.twice`.
 ::onnx::ModelProto sound_model() {
   ::onnx::ModelProto m;
   m.set_ir_version(8);
@@ -99,7 +99,7 @@ std::set<std::string> const refused_by_choice{"absurd_dim", "attribute_without_v
   return m;
 }
 
-/// A change to the sound model, the fault it makes and a name that the message must have.
+/// A change to the valid model, the kind of its fault and a name that the message must contain.
 struct spoiling {
   char const* what;
   cleave::onnx::fault_kind kind;
@@ -265,7 +265,7 @@ spoiling const spoilings[] = {
      [](proto& m) { m.mutable_functions(0)->set_output(0, "ghost"); }},
 };
 
-/// `levels` functions, each of which calls the next `calls` times.
+/// A model of `levels` functions; each one calls the next `calls` times.
 ::onnx::ModelProto calling(int levels, int calls) {
   auto m = sound_model();
   m.clear_functions();
@@ -286,7 +286,7 @@ spoiling const spoilings[] = {
   return m;
 }
 
-/// A model of `levels` bodies in each other, the innermost of which reads a value of the graph.
+/// A model of `levels` nested bodies; the innermost one reads a value of the graph.
 ::onnx::ModelProto nested_model(std::size_t levels) {
   ::onnx::ModelProto m;
   m.set_ir_version(8);
@@ -303,8 +303,8 @@ spoiling const spoilings[] = {
   return m;
 }
 
-/// What a reader that trusts nothing says of bytes; any other exception than an cleave::onnx::error is a
-/// failure.
+/// Reads bytes with all checks. Returns whether they are rejected with cleave::onnx::error; any other
+/// exception fails the test.
 bool is_refused(std::string const& bytes) {
   try {
     auto const model = cleave::onnx::parse(bytes);

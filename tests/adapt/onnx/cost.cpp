@@ -66,7 +66,7 @@ TEST_CASE(
   auto const einsum =
       work_of_node(one_node("float[3, 4] a, float[4, 5] b", R"(Einsum<equation = "ij, jk -> ik">(a, b))"));
   CHECK(einsum.flops == 2 * 3 * 4 * 5);
-  CHECK(einsum.unknown);  // libonnx gives its result a rank only
+  CHECK(einsum.unknown);  // libonnx infers only the rank of the result
 }
 
 TEST_CASE(
@@ -122,7 +122,7 @@ TEST_CASE("onnx::costs_of: adds the costs of bodies and functions at any depth")
   })");
   auto const w = work_of_node(m, 1);
   CHECK(w.flops == 2 * 1024 + 64 + 64);
-  CHECK(w.nodes == 6);  // both Ifs and four inside
+  CHECK(w.nodes == 6);  // both Ifs and four nodes inside
   CHECK(!w.unknown);
 
   auto const functions = model("functions");

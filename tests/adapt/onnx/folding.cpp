@@ -22,7 +22,7 @@ namespace {
 using numbers = std::vector<std::int64_t>;
 constexpr auto unknown = onnx_integers::unknown;
 
-/// What the last of these nodes makes, from x: float32 2x3x4 and d: float32 2xn.
+/// The folded result of the last of these nodes. They may read x, float32 2x3x4, and d, float32 2xn.
 std::string folded(std::string const& nodes, onnx_integers* whole = nullptr) {
   auto const m = onnx_text("f (float[2, 3, 4] x, float[2, n] d) => (float[] y) { " + nodes + " }");
   onnx_shape_arithmetic arithmetic;
@@ -66,7 +66,7 @@ TEST_CASE("onnx_shape_arithmetic: computes each operator as ONNX defines it") {
   CHECK(folded(abc + "y = Sub(a, one)") == "4 5 -8");
   CHECK(folded(abc + "y = Mul(one, b)") == "2 6 2");
   CHECK(folded(abc + "y = Div(a, b)") == "2 1 -3");  // toward zero
-  CHECK(folded(abc + "y = Div(b, a)") == "0 1 ?");   // by a negative number: not needed for shapes
+  CHECK(folded(abc + "y = Div(b, a)") == "0 1 ?");   // unsupported: negative divisors
   CHECK(folded(abc + "e = Equal(a, b) y = Where(e, a, b)") == "2 6 2");
   CHECK(folded(abc + "e = Equal(a, b) y = Cast<to = 7>(e)") == "0 1 0");
   CHECK(folded(abc + "y = Cast<to = 1>(a)") == "nothing");  // to float32

@@ -33,7 +33,7 @@ std::set<std::string> name_set(cleave::onnx::graph const& g, Values const& value
   return {all.begin(), all.end()};
 }
 
-/// Distinct readers of each value, straight from the scopes.
+/// The distinct readers of each value, computed from the scopes.
 std::vector<std::set<cleave::onnx::graph::node>> readers(cleave::onnx::graph const& g) {
   std::vector<std::set<cleave::onnx::graph::node>> of(g.values());
   for (cleave::onnx::graph::node n = 0; n < g.file_nodes(); ++n)
@@ -41,7 +41,7 @@ std::vector<std::set<cleave::onnx::graph::node>> readers(cleave::onnx::graph con
   return of;
 }
 
-/// A recorded list of names, or their count where the list was too long.
+/// Compares with a recorded list of names, or with their number if the list was too long to record.
 bool is_list(nlohmann::json const& recorded, strings const& found) {
   return recorded.is_number() ? recorded == found.size() : recorded == nlohmann::json(found);
 }
@@ -69,7 +69,7 @@ void add_scalar(::onnx::GraphProto& g, std::string const& name) {
   t.add_float_data(1);
 }
 
-// It refers to its model, so that must not be a temporary one.
+// It refers to its model, so it cannot be made of a temporary one.
 static_assert(std::constructible_from<cleave::onnx::graph, ::onnx::ModelProto const&> &&
               !std::constructible_from<cleave::onnx::graph, ::onnx::ModelProto>);
 
@@ -245,7 +245,7 @@ TEST_CASE("onnx::graph: a name refers to the value of the innermost scope that m
   auto const inner = read.regions(0);
   REQUIRE(inner.size() == 2);
   CHECK(read.yields(inner[0])[0] != read.yields(inner[1])[0]);
-  CHECK(snapshot_of(read).operands[0].size() == 2);  // c, and c captured
+  CHECK(snapshot_of(read).operands[0].size() == 2);  // operand c, and captured value c
 }
 
 TEST_CASE("onnx::graph: sorts nodes topologically, the first ready node of the file first") {

@@ -49,12 +49,12 @@ std::string varint(std::size_t n) {
   return s + static_cast<char>(n);
 }
 
-/// A message field of the wire format.
+/// The bytes of a message field in protobuf's wire format.
 std::string field(unsigned number, std::string const& bytes) {
   return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
 }
 
-/// The bytes of a model with `levels` bodies in each other.
+/// The bytes of a model with `levels` nested bodies.
 std::string nested(std::size_t levels) {
   std::string graph = field(1, field(4, "Leaf"));
   for (std::size_t i = 0; i < levels; ++i)

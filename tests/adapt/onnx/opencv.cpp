@@ -31,7 +31,7 @@ void check_stages_against_whole(std::string const& name) {
     }
     for (auto const& output : m.graph().output()) {
       CAPTURE(output.name());
-      if (!whole.contains(output.name())) continue;  // an initializer, which nobody makes
+      if (!whole.contains(output.name())) continue;  // an initializer, which no stage makes
       REQUIRE(staged.contains(output.name()));
       CHECK(same_bits(whole.at(output.name()), staged.at(output.name())));
     }

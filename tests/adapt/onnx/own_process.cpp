@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A model of one node that reads `x` of 2x3x4x5 and makes `y`, which is the graph's output.
+/// A model of one node that reads `x` of shape 2x3x4x5 and makes the output `y`.
 ::onnx::ModelProto one_node(std::string const& op) {
   ::onnx::ModelProto m;
   m.set_ir_version(8);
@@ -41,10 +41,10 @@ namespace {
   return m;
 }
 
-/// Whether nothing is left of the copy in which `f` runs, soon after the process that asked for it is killed.
+/// Kills a process while its child runs `f`. Returns whether the child ends within 5 seconds.
 template <class F>
 bool ends_with_its_parent(F f) {
-  int held[2];  // by the copy, until it ends
+  int held[2];  // open in the child until it ends
   REQUIRE(pipe(held) == 0);
   pid_t const parent = fork();
   if (parent == 0) {

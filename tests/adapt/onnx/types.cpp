@@ -26,7 +26,7 @@ std::string priced(cleave::onnx::types const& types, std::string const& value) {
   return type == nullptr ? "unknown" : cleave::onnx::spelling(*type);
 }
 
-/// The recorded shape, with a wildcard where the type says less than one run shows.
+/// Returns whether a type fits the recorded shape. Unknown ranks and dimensions of the type fit everything.
 bool fits(::onnx::TypeProto const& type, nlohmann::json const& shape) {
   if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return true;
   auto const& dims = type.tensor_type().shape().dim();
@@ -192,7 +192,7 @@ TEST_CASE("onnx::types: a default that the caller may override does not determin
   shape.add_int64_data(2);
   shape.add_int64_data(4);
   CHECK(spelt(cleave::onnx::types(m), "h") == "float32 of unknown rank");
-  m.set_ir_version(3);  // there it is no default, but the value
+  m.set_ir_version(3);  // in IR version 3 it is not a default but the value
   CHECK(spelt(cleave::onnx::types(m), "h") == "float32 2x4");
 }
 

@@ -20,7 +20,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// A model whose shapes are inferred with `given`.
+/// A model with its types and costs, inferred with the options `given`.
 struct priced_model {
   explicit priced_model(::onnx::ModelProto m, cleave::onnx::type_options told = {})
       : proto(std::move(m)),
@@ -41,7 +41,7 @@ struct priced_model {
   cleave::onnx::graph graph;
 };
 
-/// Of a model with these sizes: how many nodes have no price, how many values no size.
+/// The number of nodes without a price and of values without a size, if the model has these sizes.
 std::pair<std::size_t, std::size_t> counted(::onnx::ModelProto const& m,
                                             cleave::onnx::type_options const& given) {
   cleave::onnx::types const types(m, given);
@@ -59,7 +59,7 @@ std::pair<std::size_t, std::size_t> counted(::onnx::ModelProto const& m,
   return count;
 }
 
-/// The most that one symbolic dimension of the file, or the shape of one input, prices.
+/// The largest number of nodes and values that one symbolic dimension, or the shape of one input, prices.
 std::pair<std::size_t, std::size_t> most_by_brute_force(::onnx::ModelProto const& m) {
   auto const now = counted(m, {});
   std::pair<std::size_t, std::size_t> most;
@@ -101,7 +101,7 @@ TEST_CASE(
 }
 
 TEST_CASE("onnx::find_most_open_size: returns the dimension or input shape that prices most") {
-  // N is in one operation, M in three; `y` has neither.
+  // N is in one operation, M in three.
   std::string const body = "{ p = Relu(x)  q = Relu(y)  r = Relu(q)  s = Relu(r)  t = Relu(k) }";
   auto const most =
       priced_model(
@@ -112,7 +112,7 @@ TEST_CASE("onnx::find_most_open_size: returns the dimension or input shape that 
   REQUIRE(most);
   CHECK(*most == cleave::onnx::open_size{
                      .what = cleave::onnx::open_size::kind::dimension, .name = "M", .nodes = 3, .values = 2});
-  // Two dimensions of one input: neither is enough.
+  // An input with two open dimensions; neither is enough alone.
   auto const shape =
       priced_model(onnx_text("f (float[A, 3, B] y) => (float[A, 3, B] r) { q = Relu(y)  r = Relu(q) }"))
           .most();

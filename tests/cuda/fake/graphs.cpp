@@ -63,7 +63,8 @@ struct captured_gpu {
 
 }  // namespace
 
-TEST_CASE("fake graphs: what is captured does not run, and runs in its order as often as it is launched") {
+TEST_CASE(
+    "fake_cuda graphs: captured work does not run, and each launch runs it once in its captured order") {
   fake_cuda fake({.seed = 2, .longest_delay = std::chrono::microseconds(200)});
   captured_gpu g;
   CHECK(cudaStreamBeginCapture(g.a, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
@@ -94,7 +95,7 @@ TEST_CASE("fake graphs: what is captured does not run, and runs in its order as 
 }
 
 TEST_CASE(
-    "fake graphs: an edge that is missing races at every launch, and work around the graph is ordered") {
+    "fake_cuda graphs: launching a graph with a missing edge reports a race, but only inside the graph") {
   fake_cuda fake;
   captured_gpu g;
   CHECK(cudaStreamBeginCapture(g.a, cudaStreamCaptureModeGlobal) == cudaSuccess);
@@ -115,7 +116,7 @@ TEST_CASE(
   for (auto const& sentence : all) CHECK(sentence.find("fill") == std::string::npos);
 }
 
-TEST_CASE("fake graphs: an update takes new parameters in the same shape, and no other shape") {
+TEST_CASE("fake_cuda graphs: an update accepts new parameters but rejects another shape") {
   fake_cuda fake;
   captured_gpu g;
   auto const capture = [&](int launches, int* p) {
@@ -139,7 +140,7 @@ TEST_CASE("fake graphs: an update takes new parameters in the same shape, and no
   CHECK(fake.reports().size() == 2);
 }
 
-TEST_CASE("fake graphs: what no capture can hold ends it, with the code that says why") {
+TEST_CASE("fake_cuda graphs: a call that cannot be captured ends the capture with the matching error code") {
   fake_cuda fake;
   captured_gpu g;
   cudaGraph_t graph = nullptr;

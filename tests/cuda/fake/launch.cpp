@@ -38,7 +38,7 @@ void fill(char, float* p, double x, unsigned n) {
 
 }  // namespace
 
-TEST_CASE("fake launch: a kernel is registered, configured and launched as nvcc's host code does it") {
+TEST_CASE("fake_cuda: registers, configures and launches kernels through the interface of nvcc's host code") {
   auto** const binary = __cudaRegisterFatBinary(nullptr);
   __cudaRegisterFunction(binary, reinterpret_cast<char const*>(&fill), nullptr,
                          "_ZN12_GLOBAL__N_14fillIfEEvcPT_dj", -1, nullptr, nullptr, nullptr, nullptr,

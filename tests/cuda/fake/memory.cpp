@@ -33,7 +33,7 @@ void touches_too_much(float*) {}
 
 }  // namespace
 
-TEST_CASE("fake memory: it is aligned, full of NaN, counted, and ends where the device's does") {
+TEST_CASE("fake_cuda memory: is aligned, filled with NaN, counted, and limited to the device's size") {
   fake_cuda fake({.devices = {{.memory = 1 << 20}}});
   auto* const p = new_numbers(4);
   CHECK(reinterpret_cast<std::uintptr_t>(p) % 256 == 0);
@@ -57,7 +57,8 @@ TEST_CASE("fake memory: it is aligned, full of NaN, counted, and ends where the 
   CHECK(fake.reports() == lines{});
 }
 
-TEST_CASE("fake memory: a copy beyond an allocation, or of one that is freed, is told with what it was") {
+TEST_CASE(
+    "fake_cuda memory: reports fills outside allocations or in freed memory, and copies of the wrong kind") {
   fake_cuda fake;
   auto* const p = new_numbers(4);
   auto const s = new_stream();
@@ -80,7 +81,7 @@ TEST_CASE("fake memory: a copy beyond an allocation, or of one that is freed, is
             "a copy of a kind that its memory is not of"});
 }
 
-TEST_CASE("fake memory: a kernel that says it touches what is not there, or writes behind what is, is told") {
+TEST_CASE("fake_cuda memory: reports a kernel that declares or makes an access outside its allocation") {
   fake_cuda fake;
   auto* p = new_numbers(4);
   auto const s = new_stream();
@@ -100,7 +101,7 @@ TEST_CASE("fake memory: a kernel that says it touches what is not there, or writ
               "something wrote behind allocation 0 (16 bytes of device 0)"});
 }
 
-TEST_CASE("fake memory: what is freed while work refers to it is told, whether or not that has ended") {
+TEST_CASE("fake_cuda memory: reports freeing memory that work may still use, even if that work has ended") {
   for (bool const has_ended : {false, true}) {
     fake_cuda fake;
     auto* const p = new_numbers(4);
@@ -114,7 +115,7 @@ TEST_CASE("fake memory: what is freed while work refers to it is told, whether o
   }
 }
 
-TEST_CASE("fake memory: freeing waits for the device, which is told where that takes for ever") {
+TEST_CASE("fake_cuda memory: freeing waits for the device, and a wait without end is reported") {
   fake_cuda fake;
   auto *p = new_numbers(4), *q = new_numbers(4);
   auto const s = new_stream();
@@ -126,7 +127,7 @@ TEST_CASE("fake memory: freeing waits for the device, which is told where that t
   CHECK(fake.reports() == lines{"cudaFree waits for ever for a kernel that is not registered on stream 0"});
 }
 
-TEST_CASE("fake memory: pageable memory is staged or waited for, pinned memory is read when the copy runs") {
+TEST_CASE("fake_cuda memory: copies read pageable memory at once and pinned memory when they run") {
   fake_cuda fake;
   auto* const p = new_numbers(1);
   auto const s = new_stream();
@@ -148,7 +149,7 @@ TEST_CASE("fake memory: pageable memory is staged or waited for, pinned memory i
   CHECK(cudaFreeHost(pinned) == cudaSuccess);
 }
 
-TEST_CASE("fake memory: memory of a pool comes and goes in the order of a stream") {
+TEST_CASE("fake_cuda memory: pool memory is allocated and freed in stream order") {
   fake_cuda fake;
   auto const s = new_stream(), other = new_stream();
   cudaMemPool_t pool = nullptr;
@@ -169,7 +170,7 @@ TEST_CASE("fake memory: memory of a pool comes and goes in the order of a stream
   CHECK(fake.leaks().size() == 3);
 }
 
-TEST_CASE("fake memory: kernels reach the memory of peers that they were given access to") {
+TEST_CASE("fake_cuda memory: a kernel may access a peer's memory only after peer access is enabled") {
   for (bool const enabled : {false, true}) {
     fake_cuda fake({.devices = {fake_gpu(), fake_gpu()}});
     auto* p = new_numbers(4);

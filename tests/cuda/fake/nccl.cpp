@@ -102,7 +102,7 @@ void on_ranks(int size, F f) {
 
 }  // namespace
 
-TEST_CASE("fake nccl: messages meet in their order, and members of a group do not wait for each other") {
+TEST_CASE("fake_cuda NCCL: messages match in order, and operations in a group do not wait for each other") {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     fake_cuda fake(on_gpus(3, seed));
     on_ranks(3, [](nccl_rank_thread& x) {
@@ -124,7 +124,7 @@ TEST_CASE("fake nccl: messages meet in their order, and members of a group do no
   }
 }
 
-TEST_CASE("fake nccl: collectives give all ranks what they should, in place too") {
+TEST_CASE("fake_cuda NCCL: collectives give every rank the right result, also in place") {
   fake_cuda fake(on_gpus(3));
   on_ranks(3, [](nccl_rank_thread& x) {
     auto const own = static_cast<float>(x.rank + 1);
@@ -149,7 +149,7 @@ TEST_CASE("fake nccl: collectives give all ranks what they should, in place too"
   CHECK(fake.reports() == lines{});
 }
 
-TEST_CASE("fake nccl: a split gives each color a communicator, written when the parent has settled") {
+TEST_CASE("fake_cuda NCCL: ncclCommSplit gives each color a communicator once the parent has settled") {
   fake_cuda fake(on_gpus(4));
   on_ranks(4, [](nccl_rank_thread& x) {
     ncclComm_t part = nullptr;
@@ -171,7 +171,7 @@ TEST_CASE("fake nccl: a split gives each color a communicator, written when the 
   CHECK(fake.reports() == lines{});
 }
 
-TEST_CASE("fake nccl: what comes before a group has settled, and what nothing orders behind it, is told") {
+TEST_CASE("fake_cuda NCCL: reports work on another stream that races with a receive") {
   fake_cuda fake(on_gpus(2));
   on_ranks(2, [](nccl_rank_thread& x) {
     x.set({1, 2});
@@ -190,7 +190,7 @@ TEST_CASE("fake nccl: what comes before a group has settled, and what nothing or
   CHECK(raced);
 }
 
-TEST_CASE("fake nccl: messages of different lengths and unequal orders of reductions are told") {
+TEST_CASE("fake_cuda NCCL: reports messages of different lengths and reductions that do not match") {
   {
     fake_cuda fake(on_gpus(2));
     on_ranks(2, [](nccl_rank_thread& x) {
@@ -219,7 +219,8 @@ TEST_CASE("fake nccl: messages of different lengths and unequal orders of reduct
               "communicator 0 takes part in ncclAllReduce of 4 bytes"});
 }
 
-TEST_CASE("fake nccl: two ranks on one GPU are refused, unless their hosts differ or a test allows it") {
+TEST_CASE(
+    "fake_cuda NCCL: two ranks on one GPU are rejected unless their hosts differ or the test allows it") {
   for (int way = 0; way < 3; ++way) {
     auto options = on_gpus(1);
     if (way == 2) options.sharing = ranks_on_one_gpu::allowed;
@@ -244,7 +245,7 @@ TEST_CASE("fake nccl: two ranks on one GPU are refused, unless their hosts diffe
   }
 }
 
-TEST_CASE("fake nccl: a rank that dies leaves its peers waiting, and tells them over a network only") {
+TEST_CASE("fake_cuda NCCL: the peer of a dead rank waits, and gets an error only if it can see the death") {
   for (auto const how : {fake_death::seen, fake_death::unseen}) {
     fake_cuda fake(on_gpus(2));
     fake.kill_rank(1, 2, how);
@@ -274,7 +275,7 @@ TEST_CASE("fake nccl: a rank that dies leaves its peers waiting, and tells them 
   }
 }
 
-TEST_CASE("fake nccl: what a test lets hang does, until it is released or aborted") {
+TEST_CASE("fake_cuda NCCL: calls that a test makes hang do so until they are released or aborted") {
   {
     fake_cuda fake(on_gpus(1));
     fake.hang_nccl(fake_nccl_hang::init);
@@ -311,7 +312,7 @@ TEST_CASE("fake nccl: what a test lets hang does, until it is released or aborte
   aborts.join();
 }
 
-TEST_CASE("fake nccl: calls from other threads, during a call, and after a revoke are told") {
+TEST_CASE("fake_cuda NCCL: reports calls from other threads, during another call, and after a revoke") {
   fake_cuda fake(on_gpus(1));
   ncclUniqueId id;
   ncclGetUniqueId(&id);
@@ -340,7 +341,7 @@ TEST_CASE("fake nccl: calls from other threads, during a call, and after a revok
               "ncclCommGetAsyncError of a communicator that another thread is inside a call of"});
 }
 
-TEST_CASE("fake nccl: without a driver only versions and ids are to be had") {
+TEST_CASE("fake_cuda NCCL: without a driver, only the version and unique ids are available") {
   fake_cuda fake({.driver = fake_driver::absent, .nccl_version = 21805});
   int version = 0;
   CHECK(ncclGetVersion(&version) == ncclSuccess);
@@ -353,7 +354,7 @@ TEST_CASE("fake nccl: without a driver only versions and ids are to be had") {
         "Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'");
 }
 
-TEST_CASE("fake nccl: groups of one GPU may have to run in turn, so that two streams deadlock") {
+TEST_CASE("fake_cuda NCCL: with groups in turn, two streams whose orders differ between ranks deadlock") {
   for (auto const groups : {fake_groups::at_once, fake_groups::in_turn}) {
     auto options = on_gpus(2);
     options.groups = groups;

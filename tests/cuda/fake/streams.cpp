@@ -71,7 +71,7 @@ struct one_gpu {
 
 }  // namespace
 
-TEST_CASE("fake streams: work of a stream runs in the order of issue, and a wait orders two streams") {
+TEST_CASE("fake_cuda streams: work runs in order of issue, and an event wait orders two streams") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     fake_cuda fake({.seed = seed, .longest_delay = std::chrono::microseconds(300)});
     {
@@ -90,7 +90,7 @@ TEST_CASE("fake streams: work of a stream runs in the order of issue, and a wait
   }
 }
 
-TEST_CASE("fake streams: a wait that is missing is reported, whenever the work happens to run") {
+TEST_CASE("fake_cuda streams: reports a missing wait, even if the work happens to run in order") {
   fake_cuda fake;
   one_gpu g;
   CHECK(cudaMemsetAsync(g.numbers, 0, 16, g.a) == cudaSuccess);
@@ -104,8 +104,7 @@ TEST_CASE("fake streams: a wait that is missing is reported, whenever the work h
         "and nothing orders them");
 }
 
-TEST_CASE(
-    "fake streams: a wait that is left out is reported, and counts where it would have told something") {
+TEST_CASE("fake_cuda streams: leaving out a needed wait is reported as a race and listed in missed()") {
   for (bool const leave_out : {false, true}) {
     fake_cuda fake;
     one_gpu g;
@@ -121,7 +120,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("fake streams: what the host has seen end is before what it issues then") {
+TEST_CASE("fake_cuda streams: work that the host has seen end precedes what the host issues afterwards") {
   fake_cuda fake;
   one_gpu g;
   cudaMemsetAsync(g.numbers, 0, 16, g.a);
@@ -135,7 +134,7 @@ TEST_CASE("fake streams: what the host has seen end is before what it issues the
   CHECK(fake.reports() == lines{});
 }
 
-TEST_CASE("fake streams: a launch takes its parameters as they are then, and checks the shape") {
+TEST_CASE("fake_cuda streams: a launch copies its parameters and checks grid, block and parameter size") {
   fake_cuda fake;
   one_gpu g;
   cudaMemsetAsync(g.numbers, 0, 16, g.a);
@@ -159,7 +158,8 @@ TEST_CASE("fake streams: a launch takes its parameters as they are then, and che
   CHECK(fake.reports().size() == 4);
 }
 
-TEST_CASE("fake streams: events tell times where they were made to, and how far their streams have come") {
+TEST_CASE(
+    "fake_cuda streams: events measure time if made to, and tell whether their stream has reached them") {
   fake_cuda fake({.devices = {fake_gpu(), fake_gpu()}});
   one_gpu g;
   cudaEvent_t from = nullptr, to = nullptr;
@@ -193,7 +193,7 @@ TEST_CASE("fake streams: events tell times where they were made to, and how far 
   CHECK(fake.leaks().size() == 3);
 }
 
-TEST_CASE("fake streams: a full queue lets the host wait until there is room") {
+TEST_CASE("fake_cuda streams: a full queue blocks the host until there is room") {
   fake_cuda fake({.queue_limit = 4});
   one_gpu g;
   cudaMemsetAsync(g.numbers, 0, 16, g.a);
@@ -216,7 +216,7 @@ TEST_CASE("fake streams: a full queue lets the host wait until there is room") {
   CHECK(fake.reports() == lines{});
 }
 
-TEST_CASE("fake streams: the default stream waits for blocking streams, and for no others") {
+TEST_CASE("fake_cuda streams: the default stream waits for blocking streams only") {
   for (bool const blocking : {true, false}) {
     fake_cuda fake;
     one_gpu g;
@@ -230,7 +230,7 @@ TEST_CASE("fake streams: the default stream waits for blocking streams, and for 
   }
 }
 
-TEST_CASE("fake streams: calls fail where a test asks for it, without a driver, and after a device has") {
+TEST_CASE("fake_cuda streams: calls fail on request, without a driver, and after a device failure") {
   {
     fake_cuda fake;
     fake.fail("cudaStreamCreateWithFlags", 2, cudaErrorMemoryAllocation);

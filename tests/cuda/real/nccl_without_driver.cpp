@@ -12,13 +12,13 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("nccl without a driver: the library is there, and no older than the program needs") {
+TEST_CASE("own_nccl_version: the loaded library is at least as new as the header") {
   auto const own = own_nccl_version(rank_id{0});
   CHECK(own.header == NCCL_VERSION_CODE);
   CHECK(own.library >= own.header);
 }
 
-TEST_CASE("nccl without a driver: a communicator says that there is none, and what to do") {
+TEST_CASE("nccl_failure: without a driver, the error says so and tells what to install") {
   int gpus = 0;
   if (cudaGetDeviceCount(&gpus) == cudaSuccess) {
     MESSAGE("left out: there is a GPU");

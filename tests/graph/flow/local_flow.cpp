@@ -21,7 +21,7 @@ struct network {
   std::size_t nodes;
   std::vector<arc> arcs;
 
-  /// The least capacity that leaves a set with the source and without the sink, by trying all sets.
+  /// The minimum cut between source and sink, by brute force over all sets.
   std::int64_t min_k_cut(std::uint32_t source, std::uint32_t sink) const {
     auto least = 2 * cleave::detail::unreachable_load;
     for (std::size_t set = 0; set < std::size_t{1} << nodes; ++set) {
@@ -42,7 +42,7 @@ struct network {
   }
 };
 
-/// With loops, arcs side by side, arcs there and back, arcs into the source and out of the sink.
+/// A network with loops, parallel and opposite arcs, arcs into the source and arcs out of the sink.
 network random_network(cleave::testing::rng& r) {
   network x{2 + r.below(7), {}};
   auto const node = [&] { return static_cast<std::uint32_t>(r.below(x.nodes)); };
@@ -81,7 +81,7 @@ TEST_CASE("local_flow: the reached nodes are the smallest source side of a minim
     std::size_t side = 0;
     for (std::uint32_t n = 0; n < x.nodes; ++n) side |= std::size_t{f.reached(n)} << n;
     REQUIRE(cut_of(side) == flow);
-    for (std::size_t set = 1; set < std::size_t{1} << x.nodes; set += 4)  // with 0, without 1
+    for (std::size_t set = 1; set < std::size_t{1} << x.nodes; set += 4)  // contains node 0 but not node 1
       if (cut_of(set) == flow) REQUIRE((side & set) == side);
   }
 }
@@ -92,7 +92,7 @@ TEST_CASE("local_flow: stops after the given number of searches, and a later cal
   auto f = x.flow();
   CHECK(f.most(0, 1, 1000, 1) == 1);
   CHECK(f.reached(1));
-  CHECK(f.most(0, 1, 1000) == 1);  // the rest
+  CHECK(f.most(0, 1, 1000) == 1);  // the remaining flow
   CHECK_FALSE(f.reached(1));
 }
 

@@ -23,7 +23,8 @@ struct both_flows {
   }
 };
 
-/// Arcs side by side, there and back, into the source and out of the sink, and some without a limit.
+/// A network with parallel and opposite arcs, arcs into the source and out of the sink, and some unlimited
+/// arcs.
 both_flows random_flows(cleave::testing::rng& r, std::size_t nodes) {
   both_flows x(nodes);
   for (auto count = r.below(6 * nodes); count-- > 0;) {
@@ -37,7 +38,7 @@ both_flows random_flows(cleave::testing::rng& r, std::size_t nodes) {
   return x;
 }
 
-/// Rungs one after the other, joined both ways: paths are as long as the ladder.
+/// A ladder whose rungs are joined in both directions, so that paths are as long as the ladder.
 both_flows ladder(cleave::testing::rng& r, std::uint32_t rungs) {
   both_flows x(2 + 2 * rungs);
   for (std::uint32_t i = 0; i < 2 * rungs; ++i) {

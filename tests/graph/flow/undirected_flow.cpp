@@ -22,7 +22,7 @@ struct network {
   std::size_t nodes;
   std::vector<edge> edges;
 
-  /// The least cut between two sets (bit masks), by trying all cuts.
+  /// The minimum cut between two sets (bit masks), by brute force.
   std::int64_t min_k_cut(std::size_t sources, std::size_t sinks) const {
     auto least = std::numeric_limits<std::int64_t>::max();
     for (std::size_t set = 0; set < std::size_t{1} << nodes; ++set) {
@@ -57,7 +57,7 @@ network random_network(cleave::testing::rng& r, std::size_t most_nodes) {
 constexpr auto no_bound = std::numeric_limits<std::int64_t>::max();
 using cleave::detail::flow_end;
 
-/// What `end` reaches, as a bit mask.
+/// The nodes that `end` reaches, as a bit mask.
 std::size_t reach(cleave::detail::undirected_flow const& f, flow_end end) {
   std::size_t set = 0;
   for (std::uint32_t n = 0; n < f.nodes(); ++n) set |= std::size_t{f.reaches(end, n)} << n;
@@ -68,7 +68,7 @@ std::size_t reach(cleave::detail::undirected_flow const& f, flow_end end) {
 
 TEST_CASE("undirected_flow: the maximum flow equals the minimum cut found by brute force") {
   cleave::testing::rng r(1);
-  cleave::detail::undirected_flow f;  // one for all: nothing is left over from the network before
+  cleave::detail::undirected_flow f;  // reused for all networks, to test that `clear` removes everything
   int positive = 0;
   for (int i = 0; i < 500; ++i) {
     auto const x = random_network(r, 9);

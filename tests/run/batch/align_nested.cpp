@@ -68,7 +68,7 @@ TEST_CASE("align_nested: lists and tuples pair by order, dicts by key, at every 
   CHECK(std::get<partners>(align(a, b)) == partners{0, 3, 2, 1});
 }
 
-TEST_CASE("align_nested: a random nesting is aligned with itself in any order of its keys") {
+TEST_CASE("align_nested: aligns a random nesting with itself under any order of its keys") {
   testing::rng r(11);
   for (int round = 0; round < 300; ++round) {
     int next = 0;
@@ -83,7 +83,7 @@ TEST_CASE("align_nested: a random nesting is aligned with itself in any order of
   }
 }
 
-TEST_CASE("align_nested: what differs is said with its place and both sides") {
+TEST_CASE("align_nested: reports a difference with its place and both sides") {
   auto const in = [](numbers x) { return numbers::list({0, numbers::dict({{"a", std::move(x)}})}); };
   CHECK(mismatch(in(numbers::list({1, 2})), in(numbers::list({1}))) ==
         "x[1]['a'] is a list of 2 in the values, but a list of 1 in the rules");
@@ -96,7 +96,7 @@ TEST_CASE("align_nested: what differs is said with its place and both sides") {
   CHECK(mismatch(in(1), in(1)) == "none");
 }
 
-TEST_CASE("align_nested: a key that one side lacks is named, with the nearest on the other") {
+TEST_CASE("align_nested: names a key that one side lacks, with the nearest keys of the other") {
   auto const keys = [](std::vector<std::string> const& names) {
     std::vector<std::pair<std::string, numbers>> pairs;
     for (auto const& name : names) pairs.emplace_back(name, 0);
@@ -110,13 +110,13 @@ TEST_CASE("align_nested: a key that one side lacks is named, with the nearest on
         "x['c'] is in the rules, but not in the values; nearest: 'a', 'b'");
 }
 
-TEST_CASE("align_nested: a key twice in one dict is found on either side") {
+TEST_CASE("align_nested: finds a duplicate key on either side") {
   auto const once = numbers::dict({{"a", 1}, {"b", 2}}), twice = numbers::dict({{"a", 1}, {"a", 2}});
   CHECK(mismatch(twice, once) == "x['a'] occurs twice in its dict; keys must be unique");
   CHECK(mismatch(once, twice) == "x['a'] occurs twice in its dict; keys must be unique");
 }
 
-TEST_CASE("align_nested: 100,000 levels need no stack") {
+TEST_CASE("align_nested: handles 100,000 levels on a small stack") {
   testing::on_small_stack([] {
     nested_builder<int> b;
     for (int i = 0; i < 100'000; ++i)

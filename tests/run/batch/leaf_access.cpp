@@ -55,7 +55,7 @@ static_assert(maskable_leaves<testing::batch_leaf_access, testing::batch_leaf> &
 
 }  // namespace
 
-TEST_CASE("leaf_access: dividing, masking and merging ask no more than their concepts") {
+TEST_CASE("sliceable_leaves: splitting, masking and merging need only the operations of their concepts") {
   using bare = nested<bare_leaf>;
   batch_values<bare_leaf> const values{.arguments = bare::tuple({bare_leaf(5)})};
   auto const split = split_batch(only_slices(), values, {}, {.microbatches = 2});

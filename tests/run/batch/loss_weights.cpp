@@ -80,7 +80,7 @@ loss_weights divided(std::size_t microbatches, bool divide) {
 
 }  // namespace
 
-TEST_CASE("loss_weights: losses and gradients of any sizes add up to those of the batch") {
+TEST_CASE("loss_weights_for: weighted losses and gradients of microbatches add up to those of the batch") {
   testing::rng r(3);
   for (int round = 0; round < 500; ++round) {
     row_counts sizes;
@@ -103,7 +103,7 @@ TEST_CASE("loss_weights: losses and gradients of any sizes add up to those of th
   }
 }
 
-TEST_CASE("loss_weights: at the end one factor does for microbatches of one size, and for sums of any") {
+TEST_CASE("loss_weights_for: one gradient factor suffices for equal microbatches, and for sums of any size") {
   testing::rng r(4);
   for (std::int64_t size = 1; size < 5; ++size)
     for (std::size_t k = 1; k < 6; ++k) {
@@ -120,7 +120,7 @@ TEST_CASE("loss_weights: at the end one factor does for microbatches of one size
   CHECK(loss_weights_for({sum, sum, place::gradients}, row_counts{3, 1}) == loss_weights{{1, 1}, 1});
 }
 
-TEST_CASE("loss_weights: the pairings that upstream lets pass are right exactly where the numbers are") {
+TEST_CASE("find_loss_weight_fault: accepts uniform weights exactly when loss and gradient are right") {
   testing::rng r(6);
   for (std::int64_t n = 2; n < 12; ++n)
     for (std::int64_t k = 1; k <= n; ++k)
@@ -136,7 +136,7 @@ TEST_CASE("loss_weights: the pairings that upstream lets pass are right exactly 
         }
 }
 
-TEST_CASE("loss_weights: a wrong pairing is told by its first microbatch and the right weight") {
+TEST_CASE("find_loss_weight_fault: names the first microbatch with a wrong weight, and the right weight") {
   auto const said = [](loss_reduction how, row_counts const& rows, bool divide) {
     auto const f = find_loss_weight_fault({how, how}, rows, divided(rows.size(), divide));
     return f ? describe(*f) : "nothing";
@@ -157,7 +157,7 @@ TEST_CASE("loss_weights: a wrong pairing is told by its first microbatch and the
   CHECK(find_loss_weight_fault({}, row_counts{1, 1}, {{0.5}})->what == loss_weight_fault::kind::other_count);
 }
 
-TEST_CASE("loss_weights: each fault names the microbatch and what to do") {
+TEST_CASE("find_loss_policy_fault: names the microbatch and the remedy") {
   CHECK(fault({}, {}) ==
         "the number of rows of the microbatches is not known; split values that all have the same number of "
         "rows, or pass the rows");
@@ -178,7 +178,7 @@ TEST_CASE("loss_weights: each fault names the microbatch and what to do") {
   CHECK(loss_weights_for({sum, mean}, row_counts{0, 4}) == loss_weights{{0.25, 0.25}, 1});
 }
 
-TEST_CASE("loss_weights: losses and weights must be as many") {
+TEST_CASE("batch_loss: rejects losses and weights of different counts") {
   CHECK_THROWS_WITH_AS(batch_loss(std::vector{1.0}, {{0.5, 0.5}}),
                        "loss weights: 2 weights are given for 1 microbatches; give one per microbatch",
                        loss_weight_error);

@@ -45,16 +45,16 @@ batch_leaf longest(batch_leaf a, batch_leaf const& b) {
 
 }  // namespace
 
-TEST_CASE("merge_microbatches: tensors are joined along their first axis, whatever their rows") {
+TEST_CASE("merge_microbatches: joins tensors along their first axis, whatever their row counts") {
   CHECK(merged({counting({2, 2}), counting({1, 2}, 4)}) == leaf_values(counting({3, 2})));
   CHECK(merged({counting({2})}) == leaf_values(counting({2})));
 }
 
-TEST_CASE("merge_microbatches: tensors without axes are stacked") {
+TEST_CASE("merge_microbatches: stacks tensors without axes") {
   CHECK(merged({counting({}, 5), counting({}, 6)}) == leaf_values(tensor{{2}, {5, 6}}));
 }
 
-TEST_CASE("merge_microbatches: nothing, numbers and texts stay where all agree, else the two are named") {
+TEST_CASE("merge_microbatches: keeps a value without axes if all agree, else names two microbatches") {
   auto const of = [](batch_leaf x) { return leaf_values::list({counting({1}), std::move(x)}); };
   CHECK(merged({of(std::monostate()), of(std::monostate())}).leaves()[1] == batch_leaf());
   CHECK(merged({of(std::int64_t{5}), of(std::int64_t{5})}).leaves()[1] == batch_leaf(std::int64_t{5}));
@@ -64,12 +64,12 @@ TEST_CASE("merge_microbatches: nothing, numbers and texts stay where all agree, 
         "results[1] is not the same in microbatches 0 and 1; use rule_reduce or rule_along");
 }
 
-TEST_CASE("merge_microbatches: equal tensors that are replicated are one of them") {
+TEST_CASE("merge_microbatches: rule_replicate returns one of equal tensors and rejects different ones") {
   CHECK(merged({counting({3}), counting({3})}, leaf_rules(rule_replicate{})) == leaf_values(counting({3})));
   CHECK(fault({counting({3}), counting({3}, 1)}, leaf_rules(rule_replicate{})) != "nothing");
 }
 
-TEST_CASE("merge_microbatches: reducers fold from the left, beginning with init") {
+TEST_CASE("merge_microbatches: reducers fold from the left, starting with init") {
   leaf_rules const difference(rule_reduce<batch_leaf>{std::int64_t{100}, minus});
   CHECK(merged({std::int64_t{3}, std::int64_t{4}}, difference) == leaf_values(std::int64_t{93}));
   leaf_rules const text(rule_reduce<batch_leaf>{std::string(), longest});
@@ -77,7 +77,7 @@ TEST_CASE("merge_microbatches: reducers fold from the left, beginning with init"
         leaf_values(std::string("bcd")));
 }
 
-TEST_CASE("merge_microbatches: dicts are merged by key, in the order of the first microbatch") {
+TEST_CASE("merge_microbatches: merges dicts by key, in the key order of the first microbatch") {
   auto const a = leaf_values::dict({{"p", counting({1})}, {"q", counting({1}, 10)}});
   auto const b = leaf_values::dict({{"q", counting({1}, 11)}, {"p", counting({1}, 1)}});
   CHECK(merged({a, b}) == leaf_values::dict({{"p", counting({2})}, {"q", counting({2}, 10)}}));
@@ -108,7 +108,7 @@ TEST_CASE("merge_microbatches: each fault names its place and the microbatches")
         "results has no axis 1: its axes are -1 to 0");
 }
 
-TEST_CASE("merge_masked: each microbatch gives its own rows, and all have one shape") {
+TEST_CASE("merge_masked: takes each microbatch's own rows, and rejects different shapes") {
   CHECK(merge_masked(access, parts{tensor{{5}, {1, 2, 3, 9, 9}}, tensor{{5}, {9, 9, 9, 4, 5}}}) ==
         leaf_values(counting({5}, 1)));
   CHECK_THROWS_WITH_AS(merge_masked(access, parts{counting({4}), counting({3})}),

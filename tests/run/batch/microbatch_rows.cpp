@@ -24,12 +24,12 @@ std::vector<std::int64_t> dealt(std::int64_t rows, std::int64_t asked) {
 
 }  // namespace
 
-TEST_CASE("microbatch_rows: sizes are those of dealing rows out one by one") {
+TEST_CASE("microbatch_sizes: equal those of dealing rows out one by one") {
   for (std::int64_t rows = 0; rows < 40; ++rows)
     for (std::int64_t k = 1; k < 45; ++k) CHECK(microbatch_sizes(rows, k) == dealt(rows, k));
 }
 
-TEST_CASE("microbatch_rows: microbatches follow each other without a gap") {
+TEST_CASE("microbatch_rows: ranges of successive microbatches have no gaps") {
   for (std::int64_t rows = 0; rows < 30; ++rows)
     for (std::int64_t k = 1; k < 35; ++k) {
       std::int64_t at = 0;
@@ -50,7 +50,7 @@ TEST_CASE("microbatch_rows: the largest batch does not overflow") {
   CHECK(microbatch_sizes(most, 3) == std::vector<std::int64_t>{most / 3 + 1, most / 3, most / 3});
 }
 
-TEST_CASE("microbatch_rows: a number that is none is an error that names it") {
+TEST_CASE("microbatch_sizes: an invalid count is an error that names it") {
   CHECK_THROWS_WITH_AS(microbatch_sizes(4, 0), "microbatch_sizes: 0 microbatches; ask for 1 to 4294967294",
                        error);
   CHECK_THROWS_WITH_AS(microbatch_sizes(4, -3), "microbatch_sizes: -3 microbatches; ask for 1 to 4294967294",

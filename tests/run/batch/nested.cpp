@@ -26,14 +26,14 @@ std::vector<std::string> places(numbers const& x) {
 
 }  // namespace
 
-TEST_CASE("nested: leaves are in the order in which they are written") {
+TEST_CASE("nested: leaves keep the order in which they are written") {
   auto const x = numbers::tuple({1, numbers::dict({{"b", 2}, {"a", numbers::list({3, 4})}}), 5});
   CHECK(x.leaves() == std::vector{1, 2, 3, 4, 5});
   CHECK(x.shape()[3].key == "b");
   CHECK(x.shape()[0].size == 3);
 }
 
-TEST_CASE("nested: each entry has a place in the user's words") {
+TEST_CASE("place_text: names each entry as a user would index it") {
   auto const x = numbers::tuple(
       {1, numbers::list({}), numbers::dict({{"a", 2}, {"it's", numbers::list({numbers::tuple({}), 4})}}), 5});
   CHECK(places(x) == std::vector<std::string>{"x", "x[0]", "x[1]", "x[2]", "x[2]['a']", "x[2]['it's']",
@@ -42,7 +42,7 @@ TEST_CASE("nested: each entry has a place in the user's words") {
   CHECK(places(7) == std::vector<std::string>{"x"});
 }
 
-TEST_CASE("nested: the builder makes what the functions make") {
+TEST_CASE("nested_builder: builds the same values as list(), tuple() and dict()") {
   nested_builder<int> b;
   b.open(nesting::tuple);
   b.leaf(1);
@@ -56,20 +56,20 @@ TEST_CASE("nested: the builder makes what the functions make") {
   CHECK(made == numbers::tuple({1, numbers::dict({{"a", 2}, {"b", numbers::list({})}})}));
 }
 
-TEST_CASE("nested: a value that leaves a dict leaves its key") {
+TEST_CASE("nested: a root entry has no key, whatever it contains") {
   auto const inside = numbers::dict({{"a", 1}});
   CHECK(numbers::list({inside}) == numbers::list({numbers::dict({{"a", 1}})}));
   CHECK(numbers::dict({{"z", inside}}).shape()[0].key.empty());
 }
 
-TEST_CASE("nested: other leaves keep the nesting") {
+TEST_CASE("nested: map_leaves() keeps the nesting") {
   auto const x = numbers::list({1, numbers::dict({{"a", 2}})});
   auto const texts = x.map_leaves(std::vector<std::string>{"one", "two"});
   CHECK(texts.shape() == x.shape());
   CHECK(texts.leaves()[1] == "two");
 }
 
-TEST_CASE("nested: a nesting of 200,000 levels needs no stack, and its place is told by its ends") {
+TEST_CASE("nested: handles 200,000 levels on a small stack, and place_text() abbreviates the place") {
   testing::on_small_stack([] {
     nested_builder<int> b;
     for (int i = 0; i < 200'000; ++i) b.open(nesting::list);

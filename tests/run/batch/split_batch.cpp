@@ -61,7 +61,7 @@ std::vector<leaf_values> trees(microbatch_list<batch_leaf> const& list, leaf_val
 static_assert(!std::constructible_from<testing::leaf_rule, int>);
 static_assert(!std::constructible_from<testing::leaf_rule, std::nullptr_t>);
 
-TEST_CASE("split_batch: what merges is what was split, by the rules that it tells") {
+TEST_CASE("split_batch: merging by the returned rules restores the batch") {
   testing::rng r(5);
   std::size_t divided = 0, short_ones = 0;
   for (int round = 0; round < 400; ++round) {
@@ -91,8 +91,7 @@ TEST_CASE("split_batch: what merges is what was split, by the rules that it tell
   CHECK(short_ones > 100);
 }
 
-TEST_CASE(
-    "split_batch: the number of microbatches is that of the shortest divided value, which is reported") {
+TEST_CASE("split_batch: the shortest divided value limits the number of microbatches and is reported") {
   batch const b{leaf_values::tuple({counting({5}), counting({1})}),
                 leaf_values::dict({{"y", counting({2, 3})}})};
   batch_rule_list const r{.arguments =
@@ -107,7 +106,7 @@ TEST_CASE(
   CHECK_FALSE(split_batch(access, b, r, {.microbatches = 2}).limit);
 }
 
-TEST_CASE("split_batch: whoever needs a number of microbatches gets them or an error") {
+TEST_CASE("split_batch: few_rows::refuse rejects a value with too few rows") {
   using enum split_batch_options::few_rows;
   CHECK(
       fault(of(counting({2})), {}, {.microbatches = 4, .when_few_rows = refuse}) ==
@@ -116,7 +115,7 @@ TEST_CASE("split_batch: whoever needs a number of microbatches gets them or an e
   CHECK(fault(of(counting({4})), {}, {.microbatches = 4, .when_few_rows = refuse}) == "nothing");
 }
 
-TEST_CASE("split_batch: where nothing is divided there are as many as asked for") {
+TEST_CASE("split_batch: makes the requested number of microbatches if nothing is divided") {
   batch const b{.arguments = leaf_values::tuple({std::int64_t{3}, std::string("s"), std::monostate()})};
   auto const made = split_batch(access, b, {}, {.microbatches = 3});
   CHECK(made.values == std::vector<batch>{b, b, b});
@@ -124,7 +123,7 @@ TEST_CASE("split_batch: where nothing is divided there are as many as asked for"
   CHECK(split_batch(access, batch(), {}, {.microbatches = 2}).values == std::vector<batch>(2));
 }
 
-TEST_CASE("split_batch: a tensor without axes goes to every microbatch by default") {
+TEST_CASE("split_batch: copies a tensor without axes to every microbatch by default") {
   batch const b{.arguments = leaf_values::tuple({counting({4}), counting({}, 9)})};
   auto const made = split_batch(access, b, {}, {.microbatches = 2});
   REQUIRE(made.values.size() == 2);
@@ -132,7 +131,7 @@ TEST_CASE("split_batch: a tensor without axes goes to every microbatch by defaul
   CHECK(made.rows == std::vector<std::int64_t>{2, 2});
 }
 
-TEST_CASE("split_batch: rules for keywords go by name at every depth") {
+TEST_CASE("split_batch: applies keyword rules by name") {
   batch const b{.keywords = leaf_values::dict({{"y", counting({2, 4})}, {"z", counting({4, 2})}})};
   batch_rule_list const r{
       .keywords = leaf_rules::dict({{"z", leaf_rules(rule_along{0})}, {"y", leaf_rules(rule_along{1})}})};
@@ -143,7 +142,7 @@ TEST_CASE("split_batch: rules for keywords go by name at every depth") {
         std::vector<batch_leaf>{tensor{{2, 2}, {2, 3, 6, 7}}, tensor{{2, 2}, {4, 5, 6, 7}}});
 }
 
-TEST_CASE("split_batch: a mask with one row may be for all rows") {
+TEST_CASE("split_batch: single_row::is_for_all gives a one-row value to every microbatch") {
   using enum rule_along::single_row;
   batch const b{.arguments = leaf_values::tuple({counting({4}), counting({1, 3})})};
   auto const rule = [](rule_along::single_row one) {
@@ -158,7 +157,7 @@ TEST_CASE("split_batch: a mask with one row may be for all rows") {
   CHECK(made.rows == std::vector<std::int64_t>{1, 1, 1, 1});
 }
 
-TEST_CASE("mask_batch: each microbatch has the whole's shapes and zeros outside its rows") {
+TEST_CASE("mask_batch: keeps the whole shape and zeros rows outside the microbatch") {
   auto const made =
       mask_batch(access, of(tensor{{2, 3}, {1, 2, 3, 4, 5, 6}}), by(rule_along{-1}), {.microbatches = 2});
   REQUIRE(made.values.size() == 2);
@@ -167,7 +166,7 @@ TEST_CASE("mask_batch: each microbatch has the whole's shapes and zeros outside 
   CHECK(made.rows == std::vector<std::int64_t>{2, 1});
 }
 
-TEST_CASE("split_batch: the target is divided along with the batch, by any rules") {
+TEST_CASE("split_batch: divides the target by its own rules") {
   batch b = of(counting({4}));
   b.target = leaf_values::list({counting({2, 4}), std::int64_t{1}});
   batch_rule_list r;
@@ -178,7 +177,7 @@ TEST_CASE("split_batch: the target is divided along with the batch, by any rules
         "there are rules for target, which is missing; pass it, or remove its rules");
 }
 
-TEST_CASE("split_batch: each fault names its place and what to do") {
+TEST_CASE("split_batch: each fault names its place and the remedy") {
   auto const x = of(counting({4, 2}));
   CHECK(fault(x, {}, {.microbatches = 0}) == "0 microbatches are asked for; ask for 1 to 4294967294");
   CHECK(fault(x, {}, {.microbatches = -1}) == "-1 microbatches are asked for; ask for 1 to 4294967294");
@@ -206,7 +205,7 @@ TEST_CASE("split_batch: each fault names its place and what to do") {
         "the values");
 }
 
-TEST_CASE("split_batch: an extent below 0 is a fault of the adapter") {
+TEST_CASE("find_batch_fault: reports a negative extent from the adapter") {
   struct liar : testing::batch_leaf_access {
     std::int64_t extent(batch_leaf const&, std::size_t) const { return -3; }
   };
@@ -215,7 +214,7 @@ TEST_CASE("split_batch: an extent below 0 is a fault of the adapter") {
   CHECK(describe(*f) == "arguments[0] reports -3 rows along axis 0; an extent must not be negative");
 }
 
-TEST_CASE("split_batch: 100,000 levels of nesting are divided without a stack") {
+TEST_CASE("split_batch: divides 100,000 levels of nesting on a small stack") {
   testing::on_small_stack([] {
     nested_builder<batch_leaf> b;
     b.open(nesting::tuple);

@@ -32,7 +32,7 @@ std::string fault(std::vector<batch> const& given, std::int64_t expected,
 
 }  // namespace
 
-TEST_CASE("take_microbatches: what split_batch makes is taken as it is") {
+TEST_CASE("take_microbatches: accepts the output of split_batch unchanged") {
   testing::rng r(8);
   for (int round = 0; round < 100; ++round) {
     auto const x = testing::random_ruled_values(r, 3);
@@ -47,7 +47,7 @@ TEST_CASE("take_microbatches: what split_batch makes is taken as it is") {
   }
 }
 
-TEST_CASE("take_microbatches: rows may be any, and are told") {
+TEST_CASE("take_microbatches: accepts any row counts and returns them") {
   auto const taken = take_microbatches(access, std::vector{of(counting({1})), of(counting({5}))}, 2);
   CHECK(taken.rows == std::vector<std::int64_t>{1, 5});
   CHECK_FALSE(taken.limit);

@@ -114,7 +114,7 @@ struct sieve_run {
 
 }  // namespace
 
-TEST_CASE("executor: shapes that nobody knows before travel with their values, also to several readers") {
+TEST_CASE("executor: dynamic shapes travel with their values, also to several readers") {
   for (auto const& rank_of : {std::vector{rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}},
                               std::vector{rank_id{0}, rank_id{0}, rank_id{0}, rank_id{1}},
                               std::vector{rank_id{1}, rank_id{0}, rank_id{1}, rank_id{1}}}) {
@@ -130,8 +130,7 @@ TEST_CASE("executor: shapes that nobody knows before travel with their values, a
   }
 }
 
-TEST_CASE(
-    "executor: the caller gets a result in the shape that it was given, alone or beside other readers") {
+TEST_CASE("executor: the caller gets a result in its actual shape, also if stages read it too") {
   auto with_results = [](sieve_run& r) {
     r.t.edges.push_back({stage_id{0}, 0, the_caller, 1});
     r.t.edges.push_back({stage_id{2}, 0, the_caller, 2});
@@ -163,7 +162,7 @@ TEST_CASE(
   CHECK_THROWS_AS(refused.run_step({r.inputs, 1, {}}), stage_error);
 }
 
-TEST_CASE("executor: a value that is larger than its room is refused, and named") {
+TEST_CASE("executor: rejects a value larger than its room, and names its edge") {
   sieve_run r({rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}});
   std::vector<sieve> stages(2);
   stages[0].forced = 7;
@@ -175,7 +174,7 @@ TEST_CASE("executor: a value that is larger than its room is refused, and named"
                        stage_error);
 }
 
-TEST_CASE("executor: a program that stages cannot carry out is refused before it begins") {
+TEST_CASE("executor: rejects a program that its stages cannot carry out") {
   struct forward_stages {
     void forward(host_device::stream&, stage_pass const&, std::span<tensor_view const>,
                  std::span<tensor_view>) {}

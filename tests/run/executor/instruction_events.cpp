@@ -55,7 +55,7 @@ rank_program small_program() {
 
 }  // namespace
 
-TEST_CASE("instruction events: times count from the begin of the step; what only waits has none") {
+TEST_CASE("instruction_events: times count from the start of the step, and waits have none") {
   auto const p = small_program();
   told_device d;
   instruction_events events(d, p);
@@ -78,7 +78,7 @@ TEST_CASE("instruction events: times count from the begin of the step; what only
   }
 }
 
-TEST_CASE("instruction events: parts of an exchange end when it does") {
+TEST_CASE("instruction_events: the parts of an exchange end with it") {
   auto const p = small_program();
   told_device d;
   instruction_events events(d, p);
@@ -87,7 +87,8 @@ TEST_CASE("instruction events: parts of an exchange end when it does") {
   CHECK(&events.end_of(4) != &events.end_of(1));
 }
 
-TEST_CASE("instruction events: the first that has not ended is found; of an exchange, its first message") {
+TEST_CASE(
+    "instruction_events: find_open() finds the first open instruction; of an exchange, its first message") {
   auto const p = small_program();
   told_device d;
   instruction_events events(d, p);

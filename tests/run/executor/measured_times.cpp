@@ -30,8 +30,7 @@ rank_program passes_only(std::vector<action> const& row) {
 
 }  // namespace
 
-TEST_CASE(
-    "measured_times: ranks with clocks of their own are drawn in one time, each as early as it can be") {
+TEST_CASE("measured_times: aligns ranks with different clocks, each as early as its dependencies allow") {
   auto const s = testing::schedule_of_rows({"0F0,0F1,0B0,0B1", "1F0,1F1,1B0,1B1"});
   auto const first = passes_only(s.ranks[0]), second = passes_only(s.ranks[1]);
   // The clock of rank 1 begins 1000 after that of rank 0: F0 there begins when F0 on rank 0 ends.
@@ -47,7 +46,7 @@ TEST_CASE(
   CHECK(span_bubble(t, 1) == 0.5);
 }
 
-TEST_CASE("measured_times: what is no pass takes no time") {
+TEST_CASE("measured_times: instructions that are not passes take no time") {
   auto const s = testing::schedule_of_rows({"0F0,0B0"});
   auto p = passes_only(s.ranks[0]);
   p.instructions.insert(p.instructions.begin(), rank_instruction{});

@@ -70,7 +70,7 @@ struct lone_parameter {
 
 }  // namespace
 
-TEST_CASE("parameter updater: tied copies start as that of the lowest stage, to the bit") {
+TEST_CASE("share_ties: copies the parameter of the lowest stage to all tied copies bit for bit") {
   tied_line line;
   for (double const first : {2.0, -0.0, std::numeric_limits<double>::quiet_NaN()}) {
     line.stages[0].w = first;
@@ -85,7 +85,7 @@ TEST_CASE("parameter updater: tied copies start as that of the lowest stage, to 
   }
 }
 
-TEST_CASE("parameter updater: a step follows the whole model's, its norm counts ties once, and clips") {
+TEST_CASE("parameter_updater: matches the whole model's step, counts ties once in the norm, and clips") {
   tied_line line;
   line.stages[1].w = line.stages[3].w = line.stages[0].w;
   linear_twin const twin(line.t, line.stages, line.values(), {1, 1, 1, 1});
@@ -110,7 +110,7 @@ TEST_CASE("parameter updater: a step follows the whole model's, its norm counts 
   }
 }
 
-TEST_CASE("parameter updater: nothing changes on any rank where gradients are not finite") {
+TEST_CASE("parameter_updater: changes no parameter on any rank if a gradient is not finite") {
   tied_line line;
   line.weights[2] = std::numeric_limits<double>::infinity();
   pipeline run(line.plan, line.engines());
@@ -124,7 +124,7 @@ TEST_CASE("parameter updater: nothing changes on any rank where gradients are no
   }
 }
 
-TEST_CASE("parameter updater: gradients kept over steps are summed across replicas once") {
+TEST_CASE("gradient_end::kept: gradients kept over steps are summed across replicas once") {
   tied_line line;
   pipeline run(line.plan, line.engines(4), {.replicas = 2, .ties = line.ties});
   auto values = line.values();
@@ -143,7 +143,7 @@ TEST_CASE("parameter updater: gradients kept over steps are summed across replic
     }
 }
 
-TEST_CASE("parameter updater: a plan of forward passes alone evaluates between steps and changes nothing") {
+TEST_CASE("thread_pipeline: a forward-only plan evaluates between steps without changing gradients") {
   tied_line line;
   auto const forward = forward_only(2, 2, 4);
   step_plan const evaluation(forward, line.t, linear_layouts(line.t, {1, 1, 1, 1}));
@@ -164,7 +164,7 @@ TEST_CASE("parameter updater: a plan of forward passes alone evaluates between s
   }
 }
 
-TEST_CASE("parameter updater: a rank that does not come to the update is waited for as long as it may take") {
+TEST_CASE("parameter_updater: times out if a rank does not come to the update") {
   host_ranks ranks(2);
   host_group group(ranks, {rank_id{0}, rank_id{1}});
   queued_device d(ranks, rank_id{0});
@@ -177,7 +177,7 @@ TEST_CASE("parameter updater: a rank that does not come to the update is waited 
   ranks.publish({.code = failure_code::cancelled});
 }
 
-TEST_CASE("parameter updater: work that runs beside it has ended when an update returns") {
+TEST_CASE("parameter_updater: update() returns after its asynchronous work has ended") {
   host_ranks ranks(1);
   host_group group(ranks, {rank_id{0}});
   queued_device d(ranks, rank_id{0}, {.longest_delay = std::chrono::milliseconds(2)});

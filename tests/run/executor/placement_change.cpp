@@ -18,7 +18,7 @@ void check_change(stage_placement const& other, placement_change const& wanted, 
 
 }  // namespace
 
-TEST_CASE("placement change: the first that differs is named, with what the first plan has") {
+TEST_CASE("find_placement_change: names the first difference and the first plan's value") {
   using enum placement_change::kind;
   check_change(wave_placement(3), {rank_count, 3, 2},
                "another plan: it has 3 ranks, but the first plan 2; all plans of a run must have the same "
@@ -31,7 +31,7 @@ TEST_CASE("placement change: the first that differs is named, with what the firs
                "must have the same stages on the same ranks");
 }
 
-TEST_CASE("placement change: stages on the same ranks are the same, whatever edges they have") {
+TEST_CASE("find_placement_change: ignores edges if all stages are on the same ranks") {
   auto const first = wave_placement(2);
   CHECK_FALSE(find_placement_change(first, first));
   auto other = first;

@@ -61,7 +61,7 @@ void check_refused(call_kind kind, action_kind of, char const* sentence) {
 
 }  // namespace
 
-TEST_CASE("program needs: each kind of call that stages lack is named with the member it needs") {
+TEST_CASE("require_abilities: names the member function that a call needs and the stages lack") {
   using enum action_kind;
   check_refused<forward_only_stages>(
       call_kind::backward, backward,
@@ -90,7 +90,7 @@ TEST_CASE("program needs: each kind of call that stages lack is named with the m
                               (std::string("program: rank 0, 1RELOAD3@2") + away).c_str());
 }
 
-TEST_CASE("program needs: messages, waits, losses and reductions ask nothing of stages") {
+TEST_CASE("find_lacking_ability: messages, waits, losses and reductions need nothing of stages") {
   using enum call_kind;
   for (auto const kind : {loss, release, local_transfer, send, receive, wait_send, wait_receive, exchange,
                           reduce, start_reduce, wait_reduce, wait_unshard})

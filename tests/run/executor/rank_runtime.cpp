@@ -65,7 +65,7 @@ struct keeping_stages {
 
 }  // namespace
 
-TEST_CASE("rank runtime: a plan that puts stages elsewhere is refused, and the run goes on") {
+TEST_CASE("thread_pipeline: add_plan() rejects a plan that moves stages, and the run goes on") {
   line const model;
   auto const training = make_schedule(schedule_family::interleaved_1f1b, {2, 2, 4});
   thread_pipeline<linear_engine> run(model.plan_of(training),
@@ -90,7 +90,7 @@ TEST_CASE("rank runtime: a plan that puts stages elsewhere is refused, and the r
   model.check_results(run, 0);
 }
 
-TEST_CASE("rank runtime: a plan that the stages of one rank cannot do is forgotten by all") {
+TEST_CASE("thread_pipeline: add_plan() drops on all ranks a plan that one rank cannot carry out") {
   line const model;
   auto const training = make_schedule(schedule_family::interleaved_1f1b, {2, 2, 4});
   keeping_stages const stages{{model.stages, nothing_to_prepare{}}};

@@ -110,7 +110,7 @@ constexpr stage_call here{stage_id{2}, microbatch_id{1}};
 
 }  // namespace
 
-TEST_CASE("stage caller: stages get the views of the pass, and what computes it again those of the pass") {
+TEST_CASE("stage_caller: stages get their pass's views, and a recomputation gets those of the forward pass") {
   small_rank x;
   std::array const weights{0.25, 4.0};
   x.calls.begin_step({{}, 0, weights});
@@ -137,7 +137,7 @@ TEST_CASE("stage caller: stages get the views of the pass, and what computes it 
   }
 }
 
-TEST_CASE("stage caller: a stream is told what its work is about before there is any") {
+TEST_CASE("stage_caller: tells the stream its stage and microbatch before any work") {
   small_rank x;
   for (std::size_t i = 0; i < 3; ++i) x.call(i);
   CHECK(x.s.told == std::vector<stage_call>(3, here));
@@ -145,7 +145,7 @@ TEST_CASE("stage caller: a stream is told what its work is about before there is
   CHECK(x.s.told.size() == 4);
 }
 
-TEST_CASE("stage caller: what a stage throws is its failure; a result that has no room too") {
+TEST_CASE("stage_caller: an exception or an oversized result is a failure of the stage") {
   small_rank x;
   auto const failure_in = [&](std::size_t i) {
     try {
@@ -169,7 +169,7 @@ TEST_CASE("stage caller: what a stage throws is its failure; a result that has n
       "edge #1 has room for");
 }
 
-TEST_CASE("stage caller: that the run has failed is no failure of the stage") {
+TEST_CASE("stage_caller: does not blame the stage for a failure of the run") {
   small_rank x;
   x.stages.fails = failure{.code = failure_code::peer_lost, .detail = "rank 3"};
   try {

@@ -12,7 +12,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("bounded queue: what one thread pushes another pops, all of it, in order, never more than fit") {
+TEST_CASE("bounded_queue: passes all values between threads in order and never exceeds its capacity") {
   for (std::size_t const capacity : {1u, 2u, 3u, 7u}) {
     bounded_queue<int> queue(capacity);
     std::thread writer([&] {
@@ -32,7 +32,7 @@ TEST_CASE("bounded queue: what one thread pushes another pops, all of it, in ord
   }
 }
 
-TEST_CASE("bounded queue: a push waits while the queue is full") {
+TEST_CASE("bounded_queue: a push waits while the queue is full") {
   bounded_queue<int> queue(2);
   std::atomic<int> pushed = 0;
   std::thread writer([&] {
@@ -53,7 +53,7 @@ TEST_CASE("bounded queue: a push waits while the queue is full") {
   CHECK(queue.most() == 2);
 }
 
-TEST_CASE("bounded queue: closing releases both sides, and a refused value is untouched") {
+TEST_CASE("bounded_queue: close() releases both sides and leaves a refused value untouched") {
   bounded_queue<std::unique_ptr<int>> full(1), empty(1);
   auto first = std::make_unique<int>(1);
   CHECK(full.push(first));

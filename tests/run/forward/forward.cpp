@@ -107,7 +107,7 @@ std::vector<std::int64_t> forward_bars(std::vector<interval> const& timeline, st
 
 }  // namespace
 
-TEST_CASE("forward: equal to one stage after the other, on random transports with skips and any capacity") {
+TEST_CASE("run_forward: matches sequential execution on random dataflows with skips, for any capacity") {
   testing::rng random(11);
   for (int round = 0; round < 300; ++round) {
     auto const t = testing::random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(8)));
@@ -129,7 +129,7 @@ TEST_CASE("forward: equal to one stage after the other, on random transports wit
   }
 }
 
-TEST_CASE("forward: 32 stages with a skip from each to the last") {
+TEST_CASE("run_forward: runs 32 stages with a skip from each to the last") {
   auto t = chain(32);
   for (std::uint32_t s = 0; s < 30; ++s) t.edges.push_back({stage_id{s}, 0, stage_id{31}, s + 1});
   testing::rng random(5);
@@ -142,7 +142,7 @@ TEST_CASE("forward: 32 stages with a skip from each to the last") {
   CHECK(equal);
 }
 
-TEST_CASE("forward: no microbatches, one stage, no edges") {
+TEST_CASE("run_forward: accepts no microbatches, one stage, and no edges") {
   auto t = chain(3);
   auto stages = mixing_stages(t);
   auto const none = run_forward(stages, t, std::vector<numbers>{});
@@ -159,7 +159,7 @@ TEST_CASE("forward: no microbatches, one stage, no edges") {
   CHECK(run_forward(stages, t, std::vector<numbers>(3)).results == std::vector<numbers>(3));
 }
 
-TEST_CASE("forward: what does not fit together is refused before anything runs") {
+TEST_CASE("run_forward: rejects inputs that do not fit together before anything runs") {
   std::atomic<bool> ran = false;
   auto const note = [&](stage_id, microbatch_id, std::span<std::uint64_t>) {
     ran = true;
@@ -181,7 +181,7 @@ TEST_CASE("forward: what does not fit together is refused before anything runs")
   CHECK_FALSE(ran);
 }
 
-TEST_CASE("forward: inputs that nobody reads are no error") {
+TEST_CASE("run_forward: ignores inputs that no stage reads") {
   auto const t = chain(2);
   auto stages = mixing_stages(t);
   CHECK(run_forward(stages, t, std::vector<numbers>{{7, 8, 9}}).results ==
@@ -190,7 +190,7 @@ TEST_CASE("forward: inputs that nobody reads are no error") {
   CHECK(find_short_microbatch(t, std::vector<numbers>{{1}, {}, {}}) == microbatch_id{1});
 }
 
-TEST_CASE("forward: values that can only be moved run where each has one reader, and are refused elsewhere") {
+TEST_CASE("run_forward: move-only values work with one reader each and are rejected otherwise") {
   using box = std::unique_ptr<int>;
   auto const add = [](stage_id s, microbatch_id, std::span<box> in) {
     *in[0] += 1 << index(s);
@@ -215,7 +215,7 @@ TEST_CASE("forward: values that can only be moved run where each has one reader,
                        error);
 }
 
-TEST_CASE("forward: a stage runs ahead of its reader by the capacity of the edge, and two in hand") {
+TEST_CASE("run_forward: a stage runs ahead of its reader by the edge's capacity plus two values") {
   for (std::size_t const capacity : {1u, 3u}) {
     std::atomic<bool> go = false;
     std::atomic<std::size_t> made = 0;
@@ -237,7 +237,7 @@ TEST_CASE("forward: a stage runs ahead of its reader by the capacity of the edge
   }
 }
 
-TEST_CASE("forward: a failure of any stage at any microbatch names both and nests the original") {
+TEST_CASE("run_forward: a failure names its stage and microbatch and nests the exception") {
   testing::rng random(3);
   for (int round = 0; round < 8; ++round) {
     auto const t = testing::random_dataflow(random, 5);
@@ -261,7 +261,7 @@ TEST_CASE("forward: a failure of any stage at any microbatch names both and nest
   }
 }
 
-TEST_CASE("forward: when several stages fail one of them is reported, whole") {
+TEST_CASE("run_forward: reports one consistent failure if several stages fail") {
   auto const t = side_by_side(6);
   for (int round = 0; round < 50; ++round) {
     auto stages = mixing_stages(t);
@@ -275,7 +275,7 @@ TEST_CASE("forward: when several stages fail one of them is reported, whole") {
   }
 }
 
-TEST_CASE("forward: an exception of any type is reported") {
+TEST_CASE("run_forward: reports an exception of any type") {
   auto const throw_number = [](stage_id, microbatch_id mb, std::span<std::uint64_t> in) -> numbers {
     if (index(mb) == 1) throw 42;
     return {in[0]};
@@ -290,7 +290,7 @@ TEST_CASE("forward: an exception of any type is reported") {
   }
 }
 
-TEST_CASE("forward: a wrong number of results is a failure of the stage that returns them") {
+TEST_CASE("run_forward: a wrong number of results is a failure of the stage that returns them") {
   auto const two = [](stage_id s, microbatch_id, std::span<std::uint64_t>) {
     return numbers(s == s1 ? 2 : 1);
   };
@@ -299,7 +299,7 @@ TEST_CASE("forward: a wrong number of results is a failure of the stage that ret
                        "stage 1, microbatch 0: returned 2 results, but the dataflow has 1", stage_error);
 }
 
-TEST_CASE("forward: a value that throws when it is copied fails the stage that sends it") {
+TEST_CASE("run_forward: a value that throws on copying fails the stage that sends it") {
   struct brittle {
     int n = 0;
     brittle() = default;
@@ -323,8 +323,7 @@ TEST_CASE("forward: a value that throws when it is copied fails the stage that s
                        "stage 0, microbatch 2: broke", stage_error);
 }
 
-TEST_CASE(
-    "forward: a failure is reported within 100 ms while another stage computes, and ends all soon after") {
+TEST_CASE("run_forward: reports a failure within 100 ms while another stage computes, then ends all stages") {
   // The least of three rounds, so that a machine busy with other work breaks no promise of ours.
   auto reported = 10s * 1.0, joined = 10s * 1.0;
   for (int round = 0; round < 3; ++round) {
@@ -364,7 +363,7 @@ TEST_CASE(
   CHECK(joined < 100ms);
 }
 
-TEST_CASE("forward: stages that wait for values or for room are told to stop") {
+TEST_CASE("run_forward: a failure stops stages that wait for values or for room") {
   // Stage 1 fails while stage 0 waits for room and stages 2 and 3 for values.
   std::atomic<int> made = 0;
   auto const work = [&](stage_id s, microbatch_id, std::span<std::uint64_t> in) {
@@ -382,7 +381,7 @@ TEST_CASE("forward: stages that wait for values or for room are told to stop") {
   CHECK(made == 3);
 }
 
-TEST_CASE("forward: the caller can stop a run, or leave it") {
+TEST_CASE("start_forward: the caller can stop a run or abandon it") {
   std::atomic<bool> busy = false;
   std::atomic<int> calls = 0;
   auto const slow = [&](stage_id, microbatch_id, std::span<std::uint64_t> in) {
@@ -408,7 +407,7 @@ TEST_CASE("forward: the caller can stop a run, or leave it") {
   CHECK(calls < 100'000);
 }
 
-TEST_CASE("forward: stopping a run that is over changes nothing") {
+TEST_CASE("start_forward: stopping a finished run changes nothing") {
   auto const t = chain(2);
   auto stages = mixing_stages(t);
   auto run = start_forward(stages, t, counted(3));
@@ -419,7 +418,7 @@ TEST_CASE("forward: stopping a run that is over changes nothing") {
   CHECK(run.wait().results.size() == 3);
 }
 
-TEST_CASE("forward: progress is told on the calling thread, grows, and ends at the total") {
+TEST_CASE("run_forward: reports progress on the calling thread, growing to the total") {
   auto const caller_thread = std::this_thread::get_id();
   auto const slow = [](stage_id, microbatch_id, std::span<std::uint64_t> in) {
     std::this_thread::sleep_for(30ms);
@@ -440,7 +439,7 @@ TEST_CASE("forward: progress is told on the calling thread, grows, and ends at t
   CHECK_FALSE(seen.back().failed);
 }
 
-TEST_CASE("forward: whoever observes hears of a failure while another stage still computes") {
+TEST_CASE("run_forward: an observer learns of a failure while another stage still computes") {
   std::atomic<bool> heard = false, busy = false, heard_in_time = false;
   auto const work = [&](stage_id s, microbatch_id, std::span<std::uint64_t> in) {
     if (s == s0) {
@@ -458,7 +457,7 @@ TEST_CASE("forward: whoever observes hears of a failure while another stage stil
   CHECK(heard_in_time);
 }
 
-TEST_CASE("forward: 50 ms more in stage 2 lengthen its bars, and no others") {
+TEST_CASE("run_forward: 50 ms more in stage 2 lengthen only its bars in the timeline") {
   std::atomic<bool> slowed = false;
   auto const work = [&](stage_id s, microbatch_id, std::span<std::uint64_t> in) {
     std::this_thread::sleep_for(s == s2 && slowed ? 52ms : 2ms);
@@ -477,7 +476,7 @@ TEST_CASE("forward: 50 ms more in stage 2 lengthen its bars, and no others") {
   }
 }
 
-TEST_CASE("forward: a timeline is ordered, without holes, and within the time that the run took") {
+TEST_CASE("run_forward: the timeline is ordered, has no holes, and fits into the run's duration") {
   auto const t = chain(3);
   auto stages = mixing_stages(t);
   auto const began = std::chrono::steady_clock::now();

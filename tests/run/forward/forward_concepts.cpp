@@ -98,7 +98,7 @@ static_assert(value_stage<archetype::doubling, archetype::ticking, archetype::ca
 static_assert(!clocked_device<int> && !rendezvous<archetype::shelf> && !stage_value<int const>);
 static_assert(!value_stage<archetype::slate, archetype::ticking, archetype::cargo>);
 
-TEST_CASE("forward concepts: the forward loop asks no more of a backend than they say") {
+TEST_CASE("forward_stage: needs no more of its backend than the concepts say") {
   archetype::ticking d;
   archetype::shelf c;
   archetype::slate b;
@@ -123,7 +123,7 @@ TEST_CASE("forward concepts: the forward loop asks no more of a backend than the
         interval{stage_id{3}, microbatch_id{1}, activity::forward, 6'000'000'000, 7'000'000'000});
 }
 
-TEST_CASE("forward concepts: the forward loop publishes what a stage throws, aborts and ends") {
+TEST_CASE("forward_stage: publishes a stage's exception, aborts the communicator and returns") {
   archetype::ticking d;
   archetype::shelf c;
   archetype::slate b;

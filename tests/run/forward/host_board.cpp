@@ -20,7 +20,7 @@ failure by(std::uint32_t stage) {
 auto soon() { return std::chrono::steady_clock::now() + 5ms; }
 }  // namespace
 
-TEST_CASE("host board: the first failure wins") {
+TEST_CASE("host_rendezvous: keeps the first failure") {
   host_rendezvous b(3);
   CHECK_FALSE(b.poll());
   CHECK_FALSE(b.wait_until(soon()));
@@ -31,7 +31,7 @@ TEST_CASE("host board: the first failure wins") {
   b.wait();
 }
 
-TEST_CASE("host board: of many at once one wins, and everybody reads the same") {
+TEST_CASE("host_rendezvous: one of many simultaneous failures wins, and all ranks read the same one") {
   host_rendezvous b(8);
   std::vector<std::string> read(8);
   std::vector<std::thread> ranks;
@@ -47,7 +47,7 @@ TEST_CASE("host board: of many at once one wins, and everybody reads the same") 
   CHECK(read == std::vector<std::string>(8, first));
 }
 
-TEST_CASE("host board: the run is over once every rank has left, and cannot fail any more") {
+TEST_CASE("host_rendezvous: is over once every rank has left, and then takes no failure") {
   host_rendezvous b(2);
   b.leave();
   CHECK_FALSE(b.wait_until(soon()));

@@ -10,7 +10,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("host clock: the time between two events is the time between their records") {
+TEST_CASE("host_clock: elapsed() is the time between the records of two events") {
   host_clock d;
   auto s = d.make_stream(0);
   auto from = d.make_event(), to = d.make_event();

@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("timeline: times are summed by stage and activity") {
+TEST_CASE("stage_times: sums times by stage and activity") {
   constexpr stage_id s0{0}, s1{1}, s9{9};
   constexpr microbatch_id m0{0}, m1{1};
   std::vector<interval> const timeline{
@@ -21,7 +21,7 @@ TEST_CASE("timeline: times are summed by stage and activity") {
   CHECK(stage_times({}, 0).empty());
 }
 
-TEST_CASE("timeline: idle is what stages did not compute, of the whole run") {
+TEST_CASE("idle_fraction: is the share of the run in which stages do not compute") {
   std::vector<interval> const timeline = {{stage_id{0}, microbatch_id{0}, activity::forward, 0, 60},
                                           {stage_id{1}, microbatch_id{0}, activity::receive, 0, 60},
                                           {stage_id{1}, microbatch_id{0}, activity::forward, 60, 100}};

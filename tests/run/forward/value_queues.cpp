@@ -27,7 +27,7 @@ std::vector<std::vector<std::string>> words() { return {{"a", "b"}, {"c", "d"}};
 static_assert(value_communicator<value_queues<std::string>, host_clock, std::string>);
 static_assert(value_communicator<value_queues<std::unique_ptr<int>>, host_clock, std::unique_ptr<int>>);
 
-TEST_CASE("value queues: values go from the caller through stages to the caller") {
+TEST_CASE("value_queues: carries values from the caller through stages back to the caller") {
   value_queues<std::string> c(chain, words(), 1);
   host_clock::stream s;
   std::string v;
@@ -43,7 +43,7 @@ TEST_CASE("value queues: values go from the caller through stages to the caller"
   CHECK(c.most_queued() == std::vector<std::size_t>{0, 1, 0, 0});
 }
 
-TEST_CASE("value queues: an input of the caller is copied where others read it too") {
+TEST_CASE("value_queues: copies a caller's input that has several readers") {
   dataflow t = chain;
   t.edges[passed_by].output = 0;
   value_queues<std::string> c(t, words(), 1);
@@ -54,7 +54,7 @@ TEST_CASE("value queues: an input of the caller is copied where others read it t
   CHECK(c.take_results()[0][0] == "a");
 }
 
-TEST_CASE("value queues: ends that disagree about the microbatch get an error that names both") {
+TEST_CASE("value_queues: an error names both ends that disagree about the microbatch") {
   value_queues<std::string> c(chain, words(), 1);
   host_clock::stream s;
   std::string v = "x";
@@ -70,7 +70,7 @@ TEST_CASE("value queues: ends that disagree about the microbatch get an error th
   }
 }
 
-TEST_CASE("value queues: an abort releases who waits and who comes later, with the first reason") {
+TEST_CASE("value_queues: abort() releases current and later waits with the first reason") {
   value_queues<std::string> c(chain, words(), 1);
   std::string said;
   std::thread waiting([&] {

@@ -34,14 +34,14 @@ std::string told(std::vector<std::vector<gradient_claim>> const& all,
 
 }  // namespace
 
-TEST_CASE("gradient agreement: ranks with the same gradients of replicas and ties agree") {
+TEST_CASE("find_gradient_disagreement: accepts equal gradients of replicas and ties") {
   CHECK(told({}) == "");
   CHECK(told({claims(first, {8, 3}), claims(second, {5}), claims(first, {8, 3}), claims(second, {5})}) == "");
   CHECK(told({claims(first, {8, 3}), claims(second, {5, 8})}, {{{first, 0}, {second, 1}}}) == "");
   CHECK(told({claims(first, {}), claims(first, {})}) == "");
 }
 
-TEST_CASE("gradient agreement: replicas of a stage with other gradients are named with what they have") {
+TEST_CASE("find_gradient_disagreement: names replicas whose gradients differ, and what they have") {
   CHECK(told({claims(first, {8, 3}), claims(second, {5}), claims(first, {8, 4})}) ==
         "gradient #1 of stage 0, 3 of f32, on rank 0, would be summed with gradient #1 of stage 0, 4 of f32, "
         "on rank 2; "
@@ -56,14 +56,14 @@ TEST_CASE("gradient agreement: replicas of a stage with other gradients are name
   CHECK(told({claims(first, {}), claims(first, {8})}) != "");
 }
 
-TEST_CASE("gradient agreement: a tie of gradients that differ is told by both its ends") {
+TEST_CASE("find_gradient_disagreement: names both ends of a tie whose gradients differ") {
   CHECK(told({claims(first, {8, 3}), claims(second, {5, 8})}, {{{first, 0}, {second, 0}}}) ==
         "gradient #0 of stage 0, 8 of f32, on rank 0, would be summed with gradient #0 of stage 1, 5 of f32, "
         "on rank 1; "
         "make both the same");
 }
 
-TEST_CASE("gradient agreement: processes tell each other, however many gradients they have") {
+TEST_CASE("agree_on_gradients: finds a difference among 10,000 gradients of several ranks") {
   auto const secret = random_rendezvous_key();
   auto const port = tcp_listener().address().port;
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);

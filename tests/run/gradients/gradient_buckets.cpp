@@ -55,7 +55,7 @@ std::vector<double> tensors_in(std::vector<double> const& bucket, std::vector<st
 
 }  // namespace
 
-TEST_CASE("gradient buckets: tensors of one type lie in order, up to so many bytes, each at 16 bytes") {
+TEST_CASE("gradient_buckets: groups tensors of one type in order, up to a size, aligned to 16 bytes") {
   one_device x;
   std::vector<float> a{1, 2}, b{3}, c{4, 5}, d{6};
   std::vector<double> e{7}, f{8, 9};
@@ -73,7 +73,7 @@ TEST_CASE("gradient buckets: tensors of one type lie in order, up to so many byt
   CHECK(buckets.regions()[2].type == element_type::f64);
 }
 
-TEST_CASE("gradient buckets: one tensor of one copy is its own bucket, and no bytes move") {
+TEST_CASE("gradient_buckets: a bucket of one tensor with one copy uses its memory directly") {
   one_device x;
   std::vector<float> a(100, 1), b{2};
   std::vector<gradient_copies> const tensors{{of(a)}, {of(b)}};
@@ -89,7 +89,7 @@ TEST_CASE("gradient buckets: one tensor of one copy is its own bucket, and no by
   CHECK(gradient_buckets<host_device>(x.d, tensors, 404).regions().size() == 1);
 }
 
-TEST_CASE("gradient buckets: tensors that lie in one row are their own bucket, and no bytes move") {
+TEST_CASE("gradient_buckets: adjacent tensors form a bucket in place") {
   one_device x;
   std::vector<double> memory{1, 2, 3, 4, 5, 6, 7};
   auto const piece = [&](std::size_t first, std::uint64_t count) {
@@ -108,7 +108,7 @@ TEST_CASE("gradient buckets: tensors that lie in one row are their own bucket, a
   }
 }
 
-TEST_CASE("gradient buckets: copies are added in their order on the way in, and equal on the way out") {
+TEST_CASE("gradient_buckets: pack() adds copies in order, and unpack() makes all copies equal") {
   one_device x;
   std::vector<double> a{1e30, 1}, b{-1e30, 2}, c{1, 3}, alone{5};
   gradient_buckets<host_device> buckets(x.d, {{of(a), of(b), of(c)}, {of(alone)}}, 1000);
@@ -124,7 +124,7 @@ TEST_CASE("gradient buckets: copies are added in their order on the way in, and 
   }
 }
 
-TEST_CASE("gradient buckets: whatever the tensors are, in and out again gives each the sum of its copies") {
+TEST_CASE("gradient_buckets: pack() and unpack() give random tensors the sum of their copies") {
   rng random(51);
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);

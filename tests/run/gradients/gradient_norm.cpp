@@ -18,8 +18,7 @@ region one(float& x) { return {&x, 1, element_type::f32}; }
 
 }  // namespace
 
-TEST_CASE(
-    "gradient norm: of a tie the first copy counts, wherever the others are, and all that is not tied") {
+TEST_CASE("counted_gradients: counts the first copy of each tie and all untied gradients") {
   float x[7] = {};
   std::vector<gradients_of_stage> const first_rank{{s0, {one(x[0]), one(x[1])}},
                                                    {s2, {one(x[2]), one(x[3])}}};
@@ -31,14 +30,14 @@ TEST_CASE(
   CHECK(counted_gradients(first_rank, {}) == std::vector{one(x[0]), one(x[1]), one(x[2]), one(x[3])});
 }
 
-TEST_CASE("gradient norm: copies of one stage count once too") {
+TEST_CASE("counted_gradients: counts tied copies within one stage once") {
   float x[2] = {};
   std::vector<gradients_of_stage> const own{{s1, {one(x[0]), one(x[1])}}};
   std::vector<tied_gradients> const ties{{{s1, 0}, {s1, 1}}};
   CHECK(counted_gradients(own, tie_sets_of(ties)) == std::vector{one(x[0])});
 }
 
-TEST_CASE("gradient norm: gradients that are not too large are left as they are") {
+TEST_CASE("clip_factor: is 1 for norms within the limit, else scales down to the limit") {
   CHECK(clip_factor(2, 2) == 1);
   CHECK(clip_factor(0, 1) == 1);
   CHECK(clip_factor(8, 2) == 0.25);

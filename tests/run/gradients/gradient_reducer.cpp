@@ -157,7 +157,7 @@ std::vector<tie_call> tie_calls(replicated_ranks const& x, std::uint32_t r,
 
 }  // namespace
 
-TEST_CASE("gradient reducer: what nobody has begun is summed at the end of the step, step after step") {
+TEST_CASE("gradient_reducer: sums everything not yet begun at the end of each step") {
   rng random(61);
   for (std::uint32_t const replicas : {1u, 2u, 3u})
     for (std::size_t const bucket_bytes : {0u, 40u, 1000u}) {
@@ -172,7 +172,7 @@ TEST_CASE("gradient reducer: what nobody has begun is summed at the end of the s
     }
 }
 
-TEST_CASE("gradient reducer: sums are the same however stages and ties are begun and ended before that") {
+TEST_CASE("gradient_reducer: gives the same sums however stages and ties are begun and ended") {
   rng random(62);
   for (int round = 0; round < 60; ++round) {
     CAPTURE(round);
@@ -204,7 +204,7 @@ TEST_CASE("gradient reducer: sums are the same however stages and ties are begun
   }
 }
 
-TEST_CASE("gradient reducer: a set begins once all its stages of the rank are named, in any order") {
+TEST_CASE("gradient_reducer: begins a tie set once all its stages on the rank are named, in any order") {
   rng random(63);
   // Stages 0 and 1 are of rank 0, which has all of the set; one has two copies.
   replicated_ranks x(1, {{{nth(0), 0}, {nth(0), 1}, {nth(1), 0}}}, 1000);
@@ -226,7 +226,7 @@ TEST_CASE("gradient reducer: a set begins once all its stages of the rank are na
   }
 }
 
-TEST_CASE("gradient reducer: a sum is begun once, and what is begun is not seen before it is ended") {
+TEST_CASE("gradient_reducer: a sum begins only once, and its result appears only when it ends") {
   rng random(64);
   replicated_ranks x(2, {}, 1000);
   x.fill(random);
@@ -250,7 +250,7 @@ TEST_CASE("gradient reducer: a sum is begun once, and what is begun is not seen 
   CHECK(x.numbers == x.sums);
 }
 
-TEST_CASE("gradient reducer: ties are summed after the replicas of their stages, which that begins") {
+TEST_CASE("gradient_reducer: sums ties after the replicas of their stages, and begins those sums itself") {
   rng random(65);
   replicated_ranks x(2, {{{nth(2), 1}, {nth(3), 1}}}, 1000);
   x.fill(random);
@@ -267,7 +267,7 @@ TEST_CASE("gradient reducer: ties are summed after the replicas of their stages,
     for (std::uint32_t g = 2 * x.gradients; g < 4 * x.gradients; ++g) CHECK(x.numbers[d][g] == x.sums[d][g]);
 }
 
-TEST_CASE("gradient reducer: a tie of a gradient that its stage does not have is refused") {
+TEST_CASE("gradient_reducer: rejects a tie of a gradient that its stage does not have") {
   std::vector<tied_gradients> const ties{{{nth(0), 0}, {nth(3), 4}}};
   CHECK_THROWS_WITH_AS(replicated_ranks(1, ties, 0),
                        "ties: stage 3 has 4 gradients, but a tie names gradient #4; number them from 0",

@@ -31,7 +31,7 @@ message to(std::uint32_t peer, std::uint32_t number) { return {rank_id{peer}, nu
 
 }  // namespace
 
-TEST_CASE("host communicator: a rank is counted in its group, and a peer too") {
+TEST_CASE("host_communicator: numbers ranks and peers within its group") {
   two_ranks x;
   CHECK(x.a.rank() == r0);
   CHECK(x.b.rank() == r1);
@@ -47,7 +47,7 @@ TEST_CASE("host communicator: a rank is counted in its group, and a peer too") {
   CHECK(received[0] == 1);
 }
 
-TEST_CASE("host communicator: the event of a group happens when all of it has ended, of none at once") {
+TEST_CASE("host_communicator: a group's event happens when all of it has ended; an empty group's at once") {
   two_ranks x;
   std::vector<double> out{1}, in{0}, out_b{2}, in_b{0}, sum{5}, sum_b{6};
   host_event a, b, none;
@@ -76,7 +76,7 @@ TEST_CASE("host communicator: the event of a group happens when all of it has en
   CHECK(none.happened());
 }
 
-TEST_CASE("host communicator: the largest is taken where that is asked for") {
+TEST_CASE("host_communicator: reduce_op::max takes the maximum of each element") {
   two_ranks x;
   std::vector<double> a{1, 9}, b{4, 2};
   host_event ended_a, ended_b;
@@ -90,7 +90,7 @@ TEST_CASE("host communicator: the largest is taken where that is asked for") {
   CHECK(b == std::vector<double>{4, 9});
 }
 
-TEST_CASE("host communicator: a wait for a message ends when another thread brings it") {
+TEST_CASE("host_communicator: a wait for a message ends when another thread sends it") {
   two_ranks x;
   for (int i = 0; i < 200; ++i) {
     std::vector<double> received{0};
@@ -114,7 +114,7 @@ TEST_CASE("host communicator: a wait for a message ends when another thread brin
   }
 }
 
-TEST_CASE("host communicator: one that gives up releases everybody, and all read why") {
+TEST_CASE("host_communicator: abort() releases a waiting rank, and both ranks read the reason") {
   two_ranks x;
   std::vector<double> received{0};
   host_event arrived;
@@ -129,7 +129,7 @@ TEST_CASE("host communicator: one that gives up releases everybody, and all read
   CHECK(x.a.poll()->detail == "enough");
 }
 
-TEST_CASE("host communicator: the ranks of a group are told, whatever their members are numbered") {
+TEST_CASE("host_communicator: wakes the right rank if members and ranks are numbered differently") {
   host_ranks ranks(4);
   host_group group(ranks, {rank_id{3}, rank_id{2}});
   host_communicator a(group, 0), b(group, 1);

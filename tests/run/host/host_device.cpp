@@ -17,7 +17,7 @@ namespace {
 constexpr rank_id r0{0};
 }
 
-TEST_CASE("host device: what is issued has run when the call returns") {
+TEST_CASE("host_device: issued work has run when the call returns") {
   host_ranks ranks(1);
   host_device d(ranks, r0);
   auto s = d.make_stream(0);
@@ -30,7 +30,7 @@ TEST_CASE("host device: what is issued has run when the call returns") {
   CHECK(to == std::array<float, 3>{3, 6, 9});
 }
 
-TEST_CASE("host device: events happen as they are recorded, in the order of time") {
+TEST_CASE("host_device: events happen when recorded, in order of time") {
   host_ranks ranks(1);
   host_device d(ranks, r0);
   auto s = d.make_stream(0);
@@ -43,7 +43,7 @@ TEST_CASE("host device: events happen as they are recorded, in the order of time
   CHECK(d.elapsed(second, first) == -d.elapsed(first, second));
 }
 
-TEST_CASE("host device: waiting is for what other ranks end, or until the run fails") {
+TEST_CASE("host_device: wait() ends when other ranks finish or the run fails") {
   host_ranks ranks(1);
   host_device d(ranks, r0);
   auto s = d.make_stream(0);
@@ -66,7 +66,7 @@ TEST_CASE("host device: waiting is for what other ranks end, or until the run fa
   CHECK_NOTHROW(d.wait(s, passed));
 }
 
-TEST_CASE("host device: keeps what every device promises") {
+TEST_CASE("host_device: keeps all device_promises") {
   host_ranks ranks(1);
   host_device d(ranks, r0);
   CHECK(testing::device_promises(d).broken() == std::vector<std::string>{});

@@ -12,7 +12,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("host event: one that nothing was recorded in has happened, and so has one that was passed") {
+TEST_CASE("host_event: a new event and a passed event have happened") {
   host_event e;
   CHECK(e.happened());
   auto const before = host_event::clock::now();
@@ -22,7 +22,7 @@ TEST_CASE("host event: one that nothing was recorded in has happened, and so has
   CHECK(e.at() <= host_event::clock::now());
 }
 
-TEST_CASE("host event: transfers end one by one, and the last makes it happen") {
+TEST_CASE("host_event: happens when the last expected transfer ends") {
   host_event e;
   auto& count = e.expect(3);
   CHECK_FALSE(e.happened());
@@ -35,7 +35,7 @@ TEST_CASE("host event: transfers end one by one, and the last makes it happen") 
   CHECK(e.at() >= before);
 }
 
-TEST_CASE("host event: it can be used again, in either way, and tells the time of its last use") {
+TEST_CASE("host_event: can be reused in either way and tells the time of its last use") {
   host_event e;
   auto* const first = &e.expect(1);
   first->end_one();
@@ -53,7 +53,7 @@ TEST_CASE("host event: it can be used again, in either way, and tells the time o
   CHECK(e.at() >= passed);
 }
 
-TEST_CASE("host event: where transfers are counted stays where it is when the event moves") {
+TEST_CASE("host_event: its transfer count keeps its address when the event moves") {
   host_event e;
   auto& count = e.expect(1);
   std::vector<host_event> events;
@@ -64,7 +64,7 @@ TEST_CASE("host event: where transfers are counted stays where it is when the ev
   CHECK(events[0].happened());
 }
 
-TEST_CASE("host event: exactly one of the threads that end transfers ends the last") {
+TEST_CASE("host_event: exactly one of several threads ends the last transfer") {
   for (int round = 0; round < 50; ++round) {
     host_event e;
     std::vector<int> written(4), last(4);

@@ -47,7 +47,7 @@ struct message_end {
 
 }  // namespace
 
-TEST_CASE("host group: whoever comes second copies, and both have ended then") {
+TEST_CASE("host_group: the second end of a message copies it, and both ends complete") {
   host_ranks ranks(4);
   host_group group(ranks, {r3, r1});
   CHECK(group.size() == 2);
@@ -66,7 +66,7 @@ TEST_CASE("host group: whoever comes second copies, and both have ended then") {
   CHECK_FALSE(ranks.failed());
 }
 
-TEST_CASE("host group: messages of a pair match in order, whoever is ahead; pairs know nothing of others") {
+TEST_CASE("host_group: messages of a pair match in order, independently of other pairs") {
   rng random(21);
   for (int round = 0; round < 100; ++round) {
     host_ranks ranks(4);
@@ -97,7 +97,7 @@ TEST_CASE("host group: messages of a pair match in order, whoever is ahead; pair
   }
 }
 
-TEST_CASE("host group: what is issued together has ended with the last of it, and each goes on by itself") {
+TEST_CASE("host_group: a group of transfers ends with its last one, while each proceeds on its own") {
   host_ranks ranks(2);
   host_group group(ranks, {rank_id{0}, rank_id{1}});
   message_end first{{1}, 0}, second{{2}, 1}, first_there{{0}, 0}, second_there{{0}, 1};
@@ -127,7 +127,7 @@ TEST_CASE("host group: what is issued together has ended with the last of it, an
   CHECK_FALSE(ranks.failed());
 }
 
-TEST_CASE("host group: where nothing is issued, the end has happened") {
+TEST_CASE("host_group: an empty group has ended at once") {
   host_ranks ranks(1);
   host_group group(ranks, {rank_id{0}});
   host_event end;
@@ -136,7 +136,7 @@ TEST_CASE("host group: where nothing is issued, the end has happened") {
   CHECK(end.at() > host_event::clock::time_point());
 }
 
-TEST_CASE("host group: ends that disagree about the number or the bytes fail the run, and both are named") {
+TEST_CASE("host_group: ends that disagree on number or size fail the run with both ranks named") {
   for (bool const send_first : {true, false}) {
     for (bool const by_number : {true, false}) {
       host_ranks ranks(4);
@@ -165,7 +165,7 @@ TEST_CASE("host group: ends that disagree about the number or the bytes fail the
   }
 }
 
-TEST_CASE("host group: messages without bytes only meet") {
+TEST_CASE("host_group: messages without bytes still match") {
   host_ranks ranks(2);
   host_group group(ranks, {rank_id{0}, rank_id{1}});
   message_end sent, received;
@@ -174,7 +174,7 @@ TEST_CASE("host group: messages without bytes only meet") {
   CHECK(received.event.happened());
 }
 
-TEST_CASE("host group: a reduction is the sum in the order of the members, or the maximum, at all of them") {
+TEST_CASE("host_group: a reduction gives all members the sum in member order, or the maximum") {
   for (auto const op : {reduce_op::sum, reduce_op::max}) {
     host_ranks ranks(4);
     host_group group(ranks, {r3, r1, r2});
@@ -194,8 +194,7 @@ TEST_CASE("host group: a reduction is the sum in the order of the members, or th
   }
 }
 
-TEST_CASE(
-    "host group: reductions match by their place in the order of each member, however far one is ahead") {
+TEST_CASE("host_group: reductions match by each member's sequence number, however far one is ahead") {
   rng random(22);
   for (int round = 0; round < 100; ++round) {
     host_ranks ranks(3);
@@ -224,7 +223,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("host group: reductions that disagree fail the run, and both ranks are named") {
+TEST_CASE("host_group: reductions that disagree fail the run with both ranks named") {
   auto const failed_with = [](message_end other, element_type type, reduce_op op = reduce_op::sum) {
     host_ranks ranks(4);
     host_group group(ranks, {r3, r1});

@@ -19,8 +19,7 @@ using namespace cleave;
 
 static_assert(std::movable<host_memory::buffer> && !std::copyable<host_memory::buffer>);
 
-TEST_CASE(
-    "host memory: buffers begin at a multiple of 256 bytes, move, and read as NaN before they are written") {
+TEST_CASE("host_memory: buffers are aligned to 256 bytes, movable, and filled with NaN") {
   for (std::size_t const n : {0u, 1u, 255u, 257u, 100'000u}) {
     auto b = host_memory::allocate(n);
     CHECK(b.size() == n);
@@ -36,7 +35,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("host memory: more than there can be is refused with its size") {
+TEST_CASE("host_memory: an impossible allocation is refused with its size") {
   try {
     host_memory::allocate(static_cast<std::size_t>(-1));
     FAIL("nothing was thrown");
@@ -46,8 +45,7 @@ TEST_CASE("host memory: more than there can be is refused with its size") {
   }
 }
 
-TEST_CASE(
-    "host memory: sums are carried out pair after pair, also where one reads what another has written") {
+TEST_CASE("host_memory: run_sums() adds pairs in order, also if one reads another's result") {
   testing::rng random(8);
   for (int round = 0; round < 100; ++round) {
     std::vector<std::vector<float>> tensors(4, std::vector<float>(1 + random.below(20'000)));
@@ -76,7 +74,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("host memory: sums of mixed types are dispatched to the types that they are of") {
+TEST_CASE("host_memory: run_sums() handles pairs of mixed types") {
   std::vector<float> f32 = {1, 2, 3};
   std::vector<double> f64 = {10, 20, 30};
   std::vector<std::uint16_t> f16 = {0x3c00, 0x4000, 0x4200}, bf16 = {0x3f80, 0x4000, 0x4040};  // 1, 2, 3 each
@@ -93,7 +91,7 @@ TEST_CASE("host memory: sums of mixed types are dispatched to the types that the
   host_memory::run_sums(host_memory::make_sums({}), {});
 }
 
-TEST_CASE("host memory: the factor is multiplied by what is in memory when the work runs") {
+TEST_CASE("host_memory: run_sums() multiplies by the device_factor in memory when it runs") {
   std::vector<float> from = {1, 2, 3}, to = {1, 1, 1};
   std::vector<double> wide = {0};
   std::vector<float> const tiny = {0x1p-40f};
@@ -112,7 +110,7 @@ TEST_CASE("host memory: the factor is multiplied by what is in memory when the w
   CHECK(wide[0] == 0x1p-40 * (1 + 0x1p-40));  // in f64
 }
 
-TEST_CASE("host memory: a result that is not finite is told, and stays told") {
+TEST_CASE("host_memory: run_sums() sets nonfinite for a non-finite result and never clears it") {
   std::vector<float> from(20'000, 1), to(20'000, 1);
   std::vector<std::uint16_t> half(3, 0x7bff);  // the largest f16
   region_pair const pair{{from.data(), from.size(), element_type::f32},
@@ -140,7 +138,7 @@ TEST_CASE("host memory: a result that is not finite is told, and stays told") {
   CHECK(bad == 1);
 }
 
-TEST_CASE("host memory: bytes are copied, none of nowhere too") {
+TEST_CASE("host_memory: copy_bytes() copies bytes and accepts null with no bytes") {
   char const from[] = "abcdef";
   char to[] = "......";
   host_memory::copy_bytes(to + 1, from, 3);

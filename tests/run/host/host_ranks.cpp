@@ -21,7 +21,7 @@ failure failure_saying(std::string words) {
 
 }  // namespace
 
-TEST_CASE("host ranks: whoever waits goes on once it is so and the bell has rung") {
+TEST_CASE("host_ranks: wait() returns once its condition holds and the rank was rung") {
   host_ranks ranks(2);
   CHECK(ranks.count() == 2);
   std::atomic<int> value = 0;
@@ -36,7 +36,7 @@ TEST_CASE("host ranks: whoever waits goes on once it is so and the bell has rung
   other.join();
 }
 
-TEST_CASE("host ranks: two that wait for each other in turn never miss a bell") {
+TEST_CASE("host_ranks: two ranks that wait in turn never miss a ring") {
   host_ranks ranks(2);
   std::atomic<int> turn = 0;
   auto const play = [&](rank_id here, int parity) {
@@ -52,7 +52,7 @@ TEST_CASE("host ranks: two that wait for each other in turn never miss a bell") 
   CHECK(turn == 1000);
 }
 
-TEST_CASE("host ranks: a failure lets all go that wait, and whoever waits later") {
+TEST_CASE("host_ranks: a failure ends current and later waits") {
   host_ranks ranks(3);
   std::vector<std::string> heard(3);
   std::vector<std::thread> threads;
@@ -74,13 +74,13 @@ TEST_CASE("host ranks: a failure lets all go that wait, and whoever waits later"
   CHECK(heard == std::vector<std::string>(3, "the wire is cut"));
 }
 
-TEST_CASE("host ranks: what has happened is no failure, even after one") {
+TEST_CASE("host_ranks: wait() succeeds if its condition holds, even after a failure") {
   host_ranks ranks(1);
   ranks.publish(failure_saying("too late"));
   CHECK_NOTHROW(ranks.wait(first, [] { return true; }));
 }
 
-TEST_CASE("host ranks: the first failure counts") {
+TEST_CASE("host_ranks: keeps the first failure") {
   host_ranks ranks(1);
   CHECK_FALSE(ranks.failed());
   CHECK_FALSE(ranks.poll());
@@ -92,7 +92,7 @@ TEST_CASE("host ranks: the first failure counts") {
   CHECK(ranks.poll()->reporter == second);
 }
 
-TEST_CASE("host ranks: of failures at the same time all ranks read the same") {
+TEST_CASE("host_ranks: all ranks read the same of several simultaneous failures") {
   for (int round = 0; round < 50; ++round) {
     host_ranks ranks(4);
     std::vector<std::string> read(4);

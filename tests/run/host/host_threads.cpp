@@ -40,8 +40,7 @@ struct counting_threads : host_threads {
 
 }  // namespace
 
-TEST_CASE(
-    "host threads: a backend makes a device for each rank, and is told where each begins and that all end") {
+TEST_CASE("thread_pipeline: a backend makes one device per rank and is told of each start and the end") {
   rng random(4);
   auto const s = one_f_one_b(3, 4);
   linear_chain const c(s, random);
@@ -66,7 +65,7 @@ TEST_CASE(
   CHECK(told.ended == 3);
 }
 
-TEST_CASE("host threads: what makes stages may throw, and nothing is left") {
+TEST_CASE("thread_pipeline: an exception while making stages leaves nothing behind") {
   rng random(5);
   auto const s = one_f_one_b(2, 2);
   linear_chain const c(s, random);

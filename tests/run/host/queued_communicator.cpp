@@ -64,7 +64,7 @@ std::vector<double> numbers_of(std::optional<tensor_view> const& v) {
 
 }  // namespace
 
-TEST_CASE("queued communicator: messages and sums of random ranks arrive, in either order of their ends") {
+TEST_CASE("queued_communicator: messages and sums of random ranks arrive under either delivery") {
   rng random(17);
   for (int round = 0; round < 12; ++round) {
     auto const ranks = static_cast<std::uint32_t>(2 + random.below(2));
@@ -126,7 +126,7 @@ TEST_CASE("queued communicator: messages and sums of random ranks arrive, in eit
   }
 }
 
-TEST_CASE("queued communicator: whatever is late, all schedules give what they give where nothing is") {
+TEST_CASE("queued_communicator: random delays do not change the results of any schedule family") {
   rng random(23);
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const s = family_schedule(static_cast<schedule_family>(f), 2, 4);
@@ -159,8 +159,7 @@ TEST_CASE("queued communicator: whatever is late, all schedules give what they g
   }
 }
 
-TEST_CASE(
-    "queued communicator: gradients are summed over replicas and ties as they are where nothing is late") {
+TEST_CASE("queued_communicator: random delays do not change gradients summed over replicas and ties") {
   rng random(24);
   for (int round = 0; round < 6; ++round) {
     auto const ends = random.one_in(2) ? delivery::one_queue : delivery::async;
@@ -190,7 +189,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("queued communicator: a stage that throws on its stream's thread ends the run, on every rank") {
+TEST_CASE("queued_communicator: a stage that throws on its stream's thread ends the run") {
   rng random(29);
   auto const s = family_schedule(schedule_family::one_f_one_b, 3, 5);
   linear_chain const c(s, random);
@@ -209,7 +208,7 @@ TEST_CASE("queued communicator: a stage that throws on its stream's thread ends 
   }
 }
 
-TEST_CASE("queued communicator: two ends that do not fit fail the run, and nobody waits on") {
+TEST_CASE("queued_communicator: ends that disagree fail the run, and no rank keeps waiting") {
   host_ranks all(2);
   host_group group(all, {rank_id{0}, rank_id{1}});
   double numbers[3] = {1, 2, 3};

@@ -23,7 +23,7 @@ using namespace cleave::detail;
 using namespace cleave::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("queued device: work runs in issue order, beside the thread that issues it") {
+TEST_CASE("queued_device: runs work in order of issue, asynchronously to the issuing thread") {
   queued_rank r;
   auto s = r.d.make_stream(0);
   auto e = r.d.make_event();
@@ -40,7 +40,7 @@ TEST_CASE("queued device: work runs in issue order, beside the thread that issue
   for (int i = 0; i < 100; ++i) CHECK(done[static_cast<std::size_t>(i)] == i);
 }
 
-TEST_CASE("queued device: a wait is for what was recorded when it was issued") {
+TEST_CASE("queued_device: a wait refers to the event as recorded when the wait was issued") {
   queued_rank r;
   auto first = r.d.make_stream(0), second = r.d.make_stream(1);
   auto e = r.d.make_event(), end = r.d.make_event();
@@ -63,7 +63,7 @@ TEST_CASE("queued device: a wait is for what was recorded when it was issued") {
   CHECK(r.d.elapsed(end, e).count() >= 0);
 }
 
-TEST_CASE("queued device: random work on random streams gives what its waits order, whatever is late") {
+TEST_CASE("queued_device: random work on random streams respects its waits under any delay") {
   rng random(31);
   for (int round = 0; round < 6; ++round) {
     queued_rank r({.ahead = 1 + random.below(20), .longest_delay = 30us, .seed = random.next()});
@@ -98,7 +98,7 @@ TEST_CASE("queued device: random work on random streams gives what its waits ord
   }
 }
 
-TEST_CASE("queued device: keeps what every device promises, at once and late") {
+TEST_CASE("queued_device: keeps all device_promises, with and without delays") {
   for (auto const late : {0us, 200us}) {
     queued_rank r({.ahead = 20, .longest_delay = late, .seed = 3});
     CHECK(device_promises(r.d).broken() == std::vector<std::string>{});
@@ -115,7 +115,7 @@ struct forgetful_device : queued_device {
 
 }  // namespace
 
-TEST_CASE("queued device: device promises are seen to be broken") {
+TEST_CASE("device_promises: detects a device that does not accumulate") {
   host_ranks ranks(1);
   forgetful_device d(ranks, rank_id{0}, {});
   CHECK(device_promises(d).broken().size() == 2);

@@ -19,7 +19,7 @@ using namespace cleave;
 using namespace cleave::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("queued stream: no more is ahead than may be") {
+TEST_CASE("queued_stream: no more work is queued than the limit allows") {
   std::atomic<bool> go = false;
   std::atomic<int> begun = 0;
   queued_rank r({.ahead = 3});
@@ -40,7 +40,7 @@ TEST_CASE("queued stream: no more is ahead than may be") {
   opener.join();
 }
 
-TEST_CASE("queued stream: what work throws fails the run, and names the pass it was issued for") {
+TEST_CASE("queued_stream: an exception in work fails the run and names its pass") {
   queued_rank r;
   auto s = r.d.make_stream(0), other = r.d.make_stream(0);
   auto e = r.d.make_event();
@@ -65,7 +65,7 @@ TEST_CASE("queued stream: what work throws fails the run, and names the pass it 
   CHECK_FALSE(r.d.query(e));
 }
 
-TEST_CASE("queued stream: without a pass, what work throws is an error of the device") {
+TEST_CASE("queued_stream: an exception in work outside a pass is a device error") {
   queued_rank r;
   auto s = r.d.make_stream(0);
   s.call([] { throw 7; });
@@ -74,7 +74,7 @@ TEST_CASE("queued stream: without a pass, what work throws is an error of the de
         "rank 0: device error: an exception that does not derive from std::exception");
 }
 
-TEST_CASE("queued stream: whoever waits for room is released when the run fails") {
+TEST_CASE("queued_stream: a failure of the run releases a thread that waits for room") {
   queued_rank r({.ahead = 1});
   auto s = r.d.make_stream(0);
   s.call([&] { comes_true([&] { return r.ranks.failed(); }); });
@@ -90,7 +90,7 @@ TEST_CASE("queued stream: whoever waits for room is released when the run fails"
   breaker.join();
 }
 
-TEST_CASE("queued stream: a stream that is destroyed ends what was issued to it") {
+TEST_CASE("queued_stream: destruction completes all issued work") {
   std::atomic<int> done = 0;
   {
     queued_rank r({.longest_delay = 100us, .seed = 1});
@@ -102,7 +102,7 @@ TEST_CASE("queued stream: a stream that is destroyed ends what was issued to it"
   CHECK(done == 31);
 }
 
-TEST_CASE("queued stream: work that does not end is left to itself, and what waits gives up") {
+TEST_CASE("queued_stream: work that never ends is abandoned, and waiting work gives up") {
   auto const stuck = std::make_shared<std::atomic<bool>>(true);
   auto const after = std::make_shared<std::atomic<int>>(0);
   auto const begin = std::chrono::steady_clock::now();
@@ -126,7 +126,7 @@ TEST_CASE("queued stream: work that does not end is left to itself, and what wai
   CHECK(comes_true([&] { return after.use_count() == 1; }));  // nothing of it is left
 }
 
-TEST_CASE("queued stream: streams that are assigned to change places") {
+TEST_CASE("queued_stream: move assignment leaves both streams usable") {
   std::atomic<int> done = 0;
   {
     queued_rank r;

@@ -16,7 +16,7 @@ using namespace cleave::detail;
 
 static_assert(std::is_nothrow_move_constructible_v<stream_task> && !std::copy_constructible<stream_task>);
 
-TEST_CASE("stream task: small and large ones do what they were made for, also after they have moved") {
+TEST_CASE("stream_task: small and large callables run correctly, also after a move") {
   int sum = 0;
   std::array<int, 100> many{};
   many[99] = 30;
@@ -32,7 +32,7 @@ TEST_CASE("stream task: small and large ones do what they were made for, also af
   CHECK(sum == 1031);
 }
 
-TEST_CASE("stream task: what it holds ends with it, once") {
+TEST_CASE("stream_task: destroys its callable exactly once") {
   auto const held = std::make_shared<int>(0);
   {
     stream_task a([held] {});

@@ -44,7 +44,7 @@ std::optional<std::int64_t> nobody_knows(std::string_view) { return std::nullopt
 
 }  // namespace
 
-TEST_CASE("transport layouts: every edge has one, and every microbatch its rows or none has") {
+TEST_CASE("find_edge_layout_fault: requires a layout for each edge, and rows for every microbatch or none") {
   auto l = rows_of(forked());
   l.edges.pop_back();
   CHECK(fault_of(l) == fault{fault::kind::edge_count, 0, 3, 4});
@@ -58,7 +58,7 @@ TEST_CASE("transport layouts: every edge has one, and every microbatch its rows 
   CHECK_FALSE(fault_of(l));
 }
 
-TEST_CASE("transport layouts: rows lie between none and those of the shape") {
+TEST_CASE("find_edge_layout_fault: requires rows between 0 and the extent of the shape") {
   auto l = rows_of(forked());
   l.rows = {0, 3};
   CHECK_FALSE(fault_of(l));
@@ -73,7 +73,7 @@ TEST_CASE("transport layouts: rows lie between none and those of the shape") {
   CHECK_FALSE(fault_of(l));
 }
 
-TEST_CASE("transport layouts: elements can be counted and axes are there") {
+TEST_CASE("find_edge_layout_fault: requires a countable shape and an existing batch axis") {
   auto l = rows_of(forked());
   l.edges[3].shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   CHECK(fault_of(l) == fault{fault::kind::too_large, 3});
@@ -89,7 +89,7 @@ TEST_CASE("transport layouts: elements can be counted and axes are there") {
   CHECK(words_of(l) == "edge #3 has batch axis 2 of 2 axes");
 }
 
-TEST_CASE("transport layouts: integers have no gradient") {
+TEST_CASE("find_edge_layout_fault: rejects gradients of integers") {
   for (auto const type : {element_type::i64, element_type::u8, element_type::boolean}) {
     auto l = rows_of(forked());
     l.edges[3].type = type;
@@ -100,7 +100,7 @@ TEST_CASE("transport layouts: integers have no gradient") {
   }
 }
 
-TEST_CASE("transport layouts: readers of one value take it alike, but for its gradient") {
+TEST_CASE("find_edge_layout_fault: readers of one value must agree on all but its gradient") {
   auto l = rows_of(forked());
   l.edges[1].gradient = gradient_use::none;
   CHECK_FALSE(fault_of(l));
@@ -113,7 +113,7 @@ TEST_CASE("transport layouts: readers of one value take it alike, but for its gr
   }
 }
 
-TEST_CASE("transport layouts: what a transport tells is taken, with symbols as they are bound") {
+TEST_CASE("layouts_of: takes the dataflow's layouts and binds their symbols") {
   auto t = forked();
   t.layouts = {{"f32", {std::string("batch"), std::int64_t{4}}}, {"i64", {}}};
   for (std::size_t e = 0; e < t.edges.size(); ++e) t.edges[e].layout = e == 3 ? 1 : 0;
@@ -127,7 +127,7 @@ TEST_CASE("transport layouts: what a transport tells is taken, with symbols as t
                          {}});
 }
 
-TEST_CASE("transport layouts: gradients between stages are wanted of floating-point values alone") {
+TEST_CASE("layouts_of: wants gradients only of floating-point values between stages") {
   auto t = forked();
   t.layouts = {{"i32", {std::int64_t{4}}}, {"bf16", {}}};
   for (auto& e : t.edges) e.layout = 0;
@@ -137,7 +137,7 @@ TEST_CASE("transport layouts: gradients between stages are wanted of floating-po
   CHECK(l.edges[2].gradient == gradient_use::wanted);
 }
 
-TEST_CASE("transport layouts: what a transport does not tell is named") {
+TEST_CASE("layouts_of: names the edge whose layout is missing or invalid") {
   auto t = forked();
   auto const refused = [&](char const* sentence) {
     CHECK_THROWS_WITH_AS(layouts_of(t, nobody_knows), sentence, edge_layout_error);

@@ -5,7 +5,7 @@
 
 using namespace cleave;
 
-TEST_CASE("edge layout: rows say what each microbatch has along its batch axis, and nothing else") {
+TEST_CASE("run_layouts: rows replace the extent of the batch axis only") {
   run_layouts l{.edges = {{.shape = {3, 5}, .batch_axis = 0}, {.shape = {3, 5}, .batch_axis = 0}},
                 .rows = {2, 3}};
   CHECK(l.shape_of(1, microbatch_id{0}) == tensor_shape{2, 5});

@@ -26,7 +26,7 @@ failure failure_of(Thrown const& thrown) {
 
 }  // namespace
 
-TEST_CASE("failure: an exception in flight becomes the place and its words") {
+TEST_CASE("current_failure: captures the exception's text and place") {
   auto const f = failure_of(std::out_of_range("no such row"));
   CHECK(f.code == failure_code::stage);
   CHECK(f.at == at);
@@ -34,7 +34,7 @@ TEST_CASE("failure: an exception in flight becomes the place and its words") {
   CHECK_THROWS_AS(std::rethrow_exception(f.cause), std::out_of_range);
 }
 
-TEST_CASE("failure: what is no std::exception is kept too") {
+TEST_CASE("current_failure: keeps an exception that is not a std::exception") {
   auto const f = failure_of(42);
   CHECK(describe(f) == "stage 2, microbatch 5: an exception that does not derive from std::exception");
   try {
@@ -47,7 +47,7 @@ TEST_CASE("failure: what is no std::exception is kept too") {
   }
 }
 
-TEST_CASE("failure: a failure of a stage is raised with the original nested in it") {
+TEST_CASE("raise: nests the original exception in a stage failure") {
   auto const f = failure_of(std::out_of_range("no such row"));
   try {
     raise(f);
@@ -58,7 +58,7 @@ TEST_CASE("failure: a failure of a stage is raised with the original nested in i
   }
 }
 
-TEST_CASE("failure: where no stage is to blame a plain run_error is raised") {
+TEST_CASE("raise: throws a plain run_error if no stage is to blame") {
   failure const stopped{.code = failure_code::cancelled, .detail = "stopped by the caller"};
   CHECK(describe(stopped) == "stopped by the caller");
   try {
@@ -75,7 +75,7 @@ TEST_CASE("failure: where no stage is to blame a plain run_error is raised") {
   CHECK_THROWS_AS(raise(differs), run_error);
 }
 
-TEST_CASE("failure: who noticed it, while doing what, and who is to blame, where that is known") {
+TEST_CASE("describe: tells who noticed the failure, during what, and who caused it") {
   failure f{.code = failure_code::timeout,
             .at = at,
             .detail = "nothing came within 400 ms",
@@ -90,7 +90,7 @@ TEST_CASE("failure: who noticed it, while doing what, and who is to blame, where
   CHECK(describe(f) == "rank 1, stage 2, microbatch 5: timed out: nothing came within 400 ms");
 }
 
-TEST_CASE("failure: what a stage threw in another process is told without the exception") {
+TEST_CASE("raise: a stage failure from another process keeps its text without the exception") {
   failure const f{.code = failure_code::stage, .at = at, .detail = "out of memory", .reporter = rank_id{3}};
   CHECK_THROWS_WITH_AS(raise(f), "rank 3, stage 2, microbatch 5: out of memory", run_error);
 }

@@ -33,7 +33,7 @@ std::string fault_of(std::vector<named_tensor> const& state) {
 
 }  // namespace
 
-TEST_CASE("named_tensor: any tensors with different names are a state") {
+TEST_CASE("require_named_tensors: accepts any tensors with different names") {
   testing::rng random(1);
   for (std::size_t i = 0; i < 50; ++i)
     CHECK(!find_named_tensor_fault(testing::random_tensors(random, i).tensors));
@@ -41,7 +41,7 @@ TEST_CASE("named_tensor: any tensors with different names are a state") {
   CHECK(fault_of({{{"empty"}, {nullptr, element_type::f32, {3, 0}}}}) == "accepted");
 }
 
-TEST_CASE("named_tensor: a state that is none is refused, and it is said why") {
+TEST_CASE("require_named_tensors: rejects an invalid state and says why") {
   float x = 0;
   tensor_view const scalar{&x, element_type::f32, {}};
   CHECK(fault_of({{{"a"}, scalar}, {{}, scalar}}) ==
@@ -57,7 +57,7 @@ TEST_CASE("named_tensor: a state that is none is refused, and it is said why") {
         "state: tensor 0 'a' has elements, but its data pointer is null");
 }
 
-TEST_CASE("named_tensor: a shape of below 0 or above 2^63 - 1 bytes is no tensor's") {
+TEST_CASE("find_tensor_bytes: rejects negative extents and sizes above 2^63 - 1 bytes") {
   auto const most = std::numeric_limits<std::int64_t>::max();
   CHECK(!find_tensor_bytes(element_type::u8, {2, -1}));
   CHECK(!find_tensor_bytes(element_type::u8, {most, 2}));
@@ -68,7 +68,7 @@ TEST_CASE("named_tensor: a shape of below 0 or above 2^63 - 1 bytes is no tensor
         "state: tensor 0 'a' has an invalid shape: a negative extent, or more than 2^63 - 1 bytes");
 }
 
-TEST_CASE("named_tensor: a layout is told in short") {
+TEST_CASE("layout_text: writes a layout as type and extents") {
   CHECK(layout_text(element_type::bf16, {2, 3}) == "bf16[2, 3]");
   CHECK(layout_text(element_type::f32, {}) == "f32[]");
 }

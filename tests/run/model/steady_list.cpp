@@ -25,7 +25,7 @@ struct guest {
 
 }  // namespace
 
-TEST_CASE("steady list: each stays where it was made, and they go in their order") {
+TEST_CASE("steady_list: elements keep their addresses and are destroyed in order") {
   std::vector<int> gone;
   {
     steady_list<guest> all;
@@ -42,7 +42,7 @@ TEST_CASE("steady list: each stays where it was made, and they go in their order
   CHECK(gone == std::vector<int>{0, 1, 2});
 }
 
-TEST_CASE("steady list: one that cannot be made leaves nothing behind") {
+TEST_CASE("steady_list: an element whose constructor throws leaves nothing behind") {
   std::vector<int> gone;
   steady_list<guest> all;
   all.emplace(1, gone);

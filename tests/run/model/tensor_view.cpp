@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("tensor view: each type of element has a name of its own and a size") {
+TEST_CASE("element_type: each type has a unique name and a size") {
   for (std::size_t t = 0; t < element_names.size(); ++t) {
     auto const type = static_cast<element_type>(t);
     CHECK(find_element_type(name_of(type)) == type);
@@ -20,7 +20,7 @@ TEST_CASE("tensor view: each type of element has a name of its own and a size") 
   CHECK_FALSE(is_floating(element_type::i64));
 }
 
-TEST_CASE("tensor view: a shape counts its elements, as far as they can be counted") {
+TEST_CASE("tensor_shape: count() is the number of elements, or nothing if that cannot be counted") {
   CHECK(tensor_shape{}.count() == 1);
   CHECK(tensor_shape{2, 3, 4}.count() == 24);
   CHECK(tensor_shape{2, 0, 4}.count() == 0);
@@ -32,7 +32,7 @@ TEST_CASE("tensor view: a shape counts its elements, as far as they can be count
   CHECK(tensor_shape{2, 3} != tensor_shape{2, 3, 1});
 }
 
-TEST_CASE("tensor view: its elements are a region of as many bytes") {
+TEST_CASE("tensor_view: elements() is a region of the same size") {
   float x[6] = {};
   tensor_view const v{x, element_type::f32, {2, 3}};
   CHECK(v.elements() == region{x, 6, element_type::f32});

@@ -57,7 +57,7 @@ std::set<std::uint32_t> awaited(std::vector<rank_activity> const& all, std::uint
 
 }  // namespace
 
-TEST_CASE("blame: whoever waits for a rank that waits blames the end of the chain") {
+TEST_CASE("find_culprit: follows a chain of waiting ranks to its end") {
   std::vector const all = {waits_for({1}, "recv B0 stage 0<-1"), waits_for({2}, "recv B0 stage 1<-2"),
                            in_stage(2, 5), waits_for({2})};
   for (std::uint32_t const from : {0u, 1u, 2u, 3u})
@@ -73,7 +73,7 @@ TEST_CASE("blame: whoever waits for a rank that waits blames the end of the chai
         "(forward)");
 }
 
-TEST_CASE("blame: a rank that does not answer comes before one that is gone, computes or is done") {
+TEST_CASE("find_culprit: prefers ranks in this order: silent, gone, computing, done") {
   std::vector all = {waits_for({4, 3, 2, 1}), rank_activity{}, rank_activity{activity_kind::gone},
                      in_stage(0, 0), rank_activity{activity_kind::done}};
   for (std::uint32_t const expected : {1u, 2u, 3u, 4u}) {
@@ -86,12 +86,12 @@ TEST_CASE("blame: a rank that does not answer comes before one that is gone, com
   CHECK(describe(rank_activity{activity_kind::done}, rank_id{4}) == "rank 4 has nothing left to do");
 }
 
-TEST_CASE("blame: of equals the nearest is to blame") {
+TEST_CASE("find_culprit: blames the nearest of equals") {
   std::vector const all = {waits_for({1, 2}), waits_for({3}), rank_activity{}, rank_activity{}};
   CHECK(find_culprit(all, rank_id{0}).chain == std::vector{rank_id{0}, rank_id{2}});
 }
 
-TEST_CASE("blame: ranks that wait in a circle are a deadlock, which has no culprit") {
+TEST_CASE("find_culprit: ranks that wait in a cycle are a deadlock without a culprit") {
   std::vector const all = {waits_for({1}, "send F0"), waits_for({2}, "send F1"), waits_for({1}, "send B1")};
   auto const b = find_culprit(all, rank_id{0});
   CHECK(b.deadlock);
@@ -103,13 +103,13 @@ TEST_CASE("blame: ranks that wait in a circle are a deadlock, which has no culpr
   CHECK(find_culprit(alone, rank_id{0}) == wait_chain{{rank_id{0}}, true});
 }
 
-TEST_CASE("blame: a rank that waits for nobody, or for unknown rank, is to blame itself") {
+TEST_CASE("find_culprit: blames a rank that waits for no rank or for one that does not exist") {
   std::vector const all = {waits_for({1}), waits_for({}), waits_for({7})};
   CHECK(find_culprit(all, rank_id{0}).culprit() == rank_id{1});
   CHECK(find_culprit(all, rank_id{2}).culprit() == rank_id{2});
 }
 
-TEST_CASE("blame: of random ranks, the culprit is awaited and no awaited one is more to blame") {
+TEST_CASE("find_culprit: on random ranks, the culprit is awaited and no awaited rank is more to blame") {
   rng random(41);
   std::size_t deadlocks = 0;
   for (int round = 0; round < 2000; ++round) {

@@ -40,7 +40,7 @@ struct held_work {
 
 }  // namespace
 
-TEST_CASE("wait on host: it is over when the event has happened, or at the deadline") {
+TEST_CASE("wait_on_host: ends when the event happens or at the deadline") {
   held_work w;
   int checks = 0;
   auto const check = [&] { ++checks; };
@@ -60,7 +60,7 @@ TEST_CASE("wait on host: it is over when the event has happened, or at the deadl
   CHECK(checks == 0);
 }
 
-TEST_CASE("wait on host: what the check throws ends it") {
+TEST_CASE("wait_on_host: an exception from the check ends the wait") {
   held_work w;
   int looks = 0;
   auto const check = [&] {
@@ -71,7 +71,7 @@ TEST_CASE("wait on host: what the check throws ends it") {
   CHECK(looks == 1200);
 }
 
-TEST_CASE("wait on host: a deadline is so far away as the limit says, and without one never comes") {
+TEST_CASE("deadline_after: adds the limit to now, and without a limit never comes") {
   auto const before = clock::now();
   auto const until = deadline_after(3h);
   CHECK(until >= before + 3h);

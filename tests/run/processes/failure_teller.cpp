@@ -69,7 +69,7 @@ void publish_thrown(failure_reporter& t, E const& thrown) {
 
 }  // namespace
 
-TEST_CASE("failure teller: who fails at a stage is to blame, and all are told what it was doing") {
+TEST_CASE("failure_reporter: blames the rank that fails at a stage and tells all ranks its operation") {
   auto const [first, second] = told_by_rank_1(receiving(), [](failure_reporter& t) {
     t.publish({.code = failure_code::stage, .at = here, .detail = "out of memory"});
   });
@@ -80,7 +80,7 @@ TEST_CASE("failure teller: who fails at a stage is to blame, and all are told wh
   CHECK(first->culprit == rank_id{1});
 }
 
-TEST_CASE("failure teller: what another rank reported, with what that one did, stays as it is") {
+TEST_CASE("failure_reporter: keeps another rank's report unchanged") {
   auto const [first, second] = told_by_rank_1(receiving(), [](failure_reporter& t) {
     t.publish({.code = failure_code::peer_lost,
                .at = stage_call{stage_id{0}, microbatch_id{0}},
@@ -94,14 +94,14 @@ TEST_CASE("failure teller: what another rank reported, with what that one did, s
         "rank 0, send F0 stage 0->1, stage 0, microbatch 0, caused by rank 1: peer lost: gone");
 }
 
-TEST_CASE("failure teller: a rank that does nothing fails between steps") {
+TEST_CASE("failure_reporter: a failure of an idle rank is reported as between steps") {
   auto const [first, second] = told_by_rank_1(
       {}, [](failure_reporter& t) { t.publish({.code = failure_code::cancelled, .detail = "enough"}); });
   REQUIRE(first);
   CHECK(describe(*first) == "rank 1, between steps: enough");
 }
 
-TEST_CASE("failure teller: the first failure stays, and none tells nothing") {
+TEST_CASE("failure_reporter: keeps the first failure, and reports nothing without one") {
   auto const [first, second] = told_by_rank_1({}, [](failure_reporter& t) {
     CHECK_FALSE(t.poll());
     t.publish({.code = failure_code::cancelled, .detail = "the first"});
@@ -112,7 +112,7 @@ TEST_CASE("failure teller: the first failure stays, and none tells nothing") {
   CHECK_FALSE(told_by_rank_1({}, [](failure_reporter&) {}).second);
 }
 
-TEST_CASE("failure teller: any exception that is being handled is told") {
+TEST_CASE("failure_reporter: publish_current() reports any exception being handled") {
   auto const told = [](auto const& thrown) {
     auto const known = told_by_rank_1({}, [&](failure_reporter& t) { publish_thrown(t, thrown); });
     REQUIRE(known.first);

@@ -36,12 +36,12 @@ std::vector<obstacle> heard_by(std::vector<obstacle> const& own) {
 
 }  // namespace
 
-TEST_CASE("replay agreement: where nothing is in the way of any rank, all may replay") {
+TEST_CASE("find_first_obstacle: finds none if no rank has an obstacle") {
   CHECK(heard_by(std::vector<obstacle>(3)) == std::vector<obstacle>(3));
   CHECK(heard_by({std::nullopt}) == std::vector<obstacle>(1));
 }
 
-TEST_CASE("replay agreement: all ranks hear of the first rank that cannot, also one that could") {
+TEST_CASE("find_first_obstacle: tells all ranks the first rank's obstacle") {
   CHECK(heard_by({std::nullopt, "its stage waits", "out of memory"}) ==
         std::vector<obstacle>(3, "rank 1: its stage waits"));
   CHECK(heard_by({"a long story " + std::string(1000, '.'), std::nullopt})[1] ==

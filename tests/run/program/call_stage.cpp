@@ -64,7 +64,7 @@ void call(S& stages, call_kind kind, action_kind of) {
 
 }  // namespace
 
-TEST_CASE("call stage: each call is the member of its kind, once, with the views of its pass") {
+TEST_CASE("call_stage: calls the matching member once, with the views of its pass") {
   using enum call_kind;
   heard_stages stages;
   call(stages, forward, action_kind::forward);
@@ -81,7 +81,7 @@ TEST_CASE("call stage: each call is the member of its kind, once, with the views
                                                  "reload 1.3 0 0", "recompute 1.3 2 0"});
 }
 
-TEST_CASE("call stage: stages need no member that is never called") {
+TEST_CASE("call_stage: stages need no member that is never called") {
   plain_stages stages;
   call(stages, call_kind::forward, action_kind::forward);
   CHECK(stages.passes == 1);

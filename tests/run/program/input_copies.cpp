@@ -33,7 +33,7 @@ linear_model two_inputs(schedule const& s, rng& random) {
 
 }  // namespace
 
-TEST_CASE("input copies: the same values at the same places in each step, wherever they come from") {
+TEST_CASE("input_copies: copies a step's inputs to the same addresses in every step") {
   rng random(1);
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 3});
   auto const m = two_inputs(s, random);
@@ -77,7 +77,7 @@ TEST_CASE("input copies: the same values at the same places in each step, wherev
   }
 }
 
-TEST_CASE("input copies: a rank that reads nothing of the caller copies nothing") {
+TEST_CASE("input_copies: copies nothing for a rank that reads no caller inputs") {
   rng random(2);
   auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 3});
   linear_chain const m(s, random);

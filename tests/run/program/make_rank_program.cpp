@@ -335,7 +335,7 @@ run_layouts varied_layouts(rng& random, dataflow const& t, std::vector<std::int6
 
 }  // namespace
 
-TEST_CASE("rank program: whatever is read was put there by the right pass or message, in any model") {
+TEST_CASE("make_rank_program: every read finds what the right pass or message wrote, in random models") {
   rng random(71);
   for (int i = 0; i < 500; ++i) {
     CAPTURE(i);
@@ -353,7 +353,7 @@ TEST_CASE("rank program: whatever is read was put there by the right pass or mes
   }
 }
 
-TEST_CASE("rank program: so it is in every family of schedules") {
+TEST_CASE("make_rank_program: every read finds the right data in every schedule family") {
   rng random(72);
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
@@ -365,7 +365,7 @@ TEST_CASE("rank program: so it is in every family of schedules") {
   }
 }
 
-TEST_CASE("rank program: so it is where messages of a group begin and end together") {
+TEST_CASE("make_rank_program: every read finds the right data if messages of a group begin together") {
   rng random(73);
   for (auto const family : {schedule_family::one_f_one_b, schedule_family::interleaved_1f1b}) {
     auto const s = family_schedule(family, 4, 8);
@@ -384,7 +384,7 @@ TEST_CASE("rank program: so it is where messages of a group begin and end togeth
   }
 }
 
-TEST_CASE("rank program: so it is where stashes go away and come back") {
+TEST_CASE("make_rank_program: every read finds the right data with offloaded or recomputed activations") {
   rng random(74);
   for (auto const relief : {saved_relief::offload, saved_relief::recompute})
     for (auto const family : {schedule_family::gpipe, schedule_family::one_f_one_b}) {

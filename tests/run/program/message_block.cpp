@@ -54,7 +54,7 @@ void check_block(message_block const& b, run_layouts const& l, bool with_shapes)
 
 }  // namespace
 
-TEST_CASE("message block: values lie one behind the other, with their shapes where these travel") {
+TEST_CASE("blocks_of: places values one after another, with their shapes if these are dynamic") {
   dataflow const t{.stages = 2, .edges = {{s0, 0, s1, 0}, {s0, 1, s1, 1}, {s0, 2, s1, 2}}};
   run_layouts const l{{{.type = element_type::f32, .shape = {5}},
                        {.type = element_type::f64, .shape = {2, 3}, .extents = shape_kind::dynamic},
@@ -67,14 +67,15 @@ TEST_CASE("message block: values lie one behind the other, with their shapes whe
   CHECK(blocks[0].gradients == message_block{{{0, 0}, {1, 64}}, 64 + 48});
 }
 
-TEST_CASE("message block: an edge of a placement that carries nothing has empty messages") {
+TEST_CASE("blocks_of: an edge that carries nothing has empty messages") {
   dataflow const t{.stages = 2, .edges = {{the_caller, 0, s0, 0}, {s1, 0, the_caller, 0}}};
   stage_placement const p{2, {rank_id{0}, rank_id{1}}, {{s0, s1}}};
   run_layouts const l{{{.shape = {1}}, {.shape = {1}}}};
   CHECK(blocks_of(p, t, l) == std::vector<edge_blocks>(1));
 }
 
-TEST_CASE("message block: in any transport each value between stages is in one block, aligned and apart") {
+TEST_CASE(
+    "blocks_of: each value between stages is in one block, aligned and without overlap, in any dataflow") {
   rng random(11);
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);

@@ -45,7 +45,7 @@ struct viewed_program {
 
 }  // namespace
 
-TEST_CASE("pass views: values are where the program says, of the size of their microbatch") {
+TEST_CASE("pass_views: values are where the program says, with the size of their microbatch") {
   viewed_program x;
   pass_views views(x.p, x.arena.data(), x.results.data());
   REQUIRE(views.in(0).size() == 2);
@@ -58,7 +58,7 @@ TEST_CASE("pass views: values are where the program says, of the size of their m
   CHECK(views.out(1)[1] == tensor_view{x.arena.data() + 32, element_type::f32, {2, 2}});
 }
 
-TEST_CASE("pass views: inputs of the caller are those of the microbatch, in every step anew") {
+TEST_CASE("pass_views: take_inputs() sets the caller's inputs of the microbatch, anew in each step") {
   viewed_program x;
   pass_views views(x.p, x.arena.data(), x.results.data());
   std::array<double, 4> numbers{};
@@ -71,7 +71,7 @@ TEST_CASE("pass views: inputs of the caller are those of the microbatch, in ever
   }
 }
 
-TEST_CASE("pass views: a backward pass has the shapes that its forward pass has seen") {
+TEST_CASE("pass_views: a backward pass has the shapes that its forward pass saw") {
   viewed_program x;
   pass_views views(x.p, x.arena.data(), x.results.data());
   views.in(0)[0].shape = {1};
@@ -85,7 +85,7 @@ TEST_CASE("pass views: a backward pass has the shapes that its forward pass has 
   CHECK(views.out(1)[1].shape == tensor_shape{1, 2});
 }
 
-TEST_CASE("pass views: the room of a value is that of the largest microbatch, what the caller gets is not") {
+TEST_CASE("pass_views: a value's room fits the largest microbatch, but a result has its own shape") {
   viewed_program x;
   x.p.layouts.edges[2] = {.type = element_type::f32, .shape = {4}, .batch_axis = 0};
   pass_views const views(x.p, x.arena.data(), x.results.data());

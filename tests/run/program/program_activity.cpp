@@ -37,7 +37,7 @@ rank_activity activity_in(rank_instruction const& i) { return activity_of(progra
 
 }  // namespace
 
-TEST_CASE("program activity: whoever passes, computes, at a stage and a microbatch") {
+TEST_CASE("activity_of: a pass computes, with its stage and microbatch") {
   for (auto const kind : {call_kind::forward, call_kind::backward, call_kind::backward_input,
                           call_kind::backward_weight, call_kind::loss, call_kind::local_transfer}) {
     auto const a = activity_in(instruction(kind, {action_kind::forward, 0, s1, m3}));
@@ -49,7 +49,7 @@ TEST_CASE("program activity: whoever passes, computes, at a stage and a microbat
         "forward 1 3");
 }
 
-TEST_CASE("program activity: what is about a whole stage has no microbatch") {
+TEST_CASE("activity_of: an action of a whole stage has no microbatch") {
   for (auto const kind :
        {call_kind::unshard, call_kind::reshard, call_kind::reduce, call_kind::wait_reduce}) {
     auto const a = activity_in(instruction(kind, {action_kind::unshard, 0, s1}));
@@ -64,7 +64,7 @@ TEST_CASE("program activity: what is about a whole stage has no microbatch") {
   CHECK(reload.kind == activity_kind::computing);
 }
 
-TEST_CASE("program activity: whoever sends or receives may wait for the other end") {
+TEST_CASE("activity_of: a send or receive waits for its peer") {
   for (auto const kind : {call_kind::send, call_kind::receive}) {
     auto const a = activity_in(instruction(kind, {action_kind::send_activation, 0, s1, m3, s2}, rank_id{2}));
     CHECK(a.kind == activity_kind::waiting);
@@ -73,7 +73,7 @@ TEST_CASE("program activity: whoever sends or receives may wait for the other en
   }
 }
 
-TEST_CASE("program activity: a wait is for whom the message is") {
+TEST_CASE("activity_of: a wait is for the peer of its message") {
   for (auto const kind : {call_kind::wait_send, call_kind::wait_receive}) {
     auto p = program_of({});
     p.instructions = {
@@ -89,7 +89,7 @@ TEST_CASE("program activity: a wait is for whom the message is") {
   }
 }
 
-TEST_CASE("program activity: an exchange waits for all of its peers, each named once") {
+TEST_CASE("activity_of: an exchange waits for all of its peers, each named once") {
   auto p = program_of({});
   action const sent{action_kind::send_activation, 0, s1, m3, s2};
   p.instructions = {
@@ -103,9 +103,7 @@ TEST_CASE("program activity: an exchange waits for all of its peers, each named 
   CHECK_FALSE(a.at);
 }
 
-TEST_CASE(
-    "program activity: behind its instructions a rank replays or sums gradients with all others, or is "
-    "done") {
+TEST_CASE("activity_of: after its instructions a rank replays, sums gradients with all others, or is done") {
   auto p = program_of({});
   auto const reducing = activity_of(p, program_reducing);
   CHECK(reducing.kind == activity_kind::waiting);
@@ -118,9 +116,7 @@ TEST_CASE(
   CHECK(activity_of(p, program_done).peers.empty());
 }
 
-TEST_CASE(
-    "program activity: in a grid of replicas peers are of the own one, and all meet where gradients are "
-    "summed") {
+TEST_CASE("activity_of: in a grid, peers are of the same replica, and sums involve other replicas too") {
   rank_grid const grid({.pipe = 3, .data = 3, .model = 1},
                        {rank_axis::data, rank_axis::model, rank_axis::pipe});
   auto const p =

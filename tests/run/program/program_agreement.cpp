@@ -51,11 +51,11 @@ std::vector<std::string> outcomes(std::vector<given> const& ranks) {
 
 }  // namespace
 
-TEST_CASE("program agreement: ranks that have been given the same agree") {
+TEST_CASE("agree_on_program: ranks given the same program agree") {
   CHECK(outcomes(std::vector<given>(3)) == std::vector<std::string>(3));
 }
 
-TEST_CASE("program agreement: two ends with other types or shapes are both named, on every rank") {
+TEST_CASE("agree_on_program: every rank names both ends whose types or shapes differ") {
   std::vector<given> ranks(3);
   ranks[2].l.edges[2].type = element_type::f32;
   CHECK(outcomes(ranks) ==
@@ -77,7 +77,7 @@ TEST_CASE("program agreement: two ends with other types or shapes are both named
         "rank 1; make both ends the same");
 }
 
-TEST_CASE("program agreement: another schedule, other edges and other rows are told") {
+TEST_CASE("agree_on_program: reports another schedule, other edges and other rows") {
   std::vector<given> ranks(3);
   ranks[2].s = make_schedule(schedule_family::gpipe, {3, 1, 4});
   CHECK(outcomes(ranks) ==
@@ -99,7 +99,7 @@ TEST_CASE("program agreement: another schedule, other edges and other rows are t
             "rank 1") != std::string::npos);
 }
 
-TEST_CASE("program agreement: two ranks that differ are told in what, the schedule has first") {
+TEST_CASE("difference_of: names the first differing part, beginning with the schedule") {
   program_digest const here{1, 2, 3, 4};
   CHECK_FALSE(difference_of(here, rank_id{2}, here, rank_id{0}));
   CHECK(difference_of(here, rank_id{2}, {0, 0, 0, 0}, rank_id{0}) ==

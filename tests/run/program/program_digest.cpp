@@ -47,7 +47,7 @@ std::string parts_changed_by(F change) {
 
 }  // namespace
 
-TEST_CASE("program digest: whatever differs in a schedule changes its part, and no other") {
+TEST_CASE("digest_of: any change of the schedule changes only the schedule part") {
   CHECK(parts_changed_by([](digested&) {}).empty());
   CHECK(parts_changed_by([](digested& x) { x.s.place.ranks = 3; }) == "s");
   CHECK(parts_changed_by([](digested& x) { x.s.place.rank_of[1] = rank_id{0}; }) == "s");
@@ -66,7 +66,7 @@ TEST_CASE("program digest: whatever differs in a schedule changes its part, and 
         }) == "s");
 }
 
-TEST_CASE("program digest: whatever moves otherwise changes the part of the transport") {
+TEST_CASE("digest_of: any change of the dataflow changes only the dataflow part") {
   CHECK(parts_changed_by([](digested& x) { x.t.stages = 3; }) == "t");
   CHECK(parts_changed_by([](digested& x) { x.t.edges.pop_back(); }) == "t");
   CHECK(parts_changed_by([](digested& x) { x.t.edges[0].from = the_caller; }) == "t");
@@ -76,7 +76,7 @@ TEST_CASE("program digest: whatever moves otherwise changes the part of the tran
   CHECK(parts_changed_by([](digested& x) { std::swap(x.t.edges[0], x.t.edges[1]); }) == "t");
 }
 
-TEST_CASE("program digest: what is there for people changes nothing") {
+TEST_CASE("digest_of: informative fields of the dataflow change nothing") {
   CHECK(parts_changed_by([](digested& x) {
           x.t.edges[0].value = 7;
           x.t.edges[0].bytes = 8;
@@ -85,7 +85,7 @@ TEST_CASE("program digest: what is there for people changes nothing") {
         }).empty());
 }
 
-TEST_CASE("program digest: whatever lies otherwise changes the part of the layouts") {
+TEST_CASE("digest_of: any change of the layouts changes only the layout part") {
   CHECK(parts_changed_by([](digested& x) { x.l.edges.pop_back(); }) == "l");
   CHECK(parts_changed_by([](digested& x) { x.l.edges[0].type = element_type::f64; }) == "l");
   CHECK(parts_changed_by([](digested& x) { x.l.edges[0].shape = {2, 4}; }) == "l");
@@ -98,7 +98,7 @@ TEST_CASE("program digest: whatever lies otherwise changes the part of the layou
   CHECK(parts_changed_by([](digested& x) { x.l.rows.clear(); }) == "l");
 }
 
-TEST_CASE("number digest: is FNV-1a, byte after byte from the lowest") {
+TEST_CASE("number_digest: is FNV-1a over the bytes, lowest first") {
   CHECK(number_digest().value() == 0xcbf29ce484222325);
   std::uint64_t twin = 0xcbf29ce484222325;
   for (int const byte : {0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01})
@@ -106,7 +106,7 @@ TEST_CASE("number digest: is FNV-1a, byte after byte from the lowest") {
   CHECK(number_digest().add(0x0123456789abcdef).value() == twin);
 }
 
-TEST_CASE("program digest: options of calls that change what is done are a part of their own") {
+TEST_CASE("digest_of: call options that change what is done have their own part") {
   CHECK(parts_changed_by([](digested& x) { x.o.scale = gradient_scale::by_microbatches; }) == "o");
   CHECK(parts_changed_by([](digested& x) { x.o.loss = loss_source::caller; }) == "o");
   CHECK(parts_changed_by([](digested& x) { x.o.weights = weight_storage::sharded; }) == "o");

@@ -10,7 +10,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("rank program: messages of an exchange have its head, all else is its own") {
+TEST_CASE("heads_of: messages of an exchange have its index, all others their own") {
   rank_program p;
   CHECK(heads_of(p).empty());
   p.instructions.resize(6);
@@ -19,7 +19,7 @@ TEST_CASE("rank program: messages of an exchange have its head, all else is its 
   CHECK(heads_of(p) == std::vector<std::uint32_t>{0, 1, 1, 1, 4, 4});
 }
 
-TEST_CASE("rank program: it trains where a gradient goes back, not where passes go forward alone") {
+TEST_CASE("has_backward: is true if there is a backward pass, not for forward passes alone") {
   rank_program p;
   CHECK_FALSE(has_backward(p));
   for (auto const kind : {call_kind::forward, call_kind::send, call_kind::reduce}) {

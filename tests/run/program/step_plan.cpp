@@ -56,7 +56,7 @@ dataflow crossed_transport() {
 
 }  // namespace
 
-TEST_CASE("step plan: a schedule that computes only is lowered, one with messages is taken as it is") {
+TEST_CASE("step_plan: lowers a schedule without messages and keeps one with messages") {
   auto const t = line_of_two();
   auto const s = gpipe_on_two();
   CHECK_FALSE(has_messages(s));
@@ -68,7 +68,7 @@ TEST_CASE("step plan: a schedule that computes only is lowered, one with message
         lower(s, {.grouping = message_grouping::adjacent}));
 }
 
-TEST_CASE("step plan: one rank alone needs no messages") {
+TEST_CASE("step_plan: one rank alone needs no messages") {
   auto const t = line_of_two();
   schedule const s{placement_of(t, 1, {rank_id{0}, rank_id{0}}),
                    1,
@@ -78,7 +78,7 @@ TEST_CASE("step plan: one rank alone needs no messages") {
   CHECK(p.same_rank(t.edges[1]));
 }
 
-TEST_CASE("step plan: what it is made of can be read, and its digest is that") {
+TEST_CASE("step_plan: exposes its parts and a digest of them") {
   auto const t = line_of_two();
   step_plan const p(gpipe_on_two(), t, ones(t), {.saved_activations = {{8, 0, 0}}});
   CHECK(p.edges() == t);
@@ -95,7 +95,7 @@ TEST_CASE("step plan: what it is made of can be read, and its digest is that") {
   CHECK(saved_activations == 2 * 8);
 }
 
-TEST_CASE("step plan: a schedule for other stages is refused") {
+TEST_CASE("step_plan: rejects a schedule for another number of stages") {
   auto t = line_of_two();
   t.stages = 3;
   CHECK(find_program_fault(gpipe_on_two(), t) == program_fault{program_fault::kind::stage_count, 2, 3});
@@ -105,7 +105,7 @@ TEST_CASE("step plan: a schedule for other stages is refused") {
       program_error);
 }
 
-TEST_CASE("step plan: what moves where the schedule has no edge is refused") {
+TEST_CASE("step_plan: rejects a dataflow edge that the schedule lacks") {
   auto t = line_of_two();
   auto s = gpipe_on_two();
   CHECK_FALSE(find_program_fault(s, t));
@@ -117,7 +117,7 @@ TEST_CASE("step plan: what moves where the schedule has no edge is refused") {
                        program_error);
 }
 
-TEST_CASE("step plan: transports, layouts and schedules with faults are refused") {
+TEST_CASE("step_plan: rejects invalid dataflows, layouts, schedules and memory limits") {
   auto t = line_of_two();
   t.edges.push_back({s1, 0, s0, 1});
   CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t)), dataflow_error);
@@ -129,7 +129,7 @@ TEST_CASE("step plan: transports, layouts and schedules with faults are refused"
   CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t), {.memory_limit = {1}}), slot_error);
 }
 
-TEST_CASE("step plan: a schedule that would get stuck is refused, as messages go where it runs") {
+TEST_CASE("step_plan: rejects a schedule that would deadlock under the given delivery") {
   auto const t = crossed_transport();
   auto const l = linear_layouts(t, {1});
   CHECK_NOTHROW(step_plan(crossed(), t, l));

@@ -63,7 +63,7 @@ using names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("step recorder: the first step is issued, the second recorded, and all replay it") {
+TEST_CASE("step_recorder: issues the first step, records the second, and replays it from then on") {
   noted_run r;
   CHECK(!r.step());
   CHECK(r.steps.recordings() == 0);
@@ -74,7 +74,7 @@ TEST_CASE("step recorder: the first step is issued, the second recorded, and all
   CHECK(!r.steps.obstacle());
 }
 
-TEST_CASE("step recorder: steps that keep gradients are others, and other weights are recorded anew") {
+TEST_CASE("step_recorder: records steps that keep gradients separately, and again if weights change") {
   noted_run r;
   std::vector<double> const weights = {0.5, 1};
   for (int i = 0; i < 2; ++i) r.step();
@@ -87,7 +87,7 @@ TEST_CASE("step recorder: steps that keep gradients are others, and other weight
   CHECK(r.steps.recordings() == 3);
 }
 
-TEST_CASE("step recorder: with an obstacle all steps are issued, and on a device that cannot record") {
+TEST_CASE("step_recorder: issues all steps if there is an obstacle or the device cannot record") {
   noted_run r("out of tape");
   for (int i = 0; i < 3; ++i) CHECK(!r.step());
   CHECK(r.steps.obstacle() == "out of tape");
@@ -99,7 +99,7 @@ TEST_CASE("step recorder: with an obstacle all steps are issued, and on a device
         "the device cannot record issued work");
 }
 
-TEST_CASE("step recorder: what fails while it is recorded ends the recording, and is what is thrown") {
+TEST_CASE("step_recorder: a failure while recording ends the recording and is rethrown") {
   noted_run r;
   r.step();
   r.d.refuses = true;

@@ -46,14 +46,14 @@ struct reading_program {
 
 }  // namespace
 
-TEST_CASE("step values: only what this rank reads must be there") {
+TEST_CASE("require_step_values: needs only the inputs that this rank reads") {
   reading_program x;
   CHECK_FALSE(x.find());
   CHECK_FALSE(x.find({0.5, 2}));
   CHECK_NOTHROW(require_step_values(x.p, {x.inputs, 2, {}}));
 }
 
-TEST_CASE("step values: there are inputs for each microbatch, as many as are read") {
+TEST_CASE("require_step_values: needs as many inputs per microbatch as are read") {
   reading_program x;
   x.inputs.pop_back();
   CHECK(x.find() == fault{fault::kind::input_count, 3, 4});
@@ -63,7 +63,7 @@ TEST_CASE("step values: there are inputs for each microbatch, as many as are rea
   CHECK(find_step_value_fault(x.p, {x.inputs, 1, {}}) == fault{fault::kind::input_count, 2, 4});
 }
 
-TEST_CASE("step values: every microbatch has a weight, or none has") {
+TEST_CASE("find_step_value_fault: needs a weight for every microbatch, or none") {
   reading_program const x;
   CHECK(x.find({1}) == fault{fault::kind::weight_count, 1, 2});
   CHECK(describe(*x.find({1})) ==
@@ -71,7 +71,7 @@ TEST_CASE("step values: every microbatch has a weight, or none has") {
   CHECK(x.find({1, 1, 1}) == fault{fault::kind::weight_count, 3, 2});
 }
 
-TEST_CASE("step values: an input that is read has data, unless it has no elements") {
+TEST_CASE("find_step_value_fault: needs data for each input read, unless it has no elements") {
   reading_program x;
   x.inputs[3].data = nullptr;
   CHECK(x.find() == fault{.what = fault::kind::no_data, .microbatch = 1, .input = 1, .edge = 3});
@@ -81,7 +81,7 @@ TEST_CASE("step values: an input that is read has data, unless it has no element
   CHECK_FALSE(x.find());
 }
 
-TEST_CASE("step values: an input has the type and shape of its microbatch") {
+TEST_CASE("find_step_value_fault: an input needs the type and shape of its microbatch") {
   reading_program x;
   fault const wanted{.what = fault::kind::other_type, .microbatch = 1, .input = 1, .edge = 3};
   x.inputs[3].shape = {3, 2};
@@ -93,7 +93,7 @@ TEST_CASE("step values: an input has the type and shape of its microbatch") {
   CHECK(x.find() == wanted);
 }
 
-TEST_CASE("step values: no weights beside a scale that the plan has") {
+TEST_CASE("find_step_value_fault: rejects weights if the plan scales gradients") {
   reading_program x;
   x.p.scale = gradient_scale::by_microbatches;
   CHECK_FALSE(x.find());

@@ -38,7 +38,7 @@ struct slow_source : activity_source {
 
 }  // namespace
 
-TEST_CASE("activity source: the latest one answers, and none where there is none or it fails") {
+TEST_CASE("asked_source: the latest source answers; without one, or if it fails, there is no answer") {
   asked_source asked;
   CHECK_FALSE(asked.activity());
   busy_with a, b;
@@ -57,7 +57,7 @@ TEST_CASE("activity source: the latest one answers, and none where there is none
   CHECK_FALSE(asked.activity());
 }
 
-TEST_CASE("activity source: who has been changed for another is not being asked any more") {
+TEST_CASE("asked_source: change_to() waits until the replaced source is no longer asked") {
   std::atomic<bool> is_asked = false, may_say = false, over = false;
   asked_source asked;
   slow_source const slow(is_asked, may_say, over);

@@ -70,7 +70,7 @@ rendezvous_message hello(std::string body = "hello") { return {message_kind::ask
 
 }  // namespace
 
-TEST_CASE("board connection: messages arrive, in whatever pieces") {
+TEST_CASE("rendezvous_connection: messages arrive, however their bytes are split") {
   rng random(7);
   for (int round = 0; round < 30; ++round) {
     tapped_pair p;
@@ -91,7 +91,7 @@ TEST_CASE("board connection: messages arrive, in whatever pieces") {
   }
 }
 
-TEST_CASE("board connection: a message with any bit altered is not taken") {
+TEST_CASE("rendezvous_connection: never accepts a message with any bit changed") {
   auto const whole = tapped_pair().sent(hello());
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     tapped_pair p;
@@ -104,7 +104,7 @@ TEST_CASE("board connection: a message with any bit altered is not taken") {
   }
 }
 
-TEST_CASE("board connection: what is repeated, left out, out of order or turned round is not taken") {
+TEST_CASE("rendezvous_connection: rejects repeated, omitted, reordered or reflected messages") {
   auto const says_not_authentic = [](tapped_pair& p, std::string_view bytes) {
     return p.read(bytes).second.ends_with("is not authentic");
   };
@@ -121,7 +121,7 @@ TEST_CASE("board connection: what is repeated, left out, out of order or turned 
   CHECK(s.read(first.substr(0, first.size() - 1)).first.empty());
 }
 
-TEST_CASE("board connection: a message that is too long is refused before it has arrived") {
+TEST_CASE("rendezvous_connection: rejects a message that is too long before it has arrived") {
   tapped_pair p(10);
   CHECK(p.read(p.sent(hello("0123456789"))).first.size() == 1);
   auto const said = p.read(p.sent(hello("0123456789x"))).second;
@@ -131,7 +131,7 @@ TEST_CASE("board connection: a message that is too long is refused before it has
   CHECK(q.read("\xff\xff\xff\x7f\x01").second.ends_with("is of 2.0 GiB, but the limit is 10 B"));
 }
 
-TEST_CASE("board connection: after the last message comes the end") {
+TEST_CASE("rendezvous_connection: finish() sends the end after the last message") {
   tapped_pair p;
   p.near.put(hello());
   p.near.finish();
@@ -143,7 +143,7 @@ TEST_CASE("board connection: after the last message comes the end") {
   CHECK(receive_some(p.near_wire, bytes).ended);
 }
 
-TEST_CASE("board connection: who sends to nobody learns it where it reads") {
+TEST_CASE("rendezvous_connection: a send to a closed peer is noticed by receive()") {
   tapped_pair p;
   p.near_wire.close();
   p.near.put(hello(std::string(500, 'x')));
@@ -152,7 +152,7 @@ TEST_CASE("board connection: who sends to nobody learns it where it reads") {
   CHECK_FALSE(p.near.receive());
 }
 
-TEST_CASE("board connection: what the way does not take at once is sent later") {
+TEST_CASE("rendezvous_connection: sends later what the socket does not take at once") {
   tapped_pair p(1 << 20);
   p.near.put(hello(std::string(1 << 20, 'x')));
   std::string all, some(1 << 16, '\0');

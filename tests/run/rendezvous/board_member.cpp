@@ -19,7 +19,7 @@ participant::time_point const start{};
 failure because(std::string why) { return {failure_code::stage, {}, std::move(why)}; }
 }  // namespace
 
-TEST_CASE("board member: a failure is the first once rank 0 says so, and keeps what was thrown") {
+TEST_CASE("participant: a failure counts once rank 0 confirms it, and keeps its exception") {
   participant m(rank_id{1}, 3);
   auto f = because("mine");
   f.cause = std::make_exception_ptr(std::runtime_error("mine"));
@@ -39,7 +39,7 @@ TEST_CASE("board member: a failure is the first once rank 0 says so, and keeps w
   CHECK_FALSE(other.first()->cause);
 }
 
-TEST_CASE("board member: without an answer of rank 0 its own failure is the first, or rank 0 is to blame") {
+TEST_CASE("participant: without an answer from rank 0, its own failure counts, or rank 0 is blamed") {
   participant m(rank_id{1}, 3);
   CHECK(m.propose(because("mine"), start + 1s));
   m.pass(start + 1s - 1ns);
@@ -55,7 +55,7 @@ TEST_CASE("board member: without an answer of rank 0 its own failure is the firs
   CHECK(asks.first()->detail == "asked which rank blocks the others, rank 0 does not answer");
 }
 
-TEST_CASE("board member: the loss of rank 0 is a failure, its leaving only for who needs it") {
+TEST_CASE("participant: losing rank 0 is a failure; its leaving is one only for ranks that need it") {
   participant lost(rank_id{1}, 3);
   lost.lose_hub(rank_presence::lost, failure_code::peer_lost, "gone");
   CHECK(lost.first()->culprit == rank_id{0});
@@ -80,7 +80,7 @@ TEST_CASE("board member: the loss of rank 0 is a failure, its leaving only for w
   CHECK(fails.first()->detail == "mine");
 }
 
-TEST_CASE("board member: what only others say, and what makes no sense, is refused") {
+TEST_CASE("participant: rejects messages that only others may send or that make no sense") {
   participant m(rank_id{1}, 3);
   for (auto const word : {message_kind::start, message_kind::arrive, message_kind::activity})
     CHECK_THROWS_AS(m.take({word}), rendezvous_message_error);

@@ -65,7 +65,7 @@ bool is_taken(F read, std::string const& bytes) {
 
 }  // namespace
 
-TEST_CASE("board message: what is written is read") {
+TEST_CASE("rendezvous_message: reading returns what was written") {
   rng random(17);
   for (int round = 0; round < 500; ++round) {
     auto const p = random_failure(random);
@@ -83,7 +83,7 @@ TEST_CASE("board message: what is written is read") {
   }
 }
 
-TEST_CASE("board message: what is cut short or goes on is no message") {
+TEST_CASE("rendezvous_message: rejects messages that are truncated or too long") {
   rng random(18);
   for (int round = 0; round < 20; ++round) {
     auto const failed = failed_message(random_failure(random)).body;
@@ -99,7 +99,7 @@ TEST_CASE("board message: what is cut short or goes on is no message") {
   CHECK_FALSE(is_taken(read_arrive, std::string(28, '\xff')));
 }
 
-TEST_CASE("board message: random bytes and altered messages are taken or refused, and nothing else") {
+TEST_CASE("rendezvous_message: random and altered bytes are accepted or rejected without other errors") {
   rng random(19);
   std::size_t taken = 0;
   for (int round = 0; round < 5000; ++round) {
@@ -112,7 +112,7 @@ TEST_CASE("board message: random bytes and altered messages are taken or refused
   CHECK(taken > 0);
 }
 
-TEST_CASE("board message: texts are cut between characters") {
+TEST_CASE("shortened: cuts texts between characters") {
   CHECK(shortened("abcdef", 6) == "abcdef");
   CHECK(shortened("abcdefg", 6) == "abc…");
   CHECK(shortened("ääää", 6) == "ä…");
@@ -124,7 +124,7 @@ TEST_CASE("board message: texts are cut between characters") {
   CHECK(portable(f).operation.size() == longest_operation);
 }
 
-TEST_CASE("board message: who is missing is listed, and counted where there are many") {
+TEST_CASE("are_missing: lists missing ranks, and counts them if there are many") {
   std::vector<rank_id> ranks = {rank_id{1}};
   CHECK(are_missing(ranks) == "rank 1 is missing");
   ranks.push_back(rank_id{3});

@@ -66,7 +66,7 @@ failure out_of_rows(rank_id at) { return {failure_code::stage, {}, "no such row"
 
 }  // namespace
 
-TEST_CASE("board post: what any rank proposes is told to all") {
+TEST_CASE("mailbox: tells all ranks a failure that any rank proposes") {
   for (auto const from : {&desks::hub, &desks::one, &desks::two}) {
     desks all;
     auto& d = all.*from;
@@ -84,7 +84,7 @@ TEST_CASE("board post: what any rank proposes is told to all") {
   }
 }
 
-TEST_CASE("board post: a connection that ends is a lost rank for all, but not behind a good-bye") {
+TEST_CASE("mailbox: a closed connection is a lost rank for all, except after say_good_bye()") {
   desks all;
   all.two.links.open({});
   all.go_on();
@@ -106,7 +106,7 @@ TEST_CASE("board post: a connection that ends is a lost rank for all, but not be
   for (auto const* d : {&left.hub, &left.one, &left.two}) CHECK(d->links.are_closed());
 }
 
-TEST_CASE("board post: what only rank 0 may say is refused from others, with their name") {
+TEST_CASE("mailbox: rejects from others what only rank 0 may send, and names the sender") {
   desks all;
   all.two.links.put(r0, {message_kind::asked, {}});
   all.two.post.deliver();

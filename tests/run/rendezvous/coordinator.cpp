@@ -77,7 +77,7 @@ struct star {
 
 }  // namespace
 
-TEST_CASE("board hub: whatever is on its way, all who are there report the first failure that arrived") {
+TEST_CASE("coordinator: all remaining ranks report the first failure that arrived") {
   rng random(23);
   for (int round = 0; round < 400; ++round) {
     star s(2 + static_cast<std::uint32_t>(random.below(15)));
@@ -107,7 +107,7 @@ TEST_CASE("board hub: whatever is on its way, all who are there report the first
   }
 }
 
-TEST_CASE("board hub: nobody goes on from a meeting before all have come, and bytes are those of the root") {
+TEST_CASE("coordinator: no rank passes a barrier before all arrive, and broadcasts carry the root's bytes") {
   rng random(29);
   for (int round = 0; round < 100; ++round) {
     star s(1 + static_cast<std::uint32_t>(random.below(8)));
@@ -136,7 +136,7 @@ TEST_CASE("board hub: nobody goes on from a meeting before all have come, and by
   }
 }
 
-TEST_CASE("board hub: the least patient rank decides how long all wait") {
+TEST_CASE("coordinator: the shortest deadline decides how long all wait") {
   rng random(1);
   star s(3);
   s.arrive(1, no_rank, "", 5s);
@@ -153,7 +153,7 @@ TEST_CASE("board hub: the least patient rank decides how long all wait") {
           "rank 0: timed out: only 2 of 3 ranks reached a barrier before the deadline: rank 0 is missing");
 }
 
-TEST_CASE("board hub: ranks that are asked have their time, and all that answer end it") {
+TEST_CASE("coordinator: asked ranks have a time limit, and the inquiry ends when all have answered") {
   rng random(2);
   star t(3);
   auto const waiting = [](std::uint32_t peer) {
@@ -181,7 +181,7 @@ TEST_CASE("board hub: ranks that are asked have their time, and all that answer 
   CHECK(late.members[1].first()->culprit == rank_id{0});
 }
 
-TEST_CASE("board hub: who is lost or leaves while others are asked has answered") {
+TEST_CASE("coordinator: a rank that leaves during an inquiry counts as answered") {
   rng random(3);
   star s(3);
   s.say(0, s.members[0].report({activity_kind::waiting, {rank_id{1}}}, s.now + 1h));
@@ -193,7 +193,7 @@ TEST_CASE("board hub: who is lost or leaves while others are asked has answered"
   CHECK(s.hub.is_alone());
 }
 
-TEST_CASE("board hub: what only rank 0 says, comes twice, or says other than it brings is refused") {
+TEST_CASE("coordinator: rejects repeated or contradictory messages and those that only rank 0 sends") {
   star s(2);
   auto const refuses = [&](rendezvous_message const& m) {
     try {

@@ -9,7 +9,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("first node: the first machine of a list as Slurm writes it") {
+TEST_CASE("find_first_node: reads the first machine of a Slurm list") {
   CHECK(find_first_node("node1") == "node1");
   CHECK(find_first_node("node1,node2") == "node1");
   CHECK(find_first_node("node[01-04,07],login") == "node01");
@@ -18,7 +18,7 @@ TEST_CASE("first node: the first machine of a list as Slurm writes it") {
   CHECK(find_first_node("tux[12]-ib,tux[14]-ib") == "tux12-ib");
 }
 
-TEST_CASE("first node: what begins with no machine has none") {
+TEST_CASE("find_first_node: returns nothing for a list that begins with no machine") {
   for (std::string const list :
        {"", ",node1", "node[", "node[01-04", "node[]", "node[-3]", "node 1", "node1:80"})
     CHECK_MESSAGE(!find_first_node(list), list);

@@ -30,20 +30,20 @@ std::string complaint(std::string_view text) {
 }
 }  // namespace
 
-TEST_CASE("network address: what is written is read") {
+TEST_CASE("find_address: reads addresses that name_of() writes back") {
   for (auto const* text : {"node1:4000", "10.0.0.7:1", "[::1]:65535", "[fe80::1%eth0]:80", "a_b-c.d:12"})
     CHECK(name_of(find_address(text).value()) == text);
   CHECK(find_address("node1") == network_address{"node1", 0});
   CHECK(find_address("[::1]") == network_address{"::1", 0});
 }
 
-TEST_CASE("network address: what is none is not taken for one") {
+TEST_CASE("find_address: rejects texts that are not addresses") {
   for (auto const* text : {"", ":", ":80", "a:", "a:0", "a:65536", "a:80x", "a:-1", "a: 80", "::1", "[::1",
                            "[]", "[::1]80", "[::1]:", "a b", "a/b", "a:80:90", "a:000080"})
     CHECK_MESSAGE(!find_address(text), text);
 }
 
-TEST_CASE("host list: hosts stand in lines, with ports and slots where they are told") {
+TEST_CASE("read_hosts: reads hosts by line, with optional ports and slots") {
   auto const hosts =
       read_hosts("# the cluster\nnode1:4000 slots=2\r\n\n  node2\t slots=3  # slow\n[::1]:70\n");
   CHECK(hosts == std::vector<listed_host>{{{"node1", 4000}, 2}, {{"node2", 0}, 3}, {{"::1", 70}, 1}});
@@ -54,7 +54,7 @@ TEST_CASE("host list: hosts stand in lines, with ports and slots where they are 
   CHECK_FALSE(find_host(hosts, rank_id{6}));
 }
 
-TEST_CASE("host list: what is wrong is told with its line and token") {
+TEST_CASE("read_hosts: reports a fault with its line and token") {
   CHECK(complaint("") == "host list: it has no hosts; write one line per host, such as 'node1:4000 slots=2'");
   CHECK(complaint("# nobody\n \n").starts_with("host list: it lists nobody"));
   CHECK(complaint("a\n\nb:x") ==
@@ -70,7 +70,7 @@ TEST_CASE("host list: what is wrong is told with its line and token") {
   CHECK(complaint("a\x1b[2J").find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("host list: random text is read, or refused with a place in it") {
+TEST_CASE("read_hosts: accepts random text or rejects it with a place in it") {
   cleave::testing::rng random(3);
   for (int round = 0; round < 3000; ++round) {
     std::string text;

@@ -97,7 +97,8 @@ std::vector<std::string> refused_of(std::function<void(network_address const&)> 
 
 }  // namespace
 
-TEST_CASE("board join: strangers do not disturb those who belong, and each is told why, where it can be") {
+TEST_CASE(
+    "tcp_rendezvous: strangers do not disturb the join, and each is told why it is refused, if possible") {
   std::vector<tcp_socket> silent;
   auto const refused = refused_of([&](network_address const& at) {
     for (int i = 0; i < 5; ++i) silent.push_back(connected(at));
@@ -128,7 +129,7 @@ TEST_CASE("board join: strangers do not disturb those who belong, and each is to
   CHECK(is_like(refused[6], {"rank 2 (127.0.0.1:", ") was refused: it claims to be rank 2 of 2"}));
 }
 
-TEST_CASE("board join: a hello with any bit altered, cut short or used again is refused") {
+TEST_CASE("tcp_rendezvous: refuses a hello that is altered, truncated or replayed") {
   refused_of([](network_address const& at) {
     auto const good = [](std::string const& greeting) {
       return make_hello(the_key, greeting, {.rank = rank_id{1}, .ranks = 2}, std::string(nonce_size, 'n'));
@@ -151,7 +152,7 @@ TEST_CASE("board join: a hello with any bit altered, cut short or used again is 
   });
 }
 
-TEST_CASE("board join: random bytes are refused") {
+TEST_CASE("tcp_rendezvous: refuses random bytes") {
   refused_of([](network_address const& at) {
     rng random(9);
     for (int round = 0; round < 200; ++round) {
@@ -165,7 +166,7 @@ TEST_CASE("board join: random bytes are refused") {
   });
 }
 
-TEST_CASE("board join: a rank that is named twice is refused the second time, and the first goes on") {
+TEST_CASE("tcp_rendezvous: refuses the second of two ranks with one number, and the first goes on") {
   tcp_listener listener;
   auto const at = listener.address();
   auto rank_0 = std::async(std::launch::async, [&] {
@@ -198,7 +199,7 @@ TEST_CASE("board join: a rank that is named twice is refused the second time, an
   CHECK(rank_0.get().size() == 1);
 }
 
-TEST_CASE("board join: a rank with another key, or another count of ranks, is told both sides") {
+TEST_CASE("tcp_rendezvous: a rank with another key or rank count is told both sides") {
   tcp_listener listener;
   auto const at = listener.address();
   auto rank_0 = std::async(std::launch::async, [&] {
@@ -217,7 +218,7 @@ TEST_CASE("board join: a rank with another key, or another count of ranks, is to
        " was refused: its key is different; rank 1 (127.0.0.1:", ") was refused: it counts 8 ranks"}));
 }
 
-TEST_CASE("board join: those who joined before the deadline learn who is missing") {
+TEST_CASE("tcp_rendezvous: ranks that joined before the deadline learn which ranks are missing") {
   tcp_listener listener;
   auto const at = listener.address();
   auto const began = std::chrono::steady_clock::now();
@@ -233,7 +234,7 @@ TEST_CASE("board join: those who joined before the deadline learn who is missing
   CHECK(std::chrono::steady_clock::now() - began < 5s);
 }
 
-TEST_CASE("board join: a rank that is lost while others join fails all, also those who come later") {
+TEST_CASE("tcp_rendezvous: a rank lost during the join fails all ranks, also later ones") {
   tcp_listener listener;
   auto const at = listener.address();
   auto const joining = [&](std::uint32_t r, std::chrono::milliseconds d) {
@@ -252,7 +253,7 @@ TEST_CASE("board join: a rank that is lost while others join fails all, also tho
   CHECK(rank_1.get() == rank_3);
 }
 
-TEST_CASE("board join: what is no board, speaks another version, keeps silent or is not there, is named") {
+TEST_CASE("tcp_rendezvous: names a listener that is foreign, of another version, silent or absent") {
   auto const rank_1_at = [](network_address const& at, std::chrono::milliseconds d) {
     return error_text([&] { tcp_rendezvous(rank_id{1}, 2, at, within(d)); });
   };
@@ -284,7 +285,7 @@ TEST_CASE("board join: what is no board, speaks another version, keeps silent or
   CHECK(is_like(rank_1_at({"a..b", 4000}, 20s), {"the host a..b is not known: "}));
 }
 
-TEST_CASE("board join: rank 0 that listens late is found") {
+TEST_CASE("tcp_rendezvous: a rank 0 that listens late is found") {
   auto const at = tcp_listener().address();
   auto rank_1 = std::async(std::launch::async, [&] {
     tcp_rendezvous b(rank_id{1}, 2, at, within(20s));

@@ -30,7 +30,7 @@ std::string code(std::string_view key, std::string_view bytes) {
 
 }  // namespace
 
-TEST_CASE("message authentication: codes are those of RFC 4231") {
+TEST_CASE("hmac_sha256: matches the RFC 4231 test vectors") {
   std::string const upward =
       "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19";
   CHECK(code(std::string(20, '\x0b'), "Hi There") ==
@@ -49,7 +49,7 @@ TEST_CASE("message authentication: codes are those of RFC 4231") {
         "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
 }
 
-TEST_CASE("message authentication: bytes count, not the pieces in which they are added") {
+TEST_CASE("hmac_sha256: does not depend on the pieces in which bytes are added") {
   cleave::testing::rng random(5);
   for (std::size_t size = 0; size < 200; ++size) {
     std::string bytes;
@@ -64,7 +64,7 @@ TEST_CASE("message authentication: bytes count, not the pieces in which they are
   }
 }
 
-TEST_CASE("message authentication: codes are equal or not, whatever their lengths") {
+TEST_CASE("equal_in_constant_time: compares texts of any lengths") {
   CHECK(equal_in_constant_time("", ""));
   CHECK(equal_in_constant_time("abc", "abc"));
   CHECK_FALSE(equal_in_constant_time("abc", "abd"));

@@ -61,7 +61,7 @@ process_start start_of(variables v) { return read_process_start(launched(std::mo
 
 }  // namespace
 
-TEST_CASE("process start: each launcher says who a process is and where rank 0 can be reached") {
+TEST_CASE("read_process_start: reads rank and meeting point from each launcher's variables") {
   auto const port = port_of_key(key);
   CHECK(read_process_start(torchrun()) == process_start{rank_id{5}, 8, 1, {"node1.example", port}, key});
   CHECK(start_of({{"OMPI_COMM_WORLD_RANK", "2"},
@@ -82,13 +82,14 @@ TEST_CASE("process start: each launcher says who a process is and where rank 0 c
         process_start{rank_id{9}, 16, 1, {"gpu003", port}, key});
 }
 
-TEST_CASE("process start: a launcher that another one started knows better") {
+TEST_CASE("read_process_start: prefers the inner of nested launchers") {
   auto e = torchrun();
   e.all.insert({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}});
   CHECK(read_process_start(e).rank == rank_id{5});
 }
 
-TEST_CASE("process start: what is given by hand goes before what the launcher says") {
+TEST_CASE(
+    "read_process_start: CLEAVE_HOST overrides the launcher's host, unless all ranks share one machine") {
   auto e = torchrun();
   e.all["CLEAVE_HOST"] = "fe80::1";
   CHECK(read_process_start(e).meeting.host == "fe80::1");
@@ -96,7 +97,7 @@ TEST_CASE("process start: what is given by hand goes before what the launcher sa
   CHECK(read_process_start(e).meeting.host == "127.0.0.1");
 }
 
-TEST_CASE("process start: a port that goes with a key is one that anybody may listen at") {
+TEST_CASE("port_of_key: gives a port from 20000 to 31999, the same for the same key") {
   for (int i = 0; i < 1000; ++i) {
     auto const port = port_of_key(key + std::to_string(i));
     CHECK(port >= 20000);
@@ -105,7 +106,7 @@ TEST_CASE("process start: a port that goes with a key is one that anybody may li
   CHECK(port_of_key(key) == port_of_key(key));
 }
 
-TEST_CASE("process start: an error names the variable, and what it lacks") {
+TEST_CASE("read_process_start: an error names the variable and what is wrong with it") {
   auto const without = [](char const* name) {
     auto e = torchrun();
     e.all.erase(name);
@@ -153,7 +154,7 @@ TEST_CASE("process start: an error names the variable, and what it lacks") {
         "SLURM_JOB_NODELIST|SLURM_JOB_NODELIST is 'gpu[001', which does not begin with a host name");
 }
 
-TEST_CASE("process start: processes that were started together join one board") {
+TEST_CASE("join_rendezvous: processes that were started together join one rendezvous") {
   auto const secret = random_rendezvous_key();
   auto const port = tcp_listener().address().port;  // one that is free, or was a moment ago
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);

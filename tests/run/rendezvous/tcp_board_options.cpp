@@ -11,7 +11,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("tcp board options: messages have room for what ranks may say, however little they broadcast") {
+TEST_CASE("terms_of: messages have room for any failure and activity, even with small broadcasts") {
   failure f{failure_code::stage, stage_call{stage_id{1}, microbatch_id{2}}, std::string(longest_detail, 'x')};
   f.operation = std::string(longest_detail, 'y');
   rank_activity const waits{activity_kind::waiting, std::vector<rank_id>(1000, rank_id{3}), f.at,
@@ -27,7 +27,8 @@ TEST_CASE("tcp board options: messages have room for what ranks may say, however
   }
 }
 
-TEST_CASE("tcp board options: ranks that join agree on what the options say, and the time begins then") {
+TEST_CASE(
+    "terms_of: takes key and rank count from its arguments, and the join deadline counts from the call") {
   tcp_rendezvous_options const o{.key = "a key that all of them know",
                                  .join_within = std::chrono::seconds(7)};
   auto const before = std::chrono::steady_clock::now();

@@ -79,7 +79,7 @@ failure failure_in(F f) {
 
 }  // namespace
 
-TEST_CASE("tcp board: ranks meet at barriers, and any of them tells the others bytes") {
+TEST_CASE("tcp_rendezvous: ranks meet at barriers, and any rank can broadcast bytes") {
   for (std::uint32_t const ranks : {1u, 2u, 3u, 5u, 16u}) {
     std::atomic<std::uint32_t> came = 0;
     on_ranks(
@@ -104,7 +104,7 @@ TEST_CASE("tcp board: ranks meet at barriers, and any of them tells the others b
   }
 }
 
-TEST_CASE("tcp board: a broadcast may be as large as the limit, and not larger") {
+TEST_CASE("tcp_rendezvous: a broadcast may be as large as the limit, and not larger") {
   auto options = usual();
   options.largest_broadcast = 300'000;
   on_ranks(3, options, [&](tcp_rendezvous& b) {
@@ -118,7 +118,7 @@ TEST_CASE("tcp board: a broadcast may be as large as the limit, and not larger")
   });
 }
 
-TEST_CASE("tcp board: of many failures at once one wins, and all ranks read the same") {
+TEST_CASE("tcp_rendezvous: one of many simultaneous failures wins, and all ranks read the same one") {
   for (std::uint32_t const ranks : {2u, 4u, 16u}) {
     std::vector<std::string> read(ranks);
     on_ranks(
@@ -135,7 +135,8 @@ TEST_CASE("tcp board: of many failures at once one wins, and all ranks read the 
   }
 }
 
-TEST_CASE("tcp board: a failure reaches those who wait, with the exception where it was thrown") {
+TEST_CASE(
+    "tcp_rendezvous: a failure reaches waiting ranks, and keeps the exception on the rank that threw it") {
   on_ranks(4, usual(), [&](tcp_rendezvous& b) {
     if (b.rank() == rank_id{2}) {
       try {
@@ -154,7 +155,7 @@ TEST_CASE("tcp board: a failure reaches those who wait, with the exception where
   });
 }
 
-TEST_CASE("tcp board: long texts of a failure are cut at a character, the same for all") {
+TEST_CASE("tcp_rendezvous: long failure texts are cut between characters, equally on all ranks") {
   std::string detail;
   for (int i = 0; i < 5000; ++i) detail += "ä";
   on_ranks(2, usual(), [&](tcp_rendezvous& b) {
@@ -170,7 +171,7 @@ TEST_CASE("tcp board: long texts of a failure are cut at a character, the same f
   });
 }
 
-TEST_CASE("tcp board: who leaves is missed by nobody, but at a barrier") {
+TEST_CASE("tcp_rendezvous: a rank that leaves is missed only at a barrier") {
   std::barrier both_have_looked(2);
   on_ranks(3, usual(), [&](tcp_rendezvous& b) {
     b.barrier(in(20s));
@@ -190,7 +191,7 @@ TEST_CASE("tcp board: who leaves is missed by nobody, but at a barrier") {
   });
 }
 
-TEST_CASE("tcp board: rank 0 stays until the others have left, and knows when") {
+TEST_CASE("tcp_rendezvous: rank 0 stays until all others have left, and knows when") {
   std::atomic<std::uint32_t> gone = 0;
   on_ranks(4, usual(), [&](tcp_rendezvous& b) {
     b.barrier(in(20s));
@@ -206,7 +207,7 @@ TEST_CASE("tcp board: rank 0 stays until the others have left, and knows when") 
   });
 }
 
-TEST_CASE("tcp board: without rank 0, ranks still end") {
+TEST_CASE("tcp_rendezvous: ranks still end after rank 0 has left") {
   on_ranks(3, usual(), [&](tcp_rendezvous& b) {
     b.barrier(in(20s));
     if (b.rank() == rank_id{0}) return b.leave(in(0ms));
@@ -219,7 +220,7 @@ TEST_CASE("tcp board: without rank 0, ranks still end") {
   });
 }
 
-TEST_CASE("tcp board: a barrier that not all come to says who is missing, to all") {
+TEST_CASE("tcp_rendezvous: an incomplete barrier tells all ranks which ranks are missing") {
   on_ranks(4, usual(), [&](tcp_rendezvous& b) {
     if (index(b.rank()) % 2 == 1) {
       CHECK(b.wait_until(in(20s)));
@@ -233,7 +234,7 @@ TEST_CASE("tcp board: a barrier that not all come to says who is missing, to all
   });
 }
 
-TEST_CASE("tcp board: ranks that do not agree where they meet are told both places") {
+TEST_CASE("tcp_rendezvous: ranks that call different barriers or broadcasts learn of both calls") {
   on_ranks(3, usual(), [&](tcp_rendezvous& b) {
     std::vector<std::byte> bytes(b.rank() == rank_id{1} ? 8 : 4);
     auto const f = failure_in([&] { b.broadcast(bytes, rank_id{0}, in(20s)); });
@@ -262,7 +263,7 @@ rank_activity waits_for(std::uint32_t peer) {
 }
 }  // namespace
 
-TEST_CASE("tcp board: who keeps others waiting is found, by whoever notices") {
+TEST_CASE("tcp_rendezvous: finds the rank that others wait for, whichever rank reports the wait") {
   for (std::uint32_t const noticed : {0u, 1u, 2u}) {
     std::vector<std::string> read(4);
     on_ranks(4, usual(), [&](tcp_rendezvous& b) {
@@ -286,7 +287,7 @@ TEST_CASE("tcp board: who keeps others waiting is found, by whoever notices") {
   }
 }
 
-TEST_CASE("tcp board: a rank that does not answer when asked is the culprit") {
+TEST_CASE("tcp_rendezvous: a rank that does not answer an inquiry is the culprit") {
   on_ranks(3, usual(), [&](tcp_rendezvous& b) {
     b.barrier(in(20s));
     auto const began = std::chrono::steady_clock::now();
@@ -303,7 +304,7 @@ TEST_CASE("tcp board: a rank that does not answer when asked is the culprit") {
   });
 }
 
-TEST_CASE("tcp board: ranks in a circle are a deadlock") {
+TEST_CASE("tcp_rendezvous: ranks that wait in a cycle are a deadlock") {
   on_ranks(3, usual(), [&](tcp_rendezvous& b) {
     b.report_waiting(waits_for((index(b.rank()) + 1) % 3));
     CHECK(b.wait_until(in(20s)));
@@ -347,7 +348,7 @@ class tampered_way {
 };
 }  // namespace
 
-TEST_CASE("tcp board: a message that is altered on its way is not read, and fails the run") {
+TEST_CASE("tcp_rendezvous: an altered message is not read and fails the run") {
   tcp_listener listener;
   auto const at = listener.address();
   tampered_way way(at);
@@ -381,7 +382,7 @@ TEST_CASE("tcp board: a message that is altered on its way is not read, and fail
   CHECK(read[1].code == failure_code::peer_lost);
 }
 
-TEST_CASE("tcp board: keys that are too short, and ranks that there are not, are refused") {
+TEST_CASE("tcp_rendezvous: rejects keys that are too short and ranks that do not exist") {
   auto options = usual();
   CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{4}, 4, {}, options), "there is no rank 4 of 4", error);
   CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{0}, 4, {}, options),

@@ -32,7 +32,7 @@ struct connected_pair {
 
 }  // namespace
 
-TEST_CASE("tcp socket: a free port is taken, told, and connected to") {
+TEST_CASE("tcp_listener: takes a free port, tells it, and accepts connections") {
   for (auto const* host : {"127.0.0.1", "localhost"}) {
     connected_pair p({host, 0});
     CHECK(p.listener.address().port > 0);
@@ -41,7 +41,7 @@ TEST_CASE("tcp socket: a free port is taken, told, and connected to") {
   }
 }
 
-TEST_CASE("tcp socket: bytes arrive, and then the end") {
+TEST_CASE("tcp_socket: bytes arrive, followed by the end of the stream") {
   connected_pair p;
   std::string bytes(100, '\0');
   CHECK(receive_some(p.far, bytes).count == 0);
@@ -56,7 +56,7 @@ TEST_CASE("tcp socket: bytes arrive, and then the end") {
   CHECK(send_some(p.far, "and back").count == 8);
 }
 
-TEST_CASE("tcp socket: sending to nobody ends, and raises no signal") {
+TEST_CASE("tcp_socket: sending to a closed peer reports the end and raises no signal") {
   connected_pair p;
   p.far.close();
   auto const until = in(10s);
@@ -65,7 +65,7 @@ TEST_CASE("tcp socket: sending to nobody ends, and raises no signal") {
   CHECK(send_some(p.near, "x").ended);
 }
 
-TEST_CASE("tcp socket: sockets that nobody reads take no more, and waiting for them is bounded") {
+TEST_CASE("tcp_socket: a full socket takes no more bytes, and waiting for it is bounded") {
   connected_pair p;
   std::string const block(1 << 16, 'x');
   while (send_some(p.near, block).count > 0) {
@@ -75,7 +75,7 @@ TEST_CASE("tcp socket: sockets that nobody reads take no more, and waiting for t
   CHECK_FALSE(wait_for_socket(p.near, POLLIN, in(-1ms)));
 }
 
-TEST_CASE("tcp socket: where nobody listens nothing connects, and what cannot be had is named") {
+TEST_CASE("try_connect: fails if nothing listens, and tcp_listener names an address it cannot use") {
   auto const at = tcp_listener().address();
   CHECK_FALSE(try_connect(system_addresses(at), in(1s)));
   tcp_listener const taken;
@@ -85,7 +85,7 @@ TEST_CASE("tcp socket: where nobody listens nothing connects, and what cannot be
   CHECK_FALSE(taken.accept());
 }
 
-TEST_CASE("tcp socket: a moved socket has one owner") {
+TEST_CASE("tcp_socket: a moved socket has one owner") {
   connected_pair p;
   tcp_socket other = std::move(p.near);
   CHECK_FALSE(p.near.is_open());

@@ -132,15 +132,14 @@ void check_from(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE(
-    "accumulate tile: a plain loop gives the same for all types, sizes, addresses and orders of lanes") {
+TEST_CASE("accumulate_lane: matches a plain loop for all types, sizes, addresses and lane orders") {
   check_from<float>(10);
   check_from<double>(20);
   check_from<float16_bits>(30);
   check_from<bfloat16_bits>(40);
 }
 
-TEST_CASE("accumulate tile: memory may be scaled in place") {
+TEST_CASE("accumulate_lane: scales memory in place") {
   std::vector<float> x(10'000);
   std::iota(x.begin(), x.end(), -5'000.f);
   auto const before = x;
@@ -150,7 +149,7 @@ TEST_CASE("accumulate tile: memory may be scaled in place") {
   CHECK(std::ranges::equal(x, before, {}, [](float v) { return 2 * v; }));
 }
 
-TEST_CASE("accumulate tile: blocks and lanes share the tiles of a run, whatever their number and order") {
+TEST_CASE("accumulate_block: blocks and lanes share a run's tiles, whatever their number and order") {
   testing::rng numbers(9);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::vector<float>> from(1 + numbers.below(9)), to;
@@ -216,7 +215,7 @@ bool cover(std::vector<recording_lanes::access> found, std::uintptr_t begin, std
 
 }  // namespace
 
-TEST_CASE("accumulate tile: tensors may be larger than 2^31 elements, and than 2^32") {
+TEST_CASE("accumulate_lane: handles tensors of more than 2^31 and 2^32 elements") {
   constexpr std::uintptr_t from = std::uintptr_t{1} << 44, to = std::uintptr_t{1} << 45;
   for (std::uint64_t const count : {(std::uint64_t{1} << 31) + 5, (std::uint64_t{1} << 33) + 8191})
     for (std::uint64_t const tile :
@@ -232,7 +231,7 @@ TEST_CASE("accumulate tile: tensors may be larger than 2^31 elements, and than 2
     }
 }
 
-TEST_CASE("accumulate tile: a hundred thousand segments, of one element and of many, are carried out") {
+TEST_CASE("accumulate_block: handles 100,000 segments of one or many elements") {
   testing::rng numbers(12);
   std::vector<float> from(400'000), to(from.size());
   std::iota(from.begin(), from.end(), 0.f);
@@ -255,7 +254,7 @@ TEST_CASE("accumulate tile: a hundred thousand segments, of one element and of m
   CHECK(wrong == 0);
 }
 
-TEST_CASE("accumulate tile: a tile belongs to the last segment that begins at it or before") {
+TEST_CASE("segment_of: a tile belongs to the last segment that begins at or before it") {
   testing::rng numbers(3);
   for (int round = 0; round < 50; ++round) {
     std::vector<sum_segment> segments;

@@ -66,7 +66,7 @@ std::size_t wrongly_rounded(int exponent_bits) {
 
 }  // namespace
 
-TEST_CASE("floating bits: all numbers of 16 bits mean what their formats say") {
+TEST_CASE("widened: every 16-bit number has the value that its format defines") {
   std::size_t wrong = 0;
   for (std::uint32_t b = 0; b < 0x10000; ++b) {
     auto const bits = static_cast<std::uint16_t>(b);
@@ -76,12 +76,12 @@ TEST_CASE("floating bits: all numbers of 16 bits mean what their formats say") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("floating bits: beside the middle of two numbers the nearer one is taken, at it the even one") {
+TEST_CASE("narrowed: rounds to the nearest number, and ties to even") {
   CHECK(wrongly_rounded<float16_bits>(5) == 0);
   CHECK(wrongly_rounded<bfloat16_bits>(8) == 0);
 }
 
-TEST_CASE("floating bits: infinities stay, and a NaN becomes the one that CUDA writes") {
+TEST_CASE("narrowed: infinities stay, and a NaN becomes the one that CUDA writes") {
   for (float const sign : {1.f, -1.f}) {
     auto const bit = static_cast<std::uint16_t>(sign < 0 ? 0x8000 : 0);
     CHECK(narrowed<float16_bits>(sign * INFINITY).bits == (bit | 0x7c00));
@@ -96,14 +96,14 @@ TEST_CASE("floating bits: infinities stay, and a NaN becomes the one that CUDA w
   CHECK(narrowed<bfloat16_bits>(std::bit_cast<float>(0x7f800001u)).bits == 0x7fff);
 }
 
-TEST_CASE("floating bits: f64 is rounded once on its way to 16 bits") {
+TEST_CASE("narrowed: rounds f64 to 16 bits only once") {
   double const just_above = 1 + 0x1p-11 + 0x1p-40;  // through f32 it would be the middle, and go to even
   CHECK(narrowed<float16_bits>(static_cast<float>(just_above)).bits == 0x3c00);
   CHECK(narrowed<float16_bits>(just_above).bits == 0x3c01);
   static_assert(narrowed<float16_bits>(1.5).bits == 0x3e00 && widened(float16_bits{0x3e00}) == 1.5f);
 }
 
-TEST_CASE("floating bits: rounding to odd keeps what is exact, and is odd else, next to the number") {
+TEST_CASE("rounded_to_odd: keeps exact numbers and rounds others to an odd neighbour") {
   testing::rng random(21);
   std::size_t wrong = 0;
   for (int i = 0; i < 100'000; ++i) {
@@ -118,7 +118,7 @@ TEST_CASE("floating bits: rounding to odd keeps what is exact, and is odd else, 
   CHECK(wrong == 0);
 }
 
-TEST_CASE("floating bits: what is finite is told as the library of the language tells it") {
+TEST_CASE("is_finite: agrees with std::isfinite") {
   std::size_t wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     auto const short_bits = static_cast<std::uint16_t>(bits);

@@ -58,7 +58,7 @@ void check_type(element_type t, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("sum in order: every region gets the elements of all, from left to right") {
+TEST_CASE("sum_in_order: gives every region the reduction of all, from left to right") {
   check_type<float>(element_type::f32, 10);
   check_type<double>(element_type::f64, 20);
   check_type<std::int64_t>(element_type::i64, 30);
@@ -67,13 +67,13 @@ TEST_CASE("sum in order: every region gets the elements of all, from left to rig
   check_type<std::int8_t>(element_type::i8, 60);
 }
 
-TEST_CASE("sum in order: the order of the list is the order of the sum") {
+TEST_CASE("sum_in_order: adds in the order of the list") {
   std::vector<std::vector<float>> const lists = {{1e8f}, {1.f}, {-1e8f}};
   CHECK(reduced(lists, element_type::f32, reduce_op::sum)[1][0] == 0.f);
   CHECK(reduced<float>({{1e8f}, {-1e8f}, {1.f}}, element_type::f32, reduce_op::sum)[1][0] == 1.f);
 }
 
-TEST_CASE("sum in order: integers wrap") {
+TEST_CASE("sum_in_order: integers wrap around") {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   CHECK(reduced<std::int64_t>({{most}, {1}}, element_type::i64, reduce_op::sum)[0][0] ==
         std::numeric_limits<std::int64_t>::min());
@@ -81,7 +81,7 @@ TEST_CASE("sum in order: integers wrap") {
   CHECK(reduced<std::uint8_t>({{200}, {100}}, element_type::u8, reduce_op::sum)[1][0] == 44);
 }
 
-TEST_CASE("sum in order: sums of 16 bits are made in f32 and rounded once") {
+TEST_CASE("sum_in_order: adds 16-bit floats in f32 and rounds once") {
   // 1, 2^-8, 2^-8 as bf16: rounded each time, the sum would stay 1
   std::vector<std::vector<std::uint16_t>> const bf16 = {{0x3f80}, {0x3b80}, {0x3b80}};
   CHECK(reduced(bf16, element_type::bf16, reduce_op::sum)[2][0] == 0x3f81);
@@ -90,7 +90,7 @@ TEST_CASE("sum in order: sums of 16 bits are made in f32 and rounded once") {
   CHECK(reduced<std::uint16_t>({{0xbc00}, {0x4000}}, element_type::f16, reduce_op::max)[0][0] == 0x4000);
 }
 
-TEST_CASE("sum in order: a NaN is the maximum, and of equal numbers the first") {
+TEST_CASE("sum_in_order: the maximum with a NaN is NaN, and of equal numbers the first wins") {
   std::vector<std::vector<float>> const lists = {
       {1, NAN, -0.f, 0.f}, {NAN, 1, 0.f, -0.f}, {2, INFINITY, -1, -1}};
   auto const made = reduced(lists, element_type::f32, reduce_op::max);
@@ -102,7 +102,7 @@ TEST_CASE("sum in order: a NaN is the maximum, and of equal numbers the first") 
   }
 }
 
-TEST_CASE("sum in order: regions that do not fit together are found, with their number") {
+TEST_CASE("find_reduction_fault: names the region that does not fit") {
   std::vector<float> a(3), b(4);
   std::vector<double> c(3);
   region const f32{a.data(), 3, element_type::f32};

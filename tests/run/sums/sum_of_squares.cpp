@@ -68,7 +68,7 @@ void add_tiles(std::vector<T> const& x, std::vector<double>& tiles) {
 
 }  // namespace
 
-TEST_CASE("sum of squares: it is added in the order that its description has, bit by bit") {
+TEST_CASE("sum_of_squares: adds in the documented order, bit for bit") {
   rng random(77);
   for (int round = 0; round < 12; ++round) {
     std::vector<std::vector<float>> a(random.below(5));
@@ -96,7 +96,7 @@ TEST_CASE("sum of squares: it is added in the order that its description has, bi
   CHECK(sum_of_squares(all) == twin_turns(tiles));
 }
 
-TEST_CASE("sum of squares: of regions of every floating-point type is near the sum in long double") {
+TEST_CASE("sum_of_squares: is close to a long double sum for every floating-point type") {
   rng random(31);
   for (std::size_t const count : {0u, 1u, 4095u, 4096u, 4097u, 100000u}) {
     auto a = random_elements<float>(random, count);
@@ -112,7 +112,7 @@ TEST_CASE("sum of squares: of regions of every floating-point type is near the s
   }
 }
 
-TEST_CASE("sum of squares: whole numbers are summed exactly, and floats do not overflow") {
+TEST_CASE("sum_of_squares: is exact for whole numbers and does not overflow for floats") {
   std::vector<float> x(10000, 3), large{3e38f, 3e38f};
   std::vector<region> const all{of(x, element_type::f32)}, larger{of(large, element_type::f32)};
   CHECK(sum_of_squares(all) == 90000);
@@ -120,7 +120,7 @@ TEST_CASE("sum of squares: whole numbers are summed exactly, and floats do not o
   CHECK(sum_of_squares(std::span<region const>()) == 0);
 }
 
-TEST_CASE("sum of squares: what is not finite is seen, wherever it is") {
+TEST_CASE("sum_of_squares: is not finite if any element is not, wherever it is") {
   for (double const bad : {std::numeric_limits<double>::infinity(), std::nan("")})
     for (std::size_t const at : {0u, 5000u, 9999u}) {
       std::vector<double> x(10000, 1);

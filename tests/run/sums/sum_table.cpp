@@ -39,7 +39,7 @@ std::string fault_of(region_pair const& p) {
 
 }  // namespace
 
-TEST_CASE("sum table: integers and truth values are refused by name") {
+TEST_CASE("make_sum_table: rejects integers and truth values by name") {
   CHECK(fault_of({some(0, 4, element_type::i32), some(64, 4)}) ==
         "pair 1 adds 4 elements of i32 to 4 of f32: i32 cannot be accumulated, only f32, f64, f16 and bf16 "
         "can");
@@ -48,7 +48,7 @@ TEST_CASE("sum table: integers and truth values are refused by name") {
         "can");
 }
 
-TEST_CASE("sum table: both sides have as many elements, an address, and no memory that is shared in part") {
+TEST_CASE("make_sum_table: needs equal counts, addresses, and memory that is the same or disjoint") {
   CHECK(fault_of({some(0, 4), some(64, 5)}) ==
         "pair 1 adds 4 elements of f32 to 5 of f32: both sides must have the same number of elements");
   CHECK(fault_of({some(0, 4), region{nullptr, 4, element_type::f64}}) ==
@@ -64,7 +64,8 @@ TEST_CASE("sum table: both sides have as many elements, an address, and no memor
   CHECK_FALSE(find_sums_fault(std::span(sound).first(2)));
 }
 
-TEST_CASE("sum table: pairs of the same types that share no memory make one run, empty ones make nothing") {
+TEST_CASE(
+    "make_sum_table: pairs of equal types without shared memory form one run; empty pairs are dropped") {
   std::vector<region_pair> const pairs = {{some(0, 10), some(1024, 10)},
                                           {some(0, 0), some(0, 0)},
                                           {some(0, 10), some(2048, 10)},
@@ -78,7 +79,7 @@ TEST_CASE("sum table: pairs of the same types that share no memory make one run,
   CHECK(t.segments[2].aligned == 0);
 }
 
-TEST_CASE("sum table: within a run nobody touches what another pair writes, and pairs keep their order") {
+TEST_CASE("make_sum_table: pairs in a run do not conflict, and pairs keep their order") {
   testing::rng random(5);
   constexpr element_type types[] = {element_type::f32, element_type::f64};
   for (int round = 0; round < 300; ++round) {
@@ -126,7 +127,7 @@ TEST_CASE("sum table: within a run nobody touches what another pair writes, and 
   }
 }
 
-TEST_CASE("sum table: a run ends before its tiles are more than 32 bits count") {
+TEST_CASE("make_sum_table: a run ends before its tile count exceeds 32 bits") {
   std::uint64_t const huge = std::uint64_t{3} << 44;  // nobody touches it: addresses and counts alone
   auto const at = [](std::uint64_t a) { return region{reinterpret_cast<void*>(a), huge, element_type::f16}; };
   std::vector<region_pair> const pairs = {{at(1), at(1)}, {at(1 + 4 * huge), at(1 + 4 * huge)}};

@@ -24,7 +24,7 @@ bool holds(element_type t) {
 
 }  // namespace
 
-TEST_CASE("with element: each type is called with what holds it, once") {
+TEST_CASE("dispatch_element_type: calls once with the type that holds the element") {
   CHECK(holds<float>(element_type::f32));
   CHECK(holds<double>(element_type::f64));
   CHECK(holds<float16_bits>(element_type::f16));
@@ -43,7 +43,7 @@ TEST_CASE("with element: each type is called with what holds it, once") {
   }
 }
 
-TEST_CASE("with element: floating-point types are called as they are among all, and no others compiled") {
+TEST_CASE("dispatch_floating_type: gives the type that dispatch_element_type gives, never an integer") {
   for (std::size_t t = 0; is_floating(type_number(t)); ++t) {
     int calls = 0;
     dispatch_floating_type(type_number(t), [&](auto zero) {

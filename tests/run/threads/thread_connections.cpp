@@ -66,7 +66,8 @@ tie_set ties_between(std::vector<std::uint32_t> const& stages) {
 
 }  // namespace
 
-TEST_CASE("thread connections: the ranks of each replica, those with ties, and the replicas of a rank") {
+TEST_CASE(
+    "thread_connections: groups the ranks of each replica, of each tie, and the replicas of each rank") {
   connected const c(replicas_of(3, 2), {ties_between({0, 2})});
   CHECK(c.backend.made == std::vector<members_list>{ranks({0, 1, 2}), ranks({0, 2}), ranks({3, 4, 5}),
                                                     ranks({3, 5}), ranks({0, 3}), ranks({1, 4}),
@@ -81,7 +82,7 @@ TEST_CASE("thread connections: the ranks of each replica, those with ties, and t
   }
 }
 
-TEST_CASE("thread connections: nobody shares a communicator") {
+TEST_CASE("thread_connections: no two ranks share a communicator") {
   connected const c(replicas_of(3, 2), {ties_between({0, 2}), ties_between({0, 1})});
   std::map<host_communicator const*, int> uses;
   for (auto const& w : c.with) {
@@ -93,7 +94,7 @@ TEST_CASE("thread connections: nobody shares a communicator") {
   for (auto const& [communicator, times] : uses) CHECK(times == 1);
 }
 
-TEST_CASE("thread connections: one replica meets no other, and ties within a rank need no group") {
+TEST_CASE("thread_connections: one replica needs no replica group, and ties within a rank no tie group") {
   connected const c(replicas_of(2, 1), {ties_between({1})});
   CHECK(c.backend.made == std::vector<members_list>{ranks({0, 1})});
   for (auto const& w : c.with) {
@@ -102,6 +103,6 @@ TEST_CASE("thread connections: one replica meets no other, and ties within a ran
   }
 }
 
-TEST_CASE("thread connections: ties name stages that there are") {
+TEST_CASE("thread_connections: rejects ties of stages that do not exist") {
   CHECK_THROWS_AS(connected(replicas_of(2, 1), {ties_between({0, 7})}), tie_stage_error);
 }

@@ -68,7 +68,7 @@ lower_options random_lowering(rng& random) {
 
 }  // namespace
 
-TEST_CASE("thread pipeline: every family of schedules trains, however it is lowered") {
+TEST_CASE("thread_pipeline: every schedule family trains correctly under random lowering") {
   rng random(2);
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
@@ -87,7 +87,7 @@ TEST_CASE("thread pipeline: every family of schedules trains, however it is lowe
   }
 }
 
-TEST_CASE("thread pipeline: gradients are summed over replicas and ties, and then all copies are equal") {
+TEST_CASE("thread_pipeline: sums gradients over replicas and ties, and all copies become equal") {
   rng random(3);
   for (int i = 0; i < 40; ++i) {
     CAPTURE(i);
@@ -122,7 +122,7 @@ TEST_CASE("thread pipeline: gradients are summed over replicas and ties, and the
   }
 }
 
-TEST_CASE("thread pipeline: ties of stages and of gradients that are not there are refused") {
+TEST_CASE("thread_pipeline: rejects ties of stages or gradients that do not exist") {
   rng random(6);
   auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
   linear_chain const c(s, random);
@@ -135,7 +135,7 @@ TEST_CASE("thread pipeline: ties of stages and of gradients that are not there a
   CHECK_THROWS_AS(train({{stage_id{0}, 1}, {stage_id{1}, 2}}), tie_gradient_error);
 }
 
-TEST_CASE("thread pipeline: each replica has values and results of its own, and the gradients of all") {
+TEST_CASE("thread_pipeline: each replica has its own values and results, and the summed gradients") {
   rng random(5);
   auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
   linear_chain const first(s, random);
@@ -166,7 +166,7 @@ TEST_CASE("thread pipeline: each replica has values and results of its own, and 
   }
 }
 
-TEST_CASE("thread pipeline: forward passes that are offloaded or done again change nothing") {
+TEST_CASE("thread_pipeline: offloading or recomputing activations changes no result") {
   rng random(4);
   for (auto const relief : {saved_relief::offload, saved_relief::recompute}) {
     auto const s = family_schedule(schedule_family::gpipe, 3, 6);
@@ -180,7 +180,7 @@ TEST_CASE("thread pipeline: forward passes that are offloaded or done again chan
   }
 }
 
-TEST_CASE("thread pipeline: any schedule of any stages gives what they give one after the other") {
+TEST_CASE("thread_pipeline: any schedule of any stages matches sequential execution") {
   rng random(1);
   for (int i = 0; i < 300; ++i) {
     CAPTURE(i);

@@ -46,7 +46,7 @@ call_fault::kind fault_of(texts const& rows, std::uint32_t rank, call_options co
   return fault->what;
 }
 
-/// What a rank of a chain calls, as the rules say, one text after the other: for lists without exchanges.
+/// A naive translation of the list of a rank of a chain into call texts. For lists without exchanges.
 class plain_calls {
  public:
   plain_calls(schedule const& s, std::uint32_t rank, bool sharded) : s_(s), rank_(rank), sharded_(sharded) {
@@ -110,7 +110,7 @@ class plain_calls {
   std::set<std::uint32_t> gathering_, reduced_;
 };
 
-/// Whatever begins ends once, later; nothing else is waited for.
+/// Checks that each call that begins something is waited for once, later, and no other call is.
 void check_waits(std::vector<rank_call> const& calls) {
   std::map<std::uint32_t, std::size_t> waits;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -147,7 +147,7 @@ schedule callable_schedule(testing::rng& random) {
 
 }  // namespace
 
-TEST_CASE("rank calls: a pass waits for what it receives, and what was sent is released after its wait") {
+TEST_CASE("rank_calls: a pass waits for its receives, and an output is released after its send has ended") {
   auto const s = of_rows({"0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD",
                           "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0"});
   CHECK(lines_of(s, 0) == texts{"forward 0 0", "send F0 stage 0->1", "recv B0 stage 0<-1",
@@ -157,18 +157,19 @@ TEST_CASE("rank calls: a pass waits for what it receives, and what was sent is r
                                 "backward 1 0 loss last", "send B0 stage 1->0", "wait send B0 stage 1->0"});
 }
 
-TEST_CASE("rank calls: without a loss of the rank, gradients come from outside") {
+TEST_CASE("rank_calls: with loss_source::caller, backward passes do not start from a loss") {
   auto const s = of_rows({"0F0,0B0"});
   CHECK(lines_of(s, 0, {.loss = loss_source::caller}) == texts{"forward 0 0", "backward 0 0 last"});
 }
 
-TEST_CASE("rank calls: stages of one rank hand over what they make") {
+TEST_CASE("rank_calls: stages on one rank pass results on by local transfers") {
   CHECK(lines_of(of_rows({"0F0,1F0,1I0,0B0,1W0"}), 0) ==
         texts{"forward 0 0", "local F0 0=>1", "forward 1 0", "loss 1.0", "backward_input 1 0 loss",
               "local B0 1=>0", "backward 0 0 last", "backward_weight 1 0 last"});
 }
 
-TEST_CASE("rank calls: gathered weights are waited for at their first use, and go with the reduction") {
+TEST_CASE(
+    "rank_calls: sharded weights are awaited at first use, and the reduction replaces the last reshard") {
   auto const s = of_rows({"0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD,0RESHARD,0WAIT_REDUCE_GRAD"});
   call_options options{.weights = weight_storage::sharded};
   CHECK(lines_of(s, 0, options) == texts{"unshard 0", "wait unshard 0", "forward 0 0", "loss 0.0",
@@ -181,27 +182,27 @@ TEST_CASE("rank calls: gathered weights are waited for at their first use, and g
         texts{"unshard 0", "wait unshard 0", "reshard 0"});
 }
 
-TEST_CASE("rank calls: gradients of losses that are sums are not divided") {
+TEST_CASE("rank_calls: gradients are divided by the microbatches only with gradient_scale::by_microbatches") {
   auto const s = of_rows({"0F0,0F1,0B0,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD"});
   CHECK(lines_of(s, 0).back() == "reduce_grad 0 /1");
   CHECK(lines_of(s, 0, {.scale = gradient_scale::by_microbatches}).back() == "reduce_grad 0 /2");
 }
 
-TEST_CASE("rank calls: what began together is waited for together, before anything is released") {
+TEST_CASE("rank_calls: messages begun together are awaited together, before any output is released") {
   auto const s = of_rows({"0F0,(0SEND_F0;0RECV_B0)EXCHANGE,0WAIT_SEND_F0,0B0", "1RECV_F0,1F0,1B0"});
   CHECK(lines_of(s, 0) == texts{"forward 0 0", "batch[send F0 stage 0->1; recv B0 stage 0<-1]",
                                 "wait send F0 stage 0->1", "wait recv B0 stage 0<-1", "release 0 0",
                                 "backward 0 0 last"});
 }
 
-TEST_CASE("rank calls: outputs that go nowhere are released before the next backward pass, if asked") {
+TEST_CASE("rank_calls: release_rule::all releases unsent outputs before the next backward pass") {
   auto const s = of_rows({"0F0,0F1,0B0,0B1"});
   CHECK(lines_of(s, 0, {.releases = release_rule::all}) ==
         texts{"forward 0 0", "loss 0.0", "forward 0 1", "loss 0.1", "release 0 0", "release 0 1",
               "backward 0 0 loss", "backward 0 1 loss last"});
 }
 
-TEST_CASE("rank calls: an output that several ranks read is released after the last wait") {
+TEST_CASE("rank_calls: an output sent to several ranks is released after its last wait") {
   schedule s{
       loop_placement(3), 1, {read_row("0F0,0SEND_F0,0SEND_F0@2,0WAIT_SEND_F0,0WAIT_SEND_F0@2"), {}, {}}};
   s.place.edges = {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{2}}};
@@ -209,7 +210,7 @@ TEST_CASE("rank calls: an output that several ranks read is released after the l
                                 "wait send F0 stage 0->1", "wait send F0 stage 0->2", "release 0 0"});
 }
 
-TEST_CASE("rank calls: what the user does takes the place of the action and of all that belongs to it") {
+TEST_CASE("rank_calls: a custom action replaces all calls that belong to the action") {
   auto const s = of_rows({"0UNSHARD,0F0,1F0,(0F1;1B0)OVERLAP_F_B,0B0,0OFFLOAD1"});
   CHECK(lines_of(s, 0, {.custom = {action_kind::overlap, action_kind::forward, action_kind::unshard}}) ==
         texts{"custom 0UNSHARD", "custom 0F0", "custom 1F0", "custom (0F1;1B0)OVERLAP_F_B", "backward 0 0",
@@ -223,7 +224,7 @@ TEST_CASE("rank calls: what the user does takes the place of the action and of a
 }
 
 TEST_CASE(
-    "rank calls: what a custom pass needs is waited for, if asked, and it is told what a pass is told") {
+    "rank_calls: with custom_inputs::called, a custom pass gets the waits and flags of a built-in pass") {
   auto const s =
       of_rows({"0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0", "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0"});
   call_options const options{.custom = {action_kind::forward, action_kind::backward},
@@ -242,7 +243,7 @@ TEST_CASE(
                  {.custom = {action_kind::overlap}}) == call_fault::kind::not_replaceable);
 }
 
-TEST_CASE("rank calls: a list that cannot be called is refused with its place") {
+TEST_CASE("rank_calls: rejects a list that cannot be called and names the place") {
   using enum call_fault::kind;
   call_options const sharded{.weights = weight_storage::sharded};
   CHECK(fault_of({"0F0", "1F0"}, 1) == not_received);
@@ -265,7 +266,7 @@ TEST_CASE("rank calls: a list that cannot be called is refused with its place") 
   CHECK_THROWS_AS((void)rank_calls(s, rank_id{0}), invalid_action_error);
 }
 
-TEST_CASE("rank calls: those of lowered schedules are what the rules say, and whatever begins ends") {
+TEST_CASE("rank_calls: random lowered schedules match a naive translation, and all that begins ends once") {
   testing::rng random(77);
   for (int i = 0; i < 150; ++i) {
     auto const s =
@@ -283,7 +284,7 @@ TEST_CASE("rank calls: those of lowered schedules are what the rules say, and wh
   }
 }
 
-TEST_CASE("rank calls: exchanges end too, however they begin") {
+TEST_CASE("rank_calls: every message of an exchange is waited for once, with both values of exchange_issue") {
   for (std::uint32_t p = 1; p < 6; ++p) {
     auto const s = send_at_use(one_f_one_b(p, p + 3), send_pairing::with_next_receive);
     for (std::uint32_t r = 0; r < p; ++r)

@@ -20,7 +20,7 @@ TEST_CASE("v_half: runs every pass once, for any numbers of ranks and microbatch
 }
 
 TEST_CASE("v_half: the peak memory is the published share of that of 1F1B") {
-  // In halves of what a stage of 1F1B keeps, of which there are p.
+  // A stage here is half as large as a stage of 1F1B, which keeps p microbatches.
   auto const share = [](std::uint32_t p) {
     auto const peak = run_order(v_half(p, 6 * p)).peak;
     return static_cast<double>(*std::ranges::max_element(peak)) / (2 * p);

@@ -21,7 +21,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// The same rule without any state but what has been done: each time all ranks are asked what they would do.
+/// A naive list scheduler with the same rule. It asks all ranks for their best next pass at each step.
 class plain_lister {
  public:
   plain_lister(placed_step const& step, list_rule const& rule)
@@ -54,7 +54,7 @@ class plain_lister {
   action_kind gradient() const {
     return rule_.form == backward_choice::split ? action_kind::input_gradient : action_kind::backward;
   }
-  /// When all that stage `s` needs for microbatch `k` is there.
+  /// Returns the time when all inputs of stage `s` for microbatch `k` are there, or none.
   std::optional<double> ready(std::uint32_t s, bool forward, int k) const {
     double at = 0;
     for (auto const e : forward ? step_.stages[s].before : step_.stages[s].after) {
@@ -110,7 +110,7 @@ TEST_CASE("list_passes: without memory limits, matches a naive list scheduler") 
   splitmix rng(8);
   for (int round = 0; round < 150; ++round) {
     auto problem = testing::random_step(rng);
-    problem.links.clear();  // whose messages leave one after the other
+    problem.links.clear();  // the naive scheduler has no queues of messages
     for (auto const& step : placed_steps(problem)) {
       auto const rule = random_rule(rng);
       auto const lists = list_passes(step, rule);

@@ -33,7 +33,7 @@ std::uint64_t most_kept(schedule const& s, std::vector<std::uint64_t> const& kep
   return most;
 }
 
-/// Stages of a chain on random ranks, each with one at least.
+/// A chain of stages on random ranks, at least one stage on each.
 stage_placement random_placement(splitmix& rng) {
   auto const ranks = static_cast<std::uint32_t>(1 + rng.below(5));
   auto const stages = ranks + static_cast<std::uint32_t>(rng.below(8));
@@ -46,7 +46,7 @@ stage_placement random_placement(splitmix& rng) {
 
 }  // namespace
 
-TEST_CASE("list schedule: any chain on any ranks, any costs and the tightest cap give an order that runs") {
+TEST_CASE("list_schedule: random chains run within the tightest memory cap, with random costs") {
   splitmix rng(3);
   for (int round = 0; round < 400; ++round) {
     auto const place = random_placement(rng);
@@ -66,21 +66,21 @@ TEST_CASE("list schedule: any chain on any ranks, any costs and the tightest cap
   }
 }
 
-TEST_CASE("list schedule: two chains in opposite directions run under the tightest cap too") {
+TEST_CASE("list_schedule: two chains in opposite directions run within the tightest memory cap") {
   for (std::uint32_t const p : {1u, 2u, 3u, 4u, 7u})
     for (std::uint64_t const cap : {2u, 3u, p + 1})
       if (cap >= 2)
         CHECK(order_defect(list_schedule(bidirectional_placement(p), 9, {.most_kept = cap})) == "");
 }
 
-TEST_CASE("list schedule: a chain of one stage a rank is as fast as 1F1B in the memory of 1F1B") {
+TEST_CASE("list_schedule: with one stage per rank and the memory of 1F1B, has the makespan of 1F1B") {
   for (std::uint32_t const p : {1u, 2u, 4u, 6u}) {
     auto const s = list_schedule(loop_placement(p), 3 * p, {.most_kept = p});
     CHECK(run_order(s).makespan == 3 * 3 * p + 3 * (p - 1));
   }
 }
 
-TEST_CASE("list schedule: weight gradients fill what would be idle") {
+TEST_CASE("list_schedule: split backward passes fill idle time and end before 1F1B") {
   for (std::uint32_t const p : {2u, 4u, 6u}) {
     auto const s =
         list_schedule(loop_placement(p), 3 * p, {.backward = backward_form::split, .most_kept = p});
@@ -89,7 +89,7 @@ TEST_CASE("list schedule: weight gradients fill what would be idle") {
   }
 }
 
-TEST_CASE("list schedule: stages that skip others run without a cap") {
+TEST_CASE("list_schedule: stages with skip edges run without a memory cap") {
   auto place = loop_placement(4, 2);
   place.edges.push_back({stage_id{0}, stage_id{5}});
   place.edges.push_back({stage_id{2}, stage_id{7}});
@@ -97,7 +97,7 @@ TEST_CASE("list schedule: stages that skip others run without a cap") {
   CHECK(order_defect(list_schedule(place, 6)) == "");
 }
 
-TEST_CASE("list schedule: a cap that no order meets, stages in a circle and bad costs are refused") {
+TEST_CASE("list_schedule: rejects caps that no order meets, cycles of stages and invalid costs") {
   CHECK_THROWS_WITH_AS(
       list_schedule(loop_placement(2, 3), 4, {.most_kept = 2}),
       "list schedule: rank 0 must keep 3 bytes for one microbatch in each of its stages, but its limit is 2",

@@ -34,7 +34,7 @@ std::string fault_in(search_problem const& p) {
 
 }  // namespace
 
-TEST_CASE("search problem: each thing that is wrong is told, and how to mend it") {
+TEST_CASE("require_problem: rejects each invalid field and says the fix") {
   CHECK(fault_in(sound()) == "");
   auto p = sound();
   p.ranks = 0;
@@ -71,7 +71,7 @@ TEST_CASE("search problem: each thing that is wrong is told, and how to mend it"
   CHECK(fault_in(p) == "search: 3 memory limits are given; expected one for each rank, one for all, or none");
 }
 
-TEST_CASE("search problem: a placement must be one, and be of these ranks and stages") {
+TEST_CASE("require_problem: rejects a placement that is invalid or has other ranks or stages") {
   auto p = sound();
   p.place = loop_placement(2, 2);
   CHECK(fault_in(p) == "");
@@ -83,13 +83,13 @@ TEST_CASE("search problem: a placement must be one, and be of these ranks and st
   CHECK(fault_in(p) == "search: the placement has 2 stages; give costs for each of them");
 }
 
-TEST_CASE("search problem: counts that no memory holds are refused before anything is made") {
+TEST_CASE("require_problem: rejects huge counts") {
   auto p = sound();
   p.microbatches = 4'000'000'000;
   CHECK_THROWS_AS(require_problem(p), schedule_count_error);
 }
 
-TEST_CASE("placed step: chains go round the ranks, to and fro, and twice in opposite directions") {
+TEST_CASE("placed_steps: gives loop, wave and, for two model copies, bidirectional placements") {
   auto p = sound();
   auto steps = placed_steps(p);
   REQUIRE(steps.size() == 2);
@@ -109,7 +109,7 @@ TEST_CASE("placed step: chains go round the ranks, to and fro, and twice in oppo
   CHECK(index(steps[0].place.rank_of[4]) == 0);
 }
 
-TEST_CASE("placed step: a message takes its hop, its link's latency and the time of its bytes") {
+TEST_CASE("placed_steps: a message takes its base latency, its link's latency and the time of its bytes") {
   auto p = sound();
   p.base_latency = 0.5;
   p.links = {{}, {1, 4}, {2, 8}, {}};
@@ -121,7 +121,7 @@ TEST_CASE("placed step: a message takes its hop, its link's latency and the time
   CHECK(step.backward[0].delay == 0.5 + 2 + 16.0 / 8);  // and back
   CHECK(step.forward[1].delay == 0.5 + 2 + 4.0 / 8);    // stage 1 is on rank 1, stage 2 on rank 0
   CHECK(step.forward[0].leaving == 2);
-  CHECK(placed_steps(p)[1].forward[1].delay == 0);  // to and fro, both are on rank 1
+  CHECK(placed_steps(p)[1].forward[1].delay == 0);  // in a wave, both are on rank 1
   CHECK(step.room(0) == 6);
   CHECK(step.room(1) == 4);
 }

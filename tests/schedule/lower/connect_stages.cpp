@@ -33,7 +33,7 @@ dataflow::edge edge(std::uint32_t from, std::uint32_t output, std::uint32_t to, 
   return {stage_id{from}, output, stage_id{to}, input, 0, bytes};
 }
 
-/// Stages 0 to 3 in a chain; what stage 0 makes is read by all of them.
+/// A chain of stages 0 to 3. All other stages read the output of stage 0.
 dataflow with_skips() {
   return {.stages = 4,
           .edges = {{the_caller, 0, stage_id{0}, 0},
@@ -45,7 +45,7 @@ dataflow with_skips() {
                     {stage_id{3}, 0, the_caller, 0}}};
 }
 
-/// Carries out a lowered schedule with numbers: a message holds what `stage_messages` says and nothing else.
+/// Runs a lowered schedule with numbers. A message holds exactly the values listed by `stage_messages`.
 class number_run {
  public:
   number_run(schedule const& s, dataflow const& t) : s_(s), t_(t), at_(s.ranks.size()) {
@@ -54,8 +54,7 @@ class number_run {
       if (e.from != the_caller) outputs_[e.from] = std::max(outputs_[e.from], e.output + 1);
   }
 
-  /// What each stage makes of its gradients, by stage and microbatch; its inputs are all that the caller
-  /// gives and other stages have sent.
+  /// Values by stage and microbatch.
   using results = std::map<std::pair<stage_id, microbatch_id>, std::vector<std::uint64_t>>;
 
   bool run() {
@@ -72,8 +71,8 @@ class number_run {
   results made, gradients;
 
  private:
-  using value = std::tuple<rank_id, stage_id, std::uint32_t, microbatch_id>;  // where, maker, output
-  using part = std::tuple<rank_id, std::size_t, microbatch_id>;  // where, along which edge of the transport
+  using value = std::tuple<rank_id, stage_id, std::uint32_t, microbatch_id>;  // rank, maker, output
+  using part = std::tuple<rank_id, std::size_t, microbatch_id>;               // rank, index of the edge
 
   rank_id rank_of(stage_id s) const { return s_.place.rank_of[index(s)]; }
 
@@ -122,7 +121,7 @@ class number_run {
       values_[{rank_of(a.stage), a.stage, o, a.microbatch}] = made[{a.stage, a.microbatch}][o];
   }
 
-  /// The sum of what the inputs of `reader` that take an output have got.
+  /// Returns the sum of the gradients of all inputs of `reader` that take the output.
   std::uint64_t output_gradient(rank_id here, stage_id maker, std::uint32_t output, stage_id reader,
                                 microbatch_id m) const {
     std::uint64_t sum = 0;
@@ -133,7 +132,7 @@ class number_run {
     return sum;
   }
 
-  /// Each input of a stage gets a share of all that its outputs have got from readers and from the caller.
+  /// Gives each input of a stage a multiple of the sum of all gradients of the stage's outputs.
   void backward_pass(action const& a) {
     std::uint64_t sum = 1;
     std::set<std::pair<stage_id, std::uint32_t>> counted;
@@ -153,7 +152,7 @@ class number_run {
         input_gradients_[{here, i, a.microbatch}] = sum * (t_.edges[i].input + 3);
   }
 
-  /// The edge by which a message knows the value.
+  /// Returns the edge that stands for the value in its message.
   std::size_t first_value(dataflow::edge const& e) const {
     for (auto const i : messages_.at({e.from, e.to}))
       if (t_.edges[i].output == e.output) return i;
@@ -170,7 +169,7 @@ class number_run {
   std::map<testing::message_name, std::vector<std::uint64_t>> mail_;
 };
 
-/// A transport whose stages get something from the caller or from stages before them.
+/// Random dataflow in which each stage has inputs from the caller or from earlier stages.
 dataflow random_stages(testing::rng& random) {
   return testing::random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(8)));
 }

@@ -23,7 +23,7 @@ schedule two_ranks(char const* first, char const* second) {
   return {loop_placement(2), 2, {read_row(first), read_row(second)}};
 }
 
-/// The actions of a list, sorted: what is done, not when.
+/// Returns the lists with sorted actions, to compare them regardless of order.
 std::vector<std::vector<action>> sorted_rows(schedule s) {
   for (auto& row : s.ranks)
     std::ranges::sort(row, {}, [](action const& a) {

@@ -17,7 +17,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Round after round, each pair that is left and whose ranks are free.
+/// A naive greedy matching: each round takes the remaining pairs whose ranks are free.
 std::vector<edge_round> plain_matchings(std::vector<rank_edge> left) {
   std::vector<edge_round> rounds;
   while (!left.empty()) {
@@ -46,7 +46,7 @@ stage_placement random_placement(testing::rng& random, std::uint32_t ranks, std:
 
 }  // namespace
 
-TEST_CASE("edge rounds: a chain takes two, a ring of odd length three, one rank none") {
+TEST_CASE("edge_matchings: a chain takes two rounds, a ring of odd length three, one rank none") {
   CHECK(edge_matchings(loop_placement(4)) ==
         std::vector<edge_round>{{{rank_id{0}, rank_id{1}}, {rank_id{2}, rank_id{3}}},
                                 {{rank_id{1}, rank_id{2}}}});
@@ -56,7 +56,7 @@ TEST_CASE("edge rounds: a chain takes two, a ring of odd length three, one rank 
         std::vector<edge_round>{{{rank_id{0}, rank_id{1}}}, {{rank_id{1}, rank_id{0}}}});
 }
 
-TEST_CASE("edge rounds: greedy, whatever feeds what") {
+TEST_CASE("edge_matchings: matches a naive greedy matching, and directed_rounds has each direction once") {
   testing::rng random(1);
   for (int round = 0; round < 200; ++round) {
     auto const ranks = static_cast<std::uint32_t>(1 + random.below(9));
@@ -73,14 +73,14 @@ TEST_CASE("edge rounds: greedy, whatever feeds what") {
   }
 }
 
-TEST_CASE("edge rounds: beyond 64 rounds") {
+TEST_CASE("edge_matchings: handles more than 64 rounds") {
   stage_placement star{100, {}, {}};
   for (std::uint32_t r = 0; r < 100; ++r) star.rank_of.push_back(rank_id{r});
   for (std::uint32_t r = 1; r < 100; ++r) star.edges.push_back({stage_id{0}, stage_id{r}});
   CHECK(edge_matchings(star).size() == 99);
 }
 
-TEST_CASE("edge rounds: a stage on unknown rank is refused") {
+TEST_CASE("edge_matchings: rejects a stage on a rank that does not exist") {
   stage_placement p = loop_placement(2);
   p.ranks = 1;
   CHECK_THROWS_AS(edge_matchings(p), stage_placement_error);

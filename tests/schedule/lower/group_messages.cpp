@@ -54,7 +54,7 @@ std::vector<cell> cells_of(std::vector<action> const& row) {
   return cells;
 }
 
-/// Whether one of some passes needs a message.
+/// Returns true if one of the passes needs the message.
 bool is_used(action const& message, std::vector<action> const& passes) {
   for (action const& pass : passes)
     if (pass.stage == message.stage && pass.microbatch == message.microbatch &&
@@ -65,8 +65,8 @@ bool is_used(action const& message, std::vector<action> const& passes) {
   return false;
 }
 
-/// What is wrong with how the messages of a list are grouped: an exchange that is none, two that could be
-/// one, or a pass that waits for more than it needs.
+/// Describes an error in the grouping of a list, or returns "": an exchange with other actions than messages,
+/// two exchanges that could be one, or a pass that waits for messages it does not need.
 std::string grouping_defect(std::vector<action> const& row) {
   auto const cells = cells_of(row);
   for (std::size_t i = 0; i < cells.size(); ++i) {

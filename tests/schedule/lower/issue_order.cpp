@@ -20,7 +20,7 @@ namespace {
 using end_of_message = message_end<int>;
 constexpr auto sends = message_side::send, receives = message_side::receive;
 
-/// As the rule is told: for each communicator in turn.
+/// A naive version of the rule, one communicator after the other.
 std::vector<issue_group> plain_order(std::vector<end_of_message> const& ends,
                                      std::vector<std::size_t> const& some) {
   std::map<int, std::vector<std::size_t>> of;

@@ -18,7 +18,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// What comes before what, each question answered by a search through all edges.
+/// A graph whose queries search all edges.
 struct plain_graph {
   std::vector<std::vector<std::size_t>> next;
 

@@ -16,7 +16,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Looks ahead from one cell, to the end of the list if need be.
+/// Returns the next `count` different stages from a cell on.
 std::vector<stage_id> looked_ahead(std::span<action const> row, std::size_t cell, std::size_t count) {
   std::vector<stage_id> next;
   std::size_t at = 0;

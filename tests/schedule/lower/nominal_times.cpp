@@ -26,7 +26,7 @@ std::string refusal(nominal_times const& t) {
 
 }  // namespace
 
-TEST_CASE("nominal times: none, one for all, or one for each stage") {
+TEST_CASE("require_nominal_times: accepts no costs, one for all stages, or one per stage") {
   CHECK(refusal({}) == "none");
   CHECK(refusal({.costs = {{}}, .base_latency = 0}) == "none");
   CHECK(refusal({.costs = {{}, {}, {}}}) == "none");
@@ -34,7 +34,7 @@ TEST_CASE("nominal times: none, one for all, or one for each stage") {
         "times: 2 costs for 3 stages; give one per stage, one for all, or none");
 }
 
-TEST_CASE("nominal times: what is no time is refused") {
+TEST_CASE("require_nominal_times: rejects values that are not valid times") {
   CHECK(refusal({.costs = {{}, {.backward = -1}, {}}}) ==
         "times: each cost of stage 1 must be a time from 0 to 1e100");
   for (auto const base_latency : {-0.5, 1e101, std::numeric_limits<double>::quiet_NaN()})

@@ -36,7 +36,7 @@ std::vector<tied_stages> some_ties(testing::rng& random, std::uint32_t stages) {
   return ties;
 }
 
-/// Whether a rank computes at any time between these.
+/// Returns true if a rank computes at any time from `begin` to `end`.
 bool is_busy(schedule const& s, schedule_times const& times, std::uint32_t r, double begin, double end) {
   for (std::size_t i = 0; i < s.ranks[r].size(); ++i)
     if (auto const t = times.spans[r][i]; is_compute(s.ranks[r][i].kind) && t.begin < end && begin < t.end)
@@ -67,7 +67,7 @@ TEST_CASE("reduce_ties: a reduction begins between passes when all ranks of its 
   auto const reduced = reduce_ties(s, ties, {.base_latency = 1});
   CHECK(row_text(reduced.ranks[0]) == "0F0,2F0,2B0,2REDUCE_TIE@3,0B0,2WAIT_REDUCE_TIE@3");
   CHECK(row_text(reduced.ranks[1]) == "1F0,3F0,3B0,3REDUCE_TIE@2,1B0,3WAIT_REDUCE_TIE@2");
-  // Without time for messages one of both is always busy.
+  // Without latency, one of the two ranks is always busy.
   auto const late = tie_reductions(s, ties);
   CHECK(late[0].begin == simulate(s).makespan);
   CHECK(late[0].begin == late[0].ready + 4);

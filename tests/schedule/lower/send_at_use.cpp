@@ -32,13 +32,13 @@ schedule of_rows(texts const& rows) {
   return schedule_from_rows(std::move(lists), row_contents::compute_only);
 }
 
-/// The passes alone.
+/// Returns the schedule without messages and other actions that are not passes.
 schedule passes_of_lists(schedule s) {
   for (auto& row : s.ranks) std::erase_if(row, [](action const& a) { return !is_compute(a.kind); });
   return s;
 }
 
-/// Each message has its other end and each send its wait, and passes are as they were.
+/// Checks that messages have both ends, sends have waits, passes are unchanged and the schedule finishes.
 void check_messages(schedule const& before, schedule const& sent) {
   CHECK(passes_of_lists(before) == passes_of_lists(sent));
   CHECK(!find_send_wait_fault(sent));

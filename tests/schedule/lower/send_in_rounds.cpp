@@ -38,7 +38,7 @@ schedule without_messages(schedule s) {
   return s;
 }
 
-/// Keeps all passes, the order of every pair of ranks, and finishes however messages are delivered.
+/// Checks that passes and the order of messages are kept and that every delivery finishes.
 void check_sent(schedule const& s) {
   auto const lowered = send_in_rounds(s);
   CHECK(without_messages(lowered) == without_messages(s));

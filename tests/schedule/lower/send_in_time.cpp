@@ -44,8 +44,8 @@ schedule without_messages(schedule s) {
   return s;
 }
 
-/// All cells and messages with their times, sorted; each rank takes its own. For passes that take time, and
-/// compounds that need not be split.
+/// A naive version: sorts all cells and messages by time and gives each rank its own. For passes that take
+/// time and compounds that need not be split.
 class plain_order {
  public:
   plain_order(schedule const& s, nominal_times const& times)
@@ -64,10 +64,10 @@ class plain_order {
  private:
   struct entry {
     double time;
-    int phase;  // passes, then messages, then what takes no time
+    int phase;  // passes, then messages, then actions without duration
     std::uint32_t sender, rank;
     action what;
-    std::size_t number = 0;  // of those listed
+    std::size_t number = 0;  // position in the list of entries
   };
 
   void list_rank(std::uint32_t r) {
@@ -107,8 +107,8 @@ class plain_order {
   std::vector<entry> all_;
 };
 
-/// Keeps all passes, has each message once and each pair of ranks in order, finishes however messages are
-/// delivered, and takes as long as the passes alone.
+/// Checks that passes are kept, messages come once and in order, every delivery finishes, and the makespan is
+/// that of the passes alone.
 void check_sent(schedule const& s, nominal_times const& times = {}) {
   auto const lowered = send_in_time(s, times);
   CHECK(without_messages(lowered) == without_messages(s));

@@ -47,14 +47,14 @@ schedule without_relief(schedule s) {
 
 }  // namespace
 
-TEST_CASE("limit stashes: what is needed last goes after its F and comes before its B") {
+TEST_CASE("limit_saved_activations: the activation needed last leaves after its F and returns before its B") {
   CHECK(limited_row("0F0,0F1,0F2,0B0,0B1,0B2", 3) == "0F0,0F1,0F2,0B0,0B1,0B2");
   CHECK(limited_row("0F0,0F1,0F2,0B0,0B1,0B2", 2) == "0F0,0F1,0OFFLOAD1,0F2,0B0,0RELOAD1,0B1,0B2");
   CHECK(limited_row("0F0,0F1,0B1,0B0", 1) == "0F0,0OFFLOAD0,0F1,0B1,0RELOAD0,0B0");
   CHECK(limited_row("0F0,0F1,0B1,0B0", 1, saved_relief::recompute) == "0F0,0F1,0B1,0RECOMPUTE0,0B0");
 }
 
-TEST_CASE("limit stashes: no rank keeps more than it may, whatever sizes and relief, and passes stay") {
+TEST_CASE("limit_saved_activations: no rank exceeds its limit, and passes stay unchanged") {
   testing::rng random(19);
   int limited = 0;
   for (int i = 0; i < 200; ++i) {
@@ -84,8 +84,8 @@ TEST_CASE("limit stashes: no rank keeps more than it may, whatever sizes and rel
   CHECK(limited > 20);
 }
 
-TEST_CASE("limit stashes: none is moved that could stay, where all are of one size") {
-  // Every set of stashes of a short list is tried.
+TEST_CASE("limit_saved_activations: moves as few activations as possible if all have the same size") {
+  // Tries every set of saved activations of a short list.
   testing::rng random(20);
   int limited = 0;
   for (int i = 0; i < 150; ++i) {
@@ -128,13 +128,14 @@ TEST_CASE("limit stashes: none is moved that could stay, where all are of one si
   CHECK(limited > 20);
 }
 
-TEST_CASE("limit stashes: a reload ahead of its pass has room meanwhile") {
+TEST_CASE("limit_saved_activations: a reload ahead of its pass stays within the limit") {
   CHECK(limited_row("0F0,0F1,0F2,0B2,0B1,0B0", 2, saved_relief::offload, 1) ==
         "0F0,0OFFLOAD0,0F1,0F2,0B2,0RELOAD0,0B1,0B0");
   CHECK_THROWS_AS(limited_row("0F0,0F1,0B1,0B0", 1, saved_relief::offload, 1), saved_limit_error);
 }
 
-TEST_CASE("limit stashes: before lowering or after, all that is moved and computed comes to its end") {
+TEST_CASE(
+    "limit_saved_activations: before or after lowering, the schedule stays within the limit and finishes") {
   auto const s = one_f_one_b(4, 8);
   saved_activation_limit const limit{.memory_limit = {2}};
   for (auto const& lowered :
@@ -148,7 +149,7 @@ TEST_CASE("limit stashes: before lowering or after, all that is moved and comput
   }
 }
 
-TEST_CASE("limit stashes: what cannot be kept is refused with rank, pass and bytes") {
+TEST_CASE("limit_saved_activations: rejects a limit that is too low and names the rank, pass and bytes") {
   auto const s = one_f_one_b(2, 4);
   schedule_bytes const bytes{.stages = {{4096, 0, 0}}};
   CHECK(limit_saved_activations(s, {.bytes = bytes}) == s);

@@ -11,14 +11,14 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("memory need: sizes are rounded up to the alignment") {
+TEST_CASE("rounded_up: rounds a size up to the alignment") {
   CHECK(rounded_up(0, 8) == 0);
   CHECK(rounded_up(1, 8) == 8);
   CHECK(rounded_up(8, 8) == 8);
   CHECK(rounded_up(9, 1) == 9);
 }
 
-TEST_CASE("memory need: each fault is found and named") {
+TEST_CASE("find_memory_request_fault: finds each fault, and its error names the request") {
   using enum memory_request_fault::kind;
   auto const fault = [](std::vector<memory_request> const& needs, std::uint64_t alignment = 8) {
     CHECK_THROWS_AS(place_in_memory(needs, alignment), memory_request_error);

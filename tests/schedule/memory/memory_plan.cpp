@@ -23,12 +23,12 @@ memory_plan plan_of(std::vector<slot_value> values, std::uint64_t bytes = 128) {
 
 }  // namespace
 
-TEST_CASE("slot plan: what lies apart, in space or in time, is no fault") {
+TEST_CASE("find_slot_fault: accepts values that are apart in space or in time") {
   CHECK(!find_slot_fault(plan_of({value({0, 2}, 0), value({1, 2}, 64), value({3, 4}, 0, 2)})));
   CHECK(!find_slot_fault({}));
 }
 
-TEST_CASE("slot plan: each fault is found and named") {
+TEST_CASE("find_slot_fault: finds each fault of a plan") {
   using enum slot_fault::kind;
   auto const fault = [](memory_plan const& p) {
     auto const f = find_slot_fault(p);
@@ -49,7 +49,7 @@ TEST_CASE("slot plan: each fault is found and named") {
   CHECK(fault(plan_of({value({0, 2}, 0), value({3, 3}, 0)})).what == too_early);
 }
 
-TEST_CASE("slot plan: a limit holds for its rank, or for all") {
+TEST_CASE("find_slot_overflow: a limit holds for its rank, or for all ranks") {
   auto const p = plan_of({value({0, 2}, 0), value({1, 2}, 64)});
   CHECK(!find_slot_overflow(p, {}));
   CHECK(!find_slot_overflow(p, std::vector<std::uint64_t>{0, 128}));

@@ -37,14 +37,14 @@ lifetime_fault::kind fault_of(std::string const& row, std::uint32_t microbatches
 
 }  // namespace
 
-TEST_CASE("pass lifetimes: from F to B or W, in cells; a compound is one, and so is an idle step") {
+TEST_CASE("pass_lifetimes: a lifetime lasts from F to B or W, counted in cells") {
   auto const found =
       pass_lifetimes(one_row("0F0,,(0F1;0B0)OVERLAP_F_B,0I1,1F0,0W1", 2), rank_id{0}, first_stage);
   CHECK(found == std::vector<pass_lifetime>{{stage_id{0}, microbatch_id{0}, {0, 2}},
                                             {stage_id{0}, microbatch_id{1}, {2, 5}}});
 }
 
-TEST_CASE("pass lifetimes: of every schedule, those that looking for each pass alone finds") {
+TEST_CASE("pass_lifetimes: random schedules match a separate search for each pass") {
   testing::rng random(3);
   for (int i = 0; i < 60; ++i) {
     auto const compute = testing::some_schedule(random);
@@ -77,7 +77,7 @@ TEST_CASE("pass lifetimes: of every schedule, those that looking for each pass a
   }
 }
 
-TEST_CASE("pass lifetimes: each fault is found and named") {
+TEST_CASE("find_lifetime_fault: finds each fault") {
   using enum lifetime_fault::kind;
   CHECK(fault_of("0F0,0B0", 1, {}) == no_stages);
   CHECK(fault_of("0F0,0B0", 1, {stage_id{0}, stage_id{0}}) == stage_repeated);
@@ -98,21 +98,21 @@ TEST_CASE("pass lifetimes: each fault is found and named") {
   CHECK(!find_lifetime_fault(one_row("0F0,1F0,1F0,0B0", 1), rank_id{0}, first_stage));
 }
 
-TEST_CASE("pass lifetimes: in which order halves are parts of compounds is not looked at") {
+TEST_CASE("pass_lifetimes: ignores the order of I and W if both are parts of compounds") {
   auto const found =
       pass_lifetimes(one_row("0F0,(0W0)OVERLAP_F_B,(0I0)OVERLAP_F_B", 1), rank_id{0}, first_stage);
   CHECK(found == std::vector<pass_lifetime>{{stage_id{0}, microbatch_id{0}, {0, 1}}});
   CHECK(fault_of("0F0,(0W0)OVERLAP_F_B,0I0", 1) == lifetime_fault::kind::weight_before_input);
 }
 
-TEST_CASE("pass lifetimes: microbatches beyond memory are refused, not allocated") {
+TEST_CASE("find_lifetime_fault: a huge number of microbatches is a fault and is not allocated") {
   auto const fault = find_lifetime_fault(one_row("0F0,0B0", 0xffffffff), rank_id{0}, first_stage);
   REQUIRE(fault.has_value());
   CHECK(fault->what == lifetime_fault::kind::forward_missing);
   CHECK(fault->at.microbatch == microbatch_id{1});
 }
 
-TEST_CASE("pass lifetimes: messages name rank and action") {
+TEST_CASE("lifetime_error: the message names the rank and the action") {
   CHECK(std::string(
             lifetime_error({lifetime_fault::kind::released_again, rank_id{2}, read_cell("3B1")[0]}).what()) ==
         "lifetimes: rank 2: '3B1' releases activations that an earlier B or W has released; use either B, or "

@@ -38,7 +38,7 @@ std::uint32_t count(memory_plan const& p, std::uint32_t rank, slot_use use) {
 
 using who = std::tuple<slot_use, stage_id, microbatch_id, stage_id>;
 
-/// What messages alone keep, looked up action by action.
+/// Returns the lifetimes of all messages of a rank, looked up action by action.
 std::map<who, lifetime> plain_lifetimes(schedule const& s, std::uint32_t r) {
   using enum action_kind;
   std::map<std::tuple<action_kind, stage_id, microbatch_id, stage_id>, std::uint32_t> cell_of;
@@ -65,7 +65,7 @@ std::map<who, lifetime> plain_lifetimes(schedule const& s, std::uint32_t r) {
 
 }  // namespace
 
-TEST_CASE("plan slots: no two things that are kept together lie on each other, and who writes waits") {
+TEST_CASE("plan_memory: values alive together never overlap, and a new value waits for the old one") {
   testing::rng random(12);
   for (int i = 0; i < 60; ++i) {
     auto const compute = testing::some_schedule(random);
@@ -98,9 +98,7 @@ TEST_CASE("plan slots: no two things that are kept together lie on each other, a
   }
 }
 
-TEST_CASE(
-    "plan slots: messages are kept from their receive to their use, or from their pass until they have "
-    "left") {
+TEST_CASE("plan_memory: messages live from receive to use, or from their pass until their send has ended") {
   testing::rng random(13);
   for (int i = 0; i < 40; ++i) {
     auto const compute = testing::some_schedule(random);
@@ -120,7 +118,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("plan slots: 1F1B keeps as many stashes as ranks follow, and of one size no plan takes less") {
+TEST_CASE("plan_memory: rank r of 1F1B on p ranks keeps p - r saved activations, in the least memory") {
   auto const s = lower(one_f_one_b(4, 16));
   auto const plan = plan_memory(s, {.stages = {{4096, 4096, 0}}, .edges = {{4096, 4096}}});
   for (std::uint32_t r = 0; r < 4; ++r) {
@@ -130,7 +128,7 @@ TEST_CASE("plan slots: 1F1B keeps as many stashes as ranks follow, and of one si
   }
 }
 
-TEST_CASE("plan slots: stages of one rank hand their results over without a message") {
+TEST_CASE("plan_memory: stages on one rank pass results on as local values, without messages") {
   auto const s = testing::schedule_of_rows({"0F0,1F0,1B0,0B0"});
   auto const plan = plan_memory(s, {.stages = {{0, 0, 0}}, .edges = {{8, 24}}}, {.alignment = 1});
   REQUIRE(plan.ranks[0].values.size() == 2);
@@ -145,7 +143,7 @@ TEST_CASE("plan slots: stages of one rank hand their results over without a mess
   CHECK(plan.ranks[0].bytes == 32);
 }
 
-TEST_CASE("plan slots: a stage that copies its input lets it go after F") {
+TEST_CASE("plan_memory: with input_use::by_forward, a received activation is freed after its F") {
   auto const s = lower(one_f_one_b(2, 4));
   schedule_bytes const bytes{.edges = {{8, 8}}};
   auto const copied = plan_memory(s, bytes, {.inputs = input_use::by_forward});
@@ -163,7 +161,7 @@ TEST_CASE("plan slots: a stage that copies its input lets it go after F") {
     }
 }
 
-TEST_CASE("plan slots: what is offloaded or recomputed makes room") {
+TEST_CASE("plan_memory: offloading and recomputing reduce the bytes of a rank") {
   auto const s = one_f_one_b(4, 8);
   schedule_bytes const bytes{.stages = {{1024, 0, 256}}};
   for (auto const relief : {saved_relief::offload, saved_relief::recompute}) {
@@ -174,7 +172,7 @@ TEST_CASE("plan slots: what is offloaded or recomputed makes room") {
   }
 }
 
-TEST_CASE("plan slots: bytes that nobody told, and more than a rank may take, are refused by name") {
+TEST_CASE("plan_memory: rejects unknown message sizes and a rank above its limit") {
   auto const s = lower(one_f_one_b(2, 2));
   try {
     plan_memory(s, {});

@@ -14,7 +14,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("receive slots: 1F1B needs as many as ranks follow, GPipe one a microbatch, the first rank none") {
+TEST_CASE("fewest_receive_slots: rank r > 0 needs p - r activation slots in 1F1B and m in GPipe") {
   CHECK(fewest_receive_slots(one_f_one_b(4, 16)).activations == std::vector<std::uint32_t>{0, 3, 2, 1});
   CHECK(fewest_receive_slots(one_f_one_b(4, 16)).gradients == std::vector<std::uint32_t>{1, 1, 1, 0});
   CHECK(fewest_receive_slots(gpipe(3, 5)).activations == std::vector<std::uint32_t>{0, 5, 5});
@@ -22,7 +22,7 @@ TEST_CASE("receive slots: 1F1B needs as many as ranks follow, GPipe one a microb
         std::vector<std::uint32_t>{0, 1, 1});
 }
 
-TEST_CASE("receive slots: with the fewest there is no shortage, with one less there is") {
+TEST_CASE("find_slot_shortage: the fewest slots suffice, and one slot less does not") {
   testing::rng random(14);
   for (int i = 0; i < 60; ++i) {
     auto const s = testing::some_schedule(random);
@@ -44,12 +44,12 @@ TEST_CASE("receive slots: with the fewest there is no shortage, with one less th
   }
 }
 
-TEST_CASE("receive slots: a compound needs at once what all its parts need") {
+TEST_CASE("fewest_receive_slots: a compound needs the slots of all its parts at once") {
   auto const s = testing::schedule_of_rows({"0F0,0F1,0B0,0B1", "1F0,(1B0;1F1)OVERLAP_F_B,1B1"});
   CHECK(fewest_receive_slots(s).activations[1] == 2);
 }
 
-TEST_CASE("receive slots: no limit is no shortage, and a shortage names rank, pass and numbers") {
+TEST_CASE("find_slot_shortage: no limit is no shortage, and a shortage names the rank, pass and counts") {
   auto const s = one_f_one_b(3, 4);
   CHECK(!find_slot_shortage(s, {}));
   auto const shortage = find_slot_shortage(s, {.activations = {1}});

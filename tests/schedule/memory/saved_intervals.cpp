@@ -28,7 +28,7 @@ std::vector<saved_interval> stays_of(std::string const& row, pass_bytes bytes) {
 
 }  // namespace
 
-TEST_CASE("stash stays: from F to B; or from F to I, and what I leaves to W") {
+TEST_CASE("saved_intervals: an interval lasts from F to B, or from F to I and from I to W") {
   using enum saved_kind;
   CHECK(stays_of("0F0,,0B0", {8, 3, 2}) == std::vector<saved_interval>{{saved, s0, m0, {0, 2}, 8}});
   CHECK(stays_of("0F0,,0I0,,0W0", {8, 3, 2}) ==
@@ -37,7 +37,7 @@ TEST_CASE("stash stays: from F to B; or from F to I, and what I leaves to W") {
   CHECK(stays_of("0F0", {8, 3, 2}) == std::vector<saved_interval>{{saved, s0, m0, {0, 0}, 8}});
 }
 
-TEST_CASE("stash stays: what is offloaded is away, what is recomputed is away but for its input") {
+TEST_CASE("saved_intervals: offloading interrupts an interval, and recomputing keeps only the input") {
   using enum saved_kind;
   CHECK(stays_of("0F0,0OFFLOAD0,,0RELOAD0,0B0", {8, 3, 2}) ==
         std::vector<saved_interval>{{saved, s0, m0, {0, 1}, 8}, {saved, s0, m0, {3, 4}, 8}});
@@ -48,9 +48,7 @@ TEST_CASE("stash stays: what is offloaded is away, what is recomputed is away bu
         std::vector<saved_interval>{{input, s0, m0, {0, 4}, 2}});
 }
 
-TEST_CASE(
-    "stash stays: as many are counted as passes are kept, where there is no partition into compounds and no "
-    "halves") {
+TEST_CASE("max_saved_bytes: equals most_kept_passes for lists without compounds and split passes") {
   testing::rng random(10);
   int compared = 0;
   for (int i = 0; i < 100; ++i) {
@@ -68,7 +66,7 @@ TEST_CASE(
   CHECK(compared > 20);
 }
 
-TEST_CASE("stash stays: bytes by cell are those of all stays in it") {
+TEST_CASE("saved_activation_bytes: each cell sums the intervals that contain it") {
   testing::rng random(11);
   for (int i = 0; i < 60; ++i) {
     auto const s = testing::some_schedule(random);

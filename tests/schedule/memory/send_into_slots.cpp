@@ -27,7 +27,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// The most that each rank has received and not let go, in the order of its list.
+/// Returns the maximum number of received messages that each rank holds, in the order of its list.
 receive_slots most_received(schedule const& s, input_use inputs) {
   receive_slots most;
   bool const by_forward = inputs == input_use::by_forward || passes_of(s) == expected_passes::forward_alone;
@@ -93,7 +93,7 @@ TEST_CASE("send_into_slots: keeps the passes and, without a limit, the makespan"
     });
     double const base_latency = static_cast<double>(random.below(5)) / 4;
     auto const sent = send_into_slots(s, {.times = {.base_latency = base_latency}});
-    if (compounds) continue;  // they are begun later, or split
+    if (compounds) continue;  // compounds are begun later, or split
     REQUIRE(without_messages(sent) == s);
     REQUIRE(simulate(sent, {.base_latency = base_latency}).makespan ==
             simulate(s, {.base_latency = base_latency}).makespan);
@@ -108,7 +108,7 @@ TEST_CASE("send_into_slots: without a limit, equals send_in_time for lists witho
     bool compounds = false;
     for (auto const& row : s.ranks)
       for (auto const& a : row) compounds |= a.parts > 0;
-    if (compounds) continue;  // parts of them begin one by one there
+    if (compounds) continue;  // `send_in_time` begins their parts one by one
     nominal_times const times{.base_latency = static_cast<double>(random.below(5)) / 4};
     REQUIRE(send_into_slots(s, {.times = times}) == send_in_time(s, times));
     ++compared;
@@ -117,7 +117,8 @@ TEST_CASE("send_into_slots: without a limit, equals send_in_time for lists witho
 }
 
 TEST_CASE("send_into_slots: 1F1B takes longer with p - r slots and no longer with one slot more") {
-  // A transfer takes a tenth of F, B twice as long as F; one queue for all messages makes 61.0 of 59.8.
+  // A transfer takes a tenth of F, and B twice as long as F. With one queue for all messages, the makespan
+  // grows from 59.8 to 61.0.
   auto const s = one_f_one_b(4, 16);
   auto const makespan = [&](std::vector<std::uint32_t> slots) {
     return simulate(send_into_slots(

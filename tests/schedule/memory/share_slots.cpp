@@ -27,7 +27,7 @@ std::vector<lifetime> some_lifetimes(testing::rng& random, std::size_t most, std
 
 bool meet(lifetime a, lifetime b) { return a.first <= b.last && b.first <= a.last; }
 
-/// Whether lifetimes from number `i` on can have `count` slots too.
+/// Returns true if the lifetimes that have no slot yet fit into `count` slots.
 bool can_share(std::vector<lifetime> const& all, std::vector<std::uint32_t>& slots, std::uint32_t count) {
   auto const i = slots.size();
   if (i == all.size()) return true;
@@ -81,7 +81,7 @@ TEST_CASE("share_slots: each lifetime gets the lowest free slot, in the order of
   CHECK(most_alive({}) == 0);
 }
 
-TEST_CASE("share_slots: a lifetime that ends in the cell where another begins needs its own slot") {
+TEST_CASE("share_slots: lifetimes that meet in one cell need two slots") {
   CHECK(count_slots(share_slots(std::vector<lifetime>{{0, 1}, {1, 2}})) == 2);
   CHECK(count_slots(share_slots(std::vector<lifetime>{{0, 1}, {2, 2}})) == 1);
   CHECK(most_alive(std::vector<lifetime>{{0, 0xffffffff}, {0xffffffff, 0xffffffff}}) == 2);

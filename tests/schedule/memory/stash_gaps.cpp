@@ -24,7 +24,7 @@ struct problem {
   std::uint64_t most = 0;
 };
 
-/// Cells that keep what has gaps, and what must be there besides.
+/// Random gaps, and cells that keep their bytes and some bytes without a gap.
 problem some_problem(testing::rng& random, std::size_t sizes) {
   std::size_t const cells = 1 + random.below(9);
   problem p{std::vector<std::uint64_t>(cells), {}, random.below(6)};
@@ -45,7 +45,7 @@ bool is_enough(problem const& p, std::vector<std::uint32_t> const& gaps) {
   return std::ranges::all_of(kept, [&](std::uint64_t k) { return k <= p.most; });
 }
 
-/// The fewest gaps that are enough, by trying all sets of them.
+/// Returns the smallest number of gaps that suffices, by trying all sets; or none.
 std::optional<std::size_t> fewest(problem const& p) {
   std::optional<std::size_t> best;
   for (std::uint32_t set = 0; set < (1u << p.gaps.size()); ++set) {

@@ -10,26 +10,26 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("action text: every kind is found by its name, and by no other") {
+TEST_CASE("find_action_kind: finds every kind by its exact name and by no other") {
   for (std::size_t k = 1; k < action_names.size(); ++k)
     CHECK(find_action_kind(action_names[k]) == static_cast<action_kind>(k));
   for (auto const* name : {"", "f", "FORWARD", "SEND", "F ", "OVERLAP"}) CHECK(!find_action_kind(name));
 }
 
-TEST_CASE("action text: an action is stage, kind and microbatch; a whole stage has no microbatch") {
+TEST_CASE("action_text: writes stage, kind and microbatch, and no microbatch for a whole stage") {
   CHECK(action_text({action_kind::forward, 0, stage_id{12}, microbatch_id{345}, no_stage}) == "12F345");
   CHECK(action_text({action_kind::unshard, 0, stage_id{3}, no_microbatch, no_stage}) == "3UNSHARD");
   CHECK(action_text({}).empty());
 }
 
-TEST_CASE("action text: the peer of a message is written only where it is not the neighbour") {
+TEST_CASE("action_text: writes the peer of a message only if it is not the neighbour") {
   action a{action_kind::send_activation, 0, stage_id{1}, microbatch_id{0}, stage_id{2}};
   CHECK(action_text(a) == "1SEND_F0");
   a.peer = stage_id{3};
   CHECK(action_text(a) == "1SEND_F0@3");
 }
 
-TEST_CASE("action text: the neighbour of a message is the next stage or the one before") {
+TEST_CASE("chain_peer: the peer of a message is the next stage or the one before") {
   using enum action_kind;
   stage_id const s{4}, next{5}, before{3};
   for (auto const k : {send_activation, wait_send_activation, receive_gradient})
@@ -40,7 +40,7 @@ TEST_CASE("action text: the neighbour of a message is the next stage or the one 
   CHECK(chain_peer(send_gradient, stage_id{0}) == no_stage);
 }
 
-TEST_CASE("action text: a row is its cells with commas, a compound one cell, an idle step an empty one") {
+TEST_CASE("row_text: separates cells by commas, and a compound is one cell, an idle step an empty one") {
   std::vector<action> const row = {{action_kind::forward, 0, stage_id{0}, microbatch_id{0}, no_stage},
                                    {},
                                    {action_kind::overlap, 2, no_stage, no_microbatch, no_stage},
@@ -51,7 +51,7 @@ TEST_CASE("action text: a row is its cells with commas, a compound one cell, an 
   CHECK(row_text({}).empty());
 }
 
-TEST_CASE("action text: a fault says where, what stands there and how to mend it") {
+TEST_CASE("cell_error: the message names the place, the text and the fix") {
   cell_error const e({cell_fault::kind::unknown_kind, "0Q0", 2, 7});
   CHECK(std::string(e.what()) ==
         "schedule text: row #2, column #7: '0Q0' has an unknown kind of action; use F, B, I, W or another "

@@ -16,7 +16,7 @@ namespace {
 
 using kind = invalid_action::kind;
 
-/// What is wrong with the list of rank 0 of two ranks, two stages and two microbatches.
+/// Returns the fault of a list of rank 0, with two ranks, two stages and two microbatches.
 std::optional<kind> fault_of(std::string_view row) {
   schedule const s{loop_placement(2), 2, {read_row(row), {}}};
   auto const invalid = find_invalid_action(s);
@@ -27,7 +27,7 @@ std::optional<kind> fault_of(std::string_view row) {
 
 }  // namespace
 
-TEST_CASE("stray action: each way of being out of place is told") {
+TEST_CASE("find_invalid_action: finds each kind of invalid action") {
   CHECK(fault_of("0F0,,(0F1;0B0)OVERLAP_F_B,0SEND_F1,0UNSHARD") == std::nullopt);
   CHECK(fault_of("2F0") == kind::stage);
   CHECK(fault_of("0F0,1F0") == kind::other_rank);
@@ -36,7 +36,7 @@ TEST_CASE("stray action: each way of being out of place is told") {
   CHECK(fault_of("0SEND_F0@2") == kind::peer);
 }
 
-TEST_CASE("stray action: a compound that its list cuts short, and too few lists") {
+TEST_CASE("find_invalid_action: finds a compound that its list cuts short and a missing list") {
   schedule s{loop_placement(1), 1, {read_row("(0F0;0B0)OVERLAP_F_B")}};
   s.ranks[0].pop_back();
   auto const invalid = find_invalid_action(s);
@@ -46,7 +46,7 @@ TEST_CASE("stray action: a compound that its list cuts short, and too few lists"
   CHECK(find_invalid_action(s)->what == kind::rank_count);
 }
 
-TEST_CASE("stray action: the message gives rank, place and action") {
+TEST_CASE("invalid_action: the message names the rank, the position and the action") {
   schedule const s{loop_placement(1), 1, {read_row("0F0,0F7")}};
   CHECK(describe(*find_invalid_action(s)) ==
         "rank 0, action #1: '0F7' names a microbatch that does not exist");

@@ -13,14 +13,14 @@ using namespace cleave::detail;
 
 namespace {
 
-/// An action that needs one event, or none, and makes one happen.
+/// An action that waits for one event or none, and triggers one event.
 struct small_action {
   static constexpr std::size_t nothing = 1000;
   std::size_t needs = nothing, makes = 0;
 };
 using small_lists = std::vector<std::vector<small_action>>;
 
-/// Runs the lists; in which order their actions were done, by list.
+/// Runs the lists and returns, for each action in the order of execution, the number of its list.
 std::vector<std::uint32_t> order_of(small_lists const& lists, list_runner& runner) {
   std::vector<std::uint32_t> order;
   runner.run([&](std::uint32_t l) {
@@ -70,11 +70,11 @@ TEST_CASE("list_runner: a list that is woken before its event happens may wait f
     runner.pass(l);
     return true;
   }));
-  CHECK(asked == 2);  // list 1 goes on to its end before any other is asked
+  CHECK(asked == 2);  // list 1 runs to its end before another list is asked
   CHECK_FALSE(runner.has_happened(0));
 }
 
-TEST_CASE("list_runner: gets as far as asking all lists again and again") {
+TEST_CASE("list_runner: reaches the same positions as polling all lists repeatedly") {
   cleave::testing::rng random(60);
   for (int round = 0; round < 500; ++round) {
     small_lists lists(1 + random.below(5));

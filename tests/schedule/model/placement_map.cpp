@@ -9,19 +9,19 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("maps: a loop and a v with as many stages on every rank are the placements of schedules") {
+TEST_CASE("map_stages: full loops and full waves equal loop_placement and wave_placement") {
   CHECK(map_stages(map_style::loop, 3, 6) == loop_placement(3, 2));
   CHECK(map_stages(map_style::v, 3, 9) == wave_placement(3, 3));
 }
 
-TEST_CASE("maps: a loop may end anywhere") {
+TEST_CASE("map_stages: a loop may end at any rank") {
   auto const stages = stages_by_rank(map_stages(map_style::loop, 3, 4));
   CHECK(stages ==
         std::vector<std::vector<stage_id>>{{stage_id{0}, stage_id{3}}, {stage_id{1}}, {stage_id{2}}});
   CHECK(stages_by_rank(map_stages(map_style::loop, 3, 1))[2].empty());
 }
 
-TEST_CASE("maps: a v that does not come out even, unknown names and no counts are refused") {
+TEST_CASE("map_stages: rejects an incomplete wave, an unknown name and zero ranks") {
   CHECK_THROWS_WITH_AS(map_stages(map_style::v, 2, 5),
                        "map 'v': the number of stages must be a multiple of 2, the number of ranks, not 5",
                        shape_error);

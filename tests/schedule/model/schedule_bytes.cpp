@@ -8,7 +8,7 @@ using namespace cleave;
 using namespace cleave::detail;
 
 TEST_CASE(
-    "schedule bytes: each stage and edge has its own, or all share one; without, passes count one each") {
+    "schedule_bytes: one entry holds for all stages or edges, and no entry counts each pass as one byte") {
   schedule_bytes const each{.stages = {{1, 2, 3}, {4, 5, 6}}, .edges = {{7, 8}}};
   CHECK(each.of_stage(1) == pass_bytes{4, 5, 6});
   CHECK(each.of_edge(5) == edge_bytes{7, 8});
@@ -16,7 +16,7 @@ TEST_CASE(
   CHECK(schedule_bytes{}.of_edge(3) == edge_bytes{0, 0});
 }
 
-TEST_CASE("schedule bytes: what does not go with a schedule is found, with both numbers") {
+TEST_CASE("find_schedule_bytes_fault: finds wrong counts and sizes that are too large, with both numbers") {
   using enum schedule_bytes_fault::kind;
   auto const place = loop_placement(3);
   CHECK(!find_schedule_bytes_fault({}, place, 100));

@@ -10,7 +10,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("simulate options: each that makes no sense is found, with its place") {
+TEST_CASE("find_simulate_option_fault: finds each invalid option and its index") {
   using enum simulate_option_fault::kind;
   auto const p = loop_placement(3);
   auto const fault = [&](simulate_options const& o) { return find_simulate_option_fault(o, p); };
@@ -33,7 +33,7 @@ TEST_CASE("simulate options: each that makes no sense is found, with its place")
   CHECK(fault({.noise = 1.25}) == simulate_option_fault{noise});
 }
 
-TEST_CASE("simulate options: an error says what to give instead") {
+TEST_CASE("simulate_option_error: every fault has a message, and that of a wrong count says the fix") {
   using enum simulate_option_fault::kind;
   CHECK(std::string(simulate_option_error({link_count, 2, 9}).what()) ==
         "simulate: 2 links for 9 pairs of ranks; give one per pair, one for all, or none");

@@ -22,7 +22,7 @@ double slowest(unit_row const& row, row_cut const& cut) {
   return most;
 }
 
-/// The best of all ways to cut what is behind place `from`.
+/// Returns the time of the slowest stage in the best of all cuts of the units after place `from`.
 double best_of_all(unit_row const& row, std::size_t from, std::uint32_t stages) {
   if (stages == 1) return pass_time_between(row, from, row.units());
   double best = 1e9;

@@ -32,7 +32,8 @@ unit_row random_row(splitmix& rng, std::size_t units) {
   return row;
 }
 
-/// The shortest step of all cuts, each by the best schedule that rules make.
+/// Returns the shortest makespan of all cuts, each with the schedule that `search_schedule` finds without
+/// effort.
 double best_of_all(unit_row const& row, cut_step const& step, row_cut cut, std::uint32_t stages) {
   if (stages == 1) {
     cut.push_back(static_cast<std::uint32_t>(row.units()));

@@ -21,7 +21,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Each order of each rank with each other, microbatches in any order, as the simulator times them.
+/// Simulates every combination of orders of all ranks, with microbatches in any order.
 class all_orders {
  public:
   all_orders(search_problem const& problem, placed_step const& step, bool split)

@@ -15,8 +15,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE(
-    "least bytes: one microbatch at a time takes no more, so that a cap below them is the only one refused") {
+TEST_CASE("least_bytes: is the peak of one microbatch at a time, and any lower limit is a shortage") {
   splitmix rng(11);
   for (int round = 0; round < 200; ++round) {
     auto problem = testing::random_step(rng);
@@ -45,7 +44,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("least bytes: a shortage says who needs what, and how to mend it") {
+TEST_CASE("byte_cap_error: the message names the rank, both sizes and the fix") {
   CHECK(std::string(byte_cap_error({rank_id{2}, 30, 20}).what()) ==
         "schedule: rank 2 needs 30 bytes at least, but its limit is 20 bytes; raise the limit, give the rank "
         "fewer or smaller stages, or use smaller microbatches");

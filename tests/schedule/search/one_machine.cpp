@@ -15,7 +15,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// The best of all orders, without leaving a job.
+/// Returns the earliest end of all orders, without interrupting a job.
 double best_order(std::vector<one_machine_job> jobs) {
   std::vector<std::size_t> order(jobs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -25,8 +25,7 @@ namespace {
 
 search_options const quick{.effort = 200'000};
 
-/// The makespan of the best schedule of a family that fits under the caps of the step, as the simulator and
-/// the memory over time tell it.
+/// Returns the shortest simulated makespan of all families that fit within the memory limits.
 double best_generated(search_problem const& problem) {
   double best = no_end;
   auto const p = problem.ranks;
@@ -55,7 +54,7 @@ double best_generated(search_problem const& problem) {
 
 }  // namespace
 
-TEST_CASE("search: whatever is found runs, keeps to the caps and is no slower than any family that fits") {
+TEST_CASE("search_schedule: the result runs within the memory limits, and no family that fits is faster") {
   splitmix rng(21);
   int families = 0, better = 0;
   for (int round = 0; round < 150; ++round) {
@@ -65,7 +64,7 @@ TEST_CASE("search: whatever is found runs, keeps to the caps and is no slower th
     found_schedule found;
     try {
       found = search_schedule(problem, {.form = form, .seed = rng.next(), .effort = 100'000});
-    } catch (byte_cap_error const&) {  // of a cap at which passes cannot be whole
+    } catch (byte_cap_error const&) {  // the limit does not allow whole backward passes
       CHECK(form != backward_choice::split);
       continue;
     }
@@ -86,7 +85,7 @@ TEST_CASE("search: whatever is found runs, keeps to the caps and is no slower th
   CHECK(3 * better > families);
 }
 
-TEST_CASE("search: small steps are scheduled as well as by an exact search, or nearly") {
+TEST_CASE("search_schedule: is within 5 % of the optimum on small problems") {
   splitmix rng(22);
   int compared = 0, reached = 0;
   for (int round = 0; round < 60; ++round) {
@@ -114,7 +113,7 @@ TEST_CASE("search: small steps are scheduled as well as by an exact search, or n
   CHECK(10 * reached >= 9 * compared);
 }
 
-TEST_CASE("search: the same seed finds the same, and no more effort is spent than allowed") {
+TEST_CASE("search_schedule: the same seed gives the same result, within the allowed effort") {
   splitmix rng(23);
   for (int round = 0; round < 10; ++round) {
     auto const problem = testing::random_step(rng, {4, 2, 8});
@@ -127,7 +126,7 @@ TEST_CASE("search: the same seed finds the same, and no more effort is spent tha
   }
 }
 
-TEST_CASE("search: of equal stages the bound is reached, so that the schedule is the best there is") {
+TEST_CASE("search_schedule: with equal stages, the makespan equals the lower bound") {
   search_problem problem{.ranks = 4, .microbatches = 12};
   problem.costs.resize(4);
   auto const found = search_schedule(problem, {.form = backward_choice::whole, .effort = 0});
@@ -137,12 +136,12 @@ TEST_CASE("search: of equal stages the bound is reached, so that the schedule is
   CHECK(found.certificate.best_family != "");
 }
 
-TEST_CASE("search: a cap below what any schedule needs is refused with what the rank that lacks most needs") {
+TEST_CASE("search_schedule: rejects a memory limit that no placement meets and names the rank") {
   search_problem problem{.ranks = 2, .microbatches = 4};
   problem.costs.resize(4);
   problem.bytes.stages = {{5, 5, 0}, {7, 7, 0}, {1, 1, 0}, {2, 2, 0}};
   problem.resident = {10, 10, 10, 10};
-  problem.memory_limit = {28};  // loop: 26 and 29; to and fro: 27 and 28
+  problem.memory_limit = {28};  // a loop needs 26 and 29, a wave 27 and 28
   CHECK(search_schedule(problem, quick).order.place == wave_placement(2));
   problem.memory_limit = {27};
   CHECK_THROWS_WITH_AS(search_schedule(problem),
@@ -153,7 +152,7 @@ TEST_CASE("search: a cap below what any schedule needs is refused with what the 
   CHECK(search_schedule(problem, quick).certificate.peak_bytes == std::vector<std::uint64_t>{27, 28});
 }
 
-TEST_CASE("search: with two copies of the model, chains in opposite directions are among what is tried") {
+TEST_CASE("search_schedule: with two model copies, a bidirectional placement is tried too") {
   search_problem problem{.ranks = 4, .microbatches = 8, .copies = model_copies::two};
   problem.costs.assign(4, {.forward = 1, .backward = 1});
   auto const found = search_schedule(problem, {.form = backward_choice::whole, .effort = 300'000});
@@ -162,7 +161,7 @@ TEST_CASE("search: with two copies of the model, chains in opposite directions a
   CHECK(testing::order_defect(found.order) == "");
 }
 
-TEST_CASE("search: stages stay where they are placed, and may skip each other") {
+TEST_CASE("search_schedule: keeps a given placement, even with skip edges") {
   search_problem problem{.ranks = 2, .microbatches = 3};
   problem.costs.resize(3);
   problem.place =
@@ -175,7 +174,7 @@ TEST_CASE("search: stages stay where they are placed, and may skip each other") 
   CHECK(found.certificate.makespan >= found.certificate.bound);
 }
 
-TEST_CASE("search: what is found can be lowered") {
+TEST_CASE("search_schedule: the result can be lowered without faults") {
   splitmix rng(24);
   for (int round = 0; round < 10; ++round) {
     auto const found = search_schedule(testing::random_step(rng), quick);

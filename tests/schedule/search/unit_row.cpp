@@ -25,7 +25,7 @@ std::string fault_in(unit_row const& row, std::size_t stages = 1) {
 
 }  // namespace
 
-TEST_CASE("unit row: each thing that is wrong is told, and how to mend it") {
+TEST_CASE("find_unit_row_fault: finds each fault of a row, and the error says the fix") {
   CHECK(fault_in(three_units(), 3) == "");
   CHECK(fault_in({}) == "row: the row has no units; give prefix sums of costs, one more entry than units");
   CHECK(fault_in(three_units(), 4) ==

@@ -78,7 +78,8 @@ TEST_CASE("critical_path: leads from 0 to the makespan, and a slower pass on it 
     for (std::size_t n = 0; n < path.size(); ++n) {
       spent += path[n].when.end - path[n].when.begin;
       if (n > 0) CHECK(path[n].when.begin >= path[n - 1].when.end);
-      bool const waits = n > 0 && is_receive(path[n - 1].what.kind);  // for what comes after it was posted
+      bool const waits =
+          n > 0 && is_receive(path[n - 1].what.kind);  // a receive is posted before its message comes
       if (n > 0 && path[n].rank == path[n - 1].rank && !waits)
         CHECK(path[n].when.begin == path[n - 1].when.end);
     }

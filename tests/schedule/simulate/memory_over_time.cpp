@@ -49,7 +49,7 @@ TEST_CASE("memory_over_time: saved activations last until I ends, and a smaller 
 
 TEST_CASE("memory_over_time: a received tensor is kept until the pass that reads it ends") {
   schedule_bytes const bytes{.stages = {{0, 0, 0}}, .edges = {{.activation = 5, .gradient = 7}}};
-  // Nothing says when it is received: when it is sent.
+  // Without receives in the lists, memory is held from the send on.
   auto const alone = of_rows({"0F0,0B0", "1F0,1B0"});
   CHECK(of_rank(alone, 1, bytes, {.base_latency = 2}) == steps{{0, 0}, {1, 5}, {4, 0}});
   CHECK(of_rank(alone, 0, bytes, {.base_latency = 2}) == steps{{0, 0}, {6, 7}, {10, 0}});

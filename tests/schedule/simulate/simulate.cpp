@@ -51,7 +51,8 @@ schedule small_order(testing::rng& random) {
                                 .microbatches = 2 * ranks * static_cast<std::uint32_t>(1 + random.below(2))});
 }
 
-/// One of the schedules that there are, as it is, with plain messages, or lowered, with stashes that move.
+/// A random family: as it is, with plain messages, or lowered; sometimes with offloads, reloads and
+/// recomputation.
 schedule some_program(testing::rng& random) {
   auto s = small_order(random);
   auto const form = random.below(4);
@@ -93,7 +94,7 @@ simulate_options some_options(testing::rng& random, schedule const& s) {
 
 }  // namespace
 
-TEST_CASE("simulate: times are those of the plainest run, whatever passes and hops take") {
+TEST_CASE("simulate: makespan and busy times match a naive run, with random costs and latency") {
   testing::rng random(40);
   for (int i = 0; i < 200; ++i) {
     auto const s = small_order(random);
@@ -108,7 +109,7 @@ TEST_CASE("simulate: times are those of the plainest run, whatever passes and ho
   }
 }
 
-TEST_CASE("simulate: passes of a rank follow each other, each as long as it takes") {
+TEST_CASE("simulate: passes of a rank never overlap, and each takes its cost") {
   testing::rng random(41);
   for (int i = 0; i < 50; ++i) {
     auto const s = small_order(random);
@@ -131,7 +132,7 @@ TEST_CASE("simulate: passes of a rank follow each other, each as long as it take
   }
 }
 
-TEST_CASE("simulate: without hops, messages that are posted where they are used change nothing") {
+TEST_CASE("simulate: without latency, messages that are posted at their use change no time") {
   testing::rng random(42);
   for (int i = 0; i < 60; ++i) {
     auto const family = random.one_in(2) ? schedule_family::zbv : schedule_family::looped_bfs;
@@ -144,12 +145,12 @@ TEST_CASE("simulate: without hops, messages that are posted where they are used 
   }
 }
 
-TEST_CASE("simulate: the published times and bubbles of equal stages") {
+TEST_CASE("simulate: equal stages give the published times and bubbles") {
   for (std::uint32_t const p : {2u, 3u, 4u, 6u, 8u})
     for (std::uint32_t const rounds : {1u, 2u, 4u})
       for (std::uint32_t const v : {1u, 2u, 4u}) {
         std::uint32_t const m = p * rounds;
-        // Times of a rank that has 3 units of work for a microbatch, v stages together.
+        // All stages of a rank together take 3 units of time for a microbatch.
         auto const of = [&](schedule_family f, std::uint32_t stages) {
           return simulate(make_schedule(f, {.ranks = p, .stages_per_rank = stages, .microbatches = m}),
                           {.costs = {{1.0 / stages, 2.0 / stages, 1.0 / stages, 1.0 / stages}}});
@@ -173,7 +174,7 @@ TEST_CASE("simulate: the published times and bubbles of equal stages") {
       }
 }
 
-TEST_CASE("simulate: the published bubbles of passes that do not take the same time") {
+TEST_CASE("simulate: GPipe and 1F1B have the published bubble if F and B take different times") {
   testing::rng random(43);
   for (int i = 0; i < 40; ++i) {
     double const f = 1 + static_cast<double>(random.below(4)),
@@ -190,7 +191,7 @@ TEST_CASE("simulate: the published bubbles of passes that do not take the same t
   }
 }
 
-TEST_CASE("simulate: the published times of latency, and of microbatches that fit no round") {
+TEST_CASE("simulate: latency and incomplete rounds of microbatches give the published times") {
   auto const of = [&](schedule_family family, std::uint32_t v, std::uint32_t m, double base_latency) {
     double const n = v;
     return simulate(make_schedule(family, {.ranks = 4, .stages_per_rank = v, .microbatches = m}),
@@ -211,13 +212,13 @@ TEST_CASE("simulate: the published times of latency, and of microbatches that fi
   CHECK(of(schedule_family::interleaved_zero_bubble, 2, 15, 0) == 46.5);
 }
 
-TEST_CASE("simulate: zero bubble needs as many microbatches as passes on the way") {
+TEST_CASE("simulate: in ZBV with as many microbatches as ranks, rank r has a bubble of p - 1 - r") {
   auto const times =
       simulate(make_schedule(schedule_family::zbv, {4, 2, 4}), {.costs = {{0.5, 1, 0.5, 0.5}}});
   for (std::uint32_t r = 0; r < 4; ++r) CHECK(span_bubble(times, r) == 3 - r);
 }
 
-TEST_CASE("simulate: a compound takes its parts together where that is asked for") {
+TEST_CASE("simulate: with compound_time::longest_part, parts of a compound run together") {
   auto const s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1"});
   CHECK(simulate(s).makespan == 6);
   CHECK(simulate(s, {.compounds = compound_time::in_turn}).makespan == 6);
@@ -228,7 +229,7 @@ TEST_CASE("simulate: a compound takes its parts together where that is asked for
   CHECK(together.busy[0] == 5);
 }
 
-TEST_CASE("simulate: a compound of passes and other actions has no time of its own, whatever is asked for") {
+TEST_CASE("simulate: a compound that contains other actions than passes ignores compound_time") {
   auto s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1"});
   s.ranks[0][3].kind = action_kind::unshard;
   auto const alone = simulate(s);
@@ -247,7 +248,7 @@ TEST_CASE("simulate: other ranks see the results of a compound when all of it is
   CHECK(times.spans[1][2].begin == 6);  // 1F1, although 0F1 was done at 2
 }
 
-TEST_CASE("simulate: times are those of the plainest run, event after event, whatever the options") {
+TEST_CASE("simulate: all times match a naive event simulation, with random options") {
   testing::rng random(44);
   for (int i = 0; i < 300; ++i) {
     auto const s = some_program(random);
@@ -259,7 +260,7 @@ TEST_CASE("simulate: times are those of the plainest run, event after event, wha
   }
 }
 
-TEST_CASE("simulate: a list in any order ends as in the plainest run, or waits for ever as there") {
+TEST_CASE("simulate: shuffled lists finish or deadlock as in a naive event simulation") {
   testing::rng random(45);
   int stuck = 0;
   for (int i = 0; i < 300; ++i) {
@@ -271,7 +272,7 @@ TEST_CASE("simulate: a list in any order ends as in the plainest run, or waits f
       if (simple) std::swap(row[a], row[b]);
     }
     auto options = some_options(random, s);
-    options.bytes.clear();  // messages of a pair of ranks are no longer received as they are sent
+    options.bytes.clear();  // the messages of a pair are no longer received in the order of the sends
     CAPTURE(i);
     testing::event_run const plain(s, options);
     auto const found = find_simulated_deadlock(s, options);
@@ -283,13 +284,13 @@ TEST_CASE("simulate: a list in any order ends as in the plainest run, or waits f
       testing::check_same_times(simulate(s, options), plain);
     if (options.compounds != compound_time::one_after_the_other) continue;
     auto const d = options.messages == message_time::within ? delivery::buffered : delivery::async;
-    if (find_deadlock(s, d)) REQUIRE(found);  // it lets a wait for a send go before the send
+    if (find_deadlock(s, d)) REQUIRE(found);  // `find_deadlock` passes a wait that precedes its send
   }
   CHECK(stuck > 30);
   CHECK(stuck < 290);
 }
 
-TEST_CASE("simulate: messages of a pair of ranks leave one after the other, and take their time to arrive") {
+TEST_CASE("simulate: messages of a pair of ranks leave one after the other, and then take the latency") {
   auto const s = of_rows({"0F0,0F1", "1F0,1F1"});
   simulate_options const options{.links = {{}, {.latency = 2, .bandwidth = 10}, {}, {}},
                                  .bytes = {{.activation = 30, .gradient = 0}}};
@@ -299,7 +300,7 @@ TEST_CASE("simulate: messages of a pair of ranks leave one after the other, and 
   CHECK(times.spans[0][1] == time_span{1, 2});
 }
 
-TEST_CASE("simulate: without overlap, who sends does nothing else until all bytes have left") {
+TEST_CASE("simulate: with message_time::within, a rank that sends waits until all bytes have left") {
   auto const s = of_rows({"0F0,0F1", "1F0,1F1"});
   auto const times = simulate(s, {.links = {{.latency = 2, .bandwidth = 10}},
                                   .bytes = {{.activation = 30, .gradient = 0}},
@@ -309,7 +310,7 @@ TEST_CASE("simulate: without overlap, who sends does nothing else until all byte
   CHECK(times.busy[0] == 2);
 }
 
-TEST_CASE("simulate: weights, reductions and stashes move beside the passes of a rank") {
+TEST_CASE("simulate: unsharding and reductions run concurrently with the passes of a rank") {
   auto const times =
       simulate(of_rows({"0UNSHARD,1UNSHARD,0F0,1F0,1B0,1REDUCE_GRAD,0B0,1WAIT_REDUCE_GRAD,0REDUCE_GRAD"},
                        row_contents::with_communication),
@@ -323,7 +324,7 @@ TEST_CASE("simulate: weights, reductions and stashes move beside the passes of a
   CHECK(times.busy[0] == 6);
 }
 
-TEST_CASE("simulate: a backward pass waits for its stash to be reloaded, or to be made again") {
+TEST_CASE("simulate: a backward pass waits until its activations are reloaded or recomputed") {
   auto const makespan = [](std::string const& row, stage_cost const& cost) {
     return simulate(of_rows({row}, row_contents::with_communication), {.costs = {cost}}).makespan;
   };
@@ -331,7 +332,7 @@ TEST_CASE("simulate: a backward pass waits for its stash to be reloaded, or to b
   CHECK(makespan("0F0,0RECOMPUTE0,0B0", {.recompute = 0.5}) == 3.5);
 }
 
-TEST_CASE("simulate: jitter keeps to its share, and depends on the seed alone") {
+TEST_CASE("simulate: noise stays within its range and depends only on the seed") {
   auto const s = make_schedule(schedule_family::zbv, {.ranks = 4, .stages_per_rank = 2, .microbatches = 8});
   simulate_options options{.base_latency = 0.5, .noise = 0.25, .seed = 7};
   auto const even = simulate(s, {.base_latency = 0.5}), once = simulate(s, options);
@@ -347,7 +348,7 @@ TEST_CASE("simulate: jitter keeps to its share, and depends on the seed alone") 
   CHECK(even == simulate(s, options));
 }
 
-TEST_CASE("simulate: what waits for ever is an error that says who waits for whom") {
+TEST_CASE("simulate: a deadlock is an error that names the waiting ranks") {
   auto const s = of_rows({"0F0,0B0,0F1,0B1", "1F0,1F1,1B0,1B1"});
   CHECK_THROWS_WITH_AS(
       (void)simulate(s),
@@ -360,7 +361,7 @@ TEST_CASE("simulate: what waits for ever is an error that says who waits for who
   CHECK(action_text(found->cycle[1].for_what) == "0F1");
 }
 
-TEST_CASE("simulate: options that make no sense are refused, with their place") {
+TEST_CASE("simulate: rejects invalid options") {
   auto const s = of_rows({"0F0,0B0", "1F0,1B0"});
   double const nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS((void)simulate(s, {.costs = {{.forward = -1}}}), stage_cost_error);
@@ -370,13 +371,13 @@ TEST_CASE("simulate: options that make no sense are refused, with their place") 
   CHECK_THROWS_AS((void)find_simulated_deadlock(s, {.noise = 1.5}), simulate_option_error);
 }
 
-TEST_CASE("simulate: an action that is nowhere is an error too") {
+TEST_CASE("simulate: rejects an action with an unknown microbatch") {
   auto s = of_rows({"0F0,0B0"});
   s.ranks[0][1].microbatch = microbatch_id{7};
   CHECK_THROWS_AS((void)simulate(s), invalid_action_error);
 }
 
-TEST_CASE("simulate: a schedule of nothing takes no time") {
+TEST_CASE("simulate: an empty schedule takes no time") {
   CHECK(simulate({}).makespan == 0);
   CHECK(simulate({.place = loop_placement(2), .microbatches = 0, .ranks = {{}, {}}}).makespan == 0);
 }

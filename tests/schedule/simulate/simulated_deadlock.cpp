@@ -14,7 +14,7 @@ using namespace cleave;
 
 namespace {
 
-/// Who waits for what, then the circle; empty where all ends.
+/// Returns the waits and the ranks of the cycle, or "" if all ranks finish.
 std::string waits(std::vector<std::string> const& rows, simulate_options const& o = {}) {
   std::vector<std::vector<action>> lists;
   for (auto const& row : rows) lists.push_back(read_row(row));

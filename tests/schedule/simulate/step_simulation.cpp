@@ -67,7 +67,7 @@ schedule random_schedule(testing::rng& random) {
   }
 }
 
-/// Some neighbours in the lists change places, compounds as a whole.
+/// Swaps some neighbours in lists without compounds.
 void shuffle_some(testing::rng& random, schedule& s) {
   for (auto& row : s.ranks)
     for (std::size_t n = random.below(3); n > 0; --n) {
@@ -79,7 +79,7 @@ void shuffle_some(testing::rng& random, schedule& s) {
 
 }  // namespace
 
-TEST_CASE("steps: each action takes one, and ranks wait with idle steps to their own end") {
+TEST_CASE("simulate_steps: each action takes one step, and a rank that waits gets idle steps") {
   auto const s = of_rows({"0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
                           "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1"});
   CHECK(rows_in_steps(s) == texts{"0F0,0SEND_F0,0F1,0SEND_F1,,,0RECV_B0,0B0,,0RECV_B1,0B1",
@@ -87,23 +87,23 @@ TEST_CASE("steps: each action takes one, and ranks wait with idle steps to their
   CHECK(simulate_steps(s).steps == 11);
 }
 
-TEST_CASE("steps: what a higher rank does frees a lower one in the same step") {
+TEST_CASE("simulate_steps: an action of a higher rank frees a lower one in the same step") {
   CHECK(rows_in_steps(of_rows({"0RECV_B0,0B0", "1B0,1SEND_B0"})) == texts{",0RECV_B0,0B0", "1B0,1SEND_B0"});
 }
 
-TEST_CASE("steps: idle steps are dropped, and what is not computed takes a step like all else") {
+TEST_CASE("simulate_steps: drops idle steps, and actions that do not compute take a step too") {
   CHECK(rows_in_steps(of_rows({"0F0,,,0B0"}, row_contents::compute_only)) == texts{"0F0,0B0"});
   CHECK(rows_in_steps(of_rows({"0UNSHARD,0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD"})) ==
         texts{"0UNSHARD,0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD"});
   CHECK(rows_in_steps(of_rows({"(0F0;0B0)OVERLAP_F_B,0F1"})) == texts{"(0F0;0B0)OVERLAP_F_B,0F1"});
 }
 
-TEST_CASE("steps: a compound ends in the step of its last part, and others have its first part before") {
+TEST_CASE("simulate_steps: a compound ends with its last part, and other ranks see its first part before") {
   auto const s = of_rows({"(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"});
   CHECK(rows_in_steps(s) == texts{",(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"});
 }
 
-TEST_CASE("steps: who waits for what never comes is told, and what is repeated; keep one") {
+TEST_CASE("simulate_steps: rejects deadlocks and repeated actions, and names the rank and the action") {
   CHECK(refusal(of_rows({"0F0", "1RECV_F0,1F0"})) ==
         "steps: no rank can continue: rank 1 at 1RECV_F0; list the actions that they wait for earlier");
   CHECK(refusal(of_rows({"0F0,0W0,0I0"})).find("rank 0 at 0W0;") != std::string::npos);
@@ -115,13 +115,13 @@ TEST_CASE("steps: who waits for what never comes is told, and what is repeated; 
   CHECK(refusal(nothing) == "steps: the schedule has no actions; add at least one");
 }
 
-TEST_CASE("steps: strays are refused before anything is counted") {
+TEST_CASE("simulate_steps: rejects an action with an unknown stage") {
   auto s = of_rows({"0F0", "1F0"});
   s.ranks[0][0].stage = stage_id{9};
   CHECK_THROWS_AS((void)simulate_steps(s), invalid_action_error);
 }
 
-TEST_CASE("steps: as many as asking every rank twice a step gives, for good orders and bad ones") {
+TEST_CASE("simulate_steps: matches a naive step simulation, for good and shuffled lists") {
   testing::rng random(31);
   std::size_t stuck = 0, finished = 0;
   for (int i = 0; i < 400; ++i) {

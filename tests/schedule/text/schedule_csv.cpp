@@ -15,7 +15,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("csv: what is written is read back, for every family of one chain") {
+TEST_CASE("read_schedule_csv: reads every family of one chain back as schedule_csv wrote it") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     if (family == schedule_family::dual_pipe || family == schedule_family::chimera) continue;
@@ -24,13 +24,13 @@ TEST_CASE("csv: what is written is read back, for every family of one chain") {
   }
 }
 
-TEST_CASE("csv: a list of one idle step and an empty list are told apart") {
+TEST_CASE("csv_text: distinguishes a list of one idle step from an empty list") {
   std::vector<std::vector<action>> const rows = {{{}}, {}, read_row("0F0,")};
   CHECK(csv_text(rows) == "\"\"\r\n\r\n0F0,\r\n");
   CHECK(read_csv_rows(csv_text(rows)) == rows);
 }
 
-TEST_CASE("csv: all ends of lines, quotations and blanks are read") {
+TEST_CASE("read_csv_rows: accepts all ends of lines, quotation marks and blanks") {
   auto const rows = std::vector{read_row("0F0,,0B0"), read_row("1F0,1B0")};
   for (auto const* text : {"0F0,,0B0\n1F0,1B0\n", "0F0,,0B0\r\n1F0,1B0", "0F0,,0B0\r1F0,1B0\r",
                            "\"0F0\",\"\",0B0\n 1F0 ,\"1B0\"", "0F0,,\"0\"B0\n1F0,\"1B0\n\""})
@@ -39,7 +39,7 @@ TEST_CASE("csv: all ends of lines, quotations and blanks are read") {
   CHECK(read_csv_rows("0F0\n\n").size() == 2);
 }
 
-TEST_CASE("csv: an error names row, column and what stands there") {
+TEST_CASE("read_csv_rows: the error names the row, the column and the text") {
   auto const fault = [](std::string_view text) {
     try {
       read_csv_rows(text);
@@ -57,7 +57,7 @@ TEST_CASE("csv: an error names row, column and what stands there") {
   CHECK_THROWS_AS(read_schedule_csv("0F0\n0B0\n"), row_error);
 }
 
-TEST_CASE("csv: formats have PyTorch's names") {
+TEST_CASE("csv_format_of: knows PyTorch's names of the formats") {
   CHECK(csv_format_of("compute_only") == row_contents::compute_only);
   CHECK(csv_format_of("compute_comms") == row_contents::with_communication);
   CHECK_THROWS_WITH_AS(csv_format_of("other"),
@@ -65,7 +65,7 @@ TEST_CASE("csv: formats have PyTorch's names") {
                        csv_format_error);
 }
 
-TEST_CASE("csv: any bytes are read or refused") {
+TEST_CASE("read_csv_rows: reads or rejects arbitrary bytes") {
   splitmix rng(7);
   static constexpr std::string_view letters = "0123FBIW,,\"\n\r(;)";
   for (int round = 0; round < 2000; ++round) {

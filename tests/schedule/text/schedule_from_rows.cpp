@@ -29,7 +29,7 @@ std::optional<row_fault> fault_of(std::vector<std::string_view> const& texts, ro
 
 }  // namespace
 
-TEST_CASE("rows: the lists of any family of one chain give the schedule back") {
+TEST_CASE("schedule_from_rows: restores the schedule of any family of one chain from its lists") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     if (family == schedule_family::dual_pipe || family == schedule_family::chimera) continue;
@@ -39,14 +39,14 @@ TEST_CASE("rows: the lists of any family of one chain give the schedule back") {
   }
 }
 
-TEST_CASE("rows: stages are where something is done with them, messages too") {
+TEST_CASE("schedule_from_rows: a stage is on the rank that lists its actions, messages included") {
   auto const s =
       schedule_from_rows(rows_from({"1RECV_F0,1F0", "0F0,0SEND_F0"}), row_contents::with_communication);
   CHECK(s.place.rank_of == std::vector{rank_id{1}, rank_id{0}});
   CHECK(s.microbatches == 1);
 }
 
-TEST_CASE("rows: each fault is named with its place") {
+TEST_CASE("find_row_fault: finds each fault with its place") {
   using enum row_fault::kind;
   auto const lowered = row_contents::with_communication;
   CHECK(fault_of({"0F0"}, {.ranks = 2}) == row_fault{rank_count, 0, 0, "", 1, 2});
@@ -64,7 +64,7 @@ TEST_CASE("rows: each fault is named with its place") {
   CHECK(!fault_of({"0F0,0B0", ""}));
 }
 
-TEST_CASE("rows: an error says what, where and how to mend it") {
+TEST_CASE("row_error: the message names the row, the column, the action and the conflict") {
   CHECK_THROWS_WITH_AS(schedule_from_rows(rows_from({"0F0", "1F0,0B0"})),
                        "schedule: row #1, column #1: '0B0' names stage 0, which is on rank 0 too", row_error);
 }

@@ -41,7 +41,7 @@ std::string text_of(std::vector<waiting_action> const& waits) {
   return text;
 }
 
-/// Whether each waits for the next, where it stands, and none comes twice.
+/// Returns true if each action waits for the next rank, is where its rank is, and none is repeated.
 bool is_circle(schedule const& s, std::vector<waiting_action> const& c) {
   for (std::size_t i = 0; i < c.size(); ++i) {
     if (c[i].for_rank != c[(i + 1) % c.size()].rank) return false;
@@ -56,7 +56,7 @@ schedule_family const families[] = {schedule_family::gpipe, schedule_family::one
                                     schedule_family::interleaved_1f1b, schedule_family::zbv,
                                     schedule_family::interleaved_zero_bubble};
 
-/// One of the schedules that there are, with messages.
+/// A random family with messages.
 schedule random_lowered(testing::rng& random) {
   auto const family = families[random.below(std::size(families))];
   auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));
@@ -68,7 +68,7 @@ schedule random_lowered(testing::rng& random) {
   return testing::with_plain_messages(s);
 }
 
-/// A few actions of some ranks change places.
+/// Swaps a few actions of some ranks.
 void shuffle_some(testing::rng& random, schedule& s) {
   for (auto& row : s.ranks)
     for (std::size_t n = random.below(4); n > 0 && row.size() > 1; --n) {
@@ -77,7 +77,7 @@ void shuffle_some(testing::rng& random, schedule& s) {
     }
 }
 
-/// Whether each wait for a send comes after it.
+/// Returns true if each wait for a send follows the send.
 bool waits_follow_sends(schedule const& s) {
   for (auto const& row : s.ranks)
     for (auto at = row.begin(); at != row.end(); ++at)
@@ -92,13 +92,13 @@ bool waits_follow_sends(schedule const& s) {
 
 }  // namespace
 
-TEST_CASE("deadlock: receives in the order of the sends finish however messages are delivered") {
+TEST_CASE("find_deadlock: receives in the order of the sends finish with every delivery") {
   auto const s =
       of_rows({"0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0", "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0"});
   for (auto const d : deliveries) CHECK(deadlock_verdict(s, d) == "finishes");
 }
 
-TEST_CASE("deadlock: two that send to each other first finish only where sends do not block") {
+TEST_CASE("find_deadlock: two ranks that send to each other first finish only if sends do not block") {
   auto const both_send = of_rows({"0F0,0SEND_F0,2RECV_F0,2F0", "1RECV_F0,1F0,1SEND_F0"});
   CHECK(deadlock_verdict(both_send, delivery::rendezvous) == "finishes");
   auto const crossed = of_rows(
@@ -112,7 +112,7 @@ TEST_CASE("deadlock: two that send to each other first finish only where sends d
         "0:0SEND_F1>1:1RECV_F1 1:1SEND_F0>0:2RECV_F0 ");
 }
 
-TEST_CASE("deadlock: the shortest circle is named, and what waits for it is missing") {
+TEST_CASE("find_deadlock: names the shortest cycle, without the ranks that wait for it") {
   auto const s = of_rows({"0F0,0B0,0F1,0B1", "1F0,1F1,1B0,1B1"});
   auto const found = find_deadlock(s);
   REQUIRE(found);
@@ -124,19 +124,19 @@ TEST_CASE("deadlock: the shortest circle is named, and what waits for it is miss
   CHECK(itself->waiting.size() == 2);
 }
 
-TEST_CASE("deadlock: nobody is in a circle who waits for what is never done") {
+TEST_CASE("find_deadlock: a rank that waits for an action that is not listed is in no cycle") {
   auto const found = find_deadlock(of_rows({"0F0", "1F0,1F1"}));
   REQUIRE(found);
   CHECK(found->cycle.empty());
   CHECK(text_of(found->waiting) == "1:1F1>0:0F1 ");
 }
 
-TEST_CASE("deadlock: a compound is its parts one after the other") {
+TEST_CASE("find_deadlock: a compound runs its parts one after the other") {
   CHECK(!find_deadlock(of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1"})));
   CHECK(deadlock_verdict(of_rows({"(0B0;0F0)OVERLAP_F_B"}), delivery::buffered) == "deadlock: rank 0 at 0B0");
 }
 
-TEST_CASE("deadlock: counts that the actions are far too few for are refused") {
+TEST_CASE("find_deadlock: rejects counts that are too large for the lists, and an invalid placement") {
   auto s = of_rows({"0F0", "1F0"});
   s.microbatches = 1u << 30;
   CHECK_THROWS_AS((void)find_deadlock(s), schedule_count_error);
@@ -145,7 +145,7 @@ TEST_CASE("deadlock: counts that the actions are far too few for are refused") {
   CHECK_THROWS_AS((void)find_deadlock(s), stage_placement_error);
 }
 
-TEST_CASE("deadlock: verdicts are those of real queues, on good orders and bad ones") {
+TEST_CASE("find_deadlock: verdicts match real queues, for good and shuffled lists") {
   testing::rng random(20);
   std::size_t stuck = 0, finished = 0;
   for (int i = 0; i < 600; ++i) {
@@ -162,7 +162,7 @@ TEST_CASE("deadlock: verdicts are those of real queues, on good orders and bad o
   CHECK(finished > 300);
 }
 
-TEST_CASE("deadlock: of what computes only, verdicts are those of the plainest run") {
+TEST_CASE("find_deadlock: without messages, verdicts match a naive run") {
   testing::rng random(21);
   std::size_t stuck = 0;
   for (int i = 0; i < 300; ++i) {
@@ -177,7 +177,7 @@ TEST_CASE("deadlock: of what computes only, verdicts are those of the plainest r
   CHECK(stuck < 280);
 }
 
-TEST_CASE("deadlock: buffers for as many messages as get ahead of their receives are enough") {
+TEST_CASE("find_deadlock: buffers for the messages ahead of their receives are enough to finish") {
   auto const crossed = of_rows(
       {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1", "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"});
   CHECK(deadlock_verdict(crossed, {.buffers = 0}) == deadlock_verdict(crossed, delivery::rendezvous));
@@ -191,20 +191,20 @@ TEST_CASE("deadlock: buffers for as many messages as get ahead of their receives
   CHECK(text_of(found->cycle) == "0:0SEND_F3>1:1RECV_F2 1:1SEND_B1>0:0RECV_B0 ");
 }
 
-TEST_CASE("deadlock: messages that begin together wait for no order among them") {
+TEST_CASE("find_deadlock: messages that begin together need no order among them") {
   std::vector<std::string> const rows = {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1",
                                          "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"};
   auto const s = of_rows(rows);
   CHECK(deadlock_verdict(s, serial_device) == "finishes");
   CHECK(deadlock_verdict(s, {.delivery = delivery::pair_stream, .groups = message_groups::adjacent}) ==
         "finishes");
-  // As a compound, they begin together wherever messages are delivered.
+  // Messages of a compound begin together with every delivery.
   auto marked = s;
   marked.ranks[0].insert(marked.ranks[0].begin() + 3, action{.kind = action_kind::exchange, .parts = 2});
   marked.ranks[1].insert(marked.ranks[1].begin() + 2, action{.kind = action_kind::exchange, .parts = 2});
   CHECK(deadlock_verdict(marked, delivery::rendezvous) == "finishes");
   CHECK(deadlock_verdict(marked, delivery::one_queue) == "finishes");
-  // But the rank goes on when all have ended.
+  // But the rank continues only when all of them have ended.
   auto const needed =
       of_rows({"0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0", "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0"});
   CHECK(deadlock_verdict(needed, {.delivery = delivery::two_queues}) == "finishes");
@@ -213,7 +213,7 @@ TEST_CASE("deadlock: messages that begin together wait for no order among them")
   CHECK(deadlock_verdict(needed, serial_device) == "deadlock: rank 0 at 0RECV_B0, rank 1 at 1RECV_F1");
 }
 
-TEST_CASE("deadlock: one queue for all messages gets stuck where two do not, and names the queues' actions") {
+TEST_CASE("find_deadlock: one queue gets stuck and two do not, and the cycle names the queued actions") {
   auto const s = testing::with_plain_messages(
       make_schedule(schedule_family::one_f_one_b, {.ranks = 2, .microbatches = 3}));
   CHECK(deadlock_verdict(s, delivery::two_queues) == "finishes");
@@ -222,12 +222,12 @@ TEST_CASE("deadlock: one queue for all messages gets stuck where two do not, and
   CHECK(text_of(found->cycle) == "0:0SEND_F1>1:1RECV_F1 1:1SEND_B0>0:0RECV_B0 ");
 }
 
-TEST_CASE("deadlock: a wait before its send is passed except where one stream has both") {
+TEST_CASE("find_deadlock: a wait before its send is passed, except with delivery::pair_stream") {
   auto const s = of_rows({"0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0", "1RECV_F0,1F0,1B0,1SEND_B0"});
   for (auto const d : deliveries) CHECK(!!find_deadlock(s, d) == (d == delivery::pair_stream));
 }
 
-TEST_CASE("deadlock: fewer buffers and queues never get fewer schedules stuck") {
+TEST_CASE("find_deadlock: more buffers or queues never add a deadlock") {
   testing::rng random(22);
   for (int i = 0; i < 200; ++i) {
     auto s = random_lowered(random);
@@ -245,7 +245,7 @@ TEST_CASE("deadlock: fewer buffers and queues never get fewer schedules stuck") 
   }
 }
 
-TEST_CASE("deadlock: verdicts are the outcomes of threads with blocking queues, on orders good and bad") {
+TEST_CASE("find_deadlock: verdicts match threads with blocking queues, for good and shuffled lists") {
   testing::rng random(23);
   std::size_t stuck = 0, finished = 0;
   for (int i = 0; i < 80; ++i) {

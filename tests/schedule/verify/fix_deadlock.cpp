@@ -37,7 +37,7 @@ std::string text_of(std::vector<moved_action> const& moved) {
   return text;
 }
 
-/// What a rank does, sorted; compounds may have been dissolved.
+/// Returns the sorted actions of each rank, without compounds, which may have been split.
 std::vector<std::vector<std::string>> done_in(schedule const& s) {
   std::vector<std::vector<std::string>> all;
   for (auto const& row : s.ranks) {
@@ -48,8 +48,7 @@ std::vector<std::vector<std::string>> done_in(schedule const& s) {
   return all;
 }
 
-/// Each that is said to have moved stood where it is said to have, and stands there now; all others stand in
-/// the order in which they stood.
+/// Returns true if each reported move is correct and all other actions keep their order.
 bool tells_the_truth(schedule const& before, deadlock_free_order const& after) {
   auto old = before.ranks, now = after.order.ranks;
   for (auto const& m : after.moved) {
@@ -74,7 +73,7 @@ constexpr delivery_rules ways[] = {
 
 }  // namespace
 
-TEST_CASE("repair: what finishes stays as it is") {
+TEST_CASE("fix_deadlock: leaves a schedule unchanged that finishes") {
   auto const s = of_rows({"0F0,0SEND_F0,0RECV_B0,0B0", "1RECV_F0,1F0,1B0,1SEND_B0"});
   for (auto const& rules : ways) {
     auto const repaired = fix_deadlock(s, rules);
@@ -83,7 +82,7 @@ TEST_CASE("repair: what finishes stays as it is") {
   }
 }
 
-TEST_CASE("repair: two that send to each other first: one of them receives before") {
+TEST_CASE("fix_deadlock: of two ranks that send to each other first, one receives first instead") {
   auto const s = of_rows(
       {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1", "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"});
   for (auto const d : {delivery::rendezvous, delivery::pair_stream, delivery::one_queue}) {
@@ -94,13 +93,13 @@ TEST_CASE("repair: two that send to each other first: one of them receives befor
   CHECK(fix_deadlock(s, {.buffers = 1}).moved.empty());
 }
 
-TEST_CASE("repair: of what computes only, a pass is brought forward") {
+TEST_CASE("fix_deadlock: without messages, moves a pass forward") {
   auto const repaired = fix_deadlock(of_rows({"0F0,0B0,0F1,0B1", "1F0,1F1,1B0,1B1"}));
   CHECK(text_of(repaired.moved) == "rank 1: '1B0' from #2 to #1");
   CHECK(text_of(fix_deadlock(of_rows({"0B0,0F0"})).moved) == "rank 0: '0F0' from #1 to #0");
 }
 
-TEST_CASE("repair: what is brought forward comes with what it needs") {
+TEST_CASE("fix_deadlock: moves an action forward together with its dependencies") {
   auto const s = of_rows({"0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1",
                           "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1"});
   for (auto const& rules : ways) {
@@ -112,15 +111,14 @@ TEST_CASE("repair: what is brought forward comes with what it needs") {
   }
 }
 
-TEST_CASE("repair: receives in another order than the sends are put into that order where messages meet") {
+TEST_CASE("fix_deadlock: with delivery::rendezvous, puts receives in the order of the sends") {
   auto const s = of_rows({"0F0,0SEND_F0,0F1,0SEND_F1", "1RECV_F1,1RECV_F0,1F0,1F1"});
   auto const repaired = fix_deadlock(s, {.delivery = delivery::rendezvous});
   CHECK(text_of(repaired.moved) == "rank 1: '1RECV_F0' from #1 to #0");
   CHECK(!find_channel_mismatch(repaired.order));
 }
 
-TEST_CASE(
-    "repair: a stage keeps its weights while it computes, and a compound is dissolved where it must be") {
+TEST_CASE("fix_deadlock: keeps stages unsharded while they compute, and splits a compound only if needed") {
   auto const s = of_rows({"0UNSHARD,0F0,0B0,0RESHARD,0UNSHARD,0F1,0B1,0RESHARD", "1F0,1F1,1B0,1B1"});
   auto const repaired = fix_deadlock(s);
   CHECK(schedule_faults(repaired.order).empty());
@@ -131,7 +129,7 @@ TEST_CASE(
   CHECK(row_text(kept.order.ranks[0]) == "0F0,(0F1;0B0)OVERLAP_F_B,0B1");
 }
 
-TEST_CASE("repair: what is never done cannot be brought forward") {
+TEST_CASE("fix_deadlock: rejects a wait for an action that is not listed") {
   auto const s = of_rows({"0F0", "1F0,1F1"});
   CHECK(!find_deadlock_fix(s));
   CHECK_THROWS_WITH_AS(fix_deadlock(s),
@@ -143,7 +141,7 @@ TEST_CASE("repair: what is never done cannot be brought forward") {
   CHECK_THROWS_AS(find_deadlock_fix(invalid), invalid_action_error);
 }
 
-TEST_CASE("repair: every shuffled schedule comes to its end with the same actions, and says what it moved") {
+TEST_CASE("fix_deadlock: shuffled schedules finish with the same actions, and every move is reported") {
   testing::rng random(40);
   std::size_t repaired_ones = 0;
   for (int i = 0; i < 150; ++i) {
@@ -158,7 +156,7 @@ TEST_CASE("repair: every shuffled schedule comes to its end with the same action
         auto const at = random.below(row.size());
         std::swap(row[at], row[std::min(row.size() - 1, at + 1 + random.below(6))]);
       }
-    for (auto& row : s.ranks)  // a compound that lost its parts is none
+    for (auto& row : s.ranks)  // the swaps may have separated compounds from their parts
       std::erase_if(row, [](action const& a) { return a.parts > 0 || a.kind == action_kind::overlap; });
     auto const& rules = ways[random.below(std::size(ways))];
     auto const before = schedule_faults(s, options_of(rules)).size();
@@ -174,7 +172,7 @@ TEST_CASE("repair: every shuffled schedule comes to its end with the same action
 
 namespace {
 
-/// The least number of actions that must come forward, one, two, … at a time, for a tiny schedule to finish.
+/// Returns the smallest number of moves after which a tiny schedule finishes, or more than `most`.
 std::size_t least_moves(schedule const& s, delivery_rules const& rules, std::size_t most) {
   if (!find_deadlock(s, rules)) return 0;
   if (most == 0) return 1;
@@ -193,7 +191,7 @@ std::size_t least_moves(schedule const& s, delivery_rules const& rules, std::siz
 
 }  // namespace
 
-TEST_CASE("repair: as few moves as an exhaustive search finds, on most tiny schedules") {
+TEST_CASE("fix_deadlock: makes no more moves than an exhaustive search, on most tiny schedules") {
   testing::rng random(41);
   std::size_t equal = 0, compared = 0;
   for (int i = 0; i < 4000; ++i) {
@@ -203,7 +201,7 @@ TEST_CASE("repair: as few moves as an exhaustive search finds, on most tiny sche
       for (auto n = 1 + random.below(2); n > 0; --n)
         std::swap(row[random.below(row.size())], row[random.below(row.size())]);
     delivery_rules const rules{.delivery = random.one_in(2) ? delivery::buffered : delivery::rendezvous};
-    // Other faults would be mended on the way, by other moves.
+    // `fix_deadlock` would correct other faults too, with more moves.
     auto options = options_of(rules);
     options.matching = message_matching::by_name;
     auto const faults = schedule_faults(s, options);

@@ -34,7 +34,7 @@ bool spin_is_missing() {
   return true;
 }
 
-/// Whether spin and the library agree; and that they say what is expected.
+/// Checks that Spin and `find_deadlock` both give the expected verdict.
 void check_both(schedule const& s, delivery_rules const& rules, bool finishes) {
   CHECK(!find_deadlock(s, rules) == finishes);
   CHECK(testing::finishes_in_spin(promela_text(s, rules)) == finishes);
@@ -102,7 +102,7 @@ TEST_CASE("promela_text: Spin and find_deadlock agree on ZBV with several delive
   }
 }
 
-TEST_CASE("promela_text: Spin and find_deadlock agree on how many buffers are enough") {
+TEST_CASE("promela_text: Spin and find_deadlock agree on the number of buffers that is enough") {
   if (spin_is_missing()) return;
   auto const s = of_rows(
       {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1", "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"});

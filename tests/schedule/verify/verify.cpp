@@ -38,7 +38,7 @@ rows const good = {
     "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD",
     "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD"};
 
-/// The good one with `from` of some rank replaced.
+/// Returns the lists with the first `from` replaced.
 rows with(std::string const& from, std::string const& to, rows texts = good) {
   for (auto& text : texts)
     if (auto const at = text.find(from); at != text.npos) return text.replace(at, from.size(), to), texts;
@@ -180,7 +180,7 @@ TEST_CASE("schedule_fault: each kind has its own code and a description") {
 
 namespace {
 
-/// What of the good schedule, or of another one, is altered so that one code alone says what is wrong.
+/// A schedule with a single fault, and the code of that fault.
 struct mutant {
   char const* code;
   schedule altered;
@@ -249,7 +249,7 @@ TEST_CASE("schedule_faults: each code has a mutant that gives it alone, and thre
     CAPTURE(m.code);
     CHECK(codes_of(m.altered, m.options) == m.code);
     told.insert(m.code);
-    // Lists that threads can run at all: they end unless one waits for what comes too late or never.
+    // Threads can run the remaining ones. They finish unless an action waits for one that is late or missing.
     if (find_stage_placement_fault(m.altered.place) || !schedule_dependencies::fits(m.altered) ||
         find_invalid_action(m.altered))
       continue;
@@ -303,7 +303,7 @@ TEST_CASE("schedule_faults: a schedule with messages deadlocks exactly if real q
       auto const codes = codes_of(s, {.delivery = d, .matching = message_matching::by_name});
       bool const finishes = testing::queue_run(s, d).verdict() == "finishes";
       stuck += finishes ? 0 : 1;
-      // An action before what it needs on its own rank is wrong also where nothing waits for it.
+      // An action that precedes its dependency on the same rank is a fault even if nothing waits for it.
       if (codes.find("out-of-order") == codes.npos) REQUIRE(codes == (finishes ? "" : "deadlock"));
     }
   }

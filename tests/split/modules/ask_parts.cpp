@@ -15,7 +15,7 @@ using strings = std::vector<std::string>;
 
 namespace {
 
-/// enter, f, exit, g: four calls.
+/// Four calls: enter, f, exit and g.
 module_graph bracket() {
   module_graph g;
   auto const add = [&](std::string const& target, std::vector<module_argument> args) {

@@ -39,7 +39,7 @@ values run(module_graph const& g, std::span<integer_value const> args) {
   return *evaluate(g, values(args.begin(), args.end()), meaning).items;
 }
 
-/// Runs pieces as they are and notes what it was asked for.
+/// Runs pieces without compiling them and records the requested paths.
 struct fake_compiler {
   std::vector<std::string>* asked;
   std::size_t fails_on = 1000;
@@ -193,7 +193,7 @@ TEST_CASE("compile_on_first_call: compiles isomorphic pieces once and runs each 
   auto const compile = [&](request const& r) {
     ++compiled;
     return [g = r.graph](std::span<integer_value const> args, std::span<std::string const> holds) {
-      module_graph bound;  // the weights of the layer that is run
+      module_graph bound;  // with the weights of the layer that runs
       for (auto const& n : g.list()) bound.add(n);
       for (std::size_t i = 0; i < g.attributes().size(); ++i) {
         auto a = g.attributes()[i];
@@ -219,7 +219,7 @@ TEST_CASE("compile_pieces: only pieces with equal attributes share code that doe
   CHECK(all(inputs_of(m.g), meaning) == evaluate(m.g, inputs_of(m.g), meaning));
   CHECK(asked.size() == 4);
 
-  testing::model once;  // the same module four times: nothing differs
+  testing::model once;  // four calls of the same module
   once.module("lin", {});
   auto v = once.placeholder("x");
   for (int i = 0; i < 4; ++i) v = once.call("lin", {v});

@@ -21,7 +21,7 @@ using namespace cleave::detail;
 using testing::layers;
 using ids = std::vector<std::uint32_t>;
 
-/// Modules are equal if their paths are up to the last number.
+/// Modules are equal if their paths without the last number are.
 struct by_class : piece_keys {
   std::string attribute(module_attribute const& a) const {
     auto const& path = a.original.empty() ? a.path : a.original;
@@ -37,7 +37,8 @@ split_module_result pieces_of(module_graph const& g, std::map<std::string, std::
   return split_module(g, [&](module_node const& n) { return part.at(n.name); });
 }
 
-/// Two graphs node by node, by definition: equal but for names, and attributes that agree one to one.
+/// Returns whether two graphs are equal node by node up to names, with attributes in one-to-one
+/// correspondence.
 bool same(module_graph const& a, module_graph const& b) {
   if (a.list().size() != b.list().size()) return false;
   std::map<std::string, std::string> there, back;
@@ -134,7 +135,7 @@ TEST_CASE("isomorphic_pieces: distinguishes shapes, operands, keywords, constant
     return isomorphic_pieces(pieces_of(m.g, part)).like;
   };
   CHECK(like_of([](module_node&) {}) == ids{0, 0});
-  CHECK(like_of([](module_node& n) { std::swap(n.args[0], n.args[1]); }) == ids{0, 0});  // of other values
+  CHECK(like_of([](module_node& n) { std::swap(n.args[0], n.args[1]); }) == ids{0, 0});  // still two inputs
   CHECK(like_of([](module_node& n) { n.args[1] = n.args[0]; }) == ids{0, 1});
   CHECK(like_of([](module_node& n) { n.args[2] = {std::int64_t{4}}; }) == ids{0, 1});
   CHECK(like_of([](module_node& n) { n.args[2] = {3.0}; }) == ids{0, 1});
@@ -150,7 +151,7 @@ TEST_CASE("isomorphic_pieces: two pieces are isomorphic exactly if they are equa
   testing::rng random(1);
   std::size_t alike = 0;
   for (int round = 0; round < 300; ++round) {
-    testing::model m;  // little to choose from, so that pieces repeat
+    testing::model m;  // few choices, so that pieces repeat
     m.module("a", {});
     m.module("b", {});
     std::vector<module_graph::position> values{m.placeholder("x"), m.placeholder("y")};
@@ -180,7 +181,7 @@ TEST_CASE("isomorphic_pieces: two pieces are isomorphic exactly if they are equa
 }
 
 TEST_CASE("isomorphic_stages: groups stages of any graph that are equal up to renumbering") {
-  // three stages x -> a -> b, the last of which reads its input twice
+  // three stages x -> a -> b; the last one reads its input twice
   testing::snapshot_builder b;
   auto v = b.input(4);
   for (int i = 0; i < 3; ++i) {
@@ -205,7 +206,7 @@ TEST_CASE("isomorphic_stages: groups stages of any graph that are equal up to re
 }
 
 TEST_CASE("class_finder: keeps 2,000 distinct parts apart and matches each with its repetition") {
-  class_finder f;  // many parts, all different, and each once more
+  class_finder f;  // 2,000 distinct parts, each added twice
   for (int round = 0; round < 2; ++round)
     for (std::uint64_t i = 0; i < 2000; ++i) f.add({i % 7, i * 0x9e3779b97f4a7c15u, i});
   auto const found = std::move(f).finish();

@@ -33,7 +33,7 @@ module_node node(node_kind kind, std::string const& name, std::vector<module_arg
   return n;
 }
 
-/// x, y; f = f(x); g = g(y); h = h(f, g); k = k(f), of which h, k are returned.
+/// f = f(x); g = g(y); h = h(f, g); k = k(f). h and k are returned.
 module_graph diamond() {
   using enum node_kind;
   module_graph g;
@@ -60,7 +60,7 @@ std::uint64_t value_of(module_graph const& g) {
   return evaluate(g, given, meaning).digest;
 }
 
-/// All of a node but its operands' positions, which are names here.
+/// The text of each node, with names in place of the operands' positions.
 std::map<std::string, std::string> written(module_graph const& g) {
   std::map<std::string, std::string> nodes;
   for (auto const& n : g.list()) {

@@ -36,7 +36,7 @@ module_node node(node_kind kind, std::string const& name, std::vector<module_arg
   return n;
 }
 
-/// x -> f, or x -> tuple of both.
+/// Returns f(x), or the tuple of x and f(x).
 module_graph piece(bool tuple) {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
@@ -45,7 +45,7 @@ module_graph piece(bool tuple) {
   return g;
 }
 
-/// in -> piece -> `last`(what the piece gives) -> out.
+/// Calls the piece, then `last` on its result.
 module_graph caller(bool tuple, module_node last) {
   module_graph g;
   auto const in = g.add(node(node_kind::placeholder, "in"));
@@ -100,7 +100,7 @@ TEST_CASE("inline_pieces: replaces elements of a returned tuple, and keeps a tup
   auto const whole = caller(true, node(node_kind::call_function, "g"));
   CHECK(inline_pieces(whole, {"p"}).nodes().size() == 2);
   CHECK(value_of(inline_pieces(whole, {"p"})) == value_of(whole));
-  item.args = {{std::int64_t{7}}};  // no element: the node stays, and means what it meant
+  item.args = {{std::int64_t{7}}};  // no such element: the node stays unchanged
   CHECK(inline_pieces(caller(true, item), {"p"}).nodes().size() == 2);
 }
 

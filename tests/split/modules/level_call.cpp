@@ -25,7 +25,7 @@ module_graph::position add(module_graph& g, node_kind kind, std::string const& n
   return g.add(std::move(n));
 }
 
-/// A module `body` of two placeholders, of which the second has a default, called with these arguments.
+/// Calls a module `body` with these arguments. It has two placeholders; the second has a default.
 module_graph calling(std::vector<module_argument> args, std::vector<keyword_argument> kwargs) {
   module_graph body;
   auto const h = add(body, node_kind::placeholder, "h");

@@ -28,7 +28,7 @@ position add(module_graph& g, node_kind kind, std::string name, std::string targ
   return g.add(std::move(n));
 }
 
-/// x; w; two calls of the modules `a.b` and `a_b`, then a function that must follow both.
+/// x and w, calls of the modules `a.b` and `a_b`, and a function that must follow both calls.
 module_graph whole() {
   module_graph g;
   for (auto const* path : {"a.b", "a_b"})
@@ -42,7 +42,7 @@ module_graph whole() {
   return g;
 }
 
-/// A piece with all of `g`.
+/// A piece with all nodes of `g`.
 module_graph piece_of(module_graph const& g, module_builder_options const& options) {
   module_builder b(g, options);
   std::vector<position> copy(g.list().size());

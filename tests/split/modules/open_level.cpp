@@ -42,7 +42,7 @@ TEST_CASE("module_inliner: values of a level with several results are read from 
   auto const first = add(g, node_kind::call_function, "first", {node_argument(m), {number(0)}}, "getitem");
   auto const sum =
       add(g, node_kind::call_function, "sum", {node_argument(second), node_argument(first)}, "add");
-  add(g, node_kind::output, "output", {tuple_argument({sum, m})});  // the tuple, in a tuple
+  add(g, node_kind::output, "output", {tuple_argument({sum, m})});  // a tuple inside a tuple
   add_module(g, "m", &body);
 
   auto const r = split_hierarchy(g, {"m.a"});

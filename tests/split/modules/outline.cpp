@@ -27,7 +27,7 @@ namespace {
 using position = module_graph::position;
 using texts = std::vector<std::string>;
 
-/// Tied state is one value, whatever it is called.
+/// Tied state is one value under all its names.
 struct tied_interpretation : integer_interpretation {
   value attribute(module_graph const& g, position n) const {
     auto const* a = g.find_attribute(g[n].target);
@@ -71,7 +71,7 @@ struct flat_graph {
   }
 };
 
-/// The paths that a level registers, modules and others.
+/// The paths that a level registers.
 texts paths(module_graph const& g) {
   texts list;
   for (auto const& a : g.attributes()) list.push_back(a.path);
@@ -112,7 +112,7 @@ TEST_CASE("outlined: a module reads tied state under its own name, and other nam
   auto const y = f.add(node_kind::call_function, "linear", {x, w, u}, {"a"});
   f.add(node_kind::output, "output", {y});
   auto const tree = outlined(f.g);
-  CHECK(targets(tree) == texts{"x", "c.weight", "a", "output"});  // foreign state is passed
+  CHECK(targets(tree) == texts{"x", "c.weight", "a", "output"});  // state of another module is passed
   CHECK(paths(tree) == texts{"c.weight", "a", "b.weight"});
   CHECK(targets(body(tree, "a")) == texts{"c.weight2", "x0", "weight", "linear", "output"});
   CHECK(value_of(tree) == value_of(f.g));

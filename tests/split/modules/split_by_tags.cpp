@@ -24,7 +24,7 @@ using strings = std::vector<std::string>;
 
 namespace {
 
-/// x, w -> f(x, w) -> g(f, w); f, g and w are returned.
+/// f(x, w), then g(w, f); f, g and w are returned.
 module_graph shared_attribute() {
   module_graph g;
   g.add_attribute({"blk.w", module_attribute::kind::tensor, {}, {}, {}, {}});

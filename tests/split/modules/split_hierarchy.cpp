@@ -37,7 +37,7 @@ std::vector<std::vector<level_call>> runs_of(split_hierarchy_result const& r) {
   return runs;
 }
 
-/// The stages one after another, what they hand on sent as leaves and text.
+/// Runs the stages one after another; values between stages are sent as leaves and text.
 integer_value piped(module_graph const& outer, std::vector<integer_value> const& inputs,
                     element_interpretation& meaning) {
   return evaluate_stages(outer, liveness_of(outer), inputs, meaning,
@@ -113,7 +113,7 @@ TEST_CASE("split_hierarchy: stages match the cuts and do the same work as the wh
     auto const expected = evaluate(tree.root, inputs, whole);
     REQUIRE(evaluate(r.outer, inputs, split) == expected);
     REQUIRE(piped(r.outer, inputs, one_by_one) == expected);
-    // Not only the result: the same work in the same order, whatever its effects are.
+    // The split does the same work in the same order, not only with the same result.
     REQUIRE(split.work() == whole.work());
     REQUIRE(one_by_one.work() == whole.work());
     REQUIRE(same(before, tree.root));
@@ -159,7 +159,7 @@ TEST_CASE("split_hierarchy: dropping unread work keeps the result and the order 
         ++left;
       }
     dropped += all.size() - left;
-    CHECK(r.stages.size() <= kept.stages.size());  // fewer where a stage had nothing else
+    CHECK(r.stages.size() <= kept.stages.size());  // fewer if a stage had only unread work
   }
   CHECK(dropped > 50);
 }

@@ -36,7 +36,7 @@ module_node node(node_kind kind, std::string const& name, std::vector<module_arg
   return n;
 }
 
-/// x -> f -> g -> h, all returned.
+/// x -> f -> g -> h; f, g and h are returned.
 module_graph chain() {
   module_graph g;
   auto at = g.add(node(node_kind::placeholder, "x"));
@@ -76,7 +76,7 @@ split_module_options random_options(testing::rng& random) {
   return o;
 }
 
-/// Joins pieces into one module_graph again.
+/// Joins the pieces into one module_graph.
 struct joiner {
   module_graph const& whole;
   snapshot<module_call_graph, std::uint32_t> const& s;
@@ -89,7 +89,7 @@ struct joiner {
     auto copy = pieces[piece][n];
     for (auto& a : copy.args) a = map_nodes(std::move(a), lookup);
     for (auto& k : copy.kwargs) k.value = map_nodes(std::move(k.value), lookup);
-    copy.target = whole[copy.from].target;  // called modules were renamed
+    copy.target = whole[copy.from].target;  // the pieces have renamed called modules
     copy.after.clear();
     return {made.add(std::move(copy))};
   }
@@ -139,7 +139,7 @@ TEST_CASE("split_module: reports a missing part, a cycle, a late stage or a miss
     CHECK(e.witness == std::vector<std::size_t>{0, 1, 1, 2});
   }
 
-  module_graph late;  // b, which appears second, must run before a
+  module_graph late;  // part b appears second but must run before part a
   auto const x = late.add(node(node_kind::placeholder, "x"));
   late.add(node(node_kind::call_function, "a1", {node_argument(x)}));
   auto const b = late.add(node(node_kind::call_function, "b", {node_argument(x)}));

@@ -26,7 +26,7 @@ namespace {
 
 using names = std::vector<std::string>;
 
-/// Two stages: the first embeds, the second projects with the same weight under another name.
+/// Two stages. The first one embeds, the second one projects with the same weight under another name.
 struct tied_model {
   tied_model() {
     snapshot_builder b;
@@ -120,13 +120,13 @@ TEST_CASE("find_state_fault: names both stages if one writes a buffer that anoth
   model.m.writes = {{0, 1, 2}, {0, 3}};
   CHECK(fault_of(model, {}) ==
         state_fault{state_fault::kind::written_twice, "emb.weight", "old.weight", stage_id{0}, stage_id{1}});
-  model.m.writes = {{0, 1, 1}, {1}};  // what only its own stage reads
+  model.m.writes = {{0, 1, 1}, {1}};  // only the stage that writes it reads it
   CHECK_FALSE(find_state_fault(model.s, model.p, model.m));
 }
 
 TEST_CASE("find_state_fault: counts writes that the graph itself shows") {
   tied_model model;
-  model.s.slot[4] = model.s.slot[2];  // the first node leaves a new value where the bias was
+  model.s.slot[4] = model.s.slot[2];  // the first node overwrites the bias
   model.s.latest[model.s.slot[2]] = 4;
   CHECK_FALSE(find_state_fault(model.s, model.p, model.m));
   model.s.slot[4] = model.s.slot[3];
