@@ -23,7 +23,7 @@ SECTIONS = [  # title, and the files of that section in reading order: FILE or (
     ("How to", ["docs/adapting.md", "docs/splitting.md", "docs/partitioning.md", "docs/pipe.md", "docs/schedules.md",
                 "docs/running.md", "docs/cuda.md"]),
     ("Reference", ["docs/glossary.md", "docs/graph_json.md", "docs/stage_format.md"]),
-    ("Explanation", ["docs/architecture.md"]),
+    ("Explanation", ["docs/architecture.md", "docs/how_partitioners_work.md"]),
     ("Performance", ["docs/performance.md", *sorted(f"docs/performance/{p.name}" for p in (root / "docs/performance").glob("*.md")),
                      "bench/peers/README.md"]),
     ("Decisions", sorted(f"docs/decisions/{p.name}" for p in (root / "docs/decisions").glob("*.md"))),

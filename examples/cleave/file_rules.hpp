@@ -13,31 +13,30 @@
 
 #include "files.hpp"
 
-/// What the tool may write over: no file that it reads, no file that it writes beside, and of others only
-/// what it has written itself.
+/// Rules for overwriting files: the tool never replaces an input or another output, and replaces other files
+/// only if it wrote them.
 namespace tool {
 
-/// What a file that was typed is for.
+/// The use of a file named on the command line.
 struct file_use {
   enum class kind : std::uint8_t { none, read, written, folder };
   kind what = kind::none;
-  bool (*is_own)(std::string const& text) =
-      nullptr;  ///< of a written one: whether the text itself says that cleave wrote it
-  bool (*has)(std::string_view name) = nullptr;  ///< of a folder: whether files of that name go there
-  std::string_view prefix{};                     ///< of the value, before the file's name
-  std::string form{};                            ///< of a written one: see `output_file`
+  bool (*is_own)(std::string const& text) = nullptr;  ///< output: recognises the text of an earlier output
+  bool (*has)(std::string_view name) = nullptr;       ///< folder: recognises the names of files written there
+  std::string_view prefix{};                          ///< part of the value before the file's name
+  std::string form{};                                 ///< output: see `output_file`
 
   bool is_output() const { return what == kind::written || what == kind::folder; }
 };
 
-/// A file that was typed, and what says so: `--report`; an operand has no name.
+/// A file named on the command line, and the option that names it; empty for an operand.
 struct typed_file {
   std::string by;
   fs::path path;
   file_use use;
 };
 
-/// The path that a file which is not there would have: absolute, behind links that lead nowhere yet.
+/// The absolute path of a file that may not exist yet, with dangling links resolved.
 inline fs::path future_path(fs::path path) {
   std::error_code unknown;
   for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path, unknown)); ++links) {
@@ -47,8 +46,8 @@ inline fs::path future_path(fs::path path) {
   return fs::weakly_canonical(fs::absolute(path, unknown), unknown);
 }
 
-/// Whether both are one file, also by another name; files that are not there by where they would be. Devices
-/// and pipes are written to by as many as like.
+/// Returns whether both paths name one file, also through links; missing files are compared by path. Devices
+/// and pipes are never the same file, since several outputs may share one.
 inline bool same_file(fs::path const& a, fs::path const& b) {
   struct stat at_a{}, at_b{};
   bool const is_a = stat(a.c_str(), &at_a) == 0, is_b = stat(b.c_str(), &at_b) == 0;
@@ -58,7 +57,7 @@ inline bool same_file(fs::path const& a, fs::path const& b) {
   return !is_a && !is_b && future_path(a) == future_path(b);
 }
 
-/// Whether `file` is, or would be, one of those that `has` names in a folder.
+/// Returns whether `file` is, or would be, a file in `folder` that `has` recognises.
 inline bool is_among(fs::path const& file, fs::path const& folder, bool (*has)(std::string_view name)) {
   std::error_code missing;
   for (auto const& entry : fs::directory_iterator(folder, missing))
@@ -67,7 +66,7 @@ inline bool is_among(fs::path const& file, fs::path const& folder, bool (*has)(s
   return has(name) && same_file(folder / name, file);
 }
 
-/// Whether writing `output` would write over `other`.
+/// Returns whether writing `output` would overwrite `other`.
 inline bool writes_over(typed_file const& output, typed_file const& other) {
   using enum file_use::kind;
   if (output.use.what == folder && is_among(other.path, output.path, output.use.has)) return true;
@@ -75,32 +74,32 @@ inline bool writes_over(typed_file const& output, typed_file const& other) {
   return same_file(output.path, other.path);
 }
 
-/// \throws cleave::error where one output is an input or another output
+/// \throws cleave::error if an output is also an input or another output
 inline void require_apart(std::vector<typed_file> const& files) {
   for (auto const& output : files)
     for (auto const& other : files) {
       if (&output == &other || !output.use.is_output() || !writes_over(output, other)) continue;
-      auto const what = other.by.empty()        ? "which is read"
+      auto const what = other.by.empty()        ? "which is an input"
                         : other.use.is_output() ? "and so would " + other.by
                                                 : "which " + other.by + " reads";
-      throw cleave::error(output.by + " would write over " + shown(other.path) + ", " + what +
-                          "; write elsewhere");
+      throw cleave::error(output.by + " would overwrite " + shown(other.path) + ", " + what +
+                          "; choose another file");
     }
 }
 
-/// \throws cleave::error where a file is there that cleave has not written for such a use
+/// \throws cleave::error if the file exists and cleave did not write it for this use
 inline void require_own(fs::path const& path, file_use const& use) {
   std::error_code missing;
   if (!fs::exists(path, missing) || is_stream(path)) return;
   auto const text = read_text(path);
   if (text.empty() || (use.is_own != nullptr && use.is_own(text))) return;
   if (!use.form.empty() && is_marked(path, use.form, text)) return;
-  std::string const changed = use.form.empty() ? "" : ", or it has changed since";
+  std::string const changed = use.form.empty() ? "" : ", or it was changed since";
   std::string const untold = use.form.empty() || keeps_attributes(path)
                                  ? ""
-                                 : " (this file system keeps no attributes, so cleave cannot tell)";
+                                 : " (cleave cannot tell: this file system has no extended attributes)";
   throw cleave::error(shown(path) + ": exists, and this option did not write it" + changed + untold +
-                      "; move it away, write elsewhere, or add --overwrite");
+                      "; move it, choose another file, or add --overwrite");
 }
 
 }  // namespace tool

@@ -25,14 +25,14 @@ namespace tool {
 
 namespace fs = std::filesystem;
 
-/// As one would type it from here.
+/// Returns the path relative to the current folder.
 inline std::string shown(fs::path const& path) {
   auto const near = fs::proximate(path).string();
   return cleave::printable(near.starts_with("..") ? fs::absolute(path).lexically_normal().string() : near,
                            200);
 }
 
-/// \throws cleave::error where the file cannot be read.
+/// \throws cleave::error if the file cannot be read.
 inline std::string read_text(fs::path const& path) {
   auto const refuse = [&](std::string const& why) {
     throw cleave::error(cleave::printable(path.string(), 200) + ": " + why);
@@ -46,7 +46,7 @@ inline std::string read_text(fs::path const& path) {
   return std::move(text).str();
 }
 
-/// The descriptor of stdout or stderr, where one of them is this file; else -1.
+/// Returns the descriptor of stdout or stderr if it is this file, else -1.
 inline int find_standard_stream(struct stat const& file) {
   struct stat open{};
   for (int const known : {STDOUT_FILENO, STDERR_FILENO})
@@ -54,15 +54,15 @@ inline int find_standard_stream(struct stat const& file) {
   return -1;
 }
 
-/// Whether what is written to `path` goes there as it comes: to a device, to a named pipe, to the file that
-/// stdout or stderr are.
+/// Returns whether `path` is written as a stream: a device, a named pipe, or the file behind stdout or
+/// stderr.
 inline bool is_stream(fs::path const& path) {
   struct stat file{};
   if (stat(path.c_str(), &file) != 0) return false;
   return (!S_ISREG(file.st_mode) && !S_ISDIR(file.st_mode)) || find_standard_stream(file) >= 0;
 }
 
-/// What is there, to be written at its end. \throws cleave::file_error
+/// Opens an existing file to append to it. \throws cleave::file_error
 inline cleave::file_handle open_end(fs::path const& path) {
   struct stat file{};
   if (int const known = stat(path.c_str(), &file) == 0 ? find_standard_stream(file) : -1; known >= 0)
@@ -72,31 +72,30 @@ inline cleave::file_handle open_end(fs::path const& path) {
 
 inline std::span<std::byte const> bytes_of(std::string const& text) { return std::as_bytes(std::span(text)); }
 
-/// \throws cleave::error with the reason, and what to do
-inline void make_folder(fs::path const& folder, std::string const& remedy = "write elsewhere") {
+/// \throws cleave::error with the reason and a remedy
+inline void make_folder(fs::path const& folder, std::string const& remedy = "choose another folder") {
   std::error_code why;
   fs::create_directories(folder, why);
   if (why)
-    throw cleave::error(shown(folder) + ": this folder cannot be made: " + why.message() + "; " + remedy);
+    throw cleave::error(shown(folder) + ": cannot create this folder:  " + why.message() + "; " + remedy);
 }
 
-/// A file that the tool is told to write, by an option of `file_to_write`.
+/// An output file, named by an option made by `file_to_write`.
 struct output_file {
   std::string path;
-  std::string
-      form{};  ///< of a text that other programs write too; part of the mark that `is_marked` looks for
+  std::string form{};  ///< for texts that other programs write too; part of the mark that `is_marked` checks
   bool empty() const { return path.empty(); }
 };
 
-/// The extended attribute in which cleave stores a digest of the form and the text that it wrote.
+/// The extended attribute that holds a digest of the form and the text written.
 inline constexpr char written_attribute[] = "user.cleave.written";
 
 inline std::string written_mark(std::string const& form, std::string const& text) {
   return cleave::name_digest().add(form).add(text).text();
 }
 
-/// Returns whether cleave wrote the file in this form and it has not changed since. Copies have no mark, and
-/// no file has one where the file system keeps no attributes.
+/// Returns whether cleave wrote the file in this form and it has not changed since. Copies have no mark, nor
+/// do files on a file system without extended attributes.
 inline bool is_marked(fs::path const& path, std::string const& form, std::string const& text) {
   std::array<char, 17> value{};
   auto const size = getxattr(path.c_str(), written_attribute, value.data(), value.size());
@@ -104,12 +103,12 @@ inline bool is_marked(fs::path const& path, std::string const& form, std::string
          written_mark(form, text) == std::string_view(value.data(), static_cast<std::size_t>(size));
 }
 
-/// Returns whether files there can have such attributes.
+/// Returns whether the file system there supports such attributes.
 inline bool keeps_attributes(fs::path const& path) {
   return getxattr(path.c_str(), written_attribute, nullptr, 0) >= 0 || errno != ENOTSUP;
 }
 
-/// Writes a file whole or not at all, in place of what has its name, whose permissions it takes.
+/// Writes a file atomically. It replaces an existing file and keeps that file's permissions.
 /// \throws cleave::file_error
 inline void write_file(output_file const& to, std::string const& text) {
   if (is_stream(to.path)) return open_end(to.path).write(bytes_of(text));
@@ -127,7 +126,7 @@ inline void write_file(output_file const& to, std::string const& text) {
   cleave::remove_leftovers(folder);
 }
 
-/// What ends each page and picture that the tool writes to a file.
+/// The last line of each page and picture that the tool writes to a file.
 inline constexpr std::string_view page_mark = "<!-- Written by cleave. -->\n";
 
 /// Writes a page of HTML or a picture in SVG. \throws cleave::file_error

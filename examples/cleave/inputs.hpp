@@ -14,9 +14,9 @@
 
 namespace tool {
 
-/// What an input of a model is filled with, the same on every machine. The generator is that of the model
-/// corpus's descriptions: s = s * 6364136223846793005 + 1442695040888963407 (mod 2^64), advanced before each
-/// element.
+/// The data that fills an input of a model; it is the same on every machine. The generator is that of the
+/// model corpus's descriptions: s = s * 6364136223846793005 + 1442695040888963407 (mod 2^64), advanced before
+/// each element.
 struct input_fill {
   enum class kind : std::uint8_t {
     floats,  ///< in [-1, 1): (s >> 40) * 2^-23 - 1
@@ -28,7 +28,7 @@ struct input_fill {
   std::vector<std::int64_t> shape;
   kind how;
   std::int64_t most = 0;
-  std::string table{};  ///< `rows`: the weight whose rows the input selects
+  std::string table{};  ///< `rows`: the weight from which the input selects rows
 
   std::size_t elements() const {
     std::size_t n = 1;
@@ -37,11 +37,11 @@ struct input_fill {
   }
 };
 
-/// The weight of which `v` selects rows, directly or through nodes that only reshape it or change its type,
-/// if any.
+/// Returns the weight from which `v` selects rows, directly or through nodes that only reshape or cast it, or
+/// nothing.
 inline std::optional<cleave::onnx::graph::value> find_table(cleave::onnx::graph const& g,
                                                             cleave::onnx::graph::value v) {
-  std::vector<char> same(g.values());  // holds the input's numbers
+  std::vector<char> same(g.values());  // values with the input's numbers
   same[v] = 1;
   for (auto const n : g.nodes()) {
     auto const reads = g.operands(n);
@@ -56,7 +56,7 @@ inline std::optional<cleave::onnx::graph::value> find_table(cleave::onnx::graph 
   return std::nullopt;
 }
 
-/// How to fill each input of the model. \throws cleave::error where a type or a dimension is not known.
+/// Returns the fill of each input of the model. \throws cleave::error if a type or a dimension is unknown.
 inline std::vector<input_fill> input_fills(model const& m) {
   std::vector<input_fill> fills;
   for (auto const v : m.graph.inputs()) {
@@ -65,12 +65,13 @@ inline std::vector<input_fill> input_fills(model const& m) {
     auto const refuse = [&](std::string const& why) {
       throw cleave::error("input " + cleave::quoted(name) + " " + why);
     };
-    if (type == nullptr || !type->has_tensor_type()) refuse("is no tensor of a known type");
+    if (type == nullptr || !type->has_tensor_type()) refuse("is not a tensor of a known type");
     if (!cleave::onnx::elements(type))
-      refuse("has a dimension that is not known (" + cleave::printable(cleave::onnx::spelling(*type)) +
-             "); give it by --dim or --shape");
+      refuse("has an unknown dimension (" + cleave::printable(cleave::onnx::spelling(*type)) +
+             "); set it with --dim or --shape");
     input_fill f{name, type->tensor_type().elem_type(), {}, input_fill::kind::ones};
-    if (*cleave::onnx::elements(type) > 1e9) refuse("is too large to fill");
+    if (*cleave::onnx::elements(type) > 1e9)
+      refuse("has more than 1e9 elements; use a smaller --dim or --shape");
     for (auto const& d : type->tensor_type().shape().dim()) f.shape.push_back(d.dim_value());
     if (f.type == 1 || f.type == 10 || f.type == 11 || f.type == 16) {
       f.how = input_fill::kind::floats;
@@ -90,13 +91,14 @@ inline std::string fill_text(input_fill const& f) {
   auto const name = cleave::printable(f.name, 40) + ": ";
   if (f.how == input_fill::kind::floats) return name + "random in [-1, 1)";
   if (f.how == input_fill::kind::ones) return name + "ones";
-  return name + "random below " + std::to_string(f.most) + ", the rows of " + cleave::quoted(f.table);
+  return name + "random integers below " + std::to_string(f.most) + ", row numbers of " +
+         cleave::quoted(f.table);
 }
 
-/// The next number of the generator whose state is `s`.
+/// Advances the generator with state `s` and returns its next number.
 inline std::uint64_t next(std::uint64_t& s) { return s = s * 6364136223846793005u + 1442695040888963407u; }
 
-/// Where the generator of input `i` starts for a microbatch.
+/// The seed of the generator of input `i` for a microbatch.
 inline std::uint64_t seed_of(std::size_t microbatch, std::size_t i) { return 1 + 1000 * microbatch + i; }
 
 }  // namespace tool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cleave: cuts ONNX models into stages and graphs into parts, and orders what pipelines of stages do. Exit
-// codes: 0 done, 1 infeasible, 2 usage, 3 bad input.
+// The cleave tool: cuts ONNX models into stages and graphs into parts, and makes and checks pipeline
+// schedules. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstdio>
@@ -23,15 +23,16 @@ struct subcommand {
 };
 std::vector<subcommand> const subcommands = {
     {"split", "cuts a model into balanced stages", tool::split},
-    {"inspect", "says what a model is", tool::inspect},
-    {"demo", "cuts a model, runs its stages as a pipeline and shows that they equal the whole", tool::demo},
-    {"schedule", "draws the order in which ranks run stages, of any family", tool::schedule},
-    {"verify", "says everything that is wrong with such an order", tool::verify},
-    {"simulate", "draws an order from a file in time", tool::simulate},
-    {"partition", "cuts any graph into parts with few edges between them", tool::partition},
-    {"instances", "writes graphs to try that on", tool::instances},
-    {"bench", "runs partitioners side by side", tool::bench},
-    {"report", "compares partitioners by the tables of a bench", tool::report}};
+    {"inspect", "describes a model", tool::inspect},
+    {"demo", "cuts a model, runs its stages as a pipeline and compares them with the whole model",
+     tool::demo},
+    {"schedule", "makes a pipeline schedule of any family and draws or writes it", tool::schedule},
+    {"verify", "lists every fault of a schedule in a file", tool::verify},
+    {"simulate", "simulates a schedule from a file and draws it over time", tool::simulate},
+    {"partition", "cuts a graph into balanced parts with few edges between them", tool::partition},
+    {"instances", "writes generated graphs for partitioners", tool::instances},
+    {"bench", "compares partitioners on the same graphs", tool::bench},
+    {"report", "shows the tables of cleave bench as a page or pictures", tool::report}};
 
 std::string names_of_subcommands() {
   std::string names;
@@ -42,13 +43,13 @@ std::string names_of_subcommands() {
 
 int run(std::vector<std::string> const& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::string text = "usage: cleave SUBCOMMAND WHAT [options]\n\n";
+    std::string text = "usage: cleave SUBCOMMAND [ARGUMENTS] [options]\n\n";
     for (auto const& s : subcommands)
       text += "  " + s.name + std::string(10 - s.name.size(), ' ') + s.about + "\n";
     text +=
-        "\nNo file is written over that cleave reads, or, without --overwrite, that it has not written "
-        "itself.\n"
-        "cleave SUBCOMMAND --help tells more. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
+        "\ncleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or with\n"
+        "--overwrite. cleave SUBCOMMAND --help lists the options.\n"
+        "Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
     if (words.empty()) throw tool::usage_error("a subcommand is missing: " + names_of_subcommands());
     tool::print(text);
     return 0;

@@ -23,14 +23,14 @@
 
 namespace tool {
 
-/// `bert4` of `models/bert4.onnx.gz`; no name that means a folder.
+/// Returns the name of a model, `bert4` for `models/bert4.onnx.gz`; never `.` or `..`.
 inline std::string model_name(fs::path const& path) {
   auto const file = path.filename().string();
   auto const stem = file.substr(0, file.rfind(".onnx"));
   return stem.empty() || stem == "." || stem == ".." ? "model" : stem;
 }
 
-/// A model as the subcommands use it: read, checked, its shapes inferred, its graph priced.
+/// A model that has been read and checked, with inferred shapes and estimated costs.
 struct model {
   fs::path path;
   std::size_t file_bytes;  ///< unpacked
@@ -38,12 +38,12 @@ struct model {
   cleave::onnx::types types;
   cleave::onnx::costs costs;
   cleave::onnx::graph graph;         ///< weights in seconds
-  cleave::onnx::type_options given;  ///< sizes that the user gave
+  cleave::onnx::type_options given;  ///< sizes given by the user
 
   std::string name() const { return model_name(path); }
 };
 
-/// The options that say what a file leaves open.
+/// Adds the options that give sizes which a file leaves open.
 inline void add_type_options(command& c, cleave::onnx::type_options& to) {
   auto const take = [](auto set) {
     return [set](std::string_view text) {
@@ -62,11 +62,11 @@ inline void add_type_options(command& c, cleave::onnx::type_options& to) {
        take([&to](auto const& name, auto value) { to.dims[name] = cleave::onnx::parse_dimension(value); })});
   c.options.push_back(
       {"", "--shape", "VALUE=SHAPE", "a value's name and shape, as in image=1x3x224x224 or mask=bool:8x?",
-       "shape of a value where inference finds none; may be repeated",
+       "shape of a value that shape inference cannot find; may be repeated",
        take([&to](auto const& name, auto value) { to.shapes[name] = cleave::onnx::parse_shape(value); })});
 }
 
-/// All of `text` as a list `read` takes apart at commas.
+/// Reads `text` as a list separated by commas; `read` reads one item.
 template <class Item, class Read>
 bool read_list(std::string_view text, std::vector<Item>& to, Read read) {
   to.clear();
@@ -80,15 +80,16 @@ bool read_list(std::string_view text, std::vector<Item>& to, Read read) {
   return true;
 }
 
-/// The one file that a subcommand works on.
+/// Returns the single operand of a subcommand.
 inline fs::path only_operand(std::vector<std::string> const& operands) {
-  if (operands.empty()) throw usage_error("a model is missing: MODEL.onnx or MODEL.onnx.gz");
+  if (operands.empty()) throw usage_error("a model is missing; name MODEL.onnx or MODEL.onnx.gz");
   if (operands.size() > 1)
-    throw usage_error("one model at a time; what is '" + cleave::printable(operands[1]) + "'");
+    throw usage_error("one model at a time; found a second operand: '" + cleave::printable(operands[1]) +
+                      "'");
   return operands[0];
 }
 
-/// A gzip file may hold 256 MiB, or 100 times its size: what holds more is a bomb until somebody unpacks it.
+/// Limits a gzip file to 256 MiB unpacked, or 100 times its size if that is more, to reject zip bombs.
 inline cleave::onnx::limits limits_for(fs::path const& path) {
   cleave::onnx::limits limits;
   std::error_code unknown;
@@ -121,7 +122,7 @@ inline model read_model(fs::path const& path, cleave::onnx::type_options const& 
   }
 }
 
-/// \throws cleave::error where a file of the model's weights would be written over
+/// \throws cleave::error if an output would overwrite a file of the model's external weights
 inline void require_external_kept(model const& m, typed_words& typed) {
   auto const folder = m.path.has_parent_path() ? m.path.parent_path() : fs::path(".");
   std::set<fs::path> read;
@@ -132,20 +133,20 @@ inline void require_external_kept(model const& m, typed_words& typed) {
   typed.require_kept(read);
 }
 
-/// What new stages may replace.
+/// Returns which existing stage files new ones may replace.
 inline cleave::onnx::replace replaced_by(typed_words const& typed) {
   return typed.overwrite ? cleave::onnx::replace::of_any_model : cleave::onnx::replace::of_this_model;
 }
 
-/// What the nodes, bodies and functions of a model amount to.
+/// Counts over the nodes, weights and values of a model.
 struct model_summary {
-  std::map<std::string, std::size_t> operators;  ///< how many nodes of the graph, by operator
+  std::map<std::string, std::size_t> operators;  ///< number of nodes in the graph, by operator
   std::size_t weights = 0, parameters = 0;       ///< initializers, and their elements
   std::size_t weight_bytes = 0;
   std::size_t made = 0;                  ///< results of live nodes
-  std::size_t untyped = 0, unsized = 0;  ///< those of unknown type, those of unknown size
+  std::size_t untyped = 0, unsized = 0;  ///< of these, results of unknown type and of unknown size
   cleave::unpriced lacking;
-  double flops = 0;  ///< of nodes that have a price
+  double flops = 0;  ///< of nodes with a known cost
 };
 
 inline model_summary summary_of(model const& m) {

@@ -17,30 +17,30 @@
 
 namespace tool {
 
-/// What was typed cannot be understood: exit code 2.
+/// The command line is wrong: exit code 2.
 struct usage_error : std::runtime_error {
   using runtime_error::runtime_error;
 };
-/// `--help` was typed; the text is for stdout.
+/// Thrown for `--help`; the text goes to stdout.
 struct help_wanted {
   std::string text;
 };
 
-/// One option of a subcommand. `take` returns whether it understands the value.
+/// One option of a subcommand. `take` returns false if the value is not valid.
 struct option {
   std::string short_name, name;  ///< "-k", "--stages"; the first may be empty
-  std::string value;             ///< what help calls its value; empty for a flag
+  std::string value;             ///< name of the value in the help text; empty for a flag
   std::string wants;             ///< "a whole number"
   std::string help;
   std::function<bool(std::string_view)> take;
-  file_use file{};  ///< what a file is for that the value names
+  file_use file{};  ///< use of the file that the value names
 };
 
-/// A subcommand as `--help` shows it, and what it may be told.
+/// A subcommand: its help text and its options.
 struct command {
   std::string name, operands, about;
   std::vector<option> options;
-  file_use operand{file_use::kind::read};  ///< what a file is for that an operand names
+  file_use operand{file_use::kind::read};  ///< use of the file that an operand names
 };
 
 inline option flag(std::string const& name, std::string const& help, bool& to) {
@@ -58,8 +58,8 @@ inline option file_to_read(std::string const& name, std::string const& value, st
           {file_use::kind::read}};
 }
 
-/// An option for a file that is written. It may replace a file whose text `is_own` recognises as cleave's.
-/// Where other programs write such texts too, `form` is given instead, and the file must bear cleave's mark.
+/// An option for an output file. It may replace a file whose text `is_own` recognises as cleave's. If other
+/// programs write such texts too, `form` is given instead, and the file must have cleave's mark.
 inline option file_to_write(std::string const& short_name, std::string const& name, std::string const& help,
                             output_file& to, bool (*is_own)(std::string const& text),
                             std::string const& form = "") {
@@ -73,7 +73,7 @@ inline option file_to_write(std::string const& short_name, std::string const& na
           {.what = file_use::kind::written, .is_own = is_own, .form = form}};
 }
 
-/// An option for a folder, into which files are written whose names `has` knows.
+/// An option for an output folder. `has` recognises the names of the files written there.
 inline option folder_to_write(std::string const& short_name, std::string const& name, std::string const& help,
                               std::string& to, bool (*has)(std::string_view name)) {
   return {short_name,
@@ -85,14 +85,14 @@ inline option folder_to_write(std::string const& short_name, std::string const& 
           {.what = file_use::kind::folder, .has = has}};
 }
 
-/// All of `text` as a number between `least` and `most`.
+/// Reads all of `text` as a number between `least` and `most`.
 template <class Number>
 bool read_number(std::string_view text, Number& to, Number least, Number most) {
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), to);
   return fault == std::errc() && end == text.data() + text.size() && to >= least && to <= most;
 }
 
-/// `a` and `b` of `a,b`.
+/// Splits `a,b` into `a` and `b`.
 inline std::vector<std::string> names_in(std::string_view list) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= list.size();) {
@@ -111,40 +111,40 @@ inline std::string help_text(command const& c) {
   for (auto const& o : c.options)
     show((o.short_name.empty() ? "" : o.short_name + ", ") + o.name + (o.value.empty() ? "" : " " + o.value),
          o.help);
-  show("-h, --help", "this page");
+  show("-h, --help", "show this help");
   return text;
 }
 
-/// `; did you mean --memory`, or nothing where no name is near.
+/// `; did you mean --memory`, or nothing if no name is similar.
 inline std::string suggestion(std::string_view typed, std::vector<std::string> const& names) {
   auto const far = [&](std::string const& name) { return cleave::edit_distance(typed.substr(0, 40), name); };
   auto const nearest = std::ranges::min_element(names, {}, far);
-  auto const most = std::min<std::size_t>(3, typed.size() / 2);  // of few letters all names are near
+  auto const most = std::min<std::size_t>(3, typed.size() / 2);  // short words resemble every name
   return nearest == names.end() || far(*nearest) > most ? "" : "; did you mean " + *nearest;
 }
 
-/// What was typed behind a subcommand, but for the values of options.
+/// The words after a subcommand, without the values of options.
 struct typed_words {
   std::vector<std::string> operands{};
   std::vector<typed_file> files{};
-  bool overwrite = false;  ///< what cleave did not write, or not of this model, may be replaced
+  bool overwrite = false;  ///< files of other programs or of another model may be replaced
 
-  /// Counts files that nobody has typed among those that are read. \throws cleave::error where one would be
-  /// written over
+  /// Adds input files that are not on the command line. \throws cleave::error if an output would overwrite
+  /// one
   void require_kept(std::set<fs::path> const& more) {
     for (auto const& file : more) files.push_back({"", file, {file_use::kind::read}});
     require_apart(files);
   }
 };
 
-/// Reads `words`: `--name value`, `--name=value`, `-k 4`, `-k4`; all after `--` are operands. No file is
-/// written over that the tool reads or has not written; --overwrite allows the latter.
-/// \throws usage_error with the word, help_wanted at `--help`, cleave::error with such a file.
+/// Reads `words`: `--name value`, `--name=value`, `-k 4`, `-k4`; all words after `--` are operands. An output
+/// may replace only a file that the tool wrote; --overwrite lifts this limit. It never replaces an input.
+/// \throws usage_error with the word, help_wanted at `--help`, cleave::error if an output would replace a
+/// protected file
 inline typed_words read_options(command c, std::span<std::string const> words) {
   typed_words typed;
   if (std::ranges::any_of(c.options, [](auto const& o) { return o.file.is_output(); }))
-    c.options.push_back(
-        flag("--overwrite", "replace also what is no earlier output of this", typed.overwrite));
+    c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
   auto const add_file = [&](std::string const& by, std::string_view value, file_use const& use) {
     if (use.what == file_use::kind::none || value == "-" || !value.starts_with(use.prefix)) return;
     std::erase_if(typed.files,

@@ -54,83 +54,84 @@ int cut_graph(partition_task const& task) {
   auto const v = cleave::verify_partition(view, p, {.imbalance = task.options.imbalance[0]});
   text += facts_of(v, task);
   auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
-  if (empty.wrong) text += empty.text;  // where there are enough nodes for all, the verdict names them
+  if (empty.wrong)
+    text += empty.text;  // if there are enough nodes for all parts, the verdict names the empty ones
   text += took;
   if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
   say(task, text);
   return v.sound() && !empty.wrong ? 0 : 1;
 }
 
-/// Whether edges of the file have directions, and these count.
+/// Returns whether the file is cut as a directed graph.
 bool is_of_operations(partition_task const& task) {
   using enum partition_goal;
   if (task.goal == edges) return false;
   bool const directed = cleave::is_directed(cleave::graph_format_of(task.file, "c"));
   if (!directed && task.goal != by_file)
-    throw usage_error(
-        "--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
-        " is of operations that need each other: .dag and .json files; others have --goal edges");
+    throw usage_error("--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
+                      " needs a directed graph (.dag or .json); use --goal edges for an undirected one");
   return directed;
 }
 
 void add_options(command& c, partition_task& task) {
-  c.options.push_back({"-k", "--parts", "N", "a whole number from 1", "how many parts",
+  c.options.push_back({"-k", "--parts", "N", "a whole number from 1", "number of parts",
                        [&](auto text) { return read_number(text, task.parts, 1u, 0xfffffffeu); }});
   c.options.push_back({"", "--preset", "NAME", "fast, standard or quality",
-                       "how much time a smaller cut is worth: fast, standard, quality (standard)",
-                       [&](auto text) {
+                       "time spent on a smaller cut: fast, standard, quality (standard)", [&](auto text) {
                          auto const found = std::ranges::find(preset_names, text);
                          auto const at = static_cast<std::size_t>(found - preset_names.begin());
                          task.options.preset = static_cast<cleave::kway_preset>(at);
                          return found != preset_names.end();
                        }});
   c.options.push_back({"", "--eps", "SHARE", "a number from 0, as in 0.03",
-                       "how much more than its share a part may weigh (0.03)", [&](auto text) {
+                       "imbalance: share by which a part may exceed the average (0.03)", [&](auto text) {
                          double share = 0;
                          bool const read = read_number(text, share, 0.0, 1e9);
                          task.options.imbalance = share;
                          return read;
                        }});
-  c.options.push_back({"", "--goal", "WHAT", "edges, bottleneck or cut",
-                       "edges between parts; of operations the largest load, or what crosses (bottleneck)",
-                       [&](auto text) {
-                         auto const found = std::ranges::find(goal_names, text);
-                         task.goal = static_cast<partition_goal>(found - goal_names.begin());
-                         return !text.empty() && found != goal_names.end();
-                       }});
+  c.options.push_back(
+      {"", "--goal", "WHAT", "edges, bottleneck or cut",
+       "quantity to minimise: edges (undirected graphs); bottleneck or cut (directed; bottleneck)",
+       [&](auto text) {
+         auto const found = std::ranges::find(goal_names, text);
+         task.goal = static_cast<partition_goal>(found - goal_names.begin());
+         return !text.empty() && found != goal_names.end();
+       }});
   c.options.push_back(
       {"", "--flops-per-byte", "R", "a number from 0",
-       "of a graph in JSON: cost of moving a byte between parts, in its unit (0)",
+       "for a graph in JSON: cost of moving a byte between parts, in its unit (0)",
        [&](auto text) { return read_number(text, task.flops_per_byte.emplace(), 0.0, 1e12); }});
-  c.options.push_back({"", "--seed", "N", "a whole number", "of the random choices (1)", [&](auto text) {
+  c.options.push_back({"", "--seed", "N", "a whole number", "seed of the random choices (1)", [&](auto text) {
                          return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
                        }});
   c.options.push_back({"", "--threads", "N", "a whole number from 1 to 1024",
-                       "the parts do not depend on it (1)",
+                       "number of threads; the parts do not depend on it (1)",
                        [&](auto text) { return read_number(text, task.options.threads, 1u, 1024u); }});
   c.options.push_back({"",
                        "--out",
                        "PARTS",
                        "a file name, or -",
-                       "write the part of each node there, a line each; - is stdout",
+                       "write the part of each node to this file, one per line; - is stdout",
                        [&](auto text) { return !(task.out.path = text).empty(); },
                        {.what = file_use::kind::written, .form = part_list_form}});
   task.out.form = part_list_form;
   c.options.push_back(file_to_read(
-      "--verify", "PARTS", "cut nothing; judge the parts in this file, whoever made them", task.verify));
-  c.options.push_back({"", "--first-node", "0|1", "0 or 1",
-                       "the number of the first node in a list of edges (0)", [&](auto text) {
+      "--verify", "PARTS", "cut nothing; check the parts in this file, made by any program", task.verify));
+  c.options.push_back({"", "--first-node", "0|1", "0 or 1", "number of the first node in a list of edges (0)",
+                       [&](auto text) {
                          return read_number(text, task.reading.first_node, std::uint64_t{0},
                                             std::uint64_t{1});
                        }});
-  c.options.push_back({"", "--values", "WHAT", "by-type, weights or ignored",
-                       "entries of a matrix: weights, ignored, or weights if integers (by-type)",
-                       [&](auto text) {
-                         constexpr std::array<std::string_view, 3> names = {"by-type", "weights", "ignored"};
-                         auto const found = std::ranges::find(names, text);
-                         task.reading.values = static_cast<cleave::matrix_values>(found - names.begin());
-                         return found != names.end();
-                       }});
+  c.options.push_back(
+      {"", "--values", "WHAT", "by-type, weights or ignored",
+       "use of a matrix's entries: weights, ignored, or weights if they are integers (by-type)",
+       [&](auto text) {
+         constexpr std::array<std::string_view, 3> names = {"by-type", "weights", "ignored"};
+         auto const found = std::ranges::find(names, text);
+         task.reading.values = static_cast<cleave::matrix_values>(found - names.begin());
+         return found != names.end();
+       }});
 }
 
 }  // namespace
@@ -140,26 +141,26 @@ int partition(std::span<std::string const> words) {
   command c{
       "partition",
       "FILE",
-      "Cuts a graph into parts of like weight with few edges between them, and says what it reached, "
-      "counted\n"
-      "anew from the file and the parts. FILE is METIS' (.graph), Matrix Market's (.mtx), a list of edges\n"
-      "(.edges, .txt), DIMACS' (.dimacs, .col, .gr). Operations that need each other (.dag, .json) are cut\n"
-      "into parts that can run one after the other.",
+      "Cuts a graph into parts of equal weight with few edges between them. Reports cut and balance,\n"
+      "recounted from the file and the parts. FILE is METIS (.graph), Matrix Market (.mtx), an edge list\n"
+      "(.edges, .txt) or DIMACS (.dimacs, .col, .gr). A directed acyclic graph (.dag, .json) is cut into\n"
+      "parts without cyclic dependencies.",
       {}};
   add_options(c, task);
   auto const operands = read_options(c, words).operands;
   std::string const example = ", as in cleave partition mesh.graph -k 8";
-  if (operands.empty()) throw usage_error("a graph is missing" + example);
+  if (operands.empty()) throw usage_error("a graph file is missing" + example);
   if (operands.size() > 1)
-    throw usage_error("one graph at a time, not also " + cleave::printable(operands[1]));
+    throw usage_error("one graph at a time; found a second operand: " + cleave::printable(operands[1]));
   task.file = operands[0];
   if (task.parts == 0 && task.verify.empty())
-    throw usage_error("into how many parts? Say so with -k" + example);
+    throw usage_error("the number of parts is missing; give it with -k" + example);
   if (!task.verify.empty() && !task.out.empty())
-    throw usage_error("--verify judges parts that are there; there is nothing for --out");
+    throw usage_error("--verify checks existing parts and writes nothing; leave out --out");
   if (is_of_operations(task)) return cut_operations(task);
   if (task.flops_per_byte)
-    throw usage_error("--flops-per-byte is of loads; edges between parts have weights of their own");
+    throw usage_error(
+        "--flops-per-byte is for directed graphs in JSON; leave it out for an undirected graph");
   try {
     return cut_graph<std::int64_t>(task);
   } catch (cleave::fractional_weight_error const&) {

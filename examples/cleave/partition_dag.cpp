@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cleave partition FILE.dag -k 8: operations in a file, cut into parts that can run one after the other.
+// cleave partition FILE.dag -k 8: cuts a directed acyclic graph into parts without cyclic dependencies.
 #include <algorithm>
 #include <array>
 #include <cleave/core/error.hpp>
@@ -21,7 +21,7 @@ namespace tool {
 
 namespace {
 
-/// \throws cleave::error with the file's name where operations need each other in a circle
+/// \throws cleave::error with the file's name if the graph has a cycle
 cleave::dag_snapshot snapshot_of(cleave::cost_dag const& d, std::string const& file) {
   try {
     return cleave::snapshot_of_dag(d);
@@ -31,7 +31,7 @@ cleave::dag_snapshot snapshot_of(cleave::cost_dag const& d, std::string const& f
 }
 
 cleave::acyclic_options options_of(partition_task const& task, cleave::dag_snapshot const& s) {
-  constexpr std::array<double, 3> effort = {0.25, 1, 4};  // of a preset
+  constexpr std::array<double, 3> effort = {0.25, 1, 4};  // by preset
   bool const cut = task.goal == partition_goal::cut;
   cleave::acyclic_options o;
   o.goal = cut ? cleave::acyclic_goal::cut : cleave::acyclic_goal::bottleneck;
@@ -43,7 +43,7 @@ cleave::acyclic_options options_of(partition_task const& task, cleave::dag_snaps
   return o;
 }
 
-/// What parts are, counted from the file and the parts alone.
+/// Describes the parts. The numbers are counted from the file and the parts alone.
 std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p,
                      cleave::dag_partition_report const& v, std::optional<double> bound) {
   certificate const proof{.objective = objective_of(d.arc_price()),
@@ -54,7 +54,7 @@ std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p,
                           .counts_nodes = d.lacking.nodes > 0 && d.lacking.nodes == d.lacking.of_nodes};
   auto text = "  " + sentence_of(proof) + "\n";
   text += fact("cut", cleave::short_text(v.cut) + " (arcs); " + cleave::short_text(v.traffic) +
-                          " where a part gets a value once");
+                          " if each part receives a value once");
   std::vector<double> work(p.parts);
   double total = 0;
   for (std::size_t n = 0; n < p.of.size(); ++n) work[index(p.of[n])] += d.work[n], total += d.work[n];
@@ -76,7 +76,7 @@ int cut_operations(partition_task const& task) {
   partition_clock clock;
   auto const d = cleave::read_cost_dag(task.file, task.flops_per_byte.value_or(0));
   if (task.flops_per_byte && !d.cost_per_byte)
-    throw usage_error("--flops-per-byte is for graphs whose files say bytes; in this one arcs have costs");
+    throw usage_error("--flops-per-byte is for files that give bytes; this file gives the costs of arcs");
   clock.has_read();
   require_parts(task, task.parts, d.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(d.nodes(), "node") + ", " +
@@ -105,7 +105,7 @@ int cut_operations(partition_task const& task) {
   auto const v = cleave::verify_partition(d, p);
   auto const empty = empty_parts_of(task, p, p.parts <= d.nodes() && d.together.empty());
   text += facts_of(d, p, v, bound) + empty.text + took;
-  if (!balanced) text += fact("wrong", "parts as even as was asked for were not found");
+  if (!balanced) text += fact("wrong", "no parts within the requested imbalance were found");
   if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
   say(task, text);
   return v.sound() && !empty.wrong && balanced ? 0 : 1;

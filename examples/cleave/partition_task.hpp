@@ -25,29 +25,29 @@
 
 namespace tool {
 
-/// What is made small: the weight of the edges between parts; of operations also the largest load, or what
-/// crosses, of parts that can run one after the other.
+/// The quantity to minimise: the weight of the edges between parts or, for a directed graph, the largest load
+/// or the cut of acyclic parts.
 enum class partition_goal : std::uint8_t { by_file, edges, bottleneck, cut };
 inline constexpr std::array<std::string_view, 4> goal_names = {"", "edges", "bottleneck", "cut"};
 
-/// What cleave partition is told.
+/// The arguments of cleave partition.
 struct partition_task {
   std::string file;
   std::uint32_t parts = 0;
   partition_goal goal = partition_goal::by_file;
-  std::optional<double> flops_per_byte{};  ///< of a graph of ours; 0 where nothing is said
+  std::optional<double> flops_per_byte{};  ///< for a graph in JSON; 0 if not given
   cleave::kway_options options;
   cleave::graph_file_options reading;
-  output_file out;     ///< where the parts go: a file, `-` for stdout, empty for nowhere
-  std::string verify;  ///< a file of parts that are judged instead
+  output_file out;     ///< output of the parts: a file, `-` for stdout, or empty for none
+  std::string verify;  ///< file of parts to check instead of cutting
 };
 
 inline constexpr std::array<std::string_view, 3> preset_names = {"fast", "standard", "quality"};
 
-/// Cuts operations into parts that can run one after the other, or judges such parts; the exit code.
+/// Cuts a directed graph into acyclic parts, or checks such parts. Returns the exit code.
 int cut_operations(partition_task const& task);
 
-/// CPU seconds of this process, all threads together.
+/// CPU seconds of this process, summed over its threads.
 inline double processor_seconds() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -58,14 +58,14 @@ inline double wall_seconds() {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-/// The most memory that was resident.
+/// Peak resident memory of this process, in bytes.
 inline std::uint64_t peak_memory() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   return static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
 }
 
-/// `name   value`, below each other.
+/// Returns a line `name   value`; the values of several lines are aligned.
 inline std::string fact(std::string const& name, std::string const& value) {
   return "  " + name + std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') + value + "\n";
 }
@@ -73,9 +73,9 @@ inline std::string fact(std::string const& name, std::string const& value) {
 inline std::string number_text(std::int64_t x) { return cleave::count_text(static_cast<std::uint64_t>(x)); }
 inline std::string number_text(double x) { return cleave::short_text(x); }
 
-/// \throws cleave::infeasible_error where nearly all parts would be empty
+/// \throws cleave::infeasible_error if nearly all parts would be empty
 inline void require_parts(partition_task const& task, std::uint32_t parts, std::size_t nodes) {
-  if (parts > nodes + 65'536)  // tables of that size would be made for nothing
+  if (parts > nodes + 65'536)  // avoids huge tables of empty parts
     throw cleave::infeasible_error(cleave::count_text(parts) + " parts are more than the " +
                                    plural(nodes, "node") + " of " + cleave::printable(task.file, 200) +
                                    " can fill");
@@ -93,10 +93,10 @@ inline cleave::partition read_parts(partition_task const& task, std::size_t node
   }
 }
 
-/// The parts that no node is in, as a line, if any.
+/// The empty parts as a line of text, if there are any.
 struct empty_parts_fact {
   std::string text{};
-  bool wrong = false;  ///< nobody asked for so many, or there are enough nodes for all
+  bool wrong = false;  ///< -k did not ask for so many parts, or the nodes suffice for all
 };
 
 inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::partition const& p, bool enough) {
@@ -109,14 +109,14 @@ inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::parti
     if (has_nodes[part] == 0) text += (told++ > 0 ? ", " : "") + std::to_string(part);
   if (empty > 8) text += " and " + std::to_string(empty - 8) + " more";
   if (task.parts == 0)
-    text += "; the largest number makes " + plural(p.parts, "part") + ", and -k says that there are so many";
+    text += "; the largest number implies " + plural(p.parts, "part") + "; give -k if that is intended";
   else if (enough)
-    text += ", but the number of nodes is only enough for all";
+    text += ", although there are enough nodes for all parts";
   bool const wrong = task.parts == 0 || enough;
   return {fact(wrong ? "wrong" : "empty", text), wrong};
 }
 
-/// What a partition is, counted from the graph and the parts alone.
+/// Describes a partition. The numbers are counted from the graph and the parts alone.
 template <class Verdict>
 std::string facts_of(Verdict const& v, partition_task const& task) {
   auto text = fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
@@ -126,11 +126,11 @@ std::string facts_of(Verdict const& v, partition_task const& task) {
   std::size_t told = 0;
   for (auto const& f : v.findings)
     if (++told <= 10) text += fact("wrong", cleave::describe(f));
-  if (told > 10) text += fact("wrong", "and " + cleave::count_text(told - 10) + " more of the kind");
+  if (told > 10) text += fact("wrong", "and " + cleave::count_text(told - 10) + " more");
   return text;
 }
 
-/// What was done goes where the parts do not.
+/// Prints the summary: to stderr if the parts go to stdout, else to stdout.
 inline void say(partition_task const& task, std::string const& text) {
   if (task.out.path == "-")
     std::fputs(text.c_str(), stderr);
@@ -138,7 +138,7 @@ inline void say(partition_task const& task, std::string const& text) {
     print(text);
 }
 
-/// When a cut began, and what it took.
+/// Measures the time of reading and cutting.
 struct partition_clock {
   double begin = wall_seconds(), read = begin, cpu = 0;
   std::uint64_t read_bytes = 0;

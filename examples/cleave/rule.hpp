@@ -22,12 +22,12 @@
 
 namespace tool {
 
-/// How `--by` says that nodes are given to stages.
+/// The rule of `--by` that assigns nodes to stages.
 struct cut_rule {
   enum class kind : std::uint8_t { balance, tags, buckets, modules, capability, file };
   kind what = kind::balance;
   std::uint64_t cap = cleave::bucket_options{}.cap;
-  std::vector<std::string> words;  ///< of modules and capability: the list; of file: its path
+  std::vector<std::string> words;  ///< modules, capability: the list; file: its path
   cleave::cycle_policy cycles = cleave::cycle_policy::refuse;
 };
 
@@ -41,8 +41,8 @@ inline std::vector<std::string> split_at_commas(std::string_view text) {
   return words;
 }
 
-/// Whether `text` is a rule: `balance`, `tags`, `buckets=25MiB`, `modules=a.b,a.c`, `capability=Conv,Relu` or
-/// `file=PATH`.
+/// Reads a rule and returns whether it is valid: `balance`, `tags`, `buckets=25MiB`, `modules=a.b,a.c`,
+/// `capability=Conv,Relu` or `file=PATH`.
 inline bool read_rule(std::string_view text, cut_rule& to) {
   using enum cut_rule::kind;
   auto const equal = text.find('=');
@@ -73,7 +73,7 @@ inline void add_rule_options(command& c, cut_rule& to) {
                        [&to](auto text) { return read_rule(text, to); },
                        {.what = file_use::kind::read, .prefix = "file="}});
   c.options.push_back({"", "--cycles", "POLICY", "refuse, cut, merge or move",
-                       "what becomes of stages that need each other (refuse)", [&to](auto text) {
+                       "treatment of stages that depend on each other (refuse)", [&to](auto text) {
                          using enum cleave::cycle_policy;
                          for (auto const& [name, policy] :
                               {std::pair("refuse", refuse), {"cut", cut}, {"merge", merge}, {"move", move}})
@@ -82,14 +82,14 @@ inline void add_rule_options(command& c, cut_rule& to) {
                        }});
 }
 
-/// A list of nodes and their parts, and on which lines they stand.
+/// A list of nodes with their parts and their line numbers.
 struct assignment {
   std::vector<cleave::named_part> entries;
   std::vector<std::size_t> lines;
 };
 
-/// The entries of a text: a line each, a node and its part with blanks between; the last word is the part.
-/// Lines that are empty or begin with `//` say nothing. \throws cleave::error with the line.
+/// Reads a text with one entry per line: a node, blanks, and its part, which is the last word. Empty lines
+/// and lines that begin with `//` are skipped. \throws cleave::error with the line.
 inline assignment read_assignment(std::filesystem::path const& path) {
   std::ifstream in(path);
   if (!in) throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
@@ -103,14 +103,14 @@ inline assignment read_assignment(std::filesystem::path const& path) {
     auto const gap = line.find_last_of(blanks);
     if (gap == line.npos)
       throw cleave::error(cleave::printable(path.string()) + ", line " + std::to_string(number) +
-                          ": a node and its part are wanted, and " + cleave::quoted(line) + " is one word");
+                          ": expected a node and its part, found the single word " + cleave::quoted(line));
     read.entries.push_back({line.substr(0, line.find_last_not_of(blanks, gap) + 1), line.substr(gap + 1)});
     read.lines.push_back(number);
   }
   return read;
 }
 
-/// The parts that a file gives. \throws cleave::error with the file, and the line where one is to blame.
+/// Reads the parts from a file. \throws cleave::error with the file and, if known, the line.
 template <class Graph>
 cleave::partition parts_in_file(Graph const& g, std::filesystem::path const& path) {
   auto const read = read_assignment(path);
@@ -122,14 +122,14 @@ cleave::partition parts_in_file(Graph const& g, std::filesystem::path const& pat
   }
 }
 
-/// What a rule may look at in a node.
+/// The facts about a node that rules read.
 struct node_facts {
-  std::string operation;  ///< what it does: of capability
-  std::string tag;        ///< of tags
-  std::string path;       ///< the modules around it, joined by dots: of modules
+  std::string operation;  ///< for the rule capability
+  std::string tag;        ///< for tags
+  std::string path;       ///< the enclosing modules, joined by dots; for modules
 };
 
-/// A graph with the paths of its nodes beside it: what `assign_after_modules` asks for.
+/// A graph with the module path of each node, as `assign_after_modules` needs it.
 template <class Graph>
 struct placed_graph {
   Graph const& g;
@@ -140,8 +140,9 @@ struct placed_graph {
   std::string_view path(std::size_t n) const { return facts[n].path; }
 };
 
-/// The parts that a rule other than balance gives, whose cycles are dealt with. `s` is the snapshot of `g`.
-/// \throws cleave::error with the node, module or line that the rule stumbles over.
+/// Returns the parts of a rule other than balance, with cycles treated as `--cycles` says. `s` is the
+/// snapshot of `g`.
+/// \throws cleave::error with the node, module or line that breaks the rule.
 template <class Graph, class Snapshot>
 cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const& s,
                            std::vector<node_facts> const& facts) {

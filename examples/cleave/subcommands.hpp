@@ -5,8 +5,8 @@
 
 namespace tool {
 
-/// The subcommands, a page each, in the file of their name. They return the exit code: 0 done, 1 infeasible;
-/// what else can go wrong they throw.
+/// The subcommands, each in the file of its name. They return the exit code, 0 (done) or 1 (infeasible), and
+/// throw all other errors.
 int inspect(std::span<std::string const> words);
 int split(std::span<std::string const> words);
 int demo(std::span<std::string const> words);

@@ -25,7 +25,7 @@ std::string first_include(std::string const& text) {
 }  // namespace
 
 // So that a compiler which cannot read the library says that, and nothing else.
-TEST_CASE("language: what a header includes first is core/language.hpp, or leads there") {
+TEST_CASE("language.hpp: every header includes it first, directly or through its first include") {
   std::map<std::string, std::string> first;
   for (auto const& file : project::headers())
     first[file.substr(std::string("include/").size())] =
@@ -39,7 +39,7 @@ TEST_CASE("language: what a header includes first is core/language.hpp, or leads
   }
 }
 
-TEST_CASE("language: what comes before the first include of a header is found") {
+TEST_CASE("first_include: returns the first header of the library, or nothing if other code precedes it") {
   CHECK(
       first_include("// A\n#pragma once\n#include <vector>\n\n#include \"cleave/a.hpp\"\n#include \"b\"\n") ==
       "cleave/a.hpp");

@@ -158,7 +158,7 @@ names reached_from(std::string const& header) {
 
 }  // namespace
 
-TEST_CASE("layers: every include is allowed by the table of folders") {
+TEST_CASE("layers: the table of folders in docs/architecture.md allows every include") {
   for (auto const& file : project::headers()) {
     if (place_of(file.substr(15)).room.empty()) continue;  // a front
     for (auto const& fault : faults(file.substr(15), project::text_of(project::root / file)))
@@ -166,7 +166,7 @@ TEST_CASE("layers: every include is allowed by the table of folders") {
   }
 }
 
-TEST_CASE("layers: the table of folders has a row for each folder, none for others, and no cycle") {
+TEST_CASE("layers: the table of folders has a row for each folder, no other rows and no cycle") {
   names folders;
   for (auto const& file : project::headers())
     if (auto const room = place_of(file.substr(15)).room; !room.empty()) folders.insert(room);
@@ -183,12 +183,13 @@ TEST_CASE("layers: the table of folders has a row for each folder, none for othe
   }
 }
 
-TEST_CASE("layers: a row for a folder that includes itself by another one is found") {
+TEST_CASE("folders_of: reads each folder and the folders it may include from a table row") {
   auto const rows = folders_of("| a | what | – | – |\n| a/b | what | a, c | – |\n| c | what | a | std |\n");
   CHECK(rows == table{{"a", {}}, {"a/b", {"a", "c"}}, {"c", {"a"}}});
 }
 
-TEST_CASE("layers: an include that points up, into a detail folder, outside or to a banned header is found") {
+TEST_CASE(
+    "faults: reports includes of higher layers, other detail folders, outside libraries, banned headers") {
   auto const count = [](std::string const& file, std::string const& text) {
     return faults(file, text).size();
   };
@@ -214,7 +215,7 @@ TEST_CASE("layers: an include that points up, into a detail folder, outside or t
   CHECK(count("util/a.hpp", "") == 1);
 }
 
-TEST_CASE("layers: a front is a page of includes, and says of each what it is") {
+TEST_CASE("front headers: contain only includes, each with a sentence about it") {
   for (auto const& [name, includes] : fronts()) {
     CHECK_MESSAGE(!includes.empty(), name, " includes nothing");
     for (auto const& header : includes)
@@ -237,7 +238,8 @@ TEST_CASE("layers: a front is a page of includes, and says of each what it is") 
   }
 }
 
-TEST_CASE("layers: cleave.hpp is graph, partition and split, and no front reads what is heavy but its own") {
+TEST_CASE(
+    "front headers: cleave.hpp reads core, graph, partition and split; heavy folders have their own front") {
   auto const reached = reached_from("cleave.hpp");
   CHECK(reached.contains("graph.hpp"));
   CHECK(reached.contains("partition.hpp"));

@@ -162,7 +162,7 @@ names shown_words() {
 
 }  // namespace
 
-TEST_CASE("names: declarations are found in namespace cleave and those of its components, and nowhere else") {
+TEST_CASE("public_declarations: finds declarations in namespace cleave and its components only") {
   auto const found = public_declarations(
       "\nnamespace cleave::detail {\nint hidden();\n}\n\nnamespace cleave {\n\n/// Text with struct not_this "
       "{\n"
@@ -183,7 +183,7 @@ TEST_CASE("names: declarations are found in namespace cleave and those of its co
 
 // What a user must be able to spell is public: what examples and documents show, and what the declarations of
 // these say: parameters, members, results. All else is cleave::detail.
-TEST_CASE("names: what is public is shown by a document or an example, or said by a declaration of what is") {
+TEST_CASE("names: a document, an example or another public declaration mentions every public name") {
   std::map<std::string, std::vector<std::string>> said;  // by the declarations of a name
   std::map<std::string, std::string> where;
   for (auto const& file : project::headers()) {

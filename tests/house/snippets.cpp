@@ -88,7 +88,7 @@ text markdown() {
 
 }  // namespace
 
-TEST_CASE("snippets: the code in README and docs is the examples' code") {
+TEST_CASE("snippets: C++ blocks in README and docs equal the marked code of the examples") {
   static std::regex const origin("<!-- ([^ ]+)(?: \\[([a-z_0-9 ]+)\\])? -->");
   for (auto const& file : markdown()) {
     for (auto const& block : cpp_blocks(file)) {
@@ -109,7 +109,7 @@ TEST_CASE("snippets: the code in README and docs is the examples' code") {
   }
 }
 
-TEST_CASE("snippets: a snippet is what stands between its marks, without the indent of all lines") {
+TEST_CASE("snippet: returns the lines between two marks, without their common indent") {
   text const source{"// SPDX-License-Identifier: MIT",
                     "int main() {",
                     "  // [a]",

@@ -8,7 +8,7 @@
 
 #include "support/project_files.hpp"
 
-TEST_CASE("text: a header begins with the licence and #pragma once, and is an idea: at most 800 lines") {
+TEST_CASE("headers: begin with the licence and #pragma once, and have at most 800 lines") {
   for (auto const& file : project::headers()) {
     auto const lines = project::lines_of(project::text_of(project::root / file));
     REQUIRE_MESSAGE(lines.size() >= 2, file);
@@ -19,7 +19,7 @@ TEST_CASE("text: a header begins with the licence and #pragma once, and is an id
   }
 }
 
-TEST_CASE("text: every source begins with the licence") {
+TEST_CASE("sources: begin with the licence") {
   for (auto const* folder : {"tests", "examples", "bench"})
     for (auto const& file : project::files(folder, {".cpp", ".hpp", ".cu", ".cuh"}))
       if (!file.starts_with("tests/house/diagnostics/"))
@@ -27,7 +27,7 @@ TEST_CASE("text: every source begins with the licence") {
                       file);
 }
 
-TEST_CASE("text: public headers define no macros, import no namespace and erase no types") {
+TEST_CASE("headers: define no macros, import no namespaces and do not use std::function") {
   for (auto const& file : project::headers()) {
     auto const text = project::text_of(project::root / file);
     CHECK_MESSAGE(text.find("#define") == std::string::npos, file, " defines a macro");
@@ -36,7 +36,7 @@ TEST_CASE("text: public headers define no macros, import no namespace and erase 
   }
 }
 
-TEST_CASE("text: public headers can stand behind the macros min, max, near and far") {
+TEST_CASE("headers: can be included after macros named min, max, near and far") {
   std::regex const ignored("//.*|\"(\\\\.|[^\"\\\\])*\"");
   std::regex const hit("\\b(min|max)\\s*\\(|\\b(near|far)\\b");
   for (auto const& file : project::headers()) {
@@ -49,7 +49,7 @@ TEST_CASE("text: public headers can stand behind the macros min, max, near and f
   }
 }
 
-TEST_CASE("text: the project is complete in itself and says nothing about where it was written") {
+TEST_CASE("files: contain no TODO, no FIXME and no path outside the repository") {
   std::regex const foreign(std::string("\\.\\./sha") + "red|/wo" + "rk/(main|shared)|TO" + "DO|FIX" + "ME");
   for (auto const& file : project::files(".", {})) {
     if (file.ends_with(".onnx") || file.ends_with(".gz") || file.starts_with("tests/conformance/")) continue;
@@ -62,7 +62,7 @@ TEST_CASE("text: the project is complete in itself and says nothing about where 
   }
 }
 
-TEST_CASE("text: the top level holds what the house has, and nothing else") {
+TEST_CASE("top level: contains only the listed files and folders") {
   std::set<std::string> const folders{"include", "tests", "examples", "bench", "docs", "build"};
   std::set<std::string> const files{
       "CMakeLists.txt", "CMakePresets.json", "CMakeUserPresets.json", "README.md",

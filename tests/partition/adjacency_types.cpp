@@ -51,8 +51,8 @@ std::vector<adjacency<std::uint32_t>> graphs() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("adjacency types: algorithms read offsets and ids of 32 and of 64 bits", Arrays,
-                   arrays<std::int32_t, std::int32_t>, arrays<std::int64_t, std::int32_t>,
+TEST_CASE_TEMPLATE("adjacency_view: algorithms give the same result with 32-bit and 64-bit offsets and ids",
+                   Arrays, arrays<std::int32_t, std::int32_t>, arrays<std::int64_t, std::int32_t>,
                    arrays<std::int32_t, std::int64_t>, arrays<std::int64_t, std::int64_t>,
                    arrays<std::uint64_t, std::uint32_t>) {
   for (auto const& like : graphs()) {
@@ -79,7 +79,7 @@ TEST_CASE_TEMPLATE("adjacency types: algorithms read offsets and ids of 32 and o
   CHECK(min_k_cut(path.view(), 2, {}).cut == 3);
 }
 
-TEST_CASE_TEMPLATE("adjacency types: what is wrong is found by place", Arrays,
+TEST_CASE_TEMPLATE("find_adjacency_fault: reports the position of a negative offset", Arrays,
                    arrays<std::int64_t, std::int32_t>, arrays<std::int32_t, std::int64_t>) {
   Arrays g(testing::grid_adjacency(3, 2));
   g.offsets[2] = -1;

@@ -59,7 +59,7 @@ tree chain() {
 
 }  // namespace
 
-TEST_CASE("conformance: every recorded case is read, and its graphs are written back as they were") {
+TEST_CASE("read_area: reads every recorded case, and its graphs are written back unchanged") {
   auto const promised = promised_counts();
   REQUIRE(promised.size() == 7);
   std::size_t total = 0;
@@ -75,7 +75,7 @@ TEST_CASE("conformance: every recorded case is read, and its graphs are written 
   CHECK(total == 11076);
 }
 
-TEST_CASE("conformance: the integer interpretation gives each recorded value") {
+TEST_CASE("integer_interpretation: gives the recorded value of every graph") {
   std::map<std::string, std::size_t> evaluated;
   for (auto const* area : {"split_module", "split_by_tags", "capability"})
     for (auto const& c : read_area(recordings, area)) {
@@ -90,7 +90,7 @@ TEST_CASE("conformance: the integer interpretation gives each recorded value") {
   CHECK(evaluated["capability"] == 156);
 }
 
-TEST_CASE("conformance: a malformed case is refused with file, case and key") {
+TEST_CASE("read_case: rejects a malformed case and names file, case and key") {
   CHECK(reading_fault(chain()) == "");
   auto const says = [](tree const& body, std::string const& text) {
     auto const message = reading_fault(body);
@@ -129,7 +129,7 @@ TEST_CASE("conformance: a malformed case is refused with file, case and key") {
   CHECK_THROWS_AS(read_area(recordings, "nowhere"), cleave::conformance::layout_error);
 }
 
-TEST_CASE("conformance: a remark is no part of a case, a structure that is not known is refused") {
+TEST_CASE("read_case: ignores remarks and rejects unknown structures") {
   auto c = chain();
   c["seed"] = 17;
   c["author"] = "somebody";
@@ -138,7 +138,7 @@ TEST_CASE("conformance: a remark is no part of a case, a structure that is not k
   CHECK(reading_fault(c) == "file.json, case \"a case\": unknown key 'expected values'");
 }
 
-TEST_CASE("conformance: the layout of a case tells its area") {
+TEST_CASE("areas_of: the layout of a case determines its area") {
   schema const s(layouts);
   CHECK(areas_of(s, chain()) == std::vector<std::string>{"split_module"});
   CHECK(areas_of(s, tree{{"name", "x"}, {"input", {{"colour", "red"}}}}).empty());
@@ -154,7 +154,7 @@ TEST_CASE("conformance: the layout of a case tells its area") {
   CHECK(alone == tried);
 }
 
-TEST_CASE("conformance: the written order of keyword arguments is kept") {
+TEST_CASE("read_case: keeps the order of keyword arguments") {
   schema const s(layouts);
   auto const c = read_case(s, "split_module", "file.json", chain(), tree::object());
   auto const& f = c.graph()[1];

@@ -115,7 +115,7 @@ tree renamed_cases(std::string const& area, std::size_t step) {
 
 }  // namespace
 
-TEST_CASE("conformance: a case is judged by what it has, not by how it or its file is called") {
+TEST_CASE("conformance runner: judges a case by its content, not by its name or file") {
   if (!is_built()) return;
   written_cases folder;
   std::size_t count = 0;
@@ -134,7 +134,7 @@ TEST_CASE("conformance: a case is judged by what it has, not by how it or its fi
   CHECK(report.exit == 0);
 }
 
-TEST_CASE("conformance: a case of unknown layout is skipped alone, with the reason") {
+TEST_CASE("conformance runner: skips only the cases of unknown layout and gives the reason") {
   if (!is_built()) return;
   written_cases folder;
   auto remarked = numbers_case("with a remark", {0, 1});
@@ -166,7 +166,7 @@ TEST_CASE("conformance: a case of unknown layout is skipped alone, with the reas
   CHECK(report.exit == 1);
 }
 
-TEST_CASE("conformance: a program of ordinary operators is run, one of unknown ones is skipped") {
+TEST_CASE("conformance runner: runs a program of known operators and skips one of unknown operators") {
   if (!is_built()) return;
   written_cases folder;
   folder.add_cases("pipe", "a.json", {model_case("cat"), model_case("weave")});

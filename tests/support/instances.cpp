@@ -49,7 +49,7 @@ std::uint64_t digest_of(bench::made_instance const& made) {
 
 }  // namespace
 
-TEST_CASE("instances: the small ones are the same graphs with every compiler, and sound") {
+TEST_CASE("instances: small graphs are valid and the same with every compiler") {
   std::map<std::string, std::uint64_t> const recorded{
       {"grid2d_10k", 0x7ae998d572fa28e7},   {"grid3d_27k", 0x62d80705ce870913},
       {"mesh3d_13k", 0x6356d627a53d5b47},   {"fem2d_10k", 0xf32802a412be9207},
@@ -88,7 +88,7 @@ TEST_CASE("instances: the small ones are the same graphs with every compiler, an
   CHECK(digest_of(*bench::find_instance("ws:5k")) == 0xfc0137ef5653717b);
 }
 
-TEST_CASE("instances: names, families and sizes stand for graphs, other words are refused") {
+TEST_CASE("find_instance: accepts names, families and sizes, and rejects other words") {
   std::set<std::string> names;
   for (auto const& i : bench::instances()) CHECK(names.insert(std::string(i.name)).second);
   CHECK(bench::instances_called("grid2d").size() == 3);
@@ -118,7 +118,7 @@ TEST_CASE("instances: names, families and sizes stand for graphs, other words ar
   CHECK(bench::node_count("1M") == 1'000'000u);
 }
 
-TEST_CASE("instances: networks have the degrees and the edges that they are known for") {
+TEST_CASE("find_instance: networks have their known degrees and numbers of edges") {
   auto const named = [](char const* word) { return std::get<bench::graph>(*bench::find_instance(word)); };
   auto const degrees = [&](char const* word) {
     auto const g = named(word);
@@ -140,7 +140,7 @@ TEST_CASE("instances: networks have the degrees and the edges that they are know
   CHECK(near == doctest::Approx(38'000).epsilon(0.02));
 }
 
-TEST_CASE("instances: with weights they are the same graphs, and sound") {
+TEST_CASE("find_instance: weights leave the edges of a graph unchanged") {
   auto const named = [](char const* word) { return std::get<bench::graph>(*bench::find_instance(word)); };
   auto const plain = named("rgg2d:2k");
   CHECK(plain.node_weight.empty());
@@ -170,7 +170,7 @@ TEST_CASE("instances: with weights they are the same graphs, and sound") {
   CHECK(text("resnet_b50+nodes").find("an undirected one") != std::string::npos);
 }
 
-TEST_CASE("instances: triangulations have empty circles, also of points on lines") {
+TEST_CASE("triangulation: every edge has an empty circle, even among collinear points") {
   bench::dice d(5);
   for (int round = 0; round < 100; ++round) {
     std::uint32_t const n = 4 + d.below(12), span = round % 2 != 0 ? 8 : 1 << 24;
@@ -197,7 +197,7 @@ TEST_CASE("instances: triangulations have empty circles, also of points on lines
   }
 }
 
-TEST_CASE("instances: tetrahedra are those with empty spheres, also of points in planes and on spheres") {
+TEST_CASE("tetrahedra: every edge has an empty sphere, even among coplanar and cospherical points") {
   bench::dice d(6);
   for (int round = 0; round < 60; ++round) {
     std::uint32_t const n = 5 + d.below(9), span = round % 2 != 0 ? 4 : 1 << 20;
@@ -239,7 +239,7 @@ TEST_CASE("instances: tetrahedra are those with empty spheres, also of points in
   }
 }
 
-TEST_CASE("instances: exact arithmetic on wide numbers has the right sign") {
+TEST_CASE("wide_sum: has the right sign for products of wide numbers") {
   auto const sign = [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
     bench::wide_sum s;
     s.add(a, b), s.add(c, d);
@@ -253,7 +253,7 @@ TEST_CASE("instances: exact arithmetic on wide numbers has the right sign") {
   CHECK(!sign(-3, 5, 2, 7));
 }
 
-TEST_CASE("instances: functions are good to the last digits") {
+TEST_CASE("natural_log, exponential, power, cosine_of_turn: are exact to 15 digits") {
   CHECK(bench::natural_log(2.718281828459045) == doctest::Approx(1).epsilon(1e-15));
   CHECK(bench::natural_log(1e-300) == doctest::Approx(-690.7755278982137).epsilon(1e-15));
   CHECK(bench::exponential(1) == doctest::Approx(2.718281828459045).epsilon(1e-15));

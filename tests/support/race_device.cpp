@@ -27,7 +27,7 @@ using lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("race device: a write and a read on two streams are reported unless a wait orders them") {
+TEST_CASE("race_device: reports a write and a read on two streams unless a wait orders them") {
   one_racing_rank r;
   r.a.write(r.at(0), "first");
   r.d.record(r.e, r.a);
@@ -45,7 +45,7 @@ TEST_CASE("race device: a write and a read on two streams are reported unless a 
   CHECK(s.log.reports() == lines{"fourth writes what third reads, and nothing orders them"});
 }
 
-TEST_CASE("race device: reads conflict with no reads, and a write with all of them since the last write") {
+TEST_CASE("race_device: reads do not conflict, and a write conflicts with all reads since the last write") {
   one_racing_rank r;
   r.a.read(r.at(0), "one");
   r.b.read(r.at(0), "two");
@@ -55,7 +55,7 @@ TEST_CASE("race device: reads conflict with no reads, and a write with all of th
                                  "three writes what two reads, and nothing orders them"});
 }
 
-TEST_CASE("race device: order goes on from stream to stream, and work after an event is not before it") {
+TEST_CASE("race_device: order is transitive across streams and excludes work after the event") {
   one_racing_rank r;
   r.a.write(r.at(0), "one");
   r.d.record(r.e, r.a);
@@ -69,7 +69,7 @@ TEST_CASE("race device: order goes on from stream to stream, and work after an e
   CHECK(r.log.reports() == lines{"early reads what late writes, and nothing orders them"});
 }
 
-TEST_CASE("race device: what the issuing thread has seen happen is before all that it issues") {
+TEST_CASE("race_device: work that the issuing thread saw finished precedes all that it issues later") {
   one_racing_rank r;
   r.a.write(r.at(0), "one");
   r.d.record(r.e, r.a);
@@ -80,7 +80,7 @@ TEST_CASE("race device: what the issuing thread has seen happen is before all th
   CHECK(r.log.reports() == lines{"the thread reads what two writes, and nothing orders them"});
 }
 
-TEST_CASE("race device: only bytes that both touch count") {
+TEST_CASE("race_device: accesses conflict only on common bytes") {
   one_racing_rank r;
   r.a.write(r.at(0, 8), "wide");
   r.b.write(r.at(8, 4), "beside");
@@ -94,7 +94,7 @@ TEST_CASE("race device: only bytes that both touch count") {
   CHECK(r.log.reports().back() == "before reads what wide writes, and nothing orders them");
 }
 
-TEST_CASE("race log: it says who touched memory without one's knowing, and forgets what is asked of it") {
+TEST_CASE("race_log: unknown_to() lists unordered accesses, and forget() removes them") {
   one_racing_rank r;
   r.a.write(r.at(0), "one");
   r.b.read(r.at(4), "two");
@@ -110,7 +110,7 @@ TEST_CASE("race log: it says who touched memory without one's knowing, and forge
                                  "four writes what two reads, and nothing orders them"});
 }
 
-TEST_CASE("race device: copies and sums tell what they touch") {
+TEST_CASE("race_device: copies and sums report the memory they touch") {
   one_racing_rank r;
   r.a.write(r.at(0), "one");
   r.d.copy(r.b, &r.numbers[4], &r.numbers[0], 8);
@@ -121,7 +121,7 @@ TEST_CASE("race device: copies and sums tell what they touch") {
                                  "a sum reads what a copy writes, and nothing orders them"});
 }
 
-TEST_CASE("race device: a wait that is ignored orders nothing, and counts where it would have") {
+TEST_CASE("race_device: an ignored wait orders nothing, and is counted if it would have") {
   one_racing_rank r;
   r.d.ignore_waits({0, 1});
   r.d.wait(r.b, r.e);
@@ -134,7 +134,7 @@ TEST_CASE("race device: a wait that is ignored orders nothing, and counts where 
   CHECK(r.log.reports().size() == 1);
 }
 
-TEST_CASE("race communicator: only the event of a message tells what it brings, and that it was sent") {
+TEST_CASE("race_communicator: only the event of a message orders its sending and its arrival") {
   for (bool const waits : {false, true}) {
     race_log log;
     host_ranks ranks(2);

@@ -65,7 +65,7 @@ bool is_beyond_threads(schedule const& s) {
 
 }  // namespace
 
-TEST_CASE("thread run: threads end as recorded lowered programs do on each recorded transport") {
+TEST_CASE("thread_run: recorded lowered programs end as recorded on each transport") {
   constexpr std::pair<char const*, delivery> transports[] = {{"buffered", delivery::buffered},
                                                              {"rendezvous", delivery::rendezvous},
                                                              {"async", delivery::async},
@@ -86,7 +86,7 @@ TEST_CASE("thread run: threads end as recorded lowered programs do on each recor
   CHECK(run >= 9);
 }
 
-TEST_CASE("thread run: threads end exactly where the verifier finds nothing in recorded mutants") {
+TEST_CASE("thread_run: recorded mutants end as deadlock_verdict says") {
   std::size_t seen = 0, run = 0, stuck = 0;
   for (nlohmann::json const& c : cases_of(recordings / "mutations.json")) {
     if (seen++ % one_in(15) != 0) continue;
@@ -105,8 +105,7 @@ TEST_CASE("thread run: threads end exactly where the verifier finds nothing in r
   CHECK(stuck >= 3);
 }
 
-TEST_CASE(
-    "thread run: threads with messages that are shuffled or left out get stuck where the library says") {
+TEST_CASE("thread_run: shuffled or dropped messages block threads where deadlock_verdict says") {
   testing::rng random(50);
   std::size_t stuck = 0, run = 0;
   for (std::size_t i = 0; i < 600 / one_in(12); ++i) {

@@ -182,7 +182,7 @@ std::vector<operator_case> const cases = {
 
 }  // namespace
 
-TEST_CASE("toy autograd: the gradients of every operator are its slopes") {
+TEST_CASE("toy_operators: the gradients of every operator equal its numerical slopes") {
   rng random(7);
   // The first two give no tensor; the others have no slope at every number: tests of their own.
   std::set<std::string> checked{"pipe_split", "size", "log", "sqrt", "rsqrt"};
@@ -194,7 +194,7 @@ TEST_CASE("toy autograd: the gradients of every operator are its slopes") {
   for (auto const& [name, f] : toy_operators()) CHECK_MESSAGE(checked.contains(name), name);
 }
 
-TEST_CASE("toy autograd: what moves elements puts them where PyTorch does") {
+TEST_CASE("toy_operators: operators that move elements place them like PyTorch") {
   tape t;
   auto const x = constant_of({{2, 3}, {1, 2, 3, 4, 5, 6}});
   auto const given = [&](std::string const& name, tape_values rest) {
@@ -231,7 +231,7 @@ TEST_CASE("toy autograd: what moves elements puts them where PyTorch does") {
   }
 }
 
-TEST_CASE("toy autograd: keywords stand for places") {
+TEST_CASE("toy_autograd: keyword arguments fill their positions") {
   module_graph g;
   module_node x, cat;
   x.kind = node_kind::placeholder;
@@ -252,7 +252,7 @@ TEST_CASE("toy autograd: keywords stand for places") {
   CHECK(made.get() == tensor{{2, 2}, {1, 1, 2, 2}});
 }
 
-TEST_CASE("toy autograd: a value used twice gets both gradients, a leaf keeps what arrives") {
+TEST_CASE("tape: a value used twice gets both gradients, and a leaf accumulates them") {
   tape t;
   auto const x = t.leaf("x", {{2}, {3, -1}}), w = t.leaf("w", {{2}, {2, 5}});
   auto const y = formula(t, {{"x", x}, {"w", w}}).evaluate("y = x * w + x").front();
@@ -264,7 +264,7 @@ TEST_CASE("toy autograd: a value used twice gets both gradients, a leaf keeps wh
   }
 }
 
-TEST_CASE("toy autograd: what needs no gradient is not on the tape") {
+TEST_CASE("tape: values that need no gradient are not recorded") {
   tape t;
   auto const x = constant_of({{2}, {3, -1}}), w = t.leaf("w", {{2}, {2, 5}});
   auto const outputs = formula(t, {{"x", x}, {"w", w}}).evaluate("h = x * x; outputs h, h + w and h * 2");
@@ -277,7 +277,7 @@ TEST_CASE("toy autograd: what needs no gradient is not on the tape") {
   CHECK(t.nodes()[1].next[1] == 0);
 }
 
-TEST_CASE("toy autograd: a flow goes only where it is let") {
+TEST_CASE("tape: flow() passes only along edges that the filter allows") {
   tape t;
   auto const x = t.leaf("x", {{1, 1}, {3}}), w = t.leaf("w", {{1, 1}, {2}});
   auto const y = formula(t, {{"x", x}, {"w", w}}).evaluate("y = (x @ w) @ w").front();
@@ -289,7 +289,7 @@ TEST_CASE("toy autograd: a flow goes only where it is let") {
   CHECK(inputs.at(*x.node).data[0] == 4);
 }
 
-TEST_CASE("toy autograd: shapes that do not fit, and formulas that are none, are errors that say so") {
+TEST_CASE("formula: rejects shapes that do not fit and invalid formulas") {
   tape t;
   auto const x = t.leaf("x", {{2, 1}, {3, 1}});
   CHECK_THROWS_WITH_AS(formula(t, {{"x", x}}).evaluate("y = x @ x"), "no product of shapes [2, 1] and [2, 1]",
@@ -300,7 +300,7 @@ TEST_CASE("toy autograd: shapes that do not fit, and formulas that are none, are
   CHECK(fixed_names("y = (x @ w1) @ w2, w2 fixed") == std::set<std::string>{"w2"});
 }
 
-TEST_CASE("toy autograd: a module_graph is trained; state that shares storage is one leaf") {
+TEST_CASE("toy_autograd: trains a module_graph, and state that shares storage is one leaf") {
   module_graph g;
   auto const add = [&](node_kind kind, std::string const& name, std::vector<module_argument> args) {
     module_node n;

@@ -138,7 +138,8 @@ constexpr turn_form all_forms[] = {turn_form::whole, turn_form::halves, turn_for
 
 }  // namespace
 
-TEST_CASE("toy engine: stages give the gradients of the whole, in whole passes, halves, recomputed, moved") {
+TEST_CASE(
+    "toy_engine: stages give the gradients of the whole in whole, split, recomputed, offloaded passes") {
   rng random(5);
   for (int i = 0; i < 40; ++i) {
     program p;
@@ -154,7 +155,7 @@ TEST_CASE("toy engine: stages give the gradients of the whole, in whole passes, 
   }
 }
 
-TEST_CASE("toy engine: lists cross stages tensor by tensor, and ids as whole numbers without gradients") {
+TEST_CASE("toy_engine: sends lists tensor by tensor, and integer ids without gradients") {
   auto const p = nested_program();
   auto const pipe = make_module_pipe(p.g);
   std::vector<tensor> const batch{{{5}, {0, 1, 2, 1, 0}}, {{5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}};
@@ -188,7 +189,7 @@ TEST_CASE("toy engine: lists cross stages tensor by tensor, and ids as whole num
   CHECK(wiring.loss_result == 1);
 }
 
-TEST_CASE("toy engine: what no executor may do is noticed") {
+TEST_CASE("toy_engine: detects errors of an executor") {
   auto const p = nested_program();
   auto const pipe = make_module_pipe(p.g);
   auto const parts = divided({{{2}, {0, 1}}, {{2, 2}, {1, 2, 3, 4}}}, 1);

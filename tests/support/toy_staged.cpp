@@ -53,7 +53,7 @@ both_runs run_both(module_graph const& g, module_graph const& root, state_values
 
 }  // namespace
 
-TEST_CASE("toy staged: stages give the gradients of the whole, whether they copy or send what they share") {
+TEST_CASE("run_step: stages give the gradients of the whole, with replicated and transmitted state") {
   rng random(3);
   std::size_t sums = 0, sent = 0;
   for (int i = 0; i < 60; ++i) {
@@ -77,7 +77,7 @@ TEST_CASE("toy staged: stages give the gradients of the whole, whether they copy
   CHECK(sent > 20);
 }
 
-TEST_CASE("toy staged: a gradient that is lost on its way is noticed") {
+TEST_CASE("run_step: a lost gradient changes the gradients of the stages") {
   rng random(4);
   std::size_t lost = 0;
   for (int i = 0; i < 60; ++i) {

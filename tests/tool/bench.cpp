@@ -40,7 +40,7 @@ bool has_metis() { return run_tool({"bench", "--list"}).said.find("METIS, k-way"
 
 }  // namespace
 
-TEST_CASE("tool: bench runs each algorithm on each instance, count of parts and seed, and keeps the parts") {
+TEST_CASE("cleave bench: runs each algorithm on each instance, k and seed, and writes the parts") {
   std::vector<std::string> algorithms{"cleave-fast", "cleave-standard"};
   if (has_metis()) algorithms.push_back("metis");
   scratch_folder const out;
@@ -70,7 +70,7 @@ TEST_CASE("tool: bench runs each algorithm on each instance, count of parts and 
   CHECK(run_tool({"report", out / "r.csv"}).exit == 0);
 }
 
-TEST_CASE("tool: bench gives directed instances to the algorithms that leave no circle of parts") {
+TEST_CASE("cleave bench: gives directed instances only to algorithms that leave no cycle of parts") {
   scratch_folder const out;
   std::ofstream(out / "a.dag") << "4 4\n1 1\n2 1\n2 1\n1 1\n0 1 1\n0 2 1\n1 3 1\n2 3 1\n";
   std::ofstream(out / "b.graph") << path_graph(64);
@@ -87,7 +87,7 @@ TEST_CASE("tool: bench gives directed instances to the algorithms that leave no 
   CHECK(rows[2][0] == "cleave-fast");
 }
 
-TEST_CASE("tool: bench makes graphs by name, or by family and size") {
+TEST_CASE("cleave bench: makes graphs by name, or by family and size") {
   auto const r = run_tool({"bench", "sbm:2k", "unet_6x4", "--algos", "fast,slices", "-k", "2"});
   REQUIRE(r.exit == 0);
   auto const rows = cells_of(r.said);
@@ -101,7 +101,7 @@ TEST_CASE("tool: bench makes graphs by name, or by family and size") {
   CHECK(wrong.to_stderr.find("no family of graphs is called 'rgg2'") != std::string::npos);
 }
 
-TEST_CASE("tool: bench outlives what takes too long and what crashes") {
+TEST_CASE("cleave bench: survives timeouts and crashes of an algorithm") {
   scratch_folder const out;
   std::ofstream(out / "a.graph") << path_graph(100'000);
   auto const late =
@@ -115,7 +115,7 @@ TEST_CASE("tool: bench outlives what takes too long and what crashes") {
   CHECK((status == "SIGFPE" || status == "ok"));  // 5.1 divides by zero
 }
 
-TEST_CASE("tool: bench says what it does not know") {
+TEST_CASE("cleave bench: rejects missing instances, wrong options, unknown algorithms and bad files") {
   scratch_folder const out;
   std::ofstream(out / "bad.graph") << "3 1\n2\n1 9\n\n";
   auto const refusal = [](std::vector<std::string> words, int code) {

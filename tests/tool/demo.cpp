@@ -10,7 +10,7 @@
 
 using namespace cleave::testing;
 
-TEST_CASE("tool: the demo's stages equal the whole in OpenCV") {
+TEST_CASE("cleave demo: the stages give the result of the whole model in OpenCV") {
   for (std::string const name : {"googlenet", "densenet121", "passthrough", "lstm_unrolled", "names"}) {
     CAPTURE(name);
     scratch_folder const out;
@@ -27,7 +27,7 @@ TEST_CASE("tool: the demo's stages equal the whole in OpenCV") {
   }
 }
 
-TEST_CASE("tool: the demo says which operator an engine lacks and does the rest") {
+TEST_CASE("cleave demo: names the operator that an engine lacks and does the rest") {
   scratch_folder const out;
   auto const r = run_tool({"demo", model_file("moe").string(), "--out", out / "demo"});
   CHECK(r.exit == 0);

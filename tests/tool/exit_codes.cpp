@@ -31,7 +31,7 @@ void check_refusal(std::vector<std::string> const& words, int code, std::string 
 
 }  // namespace
 
-TEST_CASE("tool: what is typed wrong ends with 2 and says what was meant") {
+TEST_CASE("cleave: a wrong command line exits with 2 and a hint") {
   check_refusal({}, 2, "a subcommand is missing");
   check_refusal({"spilt", model}, 2, "unknown subcommand spilt; did you mean split");
   check_refusal({"split"}, 2, "a model is missing");
@@ -48,11 +48,11 @@ TEST_CASE("tool: what is typed wrong ends with 2 and says what was meant") {
   check_refusal({"inspect", model, "-\x1b[2J"}, 2, "unknown option");
 }
 
-TEST_CASE("tool: a cut that cannot be ends with 1 and says which node") {
+TEST_CASE("cleave: an infeasible cut exits with 1 and states the limit") {
   check_refusal({"split", model, "--memory", "1KiB"}, 1, "no part has more than 1024 bytes");
 }
 
-TEST_CASE("tool: a file that cannot be used ends with 3 and names it") {
+TEST_CASE("cleave: an unusable file exits with 3 and is named") {
   check_refusal({"inspect", "no/such.onnx"}, 3, "no/such.onnx: cannot be opened");
   check_refusal({"inspect", CLEAVE_TEST_DATA}, 3, "directory");
   check_refusal({"split", model, "--dim", "batch=2"}, 3, "'batch'");
@@ -60,7 +60,7 @@ TEST_CASE("tool: a file that cannot be used ends with 3 and names it") {
   check_refusal({"split", model, "--report", "no/such/folder/r.html"}, 3, "No such file or directory");
 }
 
-TEST_CASE("tool: help and version are answers, not errors") {
+TEST_CASE("cleave: help and version exit with 0 and write nothing to stderr") {
   for (std::vector<std::string> const& words :
        {std::vector<std::string>{"--help"}, {"--version"}, {"split", "--help"}, {"demo", "-h"}}) {
     auto const r = run_tool(words);

@@ -155,7 +155,7 @@ std::string written(output const& o) { return o.name.empty() ? "out" : "out/" + 
 
 }  // namespace
 
-TEST_CASE("tool: each option that takes a file is known to be written or read") {
+TEST_CASE("cleave --help: every option that takes a file is known here as an input or an output") {
   for (words const& subcommand : {words{"split"},
                                   {"inspect"},
                                   {"demo"},
@@ -201,7 +201,7 @@ TEST_CASE("tool: each option that takes a file is known to be written or read") 
                                        "partition", "instances", "bench", "report"});
 }
 
-TEST_CASE("tool: no output is written over an input") {
+TEST_CASE("cleave: never writes an output over an input") {
   for (auto const& o : outputs) {
     if (o.input.empty()) continue;
     CAPTURE(o.subcommand);
@@ -219,18 +219,18 @@ TEST_CASE("tool: no output is written over an input") {
       words line{o.option, w.at(file)};
       line.insert(line.end(), more.begin(), more.end());
       // a graph in a folder is known to be read only after what is typed was looked at
-      auto const said = more.empty() && o.input == "graphs/b.graph" ? "" : "would write over ";
+      auto const said = more.empty() && o.input == "graphs/b.graph" ? "" : "would overwrite ";
       w.check_refused(o, line, said + w.at(input), read);
     }
     if (is_folder) continue;
     fs::create_hard_link(w.at(o.input), w.at("hard"));
     fs::create_symlink(w.at(o.input), w.at("soft"));
     for (auto const* link : {"hard", "soft"})
-      w.check_refused(o, {o.option, w.at(link), "--overwrite"}, "would write over " + w.at(o.input));
+      w.check_refused(o, {o.option, w.at(link), "--overwrite"}, "would overwrite " + w.at(o.input));
   }
 }
 
-TEST_CASE("tool: no output is written over another one") {
+TEST_CASE("cleave: never writes two outputs to one file") {
   for (auto const& a : outputs)
     for (auto const& b : outputs) {
       if (a.subcommand != b.subcommand || a.option == b.option || a.call != b.call) continue;
@@ -240,14 +240,14 @@ TEST_CASE("tool: no output is written over another one") {
       workplace const w;
       auto const one = w.at(a.name.empty() && !b.name.empty() ? "x/" + b.name : "x");
       auto const other = w.at(b.name.empty() && !a.name.empty() ? "x/" + a.name : "x");
-      w.check_refused(a, {a.option, one, b.option, other}, "would write over ");
+      w.check_refused(a, {a.option, one, b.option, other}, "would overwrite ");
       fs::create_directory(w.at("d"));
       if (a.name.empty() && b.name.empty())
         w.check_refused(a, {a.option, w.at("d/x"), b.option, w.at("d/../d/x")}, "and so would --");
     }
 }
 
-TEST_CASE("tool: no output is written over another one that is not there yet, however it is spelled") {
+TEST_CASE("cleave: recognizes different spellings of one new output file") {
   workplace const w;
   fs::create_symlink("target", w.at("link"));
   auto const before = fs::current_path();
@@ -268,7 +268,7 @@ TEST_CASE("tool: no output is written over another one that is not there yet, ho
   fs::current_path(before);
 }
 
-TEST_CASE("tool: what cleave did not write is not replaced, but where it is told to") {
+TEST_CASE("cleave: replaces a foreign file only with --overwrite, and a foreign stage never") {
   for (auto const& o : outputs) {
     CAPTURE(o.subcommand);
     CAPTURE(o.option);
@@ -290,7 +290,7 @@ TEST_CASE("tool: what cleave did not write is not replaced, but where it is told
   }
 }
 
-TEST_CASE("tool: what cleave wrote is replaced only as it wrote it, where others write the same form") {
+TEST_CASE("cleave: replaces its own file in a common format only if it is unchanged") {
   workplace const w;
   struct text {
     words call;
@@ -306,7 +306,7 @@ TEST_CASE("tool: what cleave wrote is replaced only as it wrote it, where others
       auto const r = run_tool(call);
       CAPTURE(r.to_stderr);
       CHECK(r.exit == 3);
-      CHECK(r.to_stderr.find("out: exists, and this option did not write it, or it has changed since") !=
+      CHECK(r.to_stderr.find("out: exists, and this option did not write it, or it was changed since") !=
             std::string::npos);
       CHECK(w.text("out") == before);
     };
@@ -329,7 +329,7 @@ TEST_CASE("tool: what cleave wrote is replaced only as it wrote it, where others
   }
 }
 
-TEST_CASE("tool: a pipe that has the name of a stage is refused, not read") {
+TEST_CASE("cleave split: refuses a pipe with the name of a stage without reading it") {
   workplace const w;
   fs::create_directory(w.at("out"));
   for (std::string const ending : {".onnx", ".json"}) {
@@ -347,7 +347,7 @@ TEST_CASE("tool: a pipe that has the name of a stage is refused, not read") {
   }
 }
 
-TEST_CASE("tool: what killed runs left unfinished goes with the next one") {
+TEST_CASE("cleave split: removes unfinished files of killed runs") {
   workplace const w;
   auto const call = [&](std::string const& name, std::string const& ending) {
     return run_tool({"split", w.at(name + ending), "-k", "2", "--out", w.at("out")}).exit;
@@ -370,7 +370,7 @@ TEST_CASE("tool: what killed runs left unfinished goes with the next one") {
   }
 }
 
-TEST_CASE("tool: a demo writes below the current folder where nobody says where") {
+TEST_CASE("cleave demo: writes below the current folder by default") {
   workplace const w;
   auto const before = fs::current_path();
   fs::current_path(w.at(""));
@@ -380,7 +380,7 @@ TEST_CASE("tool: a demo writes below the current folder where nobody says where"
   CHECK(fs::exists(w.at("build/demo/m/report.html")));
 }
 
-TEST_CASE("tool: a bench tells instances of one name apart, and says that nothing was run") {
+TEST_CASE("cleave bench: distinguishes instances of one name, and reports that nothing was run") {
   workplace const w;
   for (auto const* folder : {"i1", "i2"}) fs::create_directory(w.at(folder));
   w.put("i1/b.graph", w.text("a.graph"));
@@ -405,7 +405,7 @@ TEST_CASE("tool: a bench tells instances of one name apart, and says that nothin
   CHECK(!fs::exists(w.at("r.csv")));
 }
 
-TEST_CASE("tool: what cleave wrote before is replaced, and what is empty") {
+TEST_CASE("cleave: replaces its own outputs and empty files") {
   for (auto const& o : outputs) {
     CAPTURE(o.subcommand);
     CAPTURE(o.option);
@@ -428,7 +428,7 @@ TEST_CASE("tool: what cleave wrote before is replaced, and what is empty") {
   }
 }
 
-TEST_CASE("tool: stages of another model stay where they are") {
+TEST_CASE("cleave split: keeps the stages of another model") {
   workplace const w;
   fs::copy_file(model_file("one_node"), w.at("other.onnx"));
   w.put("other.json", R"({"format": "cleave graph 1", "nodes": [{"name": "only", "cost": 1}]})");
@@ -451,7 +451,7 @@ TEST_CASE("tool: stages of another model stay where they are") {
   }
 }
 
-TEST_CASE("tool: the weights that a model has in other files are inputs") {
+TEST_CASE("cleave split: never writes over external weight files of a model") {
   workplace const w;
   auto m = model("googlenet");
   ::onnx::TensorProto* weight = nullptr;
@@ -467,15 +467,15 @@ TEST_CASE("tool: the weights that a model has in other files are inputs") {
   w.put("m.onnx", m.SerializeAsString());
   for (std::string const option : {"--report", "--map"})
     w.check_refused({"split", option, {"@m.onnx", "-k", "2"}, "m.onnx"},
-                    {option, w.at("weights.bin"), "--overwrite"}, "weights.bin, which is read");
+                    {option, w.at("weights.bin"), "--overwrite"}, "weights.bin, which is an input");
 }
 
-TEST_CASE("tool: a bench adds rows to a table of a bench only") {
+TEST_CASE("cleave bench: --append adds rows only to a table that bench wrote") {
   workplace const w;
   output const o = {"bench", "--out", {"@a.graph", "-k", "2", "--algos", "fast", "--append"}, "a.graph"};
   w.put("mine.csv", "peer,graph\nmetis,a\n");
   w.check_refused(o, {"--out", w.at("mine.csv")}, "mine.csv");
-  w.check_refused(o, {"--out", w.at("a.graph")}, "a.graph, which is read");
+  w.check_refused(o, {"--out", w.at("a.graph")}, "a.graph, which is an input");
   auto const before = w.text("runs.csv");
   CHECK(w.run(o, {"--out", w.at("runs.csv")}).exit == 0);
   auto const after = w.text("runs.csv");
@@ -483,14 +483,14 @@ TEST_CASE("tool: a bench adds rows to a table of a bench only") {
   CHECK(std::ranges::count(after, '\n') == 3);
 }
 
-TEST_CASE("tool: a bench that reads no graph leaves the table that is there") {
+TEST_CASE("cleave bench: keeps an existing table if no graph can be read") {
   workplace const w;
   w.put("bad.graph", "3 1\n2\n1 9\n\n");
   output const o = {"bench", "--out", {"@bad.graph", "-k", "2", "--algos", "fast"}, "bad.graph"};
   w.check_refused(o, {"--out", w.at("runs.csv")}, "bad.graph");
 }
 
-TEST_CASE("tool: instances are written beside what is there, not over it") {
+TEST_CASE("cleave instances: can be repeated, but never writes over another graph") {
   workplace const w;
   output const o = {"instances", "", {"@out", "grid2d:100"}, ""};
   CHECK(w.run(o, {}).exit == 0);
@@ -499,7 +499,7 @@ TEST_CASE("tool: instances are written beside what is there, not over it") {
   w.check_refused(o, {}, "grid2d_100.graph: exists, and holds another graph");
 }
 
-TEST_CASE("tool: a device and a pipe are written to as they are, a file keeps its permissions") {
+TEST_CASE("cleave: writes to devices and pipes directly, and keeps the permissions of files") {
   workplace const w;
   auto const call = [&](std::string const& to) {
     return run_tool({"schedule", "1F1B", "--csv", "--out", to});
@@ -520,7 +520,7 @@ TEST_CASE("tool: a device and a pipe are written to as they are, a file keeps it
   CHECK(full.to_stderr.find("'/dev/full' cannot be written: No space left on device") != std::string::npos);
 }
 
-TEST_CASE("tool: - is a file nowhere but where it is stdout") {
+TEST_CASE("cleave: `-` as an output file is an error outside of partition") {
   workplace const w;
   for (auto const& o : outputs) {
     if (o.subcommand == "partition") continue;
@@ -532,7 +532,7 @@ TEST_CASE("tool: - is a file nowhere but where it is stdout") {
   }
 }
 
-TEST_CASE("tool: a file that cannot be written is told with the reason, and the old one is there") {
+TEST_CASE("cleave: reports the reason if a file cannot be written") {
   workplace const w;
   CHECK(run_tool({"schedule", "1F1B", "--out", w.at("no/such/s.csv")})
             .to_stderr.find("no/such/s.csv' cannot be made: No such file or directory") != std::string::npos);

@@ -8,7 +8,7 @@
 
 using namespace cleave::testing;
 
-TEST_CASE("tool: instances lists graphs, and writes those that are named") {
+TEST_CASE("cleave instances: lists graphs and writes the named ones") {
   scratch_folder const at;
   auto const list = run_tool({"instances"});
   CHECK(list.exit == 0);
@@ -22,7 +22,7 @@ TEST_CASE("tool: instances lists graphs, and writes those that are named") {
   CHECK(cleave::read_cost_dag(at / "new/folder/tfm_L24_H1.dag").nodes() == 583);
 }
 
-TEST_CASE("tool: instances says which names there are") {
+TEST_CASE("cleave instances: rejects unknown names and suggests near ones") {
   scratch_folder const at;
   auto const none = run_tool({"instances", at.path()});
   CHECK(none.exit == 2);

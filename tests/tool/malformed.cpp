@@ -43,10 +43,10 @@ std::size_t check_all(std::vector<std::string> const& command) {
 
 }  // namespace
 
-TEST_CASE("tool: inspect ends on every malformed file as its description says") {
+TEST_CASE("cleave inspect: accepts or rejects every malformed file as its description says") {
   CHECK(check_all({"inspect"}) == 49);
 }
 
-TEST_CASE("tool: split ends on every malformed file as its description says") {
+TEST_CASE("cleave split: accepts or rejects every malformed file as its description says") {
   CHECK(check_all({"split", "-k", "3", "--json"}) == 49);
 }

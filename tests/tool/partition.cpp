@@ -35,7 +35,7 @@ void check_said(child_report const& r, int exit, std::string const& said) {
 
 }  // namespace
 
-TEST_CASE("tool: partition writes a part a line, the same at any number of threads, and judges it") {
+TEST_CASE("cleave partition: writes one part per line, the same with any threads, and verifies the file") {
   scratch_folder const at;
   put_grid(at / "grid.edges", 20);
   auto const r = run_tool({"partition", at / "grid.edges", "-k", "4", "--out", at / "parts"});
@@ -61,7 +61,7 @@ TEST_CASE("tool: partition writes a part a line, the same at any number of threa
              "line 401, column 1: more lines than the nodes of the graph, 400");
 }
 
-TEST_CASE("tool: partition reads real weights, matrices and operations") {
+TEST_CASE("cleave partition: reads .mtx weights, .dag costs and edge lists that count from 1") {
   scratch_folder const at;
   std::ofstream(at / "a.mtx")
       << "%%MatrixMarket matrix coordinate real general\n4 4 3\n1 2 0.5\n2 3 0.25\n3 4 8\n";
@@ -76,7 +76,7 @@ TEST_CASE("tool: partition reads real weights, matrices and operations") {
              "3 nodes, 2 edges");
 }
 
-TEST_CASE("tool: partition cuts operations into parts that can run one after the other") {
+TEST_CASE("cleave partition: cuts a .dag into parts that run one after the other") {
   scratch_folder const at;
   std::ofstream(at / "a.dag") << "4 3\n1 0\n1 0\n1 0\n1 0\n0 1 3\n1 2 0.5\n2 3 2\n";
   auto const r = run_tool({"partition", at / "a.dag", "-k", "2", "--out", at / "parts"});
@@ -97,7 +97,7 @@ TEST_CASE("tool: partition cuts operations into parts that can run one after the
              "others have --goal edges");
 }
 
-TEST_CASE("tool: split and partition make the same load of a graph in JSON small, and say so alike") {
+TEST_CASE("cleave split, cleave partition: report the same load of a JSON graph in the same words") {
   scratch_folder const at;
   auto const page = text_of_file(std::filesystem::path(CLEAVE_SOURCE_DIR) / "docs" / "graph_json.md");
   auto const begin = page.find("{\"format\"");
@@ -137,7 +137,7 @@ TEST_CASE("tool: split and partition make the same load of a graph in JSON small
   check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--flops-per-byte", "1"}), 2, "of loads");
 }
 
-TEST_CASE("tool: parts of random graphs have one load, whichever command is asked") {
+TEST_CASE("cleave split, cleave partition: agree on the load of random graphs") {
   scratch_folder const at;
   rng dice(7);
   for (int round = 0; round < 6; ++round) {
@@ -175,7 +175,7 @@ TEST_CASE("tool: parts of random graphs have one load, whichever command is aske
   }
 }
 
-TEST_CASE("tool: partition names parts that no node is in, and without -k they are wrong") {
+TEST_CASE("cleave partition --verify: names empty parts, which -k allows only beyond the number of nodes") {
   scratch_folder const at;
   std::ofstream(at / "path.edges") << "0 1\n1 2\n";
   std::ofstream(at / "path.dag") << "3 2\n1 0\n1 0\n1 0\n0 1 1\n1 2 1\n";
@@ -199,11 +199,11 @@ TEST_CASE("tool: partition names parts that no node is in, and without -k they a
   }
 }
 
-TEST_CASE("tool: what partition cannot do it says, with what would help") {
+TEST_CASE("cleave partition: rejects wrong input and says how to correct it") {
   scratch_folder const at;
   put_grid(at / "grid.edges", 3);
   check_said(run_tool({"partition"}), 2, "a graph is missing, as in cleave partition mesh.graph -k 8");
-  check_said(run_tool({"partition", at / "grid.edges"}), 2, "into how many parts? Say so with -k");
+  check_said(run_tool({"partition", at / "grid.edges"}), 2, "the number of parts is missing; give it with -k");
   check_said(run_tool({"partition", at / "grid.edges", at / "b"}), 2, "one graph at a time");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "0"}), 2,
              "-k takes a whole number from 1, not '0'");

@@ -49,7 +49,7 @@ void check_refused(std::string const& table, std::string const& said) {
 
 }  // namespace
 
-TEST_CASE("tool: report means geometrically, over problems that both solved within the balance") {
+TEST_CASE("cleave report: means are geometric, over problems that both solved within the balance") {
   scratch_folder const out;
   std::ofstream(out / "r.csv", std::ios::binary) << runs;
   auto const r = run_tool({"report", out / "r.csv", "--markdown"});
@@ -66,7 +66,7 @@ TEST_CASE("tool: report means geometrically, over problems that both solved with
   CHECK(row_of(r.said, "| mine | 2") == "| mine | 2 | **cut 3, 0.4 s** | – | crashed: SIGFPE |");
 }
 
-TEST_CASE("tool: report joins tables, and compares with whom one names") {
+TEST_CASE("cleave report: joins tables and compares with the named baseline") {
   scratch_folder const out;
   std::ofstream(out / "a.csv", std::ios::binary) << runs.substr(0, runs.find("quick"));
   std::ofstream(out / "b.csv", std::ios::binary)
@@ -81,7 +81,7 @@ TEST_CASE("tool: report joins tables, and compares with whom one names") {
   CHECK(wrong.to_stderr.find("did you mean metis") != std::string::npos);
 }
 
-TEST_CASE("tool: report writes a page with both pictures, and each picture alone") {
+TEST_CASE("cleave report: writes a page with both pictures, and each picture alone") {
   scratch_folder const out;
   std::ofstream(out / "r.csv", std::ios::binary) << runs;
   auto const r = run_tool({"report", out / "r.csv", "--out", out / "r.html", "--profile-svg", out / "p.svg",
@@ -100,7 +100,7 @@ TEST_CASE("tool: report writes a page with both pictures, and each picture alone
   CHECK(curves(markup_reader(text_of_file(out / "t.svg")).read(), "circle") == 3);
 }
 
-TEST_CASE("tool: report says in which line a table is wrong") {
+TEST_CASE("cleave report: rejects a wrong table and names the line") {
   check_refused("", ":1: the table is empty");
   check_refused(header, ": a header and no rows");
   check_refused("peer,graph,k\nmetis,g,2\n", ":1: no column 'eps'");

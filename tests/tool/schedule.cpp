@@ -31,7 +31,7 @@ void check_refusal(std::vector<std::string> words, int code, std::string const& 
 
 }  // namespace
 
-TEST_CASE("tool: schedule writes each kind in each form") {
+TEST_CASE("cleave schedule: writes every schedule in every format") {
   scratch_folder const out;
   for (auto const name : cleave::schedule_names) {
     CAPTURE(name);
@@ -58,7 +58,7 @@ TEST_CASE("tool: schedule writes each kind in each form") {
   }
 }
 
-TEST_CASE("tool: schedule writes the CSV of the library") {
+TEST_CASE("cleave schedule: --csv writes the CSV of the library") {
   CHECK(run_tool({"schedule", "interleaved1f1b", "-p", "4", "-v", "2", "-m", "16", "--csv"}).said ==
         schedule_csv(cleave::interleaved_1f1b(4, 2, 16)));
   CHECK(run_tool({"schedule", "ScheduleZBVZeroBubble", "-p2", "-m4", "--csv"}).said ==
@@ -66,7 +66,7 @@ TEST_CASE("tool: schedule writes the CSV of the library") {
   check_refusal({"DualPipe", "--csv"}, 2, "no single chain; take JSON");
 }
 
-TEST_CASE("tool: schedule takes costs from both kinds of files") {
+TEST_CASE("cleave schedule: --costs reads CSV and JSON files") {
   scratch_folder const out;
   auto const file = [&](std::string const& name, std::string const& text) {
     std::ofstream(out / name) << text;
@@ -90,10 +90,10 @@ TEST_CASE("tool: schedule takes costs from both kinds of files") {
   check_refusal({"gpipe", "--costs", "no/such.csv"}, 3, "no/such.csv: cannot be opened");
 }
 
-TEST_CASE("tool: schedule says which names, counts and options it takes") {
+TEST_CASE("cleave schedule: rejects wrong names, counts and options and says which are valid") {
   check_refusal({}, 2, "the name of a schedule is missing");
   check_refusal({"1F2B"}, 2, "no schedule is called '1F2B'; nearest: '1F1B'");
-  check_refusal({"gpipe", "1f1b"}, 2, "one schedule at a time; what is '1f1b'");
+  check_refusal({"gpipe", "1f1b"}, 2, "one schedule at a time; found a second operand: '1f1b'");
   check_refusal({"gpipe", "-p", "0"}, 2, "-p takes a whole number from 1 to 1048576, not '0'");
   check_refusal({"gpipe", "-p", "-3"}, 2, "not '-3'");
   check_refusal({"gpipe", "-m", "many"}, 2, "not 'many'");
@@ -110,7 +110,7 @@ TEST_CASE("tool: schedule says which names, counts and options it takes") {
   check_refusal({"all", "--svg"}, 2, "all schedules are a table");
 }
 
-TEST_CASE("tool: a schedule takes as long by itself as in the table of all, and both name the unit") {
+TEST_CASE("cleave schedule: a single schedule and the table of all give the same time and unit") {
   auto const all = run_tool({"schedule", "all", "-p", "4", "-m", "8"}).said;
   CHECK(all.find("Times are in F: what F of a rank's stages takes for a microbatch") != std::string::npos);
   std::istringstream lines(all);
@@ -134,7 +134,7 @@ TEST_CASE("tool: a schedule takes as long by itself as in the table of all, and 
         std::string::npos);
 }
 
-TEST_CASE("tool: all schedules are compared, and listed") {
+TEST_CASE("cleave schedule: `all` compares every schedule, and --list lists them") {
   auto const all = run_tool({"schedule", "all", "-p", "4", "-m", "8"});
   auto const list = run_tool({"schedule", "--list"});
   CHECK(all.exit == 0);

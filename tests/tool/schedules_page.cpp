@@ -35,7 +35,8 @@ generated_part part_of_page() {
 
 }  // namespace
 
-TEST_CASE("schedules page: the table is what the tool says; ./dev schedules-page writes it anew") {
+TEST_CASE(
+    "docs/schedules.md: the table equals the output of the tool (update it with ./dev schedules-page)") {
   auto const part = part_of_page();
   std::vector<std::string> words = {"schedule", "all", "--markdown"};
   words.insert(words.end(), part.counts.begin(), part.counts.end());
@@ -44,7 +45,7 @@ TEST_CASE("schedules page: the table is what the tool says; ./dev schedules-page
   CHECK(r.said == part.text);
 }
 
-TEST_CASE("schedules page: each schedule has its picture, as the tool draws it") {
+TEST_CASE("docs/schedules.md: every schedule has its picture as the tool draws it") {
   auto const part = part_of_page();
   std::size_t pictures = 0;
   for (auto const name : cleave::schedule_names) {

@@ -14,7 +14,7 @@
 using namespace cleave::testing;
 using nlohmann::json;
 
-TEST_CASE("tool: simulate times a file as schedule times what it makes") {
+TEST_CASE("cleave simulate: gives a schedule file the same times as cleave schedule") {
   scratch_folder const out;
   for (std::string const name : {"Interleaved1F1B", "ZBVZeroBubble", "GPipe"}) {
     auto const family = cleave::schedule_family_of(name);
@@ -37,7 +37,7 @@ TEST_CASE("tool: simulate times a file as schedule times what it makes") {
   }
 }
 
-TEST_CASE("tool: simulate refuses what would wait for ever, with its place") {
+TEST_CASE("cleave simulate: rejects a schedule that never ends and names the place") {
   scratch_folder const out;
   std::ofstream(out / "a.csv") << "0B0,0F0\n1F0,1B0\n";
   auto const r = run_tool({"simulate", out / "a.csv"});

@@ -16,7 +16,7 @@
 using namespace cleave::testing;
 using nlohmann::json;
 
-TEST_CASE("tool: split places each node once and writes what it says") {
+TEST_CASE("cleave split: puts each node in one stage and writes the files it reports") {
   for (std::string const name : {"googlenet", "gpt2", "lstm_gru", "passthrough", "one_node"}) {
     CAPTURE(name);
     scratch_folder const out;
@@ -48,7 +48,7 @@ TEST_CASE("tool: split places each node once and writes what it says") {
   }
 }
 
-TEST_CASE("tool: the picture in README.md is what split --svg draws") {
+TEST_CASE("cleave split: --svg draws the picture in README.md") {
   auto const pictures = std::filesystem::path(CLEAVE_SOURCE_DIR) / "docs" / "pictures";
   auto const r = run_tool({"split", model_file("googlenet").string(), "-k", "4", "--svg"});
   CHECK(r.exit == 0);
@@ -56,7 +56,7 @@ TEST_CASE("tool: the picture in README.md is what split --svg draws") {
   CHECK(run_tool({"split", model_file("googlenet").string(), "--svg", "--json"}).exit == 2);
 }
 
-TEST_CASE("tool: the same command gives the same bytes") {
+TEST_CASE("cleave split: equal commands give equal bytes") {
   scratch_folder const out;
   auto const file = model_file("moe").string();
   std::vector<std::string> seen;
@@ -69,7 +69,7 @@ TEST_CASE("tool: the same command gives the same bytes") {
   CHECK(seen[0] == seen[1]);
 }
 
-TEST_CASE("tool: split says what it could not do") {
+TEST_CASE("cleave split: reports fewer stages than asked for, nothing to cut and unknown sizes") {
   CHECK(run_tool({"split", model_file("one_node").string(), "-k", "4"})
             .said.find("only 1 stage instead of 4") != std::string::npos);
   CHECK(run_tool({"split", model_file("zero_nodes").string()}).said.find("nothing to cut") !=
@@ -82,13 +82,13 @@ TEST_CASE("tool: split says what it could not do") {
   CHECK(told.find("\u2265") == std::string::npos);
 }
 
-TEST_CASE("tool: memory limits are kept") {
+TEST_CASE("cleave split: no stage exceeds --memory") {
   auto const file = model_file("googlenet").string();
   auto const r = json::parse(run_tool({"split", file, "-k", "4", "--memory", "30KiB", "--json"}).said);
   for (auto const& stage : r.at("stages")) CHECK(stage.at("weight_bytes").get<std::size_t>() <= 30 * 1024);
 }
 
-TEST_CASE("tool: no bound is given where much has no price, and the option is named that prices most") {
+TEST_CASE("cleave split: gives no bound if much has no price, and names the option that prices most") {
   scratch_folder const out;
   auto const file = model_file("bert_dynamic").string();
   auto const split = [&](std::vector<std::string> more) {
@@ -128,7 +128,7 @@ TEST_CASE("tool: no bound is given where much has no price, and the option is na
   CHECK(split({"--dim", "sequence=8", "--dim", "batch=1"}).find("above the optimum") != std::string::npos);
 }
 
-TEST_CASE("tool: calls of a graph without a cost leave no bound, free ones do") {
+TEST_CASE("cleave split: gives no bound for calls without a cost, and one for calls of cost 0") {
   scratch_folder const at;
   auto const said = [&](std::string const& third) {
     std::ofstream(at / "g.json") << R"({"format": "cleave graph 1", "nodes": [

@@ -63,7 +63,7 @@ char const net[] = R"({"format": "cleave graph 1", "nodes": [
 
 }  // namespace
 
-TEST_CASE("split --by: each rule gives every node of a model to one stage") {
+TEST_CASE("cleave split --by: each rule puts every node of a model in one stage") {
   auto const all = nodes_in(cut(model, {"-k", "1"}));
   CHECK(all == 152);
   auto const turns = cut(model, {"--by", "capability=Conv,Relu"});
@@ -78,7 +78,7 @@ TEST_CASE("split --by: each rule gives every node of a model to one stage") {
   CHECK(large.size() == 1);
 }
 
-TEST_CASE("split --by file: the stages are those of the file, cycles are treated as asked") {
+TEST_CASE("cleave split --by file: uses the stages of the file and treats cycles as --cycles says") {
   scratch_folder const scratch;
   auto const turns = cut(model, {"--by", "capability=Conv"});
   auto const said = json::parse(run_tool({"split", model, "--by", "capability=Conv", "--json"}).said);
@@ -100,7 +100,7 @@ TEST_CASE("split --by file: the stages are those of the file, cycles are treated
   }
 }
 
-TEST_CASE("split GRAPH.json: pieces and the graph that calls them are written and read back") {
+TEST_CASE("cleave split: writes the pieces and the outer graph of a JSON graph, which can be read back") {
   scratch_folder const scratch;
   auto const file = scratch / "net.json", out = scratch / "out";
   write(file, net);
@@ -128,7 +128,7 @@ TEST_CASE("split GRAPH.json: pieces and the graph that calls them are written an
   CHECK(run_tool({"split", file, "-k", "9"}).said.find("only 3 stages instead of 9") != std::string::npos);
 }
 
-TEST_CASE("split GRAPH.json: a file that is no piece of an earlier cut is not touched") {
+TEST_CASE("cleave split: keeps a JSON file that it did not write") {
   scratch_folder const scratch;
   auto const file = scratch / "net.json";
   write(file, net);
@@ -143,7 +143,7 @@ TEST_CASE("split GRAPH.json: a file that is no piece of an earlier cut is not to
   }
 }
 
-TEST_CASE("split --by: what cannot be understood is refused with its name and what is near") {
+TEST_CASE("cleave split --by: rejects an invalid rule or file and suggests near names") {
   scratch_folder const scratch;
   auto const file = scratch / "net.json";
   write(file, net);

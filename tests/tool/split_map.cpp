@@ -47,7 +47,7 @@ std::string refused(std::vector<std::string> const& words, int code) {
 
 }  // namespace
 
-TEST_CASE("split --map: stages are on the ranks that the schedule gives them") {
+TEST_CASE("cleave split --map: puts stages on the ranks of the schedule") {
   scene const s("ZBVZeroBubble");
   auto const r = run_tool({"split", s.graph, "--schedule", s.order, "--map", s.map});
   INFO(r.to_stderr);
@@ -61,7 +61,7 @@ TEST_CASE("split --map: stages are on the ranks that the schedule gives them") {
                                           {first, {"d"}, {}, {}, {"c", "a"}, {"d"}}}});
 }
 
-TEST_CASE("split --map: without a schedule each stage has a rank of its own") {
+TEST_CASE("cleave split --map: without a schedule each stage has its own rank") {
   scene const s("1F1B");
   REQUIRE(run_tool({"split", s.graph, "-k", "3", "--map", s.map}).exit == 0);
   auto const map = s.written();
@@ -69,7 +69,7 @@ TEST_CASE("split --map: without a schedule each stage has a rank of its own") {
   for (std::size_t i = 0; i < 3; ++i) CHECK(index(map.stages.at(i).rank) == i);
 }
 
-TEST_CASE("split --map: every node of a model has a name of its own in it") {
+TEST_CASE("cleave split --map: every node of a model has a unique name") {
   scene const s("Interleaved1F1B");
   for (std::string const name : {"googlenet", "gpt2"}) {
     auto const model = CLEAVE_SOURCE_DIR "/examples/models/" + name + ".onnx";
@@ -89,7 +89,7 @@ TEST_CASE("split --map: every node of a model has a name of its own in it") {
   }
 }
 
-TEST_CASE("split --map: a schedule that does not fit the cut is refused, both are told") {
+TEST_CASE("cleave split --schedule: rejects a schedule that does not fit the cut and states both") {
   scene const s("1F1B");
   CHECK(refused({"split", s.graph, "-k", "3", "--schedule", s.order}, 2).find("-k 3, but ") !=
         std::string::npos);
@@ -106,7 +106,7 @@ TEST_CASE("split --map: a schedule that does not fit the cut is refused, both ar
         std::string::npos);
 }
 
-TEST_CASE("split --map: a cut inside of modules has no map") {
+TEST_CASE("cleave split --map: rejects a cut inside of modules") {
   scene const s("1F1B");
   std::ofstream(s.graph) << R"({"format": "cleave graph 1", "nodes": [
     {"name": "x", "op": "placeholder"},
@@ -120,7 +120,7 @@ TEST_CASE("split --map: a cut inside of modules has no map") {
       std::string::npos);
 }
 
-TEST_CASE("verify --map: a map for other ranks or stages is refused with both sides") {
+TEST_CASE("cleave verify --map: rejects a map for other ranks or stages and states both") {
   scene const s("ZBVZeroBubble");
   REQUIRE(run_tool({"split", s.graph, "--schedule", s.order, "--map", s.map}).exit == 0);
   CHECK(run_tool({"verify", s.order, "--map", s.map}).exit == 0);

@@ -9,7 +9,7 @@
 
 using namespace cleave::testing;
 
-TEST_CASE("tool: demo train trains stages as the whole, and draws both losses") {
+TEST_CASE("cleave demo train: stages train like the whole model, and the report draws both losses") {
   for (std::string const microbatches : {"1", "3", "8"}) {
     CAPTURE(microbatches);
     scratch_folder const out;
@@ -31,7 +31,7 @@ TEST_CASE("tool: demo train trains stages as the whole, and draws both losses") 
   }
 }
 
-TEST_CASE("tool: demo train notices a gradient that is lost between stages") {
+TEST_CASE("cleave demo train: detects a gradient that is lost between stages") {
   for (std::string const edge : {"0", "1", "2"}) {
     CAPTURE(edge);
     scratch_folder const out;
@@ -42,7 +42,7 @@ TEST_CASE("tool: demo train notices a gradient that is lost between stages") {
   }
 }
 
-TEST_CASE("tool: demo train takes no model") {
+TEST_CASE("cleave demo train: rejects a model argument") {
   auto const r = run_tool({"demo", "train", "gpt2"});
   CHECK(r.exit == 2);
   CHECK(r.to_stderr.find("demo train takes no model, not gpt2") != std::string::npos);

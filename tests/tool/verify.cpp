@@ -49,7 +49,7 @@ void check_fault(std::string const& text, std::string const& code, int line, int
 
 }  // namespace
 
-TEST_CASE("tool: verify finds nothing wrong with what PyTorch would write, and says where it runs") {
+TEST_CASE("cleave verify: finds no fault in valid schedules and lists the transports that run them") {
   for (auto const& s : {cleave::interleaved_1f1b(4, 2, 8), cleave::zbv(3, 7), cleave::dual_pipe_v(2, 4)}) {
     auto const plain = verified(schedule_csv(s));
     CHECK(plain.exit == 0);
@@ -63,7 +63,7 @@ TEST_CASE("tool: verify finds nothing wrong with what PyTorch would write, and s
   }
 }
 
-TEST_CASE("tool: verify tells each fault with its code and place") {
+TEST_CASE("cleave verify: reports each fault with its code and place") {
   check_fault("0F0,0B0\n1F0,1B0,1B0\n", "repeated", 2, 3);
   check_fault("0F0,0B0\n1F0\n", "backward-missing", 2, 0);
   check_fault("0F0,0B0,1F0\n1F0,1B0\n", "stage-on-two-ranks", 2, 1);
@@ -76,7 +76,7 @@ TEST_CASE("tool: verify tells each fault with its code and place") {
   check_fault("0F4000000000\n", "too-few-actions", 0, 0);
 }
 
-TEST_CASE("tool: verify finds deadlocks of the transport that is named") {
+TEST_CASE("cleave verify --transport: finds deadlocks of that transport") {
   std::string const crossed =
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
@@ -88,7 +88,7 @@ TEST_CASE("tool: verify finds deadlocks of the transport that is named") {
   CHECK(verified(crossed, {"--transport", "buffers=1"}).exit == 0);
 }
 
-TEST_CASE("tool: verify repairs an order that deadlocks, and nothing else") {
+TEST_CASE("cleave verify --repair: repairs an order that deadlocks, and no other fault") {
   scratch_folder const out;
   std::string const crossed =
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
@@ -104,7 +104,7 @@ TEST_CASE("tool: verify repairs an order that deadlocks, and nothing else") {
   CHECK(wrong.to_stderr.find("backward-missing") != std::string::npos);
 }
 
-TEST_CASE("tool: verify says what is odd") {
+TEST_CASE("cleave verify: notes empty ranks and suspiciously large numbers") {
   auto const r = verified("0F0,0B0\r\n1F0,1B0\r\n\r\n");
   CHECK(r.exit == 0);
   CHECK(r.said.find("note: rank 2 does nothing: line 3 is empty") != std::string::npos);
@@ -112,12 +112,12 @@ TEST_CASE("tool: verify says what is odd") {
         std::string::npos);
 }
 
-TEST_CASE("tool: verify reads what schedule writes as JSON, two chains too") {
+TEST_CASE("cleave verify: reads the JSON of cleave schedule, including two chains") {
   auto const text = run_tool({"schedule", "DualPipe", "-p", "2", "-m", "4", "--json"}).said;
   CHECK(verified(text, {}, "x.json").exit == 0);
 }
 
-TEST_CASE("tool: verify refuses a file with the place of what is no action") {
+TEST_CASE("cleave verify: rejects an unreadable file or option and names the place") {
   auto const check = [](child_report const& r, int code, std::string const& said) {
     CAPTURE(r.to_stderr);
     CHECK(r.exit == code);

@@ -145,7 +145,7 @@ token read_token(json_value const& v, F& node_of, std::vector<json_value>& rest)
       double x = 0;
       auto const end = std::from_chars(s.data(), s.data() + s.size(), x);
       if (inside.what() == text && (end.ec != std::errc() || end.ptr != s.data() + s.size()))
-        inside.fail("no floating-point number");
+        inside.fail("expected a floating-point number");
       made = inside.what() == text ? x : inside.real();
     } else if (key == "opaque") {
       std::vector<std::string> parts;
@@ -350,7 +350,7 @@ class node_json_reader {
     for (auto const* key : {"cost", "bytes"})
       if (auto const number = v.find(key)) n.metadata.push_back({key, read_argument(*number, names_no_node)});
     if (auto const meta = v.find("meta")) read_metadata(n, *meta, names_no_node);
-    if (n.kind == node_kind::output && g_.output()) v.fail("a second output");
+    if (n.kind == node_kind::output && g_.output()) v.fail("a second output node; a graph has one");
     if (n.kind == node_kind::placeholder || n.kind == node_kind::get_attr)
       for (auto const* key : {"args", "operands", "kwargs", "after"})
         if (auto const list = v.find(key); list && list->size() > 0)

@@ -22,7 +22,7 @@ struct network {
   std::vector<arc> arcs;
 
   /// The minimum cut between source and sink, by brute force over all sets.
-  std::int64_t min_k_cut(std::uint32_t source, std::uint32_t sink) const {
+  std::int64_t min_cut(std::uint32_t source, std::uint32_t sink) const {
     auto least = 2 * cleave::detail::unreachable_load;
     for (std::size_t set = 0; set < std::size_t{1} << nodes; ++set) {
       auto const has = [&](std::uint32_t n) { return (set >> n & 1) != 0; };
@@ -59,7 +59,7 @@ TEST_CASE("local_flow: the maximum flow equals the minimum cut found by brute fo
   for (int i = 0; i < 1000; ++i) {
     auto const x = random_network(r);
     auto const flow = x.flow().most(0, 1, 100'000);
-    REQUIRE(flow == x.min_k_cut(0, 1));
+    REQUIRE(flow == x.min_cut(0, 1));
     connected += flow != 0;
   }
   CHECK(connected > 300);
@@ -100,7 +100,7 @@ TEST_CASE("local_flow: with few steps, the flow never exceeds the minimum cut an
   cleave::testing::rng r(2);
   for (int i = 0; i < 100; ++i) {
     auto const x = random_network(r);
-    auto const cut = x.min_k_cut(0, 1);
+    auto const cut = x.min_cut(0, 1);
     std::int64_t before = 0;
     for (std::size_t steps = 0; steps < 60; ++steps) {
       auto const flow = x.flow().most(0, 1, steps);
@@ -131,5 +131,5 @@ TEST_CASE("local_flow: reroutes flow off the shortest path to reach the maximum"
   network const x{
       8, {{0, 2, 1}, {2, 3, 1}, {3, 1, 1}, {0, 4, 1}, {4, 5, 1}, {5, 3, 1}, {2, 6, 1}, {6, 7, 1}, {7, 1, 1}}};
   CHECK(x.flow().most(0, 1, 1000) == 2);
-  CHECK(x.min_k_cut(0, 1) == 2);
+  CHECK(x.min_cut(0, 1) == 2);
 }

@@ -23,7 +23,7 @@ struct network {
   std::vector<edge> edges;
 
   /// The minimum cut between two sets (bit masks), by brute force.
-  std::int64_t min_k_cut(std::size_t sources, std::size_t sinks) const {
+  std::int64_t min_cut(std::size_t sources, std::size_t sinks) const {
     auto least = std::numeric_limits<std::int64_t>::max();
     for (std::size_t set = 0; set < std::size_t{1} << nodes; ++set) {
       if ((set & sources) != sources || (set & sinks) != 0) continue;
@@ -75,7 +75,7 @@ TEST_CASE("undirected_flow: the maximum flow equals the minimum cut found by bru
     x.fill(f);
     f.add(flow_end::source, 0), f.add(flow_end::sink, 1);
     REQUIRE(f.advance(flow_end::source, no_bound));
-    REQUIRE(f.flow() == x.min_k_cut(1, 2));
+    REQUIRE(f.flow() == x.min_cut(1, 2));
     REQUIRE(x.weight(reach(f, flow_end::source)) == f.flow());
     REQUIRE(x.weight(reach(f, flow_end::sink)) == f.flow());
     positive += f.flow() > 0;
@@ -110,7 +110,7 @@ TEST_CASE("undirected_flow: the flow stays maximal while the source or sink set 
       f.add(end, n);
       sets[static_cast<std::size_t>(end)] |= std::size_t{1} << n;
       REQUIRE(f.advance(end, no_bound));
-      REQUIRE(f.flow() == x.min_k_cut(sets[0], sets[1]));
+      REQUIRE(f.flow() == x.min_cut(sets[0], sets[1]));
       REQUIRE(x.weight(reach(f, flow_end::source)) == f.flow());
       REQUIRE(x.weight(reach(f, flow_end::sink)) == f.flow());
     }

@@ -131,7 +131,7 @@ double min_k_cut(cleave::snapshot_arrays const& g, std::uint32_t k, double most,
 
 }  // namespace
 
-TEST_CASE("acyclic: the bottleneck is never below that of all partitions in order, and mostly the same") {
+TEST_CASE("partition_acyclic: the bottleneck is never below the optimum and almost always equals it") {
   cleave::testing::rng r(1);
   int same = 0, solved = 0;
   for (int i = 0; i < 100; ++i) {
@@ -162,7 +162,7 @@ TEST_CASE("acyclic: the bottleneck is never below that of all partitions in orde
   CHECK(same >= solved * 97 / 100);
 }
 
-TEST_CASE("acyclic: a cut is never below that of all partitions in order and balance, and mostly the same") {
+TEST_CASE("partition_acyclic: the cut is never below the best balanced cut and usually equals it") {
   cleave::testing::rng r(2);
   int same = 0, feasible = 0;
   for (int i = 0; i < 80; ++i) {
@@ -190,7 +190,7 @@ TEST_CASE("acyclic: a cut is never below that of all partitions in order and bal
   CHECK(same >= feasible * 9 / 10);
 }
 
-TEST_CASE("acyclic: what cannot be balanced is cut as evenly as slices can, and says so") {
+TEST_CASE("partition_acyclic: cuts as evenly as slices can if balance is impossible, and reports it") {
   snapshot_builder b;
   std::uint32_t v = b.input();
   for (int i = 0; i < 5; ++i) v = b.node(i == 2 ? 100 : 1, {v}, 8);
@@ -202,7 +202,7 @@ TEST_CASE("acyclic: what cannot be balanced is cut as evenly as slices can, and 
   CHECK(p.imbalance == doctest::Approx(100 * 3 / 104. - 1));
 }
 
-TEST_CASE("acyclic: a cut goes where a chain is thin") {
+TEST_CASE("partition_acyclic: cuts a chain at its smallest value if the balance allows it") {
   snapshot_builder b;
   std::uint32_t v = b.input();
   for (int i = 0; i < 100; ++i) v = b.node(1, {v}, i == 48 ? 1 : 10);
@@ -212,7 +212,7 @@ TEST_CASE("acyclic: a cut goes where a chain is thin") {
             .cut == 1);
 }
 
-TEST_CASE("acyclic: devices stand where they serve best") {
+TEST_CASE("partition_acyclic: device_order::any lowers the bottleneck if devices differ") {
   // The first nodes hardly compute and send a lot: they belong on the host, which pays no transfers.
   snapshot_builder b;
   auto x = b.input();
@@ -233,7 +233,7 @@ TEST_CASE("acyclic: devices stand where they serve best") {
   CHECK(cleave::bottleneck(g, any, {.speed = speed, .link = link}) == any.bottleneck);
 }
 
-TEST_CASE("acyclic: any order of devices is never worse than the one given") {
+TEST_CASE("partition_acyclic: device_order::any is never worse than the given order") {
   cleave::testing::rng r(3);
   for (int i = 0; i < 16; ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8)});
@@ -256,7 +256,7 @@ TEST_CASE("acyclic: any order of devices is never worse than the one given") {
   }
 }
 
-TEST_CASE("acyclic: the same options make the same parts, and a graph that is larger keeps its promises") {
+TEST_CASE("partition_acyclic: equal options give equal parts, and graphs of 300 nodes meet all limits") {
   cleave::testing::rng r(4);
   for (int i = 0; i < 6; ++i) {
     auto const g = random_graph(r, {.nodes = 300, .reach = 30, .states = 10, .replicable = 20, .tied = 30});
@@ -272,7 +272,7 @@ TEST_CASE("acyclic: the same options make the same parts, and a graph that is la
   }
 }
 
-TEST_CASE("acyclic: backward nodes stay with theirs and restrict nothing") {
+TEST_CASE("partition_acyclic: with backward nodes the bottleneck is never below the optimum") {
   cleave::testing::rng r(5);
   for (int i = 0; i < 40; ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8)});
@@ -287,8 +287,7 @@ TEST_CASE("acyclic: backward nodes stay with theirs and restrict nothing") {
   }
 }
 
-TEST_CASE(
-    "acyclic: a step's time is never above that of the best bottleneck, and is what the callable says") {
+TEST_CASE("partition_acyclic: the step time is the callable's, and no longer than at the best bottleneck") {
   cleave::testing::rng r(6);
   int shorter = 0;
   for (int i = 0; i < 8; ++i) {
@@ -313,7 +312,7 @@ TEST_CASE(
         }).find("the time of a step is") != std::string::npos);
 }
 
-TEST_CASE("acyclic: no node, one node, more parts than nodes") {
+TEST_CASE("partition_acyclic: accepts no node, one node and more parts than nodes") {
   CHECK(partition_acyclic(snapshot_builder().build(), 3).parts == 0);
   snapshot_builder b;
   b.node(2);
@@ -326,7 +325,7 @@ TEST_CASE("acyclic: no node, one node, more parts than nodes") {
   }
 }
 
-TEST_CASE("acyclic: options that make no sense are named") {
+TEST_CASE("partition_acyclic: rejects invalid options and names the option") {
   snapshot_builder b;
   b.node(2);
   auto const g = b.build();

@@ -12,7 +12,7 @@
 
 using cleave::testing::random_level;
 
-TEST_CASE("coarsen: clusters need each other in no cycle, keep to their part and their weight") {
+TEST_CASE("coarsened: clusters form no cycle, stay within their part and obey the weight limit") {
   cleave::testing::rng r(1);
   int levels = 0;
   for (int i = 0; i < 60; ++i) {
@@ -57,7 +57,7 @@ TEST_CASE("coarsen: clusters need each other in no cycle, keep to their part and
   CHECK(levels > 120);
 }
 
-TEST_CASE("coarsen: values that the same units touch become one that costs as much") {
+TEST_CASE("merge_equal_values: values that touch the same units become one with the sum of their prices") {
   cleave::detail::csr<std::uint32_t> touching;
   for (auto const& row : std::vector<std::vector<std::uint32_t>>{{0, 1}, {1, 2}, {0, 1}, {0, 1, 2}, {1, 2}}) {
     for (auto const u : row) touching.add(u);
@@ -69,7 +69,7 @@ TEST_CASE("coarsen: values that the same units touch become one that costs as mu
   CHECK(price == std::vector<std::vector<std::int64_t>>{{4, 7, 4}, {40, 70, 40}});
 }
 
-TEST_CASE("coarsen: nothing to join ends it") {
+TEST_CASE("coarsened: returns no level if no units can be joined") {
   cleave::testing::rng r(2);
   random_level const x(r, {.nodes = 30, .most_operands = 0}, 2);
   CHECK(cleave::detail::coarsened<std::uint32_t>(x.level, {.enough = 1, .most_weight = 1000}).levels.empty());

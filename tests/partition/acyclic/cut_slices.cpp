@@ -13,7 +13,7 @@
 
 using cleave::testing::random_level;
 
-TEST_CASE("cut slices: of all slices of an order that keep the limits none cuts less") {
+TEST_CASE("cut_slices: finds the least cut of all slices within the limits") {
   cleave::testing::rng r(1);
   int found = 0;
   for (int i = 0; i < 300; ++i) {

@@ -9,7 +9,7 @@
 
 using order = std::vector<std::uint32_t>;
 
-TEST_CASE("device orders: devices that are alike are one kind") {
+TEST_CASE("device_kinds: devices with equal options share a kind") {
   cleave::balance_options o;
   CHECK(cleave::detail::device_kinds(o, 3) == order{0, 0, 0});
   o.speed = {1, 2, 1, 2};
@@ -18,7 +18,7 @@ TEST_CASE("device orders: devices that are alike are one kind") {
   CHECK(cleave::detail::device_kinds(o, 4) == order{0, 1, 2, 1});
 }
 
-TEST_CASE("device orders: all that differ, or else exchanges of two") {
+TEST_CASE("device_orders_near: lists all distinct orders if they are few, else exchanges of two devices") {
   order const given{0, 1, 2, 3}, kind{0, 0, 0, 3};
   auto const few = cleave::detail::device_orders_near(given, kind, 10);
   CHECK(few.all);
@@ -38,7 +38,7 @@ TEST_CASE("device orders: all that differ, or else exchanges of two") {
   CHECK(swaps.list.size() == 6);  // one and five exchanges, as 2 and 3 are alike
 }
 
-TEST_CASE("device orders: of very many devices some exchanges are listed, not all") {
+TEST_CASE("device_orders_near: lists only some exchanges of thousands of devices") {
   order given, kind;
   for (std::uint32_t d = 0; d < 5000; ++d) given.push_back(d), kind.push_back(d % 7);
   auto const some = cleave::detail::device_orders_near(given, kind, 64);
@@ -46,7 +46,7 @@ TEST_CASE("device orders: of very many devices some exchanges are listed, not al
   CHECK(some.list.size() == 800);
 }
 
-TEST_CASE("device orders: what holds for all devices stays, what each has goes along") {
+TEST_CASE("in_device_order: permutes options given per device and keeps those for all devices") {
   cleave::balance_options o{.memory = 7, .speed = {1, 2, 3}};
   auto const turned = cleave::detail::in_device_order(o, {2, 0, 1});
   CHECK(turned.memory.same());

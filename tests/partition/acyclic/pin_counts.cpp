@@ -7,7 +7,7 @@
 
 #include "support/rng.hpp"
 
-TEST_CASE("pin counts: after any moves they are those counted anew") {
+TEST_CASE("pin_counts: counts after any moves equal a recount") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 60; ++i) {
     auto const units = 2 + r.below(12);

@@ -12,7 +12,7 @@
 using cleave::cut_measure;
 using cleave::testing::random_level;
 
-TEST_CASE("acyclic problem: a cut counts bytes or values once a reading part, or bytes once an edge") {
+TEST_CASE("list_cut_values: counts bytes or values once per reading part, or bytes once per edge") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 60; ++i) {
     random_level x(r, {.nodes = 3 + r.below(20), .replicable = 8, .tied = 8}, 3);
@@ -43,7 +43,7 @@ TEST_CASE("acyclic problem: a cut counts bytes or values once a reading part, or
   }
 }
 
-TEST_CASE("acyclic problem: load slices are those of the least largest load, below what is asked") {
+TEST_CASE("load_slices: keeps the order and finds no slices below its own bottleneck") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 40; ++i) {
     random_level const x(r, {.nodes = 4 + r.below(12)}, 3);

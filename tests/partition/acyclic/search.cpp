@@ -20,7 +20,8 @@ void check_legal(random_level const& x, std::vector<std::uint32_t> const& of) {
 
 }  // namespace
 
-TEST_CASE("acyclic search: refinement, cycles and slicing anew never make worse and keep order and balance") {
+TEST_CASE(
+    "acyclic_search: refining, cycling and reslicing never worsen the value and keep order and balance") {
   cleave::testing::rng r(1);
   int bettered = 0;
   for (int i = 0; i < 40; ++i) {
@@ -54,7 +55,7 @@ TEST_CASE("acyclic search: refinement, cycles and slicing anew never make worse 
   CHECK(bettered > 30);
 }
 
-TEST_CASE("refine cut: a value is cut where a chain is thin, and for the worse first if need be") {
+TEST_CASE("refine_cut: finds the thin middle of a chain even through worse cuts") {
   // Two chains of equal price between nodes, thin in the middle: single moves must go through thicker cuts.
   cleave::testing::rng r(2);
   random_level x(r, {.nodes = 1}, 2);

@@ -11,8 +11,7 @@
 
 using cleave::testing::random_level;
 
-TEST_CASE(
-    "acyclic state: loads and cut are those of the metrics after any moves, and the order of parts holds") {
+TEST_CASE("acyclic_state: loads and cut equal the metrics after any moves, and parts stay in order") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 40; ++i) {
     auto const parts = static_cast<std::uint32_t>(2 + r.below(4));
@@ -47,7 +46,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("acyclic state: a unit may go as far as its neighbours and pins let it") {
+TEST_CASE("acyclic_state: the neighbours and the pin of a unit bound its range()") {
   cleave::testing::rng r(2);
   random_level x(r, {.nodes = 20, .reach = 4}, 5);
   cleave::detail::acyclic_state<std::uint32_t> state(x.level, x.limits, x.parts(r));
@@ -65,7 +64,7 @@ TEST_CASE("acyclic state: a unit may go as far as its neighbours and pins let it
   CHECK(state.range(0) == std::pair(state.of()[0], state.of()[0]));
 }
 
-TEST_CASE("acyclic state: the last unit of a part stays where parts may not be empty") {
+TEST_CASE("acyclic_state: the last unit of a part may not leave if empty parts are forbidden") {
   cleave::testing::rng r(3);
   random_level x(r, {.nodes = 4}, 2);
   x.limits.may_be_empty = false;

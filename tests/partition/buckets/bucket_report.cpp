@@ -9,7 +9,7 @@
 using namespace cleave;
 using testing::layers;
 
-TEST_CASE("bucket report: it counts from the tail and leaves out what counts nothing") {
+TEST_CASE("report_of: numbers buckets from the tail and omits those without counted bytes") {
   auto m = layers(2, 10);
   auto const buckets = fill_buckets(m.g, m.parameters, {.caps = {.cap = 10}});
   auto const r = report_of(buckets);
@@ -19,7 +19,7 @@ TEST_CASE("bucket report: it counts from the tail and leaves out what counts not
   CHECK(report_of(fill_buckets(m.g, m.parameters, {.caps = {.cap = 0}})).rows.empty());
 }
 
-TEST_CASE("bucket report: a tail that gives nothing grows, and it says by how much") {
+TEST_CASE("report_of: lists a tail bucket that could not close, with the bytes it grew by") {
   testing::model m;
   m.module("a", {m.parameter({.bytes = 40})});
   m.module("dead", {m.parameter({.bytes = 40})});

@@ -15,7 +15,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("bucket times: sending overlaps computing, one bucket after another") {
+TEST_CASE("bucket_times_of: sends a bucket while later ones compute, one at a time") {
   std::vector<bucket_load> const loads{{2, 8}, {1, 4}, {5, 0}, {1, 2}};
   auto const t = bucket_times_of(loads, {.bandwidth = 2, .latency = 1});
   CHECK(t.buckets[0].begin == 2);
@@ -30,7 +30,7 @@ TEST_CASE("bucket times: sending overlaps computing, one bucket after another") 
   CHECK(t.finish == 12);
 }
 
-TEST_CASE("bucket times: nothing is sent before it is ready, nothing twice at a time") {
+TEST_CASE("bucket_times_of: sends no bucket before it is ready and no two at once") {
   testing::rng random(1);
   for (int round = 0; round < 200; ++round) {
     std::vector<bucket_load> loads(random.below(8));
@@ -53,7 +53,7 @@ TEST_CASE("bucket times: nothing is sent before it is ready, nothing twice at a 
   }
 }
 
-TEST_CASE("bucket times: are those of a simulated schedule, in which one rank computes and another sends") {
+TEST_CASE("bucket_times_of: equals simulate() of a schedule with one computing and one sending rank") {
   testing::rng random(2);
   for (int round = 0; round < 200; ++round) {
     auto const buckets = static_cast<std::uint32_t>(1 + random.below(8));
@@ -84,7 +84,7 @@ TEST_CASE("bucket times: are those of a simulated schedule, in which one rank co
   }
 }
 
-TEST_CASE("bucket times: what makes no sense is an error that names the bucket") {
+TEST_CASE("bucket_times_of: rejects an invalid load and names the bucket") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   double const most = std::numeric_limits<double>::max();
   for (double const bad : {-1.0, nan, most}) {
@@ -101,12 +101,12 @@ TEST_CASE("bucket times: what makes no sense is an error that names the bucket")
   CHECK_THROWS_AS(bucket_times_of({}, {0, 0}), error);
 }
 
-TEST_CASE("bucket times: sending takes the latency and the bytes") {
+TEST_CASE("sending_time: is the latency plus the bytes divided by the bandwidth") {
   CHECK(sending_time({.bandwidth = 4, .latency = 1}, 8) == 3);
   CHECK(sending_time({.bandwidth = 4}, 0) == 0);
 }
 
-TEST_CASE("bucket times: a link has a positive finite bandwidth and a finite latency") {
+TEST_CASE("find_link_fault: rejects invalid bandwidths and latencies") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   double const inf = std::numeric_limits<double>::infinity();
   CHECK(!find_link_fault({1, 0}));

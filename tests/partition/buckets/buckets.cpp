@@ -117,7 +117,7 @@ std::vector<std::size_t> chain_sizes(std::vector<std::size_t> const& bytes, buck
 
 }  // namespace
 
-TEST_CASE("buckets: the walk with sums and flags is the walk that looks at everything anew") {
+TEST_CASE("fill_buckets: equals a plain walk that recomputes everything at each step") {
   rng random(1);
   for (int round = 0; round < 400; ++round) {
     auto const s = with_outputs(random, random_graph(random, shape_of(random)));
@@ -128,7 +128,7 @@ TEST_CASE("buckets: the walk with sums and flags is the walk that looks at every
   }
 }
 
-TEST_CASE("buckets: each node is in one, no edge runs backward and no group is divided") {
+TEST_CASE("fill_buckets: each node is in one bucket, no edge runs backward and no group is split") {
   rng random(2);
   for (int round = 0; round < 300; ++round) {
     auto const s = with_outputs(random, random_graph(random, shape_of(random)));
@@ -141,7 +141,7 @@ TEST_CASE("buckets: each node is in one, no edge runs backward and no group is d
   }
 }
 
-TEST_CASE("buckets: none is above its cap but by its last entries, unless it had to grow") {
+TEST_CASE("fill_buckets: a bucket counts no bytes after it reaches its cap, unless it had to grow") {
   rng random(3);
   for (int round = 0; round < 300; ++round) {
     auto const s = with_outputs(random, random_graph(random, shape_of(random)));
@@ -163,7 +163,7 @@ TEST_CASE("buckets: none is above its cap but by its last entries, unless it had
   }
 }
 
-TEST_CASE("buckets: equality closes, the tail has a cap of its own, a node is never divided") {
+TEST_CASE("fill_buckets: a bucket closes exactly at its cap, first_cap limits the tail, nodes stay whole") {
   CHECK(chain_sizes({100, 100, 100}, {.cap = 100, .first_cap = 100}) ==
         std::vector<std::size_t>{100, 100, 100});
   CHECK(chain_sizes({4, 4, 4, 4, 4, 4}, {.cap = 8, .first_cap = 4}) == std::vector<std::size_t>{4, 8, 8, 4});
@@ -171,21 +171,21 @@ TEST_CASE("buckets: equality closes, the tail has a cap of its own, a node is ne
   CHECK(chain_sizes({0, 0, 7}, {.cap = 7, .first_cap = 7}) == std::vector<std::size_t>{7});
 }
 
-TEST_CASE("buckets: a small cap is the tail's cap too, where none is given") {
+TEST_CASE("first_bucket_cap: defaults to 1 MiB, or to the cap if that is smaller") {
   CHECK(first_bucket_cap({.cap = 10}) == 10);
   CHECK(first_bucket_cap({.cap = 25_MiB}) == 1_MiB);
   CHECK(chain_sizes({4, 4, 4}, {.cap = 4}) == std::vector<std::size_t>{4, 4, 4});
   CHECK(chain_sizes({4, 4}, {.cap = 0}) == std::vector<std::size_t>{4, 4});
 }
 
-TEST_CASE("buckets: an empty graph is one empty bucket") {
+TEST_CASE("fill_buckets: an empty graph gives one empty bucket") {
   snapshot_arrays const s;
   auto const p = fill_buckets(s, state_counts(s));
   CHECK(p.parts == 1);
   CHECK(p.buckets == std::vector<bucket>(1));
 }
 
-TEST_CASE("buckets: state counts once, at the first node that reads it; shared memory no more than it has") {
+TEST_CASE("state_counts: counts a state at its first reader, and shared memory no more than its size") {
   testing::snapshot_builder b;
   auto const weight = b.state(100), view = b.state(60), other = b.state(100), own = b.state(5);
   auto const x = b.node(1, {weight, view});
@@ -202,7 +202,7 @@ TEST_CASE("buckets: state counts once, at the first node that reads it; shared m
   CHECK(c.entries[1].size() == 1);
 }
 
-TEST_CASE("buckets: views of one buffer count their own bytes until the buffer is spent") {
+TEST_CASE("state_counts: views of a buffer count their own bytes until the buffer's size is reached") {
   testing::snapshot_builder b;
   auto const buffer = b.state(100), first = b.state(30), second = b.state(30);
   b.output(b.node(1, {b.node(1, {first, second}), buffer}));
@@ -211,7 +211,7 @@ TEST_CASE("buckets: views of one buffer count their own bytes until the buffer i
   CHECK(state_counts(s).bytes == std::vector<std::size_t>{30, 30, 40});
 }
 
-TEST_CASE("buckets: of random memory each piece counts exactly what it has, if it is read at all") {
+TEST_CASE("state_counts: each storage counts the bytes that are read, at most its size") {
   rng random(4);
   for (int round = 0; round < 200; ++round) {
     auto s = random_graph(random, {.nodes = 1 + random.below(20), .states = 6});
@@ -234,12 +234,12 @@ TEST_CASE("buckets: of random memory each piece counts exactly what it has, if i
   }
 }
 
-TEST_CASE("buckets: entries without a size are told") {
+TEST_CASE("fill_buckets: reports the number of entries without a size") {
   auto const s = chain({0, 4, 0});
   CHECK(fill_buckets(s, state_counts(s)).unsized == 2);
 }
 
-TEST_CASE("buckets: a first cap above the cap is an error that names both") {
+TEST_CASE("fill_buckets: rejects a first_cap above the cap") {
   auto const s = chain({4, 4});
   bucket_options const o{.cap = 4, .first_cap = 8};
   CHECK(find_option_fault(o).has_value());
@@ -247,7 +247,7 @@ TEST_CASE("buckets: a first cap above the cap is an error that names both") {
   CHECK_THROWS_WITH_AS(fill_buckets(s, state_counts(s), o), doctest::Contains("8 B is above"), error);
 }
 
-TEST_CASE("buckets: bytes that do not fit are an error that names the node") {
+TEST_CASE("fill_buckets: rejects sums of bytes that overflow and names the node") {
   auto const most = std::numeric_limits<std::size_t>::max();
   auto const s = chain({3, most - 1, 3});
   try {
@@ -275,7 +275,7 @@ struct layers {
 
 }  // namespace
 
-TEST_CASE("buckets: a graph with state and sizes is enough, and nothing else is asked for") {
+TEST_CASE("fill_buckets: requires only state and sizes of a graph") {
   struct needed : archetype::stateful {
     archetype::count bytes(archetype::value) const { return {}; }
   };

@@ -25,7 +25,7 @@ std::vector<std::size_t> sizes(std::vector<module_bucket> const& buckets) {
 
 }  // namespace
 
-TEST_CASE("module buckets: layers of one cap are a bucket each, with what follows them") {
+TEST_CASE("fill_buckets: a layer as large as the cap gets its own bucket, with the calls that follow it") {
   auto const m = layers(3, 100);
   auto const buckets = fill_buckets(m.g, m.parameters, {.caps = {.cap = 100}});
   CHECK(sizes(buckets) == std::vector<std::size_t>{100, 100, 100});
@@ -33,7 +33,7 @@ TEST_CASE("module buckets: layers of one cap are a bucket each, with what follow
   CHECK(buckets[2].counted == std::vector<counted_parameter>{{"layers.2_p0", 2, 100}});
 }
 
-TEST_CASE("module buckets: each call and attribute is in one, whatever the rule") {
+TEST_CASE("fill_buckets: each call and attribute is in exactly one bucket under every counting rule") {
   testing::rng random(1);
   for (int round = 0; round < 150; ++round) {
     auto const g = testing::random_module_graph(random, random.below(25));
@@ -61,7 +61,7 @@ TEST_CASE("module buckets: each call and attribute is in one, whatever the rule"
   }
 }
 
-TEST_CASE("module buckets: what makes no sense is refused by name") {
+TEST_CASE("fill_buckets: rejects an unknown parameter, a higher-order body and a first_cap above the cap") {
   auto m = layers(2, 10);
   m.parameters.modules[1].holds[0].parameter = 9;
   CHECK_THROWS_WITH_AS(fill_buckets(m.g, m.parameters), doctest::Contains("'layers.1.p0'"), parameter_error);

@@ -74,7 +74,7 @@ link_speed random_link(rng& random) {
 
 }  // namespace
 
-TEST_CASE("optimal buckets: no cut that is allowed finishes earlier") {
+TEST_CASE("optimal_cut_of: no allowed cut finishes earlier") {
   rng random(1);
   for (int round = 0; round < 1500; ++round) {
     auto const steps = random_steps(random, 1 + random.below(10));
@@ -87,19 +87,19 @@ TEST_CASE("optimal buckets: no cut that is allowed finishes earlier") {
   }
 }
 
-TEST_CASE("optimal buckets: nothing to do is done at once") {
+TEST_CASE("optimal_cut_of: no steps give no buckets and finish at 0") {
   auto const cut = optimal_cut_of({}, {1, 0});
   CHECK(cut.ends.empty());
   CHECK(cut.finish == 0);
 }
 
-TEST_CASE("optimal buckets: without latency each step is sent alone, with much of it all go together") {
+TEST_CASE("optimal_cut_of: sends steps one by one without latency, and all together with a large one") {
   std::vector<backward_step> const steps(6, {.time = 1, .bytes = 1});
   CHECK(optimal_cut_of(steps, {1, 0}).finish == 7);
   CHECK(optimal_cut_of(steps, {1, 100}).ends == std::vector<std::size_t>{6});
 }
 
-TEST_CASE("optimal buckets: no cut is made that gains nothing") {
+TEST_CASE("optimal_cut_of: makes no cut that gains nothing") {
   std::vector<backward_step> const idle(5, {.time = 1, .bytes = 0});
   CHECK(optimal_cut_of(idle, {1, 1}).ends == std::vector<std::size_t>{5});
   std::vector<backward_step> steps;  // a layer with gradients, one without, …
@@ -109,14 +109,14 @@ TEST_CASE("optimal buckets: no cut is made that gains nothing") {
   CHECK(optimal_cut_of(steps, {.bandwidth = 1000, .latency = 0}).ends.size() <= 3);
 }
 
-TEST_CASE("optimal buckets: what has no gradients at the front delays nothing") {
+TEST_CASE("optimal_cut_of: a last step without gradients does not delay the bucket before it") {
   std::vector<backward_step> const steps{{.time = 1, .bytes = 8}, {.time = 100, .bytes = 0}};
   auto const cut = optimal_cut_of(steps, {1, 1});
   CHECK(cut.finish == 101);
   CHECK(cut.ends == std::vector<std::size_t>{1, 2});
 }
 
-TEST_CASE("optimal buckets: on a graph they obey the rules of buckets and are never slower than the greedy") {
+TEST_CASE("fill_optimal_buckets: buckets are valid and never slower than greedy ones") {
   rng random(2);
   for (int round = 0; round < 300; ++round) {
     auto s = random_graph(random, {.nodes = random.below(20), .states = 5, .tied = random.below(2) * 6});
@@ -143,7 +143,7 @@ TEST_CASE("optimal buckets: on a graph they obey the rules of buckets and are ne
   }
 }
 
-TEST_CASE("optimal buckets: times and links that make no sense are errors") {
+TEST_CASE("optimal_cut_of: rejects invalid times and links") {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   double const inf = std::numeric_limits<double>::infinity();
   std::vector<backward_step> const good(3, {.time = 1, .bytes = 1});
@@ -166,7 +166,7 @@ TEST_CASE("optimal buckets: times and links that make no sense are errors") {
   CHECK(find_bad_step(slow, {1e-300, 0}) == 0);
 }
 
-TEST_CASE("optimal buckets: a missing time is an error that tells both numbers") {
+TEST_CASE("fill_optimal_buckets: a missing time is an error that states both counts") {
   rng random(3);
   auto const s = random_graph(random, {.nodes = 3, .states = 1});
   CHECK_THROWS_WITH_AS(fill_optimal_buckets(s, state_counts(s), {1, 1}, {1, 0}),

@@ -12,7 +12,7 @@ using namespace cleave;
 using namespace cleave::detail;
 using testing::layers;
 
-TEST_CASE("optimal module buckets: the plan is no slower than the greedy one") {
+TEST_CASE("fill_optimal_buckets: buckets of a module_graph are no slower than greedy ones") {
   auto const m = layers(12, 1000);
   auto const time = [](module_graph::position) { return 1.0; };
   link_speed const link{.bandwidth = 700, .latency = 3};
@@ -27,7 +27,7 @@ TEST_CASE("optimal module buckets: the plan is no slower than the greedy one") {
   CHECK(best < finish(fill_buckets(m.g, m.parameters, {.caps = {.cap = 0}})));
 }
 
-TEST_CASE("optimal module buckets: times that make no sense are errors") {
+TEST_CASE("fill_optimal_buckets: rejects negative times of a module_graph") {
   auto const m = layers(2, 10);
   auto const negative = [](module_graph::position) { return -1.0; };
   CHECK_THROWS_AS(fill_optimal_buckets(m.g, m.parameters, negative, {.bandwidth = 1}), backward_step_error);

@@ -32,7 +32,7 @@ std::string told(model const& m, parameter_counting rule) {
 
 }  // namespace
 
-TEST_CASE("parameter counting: a module called twice counts once, at its first or last call, or twice") {
+TEST_CASE("module_parameter_counter: counts a module called twice at its first or last call, or twice") {
   model m;
   m.module("lin", {m.parameter({.bytes = 10}), m.parameter({.bytes = 2})});
   auto const x = m.placeholder("x");
@@ -45,7 +45,7 @@ TEST_CASE("parameter counting: a module called twice counts once, at its first o
   CHECK(last.count(torch_2_15)[3].size() == 2);
 }
 
-TEST_CASE("parameter counting: a tied weight counts once where it is used first, or at every use") {
+TEST_CASE("module_parameter_counter: counts a tied weight at its first use, or at every use") {
   model m;
   auto const w = m.parameter({.bytes = 100});
   m.module("emb", {w});
@@ -55,7 +55,8 @@ TEST_CASE("parameter counting: a tied weight counts once where it is used first,
   CHECK(told(m, torch_2_15) == "emb:emb_p0=100 head:head_p0=100");
 }
 
-TEST_CASE("parameter counting: shared memory counts once, a view its own bytes, or the whole storage") {
+TEST_CASE(
+    "module_parameter_counter: counts shared memory once or per parameter, a view by bytes or storage") {
   model m;
   m.module("a", {m.parameter({.bytes = 100, .storage = "s"})});
   m.module("b", {m.parameter({.bytes = 100, .storage = "s"})});
@@ -66,7 +67,8 @@ TEST_CASE("parameter counting: shared memory counts once, a view its own bytes, 
   CHECK(told(m, torch_2_15) == "a:a_p0=100 b:b_p0=100 view:view_p0=4000");
 }
 
-TEST_CASE("parameter counting: what is not trained, ignored or no parameter does not count") {
+TEST_CASE(
+    "module_parameter_counter: skips frozen and ignored parameters; only torch_2_3 counts plain tensors") {
   model m;
   m.module("lin", {m.parameter({.bytes = 1, .trained = false}), m.parameter({.bytes = 2, .ignored = true}),
                    m.parameter({.bytes = 4})});
@@ -77,7 +79,7 @@ TEST_CASE("parameter counting: what is not trained, ignored or no parameter does
   CHECK(told(m, torch_2_3) == "c:c=8 lin:lin_p2=4");
 }
 
-TEST_CASE("parameter counting: inputs count wherever they are read, upstream in direct operands only") {
+TEST_CASE("module_parameter_counter: inputs count in any argument, but only in direct ones for torch_2_15") {
   model m;
   auto const x = m.placeholder("x");
   auto const w = m.placeholder("w", m.parameter({.bytes = 10}));
@@ -96,7 +98,7 @@ TEST_CASE("parameter counting: inputs count wherever they are read, upstream in 
 }
 
 TEST_CASE(
-    "parameter counting: attributes count at the first call that reads them, upstream where they stand") {
+    "module_parameter_counter: attributes count at their first reader, or in place for PyTorch's rules") {
   model m;
   auto const w = m.attribute("blk.w", m.parameter({.bytes = 10}));
   auto const x = m.placeholder("x");
@@ -106,7 +108,7 @@ TEST_CASE(
   CHECK(told(m, torch_2_3) == "blk.w:blk.w=10");
 }
 
-TEST_CASE("parameter counting: a method's receiver is no module by default") {
+TEST_CASE("module_parameter_counter: the receiver of a method counts as a module only for torch_2_15") {
   model m;
   m.module("lin", {m.parameter({.bytes = 10})});
   m.give({m.method("abs", {m.call("lin", {m.placeholder("x")})})});
@@ -114,7 +116,7 @@ TEST_CASE("parameter counting: a method's receiver is no module by default") {
   CHECK(told(m, torch_2_15) == "abs:abs_p0=10");
 }
 
-TEST_CASE("parameter counting: the body of a higher-order operation counts where it is run") {
+TEST_CASE("module_parameter_counter: each_once counts a higher-order body at the call that runs it") {
   model m;
   m.module("body", {m.parameter({.bytes = 10})});
   auto const x = m.placeholder("x");
@@ -126,9 +128,7 @@ TEST_CASE("parameter counting: the body of a higher-order operation counts where
   CHECK(!find_higher_order_body(testing::layers(2, 1).g));
 }
 
-TEST_CASE(
-    "parameter counting: by default each parameter that is read counts once, and memory no more than it "
-    "has") {
+TEST_CASE("module_parameter_counter: each_once counts each parameter once, and memory at most its size") {
   testing::rng random(1);
   for (int round = 0; round < 200; ++round) {
     auto const g = testing::random_module_graph(random, random.below(20));

@@ -75,7 +75,7 @@ std::vector<double> random_weights(testing::rng& r, std::size_t layers) {
 
 }  // namespace
 
-TEST_CASE("torchgpipe_blocks: the bounds that torchgpipe gave, or why there are none") {
+TEST_CASE("torchgpipe_blocks: returns the recorded bounds of torchgpipe, or throws where it fails") {
   auto const cases = recorded("torchgpipe");
   REQUIRE(cases.size() > 150);
   for (auto const& c : cases) {
@@ -89,7 +89,7 @@ TEST_CASE("torchgpipe_blocks: the bounds that torchgpipe gave, or why there are 
   }
 }
 
-TEST_CASE("deepspeed_balanced, deepspeed_uniform: the bounds that DeepSpeed gave") {
+TEST_CASE("deepspeed_balanced, deepspeed_uniform: return the recorded bounds of DeepSpeed") {
   auto const cases = recorded("deepspeed");
   REQUIRE(cases.size() > 150);
   for (auto const& c : cases)
@@ -97,7 +97,7 @@ TEST_CASE("deepspeed_balanced, deepspeed_uniform: the bounds that DeepSpeed gave
                                                    : deepspeed_balanced(c.numbers, c.parts)) == c.answer);
 }
 
-TEST_CASE("accelerate_fill: the devices that Accelerate gave, or its refusal") {
+TEST_CASE("accelerate_fill: returns the recorded devices of Accelerate, or throws where it refuses") {
   auto const cases = recorded("accelerate");
   REQUIRE(cases.size() > 100);
   for (auto const& c : cases) {
@@ -113,7 +113,7 @@ TEST_CASE("accelerate_fill: the devices that Accelerate gave, or its refusal") {
   }
 }
 
-TEST_CASE("find_pipedream_plan: the stages and the time that PipeDream's optimizer gave") {
+TEST_CASE("find_pipedream_plan: returns the recorded stages and time of PipeDream's optimizer") {
   auto const cases = recorded("pipedream");
   REQUIRE(cases.size() > 150);
   for (auto const& c : cases) {
@@ -139,7 +139,7 @@ TEST_CASE("find_pipedream_plan: the stages and the time that PipeDream's optimiz
   }
 }
 
-TEST_CASE("rules for chains: none is better than balance, and some are worse") {
+TEST_CASE("chain_rules.hpp: no rule gives a smaller largest part than balance") {
   testing::rng r(7);
   std::size_t worse = 0;
   for (int i = 0; i < 200; ++i) {
@@ -163,13 +163,13 @@ TEST_CASE("rules for chains: none is better than balance, and some are worse") {
   CHECK(worse > 100);
 }
 
-TEST_CASE("rules for chains: their bounds are a partition") {
+TEST_CASE("partition_of, largest_sum: convert chain bounds to a partition and to its largest part") {
   CHECK(partition_of(chain_bounds{0, 2, 2, 3}) == partition{{part_id{0}, part_id{0}, part_id{2}}, 3});
   CHECK(partition_of(deepspeed_uniform(0, 2)) == partition{{}, 2});
   CHECK(largest_sum(std::vector<double>{1, 2, 4}, {0, 2, 3}) == 4);
 }
 
-TEST_CASE("rules for chains: bad input is named") {
+TEST_CASE("chain_rules.hpp: every rule rejects invalid weights, counts and options") {
   std::vector<double> const weights{1, -1, 2};
   auto const infinity = std::numeric_limits<double>::infinity();
   CHECK(find_bad_weight(std::vector<double>{1, 1e308, 1e308}) == 2u);

@@ -36,14 +36,14 @@ std::vector<std::int64_t> weights_of(partition const& p, std::vector<std::int64_
 
 }  // namespace
 
-TEST_CASE("partition_by_coordinates: a square falls into its quarters") {
+TEST_CASE("partition_by_coordinates: cuts a square into its quarters") {
   auto const points = square(8);
   auto const found = partition_by_coordinates<2>(points, 4);
   for (std::size_t n = 0; n < 64; ++n)
     CHECK(index(found.of[n]) == (n % 8 >= 4 ? 2u : 0u) + (n / 8 >= 4 ? 1u : 0u));
 }
 
-TEST_CASE("partition_by_coordinates, partition_by_curve: parts have their shares up to a node, and none is empty") {
+TEST_CASE("partition_by_coordinates, partition_by_curve: no part is empty or far above its share") {
   testing::rng r(61);
   for (int i = 0; i < 80; ++i) {
     auto const n = 1 + r.below(60);
@@ -68,7 +68,7 @@ TEST_CASE("partition_by_coordinates, partition_by_curve: parts have their shares
   }
 }
 
-TEST_CASE("curve_order: steps along Hilbert's curve lead to the next cell") {
+TEST_CASE("curve_order: consecutive cells of a Hilbert curve are neighbours") {
   auto const flat = square(16);
   auto order = curve_order<2>(flat);
   for (std::size_t i = 1; i < order.size(); ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("curve_order: steps along Hilbert's curve lead to the next cell") {
   }
 }
 
-TEST_CASE("curve_order: Morton's order is that of the bits by turns") {
+TEST_CASE("curve_order: a Morton curve interleaves the bits of the coordinates") {
   auto const points = square(4);
   CHECK(curve_order<2>(points, space_curve::morton) ==
         std::vector<std::uint32_t>{0, 4, 1, 5, 8, 12, 9, 13, 2, 6, 3, 7, 10, 14, 11, 15});
@@ -94,7 +94,8 @@ TEST_CASE("curve_order: Morton's order is that of the bits by turns") {
   CHECK(curve_order<1>(std::vector<point<1>>{{3}, {1}, {2}, {1}}) == std::vector<std::uint32_t>{1, 3, 2, 0});
 }
 
-TEST_CASE("partition_by_coordinates, partition_by_curve: shares, points that coincide, far points, no points") {
+TEST_CASE(
+    "partition_by_coordinates, partition_by_curve: accept shares, equal points, far points and no points") {
   std::vector<point<1>> line;
   for (int i = 0; i < 40; ++i) line.push_back({static_cast<double>(i)});
   std::vector<std::int64_t> const ones(40, 1);
@@ -114,7 +115,7 @@ TEST_CASE("partition_by_coordinates, partition_by_curve: shares, points that coi
   CHECK(partition_by_coordinates<2>(same, 12).parts == 12);
 }
 
-TEST_CASE("partition_by_coordinates, partition_by_curve: bad input is named") {
+TEST_CASE("partition_by_coordinates, partition_by_curve: reject invalid points, parts and weights") {
   auto const none = std::numeric_limits<double>::quiet_NaN();
   std::vector<point<2>> const points{{0, 0}, {1, none}};
   CHECK(find_point_fault<2>(points) == point_fault{1});

@@ -31,7 +31,7 @@ partition random_sides(testing::rng& r, std::size_t nodes) {
 
 }  // namespace
 
-TEST_CASE("fiduccia_mattheyses: no single move that the limits allow is left that helps") {
+TEST_CASE("fiduccia_mattheyses: no allowed single move improves the result") {
   testing::rng r(11);
   for (int i = 0; i < 60; ++i) {
     auto const n = 4 + r.below(30);
@@ -55,7 +55,7 @@ TEST_CASE("fiduccia_mattheyses: no single move that the limits allow is left tha
   }
 }
 
-TEST_CASE("fiduccia_mattheyses: never below the optimum, often at it") {
+TEST_CASE("fiduccia_mattheyses: the cut is never below the optimum and often equals it") {
   testing::rng r(12);
   int exact = 0;
   for (int i = 0; i < 40; ++i) {
@@ -73,7 +73,7 @@ TEST_CASE("fiduccia_mattheyses: never below the optimum, often at it") {
   CHECK(exact >= 15);
 }
 
-TEST_CASE("fiduccia_mattheyses: a side that is too heavy gives nodes away, fixed nodes stay") {
+TEST_CASE("fiduccia_mattheyses: an overweight side gives nodes away, and fixed nodes stay") {
   auto const g = testing::grid_adjacency(10, 10);
   partition start{std::vector(100, part_id{0}), 2};
   start.of[99] = part_id{1};
@@ -90,7 +90,7 @@ TEST_CASE("fiduccia_mattheyses: a side that is too heavy gives nodes away, fixed
   CHECK(held.imbalance <= 0.03);
 }
 
-TEST_CASE("fiduccia_mattheyses: large and broken weights, unequal shares") {
+TEST_CASE("fiduccia_mattheyses: accepts large and fractional weights and unequal shares") {
   auto const g = testing::clique_ring(4, 6);
   adjacency<int, double, double> scaled{
       {g.offsets.begin(), g.offsets.end()}, {g.targets.begin(), g.targets.end()}, {}, {}};
@@ -107,7 +107,7 @@ TEST_CASE("fiduccia_mattheyses: large and broken weights, unequal shares") {
   CHECK(testing::plain_weights(g, uneven) == std::vector<std::int64_t>{18, 6});
 }
 
-TEST_CASE("fiduccia_mattheyses: bad input is named") {
+TEST_CASE("fiduccia_mattheyses: rejects invalid starts, weights and graphs") {
   auto const g = testing::grid_adjacency(3, 1);
   auto const view = g.view();
   partition const start{{part_id{0}, part_id{1}, part_id{1}}, 2};

@@ -16,7 +16,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("partition_by_growing: no part is empty and none but the last too heavy, whatever the graph") {
+TEST_CASE("partition_by_growing: no part is empty, and only the last may exceed its limit") {
   testing::rng r(31);
   for (int i = 0; i < 120; ++i) {
     auto const n = 1 + r.below(40);
@@ -36,7 +36,7 @@ TEST_CASE("partition_by_growing: no part is empty and none but the last too heav
   }
 }
 
-TEST_CASE("partition_by_growing: of equal nodes each part gets its share") {
+TEST_CASE("partition_by_growing: shares equal nodes out evenly") {
   testing::rng r(32);
   for (int i = 0; i < 60; ++i) {
     auto const n = 1 + r.below(60);
@@ -47,7 +47,7 @@ TEST_CASE("partition_by_growing: of equal nodes each part gets its share") {
   }
 }
 
-TEST_CASE("partition_by_growing: a path is cut once for each part, and cliques not at all") {
+TEST_CASE("partition_by_growing: cuts a path into k pieces and separates cliques") {
   auto const path = testing::grid_adjacency(100, 1);
   for (std::uint32_t const k : {1u, 2u, 7u}) {
     CHECK(partition_by_growing(path.view(), k).cut == k - 1);
@@ -58,7 +58,7 @@ TEST_CASE("partition_by_growing: a path is cut once for each part, and cliques n
         std::vector<double>{75, 25});
 }
 
-TEST_CASE("partition_by_growing: equal for a seed, and odd sizes have an answer") {
+TEST_CASE("partition_by_growing: repeats for a seed, and accepts more parts than nodes and zero weights") {
   testing::rng r(33);
   auto const g = testing::random_adjacency(r, 50, 120, 4);
   CHECK(partition_by_growing(g.view(), 5, {.seed = 9}).of ==

@@ -16,7 +16,7 @@
 
 using namespace cleave;
 
-TEST_CASE("kernighan_lin: sizes stay, the cut never grows, and no swap is left that helps") {
+TEST_CASE("kernighan_lin: part sizes stay, the cut never grows, and no swap improves the result") {
   testing::rng r(21);
   for (int i = 0; i < 60; ++i) {
     auto const n = 2 + r.below(24);
@@ -39,7 +39,7 @@ TEST_CASE("kernighan_lin: sizes stay, the cut never grows, and no swap is left t
   }
 }
 
-TEST_CASE("kernighan_lin: cliques are found from any start") {
+TEST_CASE("kernighan_lin: separates two cliques from any start") {
   testing::rng r(22);
   auto const g = testing::clique_ring(2, 8);
   for (int i = 0; i < 20; ++i) {
@@ -50,7 +50,7 @@ TEST_CASE("kernighan_lin: cliques are found from any start") {
   }
 }
 
-TEST_CASE("kernighan_lin: a swap that makes a part too heavy is passed over") {
+TEST_CASE("kernighan_lin: skips a swap that makes a part too heavy") {
   auto g = testing::adjacency_of(4, {{0, 2, 5}, {1, 3, 5}});
   g.node_weight = {3, 1, 1, 3};
   partition const start{{part_id{0}, part_id{0}, part_id{1}, part_id{1}}, 2};
@@ -60,7 +60,7 @@ TEST_CASE("kernighan_lin: a swap that makes a part too heavy is passed over") {
   CHECK(kernighan_lin(g.view(), start, {.weights = {.imbalance = 0.3}}).cut == 0);
 }
 
-TEST_CASE("kernighan_lin: bad input is named") {
+TEST_CASE("kernighan_lin: rejects starts of the wrong length or part count, and accepts an empty side") {
   auto const g = testing::grid_adjacency(3, 1);
   CHECK_THROWS_AS(kernighan_lin(g.view(), {{part_id{0}}, 2}), error);
   CHECK_THROWS_AS(kernighan_lin(g.view(), {std::vector(3, part_id{0}), 1}), error);

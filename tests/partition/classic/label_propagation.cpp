@@ -16,7 +16,7 @@
 
 using namespace cleave;
 
-TEST_CASE("label_clusters: cliques are clusters") {
+TEST_CASE("label_clusters: finds each clique as a cluster") {
   auto const g = testing::clique_ring(7, 9);
   auto const found = label_clusters(g.view());
   CHECK(found.parts == 7);
@@ -24,7 +24,7 @@ TEST_CASE("label_clusters: cliques are clusters") {
   for (std::size_t n = 0; n < 63; ++n) CHECK(index(found.of[n]) == n / 9);
 }
 
-TEST_CASE("label_clusters: no cluster is heavier than the limit or than its one node, none is empty") {
+TEST_CASE("label_clusters: no cluster is empty or heavier than the limit and the heaviest node") {
   testing::rng r(71);
   for (int i = 0; i < 80; ++i) {
     auto const n = 1 + r.below(60);
@@ -42,7 +42,7 @@ TEST_CASE("label_clusters: no cluster is heavier than the limit or than its one 
   }
 }
 
-TEST_CASE("refine_by_labels: the cut never grows where limits hold, and then they still do") {
+TEST_CASE("refine_by_labels: never increases the cut and keeps limits that hold at the start") {
   testing::rng r(72);
   int better = 0;
   for (int i = 0; i < 80; ++i) {
@@ -65,8 +65,7 @@ TEST_CASE("refine_by_labels: the cut never grows where limits hold, and then the
   CHECK(better > 60);
 }
 
-TEST_CASE(
-    "refine_by_labels: parts that are too heavy give nodes away, even to parts that are not next to them") {
+TEST_CASE("refine_by_labels: overweight parts give nodes away, even to parts without a common border") {
   auto const g = testing::grid_adjacency(12, 12);
   partition start{std::vector(144, part_id{0}), 4};
   for (std::uint32_t p = 1; p < 4; ++p) start.of[140 + p] = part_id{p};
@@ -76,7 +75,8 @@ TEST_CASE(
   CHECK(refine_by_labels(g.view(), start).imbalance <= 0.03);
 }
 
-TEST_CASE("label propagation: equal for a seed, odd sizes have an answer, bad input is named") {
+TEST_CASE(
+    "label_clusters, refine_by_labels: repeat for a seed, accept tiny graphs and reject invalid input") {
   testing::rng r(73);
   auto const g = testing::random_adjacency(r, 60, 150, 3);
   CHECK(label_clusters(g.view(), {.seed = 5}).of == label_clusters(g.view(), {.seed = 5}).of);

@@ -15,8 +15,7 @@
 
 using namespace cleave;
 
-TEST_CASE(
-    "classic_partition: each method makes k parts, balanced where nodes are equal, the same for a seed") {
+TEST_CASE("classic_partition: each method makes k balanced parts and repeats for a seed") {
   testing::rng r(81);
   auto random = testing::random_adjacency(r, 90, 200, 5);
   random.node_weight.clear();
@@ -36,7 +35,7 @@ TEST_CASE(
       }
 }
 
-TEST_CASE("classic_partition: methods that improve do, on a grid") {
+TEST_CASE("classic_partition: fm and kl cut a grid well, and refinement never worsens a method") {
   auto const g = testing::grid_adjacency(30, 30);
   auto const cut = [&](char const* name) { return classic_partition(name, g.view(), 4).cut; };
   CHECK(cut("labels") <= cut("greedy-growing"));
@@ -45,7 +44,7 @@ TEST_CASE("classic_partition: methods that improve do, on a grid") {
   CHECK(cut("spectral-fm") <= cut("spectral"));
 }
 
-TEST_CASE("classic_partition: an unknown name is answered with those that are known") {
+TEST_CASE("classic_partition: rejects an unknown name and lists the known ones") {
   auto const text = testing::error_text([] { classic_partition("fmm", adjacency_view<int>{}, 2); });
   CHECK(text.find("fmm") != std::string::npos);
   CHECK(text.find("spectral-fm") != std::string::npos);

@@ -19,7 +19,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("targets_of: shares are rounded up, limits down") {
+TEST_CASE("targets_of: rounds shares up and limits down") {
   using sums = std::vector<std::int64_t>;
   auto const equal = targets_of(100, 3, {.imbalance = 0.03});
   CHECK(equal.target == sums{34, 34, 34});
@@ -35,7 +35,7 @@ TEST_CASE("targets_of: shares are rounded up, limits down") {
   CHECK(overload(sums{5, 2}, sums{3, 4}) == 2);
 }
 
-TEST_CASE("targets_of: bad input is named") {
+TEST_CASE("targets_of: rejects invalid part counts, shares and imbalances") {
   CHECK_THROWS_AS(targets_of(1, 0, {}), error);
   CHECK_THROWS_AS(targets_of(1, 2, {.share = {1, 2, 3}}), error);
   CHECK_THROWS_AS(targets_of(1, 2, {.imbalance = {0.1, 0.1, 0.1}}), error);
@@ -44,7 +44,7 @@ TEST_CASE("targets_of: bad input is named") {
   CHECK_THROWS_AS(targets_of(1, 1, {.imbalance = std::numeric_limits<double>::quiet_NaN()}), error);
 }
 
-TEST_CASE("bounds_at_shares: each bound is the nearest to its share that leaves a node for each part") {
+TEST_CASE("bounds_at_shares: picks the bound nearest to each share that leaves every part a node") {
   std::vector<std::uint32_t> const row{2, 0, 1, 3};
   std::vector<std::int64_t> const weight{1, 1, 6, 4};  // along the row: 6, 1, 1, 4
   using places = std::vector<std::size_t>;
@@ -55,7 +55,7 @@ TEST_CASE("bounds_at_shares: each bound is the nearest to its share that leaves 
   CHECK(bounds_at_shares({}, weight, std::vector<std::int64_t>{1, 1, 1}) == places{0, 0, 0, 0});
 }
 
-TEST_CASE("integral_graph_of: loops go, parallel edges stay, fractions become integers") {
+TEST_CASE("integral_graph_of: drops loops, keeps parallel edges and scales fractions to integers") {
   auto const g = testing::adjacency_of(3, {{0, 0}, {0, 1, 2}, {0, 1, 3}, {1, 2, 4}});
   auto const copy = integral_graph_of(g.view());
   CHECK(copy.head == std::vector<std::uint32_t>{1, 1, 0, 0, 2, 1});
@@ -71,7 +71,7 @@ TEST_CASE("integral_graph_of: loops go, parallel edges stay, fractions become in
   CHECK(part.edge_weight == std::vector<std::int64_t>{4, 4});
 }
 
-TEST_CASE("measured: cut, weights and imbalance in the graph's unit") {
+TEST_CASE("measured: returns cut, weights and imbalance in the units of the graph") {
   auto const g = testing::adjacency_of(3, {{0, 1, 2}, {0, 1, 3}, {1, 2, 4}});
   auto const m = measured(g.view(), partition{{part_id{0}, part_id{1}, part_id{1}}, 2});
   CHECK(m.cut == 5);

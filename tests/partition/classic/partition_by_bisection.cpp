@@ -35,13 +35,13 @@ TEST_CASE("partition_by_bisection: parts of equal nodes are within limits and no
   }
 }
 
-TEST_CASE("partition_by_bisection: planted parts are found exactly") {
+TEST_CASE("partition_by_bisection: separates cliques exactly and cuts a grid straight") {
   for (std::uint32_t const k : {2u, 3u, 5u, 8u, 13u})
     CHECK(partition_by_bisection(testing::clique_ring(k, 10).view(), k).cut == k);
   CHECK(partition_by_bisection(testing::grid_adjacency(64, 64).view(), 4).cut == 128);
 }
 
-TEST_CASE("partition_by_bisection: never below the least bisection, often at it") {
+TEST_CASE("partition_by_bisection: the cut is never below the optimum and usually equals it") {
   testing::rng r(42);
   int exact = 0;
   for (int i = 0; i < 40; ++i) {
@@ -56,7 +56,7 @@ TEST_CASE("partition_by_bisection: never below the least bisection, often at it"
   CHECK(exact >= 35);
 }
 
-TEST_CASE("partition_by_bisection: unequal shares, a bisector of one's own, a seed") {
+TEST_CASE("partition_by_bisection: accepts unequal shares and custom bisectors, and repeats for a seed") {
   auto const g = testing::grid_adjacency(60, 1);
   CHECK(partition_by_bisection(g.view(), 3, grow_and_move{},
                                {.weights = {.share = {1, 2, 3}, .imbalance = 0.0}})
@@ -78,7 +78,7 @@ TEST_CASE("partition_by_bisection: unequal shares, a bisector of one's own, a se
         partition_by_bisection(random.view(), 5, grow_and_move{}, {.seed = 3}).of);
 }
 
-TEST_CASE("partition_by_bisection: odd sizes have an answer, no part is an error") {
+TEST_CASE("partition_by_bisection: accepts more parts than nodes and a heavy node, and rejects 0 parts") {
   auto const g = testing::grid_adjacency(3, 1);
   CHECK(std::ranges::count(partition_by_bisection(g.view(), 7).part_weights, 0.0) == 4);
   CHECK(partition_by_bisection(adjacency_view<int>{}, 2).of.empty());

@@ -34,7 +34,7 @@ double along_itself(adjacency<std::uint32_t> const& g, std::vector<double> const
 
 }  // namespace
 
-TEST_CASE("small_eigen: vectors are orthogonal, and the matrix is made of them") {
+TEST_CASE("small_eigen: vectors are orthonormal and reproduce the matrix") {
   testing::rng r(51);
   for (std::size_t n = 1; n < 12; ++n) {
     std::vector<double> a(n * n);
@@ -55,7 +55,7 @@ TEST_CASE("small_eigen: vectors are orthogonal, and the matrix is made of them")
   }
 }
 
-TEST_CASE("fiedler_vector: the second eigenvalues of paths, circles, stars and grids are known") {
+TEST_CASE("fiedler_vector: gives the known second eigenvalues of paths, cycles, stars and grids") {
   fiedler_options const exact{.tolerance = 1e-9, .products = 3000};
   auto const second = [&](adjacency<std::uint32_t> const& g) {
     auto const x = fiedler_vector(integral_graph_of(g.view()), exact);
@@ -77,7 +77,7 @@ TEST_CASE("fiedler_vector: the second eigenvalues of paths, circles, stars and g
   CHECK(second(testing::clique_ring(1, 6)) == doctest::Approx(6).epsilon(0.5));
 }
 
-TEST_CASE("partition_spectral: grids are cut straight, cliques and components not at all") {
+TEST_CASE("partition_spectral: cuts grids straight and keeps cliques and components whole") {
   CHECK(partition_spectral(testing::grid_adjacency(32, 8).view(), 2).cut == 8);
   CHECK(partition_spectral(testing::grid_adjacency(32, 8).view(), 4, {.passes = 5}).cut == 24);
   CHECK(partition_spectral(testing::clique_ring(2, 9).view(), 2).cut == 2);
@@ -87,7 +87,7 @@ TEST_CASE("partition_spectral: grids are cut straight, cliques and components no
   CHECK(partition_spectral(testing::adjacency_of(23, apart).view(), 2).imbalance == 0);
 }
 
-TEST_CASE("partition_spectral: equal nodes are shared out evenly, in graphs of any kind") {
+TEST_CASE("partition_spectral: no part is empty or more than one node above an even share") {
   testing::rng r(52);
   for (int i = 0; i < 40; ++i) {
     auto const n = 1 + r.below(50);
@@ -102,7 +102,7 @@ TEST_CASE("partition_spectral: equal nodes are shared out evenly, in graphs of a
   }
 }
 
-TEST_CASE("partition_spectral: odd sizes have an answer, no part is an error") {
+TEST_CASE("partition_spectral: accepts more parts than nodes and zero weights, and rejects 0 parts") {
   auto const g = testing::grid_adjacency(2, 1);
   CHECK(partition_spectral(g.view(), 2).cut == 1);
   CHECK(partition_spectral(g.view(), 5).cut == 1);

@@ -54,7 +54,7 @@ std::int64_t bound_by_all_parts(task const& t, std::int64_t below, std::size_t p
 
 }  // namespace
 
-TEST_CASE("dominator_chain_bound: the same as if all parts were asked what they pay") {
+TEST_CASE("dominator_chain_bound: equals the bound from the cost of every possible part") {
   cleave::testing::rng r(1);
   int between = 0;
   for (int i = 0; i < 400; ++i) {

@@ -41,7 +41,7 @@ cleave::snapshot_arrays blocks(int count, std::size_t wide) {
 
 }  // namespace
 
-TEST_CASE("certificate: no bound is above the best of all parts of small graphs") {
+TEST_CASE("certify: no bound exceeds the best of all assignments of small graphs") {
   rng r(1);
   std::size_t met = 0, by_dominator_chain = 0;
   for (int i = 0; i < 1500; ++i) {
@@ -83,7 +83,7 @@ TEST_CASE("certificate: no bound is above the best of all parts of small graphs"
   REQUIRE(by_dominator_chain > 20);
 }
 
-TEST_CASE("certificate: knows that wide values are not cut, and is then the bottleneck itself") {
+TEST_CASE("certify: the dominator chain proves that wide values are not cut, which closes the gap") {
   auto const g = blocks(9, 6);  // 90 in all; three blocks a part and a narrow value on each side
   auto const p = cleave::balance(g, 3);
   REQUIRE(p.bottleneck == 32);
@@ -97,7 +97,7 @@ TEST_CASE("certificate: knows that wide values are not cut, and is then the bott
   REQUIRE(certify(g, 4, {}, four.bottleneck).bound == four.bottleneck);
 }
 
-TEST_CASE("certificate: a graph without nodes has the bound 0, and a gap says how far a result may be off") {
+TEST_CASE("certify: an empty graph has bound 0, and gap() is the relative distance to the bound") {
   REQUIRE(certify(cleave::snapshot_arrays{}, 2).bound == 0);
   cleave::certificate const c{10, bound_proof::even_share};
   REQUIRE(c.gap(12) == doctest::Approx(0.2));
@@ -105,7 +105,7 @@ TEST_CASE("certificate: a graph without nodes has the bound 0, and a gap says ho
   REQUIRE(cleave::certificate{}.gap(1) == std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("certificate: weights that make no sense are refused") {
+TEST_CASE("certify: rejects a negative weight and names the node") {
   snapshot_builder b;
   b.node(-1, {}, 1);
   REQUIRE(error_text([&] { certify(b.build(), 2); }) ==

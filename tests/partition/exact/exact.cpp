@@ -156,8 +156,7 @@ cleave::snapshot_arrays two_chains() {
 
 }  // namespace
 
-TEST_CASE(
-    "exact: finds the best of all parts of small graphs, with memory, speeds, pins and what is together") {
+TEST_CASE("partition_exact: finds the optimum of small graphs with memory limits, speeds, pins and groups") {
   rng r(1);
   for (int i = 0; i < 600; ++i) {
     CAPTURE(i);
@@ -195,7 +194,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("exact: devices in any order, and spare ones, are used as well as they can be") {
+TEST_CASE("partition_exact: finds the best use of devices in any order and of spare devices") {
   rng r(2);
   for (int i = 0; i < 250; ++i) {
     CAPTURE(i);
@@ -239,7 +238,7 @@ TEST_CASE("exact: devices in any order, and spare ones, are used as well as they
   }
 }
 
-TEST_CASE("exact: a search that is cut short says so, and its bound still holds") {
+TEST_CASE("partition_exact: an interrupted search claims no proof, and its bound still holds") {
   rng r(3);
   std::size_t unproved = 0;
   for (int i = 0; i < 300; ++i) {
@@ -267,8 +266,7 @@ TEST_CASE("exact: a search that is cut short says so, and its bound still holds"
   REQUIRE(unproved > 2);
 }
 
-TEST_CASE(
-    "exact: where ideals are too many, branches over the parts of units find the best, whatever the limits") {
+TEST_CASE("partition_exact: branching over parts of units finds the optimum if there are too many ideals") {
   rng r(5);
   std::size_t by_branches = 0;
   for (int i = 0; i < 300; ++i) {
@@ -304,7 +302,7 @@ TEST_CASE(
   REQUIRE(by_branches > 20);
 }
 
-TEST_CASE("exact: a mirrored order leaves less to choose from") {
+TEST_CASE("partition_exact: mirrored backward nodes never give a better result than free ones") {
   rng r(4);
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
@@ -318,7 +316,7 @@ TEST_CASE("exact: a mirrored order leaves less to choose from") {
   }
 }
 
-TEST_CASE("exact: is better than slices of a bad order, and says what the bound rests on") {
+TEST_CASE("partition_exact: beats slices of a bad order and names the proof of its bound") {
   auto const g = two_chains();
   exact_balance_options o{.balance = {.orders = {cleave::unit_order::given}, .random_orders = 0}};
   auto const slices = cleave::balance(g, 2, o.balance);
@@ -334,7 +332,7 @@ TEST_CASE("exact: is better than slices of a bad order, and says what the bound 
   REQUIRE(even.ideals == 0);
 }
 
-TEST_CASE("exact: graphs without nodes, or with replicable ones alone, need no search") {
+TEST_CASE("partition_exact: proves results for graphs without nodes or with only replicable nodes") {
   REQUIRE(partition_exact(cleave::snapshot_arrays{}, 3).proved);
   snapshot_builder b;
   b.node(1, {}, 1);
@@ -344,7 +342,7 @@ TEST_CASE("exact: graphs without nodes, or with replicable ones alone, need no s
   REQUIRE(p.parts == 1);
 }
 
-TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or says that there are none") {
+TEST_CASE("partition_exact: finds parts that no slices fit, or says that no parts meet the limits") {
   snapshot_builder b;  // two sources of one byte more than half a part each, among small ones
   auto const x = b.node(1, {}, 1), y = b.node(1, {}, 1);
   b.node(1, {x}, 1);
@@ -369,7 +367,7 @@ TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or sa
           std::string::npos);
 }
 
-TEST_CASE("exact: options that make no sense are refused") {
+TEST_CASE("partition_exact: rejects invalid options and explains why") {
   auto const g = chain({1, 2, 3}, 1);
   auto const text = [&](exact_balance_options const& o) {
     return error_text([&] { partition_exact(g, 2, o); });

@@ -67,7 +67,7 @@ int brute_force(std::vector<std::vector<int>> const& edge, std::vector<int> cons
 
 }  // namespace
 
-TEST_CASE("min_k_cut: is what all assignments together give, on small random graphs") {
+TEST_CASE("min_k_cut: equals the best of all assignments on small random graphs") {
   rng r(1);
   for (int i = 0; i < 250; ++i) {
     CAPTURE(i);
@@ -103,7 +103,7 @@ TEST_CASE("min_k_cut: is what all assignments together give, on small random gra
   }
 }
 
-TEST_CASE("min_k_cut: a ring is cut once a part") {
+TEST_CASE("min_k_cut: cuts a ring into k parts at k edges") {
   for (std::uint32_t const k : {2u, 3u, 4u}) {
     auto const g = graph_of(ring(24));
     auto const p = min_k_cut(g.view(), k, {.imbalance = 0});
@@ -113,14 +113,14 @@ TEST_CASE("min_k_cut: a ring is cut once a part") {
   REQUIRE(min_k_cut(graph_of(ring(12)).view(), 1).cut == 0);
 }
 
-TEST_CASE("min_k_cut: weights may be fractions, and edges from a node to itself do not count") {
+TEST_CASE("min_k_cut: accepts fractional weights and ignores edges from a node to itself") {
   std::vector<std::vector<double>> edge{{9, 0.25, 0, 0}, {0.25, 0, 1.5, 0}, {0, 1.5, 0, 0.5}, {0, 0, 0.5, 9}};
   auto const p = min_k_cut(graph_of(edge).view(), 2, {.imbalance = 0.5});
   REQUIRE(p.cut == 0.25);
   REQUIRE(p.of[1] == p.of[3]);
 }
 
-TEST_CASE("min_k_cut: a search that is cut short has a bound between 0 and its cut") {
+TEST_CASE("min_k_cut: an interrupted search brackets the optimum between its bound and its cut") {
   auto const g = graph_of(ring(24));
   std::size_t unproved = 0;
   for (std::size_t const steps : {2'000u, 5'000u, 20'000u}) {
@@ -132,7 +132,7 @@ TEST_CASE("min_k_cut: a search that is cut short has a bound between 0 and its c
   REQUIRE(unproved > 0);
 }
 
-TEST_CASE("min_k_cut: more parts than nodes, no nodes, and what makes no sense") {
+TEST_CASE("min_k_cut: accepts more parts than nodes and no nodes, and rejects invalid input") {
   auto const three = graph_of<int>({{0, 1, 0}, {1, 0, 1}, {0, 1, 0}});
   auto const p = min_k_cut(three.view(), 8);
   REQUIRE(p.cut == 2);
@@ -150,7 +150,7 @@ TEST_CASE("min_k_cut: more parts than nodes, no nodes, and what makes no sense")
   REQUIRE_THROWS_AS(min_k_cut(one_sided.view(), 2), cleave::detail::adjacency_error);
 }
 
-TEST_CASE("min_k_cut: weights that fit into no parts are refused") {
+TEST_CASE("min_k_cut: rejects node weights that fit into no balanced parts") {
   auto const g = graph_of<int>(
       {{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}}, {3, 3, 2, 2, 2});
   REQUIRE(min_k_cut(g.view(), 2, {.imbalance = 0}).cut == 0);

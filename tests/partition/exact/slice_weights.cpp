@@ -50,7 +50,7 @@ double largest_of(std::vector<Weight> const& weights, std::vector<std::size_t> c
 
 }  // namespace
 
-TEST_CASE("slice_weights: as good as the table of all slices, and no slice is empty") {
+TEST_CASE("slice_weights: equals the dynamic program over all slices, and no slice is empty") {
   testing::rng r(91);
   for (int i = 0; i < 600; ++i) {
     std::vector<std::int64_t> weights(r.below(30));
@@ -67,7 +67,7 @@ TEST_CASE("slice_weights: as good as the table of all slices, and no slice is em
   }
 }
 
-TEST_CASE("slice_weights: weights of any kind") {
+TEST_CASE("slice_weights: accepts float, byte and very large integer weights") {
   std::vector<float> const thirds{1 / 3.0f, 1 / 3.0f, 1 / 3.0f, 1.0f};
   CHECK(slice_weights<float>(thirds, 2).at == std::vector<std::size_t>{0, 3, 4});
   CHECK(slice_weights<float>(thirds, 2).largest == doctest::Approx(1));
@@ -84,7 +84,7 @@ TEST_CASE("slice_weights: weights of any kind") {
   CHECK(found.largest < std::accumulate(many.begin(), many.end(), 0.0) / 64 + 1);
 }
 
-TEST_CASE("slice_weights: fractions are the integers they are multiples of") {
+TEST_CASE("slice_weights: scaled weights give the scaled result of the integers") {
   testing::rng r(93);
   for (int i = 0; i < 300; ++i) {
     std::vector<std::int64_t> whole(r.below(30));
@@ -99,7 +99,7 @@ TEST_CASE("slice_weights: fractions are the integers they are multiples of") {
   }
 }
 
-TEST_CASE("slice_weights: the weight at fault is named, wherever it stands") {
+TEST_CASE("slice_weights: names the invalid weight at any position") {
   auto const infinite = std::numeric_limits<double>::infinity();
   for (double const bad : {-1.0, -1e-300, -std::numeric_limits<double>::denorm_min(), infinite, -infinite,
                            std::numeric_limits<double>::quiet_NaN()})
@@ -118,7 +118,7 @@ TEST_CASE("slice_weights: the weight at fault is named, wherever it stands") {
   CHECK(slice_weights<double>(std::vector<double>{most, 0, 0}, 2).largest == most);
 }
 
-TEST_CASE("slice_weights: odd sizes have an answer, bad input is named") {
+TEST_CASE("slice_weights: accepts fewer weights than slices, and rejects invalid input") {
   CHECK(slice_weights<int>({}, 3).at == std::vector<std::size_t>{0, 0, 0, 0});
   CHECK(slice_weights<int>(std::vector<int>{0, 0}, 2).largest == 0);
   CHECK(slice_weights<int>(std::vector<int>{5}, 3).at == std::vector<std::size_t>{0, 1, 1, 1});

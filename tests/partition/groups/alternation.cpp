@@ -69,7 +69,7 @@ numbers cut_by_ready_lists(snapshot_arrays const& s, std::vector<char> const& su
 
 }  // namespace
 
-TEST_CASE("alternation: the reference's examples") {
+TEST_CASE("alternation: reproduces the examples of the reference") {
   auto const p = cut_chain("ACAACA");
   CHECK(parts_of(p) == numbers{0, 1, 2, 2, 3, 4});
   CHECK(p.label ==
@@ -93,7 +93,7 @@ TEST_CASE("alternation: the reference's examples") {
   CHECK(parts_of(alternation(fork.build(), {1, 0, 1, 1})) == numbers{0, 1, 0, 2});
 }
 
-TEST_CASE("alternation: the same parts as by lists of what is ready, and none needs a later one") {
+TEST_CASE("alternation: equals the ready-list algorithm of the reference, and no part needs a later one") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     auto const s = testing::random_graph(
@@ -107,9 +107,7 @@ TEST_CASE("alternation: the same parts as by lists of what is ready, and none ne
   }
 }
 
-TEST_CASE(
-    "alternation: sides change with each part, small parts go to the host, and only supported nodes leave "
-    "it") {
+TEST_CASE("alternation: sides alternate, small parts go to the host, and only supported nodes leave it") {
   testing::rng random(2);
   for (int round = 0; round < 300; ++round) {
     auto const s =
@@ -134,7 +132,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("alternation: a node without operands starts like any other, on either side") {
+TEST_CASE("alternation: a node without operands can start on either side") {
   testing::snapshot_builder b;
   auto const ones = b.node(1);  // on the host
   b.output(b.node(1, {ones}));
@@ -142,7 +140,7 @@ TEST_CASE("alternation: a node without operands starts like any other, on either
   CHECK(parts_of(alternation(b.build(), {1, 0})) == numbers{0, 1});
 }
 
-TEST_CASE("alternation: what must be together is on the host unless all of it is supported") {
+TEST_CASE("alternation: a `together` set leaves the host only if all of it is supported") {
   testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()});
   b.output(b.node(1, {b.node(1, {first})}));
@@ -152,7 +150,7 @@ TEST_CASE("alternation: what must be together is on the host unless all of it is
   CHECK(parts_of(alternation(s, {1, 1, 0}, {.together = {{1, 2}}})) == numbers{0, 1, 1});
 }
 
-TEST_CASE("alternation: more parts than allowed are an error that says how many; a set names nodes") {
+TEST_CASE("alternation: rejects more parts than allowed and `together` sets with unknown nodes") {
   CHECK_THROWS_WITH_AS(cut_chain("ACA", {.most = 1}),
                        "alternation: the accelerator gets 2 parts, at most 1 are allowed; raise `least`, so "
                        "that small parts go to the host, or raise `most`",
@@ -162,7 +160,7 @@ TEST_CASE("alternation: more parts than allowed are an error that says how many;
                        "alternation: `together` names node #1, but the graph has only 1 nodes", error);
 }
 
-TEST_CASE("alternation: an empty graph has no part; a user's graph needs only the first rung") {
+TEST_CASE("alternation: an empty graph has no part, and a graph needs only nodes and operands") {
   CHECK(alternation(testing::snapshot_builder().build(), {}).parts == 0);
   archetype::graph const g;
   auto const p = alternation(g, [](archetype::node) { return true; });

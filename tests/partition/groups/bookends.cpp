@@ -51,20 +51,20 @@ bool is_trivial_end(snapshot_arrays const& s, nodes const& group, std::vector<ch
 
 }  // namespace
 
-TEST_CASE("bookends: views at both ends go, those between work stay") {
+TEST_CASE("trim_trivial_ends: removes views at both ends of a group and keeps those between work") {
   auto const s = chain_with_views();
   auto const trimmed = trim_trivial_ends<std::uint32_t>(s, {{4, {0, 1, 2, 3, 4, 5, 6}}}, views);
   CHECK(trimmed == std::vector<fusion_group>{{4, {2, 3, 4}}});
 }
 
-TEST_CASE(
-    "bookends: a group of nothing but views is left empty, what is in another group is no work of this one") {
+TEST_CASE("trim_trivial_ends: a group of views becomes empty, and work in other groups does not count") {
   auto const s = chain_with_views();
   auto const trimmed = trim_trivial_ends<std::uint32_t>(s, {{0, {0, 1}}, {1, {2}}, {2, {3}}}, views);
   CHECK(trimmed == std::vector<fusion_group>{{0, {}}, {1, {2}}, {2, {}}});
 }
 
-TEST_CASE("bookends: exactly what sees no work on one side goes, and no cycle closes") {
+TEST_CASE(
+    "trim_trivial_ends: removes exactly the trivial nodes without work on one side and closes no cycle") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     auto const s = testing::random_graph(random, {.nodes = 20, .reach = 1 + random.below(20)});

@@ -111,9 +111,7 @@ std::vector<char> const parted_support{1, 0, 1, 1};
 
 }  // namespace
 
-TEST_CASE(
-    "capability: the default needs the fewest groups that any search finds, legal and of all supported "
-    "nodes") {
+TEST_CASE("capability_groups: finds the fewest legal groups that cover all supported nodes") {
   testing::rng random(1);
   for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 8);
@@ -125,7 +123,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("capability: neither way of fusion needs more groups than the merge walk, and all are legal") {
+TEST_CASE("capability_groups: both kinds of fusion need no more groups than the merge walk") {
   testing::rng random(2);
   for (int round = 0; round < 600; ++round) {
     auto const s = random_dag(random, round % 10 == 0 ? 120 : 30);
@@ -142,7 +140,7 @@ TEST_CASE("capability: neither way of fusion needs more groups than the merge wa
   }
 }
 
-TEST_CASE("capability: no two groups could be merged; connected ones are, and only such pairs count") {
+TEST_CASE("capability_groups: no two groups can be merged, and groups of connected fusion are connected") {
   testing::rng random(3);
   for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 14);
@@ -167,14 +165,14 @@ TEST_CASE("capability: no two groups could be merged; connected ones are, and on
   }
 }
 
-TEST_CASE("capability: fusion may be horizontal or along values") {
+TEST_CASE("capability_groups: fuses horizontally or along values") {
   auto const s = parted_chain();
   CHECK(nodes_of(capability_groups(s, parted_support)) == std::vector<nodes>{{0, 3}, {2}});
   CHECK(nodes_of(capability_groups(s, parted_support, {.along = fusion::connected})) ==
         std::vector<nodes>{{0}, {2}, {3}});
 }
 
-TEST_CASE("capability: groups that count less than the least are dropped, by the sizes that are given") {
+TEST_CASE("capability_groups: drops groups smaller than `least`, measured by the given sizes") {
   auto const s = parted_chain();
   CHECK(nodes_of(capability_groups(s, parted_support, {.least = 2})) == std::vector<nodes>{{0, 3}});
   CHECK(nodes_of(capability_groups(s, parted_support, {.size = {0, 1, 2, 1}, .least = 2})) ==
@@ -185,7 +183,7 @@ TEST_CASE("capability: groups that count less than the least are dropped, by the
         std::vector<nodes>{{2}});
 }
 
-TEST_CASE("capability: sizes of many nodes do not overflow") {
+TEST_CASE("capability_groups: sums of node sizes do not overflow") {
   auto const s = parted_chain();
   auto const most = std::numeric_limits<std::uint32_t>::max();
   auto const least = std::size_t{most} + 1;
@@ -193,7 +191,7 @@ TEST_CASE("capability: sizes of many nodes do not overflow") {
         std::vector<nodes>{{0, 3}});
 }
 
-TEST_CASE("capability: a veto drops a group, and what it stood between is merged") {
+TEST_CASE("capability_groups: asks the veto once per group and drops the groups it rejects") {
   // x -> a -> u -> b -> w -> c and a -> v -> c, with a, b, c supported: b needs a, c needs b.
   testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()});
@@ -213,8 +211,7 @@ TEST_CASE("capability: a veto drops a group, and what it stood between is merged
   CHECK(asked == std::vector<nodes>{{0, 3}, {2, 4}});
 }
 
-TEST_CASE(
-    "capability: what is left after a veto is as few groups as it can be, and a vetoed union stays apart") {
+TEST_CASE("capability_groups: merges the rest after a veto, unless the veto rejects the union too") {
   testing::rng random(4);
   for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 9);
@@ -240,7 +237,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("capability: what must be together is in one group or in none") {
+TEST_CASE("capability_groups: a `together` set is in one group or in no group") {
   auto const s = parted_chain();
   CHECK(nodes_of(capability_groups(s, parted_support, {.together = {{2, 3}}})) ==
         std::vector<nodes>{{0}, {2, 3}});
@@ -264,7 +261,7 @@ TEST_CASE("capability: what must be together is in one group or in none") {
   }
 }
 
-TEST_CASE("capability: what takes a tuple apart goes where the tuple is made, supported or not") {
+TEST_CASE("capability_groups: a projection joins the group that makes its tuple, supported or not") {
   testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()});  // 0, not supported
   auto const item = b.node(1, {first});       // 1, a projection of it
@@ -281,7 +278,7 @@ TEST_CASE("capability: what takes a tuple apart goes where the tuple is made, su
           std::vector<nodes>{{1, 2, 3}});
 }
 
-TEST_CASE("capability: with projections too the default needs no more groups than the walk") {
+TEST_CASE("capability_groups: with projections the default needs no more groups than the merge walk") {
   testing::rng random(6);
   for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 40);
@@ -304,7 +301,7 @@ TEST_CASE("capability: with projections too the default needs no more groups tha
   }
 }
 
-TEST_CASE("capability: replicable nodes are grouped like others, and groups of the graph stay whole") {
+TEST_CASE("capability_groups: groups replicable nodes like others and keeps groups of the graph whole") {
   testing::rng random(7);
   for (int round = 0; round < 200; ++round) {
     auto const s = testing::random_graph(random, {.nodes = 20, .replicable = 4, .tied = 5});
@@ -321,7 +318,7 @@ TEST_CASE("capability: replicable nodes are grouped like others, and groups of t
   }
 }
 
-TEST_CASE("capability: a search that is given up costs groups, never legality") {
+TEST_CASE("capability_groups: effort 0 may give more groups, but all of them are legal") {
   testing::rng random(8);
   for (int round = 0; round < 100; ++round) {
     auto const s = random_dag(random, 60);
@@ -333,8 +330,7 @@ TEST_CASE("capability: a search that is given up costs groups, never legality") 
   }
 }
 
-TEST_CASE(
-    "capability: a user's graph is asked once for each node, in order; no rung but the first is needed") {
+TEST_CASE("capability_groups: asks a user's graph once per node and needs only nodes and operands") {
   archetype::graph const g;
   std::size_t asked = 0, count = 0;
   for (auto n : g.nodes()) {
@@ -349,7 +345,7 @@ TEST_CASE(
   CHECK(found.size() <= 1);
 }
 
-TEST_CASE("capability: wide indices give the same") {
+TEST_CASE("capability_groups: works with 64-bit indices") {
   testing::basic_snapshot_builder<std::uint64_t> b;
   auto const a = b.node(1, {b.input()});
   b.output(b.node(1, {b.node(1, {a})}));
@@ -359,7 +355,7 @@ TEST_CASE("capability: wide indices give the same") {
         std::vector<nodes>{{0, 1, 2}});
 }
 
-TEST_CASE("capability: a node with a hundred thousand readers, half of them supported, or as many operands") {
+TEST_CASE("capability_groups: handles a node with 100,000 readers or operands") {
   std::uint32_t const many = 100'000;
   testing::snapshot_builder star, sink;
   auto const made = star.node(1, {star.input()});
@@ -378,7 +374,7 @@ TEST_CASE("capability: a node with a hundred thousand readers, half of them supp
   }
 }
 
-TEST_CASE("capability: nothing, nothing supported and everything supported") {
+TEST_CASE("capability_groups: accepts an empty graph, no supported nodes and only supported nodes") {
   CHECK(capability_groups(testing::snapshot_builder().build(), {}).empty());
   auto const s = parted_chain();
   for (auto const by : {grouping::fewest, grouping::merge_walk}) {
@@ -387,7 +383,7 @@ TEST_CASE("capability: nothing, nothing supported and everything supported") {
   }
 }
 
-TEST_CASE("capability: options that do not fit the graph are refused by name") {
+TEST_CASE("capability_groups: rejects options that do not fit the graph and names the option") {
   auto const s = parted_chain();
   CHECK_THROWS_WITH_AS(capability_groups(s, parted_support, {.together = {{1}, {0, 7}}}),
                        "capability_groups: `together` names node #7, but the graph has only 4 nodes", error);

@@ -16,7 +16,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("merge walk: the recorded walk word for word wherever that closes no cycle") {
+TEST_CASE("merge_walk: equals the literal walk wherever that closes no cycle") {
   testing::rng random(1);
   std::size_t alike = 0;
   for (int round = 0; round < 1500; ++round) {
@@ -40,7 +40,7 @@ TEST_CASE("merge walk: the recorded walk word for word wherever that closes no c
   CHECK(alike > 2900);
 }
 
-TEST_CASE("merge walk: what a group reaches is known by what it is merged into, so that no cycle closes") {
+TEST_CASE("merge_walk: a merged group knows everything its members reach, so no cycle closes") {
   testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()}), second = b.node(1, {first});  // 0, 1
   auto const third = b.node(1, {b.input()}),
@@ -56,7 +56,7 @@ TEST_CASE("merge walk: what a group reaches is known by what it is merged into, 
         std::vector<fusion_group>{{2, {0, 2, 5}}, {3, {1, 4}}});
 }
 
-TEST_CASE("merge walk: numbers count from the end of the graph, and a union keeps the larger's") {
+TEST_CASE("merge_walk: numbers groups from the end of the graph, and a union keeps the larger number") {
   testing::snapshot_builder b;
   auto const first = b.node(1, {b.input()});
   auto const parted = b.node(1, {b.node(1, {first})});

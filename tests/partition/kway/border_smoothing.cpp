@@ -51,8 +51,7 @@ std::vector<std::vector<std::uint64_t>> spread_apart(weighted_level const& g,
 
 }  // namespace
 
-TEST_CASE(
-    "lazy walk: what comes along the arcs of a node is in the ratio of their weights, and no more than all") {
+TEST_CASE("lazy_random_walk: the shares of a node's edges follow their weights and sum to at most one") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 100; ++i) {
     auto const g = cleave::testing::random_strip(r, 1 + r.below(100), 1 + r.below(9), 1 + r.below(1u << 30));
@@ -77,8 +76,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "border smoothing: a node is in the part that it would get most of, were each to spread by itself") {
+TEST_CASE("border_smoothing: a node joins the part it would get most of if each part spread alone") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto g = cleave::testing::random_strip(r, 2 + r.below(200), 1 + r.below(12), 1 + r.below(100));
@@ -94,7 +92,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("border smoothing: jagged borders become straight, and parts of like weight") {
+TEST_CASE("border_smoothing: straightens jagged borders and evens out part weights") {
   std::size_t const side = 48;
   auto const g = cleave::testing::triangulated_squares(side);
   cleave::testing::rng r(3);
@@ -116,7 +114,7 @@ TEST_CASE("border smoothing: jagged borders become straight, and parts of like w
   }
 }
 
-TEST_CASE("border smoothing: nodes without a part remain so") {
+TEST_CASE("border_smoothing: nodes without a part remain without one") {
   auto const g = cleave::testing::triangulated_squares(20, 2);
   std::vector<std::uint32_t> of(800, no_block);
   for (std::uint32_t n = 0; n < 400; ++n) of[n] = n % 4;
@@ -124,7 +122,7 @@ TEST_CASE("border smoothing: nodes without a part remain so") {
   for (std::size_t n = 0; n < 800; ++n) CHECK((after[n] == no_block) == (n >= 400));
 }
 
-TEST_CASE("border smoothing: tells how many times its share the heaviest part weighs") {
+TEST_CASE("border_smoothing: returns the heaviest part's weight as a multiple of its share") {
   cleave::testing::rng r(4);
   for (std::uint32_t i = 0; i < 100; ++i) {
     auto const g = cleave::testing::random_strip(r, 50 + r.below(300), 1 + r.below(12), 1 + r.below(100));
@@ -143,7 +141,7 @@ TEST_CASE("border smoothing: tells how many times its share the heaviest part we
   }
 }
 
-TEST_CASE("border smoothing: starts anew each time") {
+TEST_CASE("border_smoothing: a second call does not depend on the first") {
   cleave::testing::rng r(5);
   auto const g = cleave::testing::random_strip(r, 400, 20, 50);
   auto const grown = cleave::testing::random_parts(r, g, 8).of;

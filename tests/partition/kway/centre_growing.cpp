@@ -55,7 +55,7 @@ std::vector<std::int64_t> part_weights(weighted_level const& g, std::vector<std:
 
 }  // namespace
 
-TEST_CASE("centre growing: parts of a square are whole, of like size, and more so than at first") {
+TEST_CASE("centre_growing: parts of a square are connected, similar in size and improve over rounds") {
   auto const g = cleave::testing::triangulated_squares(60);
   std::vector<std::int64_t> const limit(20, 60 * 60 / 20);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
@@ -71,7 +71,7 @@ TEST_CASE("centre growing: parts of a square are whole, of like size, and more s
   }
 }
 
-TEST_CASE("centre growing: parts weigh about as their limits tell") {
+TEST_CASE("centre_growing: part weights follow their limits") {
   auto const g = cleave::testing::triangulated_squares(60);
   std::vector<std::int64_t> limit(16, 150);
   for (std::size_t part = 0; part < 8; ++part) limit[part] = 300;
@@ -82,7 +82,7 @@ TEST_CASE("centre growing: parts weigh about as their limits tell") {
   CHECK(heavy >= 7);
 }
 
-TEST_CASE("centre growing: each node is in a part, but for few that nothing leads to") {
+TEST_CASE("centre_growing: assigns all but a few unreachable nodes, and gives up if there are many") {
   auto g = cleave::testing::triangulated_squares(40);
   for (int alone = 0; alone < 5; ++alone) g.offsets.push_back(g.offsets.back()), g.node_weight.push_back(1);
   std::vector<std::int64_t> const limit(16, 110);
@@ -91,7 +91,7 @@ TEST_CASE("centre growing: each node is in a part, but for few that nothing lead
   CHECK(grown_parts(cleave::testing::triangulated_squares(20, 2), limit, 10, 1).empty());
 }
 
-TEST_CASE("centre growing: random graphs of any weights have parts that are whole") {
+TEST_CASE("centre_growing: parts of random weighted graphs are connected") {
   cleave::testing::rng r(1);
   int whole = 0;
   for (int i = 0; i < 200; ++i) {

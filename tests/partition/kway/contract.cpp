@@ -128,14 +128,14 @@ void check_level(weighted_view const& g) {
 
 }  // namespace
 
-TEST_CASE("contract: clusters keep to their bounds, edges between them add up, whatever the threads") {
+TEST_CASE("contraction: clusters obey their rules and edge weights add up, with any number of threads") {
   rng random(4);
   auto const g = random_level(3000, random);
   check_level(g.weighted());
   check_level(g.unit());
 }
 
-TEST_CASE("contract: many clusters are merged in pieces alike") {
+TEST_CASE("contraction: many clusters give the same graph with 1 and 3 threads") {
   rng random(9);
   auto const g = random_level(40000, random);
   cluster_rules const rules{.heaviest = 2, .fixed = nullptr};
@@ -145,7 +145,7 @@ TEST_CASE("contract: many clusters are merged in pieces alike") {
       alike(contraction(g.unit(), c).graph(thread_team(1)), contraction(g.unit(), c).graph(thread_team(3))));
 }
 
-TEST_CASE("contract: sums beyond 32 bits are kept in 64") {
+TEST_CASE("contraction: keeps weights above 32 bits in 64 bits") {
   std::vector<std::uint32_t> const first{0, 1, 3, 5, 6}, head{1, 0, 2, 1, 3, 2};
   std::int64_t const w = std::int64_t{3} << 31;
   std::vector<std::int64_t> const nodes(4, w), arcs(6, w);
@@ -162,7 +162,7 @@ TEST_CASE("contract: sums beyond 32 bits are kept in 64") {
   CHECK(coarse.view().width() == weight_width::wide);
 }
 
-TEST_CASE("contract: no cluster holds nodes that are bound to different parts") {
+TEST_CASE("label_clustering, heavy_edge_matching: no cluster holds nodes fixed to different parts") {
   rng random(7);
   for (int i = 0; i < 20; ++i) {
     auto const g = random_level(400, random);

@@ -30,7 +30,7 @@ cleave::detail::boundary_nodes some_active(rng& r, cleave::detail::weighted_view
 
 }  // namespace
 
-TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixed nodes stay") {
+TEST_CASE("refine_by_flows: the cut shrinks by the returned gain, limits hold and fixed nodes stay") {
   rng r(1);
   int better = 0;
   for (int i = 0; i < 200; ++i) {
@@ -57,9 +57,7 @@ TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixe
   CHECK(better > 100);
 }
 
-TEST_CASE(
-    "flow refinement: with room for everything in the strip, two parts end at a least cut between their "
-    "cores") {
+TEST_CASE("refine_by_flows: finds the minimum cut of two parts if the strip has room for all nodes") {
   rng r(2);
   for (int i = 0; i < 60; ++i) {
     auto const g = random_strip(r, 4 + r.below(8), 2, 4);
@@ -84,7 +82,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("flow refinement: the same for any number of threads") {
+TEST_CASE("refine_by_flows: gives the same parts with 1 and 3 threads") {
   rng r(3);
   int smaller = 0;
   for (int i = 0; i < 4; ++i) {

@@ -105,7 +105,7 @@ bool half_is_near(weighted_level const& g) {
 
 }  // namespace
 
-TEST_CASE("probe: closed wedges of small graphs are those that are counted one by one") {
+TEST_CASE("closed_wedges: equals a direct count on small graphs") {
   testing::rng r(1);
   for (int i = 0; i < 100; ++i) {
     auto const g = random_simple(r, 3 + r.below(250), r.below(12));
@@ -115,7 +115,7 @@ TEST_CASE("probe: closed wedges of small graphs are those that are counted one b
   CHECK(closed_wedges(box(12).view()) == 0);
 }
 
-TEST_CASE("probe: meshes get round parts where there are many, grids in space get pairs, others neither") {
+TEST_CASE("choose_config: picks centre growing for meshes with many parts and matching for 3D grids") {
   testing::rng r(2);
   auto const config = [](weighted_level const& g, std::uint32_t parts) {
     return choose_config(kway_preset::standard, g.view(), parts);
@@ -134,7 +134,7 @@ TEST_CASE("probe: meshes get round parts where there are many, grids in space ge
   CHECK(config(other, 64).clusters == coarsening::labels);
 }
 
-TEST_CASE("probe: the best preset tries both first methods where either may win") {
+TEST_CASE("choose_quality_config: tries both first methods if either may win") {
   auto const mesh = testing::triangulated_squares(120);
   auto const e = choose_quality_config(mesh.view(), 64);
   CHECK(e.standard.first == first_method::centres);
@@ -142,7 +142,7 @@ TEST_CASE("probe: the best preset tries both first methods where either may win"
                     [](kway_config const& t) { return t.first == first_method::bisections; }));
 }
 
-TEST_CASE("probe: lattices are known by their numbers, row by row") {
+TEST_CASE("is_numbered_in_rows: recognizes lattices that are numbered row by row") {
   testing::rng r(3);
   for (auto const& g : {testing::triangulated_squares(60), turned_diagonals(60), box(16)}) {
     CHECK(is_numbered_in_rows(g.view()));
@@ -153,7 +153,7 @@ TEST_CASE("probe: lattices are known by their numbers, row by row") {
   CHECK(!is_numbered_in_rows(weighted_level{}.view()));
 }
 
-TEST_CASE("probe: clusters of lattices grow along their rows in large parts, all others evenly") {
+TEST_CASE("choose_config: clusters of lattices prefer heavy neighbours in large parts, else light ones") {
   testing::rng r(4);
   auto const config = [](weighted_level const& g, std::uint32_t parts) {
     return choose_config(kway_preset::fast, g.view(), parts);
@@ -171,7 +171,7 @@ TEST_CASE("probe: clusters of lattices grow along their rows in large parts, all
   CHECK(round.ties == tie_breaking::lighter);
 }
 
-TEST_CASE("probe: weights are uniform where they hardly differ") {
+TEST_CASE("has_uniform_weights: holds only for weights that hardly differ") {
   auto g = box(20);
   CHECK(has_uniform_weights(g.view()));
   CHECK(has_uniform_weights(weighted_level{}.view()));
@@ -186,7 +186,7 @@ TEST_CASE("probe: weights are uniform where they hardly differ") {
   }
 }
 
-TEST_CASE("probe: a lattice whose weights are not uniform is none") {
+TEST_CASE("choose_config: treats a lattice with varied weights like any other graph") {
   testing::rng r(6);
   auto g = box(40);
   for (auto& w : g.node_weight) w = 1 + static_cast<std::int64_t>(r.below(100));
@@ -195,7 +195,7 @@ TEST_CASE("probe: a lattice whose weights are not uniform is none") {
   CHECK(e.clusters == coarsening::labels);
 }
 
-TEST_CASE("probe: nodes of low degree are a periphery where they weigh half of all, however many they are") {
+TEST_CASE("has_sparse_periphery: nodes of low degree form a periphery if they hold half of the weight") {
   auto g = testing::level_of(100, {{0, 1}, {1, 2}});
   auto const periphery = [&] { return has_sparse_periphery(g.view(), compute_degree_statistics(g.view())); };
   CHECK(periphery());
@@ -205,7 +205,7 @@ TEST_CASE("probe: nodes of low degree are a periphery where they weigh half of a
   CHECK(periphery());
 }
 
-TEST_CASE("probe: graphs without locality that have a sparse periphery are peeled, not contracted") {
+TEST_CASE("choose_config: peels a sparse periphery instead of contracting it, unless the graph is local") {
   auto const core_with_leaves =
       [](bool closed) {  // 50 nodes that have many of each other, and eight leaves each
         std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
@@ -225,7 +225,7 @@ TEST_CASE("probe: graphs without locality that have a sparse periphery are peele
   CHECK(smallest(random_simple(r, 450, 12)) < 100);
 }
 
-TEST_CASE("probe: graphs of skewed degrees without locality are cut as they are") {
+TEST_CASE("choose_config: does not contract graphs with skewed degrees and no locality") {
   testing::rng r(8);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges{{0, 1}};
   std::set<std::pair<std::uint32_t, std::uint32_t>> known(edges.begin(), edges.end());
@@ -243,7 +243,7 @@ TEST_CASE("probe: graphs of skewed degrees without locality are cut as they are"
   CHECK(!has_sparse_periphery(g.view(), compute_degree_statistics(g.view())));
 }
 
-TEST_CASE("probe: half of a random graph is near, half of a grid, box, mesh or tree is not") {
+TEST_CASE("grows_like_random_graph: holds for random graphs, not for grids, boxes, meshes or trees") {
   auto const grows = [](weighted_level const& g) {
     return grows_like_random_graph(g.view(), compute_degree_statistics(g.view()));
   };
@@ -267,7 +267,7 @@ TEST_CASE("probe: half of a random graph is near, half of a grid, box, mesh or t
   CHECK(!grows(testing::level_of(5, {})));
 }
 
-TEST_CASE("probe: `fast` contracts random graphs, the other presets cut them as they are") {
+TEST_CASE("choose_config: only `fast` contracts random graphs") {
   testing::rng r(10);
   auto const g = random_simple(r, 5000, 8);
   REQUIRE(!compute_degree_statistics(g.view()).skewed());

@@ -82,7 +82,7 @@ std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t li
 
 }  // namespace
 
-TEST_CASE("grow side: anywhere, the sides are those that a plain search of all nodes grows") {
+TEST_CASE("side_growing: growth::anywhere equals a plain search over all nodes") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 300; ++i) {
     auto const most = std::size_t{1} << r.below(30);
@@ -94,7 +94,7 @@ TEST_CASE("grow side: anywhere, the sides are those that a plain search of all n
   }
 }
 
-TEST_CASE("grow side: weights, cut and fixed nodes are right, and the side is no heavier than it may be") {
+TEST_CASE("side_growing: weights and cut are right, fixed nodes stay and the limit holds") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 300; ++i) {
     auto const most = std::size_t{1} << r.below(40);
@@ -122,7 +122,7 @@ TEST_CASE("grow side: weights, cut and fixed nodes are right, and the side is no
   }
 }
 
-TEST_CASE("grow side: of nodes that cost alike, anywhere, the heavy ones come first") {
+TEST_CASE("side_growing: growth::anywhere takes the heavier of equally costly nodes first") {
   // Ten nodes, all neighbours, each with ten leaves: half of these weigh 10, the others 1.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::uint32_t core = 0; core < 10; ++core) {

@@ -25,8 +25,7 @@ cleave::detail::boundary_nodes border_of(cleave::testing::weighted_level const& 
 
 }  // namespace
 
-TEST_CASE(
-    "jet: the cut decreases by what it says, limits hold, fixed nodes stay, all of the border is active") {
+TEST_CASE("refine_by_jet: the cut shrinks by the returned gain, limits hold and fixed nodes stay") {
   cleave::testing::rng r(1);
   int better = 0;
   for (int i = 0; i < 200; ++i) {
@@ -51,7 +50,7 @@ TEST_CASE(
   CHECK(better > 100);
 }
 
-TEST_CASE("jet: brings parts within limits that they broke, where nodes are light") {
+TEST_CASE("refine_by_jet: brings overweight parts within their limits if nodes are light") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 50; ++i) {
     auto const g = cleave::testing::random_strip(r, 100, 5, 1);

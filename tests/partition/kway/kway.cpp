@@ -167,7 +167,7 @@ std::int64_t min_k_cut(weighted_graph_arrays const& g, std::uint32_t k, std::int
 
 }  // namespace
 
-TEST_CASE("kway: one part is everything, no node is no part, and neither cuts anything") {
+TEST_CASE("partition_kway: one part takes all nodes, and a graph without nodes has no cut") {
   auto const path = path_of(10);
   CHECK(partition_kway(path.view(), 1).cut == 0);
   CHECK(partition_kway(path.view(), 1).of == std::vector<part_id>(10, part_id{0}));
@@ -176,7 +176,7 @@ TEST_CASE("kway: one part is everything, no node is no part, and neither cuts an
   CHECK(partition_kway(adjacency_view<int>{}, 3).cut == 0);
 }
 
-TEST_CASE("kway: as many parts as nodes are one node each, and more parts than nodes leave the rest empty") {
+TEST_CASE("partition_kway: as many parts as nodes get one node each, and further parts stay empty") {
   for (auto const preset : presets) {
     auto const all = partition_kway(path_of(64).view(), 64, {.preset = preset});
     CHECK(all.cut == 63);
@@ -188,7 +188,7 @@ TEST_CASE("kway: as many parts as nodes are one node each, and more parts than n
   }
 }
 
-TEST_CASE("kway: half as many parts as nodes are pairs of neighbours") {
+TEST_CASE("partition_kway: half as many parts as nodes are pairs of neighbours on a path") {
   auto const path = path_of(10'000);
   for (auto const preset : presets) {
     auto const p = partition_kway(path.view(), 5000, {.preset = preset});
@@ -198,13 +198,13 @@ TEST_CASE("kway: half as many parts as nodes are pairs of neighbours") {
   }
 }
 
-TEST_CASE("kway: a long path is cut once") {
+TEST_CASE("partition_kway: cuts a path of a million nodes once") {
   auto const p = partition_kway(path_of(1'000'000).view(), 2, {.preset = kway_preset::fast});
   CHECK(p.within_limits);
   CHECK(p.cut == 1);
 }
 
-TEST_CASE("kway: nodes without edges are dealt out, and components stay whole") {
+TEST_CASE("partition_kway: spreads nodes without edges and keeps components whole") {
   auto const loose = graph_of(16, {});
   auto const p = partition_kway(loose.view(), 3);
   CHECK(p.cut == 0);
@@ -216,7 +216,7 @@ TEST_CASE("kway: nodes without edges are dealt out, and components stay whole") 
   CHECK(partition_kway(graph_of(32, edges).view(), 2).cut == 0);
 }
 
-TEST_CASE("kway: weights of nodes that are zero are no hindrance") {
+TEST_CASE("partition_kway: accepts nodes of weight 0") {
   auto g = path_of(16);
   g.node_weight.assign(16, 0);
   check_parts(g, partition_kway(g.view(), 4), 0.03);
@@ -228,7 +228,7 @@ TEST_CASE("kway: weights of nodes that are zero are no hindrance") {
   CHECK(p.imbalance == 0);
 }
 
-TEST_CASE("kway: where a node is heavier than a part may be, that part is the heaviest, and none is empty") {
+TEST_CASE("partition_kway: a node above the limit makes the heaviest part, and no part is empty") {
   auto g = path_of(16);
   g.node_weight.assign(16, 1);
   g.node_weight[5] = 100;
@@ -239,7 +239,7 @@ TEST_CASE("kway: where a node is heavier than a part may be, that part is the he
   }
 }
 
-TEST_CASE("kway: sums of weights past 2^31 and past 2^62 are counted") {
+TEST_CASE("partition_kway: sums weights far beyond 2^31 without overflow") {
   auto g = path_of(16);
   g.node_weight.assign(16, std::int64_t{1} << 30);
   auto p = partition_kway(g.view(), 4);
@@ -253,13 +253,13 @@ TEST_CASE("kway: sums of weights past 2^31 and past 2^62 are counted") {
   CHECK(partition_kway(heavy_edges.view(), 4).cut == 3 * (std::int64_t{1} << 57));
 }
 
-TEST_CASE("kway: edges that weigh nothing do not stop balance") {
+TEST_CASE("partition_kway: balances graphs whose edges weigh nothing") {
   auto const p = partition_kway(path_of(16, 0).view(), 4);
   CHECK(p.cut == 0);
   CHECK(p.imbalance == 0);
 }
 
-TEST_CASE("kway: edges from a node to itself count for nothing, parallel ones together") {
+TEST_CASE("partition_kway: ignores self-loops and adds up parallel edges") {
   std::vector<listed_edge> edges;
   for (std::uint32_t n = 1; n < 16; ++n) edges.push_back({n - 1, n});
   for (std::uint32_t n = 0; n < 16; ++n) edges.push_back({n, n});
@@ -269,7 +269,7 @@ TEST_CASE("kway: edges from a node to itself count for nothing, parallel ones to
   CHECK(partition_kway(graph_of(16, edges).view(), 4).cut == 6);
 }
 
-TEST_CASE("kway: a star and a clique are cut within the limits") {
+TEST_CASE("partition_kway: cuts a star and a clique within the limits") {
   std::vector<listed_edge> star, clique;
   for (std::uint32_t n = 1; n <= 5000; ++n) star.push_back({0, n});
   for (std::uint32_t a = 0; a < 300; ++a)
@@ -285,7 +285,7 @@ TEST_CASE("kway: a star and a clique are cut within the limits") {
   }
 }
 
-TEST_CASE("kway: the cut of a small graph is never below the least, and seldom far above") {
+TEST_CASE("partition_kway: cuts of small graphs are never below the optimum, and at most 20 % above in sum") {
   rng random(7);
   std::int64_t reached = 0, least = 0;
   for (int round = 0; round < 60; ++round) {
@@ -306,7 +306,7 @@ TEST_CASE("kway: the cut of a small graph is never below the least, and seldom f
   CHECK(reached <= least + least / 5);
 }
 
-TEST_CASE("kway: planted groups are found exactly") {
+TEST_CASE("partition_kway: finds planted groups exactly") {
   rng random(3);
   for (std::uint32_t const k : {2u, 5u}) {
     auto const g = planted_groups(k, 200, 10, random);
@@ -315,7 +315,7 @@ TEST_CASE("kway: planted groups are found exactly") {
   }
 }
 
-TEST_CASE("kway: a grid is cut about as well as by straight lines") {
+TEST_CASE("partition_kway: cuts a grid nearly as well as straight lines do") {
   auto const g = grid_of(120, 120);
   for (auto const preset : presets) {
     auto const p = partition_kway(g.view(), 4, {.preset = preset});
@@ -325,7 +325,7 @@ TEST_CASE("kway: a grid is cut about as well as by straight lines") {
   }
 }
 
-TEST_CASE("kway: the result is the same with any number of threads, and with any seed within the limits") {
+TEST_CASE("partition_kway: gives the same parts within the limits with any number of threads") {
   rng random(11);
   std::vector<weighted_graph_arrays> const graphs{grid_of(90, 110), skewed_graph(6000, 15000, random),
                                                   random_weighted(1200, 4000, random)};
@@ -339,7 +339,7 @@ TEST_CASE("kway: the result is the same with any number of threads, and with any
     }
 }
 
-TEST_CASE("kway: shares may differ, and limits too") {
+TEST_CASE("partition_kway: accepts unequal shares and limits") {
   auto const g = grid_of(60, 60);
   auto const p = partition_kway(g.view(), 3, {.imbalance = {0.01, 0.01, 0.1}, .share = {1.0, 2.0, 3.0}});
   CHECK(p.within_limits);
@@ -349,7 +349,7 @@ TEST_CASE("kway: shares may differ, and limits too") {
   CHECK(p.cut <= 150);
 }
 
-TEST_CASE("kway: fixed nodes are where they must be") {
+TEST_CASE("partition_kway: keeps fixed nodes in their parts") {
   auto const g = grid_of(40, 40);
   std::vector<part_id> fixed(1600, no_part);
   for (std::uint32_t n = 0; n < 40; ++n) fixed[n] = part_id{2}, fixed[1560 + n] = part_id{0};
@@ -362,7 +362,7 @@ TEST_CASE("kway: fixed nodes are where they must be") {
   }
 }
 
-TEST_CASE("kway: floating weights are cut as their multiples in integers are") {
+TEST_CASE("partition_kway: measures the cut and the imbalance of floating-point weights correctly") {
   rng random(5);
   auto const whole = random_weighted(600, 2400, random);
   adjacency<std::uint64_t, float, double> part;
@@ -376,7 +376,7 @@ TEST_CASE("kway: floating weights are cut as their multiples in integers are") {
   CHECK(p.imbalance <= 0.031);
 }
 
-TEST_CASE("kway: a given partition is brought within the limits and made no worse") {
+TEST_CASE("refine_kway: brings a partition within the limits and does not worsen the cut") {
   rng random(2);
   auto const g = grid_of(50, 50);
   partition start{.of = std::vector<part_id>(2500, part_id{0}), .parts = 5};
@@ -389,7 +389,7 @@ TEST_CASE("kway: a given partition is brought within the limits and made no wors
   CHECK(refine_kway(g.view(), better).cut <= better.cut);
 }
 
-TEST_CASE("kway: an edge at one end only, weights and options that cannot be are errors that say where") {
+TEST_CASE("partition_kway, refine_kway: reject invalid graphs, options and starts and name the place") {
   weighted_graph_arrays one_sided = path_of(4);
   one_sided.targets[0] = 3;
   CHECK_THROWS_AS(partition_kway(one_sided.view(), 2), adjacency_error);

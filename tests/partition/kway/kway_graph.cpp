@@ -30,7 +30,7 @@ struct people {
 
 }  // namespace
 
-TEST_CASE("kway_graph: a user's graph is cut where it hangs together least, by position in nodes()") {
+TEST_CASE("partition_kway: cuts a user's graph at its weakest edge, by position in nodes()") {
   auto const p = partition_kway(people{}, 2);
   CHECK(p.cut == 1);
   for (std::size_t i = 2; i < 40; ++i) CHECK(p.of[i] == p.of[i - 2]);
@@ -41,7 +41,7 @@ TEST_CASE("kway_graph: a user's graph is cut where it hangs together least, by p
   CHECK(better.within_limits);
 }
 
-TEST_CASE_TEMPLATE("kway_graph: asks no more than undirected_graph, and takes each rung", Graph,
+TEST_CASE_TEMPLATE("partition_kway: requires only undirected_graph and accepts each refinement of it", Graph,
                    archetype::undirected, archetype::undirected_weighted, archetype::undirected_edges,
                    archetype::undirected_named) {
   Graph const g;

@@ -68,7 +68,7 @@ weighted_level stars(cleave::testing::rng& r, std::size_t nodes, std::size_t hub
 
 }  // namespace
 
-TEST_CASE("quality: parts keep their limits and what is fixed") {
+TEST_CASE("quality_kway: parts obey their limits and fixed nodes stay") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 12; ++i) {
     auto const g = cleave::testing::random_strip(r, 100 + r.below(500), 1 + r.below(20), 1 + r.below(2));
@@ -82,7 +82,7 @@ TEST_CASE("quality: parts keep their limits and what is fixed") {
   }
 }
 
-TEST_CASE("quality: never worse than its first trial, whatever the degrees") {
+TEST_CASE("quality_kway: is never worse than its first trial") {
   cleave::testing::rng r(4);
   int better = 0;
   for (int i = 0; i < 40; ++i) {
@@ -106,7 +106,7 @@ TEST_CASE("quality: never worse than its first trial, whatever the degrees") {
   CHECK(better > 10);
 }
 
-TEST_CASE("quality: improving any parts never makes the cut larger") {
+TEST_CASE("quality_kway: improve() never increases the cut") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 12; ++i) {
     auto const g = cleave::testing::random_strip(r, 50 + r.below(300), 1 + r.below(12), 2);
@@ -120,7 +120,7 @@ TEST_CASE("quality: improving any parts never makes the cut larger") {
   }
 }
 
-TEST_CASE("quality: the same for any number of threads") {
+TEST_CASE("quality_kway: gives the same parts with any number of threads") {
   cleave::testing::rng r(3);
   for (auto const& g : {cleave::testing::random_strip(r, 2000, 40, 2), stars(r, 1500, 30, 0)}) {
     auto const of = [&](std::uint32_t threads) {
@@ -131,7 +131,7 @@ TEST_CASE("quality: the same for any number of threads") {
   }
 }
 
-TEST_CASE("quality: eight parts of a square cut less than a chess board of them does") {
+TEST_CASE("quality_kway: cuts a square into eight parts better than 2 by 4 blocks do") {
   std::size_t const side = 60;
   weighted_level g;
   for (std::size_t n = 0; n < side * side; ++n) {

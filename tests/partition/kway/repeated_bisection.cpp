@@ -128,7 +128,7 @@ void check_rings_are_parts(weighted_level const& g, std::uint32_t k, std::vector
 
 }  // namespace
 
-TEST_CASE("repeated bisection: the same as with a graph of its own for each piece") {
+TEST_CASE("repeated_bisection: equals bisecting a separate graph for each piece") {
   rng r(4);
   for (int i = 0; i < 60; ++i) {
     auto const g = random_strip(r, 50 + r.below(250), 1 + r.below(6), 1 + r.below(5));
@@ -144,7 +144,7 @@ TEST_CASE("repeated bisection: the same as with a graph of its own for each piec
   }
 }
 
-TEST_CASE("repeated bisection: each part is one of the pieces that a graph falls into") {
+TEST_CASE("repeated_bisection: each component of a graph becomes a part") {
   // With room for half a ring more, none is sure of a part of its own: those cases are recorded ones.
   auto r = rng(1), recorded = rng::recorded(1);
   for (std::uint32_t const k : {2u, 3u, 8u, 13u, 16u})
@@ -156,7 +156,7 @@ TEST_CASE("repeated bisection: each part is one of the pieces that a graph falls
     }
 }
 
-TEST_CASE("repeated bisection: limits hold, fixed nodes are where they must be, threads change nothing") {
+TEST_CASE("repeated_bisection: limits hold, fixed nodes stay and threads change nothing") {
   rng r(2);
   for (int i = 0; i < 60; ++i) {
     auto g = random_strip(r, 50 + r.below(300), 1 + r.below(6), 1 + r.below(5));
@@ -179,7 +179,7 @@ TEST_CASE("repeated bisection: limits hold, fixed nodes are where they must be, 
   }
 }
 
-TEST_CASE("repeated bisection: a graph with many arcs is not tried as often") {
+TEST_CASE("repeated_bisection: tries a graph with many edges less often") {
   rng r(3);
   auto const g = random_strip(r, 400, 8, 4);
   auto const limit = limits(g, 6);

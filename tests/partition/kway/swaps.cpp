@@ -11,7 +11,7 @@
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
-TEST_CASE("swaps: the cut decreases by what they say, limits hold, fixed nodes stay") {
+TEST_CASE("refine_by_swaps: the cut shrinks by the returned gain, limits hold and fixed nodes stay") {
   cleave::testing::rng r(1);
   int better = 0;
   for (int i = 0; i < 200; ++i) {
@@ -35,7 +35,7 @@ TEST_CASE("swaps: the cut decreases by what they say, limits hold, fixed nodes s
   CHECK(better > 50);
 }
 
-TEST_CASE("swaps: two nodes change places where no move fits") {
+TEST_CASE("refine_by_swaps: swaps two nodes if no single move fits") {
   // 0-1-2 and 3-4-5 with 2 and 3 in the wrong parts; one part is full, the other has room for none.
   cleave::testing::weighted_level g;
   g.offsets = {0, 2, 4, 6, 8, 10, 12};

@@ -80,7 +80,7 @@ arrays weighted(arrays g, rng& random) {
 
 }  // namespace
 
-TEST_CASE("kway threads: parts of graphs of every kind are the same with 1, 2, 3 and 8 threads") {
+TEST_CASE("partition_kway: meshes, skewed and weighted graphs give equal parts with 1, 2, 3 and 8 threads") {
   rng random(8);
   std::vector<std::pair<std::string, arrays>> graphs;
   graphs.emplace_back("mesh", mesh(190));
@@ -104,7 +104,8 @@ TEST_CASE("kway threads: parts of graphs of every kind are the same with 1, 2, 3
     }
 }
 
-TEST_CASE("kway threads: so are those with fixed nodes, and those made better") {
+TEST_CASE(
+    "partition_kway, refine_kway: graphs with fixed nodes give equal parts with 1, 2, 3 and 8 threads") {
   rng random(9);
   auto const g = mesh(150);
   std::vector<part_id> fixed(g.view().nodes(), no_part);
@@ -124,7 +125,8 @@ TEST_CASE("kway threads: so are those with fixed nodes, and those made better") 
   }
 }
 
-TEST_CASE("kway threads: so are those of a graph that is clustered in several ranges") {
+TEST_CASE(
+    "partition_kway: a graph clustered in several ranges gives equal parts with 1, 2, 3 and 8 threads") {
   auto const g = mesh(370);
   REQUIRE(g.view().nodes() > 1u << 17);
   kway_options o{.preset = kway_preset::fast};

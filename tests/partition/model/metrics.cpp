@@ -22,7 +22,7 @@ constexpr part_id p0{0}, p1{1}, p2{2};
 
 }  // namespace
 
-TEST_CASE("metrics: a value leaves its part once and enters each part that reads it once") {
+TEST_CASE("part_loads: a value is sent once and received once by each part that reads it") {
   snapshot_builder b;
   auto const x = b.node(5, {b.input(1000)}, 10);
   auto const y = b.node(3, {x, x}, 7);
@@ -41,7 +41,7 @@ TEST_CASE("metrics: a value leaves its part once and enters each part that reads
   CHECK(cleave::imbalance(g, p) == doctest::Approx(5 * 3 / 11.0 - 1));
 }
 
-TEST_CASE("metrics: what nobody knows the size of is counted, not charged") {
+TEST_CASE("unsized_cut_values: counts cut values of unknown size, which cost nothing") {
   snapshot_builder b;
   auto const x = b.node(1, {}, 0);
   b.node(1, {x});
@@ -54,7 +54,7 @@ TEST_CASE("metrics: what nobody knows the size of is counted, not charged") {
   CHECK(cleave::bottleneck(g, p) == 1);
 }
 
-TEST_CASE("metrics: replicable nodes and nodes without a part cost nothing") {
+TEST_CASE("part_loads: replicable nodes and nodes without a part cost nothing") {
   snapshot_builder b;
   auto const c = b.node(100, {}, 50);
   b.replicable();
@@ -66,7 +66,7 @@ TEST_CASE("metrics: replicable nodes and nodes without a part cost nothing") {
   CHECK(cleave::part_loads(g, p) == std::vector<double>{10, 10});
 }
 
-TEST_CASE("metrics: agree with counting by definition on random graphs") {
+TEST_CASE("part_loads, part_memory: equal a direct count on random graphs") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 200; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(9), .states = 4, .replicable = 5});
@@ -90,7 +90,7 @@ TEST_CASE("metrics: agree with counting by definition on random graphs") {
   }
 }
 
-TEST_CASE("metrics: bytes that overflow are an error that names the node") {
+TEST_CASE("part_transfers: bytes that overflow are an error that names the node") {
   snapshot_builder b;
   auto const huge = std::numeric_limits<std::size_t>::max();
   auto const x = b.node(1, {}, huge);
@@ -102,7 +102,7 @@ TEST_CASE("metrics: bytes that overflow are an error that names the node") {
                        cleave::error);
 }
 
-TEST_CASE("metrics: of nothing are nothing") {
+TEST_CASE("metrics.hpp: an empty graph has bottleneck, imbalance and cut 0") {
   auto const g = snapshot_builder{}.build();
   CHECK(cleave::bottleneck(g, {}) == 0);
   CHECK(cleave::imbalance(g, {}) == 0);

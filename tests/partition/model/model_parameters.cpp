@@ -11,7 +11,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("model parameters: a tensor's bytes go by its element type") {
+TEST_CASE("tensor_bytes: multiplies the extents by the size of the element type") {
   CHECK(tensor_bytes({3, 5}, "f32") == 60);
   CHECK(tensor_bytes({3, 5}, "bfloat16") == 30);
   CHECK(tensor_bytes({3, 5}, "f64") == 120);
@@ -20,7 +20,7 @@ TEST_CASE("model parameters: a tensor's bytes go by its element type") {
   CHECK(tensor_bytes({0, 1'000'000'000'000, 1'000'000'000'000}, "f32") == 0);
 }
 
-TEST_CASE("model parameters: an unknown type, a negative extent or too much has no size") {
+TEST_CASE("tensor_bytes: an unknown type, a negative extent or an overflow has no size") {
   CHECK(!tensor_bytes({3}, "quaternion"));
   CHECK(!tensor_bytes({3, -1}, "f32"));
   CHECK(!tensor_bytes({-1, 0}, "f32"));
@@ -28,7 +28,7 @@ TEST_CASE("model parameters: an unknown type, a negative extent or too much has 
   CHECK(!tensor_bytes({1LL << 40, 1LL << 40, 4}, "i8"));
 }
 
-TEST_CASE("model parameters: each parameter belongs to the innermost module above it") {
+TEST_CASE("parameters_of: each parameter belongs to the innermost module above it") {
   using kind = module_attribute::kind;
   module_graph g;
   for (auto const* path : {"net", "net.0", "head"}) g.add_attribute({path, kind::module, {}, {}, {}, {}});
@@ -49,7 +49,7 @@ TEST_CASE("model parameters: each parameter belongs to the innermost module abov
   CHECK(!find_parameter_fault(p));
 }
 
-TEST_CASE("model parameters: a table that lists a place twice, or what is not there, is told") {
+TEST_CASE("find_parameter_fault: reports paths that are listed twice and unknown parameters") {
   model_parameters p;
   p.list = {{.bytes = 4}};
   p.modules = {{"a", "a", {{"w", 0}}}};

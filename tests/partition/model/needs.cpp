@@ -27,7 +27,8 @@ list needed(cleave::snapshot_arrays const& g, std::size_t n, bool crosses) {
 
 }  // namespace
 
-TEST_CASE("needs: producers, companions of what crosses, and what must come before, in this order") {
+TEST_CASE(
+    "each_predecessor: visits producers, companions of crossing values and ordered nodes, in this order") {
   cleave::testing::snapshot_builder b;
   auto const size = b.node(1), x = b.node(1), y = b.node(1, {x, x});
   b.node(1, {y});
@@ -41,7 +42,7 @@ TEST_CASE("needs: producers, companions of what crosses, and what must come befo
   CHECK(needed(g, 3, false) == list{2, 1});
 }
 
-TEST_CASE("needs: agree with the definition on random graphs, companions and replicable nodes included") {
+TEST_CASE("each_dependency: equals the definition on random graphs with companions and replicable nodes") {
   cleave::testing::rng r(1);
   std::size_t alongside = 0;
   for (int i = 0; i < 200; ++i) {
@@ -74,9 +75,7 @@ TEST_CASE("needs: agree with the definition on random graphs, companions and rep
   CHECK(alongside > 50);
 }
 
-TEST_CASE(
-    "needs: whether companions come along is asked with the producer, or with none for what is from "
-    "outside") {
+TEST_CASE("each_predecessor: passes the producer of each operand to the callback, or none for an input") {
   cleave::testing::snapshot_builder b;
   auto const in = b.input(), copied = b.node(1);
   b.replicable();

@@ -21,7 +21,7 @@ constexpr part_id p0{0}, p1{1}, p2{2};
 
 }  // namespace
 
-TEST_CASE("part_graph: dependents by where they first need the part, as asking each pair finds them") {
+TEST_CASE("part_graph_of: lists dependents by their first dependency, like a check of all pairs") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 300; ++i) {
     auto g = random_graph(r, {.nodes = r.below(14), .states = 2, .replicable = 5, .ordered = 4});
@@ -57,7 +57,7 @@ TEST_CASE("part_graph: dependents by where they first need the part, as asking e
   }
 }
 
-TEST_CASE("part_graph: companions come along only where the value crosses") {
+TEST_CASE("part_graph_of: companions count only if the value crosses parts") {
   cleave::testing::snapshot_builder b;
   auto const size = b.node(1), x = b.node(1);
   b.node(1, {x});
@@ -71,7 +71,7 @@ TEST_CASE("part_graph: companions come along only where the value crosses") {
         std::vector<std::uint32_t>{2, 2});
 }
 
-TEST_CASE("part_graph: an empty part has no first node, and no parts make no graph") {
+TEST_CASE("part_graph_of: an empty part has no first node, and no parts give no rows") {
   cleave::testing::snapshot_builder b;
   b.node(1);
   auto const made = cleave::detail::part_graph_of(b.build(), {{p1}, 3});

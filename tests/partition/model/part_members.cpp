@@ -8,7 +8,7 @@
 
 using namespace cleave;
 
-TEST_CASE("part_members: each part's nodes in their order; nodes without a part in none") {
+TEST_CASE("part_members: lists each part's nodes in order and omits nodes without a part") {
   auto const members = part_members({{part_id{2}, part_id{0}, no_part, part_id{2}, part_id{0}}, 4});
   CHECK(members.rows() == 4);
   CHECK(members.first == std::vector<std::size_t>{0, 2, 2, 4, 4});

@@ -36,7 +36,7 @@ bool reads(cleave::snapshot_arrays const& g, std::size_t n, std::size_t v) {
 
 }  // namespace
 
-TEST_CASE("part_memory: state is held once a part, also where a replicable node reads it") {
+TEST_CASE("part_memory: a part holds a state once, even if a replicable node reads it") {
   snapshot_builder b;
   auto const w = b.state(100), unused = b.state(7);
   auto const transposed = b.node(0, {w}, 100);
@@ -50,8 +50,7 @@ TEST_CASE("part_memory: state is held once a part, also where a replicable node 
   CHECK(cleave::part_memory(g, {{no_part, p0, p1, p1}, 2}) == std::vector<std::size_t>{100, 103});
 }
 
-TEST_CASE(
-    "part_memory: of each state the holders are those who need it, as following operands back finds them") {
+TEST_CASE("each_held: reports the nodes that read a state directly or through replicable nodes") {
   cleave::testing::rng r(1);
   std::size_t by_copies = 0;
   for (int i = 0; i < 200; ++i) {
@@ -88,7 +87,7 @@ TEST_CASE(
   CHECK(by_copies > 50);
 }
 
-TEST_CASE("part_memory: bytes that overflow are an error that names the node, and the largest sum is none") {
+TEST_CASE("part_memory: bytes that overflow are an error that names the node, and the maximum is allowed") {
   auto const most = std::numeric_limits<std::size_t>::max();
   snapshot_builder b;
   auto const w = b.state(most - 1);
@@ -110,7 +109,7 @@ TEST_CASE("part_memory: bytes that overflow are an error that names the node, an
   }
 }
 
-TEST_CASE("part_memory: a graph without sizes holds nothing but what its nodes are said to") {
+TEST_CASE("part_memory: without sizes only node_memory counts") {
   snapshot_builder b;
   b.node(1, {b.state(100)});
   auto g = b.build();

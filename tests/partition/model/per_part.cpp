@@ -16,7 +16,7 @@ struct options {
 
 }  // namespace
 
-TEST_CASE("per_part: one number holds for every part") {
+TEST_CASE("per_part: a single number applies to every part") {
   using namespace cleave::literals;
   options const o{.memory = 16_GiB};
   CHECK(o.memory.same());
@@ -25,7 +25,7 @@ TEST_CASE("per_part: one number holds for every part") {
   for (std::size_t const parts : {0u, 1u, 1'000'000u}) CHECK(o.memory.covers(parts));
 }
 
-TEST_CASE("per_part: a list has one for each, and covers as many parts as it is long") {
+TEST_CASE("per_part: a list has one entry per part and covers exactly that many parts") {
   options const o{.memory = {16, 8, 16}};
   CHECK(!o.memory.same());
   CHECK(o.memory[1] == 8);
@@ -41,7 +41,7 @@ TEST_CASE("per_part: a list has one for each, and covers as many parts as it is 
   CHECK(same.memory.covers(3));
 }
 
-TEST_CASE("per_part: where nothing was said, it is empty and covers whatever there is") {
+TEST_CASE("per_part: an unset value is empty and covers any number of parts") {
   options const o, from_list{.memory = std::vector<std::size_t>()};
   for (auto const& m : {o.memory, from_list.memory}) {
     CHECK(m.empty());

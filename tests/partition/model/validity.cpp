@@ -51,14 +51,14 @@ bool cyclic(snapshot_arrays const& s, partition const& p) {
 
 }  // namespace
 
-TEST_CASE("validity: the first node without a part, or with one beyond the last, is the witness") {
+TEST_CASE("find_unassigned_node: returns the first node without a part or with one beyond the last") {
   auto const s = chain(3);
   CHECK_FALSE(find_unassigned_node(s, parts({0, 1, 1}, 2)));
   CHECK(find_unassigned_node(s, parts({0, index(no_part), 5}, 2)) == 1);
   CHECK(find_unassigned_node(s, parts({0, 1, 2}, 2)) == 2);
 }
 
-TEST_CASE("validity: a part without nodes, and an edge into an earlier part") {
+TEST_CASE("find_empty_part, find_backward_edge: return an empty part and an edge into an earlier part") {
   CHECK(find_empty_part(parts({5}, 2)) == part_id{0});
   CHECK(find_empty_part(parts({0, 2}, 3)) == part_id{1});
   CHECK_FALSE(find_empty_part(parts({1, 0}, 2)));
@@ -66,7 +66,7 @@ TEST_CASE("validity: a part without nodes, and an edge into an earlier part") {
   CHECK_FALSE(find_backward_edge(chain(3), parts({0, 0, 1}, 2)));
 }
 
-TEST_CASE("validity: nodes that must share a part and do not") {
+TEST_CASE("find_split_group: returns two nodes that must share a part and do not") {
   testing::basic_snapshot_builder<> b;
   auto const x = b.input();
   b.node(1, {x});
@@ -78,9 +78,7 @@ TEST_CASE("validity: nodes that must share a part and do not") {
   CHECK_FALSE(find_split_group(s, parts({1, 0, 1}, 2)));
 }
 
-TEST_CASE(
-    "validity: parts each convex alone can need each other, and the witness is a cycle of edges between "
-    "them") {
+TEST_CASE("find_cycle_between_parts: returns the edges between two convex parts that need each other") {
   testing::basic_snapshot_builder<> b;  // u -> v in parts 0 and 1, u2 -> v2 in parts 1 and 0
   auto const x = b.input();
   auto const u = b.node(1, {x});
@@ -92,7 +90,7 @@ TEST_CASE(
   CHECK(*cycle == std::vector<dependency>{{0, 1}, {2, 3}});
 }
 
-TEST_CASE("validity: a cycle between parts is found exactly where there is one, and is the shortest") {
+TEST_CASE("find_cycle_between_parts: finds a cycle exactly if one exists, of two edges if possible") {
   testing::rng random(11);
   int cycles = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -129,7 +127,7 @@ TEST_CASE("validity: a cycle between parts is found exactly where there is one, 
   CHECK(cycles > 500);
 }
 
-TEST_CASE("validity: check says what is wrong in the names of the nodes") {
+TEST_CASE("check_partition: describes each fault with the names of the nodes") {
   testing::basic_snapshot_builder<> b;
   auto v = b.input();
   for (char const* name : {"conv", "relu", "pool"}) {
@@ -148,7 +146,7 @@ TEST_CASE("validity: check says what is wrong in the names of the nodes") {
   CHECK(message(parts({0, 1, 1}, 2)) == "accepted");
 }
 
-TEST_CASE("validity: a replicable node needs no part, and an array that is too short lacks one") {
+TEST_CASE("find_unassigned_node: a replicable node needs no part, and nodes beyond the array have no part") {
   testing::basic_snapshot_builder<> b;
   b.node(1);
   b.replicable();
@@ -158,7 +156,7 @@ TEST_CASE("validity: a replicable node needs no part, and an array that is too s
   CHECK(find_unassigned_node(s, parts({index(no_part)}, 1)) == 1);
 }
 
-TEST_CASE("validity: the first part over its memory is found, with how much it holds") {
+TEST_CASE("find_overfull_part: returns the first part over its memory limit and its bytes") {
   testing::basic_snapshot_builder<> b;
   auto const w = b.state(10);
   b.node(1, {w});
@@ -173,7 +171,7 @@ TEST_CASE("validity: the first part over its memory is found, with how much it h
   CHECK(find_overfull_part(s, p, 15, more) == overfull_part{part_id{1}, 18, 15});
 }
 
-TEST_CASE("validity: the message names the two ends of a long cycle, the witness all of it") {
+TEST_CASE("check_partition: the message shortens a long cycle, and the witness holds all of it") {
   partition p{{}, 1000};
   for (std::uint32_t n = 0; n <= 1000; ++n) p.of.push_back(part_id{n % 1000});
   try {
@@ -186,13 +184,13 @@ TEST_CASE("validity: the message names the two ends of a long cycle, the witness
   }
 }
 
-TEST_CASE("validity: far more parts than nodes are refused before tables of that size are made") {
+TEST_CASE("check_partition: rejects far more parts than nodes without large tables") {
   CHECK_THROWS_WITH_AS(check_partition(chain(4), parts({0, 1, 1, 2}, 4'000'000'000)),
                        "the partition has 4000000000 parts for 4 nodes; number parts from 0 without gaps",
                        partition_error);
 }
 
-TEST_CASE("validity: a cycle through 300,000 parts is found beside as many parts that only hang on it") {
+TEST_CASE("find_cycle_between_parts: finds a cycle of 300,000 parts on a small stack") {
   std::uint32_t const ring = 300'000;
   auto const s = chain(2 * ring + 1);
   partition p{{}, 2 * ring};

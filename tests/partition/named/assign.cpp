@@ -29,7 +29,7 @@ std::vector<part_id> parts(std::vector<std::uint32_t> const& list) {
 
 }  // namespace
 
-TEST_CASE("assign: parts are numbered by the first appearance of their label") {
+TEST_CASE("assign: numbers parts by the first appearance of their label") {
   numbers const g{{10, 11, 12, 13, 14}};
   auto const p = assign(g, [](int n) { return n % 3; });
   CHECK(p.of == parts({0, 1, 2, 0, 1}));
@@ -37,7 +37,7 @@ TEST_CASE("assign: parts are numbered by the first appearance of their label") {
   CHECK(p.label == std::vector<int>{1, 2, 0});
 }
 
-TEST_CASE("assign: labels may be negative, text, enumerators or anything that compares") {
+TEST_CASE("assign: labels may be numbers, strings, enumerators or any comparable type") {
   numbers const g{{0, 1, 2, 3}};
   CHECK(assign(g, [](int n) { return n % 2 ? -7 : 1'000'000'000'000; }).of == parts({0, 1, 0, 1}));
 
@@ -61,7 +61,7 @@ TEST_CASE("assign: labels may be negative, text, enumerators or anything that co
   CHECK(assign(g, [](int n) { return n > 1; }).label == std::vector<bool>{false, true});
 }
 
-TEST_CASE("assign: asks once for each node, in order") {
+TEST_CASE("assign: calls the function once per node, in order") {
   numbers const g{{5, 3, 9}};
   std::vector<int> asked;
   assign(g, [&](int n) {
@@ -71,7 +71,7 @@ TEST_CASE("assign: asks once for each node, in order") {
   CHECK(asked == g.all);
 }
 
-TEST_CASE("assign: an array says it directly, and must have an entry for each node") {
+TEST_CASE("assign: accepts an array of part numbers with one entry per node") {
   numbers const g{{0, 1, 2}};
   CHECK(assign(g, std::vector<std::uint32_t>{2, 0, 2}) == cleave::partition{parts({2, 0, 2}), 3});
   CHECK(assign(g, std::vector<std::uint32_t>{0, index(cleave::no_part), 0}).parts == 1);
@@ -83,7 +83,7 @@ TEST_CASE("assign: an array says it directly, and must have an entry for each no
                        cleave::detail::assignment_size_error);
 }
 
-TEST_CASE("assign: a marker opens a part and belongs to it") {
+TEST_CASE("assign_at_markers: a marker opens a part and belongs to it") {
   numbers const g{{0, 1, 2, 3, 4}};
   CHECK(cleave::assign_at_markers(g, [](int n) { return n == 2 || n == 3; }) ==
         cleave::partition{parts({0, 0, 1, 2, 2}), 3});
@@ -93,7 +93,7 @@ TEST_CASE("assign: a marker opens a part and belongs to it") {
   CHECK(cleave::assign_at_markers(numbers{}, [](int) { return true; }).parts == 0);
 }
 
-TEST_CASE("assign: takes a snapshot by position") {
+TEST_CASE("assign: accepts a snapshot, whose nodes are positions") {
   cleave::testing::snapshot_builder b;
   for (int i = 0; i < 4; ++i) b.node(1);
   CHECK(assign(b.build(), [](std::size_t n) { return n / 2; }).of == parts({0, 0, 1, 1}));

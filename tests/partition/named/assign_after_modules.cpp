@@ -36,7 +36,7 @@ placed_nodes const net{{"", "stem", "body.0", "body.0.norm", "body.1", "body.1.n
 
 }  // namespace
 
-TEST_CASE("assign_after_modules: a part ends with the last node of a module at any depth") {
+TEST_CASE("assign_after_modules: a part ends with the last node of a named module at any depth") {
   CHECK(numbers(assign_after_modules(net, {"body.0"})) == std::vector<std::uint32_t>{0, 0, 0, 0, 1, 1, 1});
   CHECK(numbers(assign_after_modules(net, {"body", "stem"})) ==
         std::vector<std::uint32_t>{0, 0, 1, 1, 1, 1, 2});
@@ -47,7 +47,7 @@ TEST_CASE("assign_after_modules: a part ends with the last node of a module at a
   CHECK(assign_after_modules(placed_nodes{}, {}).parts == 0);
 }
 
-TEST_CASE("assign_after_modules: on random paths as many cuts as there are last nodes, each where one is") {
+TEST_CASE("assign_after_modules: cuts random paths exactly after the last node of each named module") {
   cleave::testing::rng r(5);
   for (int round = 0; round < 300; ++round) {
     placed_nodes g;
@@ -72,7 +72,7 @@ TEST_CASE("assign_after_modules: on random paths as many cuts as there are last 
   }
 }
 
-TEST_CASE("assign_after_modules: a module that no node lies in is refused with those that are near") {
+TEST_CASE("assign_after_modules: rejects a module without nodes and suggests near names") {
   CHECK_THROWS_WITH_AS(assign_after_modules(net, {"body.3"}),
                        "the graph has no node in module 'body.3'; nearest: 'body.0', 'body.1', 'body'",
                        cleave::detail::module_path_error);

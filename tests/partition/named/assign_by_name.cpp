@@ -40,7 +40,7 @@ named_nodes const abc{{"embed", "block", "head"}};
 
 }  // namespace
 
-TEST_CASE("assign_by_name: entries in any order say what a callback would") {
+TEST_CASE("assign_by_name: entries in any order give the same parts as assign with a callback") {
   cleave::testing::rng r(3);
   for (int round = 0; round < 200; ++round) {
     named_nodes g;
@@ -60,7 +60,7 @@ TEST_CASE("assign_by_name: entries in any order say what a callback would") {
   }
 }
 
-TEST_CASE("assign_by_name: what cannot be followed is refused with its entry and the way out") {
+TEST_CASE("assign_by_name: rejects an invalid entry with its number and a way to correct it") {
   CHECK(
       refusal(abc, {{"embed", "0"}, {"blok", "0"}}, 1) ==
       "assignment: entry #1 names 'blok', but the graph has no such node; nearest: 'block', 'head', 'embed'");

@@ -45,7 +45,7 @@ std::vector<std::uint32_t> numbers(cleave::partition const& p) {
 
 }  // namespace
 
-TEST_CASE("cut_points: parts are dense, and their numbers count the cuts before them") {
+TEST_CASE("cut_at: parts are numbered without gaps, and `number` counts the cuts before each") {
   auto const p = cut_at(chain(4), cuts_before({2, 0, 2, 4}));
   CHECK(numbers(p) == std::vector<std::uint32_t>{0, 0, 1, 1});
   CHECK(p.parts == 2);
@@ -55,7 +55,7 @@ TEST_CASE("cut_points: parts are dense, and their numbers count the cuts before 
                                                 {cut_kind::policy, 3, idle_reason::at_the_end}});
 }
 
-TEST_CASE("cut_points: without a cut a program is one part, without nodes none") {
+TEST_CASE("cut_at: no cuts give one part, and no nodes give no parts") {
   CHECK(cut_at(chain(3), {}).parts == 1);
   CHECK(cut_at(chain(0), {}).parts == 0);
   auto const p = cut_at(chain(0), cuts_before({0, 0}));
@@ -63,7 +63,7 @@ TEST_CASE("cut_points: without a cut a program is one part, without nodes none")
   CHECK(p.idle.size() == 2);
 }
 
-TEST_CASE("cut_points: a marker is in the part it opens, and opens none where nothing follows") {
+TEST_CASE("cut_at: a marker belongs to the part it opens, and opens no part if no node follows") {
   cut_list list;
   for (std::size_t const n : {0u, 2u, 3u, 5u}) list.points.push_back({cut_kind::marker, n, n});
   list.markers = {0, 2, 3, 5};
@@ -73,7 +73,7 @@ TEST_CASE("cut_points: a marker is in the part it opens, and opens none where no
   CHECK(p.idle.size() == 3);
 }
 
-TEST_CASE("cut_points: markers alone are one part, so that each node has one") {
+TEST_CASE("cut_at: a program of markers alone is one part") {
   cut_list list;
   list.points = {{cut_kind::marker, 0, 0}, {cut_kind::marker, 1, 1}};
   list.markers = {0, 1};
@@ -83,7 +83,7 @@ TEST_CASE("cut_points: markers alone are one part, so that each node has one") {
   CHECK(p.idle.size() == 2);
 }
 
-TEST_CASE("cut_points: on random cuts and copies the parts are those of a scan") {
+TEST_CASE("cut_at: random cuts with replicable nodes give the parts of a plain scan") {
   cleave::testing::rng r(7);
   for (int round = 0; round < 2000; ++round) {
     auto s = chain(r.below(12));
@@ -118,7 +118,7 @@ TEST_CASE("cut_points: on random cuts and copies the parts are those of a scan")
   }
 }
 
-TEST_CASE("cut_points: lists from several sources are one list") {
+TEST_CASE("joined: merges cut lists from several sources") {
   cut_list a = cuts_before({1}), b = cuts_before({2});
   a.markers = {1, 4};
   b.markers = {0, 4, 5};
@@ -129,7 +129,7 @@ TEST_CASE("cut_points: lists from several sources are one list") {
   CHECK(cut_at(s, joined(cuts_before({1}), cuts_before({3}))).of == cut_at(s, cuts_before({3, 1})).of);
 }
 
-TEST_CASE("cut_points: a policy is asked once for each node") {
+TEST_CASE("cuts_by_policy: asks the policy once per node, in order") {
   auto const s = chain(6);
   std::vector<std::size_t> asked;
   auto const list = cuts_by_policy(s, [&](std::size_t n) {
@@ -140,8 +140,7 @@ TEST_CASE("cut_points: a policy is asked once for each node") {
   CHECK(cut_at(s, list).parts == 3);
 }
 
-TEST_CASE(
-    "cut_points: refined by another partition, nodes share a part if they do in both, without a cycle") {
+TEST_CASE("refined: nodes share a part exactly if they share one in both partitions, and no cycle forms") {
   cleave::testing::rng r(11);
   for (int round = 0; round < 300; ++round) {
     auto const s = cleave::testing::random_graph(r, {.nodes = 2 + r.below(14)});
@@ -164,7 +163,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cut_points: refined, a marker goes with the first of what it opens, at the end with the last") {
+TEST_CASE("refined: a marker joins the first node it opens, or the last node at the end") {
   cut_list list;
   list.points = {{cut_kind::marker, 2, 2}, {cut_kind::marker, 5, 5}};
   list.markers = {2, 5};

@@ -46,7 +46,7 @@ struct twin {
 
 }  // namespace
 
-TEST_CASE("stages_of: is what a walk by recursion gives, on random trees") {
+TEST_CASE("stages_of: equals a recursive walk on random module trees") {
   testing::rng random(31);
   std::size_t several = 0;
   for (int round = 0; round < 1000; ++round) {

@@ -13,7 +13,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("cut_tree: follows a path in one piece or word by word, and knows the first path that ends there") {
+TEST_CASE("cut_tree: follows paths whole or word by word and returns the first path that ends there") {
   testing::rng random(5);
   for (int round = 0; round < 200; ++round) {
     std::vector<std::string> paths;
@@ -41,7 +41,7 @@ TEST_CASE("cut_tree: follows a path in one piece or word by word, and knows the 
   }
 }
 
-TEST_CASE("cut_tree: a place that is on the way only has no cut") {
+TEST_CASE("cut_tree: a place in the middle of a path has no cut") {
   cut_tree tree;
   tree.add("a.b.c", 0);
   auto const at = tree.follow(0, "a.b");

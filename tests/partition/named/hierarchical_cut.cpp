@@ -44,7 +44,7 @@ module_graph model() {
 
 }  // namespace
 
-TEST_CASE("cut_modules: finds the levels that hold cuts, outer ones first, and the calls that are cut") {
+TEST_CASE("cut_modules: returns the levels with cuts, outer ones first, and the calls to cut") {
   auto const g = model();
   auto const cut = cut_modules(g, {"encoder.block.1.attention", "embed", "encoder.block.0"});
   REQUIRE(cut.levels.size() == 3);
@@ -57,8 +57,7 @@ TEST_CASE("cut_modules: finds the levels that hold cuts, outer ones first, and t
   CHECK(cut.levels[1].first_cut == 0);
 }
 
-TEST_CASE(
-    "cut_modules: each called path of a random tree can be cut, and only levels above cuts are entered") {
+TEST_CASE("cut_modules: cuts any called path of a random tree and enters only levels above a cut") {
   testing::rng random(21);
   for (int round = 0; round < 300; ++round) {
     testing::random_module_tree tree(random, 5, 4);
@@ -80,7 +79,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("find_module_cut_fault: paths that cannot be cut, each with its witness") {
+TEST_CASE("find_module_cut_fault: reports each kind of invalid path with its witness") {
   auto const g = model();
   auto const fault = [&](std::vector<std::string> const& cuts) {
     auto const f = find_module_cut_fault(g, cuts);
@@ -110,7 +109,7 @@ TEST_CASE("find_module_cut_fault: paths that cannot be cut, each with its witnes
   CHECK(fault({"encoder.norm.scale"}).at == "encoder.norm");
 }
 
-TEST_CASE("find_module_cut_fault: cuts inside a module that runs twice can be refused") {
+TEST_CASE("find_module_cut_fault: can refuse cuts inside a module that runs twice") {
   auto const body = row({module_of("a"), module_of("b")});
   auto const g = row({module_of("body", &body), module_of("body", &body)});
   hierarchy_options const strict{.repeated = repeated_runs::refused};
@@ -123,7 +122,7 @@ TEST_CASE("find_module_cut_fault: cuts inside a module that runs twice can be re
   CHECK(f->path == "body.a");
 }
 
-TEST_CASE("find_module_cut_fault: modules that are called twice at each depth are refused before they grow") {
+TEST_CASE("find_module_cut_fault: refuses modules called twice at each of 100 levels") {
   auto g = row({module_of("a"), module_of("b")});
   std::string path = "a";
   for (int depth = 0; depth < 100; ++depth) {

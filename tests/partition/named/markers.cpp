@@ -30,7 +30,7 @@ toy::program marked() {
 
 }  // namespace
 
-TEST_CASE("markers: each is a cut, and a node that stages leave out") {
+TEST_CASE("cuts_at_markers: each marker is a cut and is listed as a node to leave out") {
   auto const p = marked();
   toy::graph const g(p);
   auto const s = cleave::snapshot_of(g);
@@ -41,7 +41,7 @@ TEST_CASE("markers: each is a cut, and a node that stages leave out") {
   CHECK(cut_at(s, list).parts == 3);
 }
 
-TEST_CASE("markers: one that reads, or that is read, is refused with its name") {
+TEST_CASE("cuts_at_markers: rejects a marker that reads values or is read, and names it") {
   auto p = marked();
   p.ops[3]->in = {"b"};
   toy::graph const reads(p);
@@ -70,7 +70,7 @@ TEST_CASE("markers: one that reads, or that is read, is refused with its name") 
   CHECK(cuts_at_markers(unread, fourth, is_cut).points.size() == 2);
 }
 
-TEST_CASE("markers: one in a body is refused, with the node that holds the body") {
+TEST_CASE("cuts_at_markers: rejects a marker inside a body and names the node that holds it") {
   archetype::nested const g;
   auto const in_body = [](archetype::node n) { return n == archetype::node(3); };
   CHECK(cleave::detail::find_nested_marker(g, in_body) == marker_fault{marker_fault::kind::nested, 1});

@@ -57,7 +57,7 @@ struct placed_nodes {
 
 }  // namespace
 
-TEST_CASE("module_cuts: a cut is before the first node of each call of its module, or after the last") {
+TEST_CASE("cuts_at_modules: cuts before the first or after the last node of each call") {
   CHECK(places(cuts_in(net, {{"layers.1"}})) == std::vector<std::size_t>{2});
   CHECK(places(cuts_in(net, {{"layers.0", module_side::end}})) == std::vector<std::size_t>{2});
   CHECK(places(cuts_in(net, {{"layers", module_side::end}})) == std::vector<std::size_t>{3});
@@ -67,14 +67,14 @@ TEST_CASE("module_cuts: a cut is before the first node of each call of its modul
   CHECK(both.points.back() == cleave::cut_point{cut_kind::module_begin, 0, 1});
 }
 
-TEST_CASE("module_cuts: a module that no node is inside is reported and cuts nothing") {
+TEST_CASE("cuts_at_modules: reports a module without nodes as idle and does not cut there") {
   auto const list = cuts_in(net, {{"spare"}}, {"layers", "spare"});
   CHECK(list.points.empty());
   CHECK(list.idle ==
         std::vector<cleave::idle_cut>{{cut_kind::module_begin, 0, cleave::idle_reason::never_called}});
 }
 
-TEST_CASE("module_cuts: a path that there is not is refused, with the nearest ones") {
+TEST_CASE("cuts_at_modules: rejects an unknown path and suggests near ones") {
   CHECK_THROWS_WITH_AS(cuts_in(net, {{"head"}, {"layers.2"}}),
                        "cut #1: there is no module 'layers.2'; nearest: 'layers.0', 'layers.1', 'layers'",
                        unknown_module_error);
@@ -89,7 +89,7 @@ TEST_CASE("module_cuts: a path that there is not is refused, with the nearest on
   CHECK_FALSE(cleave::detail::find_unknown_module({{"a"}}, {"b", "a"}));
 }
 
-TEST_CASE("module_cuts: only digits after the last @ number a call") {
+TEST_CASE("module_of_call: only digits after the last @ are a call number") {
   CHECK(module_of_call("a.b@12") == "a.b");
   CHECK(module_of_call("a@b") == "a@b");
   CHECK(module_of_call("a@") == "a@");
@@ -97,14 +97,14 @@ TEST_CASE("module_cuts: only digits after the last @ number a call") {
   CHECK(module_of_call("") == "");
 }
 
-TEST_CASE("module_cuts: a side is named by one of two words") {
+TEST_CASE("module_side_of: accepts only `begin` and `end`") {
   CHECK(cleave::detail::module_side_of("begin") == module_side::begin);
   CHECK(cleave::detail::module_side_of("end") == module_side::end);
   CHECK_THROWS_WITH_AS(cleave::detail::module_side_of("middle"),
                        "unknown side of a module 'middle'; use 'begin' or 'end'", cleave::error);
 }
 
-TEST_CASE("module_cuts: nodes with paths are inside all modules on their way") {
+TEST_CASE("cuts_at_modules: a node with a path is inside all modules along it") {
   placed_nodes const g{{"", "stem", "body.0", "body.0.norm", "body.1", "head"}};
   auto const s = cleave::snapshot_of(g);
   CHECK(places(cuts_at_modules(g, s, {{"body.0", module_side::end}, {"body"}})) ==
@@ -112,7 +112,7 @@ TEST_CASE("module_cuts: nodes with paths are inside all modules on their way") {
   CHECK_THROWS_AS(cuts_at_modules(g, s, {{"norm"}}), unknown_module_error);
 }
 
-TEST_CASE("module_cuts: on random calls the places are those of a scan") {
+TEST_CASE("cuts_at_modules: random calls are cut where a plain scan cuts them") {
   cleave::testing::rng r(3);
   for (int round = 0; round < 500; ++round) {
     calls inside(1 + r.below(10));

@@ -53,7 +53,7 @@ masked masks() {
 
 }  // namespace
 
-TEST_CASE("sink: what is read goes to its first reader, effects to what they wait for") {
+TEST_CASE("sink_to_users: moves read nodes to their first reader and unread nodes back to their operands") {
   auto const [s, p] = masks();
   CHECK(numbers(p) == std::vector<std::uint32_t>{0, 0, 0, 1, 2, 2});
   CHECK(numbers(sink_to_users(s, p, [](std::size_t n) { return n != 2 && n != 3; })) ==
@@ -61,8 +61,7 @@ TEST_CASE("sink: what is read goes to its first reader, effects to what they wai
   CHECK(numbers(sink_to_users(s, p, [](std::size_t) { return false; })) == numbers(p));
 }
 
-TEST_CASE(
-    "sink: no value goes backward, nothing that must stay moves, and what moves goes as far as it can") {
+TEST_CASE("sink_to_users: movable nodes go to the furthest possible part, and no edge runs backward") {
   testing::rng r(62);
   for (int round = 0; round < 600; ++round) {
     auto s = testing::random_graph(
@@ -94,7 +93,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("sink: parts that do not run in ascending order are refused, with both nodes") {
+TEST_CASE("sink_to_users: rejects parts that are not in ascending order") {
   auto [s, p] = masks();
   for (auto& i : p.of) i = part_id{2 - index(i)};
   CHECK_THROWS_AS(sink_to_users(s, p, [](std::size_t) { return true; }), partition_error);

@@ -36,7 +36,7 @@ std::int64_t most_by_trying_all(std::vector<std::int64_t> const& profit, std::ui
 
 }  // namespace
 
-TEST_CASE("assignment: is the best of all on random tables, negative and forbidden entries among them") {
+TEST_CASE("heaviest_assignment: is the best of all permutations, with negative and forbidden entries") {
   cleave::testing::rng dice(4);
   for (int round = 0; round < 300; ++round) {
     auto const n = static_cast<std::uint32_t>(1 + dice.below(6));
@@ -54,7 +54,7 @@ TEST_CASE("assignment: is the best of all on random tables, negative and forbidd
   }
 }
 
-TEST_CASE("assignment: of no rows is none, of many a permutation that is undone") {
+TEST_CASE("heaviest_assignment: accepts an empty table and recovers a hidden permutation of 200 rows") {
   CHECK(heaviest_assignment({}, 0).empty());
   std::uint32_t const n = 200;
   cleave::testing::rng dice(5);

@@ -97,8 +97,7 @@ bool has_empty_part(partition const& p) {
 
 }  // namespace
 
-TEST_CASE(
-    "repartition_stages: never worse than the old parts, than a new cut renumbered, than all that could be") {
+TEST_CASE("repartition: is never worse than the old parts or a renumbered new cut, and mostly optimal") {
   cleave::testing::rng dice(6);
   int optimal = 0, rounds = 0;
   for (int round = 0; round < 120; ++round) {
@@ -153,7 +152,7 @@ TEST_CASE(
   CHECK(optimal * 10 >= rounds * 8);
 }
 
-TEST_CASE("repartition_stages: what is good stays as it is; free moves make the cut as small as a new one") {
+TEST_CASE("repartition: keeps good parts, and with free moves cuts no more than a new partition") {
   auto const g = grid(12);
   auto const old = bands(12, 4);
   auto const kept = repartition(g.view(), old, 4);
@@ -167,7 +166,7 @@ TEST_CASE("repartition_stages: what is good stays as it is; free moves make the 
   CHECK(free.cut < kept.cut);  // squares, not bands
 }
 
-TEST_CASE("repartition_stages: grown costs are balanced again, and where moving costs most the least moves") {
+TEST_CASE("repartition: rebalances changed weights, and moves least if moving is most expensive") {
   auto g = grid(16);
   for (std::size_t n = 0; n < 256; ++n) g.node_weight.push_back(n < 64 ? 3 : 1);  // the first band grows
   auto const old = bands(16, 4);
@@ -183,7 +182,7 @@ TEST_CASE("repartition_stages: grown costs are balanced again, and where moving 
   CHECK(last <= 120);  // of 256: some 32 leave the first band, and half as many pass through each of the next
 }
 
-TEST_CASE("repartition_stages: nodes that stay, that are fixed and that are new") {
+TEST_CASE("repartition: keeps nodes that must stay or are fixed, and moves new nodes for free") {
   auto const g = grid(8);
   auto old = bands(8, 2);
   repartition_options o{
@@ -207,7 +206,7 @@ TEST_CASE("repartition_stages: nodes that stay, that are fixed and that are new"
   for (std::size_t n = 0; n < 64; ++n) CHECK((old.of[n] == no_part || grown.of[n] == old.of[n]));
 }
 
-TEST_CASE("repartition_stages: more parts and fewer parts than before") {
+TEST_CASE("repartition: accepts more and fewer parts and moves few nodes") {
   auto const g = grid(12);
   auto const old = bands(12, 4);
   auto const more = repartition(g.view(), old, 6, {.cost_per_byte = 5});
@@ -224,7 +223,7 @@ TEST_CASE("repartition_stages: more parts and fewer parts than before") {
   CHECK(repartition(g.view(), old, 1).cut == 0);
 }
 
-TEST_CASE("repartition_stages: floating weights, unequal shares and no nodes at all") {
+TEST_CASE("repartition: accepts floating-point weights, unequal shares and no nodes") {
   auto const whole = grid(10);
   adjacency<std::uint32_t, double, float> g{.offsets = whole.offsets,
                                             .targets = whole.targets,
@@ -239,7 +238,7 @@ TEST_CASE("repartition_stages: floating weights, unequal shares and no nodes at 
   CHECK(repartition(graph().view(), {{}, 2}, 3).of.empty());
 }
 
-TEST_CASE("repartition_stages: the same for a seed with any number of threads") {
+TEST_CASE("repartition: gives the same parts with 1 and 2 threads") {
   auto const g = grid(30);
   repartition_options o{.cost_per_byte = 0.5, .bytes = {}, .stays = {}, .kway = {.seed = 7}};
   auto const one = repartition(g.view(), bands(30, 5), 5, o);
@@ -247,7 +246,7 @@ TEST_CASE("repartition_stages: the same for a seed with any number of threads") 
   CHECK(repartition(g.view(), bands(30, 5), 5, o).of == one.of);
 }
 
-TEST_CASE("repartition_stages: what makes no sense is an error that says what") {
+TEST_CASE("repartition: rejects invalid input and explains why") {
   auto const g = grid(3);
   auto const old = bands(3, 3);
   auto const said = [&](repartition_options const& o, partition const& p, std::uint32_t k = 3) {

@@ -45,8 +45,7 @@ std::size_t moved_between(partition const& old, partition const& p) {
 
 }  // namespace
 
-TEST_CASE(
-    "repartition_stages: never worse than the old stages or balanced ones, never below the best of all") {
+TEST_CASE("repartition_stages: is never worse than the old or balanced stages, and mostly optimal") {
   cleave::testing::rng dice(13);
   int optimal = 0;
   int const rounds = 100;
@@ -90,7 +89,7 @@ TEST_CASE(
   CHECK(optimal >= rounds * 7 / 10);
 }
 
-TEST_CASE("repartition_stages: limits, pins, speeds and links hold, and legal old stages are not exceeded") {
+TEST_CASE("repartition_stages: obeys limits, pins, speeds and links, and is no worse than legal old stages") {
   cleave::testing::rng dice(14);
   int legal = 0, infeasible = 0;
   for (int round = 0; round < 300; ++round) {
@@ -144,7 +143,7 @@ TEST_CASE("repartition_stages: limits, pins, speeds and links hold, and legal ol
   CHECK(infeasible < 150);
 }
 
-TEST_CASE("repartition_stages: a chain moves as far as moving is worth it") {
+TEST_CASE("repartition_stages: moves nodes of a chain only if that pays") {
   auto const old = in_blocks(8, 2);
   auto const g = chain({3, 3, 3, 3, 1, 1, 1, 1});  // 12 and 4
   auto const free = repartition_stages(g, old, 2, {.cost_per_moved_byte = 0});
@@ -160,7 +159,7 @@ TEST_CASE("repartition_stages: a chain moves as far as moving is worth it") {
   CHECK(repartition_stages(g, old, 2, stays).bottleneck == 12);
 }
 
-TEST_CASE("repartition_stages: more parts, fewer parts, new nodes and other starts") {
+TEST_CASE("repartition_stages: accepts more and fewer parts, new nodes and other starts") {
   auto const g = chain(std::vector<double>(12, 1));
   auto const old = in_blocks(12, 3);
   auto const more = repartition_stages(g, old, 4, {.cost_per_moved_byte = 0.01});
@@ -177,7 +176,7 @@ TEST_CASE("repartition_stages: more parts, fewer parts, new nodes and other star
   CHECK(repartition_stages(g, in_blocks(12, 1), 2, o).bottleneck == 6);
 }
 
-TEST_CASE("repartition_stages: memory that no longer suffices makes nodes move, or is an error") {
+TEST_CASE("repartition_stages: moves nodes if memory no longer suffices, and throws if nothing fits") {
   auto const g = chain({1, 1, 1, 1});
   stage_repartition_options o{.cost_per_moved_byte = 100, .balance = {.memory = std::size_t{6}}};
   o.balance.node_memory = {4, 4, 1, 1};
@@ -188,7 +187,7 @@ TEST_CASE("repartition_stages: memory that no longer suffices makes nodes move, 
   CHECK_THROWS_AS(repartition_stages(g, in_blocks(4, 2), 2, o), infeasible_error);
 }
 
-TEST_CASE("repartition_stages: what makes no sense is an error that says what") {
+TEST_CASE("repartition_stages: rejects invalid input and explains why") {
   auto const g = chain({1, 1, 1});
   auto const said = [&](stage_repartition_options const& o, std::size_t nodes, std::uint32_t k) {
     return cleave::testing::error_text([&] { repartition_stages(g, in_blocks(nodes, 3), k, o); });

@@ -144,9 +144,7 @@ concept balanceable = requires(Graph const& g) { balance(g, 2); };
 
 }  // namespace
 
-TEST_CASE(
-    "balance: on every graph of up to five nodes the bound is below and the slices above the brute force, "
-    "and the best of their orders") {
+TEST_CASE("balance: graphs of up to 5 nodes get the best slices of the tried orders and a valid bound") {
   struct costs {
     std::vector<double> weight;
     std::vector<std::size_t> bytes;
@@ -160,9 +158,7 @@ TEST_CASE(
       }
 }
 
-TEST_CASE(
-    "balance: the same on random graphs with groups, order edges, shared values, replicable nodes and free "
-    "values") {
+TEST_CASE("balance: random graphs with groups, order edges and replicable nodes match the brute force") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(
@@ -177,7 +173,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("balance: the same with memory limits, alike or not, unequal speeds and links") {
+TEST_CASE("balance: memory limits, unequal speeds and links match the brute force") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(9), .states = 6, .replicable = 5});
@@ -205,7 +201,7 @@ TEST_CASE("balance: the same with memory limits, alike or not, unequal speeds an
   }
 }
 
-TEST_CASE("balance: the same with backward nodes, tied to forward ones or free") {
+TEST_CASE("balance: backward nodes, grouped or free, match the brute force") {
   cleave::testing::rng r(3);
   for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(9)});
@@ -220,7 +216,7 @@ TEST_CASE("balance: the same with backward nodes, tied to forward ones or free")
   }
 }
 
-TEST_CASE("balance: pinned nodes are in their parts, and no order's best slices beat the brute force") {
+TEST_CASE("balance: pinned nodes are in their parts, and the result never beats the brute force") {
   cleave::testing::rng r(4);
   int met = 0;
   for (int i = 0; i < 400; ++i) {
@@ -237,7 +233,7 @@ TEST_CASE("balance: pinned nodes are in their parts, and no order's best slices 
   CHECK(met > 50);
 }
 
-TEST_CASE("balance: a node that a pin would close out waits for the parts before it") {
+TEST_CASE("balance: pins decide the order of independent nodes") {
   snapshot_builder b;
   for (int i = 0; i < 3; ++i) b.node(1);
   balance_options o;
@@ -249,7 +245,7 @@ TEST_CASE("balance: a node that a pin would close out waits for the parts before
   }
 }
 
-TEST_CASE("balance: more nodes than the brute force can take: slices agree with the quadratic recurrence") {
+TEST_CASE("balance: slices of 20 to 70 nodes equal a quadratic dynamic program") {
   cleave::testing::rng r(5);
   for (int i = 0; i < 60; ++i) {
     auto const g = random_graph(r, {.nodes = 20 + r.below(50),
@@ -292,14 +288,14 @@ TEST_CASE("balance: more nodes than the brute force can take: slices agree with 
   }
 }
 
-TEST_CASE("balance: equal nodes of a chain spread evenly") {
+TEST_CASE("balance: spreads equal nodes of a chain evenly") {
   auto const p = balance(chain(12, 2, 0), 4);
   CHECK(p.loads == std::vector<double>{6, 6, 6, 6});
   CHECK(p.gap() == 0);
   CHECK(p.unsized == 3);
 }
 
-TEST_CASE("balance: a chain without transfers is cut as its weights are") {
+TEST_CASE("balance: a chain without transfers equals slice_weights") {
   cleave::testing::rng r(27);
   for (int i = 0; i < 100; ++i) {
     snapshot_builder b;
@@ -315,7 +311,7 @@ TEST_CASE("balance: a chain without transfers is cut as its weights are") {
   }
 }
 
-TEST_CASE("balance: a value that two later stages read costs its own stage once and each of them once") {
+TEST_CASE("balance: a value that two later stages read costs each of the three stages once") {
   snapshot_builder b;
   auto const x = b.node(10, {}, 3);
   auto const y = b.node(10, {x}, 1);
@@ -325,7 +321,7 @@ TEST_CASE("balance: a value that two later stages read costs its own stage once 
   CHECK(p.loads == std::vector<double>{13, 14, 14});
 }
 
-TEST_CASE("balance: up to k parts where fewer are cheaper") {
+TEST_CASE("balance: uses fewer than k parts if that is cheaper and empty parts are allowed") {
   auto const g = chain(8, 1, 100);
   CHECK(balance(g, 4).bottleneck > 100);
   auto const p = balance(g, 4, {.empty = cleave::empty_parts::allowed});
@@ -336,7 +332,7 @@ TEST_CASE("balance: up to k parts where fewer are cheaper") {
   CHECK(fast.loads == std::vector<double>{0, 2});
 }
 
-TEST_CASE("balance: the certificate knows that a node's stage pays its transfers or its neighbours") {
+TEST_CASE("balance: the bound includes transfers that a stage cannot avoid") {
   snapshot_builder b;  // a light node between two heavy ones, bound to them by large values
   auto const x = b.node(50, {}, 1000);
   auto const y = b.node(1, {x}, 1000);
@@ -348,7 +344,7 @@ TEST_CASE("balance: the certificate knows that a node's stage pays its transfers
   CHECK(p.gap() == 0);
 }
 
-TEST_CASE("balance: nothing to divide") {
+TEST_CASE("balance: accepts no nodes, one node, zero weights and only replicable nodes") {
   auto const empty = balance(snapshot_builder{}.build(), 3);
   CHECK(empty.parts == 0);
   CHECK(empty.bottleneck == 0);
@@ -365,7 +361,7 @@ TEST_CASE("balance: nothing to divide") {
   CHECK(balance(copied.build(), 2).parts == 1);
 }
 
-TEST_CASE("balance: what lies on a cycle through nodes that stay together is one unit") {
+TEST_CASE("balance: nodes on a cycle through a group become one unit") {
   snapshot_builder b;
   auto const x = b.node(1, {}, 1);
   auto const y = b.node(1, {x}, 1);
@@ -377,7 +373,7 @@ TEST_CASE("balance: what lies on a cycle through nodes that stay together is one
   CHECK(p.of == std::vector{part_id{0}, part_id{0}, part_id{0}, part_id{1}});
 }
 
-TEST_CASE("balance: refuses numbers that make no sense and names the node") {
+TEST_CASE("balance: rejects invalid numbers and names the node or the option") {
   snapshot_builder b;
   b.node(1);
   b.name("conv1");
@@ -425,14 +421,14 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   CHECK(error_text([&] { balance(pair, 2, huge); }).find("bytes, summed up to node #1") != std::string::npos);
 }
 
-TEST_CASE("balance: a unit whose weight overflows is refused, however fast the stages are") {
+TEST_CASE("balance: rejects a unit whose weight overflows, at any speed") {
   auto const g = chain(3, std::numeric_limits<double>::max(), 1);
   CHECK(error_text([&] {
           balance(g, 2, {.speed = 1e10, .together = {{0, 1}}});
         }).find("the weights, summed up to node #1") != std::string::npos);
 }
 
-TEST_CASE("balance: parts do not wait for each other's companions") {
+TEST_CASE("balance: companions of a value close no cycle between parts") {
   struct accompanied {
     std::vector<int> all{0, 1, 2, 3};
     std::vector<int> const& nodes() const { return all; }
@@ -448,7 +444,7 @@ TEST_CASE("balance: parts do not wait for each other's companions") {
   CHECK(!cleave::detail::find_cycle_between_parts(s, p));
 }
 
-TEST_CASE("balance: backward nodes come before what they read where nothing else fits") {
+TEST_CASE("balance: backward nodes may precede their operands if nothing else fits") {
   snapshot_builder b;
   auto const x = b.node(1, {b.state(10)});
   b.node(1, {x});
@@ -457,11 +453,11 @@ TEST_CASE("balance: backward nodes come before what they read where nothing else
   CHECK(balance(g, 2, o).of == std::vector{part_id{1}, part_id{0}});
 }
 
-TEST_CASE("balance: one random order is tried at least where no other is") {
+TEST_CASE("balance: tries one random order if no other order is given") {
   CHECK(balance(chain(1'000'001, 1, 0), 1, {.orders = {}}).parts == 1);
 }
 
-TEST_CASE("balance: says which node does not fit, and into what") {
+TEST_CASE("balance: names the node that no part can hold or whose pin contradicts another") {
   snapshot_builder b;
   auto const w = b.state(300);
   auto const x = b.node(1, {b.state(100)});
@@ -492,7 +488,7 @@ TEST_CASE("balance: says which node does not fit, and into what") {
   CHECK(balance(g, 2, {.memory = {200, 300}}).of == std::vector{part_id{0}, part_id{0}, part_id{1}});
 }
 
-TEST_CASE("balance: costs beyond 2^60 and below 1 keep their order") {
+TEST_CASE("balance: costs above 2^60 and below 1 keep their ratios") {
   snapshot_builder b;
   std::vector<std::uint32_t> last;
   for (double const w : {3e200, 1e200, 1e200, 1e200}) last = {b.node(w, last, 1)};
@@ -501,7 +497,7 @@ TEST_CASE("balance: costs beyond 2^60 and below 1 keep their order") {
   CHECK(tiny.loads[0] == doctest::Approx(2e-30));
 }
 
-TEST_CASE("balance: one order rules another out only if it is no better") {
+TEST_CASE("balance: several orders give the best result of the single orders") {
   cleave::testing::rng r(6);
   for (int i = 0; i < 20; ++i) {
     auto const g = random_graph(r, {.nodes = 40, .reach = 12, .most_weight = 50, .most_bytes = 60});
@@ -513,7 +509,7 @@ TEST_CASE("balance: one order rules another out only if it is no better") {
   }
 }
 
-TEST_CASE("balance: a million nodes in a chain, in groups, need no deep stack") {
+TEST_CASE("balance: handles a million nodes in a chain with groups on a small stack") {
   snapshot_builder b;
   std::vector<std::uint32_t> last;
   double sum = 0;
@@ -534,7 +530,7 @@ TEST_CASE("balance: a million nodes in a chain, in groups, need no deep stack") 
   });
 }
 
-TEST_CASE("balance: a value read by 200,000 nodes does not make it quadratic") {
+TEST_CASE("balance: handles a value that 200,000 nodes read") {
   snapshot_builder b;
   auto const x = b.node(1, {}, 3);
   std::vector<std::uint32_t> all;
@@ -545,7 +541,7 @@ TEST_CASE("balance: a value read by 200,000 nodes does not make it quadratic") {
   CHECK(p.bottleneck >= p.bound);
 }
 
-TEST_CASE("balance: the same graph gives the same answer, and a width of 64 bits no other") {
+TEST_CASE("balance: equal graphs give equal parts, with 32-bit and 64-bit indices") {
   cleave::testing::rng r(7);
   for (int i = 0; i < 10; ++i) {
     auto const seed = r.next();
@@ -570,7 +566,7 @@ TEST_CASE("balance: the same graph gives the same answer, and a width of 64 bits
   CHECK(balance(wide.build(), 4).of == balance(narrow.build(), 4).of);
 }
 
-TEST_CASE("balance: the answer to a seed is this one, with any compiler and standard library") {
+TEST_CASE("balance: the result for a seed is the same with every compiler and standard library") {
   std::uint64_t digest = 0xcbf29ce484222325u;  // FNV-1a
   auto const count = [&](std::uint64_t x) { digest = (digest ^ x) * 0x100000001b3u; };
   auto r = cleave::testing::rng::recorded(10);
@@ -584,7 +580,7 @@ TEST_CASE("balance: the answer to a seed is this one, with any compiler and stan
   CHECK(digest == 3495785143738592211u);
 }
 
-TEST_CASE("balance: weights and bytes scaled alike scale the answer and nothing else") {
+TEST_CASE("balance: scaling weights and bytes by one factor scales the result and nothing else") {
   cleave::testing::rng r(8);
   for (int i = 0; i < 20; ++i) {
     auto g = random_graph(r, {.nodes = 30, .reach = 10, .most_weight = 100, .most_bytes = 100});
@@ -597,7 +593,7 @@ TEST_CASE("balance: weights and bytes scaled alike scale the answer and nothing 
   }
 }
 
-TEST_CASE("balance: random orders make it no worse, and a seed repeats") {
+TEST_CASE("balance: random orders never make it worse, and a seed repeats") {
   cleave::testing::rng r(9);
   bool better = false;
   for (int i = 0; i < 20; ++i) {
@@ -612,7 +608,7 @@ TEST_CASE("balance: random orders make it no worse, and a seed repeats") {
   CHECK(better);
 }
 
-TEST_CASE("balance: a rank decides which of two free nodes is first") {
+TEST_CASE("balance: the rank decides the order of independent nodes") {
   snapshot_builder b;
   b.node(1);
   b.node(2);
@@ -620,7 +616,7 @@ TEST_CASE("balance: a rank decides which of two free nodes is first") {
   CHECK(balance(b.build(), 2, o).of == std::vector{part_id{1}, part_id{0}});
 }
 
-TEST_CASE("balance: takes a user's graph by way of a snapshot") {
+TEST_CASE("balance: accepts a user's graph with weights and rejects too narrow indices") {
   struct squares {
     std::vector<int> all{0, 1, 2, 3, 4, 5};
     std::vector<int> const& nodes() const { return all; }

@@ -9,7 +9,7 @@
 
 #include "support/rng.hpp"
 
-TEST_CASE("least_load: agrees with adding up, whatever is opened and closed") {
+TEST_CASE("least_load: equals a direct sum after any openings, closings and changes") {
   cleave::testing::rng r(5);
   for (int i = 0; i < 50; ++i) {
     auto const places = 1 + r.below(20);
@@ -46,7 +46,7 @@ TEST_CASE("least_load: agrees with adding up, whatever is opened and closed") {
   }
 }
 
-TEST_CASE("least_load: no place, and none that is open, is more than any sum of costs") {
+TEST_CASE("least_load: without an open place least() exceeds any sum of costs") {
   auto const half = cleave::detail::unreachable_load / 2;
   cleave::detail::least_load tree;
   CHECK(tree.least() > half);

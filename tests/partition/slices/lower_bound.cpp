@@ -65,7 +65,7 @@ costs random_costs(cleave::testing::rng& r, bool unequal) {
 
 }  // namespace
 
-TEST_CASE("lower bound: none is above the best of all assignments, and some are equal to it") {
+TEST_CASE("load_bound: never exceeds the best of all assignments and often equals it") {
   cleave::testing::rng r(1);
   int tight = 0;
   for (int i = 0; i < 300; ++i) {
@@ -84,7 +84,7 @@ TEST_CASE("lower bound: none is above the best of all assignments, and some are 
   CHECK(tight < 300);
 }
 
-TEST_CASE("lower bound: what a part pays with a unit is the least over all sets that have it") {
+TEST_CASE("least_with: equals the least load over all sets that contain the unit") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto const c = random_costs(r, true);
@@ -97,7 +97,7 @@ TEST_CASE("lower bound: what a part pays with a unit is the least over all sets 
   }
 }
 
-TEST_CASE("lower bound: an even share of equal parts is rounded up") {
+TEST_CASE("even_share, pigeonhole_share: round the share of equal parts up") {
   auto const of = [](std::vector<double> const& weights, std::uint32_t parts) {
     cleave::testing::snapshot_builder b;
     for (double const w : weights) b.node(w);

@@ -80,8 +80,7 @@ std::int64_t longest(task const& t, boundaries const& at) {
 
 }  // namespace
 
-TEST_CASE(
-    "slice_bands: hold all slices within a bound, and where slices may be empty no more than their hull") {
+TEST_CASE("slice_bands: contain all slices within a bound, and exactly their hull if slices may be empty") {
   cleave::testing::rng r(1);
   int none_at_all = 0;
   for (int i = 0; i < 300; ++i) {
@@ -114,7 +113,7 @@ TEST_CASE(
   CHECK(none_at_all > 300);
 }
 
-TEST_CASE("slice_bands: nothing changes below the next bound") {
+TEST_CASE("slice_bands: stay the same until the next bound that within() reports") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto const t = random_task(r);
@@ -134,8 +133,7 @@ TEST_CASE("slice_bands: nothing changes below the next bound") {
   }
 }
 
-TEST_CASE(
-    "slice_bands: the least bound is that of the best slices, or below it where slices must have units") {
+TEST_CASE("slice_bands: least() is the best bottleneck, or below it if slices must not be empty") {
   cleave::testing::rng r(3);
   int impossible = 0;
   for (int i = 0; i < 400; ++i) {
@@ -156,9 +154,7 @@ TEST_CASE(
   CHECK(impossible > 10);
 }
 
-TEST_CASE(
-    "slice_bands: a guess is among all slices and within its bound, and there is one where slices may be "
-    "empty") {
+TEST_CASE("slice_bands: guess() is a legal slicing within its bound and seldom misses one") {
   cleave::testing::rng r(4);
   int guessed = 0, missed = 0;
   for (int i = 0; i < 400; ++i) {

@@ -93,7 +93,7 @@ struct sample {
 
 }  // namespace
 
-TEST_CASE("slicing: a sum over pairs inside a slice is what the slice pays") {
+TEST_CASE("slicer: load() equals the cost of a slice by definition") {
   rng r(1);
   for (int i = 0; i < 60; ++i) {
     sample const x(r, 2);
@@ -105,9 +105,7 @@ TEST_CASE("slicing: a sum over pairs inside a slice is what the slice pays") {
   }
 }
 
-TEST_CASE(
-    "slicing: there are slices within a bound if and only if the optimum is, and a refusal names no bound "
-    "above it") {
+TEST_CASE("slicer: slices_within() succeeds exactly from the optimum on, and below it gives a valid bound") {
   rng r(2);
   int refused = 0;
   for (int i = 0; i < 400; ++i) {
@@ -132,7 +130,7 @@ TEST_CASE(
   CHECK(refused > 1000);
 }
 
-TEST_CASE("slicing: the best slices are the optimum, from above and from below") {
+TEST_CASE("best_slices: finds the optimum, and nothing if asked for less") {
   rng r(3);
   int infeasible = 0;
   for (int i = 0; i < 800; ++i) {
@@ -155,7 +153,7 @@ TEST_CASE("slicing: the best slices are the optimum, from above and from below")
   CHECK(infeasible < 400);
 }
 
-TEST_CASE("slicing: moving boundaries never makes slices worse and keeps them legal") {
+TEST_CASE("slicer: improved() never worsens slices and keeps them legal") {
   rng r(4);
   for (int i = 0; i < 200; ++i) {
     sample const x(r, 2 + r.below(4));

@@ -32,9 +32,7 @@ cleave::unit_costs<index_type> random_costs(cleave::testing::rng& r, std::size_t
 
 }  // namespace
 
-TEST_CASE(
-    "transfer_pairs: the changes inside a slice sum up to what its values cost where some users are "
-    "outside") {
+TEST_CASE("pairs_of: changes inside a slice sum to the cost of the values that cross its ends") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 300; ++i) {
     auto const c = random_costs(r, r.below(9));
@@ -66,7 +64,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("transfer_pairs: a value of two users is one pair that saves it from both") {
+TEST_CASE("pairs_of: a value with two users becomes one pair that saves its cost on both sides") {
   cleave::unit_costs<index_type> c;
   c.weight = {{0, 0}};
   c.touching.item = {0, 1};

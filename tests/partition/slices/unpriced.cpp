@@ -5,7 +5,7 @@
 
 using namespace cleave;
 
-TEST_CASE("unpriced: shares are of all, and bounds are left where at most 2 % of each are unknown") {
+TEST_CASE("unpriced: leaves bounds only if at most 2 % of nodes and of values lack a price") {
   CHECK(unpriced{}.node_share() == 0);
   CHECK(unpriced{}.value_share() == 0);
   CHECK(!unpriced{}.any());

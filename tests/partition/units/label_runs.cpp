@@ -80,7 +80,7 @@ void check_order(labelled_table const& t, label_runs<std::uint32_t> const& r) {
 
 }  // namespace
 
-TEST_CASE("fewest_label_runs: as few as the brute force over all orders finds, and says so") {
+TEST_CASE("fewest_label_runs: equals the brute force over all orders and proves it") {
   testing::rng random(21);
   for (int round = 0; round < 3000; ++round) {
     auto const labels = static_cast<std::uint32_t>(1 + random.below(4));
@@ -92,7 +92,8 @@ TEST_CASE("fewest_label_runs: as few as the brute force over all orders finds, a
   }
 }
 
-TEST_CASE("fewest_label_runs: without a search never below the fewest, and the bound never above") {
+TEST_CASE(
+    "fewest_label_runs: without a search the result is not below the optimum, and the bound not above") {
   testing::rng random(22);
   std::size_t fewest = 0, proven = 0;
   int const rounds = 2000;
@@ -111,7 +112,7 @@ TEST_CASE("fewest_label_runs: without a search never below the fewest, and the b
   CHECK(proven > rounds / 2);
 }
 
-TEST_CASE("fewest_label_runs: orders of a long table are legal, a chain has its own runs") {
+TEST_CASE("fewest_label_runs: gives legal orders of long tables and the exact runs of a chain") {
   testing::rng random(23);
   for (int round = 0; round < 20; ++round) {
     auto const t = random_table(random, 300, 5, 2);

@@ -28,7 +28,7 @@ order_list ranks(std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("mirrored: free backward units stand behind what they read and mirror each other") {
+TEST_CASE("mirrored_backward_edges: backward units follow the forward units they read, in mirrored order") {
   snapshot_builder b;  // forward 0 1 2, gradients 3 (of 2) 4 (of 1) 5 (of 0)
   auto const x = b.node(1), y = b.node(1, {x}), z = b.node(1, {y});
   auto const gz = b.node(1, {z}), gy = b.node(1, {gz, y});
@@ -42,7 +42,7 @@ TEST_CASE("mirrored: free backward units stand behind what they read and mirror 
   CHECK(order == order_list{0, 5, 1, 4, 2, 3});
 }
 
-TEST_CASE("mirrored: what contradicts a rule is left out") {
+TEST_CASE("mirrored_backward_edges: stay acyclic and keep all given dependencies") {
   cleave::testing::rng r(4);
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(20)});
@@ -62,7 +62,7 @@ TEST_CASE("mirrored: what contradicts a rule is left out") {
   }
 }
 
-TEST_CASE("mirrored: where all that reads a backward node is backward, each habit is an edge") {
+TEST_CASE("mirrored_backward_edges: reverse each edge between backward units that only such units read") {
   cleave::testing::rng r(5);
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(20), .replicable = 6, .ordered = 5});
@@ -84,7 +84,7 @@ TEST_CASE("mirrored: where all that reads a backward node is backward, each habi
   }
 }
 
-TEST_CASE("mirrored: without backward nodes the rules are all there is") {
+TEST_CASE("mirrored_backward_edges: equal the unit graph if there are no backward nodes") {
   snapshot_builder b;
   b.node(1, {b.node(1)});
   auto const g = b.build();

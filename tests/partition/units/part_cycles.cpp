@@ -64,7 +64,7 @@ void each_partition(std::size_t nodes, Limit limit, F f) {
 
 }  // namespace
 
-TEST_CASE("acyclic_parts: under refuse a cycle is an error with its nodes; without one all stays as it is") {
+TEST_CASE("acyclic_parts: `refuse` throws on a cycle, and acyclic parts stay unchanged") {
   auto const g = chain(3);
   CHECK_THROWS_AS(acyclic_parts(g, parts_of({0, 1, 0}), cycle_policy::refuse), partition_error);
   for (auto const policy :
@@ -78,7 +78,7 @@ TEST_CASE("acyclic_parts: under refuse a cycle is an error with its nodes; witho
   }
 }
 
-TEST_CASE("acyclic_parts: a part that is entered again is cut where it is left, merged, or gives up nodes") {
+TEST_CASE("acyclic_parts: cuts or merges a part that is entered again, or moves its nodes") {
   auto const g = chain(5);
   auto const p = parts_of({0, 1, 2, 1, 0});
   auto const cut = acyclic_parts(g, p, cycle_policy::cut);
@@ -95,8 +95,7 @@ TEST_CASE("acyclic_parts: a part that is entered again is cut where it is left, 
   CHECK_FALSE(find_cycle_between_parts(g, moved.parts));
 }
 
-TEST_CASE(
-    "acyclic_parts: a part between nodes that must share another can only be merged, or its nodes moved") {
+TEST_CASE("acyclic_parts: can only merge or move a part between nodes that must stay together") {
   testing::snapshot_builder b;
   auto const x = b.node(1, {b.input()});
   auto const first = b.last();
@@ -113,7 +112,7 @@ TEST_CASE(
   CHECK_THROWS_AS(acyclic_parts(g, parts_of({0, 1}), cycle_policy::cut), partition_error);
 }
 
-TEST_CASE("acyclic_parts: the least instances and not far from the least moves of all there are") {
+TEST_CASE("acyclic_parts: makes the fewest cuts and nearly the fewest moves") {
   testing::rng random(31);
   std::size_t cyclic = 0, fewest_moves = 0, moves = 0, least_moves = 0;
   for (int round = 0; round < 400; ++round) {
@@ -161,7 +160,7 @@ TEST_CASE("acyclic_parts: the least instances and not far from the least moves o
                  << least_moves);
 }
 
-TEST_CASE("acyclic_parts: each policy gives a valid partition, says what it did and does no more") {
+TEST_CASE("acyclic_parts: each policy gives a valid partition and reports exactly its changes") {
   testing::rng random(32);
   std::size_t cyclic = 0, refused = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -217,7 +216,7 @@ TEST_CASE("acyclic_parts: each policy gives a valid partition, says what it did 
   CHECK(refused > 10);
 }
 
-TEST_CASE("acyclic_parts: few of the moved nodes could go back alone, and every part keeps one of its own") {
+TEST_CASE("acyclic_parts: hardly any moved node could go back alone, and each part keeps one of its nodes") {
   testing::rng random(33);
   std::size_t moved = 0, stuck = 0;
   for (int round = 0; round < 1000; ++round) {
@@ -238,7 +237,7 @@ TEST_CASE("acyclic_parts: few of the moved nodes could go back alone, and every 
   CHECK(stuck * 100 > moved * 95);
 }
 
-TEST_CASE("acyclic_parts: asks no more of a graph than its nodes and operands, and takes long cycles") {
+TEST_CASE("acyclic_parts: needs only nodes and operands, and handles chains of 100,000 nodes") {
   archetype::graph const g;
   CHECK(acyclic_parts(g, partition{std::vector(2, part_id{0}), 1}, cycle_policy::cut).parts.parts == 1);
   auto const long_chain = chain(100'000);

@@ -8,7 +8,7 @@
 
 #include "support/rng.hpp"
 
-TEST_CASE("rank_set: gives up the smallest, whatever was put in") {
+TEST_CASE("rank_set: take_least() returns the smallest rank after any insertions") {
   cleave::testing::rng r(5);
   for (std::size_t const bound : {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65},
                                   std::size_t{4096}, std::size_t{4097}}) {
@@ -29,7 +29,7 @@ TEST_CASE("rank_set: gives up the smallest, whatever was put in") {
   }
 }
 
-TEST_CASE("rank_set: what is put in twice comes out once, and without a bound there is room for 0") {
+TEST_CASE("rank_set: an element inserted twice comes out once, and the default set has room for 0") {
   cleave::detail::rank_set set;
   CHECK(set.empty());
   set.insert(0);
@@ -39,7 +39,7 @@ TEST_CASE("rank_set: what is put in twice comes out once, and without a bound th
   CHECK(cleave::detail::rank_set(0).empty());
 }
 
-TEST_CASE("rank_set: both ends of a set of four levels") {
+TEST_CASE("rank_set: works at both ends of a set with four levels") {
   cleave::detail::rank_set set(1'000'000);
   for (std::size_t const x : {999'999u, 262'144u, 0u, 262'143u}) set.insert(x);
   for (std::size_t const x : {0u, 262'143u, 262'144u, 999'999u}) CHECK(set.take_least() == x);

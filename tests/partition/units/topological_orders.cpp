@@ -57,7 +57,7 @@ cleave::snapshot_arrays crossed() {
 
 }  // namespace
 
-TEST_CASE("orders: each puts a unit behind those it needs, and has each once") {
+TEST_CASE("ordered_units: every order contains each unit once, after its predecessors") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = r.below(40), .replicable = 6, .tied = 5, .ordered = 4});
@@ -66,7 +66,7 @@ TEST_CASE("orders: each puts a unit behind those it needs, and has each once") {
   }
 }
 
-TEST_CASE("orders: the program's, queue, stack, and by demand from either end") {
+TEST_CASE("ordered_units: gives the program, queue, stack and on-demand orders of a small graph") {
   auto const u = cleave::detail::units_of(crossed());
   CHECK(order_of(u, unit_order::given) == order_list{0, 1, 2, 3, 4});
   CHECK(order_of(u, unit_order::breadth_first) == order_list{0, 1, 3, 2, 4});
@@ -75,7 +75,7 @@ TEST_CASE("orders: the program's, queue, stack, and by demand from either end") 
   CHECK(order_of(u, unit_order::on_demand_last) == order_list{0, 3, 1, 2, 4});
 }
 
-TEST_CASE("orders: only one is told where all permutations have one that is topological") {
+TEST_CASE("is_only_order: holds exactly if one permutation is topological") {
   cleave::testing::rng r(3);
   std::size_t single = 0;
   for (int i = 0; i < 300; ++i) {
@@ -92,13 +92,13 @@ TEST_CASE("orders: only one is told where all permutations have one that is topo
   CHECK((single > 30 && single < 270));
 }
 
-TEST_CASE("orders: ranks stand in for the program's order") {
+TEST_CASE("ordered_units: ranks replace the order of the program") {
   auto const u = cleave::detail::units_of(crossed());
   CHECK(cleave::detail::ordered_units<index_type>(u.predecessors, u.successors, unit_order::given,
                                                   order_list{4, 3, 2, 1, 0}) == order_list{1, 2, 0, 3, 4});
 }
 
-TEST_CASE("orders: pinned units come in the order of their parts, whatever is tried") {
+TEST_CASE("ordered_units: every order puts pinned units in the order of their parts") {
   cleave::testing::rng r(2);
   int possible = 0;
   for (int i = 0; i < 300; ++i) {

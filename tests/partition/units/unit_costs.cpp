@@ -36,7 +36,7 @@ std::string message(auto act) {
 
 }  // namespace
 
-TEST_CASE("unit_costs: weights of units and transfers of values, as adding them up unit by unit gives them") {
+TEST_CASE("costs_of: weights and transfers equal sums over the nodes of each unit") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 200; ++i) {
     auto const g =
@@ -84,7 +84,7 @@ TEST_CASE("unit_costs: weights of units and transfers of values, as adding them 
   }
 }
 
-TEST_CASE("unit_costs: any costs are exact to 2^-60 of their sum, transfers at both ends included") {
+TEST_CASE("costs_of: rounds any costs to 2^-60 of their sum") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto g = random_graph(r, {.nodes = 1 + r.below(9)});
@@ -105,7 +105,7 @@ TEST_CASE("unit_costs: any costs are exact to 2^-60 of their sum, transfers at b
   }
 }
 
-TEST_CASE("unit_costs: nothing to weigh, and nothing to pay for transfers") {
+TEST_CASE("costs_of: accepts an empty graph and omits transfers that cost nothing") {
   CHECK(costs(cleave::snapshot_arrays()).units() == 0);
   snapshot_builder b;
   b.node(4, {b.node(0, {}, 100)});
@@ -117,7 +117,7 @@ TEST_CASE("unit_costs: nothing to weigh, and nothing to pay for transfers") {
   CHECK(c.relative_speed == 2);
 }
 
-TEST_CASE("unit_costs: a weight that is negative, infinite or no number is found, the first of them") {
+TEST_CASE("find_bad_weight: returns the first weight that is negative, infinite or NaN") {
   using limits = std::numeric_limits<double>;
   snapshot_builder b;
   for (double const w : {0.0, -0.0, 1.0, limits::max(), limits::denorm_min()}) b.node(w);
@@ -132,7 +132,7 @@ TEST_CASE("unit_costs: a weight that is negative, infinite or no number is found
   }
 }
 
-TEST_CASE("unit_costs: sums that: use smaller weights are an error that names the node") {
+TEST_CASE("costs_of: sums that are not finite are an error that names the node") {
   double const most = std::numeric_limits<double>::max();
   snapshot_builder b;
   auto const x = b.node(most, {}, 3);

@@ -47,7 +47,7 @@ struct sample {
 
 }  // namespace
 
-TEST_CASE("unit_memory: of any set of units, own and shared bytes sum up to what a part of them holds") {
+TEST_CASE("memory_of: own and shared bytes of any set of units sum to part_memory") {
   cleave::testing::rng r(1);
   std::size_t shared = 0;
   for (int i = 0; i < 100; ++i) {
@@ -74,7 +74,7 @@ TEST_CASE("unit_memory: of any set of units, own and shared bytes sum up to what
   CHECK(shared > 30);
 }
 
-TEST_CASE("unit_memory: the first begin that fits, as trying all begins finds it, for any order and limit") {
+TEST_CASE("first_fitting: equals a search over all begins for any order and limit") {
   cleave::testing::rng r(2);
   int too_large = 0;
   for (int i = 0; i < 100; ++i) {
@@ -98,8 +98,7 @@ TEST_CASE("unit_memory: the first begin that fits, as trying all begins finds it
   CHECK(too_large > 100);
 }
 
-TEST_CASE(
-    "unit_memory: of nothing is nothing, and bytes that overflow together are an error that names the node") {
+TEST_CASE("memory_of: an empty graph needs 0 bytes, and an overflow is an error that names the node") {
   cleave::testing::snapshot_builder b;
   CHECK(cleave::detail::memory_of(b.build(), cleave::detail::units_of(b.build())).total() == 0);
   auto const most = std::numeric_limits<std::size_t>::max();

@@ -21,7 +21,7 @@ using order_list = std::vector<index_type>;
 
 }  // namespace
 
-TEST_CASE("units: groups, sets and cycles through them are one; replicable nodes are none") {
+TEST_CASE("units_of: merges groups, sets and the cycles through them, and omits replicable nodes") {
   snapshot_builder b;
   auto const c = b.node(1);
   b.replicable();
@@ -38,7 +38,7 @@ TEST_CASE("units: groups, sets and cycles through them are one; replicable nodes
   CHECK(u.successors[0].front() == 1);
 }
 
-TEST_CASE("units: backward edges tie nothing and order nothing") {
+TEST_CASE("units_of: edges of backward nodes neither merge nor order units") {
   snapshot_builder b;
   auto const x = b.node(1), y = b.node(1, {x}), gy = b.node(1, {y});
   b.node(1, {gy, x});
@@ -51,7 +51,7 @@ TEST_CASE("units: backward edges tie nothing and order nothing") {
   CHECK(cleave::detail::units_of(b.build(), {.together = together}).size() == 1);
 }
 
-TEST_CASE("units: agree with merging by hand on random graphs") {
+TEST_CASE("units_of: equals the transitive closure on random graphs") {
   cleave::testing::rng r(3);
   for (int i = 0; i < 300; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(14), .replicable = 6, .tied = 3, .ordered = 5});
@@ -103,7 +103,7 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
   }
 }
 
-TEST_CASE("units: of a graph without nodes, or of replicable ones alone, there are none") {
+TEST_CASE("units_of: a graph without nodes or with only replicable nodes has no units") {
   CHECK(cleave::detail::units_of(cleave::snapshot_arrays()).size() == 0);
   snapshot_builder b;
   b.node(1);
@@ -113,7 +113,7 @@ TEST_CASE("units: of a graph without nodes, or of replicable ones alone, there a
   CHECK(u.of == order_list{cleave::none<index_type>});
 }
 
-TEST_CASE("rows_of: each item once a row, ascending, and an index that is too narrow is an error") {
+TEST_CASE("rows_of: lists each item once per row and rejects an index type that is too narrow") {
   cleave::testing::rng r(6);
   for (int i = 0; i < 200; ++i) {
     std::size_t const rows = 1 + r.below(8);

@@ -48,7 +48,7 @@ struct arc {
 
 }  // namespace
 
-TEST_CASE("verify partition: a path in two halves") {
+TEST_CASE("verify_partition: measures a path cut into two halves") {
   auto const g = path(6);
   auto const v = verify_partition(g.view(), parts_of({0, 0, 0, 1, 1, 1}, 2));
   CHECK(v.sound());
@@ -60,7 +60,7 @@ TEST_CASE("verify partition: a path in two halves") {
   CHECK(v.total == 6);
 }
 
-TEST_CASE("verify partition: each thing that can be wrong is found") {
+TEST_CASE("verify_partition: reports every kind of fault") {
   using enum partition_fault;
   auto const g = path(6);
   CHECK(faults_of(verify_partition(g.view(), parts_of({0, 0, 0}, 1))) == std::vector{wrong_length});
@@ -87,14 +87,14 @@ TEST_CASE("verify partition: each thing that can be wrong is found") {
   CHECK(verify_partition(adjacency<std::uint32_t>{}.view(), parts_of({}, 2)).sound());
 }
 
-TEST_CASE("verify partition: the limit is on the share rounded up, in integers") {
+TEST_CASE("verify_partition: rounds the share up before it applies the imbalance") {
   auto const g = path(10);  // 10 nodes in 4 parts: 3 each may be
   CHECK(verify_partition(g.view(), parts_of({0, 0, 0, 1, 1, 1, 2, 2, 3, 3}, 4), {.imbalance = 0}).sound());
   CHECK(!verify_partition(g.view(), parts_of({0, 0, 0, 0, 1, 1, 2, 2, 3, 3}, 4), {.imbalance = 0.3}).sound());
   CHECK(verify_partition(g.view(), parts_of({0, 0, 0, 0, 1, 1, 2, 2, 3, 3}, 4), {.imbalance = 0.34}).sound());
 }
 
-TEST_CASE("verify partition: random ones equal what a matrix says") {
+TEST_CASE("verify_partition: equals a count on an adjacency matrix for random partitions") {
   testing::rng dice(1);
   for (int round = 0; round < 300; ++round) {
     auto const n = 1 + dice.below(10);
@@ -136,7 +136,7 @@ TEST_CASE("verify partition: random ones equal what a matrix says") {
   }
 }
 
-TEST_CASE("verify partition: loads of operations, each value sent once to a part") {
+TEST_CASE("verify_dag_partition: loads count each value once per receiving part") {
   // 0 -> 1 (2), 0 -> 2 (3), 0 -> 3 (1): 0 in part 0, 1 and 2 in part 1, 3 in part 2.
   std::vector<arc> const arcs{{0, 1, 2}, {0, 2, 3}, {0, 3, 1}};
   std::vector<double> const work{10, 1, 1, 1};
@@ -148,7 +148,7 @@ TEST_CASE("verify partition: loads of operations, each value sent once to a part
   CHECK(v.traffic == 6);
 }
 
-TEST_CASE("verify partition: parts in a circle are found, and only those") {
+TEST_CASE("verify_dag_partition: reports a cycle of parts exactly if there is one") {
   testing::rng dice(2);
   int circles = 0;
   for (int round = 0; round < 300; ++round) {

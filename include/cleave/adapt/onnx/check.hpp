@@ -227,7 +227,7 @@ inline std::optional<onnx::fault> find_onnx_call_fault(::onnx::ModelProto const&
     onnx::fault f{onnx::fault_kind::function, "functions call each other in a cycle: ", {}};
     for (auto const i : cycle) {
       auto const& name = model.functions(static_cast<int>(i)).name();
-      if (f.names.size() < 8) f.message += quoted(name) + " for ";
+      if (f.names.size() < 8) f.message += quoted(name) + " calls ";
       f.names.push_back(name);
     }
     f.message += quoted(f.names.front()) + "; a function must not call itself";

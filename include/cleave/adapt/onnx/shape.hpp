@@ -88,7 +88,7 @@ inline std::optional<double> elements(::onnx::TypeProto const* type) {
 /// Returns a type as in messages: `float32 1x3x?xwidth`.
 inline std::string spelling(::onnx::TypeProto const& type) {
   if (!type.has_tensor_type())
-    return type.has_sequence_type() ? "sequence" : type.has_optional_type() ? "optional" : "no tensor";
+    return type.has_sequence_type() ? "sequence" : type.has_optional_type() ? "optional" : "not a tensor";
   auto const& t = type.tensor_type();
   std::string text = "element type " + std::to_string(t.elem_type());
   for (auto const& e : onnx::element_table)

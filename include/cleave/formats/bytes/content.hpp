@@ -194,7 +194,7 @@ class stage_checker {
   void check_named(char const* of, std::size_t least) {
     for (auto left = open(TokenKind_dict, of, least); left-- > 0;) {
       if (auto const& key = take(of); key.kind() != TokenKind_text)
-        fail(fault::value, &key, "a name of its " + std::string(of) + " is no text");
+        fail(fault::value, &key, "a name of its " + std::string(of) + " is not a text");
       check_argument(of);
     }
   }
@@ -391,14 +391,14 @@ class pipe_checker {
         if (i == none<std::uint32_t>)
           here_.fail(fault::reference, list, "it lists 2^32 - 1, which is reserved and refers to nothing");
     auto const& graph = graph_of(s);
-    note(inputs_, *s.inputs(), "takes");
-    note(outputs_, *s.outputs(), "gives");
+    note(inputs_, *s.inputs(), "receives");
+    note(outputs_, *s.outputs(), "outputs");
     std::size_t placeholders = 0;
     for (auto const& n : records(graph.nodes()))
       placeholders += n.kind() == stage_format::NodeKind_placeholder ? 1 : 0;
     if (placeholders != s.inputs()->size())
       here_.fail(fault::value, &s,
-                 "it takes " + std::to_string(s.inputs()->size()) + " inputs, but its graph has " +
+                 "it has " + std::to_string(s.inputs()->size()) + " inputs, but its graph has " +
                      std::to_string(placeholders) + " placeholders");
   }
 

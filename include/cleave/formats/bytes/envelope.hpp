@@ -44,7 +44,7 @@ inline std::string describe(envelope_fault const& f) {
              "; raise it if the sender is trusted";
     case envelope_fault::kind::header_cut_short:
       return "the bytes end at byte " + std::to_string(f.at) + ", within the header of " +
-             bytes(envelope_header_bytes) + "; ask for the whole";
+             bytes(envelope_header_bytes) + "; they are truncated, fetch them again";
     case envelope_fault::kind::magic:
       return "the bytes do not begin with '" + std::string(envelope_magic) +
              "': they were not written by cleave";

@@ -29,13 +29,13 @@ inline std::string describe(registry_fault const& f) {
   for (auto const& name : f.known) known += (known.empty() ? "; known: " : ", ") + quoted(name);
   switch (f.what) {
     case registry_fault::kind::unknown_kind:
-      return quoted(f.of) + " is no kind" + known;
+      return quoted(f.of) + " is not a kind of this registry" + known;
     case registry_fault::kind::unknown_target:
       return quoted(f.target) + " is not registered for " + quoted(f.of) + known;
     case registry_fault::kind::no_default:
       return quoted(f.target) + " is not registered for " + quoted(f.of) + ", which has no default" + known;
     case registry_fault::kind::registered_twice:
-      return quoted(f.target) + " is registered for " + quoted(f.of) + " already";
+      return quoted(f.target) + " is registered for " + quoted(f.of) + "; each target can be registered once";
   }
   return {};
 }

@@ -225,7 +225,7 @@ class pending_file {
       number = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
       if (number < 0 && errno != EEXIST && errno != EINTR) break;
     }
-    if (number < 0) handle_.fail("made");
+    if (number < 0) handle_.fail("created");
     handle_ = file_handle(handle_.path(), number);
   }
   pending_file(pending_file const&) = delete;

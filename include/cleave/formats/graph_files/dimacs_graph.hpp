@@ -53,7 +53,7 @@ adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
     } else {
       c.fail_at(line, std::string("expected ") + (arcs ? "a u v weight" : "e u v") + ", got " + quoted(word));
     }
-    c.end_line("it");
+    c.end_line("the line");
   }
   if (edges.size() != lines)
     c.fail("the file ends after " + std::to_string(edges.size()) + " edges of " + std::to_string(lines));

@@ -279,7 +279,7 @@ class json_document {
           fail(at_, "expected four hexadecimal digits");
       if (!unicode) {
         if (std::string_view("\"\\/bfnrt").find(peek()) == std::string_view::npos)
-          fail(escape, "no such escape");
+          fail(escape, "unknown escape sequence");
         ++at_;
         continue;
       }

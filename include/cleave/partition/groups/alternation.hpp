@@ -109,7 +109,7 @@ alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::ve
   auto const used = static_cast<std::size_t>(std::count(p.accelerated.begin(), p.accelerated.end(), 1));
   if (used > o.most)
     throw infeasible_error(
-        "alternation: the accelerator gets " + std::to_string(used) + " parts, at most " +
+        "alternation: the accelerator gets " + std::to_string(used) + " parts, but at most " +
         std::to_string(o.most) +
         " are allowed; raise `least`, so that small parts go to the host, or raise `most`");
   return p;

@@ -133,8 +133,8 @@ using parameter_error = fault_error<parameter_fault>;
 /// O(size of the table).
 inline std::optional<parameter_fault> find_parameter_fault(model_parameters const& p) {
   auto const unknown = [&](std::uint32_t i) {
-    return "refers to parameter #" + std::to_string(i) + ", and " + std::to_string(p.list.size()) +
-           " are listed";
+    return "refers to parameter #" + std::to_string(i) + ", but the list has " +
+           std::to_string(p.list.size()) + " entries";
   };
   numbering<std::string_view, std::uint32_t> modules;
   for (auto const& m : p.modules) {

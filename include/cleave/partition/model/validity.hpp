@@ -76,7 +76,7 @@ using overflow_error = tagged_error<struct overflow_tag, std::size_t>;
 template <std::unsigned_integral Index>
 void add_bytes(std::size_t& sum, std::size_t bytes, basic_snapshot_arrays<Index> const& g, std::size_t n) {
   if (bytes > static_cast<std::size_t>(-1) - sum)
-    throw overflow_error("the sum of bytes up to node " + g.label(n) + " exceed " +
+    throw overflow_error("the sum of bytes up to node " + g.label(n) + " exceeds " +
                              std::to_string(static_cast<std::size_t>(-1)),
                          n);
   sum += bytes;
@@ -328,7 +328,7 @@ void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p)
     throw partition_error(
         "nodes that must share a part (because of together(n), or because one writes memory that the other "
         "views) are in apart: " +
-            part_of(pair->first) + ", " + part_of(pair->second) + "; give both one part",
+            part_of(pair->first) + ", " + part_of(pair->second) + "; put both into the same part",
         {pair->first, pair->second});
 }
 

@@ -229,7 +229,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
     auto const& typed = entries[entry].node;
     if (auto const at = known.find(typed); at != none<std::uint32_t> && !typed.empty()) {
       if (count[at] > 1)
-        refuse(entry, "names " + quoted(typed) + ", as " + std::to_string(count[at]) +
+        refuse(entry, "names " + quoted(typed) + ", which is the name of " + std::to_string(count[at]) +
                           " nodes; write # and a position instead");
       return first[at];
     }
@@ -241,7 +241,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
     }
     if (digits && n < names.size()) return n;
     refuse(entry, "names " + quoted(typed) + ", but the graph has no such node" +
-                      (digits ? "; there are " + std::to_string(names.size())
+                      (digits ? "; it has " + std::to_string(names.size()) + " nodes"
                               : suggestion(nearest_names(typed, names))));
     return 0;
   };
@@ -261,7 +261,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
   std::size_t n = 0;
   for (auto const node : g.nodes()) {
     if (entry_of[n] == none_yet)
-      throw assignment_error("assignment: there is no entry for node " + label(g, node, n) + " belongs",
+      throw assignment_error("assignment: there is no entry for node " + label(g, node, n) + "",
                              entries.size());
     ++n;
   }

@@ -93,7 +93,7 @@ template <std::unsigned_integral Index, class F>
 cut_partition sink_to_users(basic_snapshot_arrays<Index> const& s, cut_partition p, F may_sink) {
   if (auto const back = detail::find_backward_edge(s, p))
     throw partition_error("sink_to_users requires that parts run in ascending order, but " +
-                              detail::part_label(s, p, back->consumer) + " needs " +
+                              detail::part_label(s, p, back->consumer) + " depends on " +
                               detail::part_label(s, p, back->producer),
                           {back->producer, back->consumer});
   return detail::sink_to_users_pass<Index>(s, std::move(p)).sink(may_sink);

@@ -124,13 +124,13 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
     return std::string(what) + " has " + count(size) + " entries, the graph " + count(g.nodes()) + " nodes";
   };
   if (wrong_size(o.backward.size())) return size_fault("backward", o.backward.size());
-  if (wrong_size(o.fixed.size())) return size_fault("pinned", o.fixed.size());
+  if (wrong_size(o.fixed.size())) return size_fault("fixed", o.fixed.size());
   if (wrong_size(o.node_memory.size())) return size_fault("node_memory", o.node_memory.size());
   if (wrong_size(o.rank.size())) return size_fault("rank", o.rank.size());
   for (std::size_t n = 0; n < o.fixed.size(); ++n)
     if (o.fixed[n] != no_part && index(o.fixed[n]) >= k)
-      return "node " + g.label(n) + " is pinned to part " + count(index(o.fixed[n])) + ", and there are " +
-             count(k) + " parts";
+      return "node " + g.label(n) + " is fixed to part " + count(index(o.fixed[n])) +
+             ", but there are only " + count(k) + " parts";
   for (auto const& set : o.together)
     for (auto const n : set)
       if (n >= g.nodes())
@@ -318,11 +318,11 @@ class balancer {
       any = true;
       auto& pin = fixed_[units_.of[n]];
       if (pin != no_part && pin != o_.fixed[n])
-        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.fixed[n]) +
+        throw infeasible_error("node " + g_.label(n) + " is fixed to " + text(o_.fixed[n]) +
                                ", but must share the part of node " + g_.label(node_of(units_.of[n])) +
                                ", where a node is fixed to " + text(pin));
       if (index(o_.fixed[n]) >= parts_)
-        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.fixed[n]) +
+        throw infeasible_error("node " + g_.label(n) + " is fixed to " + text(o_.fixed[n]) +
                                ", but the groups that cannot be split allow only " + std::to_string(parts_) +
                                " parts; allow empty parts or request fewer parts");
       pin = o_.fixed[n];
@@ -332,7 +332,7 @@ class balancer {
         ordered_units<Index>(units_.predecessors, units_.successors, unit_order::breadth_first, rank_);
     auto reach = reach_of_fixed<Index>(units_.predecessors, order, fixed_, parts_);
     if (reach.conflict)
-      throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is pinned to " +
+      throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is fixed to " +
                              text(fixed_[reach.conflict->second]) + " and depends on node " +
                              g_.label(node_of(reach.conflict->first)) + ", which is fixed to the later " +
                              text(fixed_[reach.conflict->first]));
@@ -408,7 +408,7 @@ class balancer {
       while (reach < task.high[s + 1] && task.fits_from(s, reach + 1) <= end) ++reach;
       if (reach < task.low[s + 1] || (s + 1 == parts_ && reach < order.size()))
         throw infeasible_error((tried.size() > 1
-                                    ? "in none of " + std::to_string(tried.size()) +
+                                    ? "none of the " + std::to_string(tried.size()) +
                                           " orders tried has slices that fit; in the first one, part "
                                     : std::string("part ")) +
                                std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
@@ -420,7 +420,7 @@ class balancer {
                            std::string(o_.memory.empty() ? "" : " within the memory limits") +
                            (o_.empty == empty_parts::forbidden
                                 ? " without an empty part; allow empty parts or fix fewer nodes"
-                                : ": free a node"));
+                                : "; fix fewer nodes"));
   }
 
   void report(balanced_partition& r, slices<Index> const& best, std::vector<Index> const& order,

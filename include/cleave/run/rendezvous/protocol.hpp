@@ -353,7 +353,7 @@ class rendezvous_connection {
     if (in_.size() < head) return std::nullopt;
     message_reader r(in_);
     auto const size = std::size_t{r.number<std::uint32_t>()};
-    if (size > largest_) fail("is of " + format_bytes(size) + ", but the limit is " + format_bytes(largest_));
+    if (size > largest_) fail("has " + format_bytes(size) + ", but the limit is " + format_bytes(largest_));
     if (in_.size() < head + size + code_size) return std::nullopt;
     std::string_view const all = in_, said = all.substr(0, head + size);
     if (!equal_in_constant_time(code(keys_.receiving, received_, said), all.substr(said.size(), code_size)))

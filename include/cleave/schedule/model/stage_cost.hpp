@@ -143,9 +143,9 @@ inline std::string describe(schedule_bytes_fault const& f) {
   auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
   switch (f.what) {
     case schedule_bytes_fault::kind::stage_count:
-      return got + " numbers for " + allowed + " stages; give each stage one, all together one, or none";
+      return got + " byte counts for " + allowed + " stages; give one per stage, one for all, or none";
     case schedule_bytes_fault::kind::edge_count:
-      return got + " numbers for " + allowed + " edges; give each edge one, all together one, or none";
+      return got + " byte counts for " + allowed + " edges; give one per edge, one for all, or none";
     case schedule_bytes_fault::kind::too_many:
       return got + " bytes for one microbatch; for this number of actions, give " + allowed + " at most";
   }

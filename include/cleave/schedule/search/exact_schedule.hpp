@@ -344,7 +344,7 @@ inline std::optional<found_schedule> find_exact_schedule(search_problem const& p
   }
   auto found = detail::certified(problem, steps, best, options.form);
   found.certificate.bound = found.certificate.makespan;
-  found.certificate.reason = "all orders";
+  found.certificate.reason = "exhaustive search";
   detail::note_beginning(candidates.front(), made.best_family(), found.certificate);
   return found;
 }
