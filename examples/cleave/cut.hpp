@@ -24,13 +24,13 @@
 
 namespace tool {
 
-/// What a user may ask of a cut.
+/// The options of a cut.
 struct cut_options {
   std::uint32_t stages = 4;
-  bool counted = false;               ///< `stages` were asked for
-  std::vector<std::size_t> memory{};  ///< one for all, or one a stage
+  bool counted = false;               ///< -k was given
+  std::vector<std::size_t> memory{};  ///< one for all stages, or one each
   std::vector<double> speed{};
-  std::optional<double> flops_per_byte{};  ///< 5 for models; 0 for graphs, whose costs have any unit
+  std::optional<double> flops_per_byte{};  ///< default: 5 for models; 0 for graphs, whose costs have any unit
   cut_rule rule{};
 };
 
@@ -41,20 +41,21 @@ inline void add_cut_options(command& c, cut_options& to) {
     return read_number(text, x, 1e-9, 1e9) ? std::optional(x) : std::nullopt;
   };
   auto& list = c.options;
-  list.push_back({"-k", "--stages", "N", "a whole number from 1 to 65535", "how many stages (4)",
+  list.push_back({"-k", "--stages", "N", "a whole number from 1 to 65535", "number of stages (4)",
                   [&to](auto text) { return to.counted = read_number(text, to.stages, 1u, 65535u); }});
   list.push_back({"", "--memory", "SIZE[,SIZE...]", "a size as in 2GiB, or one for each stage",
-                  "most that a stage may hold of weights",
+                  "limit on the weights of a stage",
                   [&to, size](auto text) { return read_list(text, to.memory, size); }});
   list.push_back({"", "--speed", "X[,X...]", "a number above 0, or one for each stage",
-                  "how fast a stage computes (1)",
+                  "speed of a stage (1)",
                   [&to, ratio](auto text) { return read_list(text, to.speed, ratio); }});
-  list.push_back({"", "--flops-per-byte", "R", "a number from 0",
-                  "cost of moving a byte between stages, in operations (5); of a graph in its unit (0)",
-                  [&to](auto text) { return read_number(text, to.flops_per_byte.emplace(), 0.0, 1e12); }});
+  list.push_back(
+      {"", "--flops-per-byte", "R", "a number from 0",
+       "cost of moving a byte between stages, in operations (5); for a graph in JSON, in its unit (0)",
+       [&to](auto text) { return read_number(text, to.flops_per_byte.emplace(), 0.0, 1e12); }});
 }
 
-/// What `balance` must respect.
+/// Returns the limits that `balance` must respect.
 inline cleave::balance_options limits_of(cut_options const& options, double cost_per_byte) {
   auto const one_or_each = [&](auto const& list, char const* what) {
     if (list.size() > 1 && list.size() != options.stages && options.rule.what == cut_rule::kind::balance)
@@ -68,12 +69,13 @@ inline cleave::balance_options limits_of(cut_options const& options, double cost
           .speed = one_or_each(options.speed, "--speed")};
 }
 
-/// `layer1.0.conv1` of `/layer1/layer1.0/conv1/Conv`, as torch writes it, and of `layer1/0/conv1/Conv`.
+/// Returns the module path of a node's name: `layer1.0.conv1` for `/layer1/layer1.0/conv1/Conv`, as torch
+/// writes it, and for `layer1/0/conv1/Conv`.
 inline std::string module_path_of(std::string_view name) {
   std::string path;
   for (std::size_t at = 0; at < name.size();) {
     auto const end = name.find('/', at);
-    if (end == name.npos) break;  // what is left is the node's own name
+    if (end == name.npos) break;  // the rest is the node's own name
     auto const step = name.substr(at, end - at);
     if (step.starts_with(path + ".") || path.empty())
       path = step;
@@ -84,7 +86,7 @@ inline std::string module_path_of(std::string_view name) {
   return path;
 }
 
-/// What the rules may look at: a node's tag is its `doc_string`.
+/// The facts about nodes that rules read. A node's tag is its `doc_string`.
 inline std::vector<node_facts> facts_of_nodes(cleave::onnx::graph const& g) {
   std::vector<node_facts> facts;
   for (auto const n : g.nodes())
@@ -92,8 +94,8 @@ inline std::vector<node_facts> facts_of_nodes(cleave::onnx::graph const& g) {
   return facts;
 }
 
-/// The parts of another rule than balance, with the certificate that balance gives for as many parts.
-/// \throws cleave::infeasible_error where a part does not fit into its memory.
+/// Returns the parts of a rule other than balance, with the bound for that number of parts.
+/// \throws cleave::infeasible_error if a part does not fit into its memory
 template <class Graph, class Snapshot>
 cleave::balanced_partition certified_parts(cut_rule const& rule, Graph const& g, Snapshot const& s,
                                            std::vector<node_facts> const& facts,
@@ -102,7 +104,7 @@ cleave::balanced_partition certified_parts(cut_rule const& rule, Graph const& g,
   if (p.parts == 0) return p;
   if (!limits.memory.covers(p.parts) || !limits.speed.covers(p.parts))
     throw usage_error("--memory and --speed take 1 value, or one for each of the " + std::to_string(p.parts) +
-                      " stages that this rule gives");
+                      " stages that this rule makes");
   if (auto const full = cleave::find_overfull_part(s, p, limits.memory))
     throw cleave::infeasible_error("stage " + std::to_string(index(full->part)) + " needs " +
                                    std::to_string(full->bytes) + " bytes, its limit is " +
@@ -120,10 +122,10 @@ struct cut {
   cleave::quotient boxes;
   cleave::onnx::notes notes;
   certificate proof;
-  std::optional<pricing_advice> advice{};  ///< where too little has a price for a bound
+  std::optional<pricing_advice> advice{};  ///< if too few costs are known for a bound
 };
 
-/// \throws cleave::infeasible_error where memory does not suffice.
+/// \throws cleave::infeasible_error if no cut fits into the memory.
 inline cut cut_model(model const& m, cut_options const& options, progress const& doing) {
   auto s = cleave::snapshot_of(m.graph);
   auto const limits = limits_of(options, options.flops_per_byte.value_or(5) / cleave::onnx::rates{}.flops);
@@ -134,7 +136,7 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
   doing("cutting");
   auto plan = cleave::make_plan(s, parts);
   auto boxes = cleave::quotient_of(s, plan);
-  // 0 bytes are unknown to it, and right for an empty tensor.
+  // The graph reports 0 bytes for unknown sizes, and an empty tensor has 0 bytes.
   for (std::size_t i = 0; i < boxes.stages.size(); ++i)
     for (auto const v : plan.stages[i].state)
       if (auto const* t = m.graph.tensor(s.value[v]); t != nullptr && std::ranges::count(t->dims(), 0) > 0)
@@ -147,10 +149,10 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
                     plural(parts.parts, "stage"),
                     "s",
                     cleave::onnx::find_unpriced(m.graph, m.types, m.costs)};
-  if (limits.cost_per_byte == 0) proof.lacking.values = 0;  // they are free whatever their size
+  if (limits.cost_per_byte == 0) proof.lacking.values = 0;  // transfers are free, so sizes do not matter
   std::optional<pricing_advice> advice;
   if (!proof.lacking.leaves_bounds()) {
-    doing("looking for the size that would price most");
+    doing("looking for the size that would give most costs");
     advice = find_advice(m, proof.lacking);
   }
   return {std::move(parts), std::move(stages), std::move(boxes),
@@ -159,9 +161,9 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
 
 inline std::string seconds_text(double s) { return cleave::amount_text(s, "s"); }
 
-/// The stages as a table.
+/// Returns the stages as a table.
 inline std::string table_of(cut const& c) {
-  if (c.stages.size() == 0) return "  no node is left to place: there is nothing to cut\n";
+  if (c.stages.size() == 0) return "  nothing to cut: all nodes are constants or reach no output\n";
   std::vector<std::vector<std::string>> rows = {
       {"stage", "nodes", "cost", "of ideal", "weights", "bytes in", "bytes out", "load"}};
   double total = 0;
@@ -176,14 +178,14 @@ inline std::string table_of(cut const& c) {
   return table_text(rows) + "  " + sentence_of(c.proof) + "\n";
 }
 
-/// Weights that several stages hold; constants that a Constant node made are none.
+/// Returns the weights that several stages hold, without the results of Constant nodes.
 inline std::vector<cleave::onnx::notes::tie> ties_of(model const& m, cut const& c) {
   auto ties = c.notes.ties;
   std::erase_if(ties, [&](auto const& t) { return m.graph.scopes().values[t.storage].tensor == nullptr; });
   return ties;
 }
 
-/// What else there is to say of a cut, a line each.
+/// Returns remarks on a cut, one per line.
 inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::uint32_t asked) {
   std::vector<std::string> lines;
   auto const names = [&](auto const& values) {
@@ -193,27 +195,27 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
     lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
                     ": the model has " + plural(m.graph.nodes().size(), "node") + " to place");
   if (!c.notes.unsized.empty())
-    lines.push_back("of unknown size, therefore taken as free: " + names(c.notes.unsized) +
-                    " (--dim or --shape tells)");
+    lines.push_back("unknown size, counted as 0 bytes:  " + names(c.notes.unsized) +
+                    " (set sizes with --dim or --shape)");
   if (c.advice) lines.push_back(advice_text(*c.advice));
   auto const tie_text = [&](cleave::onnx::notes::tie const& t) {
     return cleave::quoted(m.graph.name_of(t.storage)) + " in " +
            first_of(t.stages, 8, [](auto i) { return std::to_string(index(i)); });
   };
   if (auto const ties = ties_of(m, c); !ties.empty())
-    lines.push_back("weights in several stages, which training must keep equal: " +
+    lines.push_back("weights in several stages, to be kept equal in training:  " +
                     first_of(ties, 3, tie_text));
   if (!c.notes.passed.empty())
-    lines.push_back("outputs that no stage makes, the caller has them: " + names(c.notes.passed));
+    lines.push_back("outputs that no stage makes, since the caller has them:  " + names(c.notes.passed));
   if (!c.notes.dead.empty())
-    lines.push_back(plural(c.notes.dead.size(), "node") + " left out, which no output needs");
+    lines.push_back(plural(c.notes.dead.size(), "node") + " left out: no output needs them");
   if (!c.notes.external.empty())
-    lines.push_back("weights outside the file, to be put beside the stages: " +
+    lines.push_back("external weights, to be copied to the folder of the stages:  " +
                     std::to_string(c.notes.external.size()) + " files");
   return lines;
 }
 
-/// The report but for the run.
+/// Returns the report without the run.
 inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::path> const& files) {
   cleave::report r;
   r.title = m.path.filename().string();

@@ -47,7 +47,8 @@ int run(std::vector<std::string> const& words) {
     for (auto const& s : subcommands)
       text += "  " + s.name + std::string(10 - s.name.size(), ' ') + s.about + "\n";
     text +=
-        "\ncleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or with\n"
+        "\ncleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or "
+        "with\n"
         "--overwrite. cleave SUBCOMMAND --help lists the options.\n"
         "Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
     if (words.empty()) throw tool::usage_error("a subcommand is missing: " + names_of_subcommands());

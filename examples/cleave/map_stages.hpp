@@ -20,42 +20,42 @@
 
 namespace tool {
 
-/// Where a map of stages is written, and the order that says on which rank each stage is.
+/// The output file for a stage map, and the schedule that places each stage on a rank.
 struct map_options {
   output_file file;
   std::string schedule;
-  std::optional<cleave::stage_placement> place;  ///< what the schedule says
+  std::optional<cleave::stage_placement> place;  ///< placement by the schedule
 };
 
 inline void add_map_options(command& c, map_options& to) {
   c.options.push_back(file_to_write("", "--map",
-                                    "write there which nodes are in which stage and on which rank it is",
+                                    "write a stage map: the stage of each node, and the rank of each stage",
                                     to.file, is_own_stage_map));
   c.options.push_back(file_to_read("--schedule", "FILE",
-                                   "an order, for whose ranks and stages to cut (a rank for each stage)",
+                                   "cut for the ranks and stages of this schedule (one stage per rank)",
                                    to.schedule));
 }
 
-/// Reads the order, if one is named: -k is as many stages as it has.
-/// \throws usage_error where they are not as many, cleave::error with a file and what is wrong with it
+/// Reads the schedule, if one is given, and sets the number of stages to that of the schedule.
+/// \throws usage_error if -k gives another number, cleave::error with the fault and its place in the file
 inline void read_places(map_options& to, cut_options& options) {
   if (to.schedule.empty()) return;
   auto const file = read_schedule(to.schedule, {});
   auto const faults = schedule_faults(file.order, {.passes = cleave::passes_of(file.order)});
   if (!faults.empty())
     throw cleave::error(place_text(file, place_of(file.order, faults.front())) + ": " +
-                        sentence_of(faults.front()) + "; cleave verify tells all of it");
+                        sentence_of(faults.front()) + "; cleave verify lists all faults");
   to.place = file.order.place;
   auto const stages = static_cast<std::uint32_t>(to.place->stages());
   if (options.rule.what != cut_rule::kind::balance) return;
   if (options.counted && options.stages != stages)
-    throw usage_error("-k " + std::to_string(options.stages) + ", but " +
-                      cleave::printable(to.schedule, 200) + " has " + plural(stages, "stage") +
-                      "; leave out -k");
+    throw usage_error("-k " + std::to_string(options.stages) +
+                      " asks for another number of stages: " + cleave::printable(to.schedule, 200) + " has " +
+                      plural(stages, "stage") + "; leave out -k");
   options.stages = stages;
 }
 
-/// Names that are each there once: a name that several have, or that none has, becomes `#` and its place.
+/// Makes names unique: an empty name, or one that several nodes have, becomes `#` and its position.
 inline std::vector<std::string> unique_names(std::vector<std::string> names) {
   std::map<std::string, int> times;
   for (auto const& name : names) ++times[name];
@@ -65,9 +65,9 @@ inline std::vector<std::string> unique_names(std::vector<std::string> names) {
   return names;
 }
 
-/// Writes which nodes, modules and state are in which stage of a plan of `s`. `nodes`, `modules` are the
-/// names of its nodes and of the modules that they call, `value` gives that of a value.
-/// \throws cleave::error where the schedule has other stages
+/// Writes the nodes, modules and state of each stage of a plan of `s`. `nodes` and `modules` are the names of
+/// its nodes and of the modules that they call; `value` returns the name of a value.
+/// \throws cleave::error if the schedule has another number of stages
 template <class Snapshot, class Plan, class Name>
 void write_map(map_options const& to, Snapshot const& s, Plan const& p, std::vector<std::string> const& nodes,
                std::vector<std::string> const& modules, Name value) {
@@ -79,7 +79,7 @@ void write_map(map_options const& to, Snapshot const& s, Plan const& p, std::vec
   if (place.stages() != stages)
     throw cleave::error("the cut has " + plural(stages, "stage") + ", " +
                         cleave::printable(to.schedule, 200) + " " + std::to_string(place.stages()) +
-                        "; each needs the other's number");
+                        "; both need the same number");
   for (std::size_t i = 0; i < stages; ++i) {
     auto const& stage = p.stages[i];
     cleave::mapped_stage mapped{.rank = place.rank_of[i]};

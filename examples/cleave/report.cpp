@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cleave report RUNS.csv ... --out report.html: what a bench of partitioners found, as tables and pictures.
+// cleave report RUNS.csv ... --out report.html: shows bench results as tables and pictures.
 #include <cleave/core/printable.hpp>
 #include <cleave/draw/markup_writer.hpp>
 #include <cstddef>
@@ -26,15 +26,16 @@ struct report_files {
   output_file page, profile, times;
 };
 
-/// The algorithms that others are compared with: those asked for, or METIS and, on DAGs, the best slices, or
-/// the first.
+/// Returns the baselines: the algorithms given; else METIS and, for DAGs, cleave-slices; else the first
+/// algorithm.
 std::vector<std::size_t> baselines_of(bench_summary const& s, std::vector<std::string> const& asked) {
   std::vector<std::size_t> found;
   for (auto const& name : asked.empty() ? std::vector<std::string>{"metis", "cleave-slices"} : asked) {
     if (auto const at = s.find_algorithm(name))
       found.push_back(*at);
     else if (!asked.empty())
-      throw usage_error("no row is of " + cleave::printable(name) + suggestion(name, s.algorithms()));
+      throw usage_error("no row of the tables has the algorithm " + cleave::printable(name) +
+                        suggestion(name, s.algorithms()));
   }
   return found.empty() ? std::vector<std::size_t>{0} : found;
 }
@@ -54,7 +55,7 @@ int report(std::span<std::string const> words) {
   bool as_markdown = false;
   command c{"report",
             "RUNS.csv [MORE.csv ...]",
-            "Compares algorithms by the tables that cleave bench and bench/peers write.",
+            "Compares the algorithms in the tables that cleave bench and bench/peers write.",
             {}};
   auto const file = [&](std::string const& letter, std::string const& name, std::string const& help,
                         output_file& to) {
@@ -62,13 +63,13 @@ int report(std::span<std::string const> words) {
   };
   file("-o", "--out", "write a self-contained HTML page", out.page);
   file("", "--profile-svg", "write the performance profile", out.profile);
-  file("", "--times-svg", "write the picture of time and cut", out.times);
+  file("", "--times-svg", "write the plot of time and cut", out.times);
   c.options.push_back({"", "--baseline", "NAME,...", "algorithms",
-                       "compare with the first of these that was run (else metis, cleave-slices)",
+                       "compare with the first of these that was run (metis,cleave-slices)",
                        [&](auto text) { return !(baselines = names_in(text)).empty(); }});
   c.options.push_back(flag("--markdown", "print all tables as Markdown", as_markdown));
   auto const operands = read_options(c, words).operands;
-  if (operands.empty()) throw usage_error("a table is missing: cleave report RUNS.csv");
+  if (operands.empty()) throw usage_error("a table is missing, as in cleave report RUNS.csv");
 
   std::vector<bench_row> rows;
   for (auto const& path : operands) {
@@ -76,7 +77,8 @@ int report(std::span<std::string const> words) {
     auto const more = csv_reader(text, path).read();
     rows.insert(rows.end(), more.begin(), more.end());
   }
-  if (rows.empty()) throw cleave::error(cleave::printable(operands[0], 200) + ": a header and no rows");
+  if (rows.empty())
+    throw cleave::error(cleave::printable(operands[0], 200) + ": the table has a header but no rows");
   bench_summary s(rows);
   s.compare_with(baselines_of(s, baselines));
   if (!out.page.empty()) write_page(out.page, write_bench_page(s, rows.size()));

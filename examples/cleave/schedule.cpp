@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cleave schedule NAME -p 4 -v 2 -m 16: the order in which ranks run stages, drawn or written.
+// cleave schedule NAME -p 4 -v 2 -m 16: makes a pipeline schedule and draws or writes it.
 #include <array>
 #include <cleave/core/printable.hpp>
 #include <cleave/schedule/families/generate.hpp>
@@ -21,14 +21,15 @@ namespace tool {
 
 namespace {
 
-/// What else some are called.
+/// Other names of some families.
 constexpr std::array<std::pair<std::string_view, cleave::schedule_family>, 4> other_names = {
     {{"ZBV", cleave::schedule_family::zbv},
      {"ZB1P", cleave::schedule_family::interleaved_zero_bubble},
      {"BFS", cleave::schedule_family::looped_bfs},
      {"VPP", cleave::schedule_family::megatron_interleaved}}};
 
-/// `ZBH1` for `zb-h1`, `GPipe` for PyTorch's `ScheduleGPipe`. \throws usage_error with the nearest names
+/// Finds a family by name; also accepts `ZBH1` for `zb-h1` and PyTorch's `ScheduleGPipe`. \throws usage_error
+/// with similar names
 cleave::schedule_family family_called(std::string const& typed) {
   std::string name;
   for (char const c : typed)
@@ -40,11 +41,11 @@ cleave::schedule_family family_called(std::string const& typed) {
   try {
     return cleave::schedule_family_of(name);
   } catch (cleave::schedule_name_error const& e) {
-    throw usage_error(std::string(e.what()) + "; all of them: cleave schedule --list");
+    throw usage_error(std::string(e.what()) + "; cleave schedule --list shows all names");
   }
 }
 
-/// \throws usage_error where the counts are refused, before anything is made for them
+/// Checks the counts before allocating anything. \throws usage_error if the family does not take them
 cleave::schedule schedule_of(cleave::schedule_family family, cleave::schedule_shape const& shape,
                              bool lowered) {
   try {
@@ -74,34 +75,36 @@ int schedule(std::span<std::string const> words) {
   bool lowered = false, list = false, markdown = false;
   time_options timing;
   schedule_output output;
-  command c{
-      "schedule",
-      "NAME | all",
-      "Draws the order in which ranks run stages, for the terminal or as a page, or writes it; of all of\n"
-      "them a table.",
-      {},
-      {}};
-  c.options.push_back(count("-p", "--ranks", "ranks (4)", ranks));
-  c.options.push_back(count("-v", "--stages", "stages a rank (as the schedule needs, or 2)", stages));
-  c.options.push_back(count("-m", "--microbatches", "microbatches (twice the ranks)", microbatches));
-  c.options.push_back(flag("--list", "the names, with what they are and which counts they take", list));
-  c.options.push_back(flag("--lower", "with the messages and all else that a run needs", lowered));
+  command c{"schedule",
+            "NAME | all",
+            "Makes a pipeline schedule and simulates it. The result is text for the terminal, a picture, a "
+            "page or\n"
+            "data. For `all`, a table compares all families.",
+            {},
+            {}};
+  c.options.push_back(count("-p", "--ranks", "number of ranks (4)", ranks));
+  c.options.push_back(count("-v", "--stages", "stages per rank (as the schedule needs, or 2)", stages));
+  c.options.push_back(
+      count("-m", "--microbatches", "number of microbatches (twice the ranks)", microbatches));
+  c.options.push_back(flag("--list", "list the schedules with their descriptions and valid counts", list));
+  c.options.push_back(flag("--lower", "add the messages and all other actions that a run needs", lowered));
   add_time_options(c, timing);
   add_output_options(c, output);
-  c.options.push_back(flag("--markdown", "with all: in Markdown, with pictures", markdown));
+  c.options.push_back(flag("--markdown", "for `all`: print Markdown with pictures", markdown));
   auto const operands = read_options(c, words).operands;
   if (list) return print(schedule_names_text()), 0;
   if (operands.empty())
-    throw usage_error("the name of a schedule is missing; cleave schedule --list has them");
+    throw usage_error("the name of a schedule is missing; cleave schedule --list shows all names");
   if (operands.size() > 1)
-    throw usage_error("one schedule at a time; what is '" + cleave::printable(operands[1]) + "'");
+    throw usage_error("one schedule at a time; found a second operand: '" + cleave::printable(operands[1]) +
+                      "'");
 
   auto const p = ranks.value_or(4);
   auto const m = microbatches.value_or(2 * p);
   if (operands[0] == "all") {
     if (output.asked || !output.file.empty() || !timing.costs.empty() || lowered)
       throw usage_error(
-          "all schedules are a table on stdout; -o, forms, costs and --lower are for one of them");
+          "`all` prints a table to stdout; -o, --costs, --lower and output forms need a single schedule");
     cleave::require_counts(p, stages.value_or(2), m);
     require_memory(std::uint64_t{3} * p * stages.value_or(2) * m);
     table_counts const counts{p, stages, m};

@@ -8,24 +8,24 @@
 
 namespace tool {
 
-/// What is known of a kind of schedules, beside how it is made.
+/// Published facts about a family of schedules.
 struct schedule_facts {
   cleave::schedule_family family;
-  std::string_view about;   ///< in a sentence
-  std::string_view takes;   ///< which counts; p ranks, v stages a rank, m microbatches
-  std::string_view origin;  ///< who published it
-  std::string_view bubble;  ///< of a rank, as published, where F, I and W of a rank take 1; or nothing
+  std::string_view about;   ///< description, one sentence
+  std::string_view takes;   ///< valid counts; p ranks, v stages a rank, m microbatches
+  std::string_view origin;  ///< publication
+  std::string_view bubble;  ///< published bubble of a rank, where F, I and W of a rank take 1 each; or empty
   double (*bubble_time)(cleave::schedule_shape const&);
 };
 
 inline double no_bubble(cleave::schedule_shape const&) { return 0; }
-/// `times` for each rank but one, v times shorter.
+/// (p - 1) * `times` / v.
 template <int times>
 double bubble_over_stages(cleave::schedule_shape const& s) {
   return times * (s.ranks - 1.0) / s.stages_per_rank;
 }
 
-/// By family.
+/// The facts of all families, in the order of the families.
 inline constexpr std::array<schedule_facts, 18> all_schedule_facts = {{
     {cleave::schedule_family::gpipe, "All forward passes, then all backward passes.", "any",
      "Huang et al., NeurIPS 2019", "3(p − 1)", bubble_over_stages<3>},

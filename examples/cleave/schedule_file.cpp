@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Orders in files: what `cleave verify` and `cleave simulate` have in common.
+// Schedules in files, for `cleave verify` and `cleave simulate`.
 #include "schedule_file.hpp"
 
 #include <algorithm>
@@ -17,8 +17,7 @@ namespace tool {
 void add_count_options(command& c, cleave::row_counts& to) {
   auto const add = [&](std::string const& letter, std::string const& name, std::uint32_t& count) {
     c.options.push_back({letter, "--" + name, "N", "a whole number from 1 to 1048576",
-                         "how many " + name + " there must be (as many as the file has)",
-                         [&count](std::string_view text) {
+                         "number of " + name + " (as in the file)", [&count](std::string_view text) {
                            return read_number(text, count, std::uint32_t{1}, std::uint32_t{1} << 20);
                          }});
   };
@@ -28,9 +27,10 @@ void add_count_options(command& c, cleave::row_counts& to) {
 }
 
 fs::path only_schedule(std::vector<std::string> const& operands) {
-  if (operands.empty()) throw usage_error("a schedule is missing: FILE.csv or FILE.json");
+  if (operands.empty()) throw usage_error("a schedule is missing; name FILE.csv or FILE.json");
   if (operands.size() > 1)
-    throw usage_error("one schedule at a time; what is '" + cleave::printable(operands[1]) + "'");
+    throw usage_error("one schedule at a time; found a second operand: '" + cleave::printable(operands[1]) +
+                      "'");
   return operands[0];
 }
 
@@ -52,7 +52,7 @@ schedule_file read_schedule(fs::path const& path, cleave::row_counts const& coun
 
 std::string csv_of(cleave::schedule const& s) {
   if (s.place.edges != cleave::chain_edges(s.place.stages()))
-    throw usage_error("CSV has no place for stages that are no single chain; take JSON");
+    throw usage_error("CSV can only hold stages that form a single chain; write JSON");
   return cleave::schedule_csv(s);
 }
 
@@ -71,7 +71,7 @@ file_place place_of(cleave::schedule const& order, cleave::schedule_fault const&
   auto const& row = order.ranks[r];
   auto position = f.position;
   bool const repeated = f.what == cleave::schedule_fault::kind::repeated;
-  if (repeated || position >= row.size() || !(row[position] == f.at))  // some faults know the action alone
+  if (repeated || position >= row.size() || !(row[position] == f.at))  // some faults name only the action
     position = static_cast<std::size_t>(std::find(row.rbegin(), row.rend(), f.at).base() - row.begin()) - 1;
   if (position >= row.size()) return {r + 1, 0};
   std::size_t cell = 0, seen = 0;

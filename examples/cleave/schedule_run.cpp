@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A schedule in time: what `cleave schedule` and `cleave simulate` have in common.
+// Simulation and output of a schedule, for `cleave schedule` and `cleave simulate`.
 #include "schedule_run.hpp"
 
 #include <sys/ioctl.h>
@@ -32,7 +32,7 @@ namespace tool {
 
 namespace {
 
-/// Browsers show pictures of so many bars, slowly.
+/// Browsers can still show this many bars, slowly.
 constexpr std::size_t most_bars = 500'000;
 
 cleave::cost_table costs_of(time_options const& options) {
@@ -46,7 +46,7 @@ cleave::cost_table costs_of(time_options const& options) {
   }
 }
 
-/// Without colours where stdout is no terminal, which then is 100 columns wide.
+/// No colours and 100 columns if stdout is not a terminal.
 cleave::schedule_chart_options chart_options(bool in_file) {
   cleave::schedule_chart_options options;
   if (in_file || isatty(STDOUT_FILENO) == 0) return options;
@@ -128,14 +128,15 @@ cleave::stage_cost common_cost(cleave::stage_placement const& place) {
 
 void add_time_options(command& c, time_options& to) {
   c.options.push_back(
-      file_to_read("--costs", "FILE", "times, bytes and links, as docs/schedules.md says", to.costs));
+      file_to_read("--costs", "FILE", "times, bytes and links (format: docs/schedules.md)", to.costs));
   c.options.push_back(
-      {"", "--hop", "TIME", "a time from 0 to 1e100", "of every message between ranks (0)",
+      {"", "--hop", "TIME", "a time from 0 to 1e100", "time of each message between ranks (0)",
        [&to](auto text) { return read_number(text, to.base_latency.emplace(), 0.0, 1e100); }});
-  c.options.push_back(flag("--overlap", "a compound takes the time of its longest part", to.overlap));
-  c.options.push_back({"", "--jitter", "SHARE", "a share from 0 to 1", "by which times vary at most (0)",
+  c.options.push_back(flag("--overlap", "a compound takes the time of its longest action", to.overlap));
+  c.options.push_back({"", "--jitter", "SHARE", "a share from 0 to 1",
+                       "largest relative variation of times (0)",
                        [&to](auto text) { return read_number(text, to.noise, 0.0, 1.0); }});
-  c.options.push_back({"", "--seed", "N", "a whole number", "of the jitter (0)", [&to](auto text) {
+  c.options.push_back({"", "--seed", "N", "a whole number", "seed of the jitter (0)", [&to](auto text) {
                          return read_number(text, to.seed, std::uint64_t{0}, ~std::uint64_t{0});
                        }});
 }
@@ -154,7 +155,8 @@ schedule_run run_in_time(std::string const& name, cleave::schedule order, time_o
   auto times = cleave::simulate(order, timing);
   bool const in_bytes = !costs.bytes.stages.empty();
   std::vector<std::vector<cleave::memory_step>> memory;
-  if (cleave::passes_of(order) == cleave::expected_passes::forward_and_backward)  // else nothing is kept
+  if (cleave::passes_of(order) ==
+      cleave::expected_passes::forward_and_backward)  // without backward passes nothing is kept
     memory = cleave::memory_over_time(order, times, in_bytes ? costs.bytes : cleave::schedule_bytes{});
   std::vector<cleave::action_place> critical;
   for (auto const& step : cleave::critical_path(order, times))
@@ -174,19 +176,20 @@ void add_output_options(command& c, schedule_output& to) {
   auto const add = [&](std::string const& name, schedule_output::form form, std::string const& help) {
     c.options.push_back({"", name, "", "", help, [&to, form, name](std::string_view) {
                            if (to.asked && *to.asked != form)
-                             throw usage_error("one form at a time; leave out " + name + " or the other one");
+                             throw usage_error("one output form at a time; leave out " + name +
+                                               " or the other one");
                            to.asked = form;
                            return true;
                          }});
   };
-  add("--text", text, "for the terminal (as it is without any of these)");
-  add("--svg", svg, "a picture");
-  add("--html", html, "a page with the picture and a table, that needs nothing else");
-  add("--trace", trace, "a trace that Perfetto and Chrome open");
+  add("--text", text, "text for the terminal (default)");
+  add("--svg", svg, "picture in SVG");
+  add("--html", html, "self-contained HTML page with the picture and a table");
+  add("--trace", trace, "trace for Perfetto and Chrome");
   add("--csv", csv, "PyTorch's CSV");
-  add("--json", json, "everything, as one JSON object");
-  c.options.push_back(flag("--plain", "with --svg: smaller, without texts to point at", to.plain));
-  c.options.push_back(file_to_write("-o", "--out", "write there instead of to stdout", to.file,
+  add("--json", json, "all data as one JSON object");
+  c.options.push_back(flag("--plain", "for --svg: smaller file, without tooltips", to.plain));
+  c.options.push_back(file_to_write("-o", "--out", "write to this file instead of stdout", to.file,
                                     is_own_schedule_output, schedule_form));
 }
 
@@ -203,18 +206,19 @@ void require_drawable(cleave::schedule const& order, schedule_output const& to) 
   for (auto const& row : order.ranks) actions += row.size();
   bool const picture = to.asked == schedule_output::form::svg || to.asked == schedule_output::form::html;
   if (picture && actions > most_bars)
-    throw usage_error("a picture of " + std::to_string(actions) + " actions is more than can be looked at; " +
-                      std::to_string(most_bars) + " is the most, or take --csv, --json or --trace");
+    throw usage_error("a picture of " + std::to_string(actions) + " actions is too large; the limit is " +
+                      std::to_string(most_bars) +
+                      "; take fewer microbatches, stages or ranks, or --csv, --json or --trace");
 }
 
 void require_memory(std::uint64_t actions) {
-  constexpr std::uint64_t bytes_each = 400;  // in the lists, in time and as text
+  constexpr std::uint64_t bytes_each = 400;  // for the actions, their times and their text
   auto const pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
   if (pages <= 0 || page <= 0) return;
   auto const there = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 2;
   if (actions > there / bytes_each)
     throw usage_error("about " + std::to_string(actions) +
-                      " actions need more memory than half of this machine's, " +
+                      " actions need more than half of this machine's memory, " +
                       cleave::format_bytes(there) + "; take fewer microbatches, stages or ranks");
 }
 

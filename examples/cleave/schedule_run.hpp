@@ -14,19 +14,19 @@
 
 namespace tool {
 
-/// The unit of times where no file of costs says one, so that schedules with different stages compare: F of
-/// the stages of a rank takes 1 for a microbatch, I and W the same, B twice that.
+/// The default unit of time, which makes schedules with different numbers of stages comparable: F of all
+/// stages of a rank takes 1 for a microbatch, I and W take 1 each, and B takes 2.
 inline constexpr char common_unit[] = "F";
 
-/// How often the stages are there: the groups of stages that edges join.
+/// Returns the number of copies of the model: the connected groups of stages.
 std::uint32_t copies_in(cleave::stage_placement const& place);
 
-/// What a stage takes in that unit; the mean, where ranks have unlike numbers of stages.
+/// Returns the cost of a stage in that unit; the mean, if ranks have different numbers of stages.
 cleave::stage_cost common_cost(cleave::stage_placement const& place);
 
-/// What a schedule is put in time with.
+/// Options of the simulation.
 struct time_options {
-  std::string costs;  ///< a file, or none
+  std::string costs;  ///< path of a costs file, or empty
   std::optional<double> base_latency;
   bool overlap = false;
   double noise = 0;
@@ -34,7 +34,7 @@ struct time_options {
 };
 void add_time_options(command& c, time_options& to);
 
-/// A schedule in time, with what is to be shown of it.
+/// Simulates a schedule and selects what to show.
 struct schedule_run {
   std::string name;
   cleave::schedule order;
@@ -49,10 +49,10 @@ struct schedule_run {
   }
 };
 
-/// \throws cleave::error with the costs file, and what is wrong with it
+/// \throws cleave::error with the costs file and its fault
 schedule_run run_in_time(std::string const& name, cleave::schedule order, time_options const& options);
 
-/// Where to and how a schedule is written.
+/// File and form of the output of a schedule.
 struct schedule_output {
   enum class form : std::uint8_t { text, svg, html, trace, csv, json };
   std::optional<form> asked;
@@ -62,9 +62,9 @@ struct schedule_output {
 void add_output_options(command& c, schedule_output& to);
 void write_run(schedule_run const& run, schedule_output const& to);
 
-/// Refuses a picture of too much. \throws usage_error
+/// Refuses a picture with too many actions. \throws usage_error
 void require_drawable(cleave::schedule const& order, schedule_output const& to);
-/// Refuses what this machine has no memory for. \throws usage_error
+/// Refuses a schedule that does not fit into memory. \throws usage_error
 void require_memory(std::uint64_t actions);
 
 }  // namespace tool

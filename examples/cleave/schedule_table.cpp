@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All schedules side by side: `cleave schedule all`, and the table of docs/schedules.md.
+// The table of all schedules: `cleave schedule all`, and docs/schedules.md.
 #include "schedule_table.hpp"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace tool {
 
 namespace {
 
-/// A schedule among the others. A rank works as long for a microbatch in each: F, I and W of all its stages
-/// take 1 together, and what it keeps is counted in shares of 1 / p of the model.
+/// One row of the table. In each schedule, a rank works equally long for a microbatch: F, I and W of all its
+/// stages take 1 each. Kept activations are counted in shares of 1 / p of the model.
 struct compared_schedule {
   schedule_facts const& facts;
   cleave::schedule_shape shape;
@@ -56,7 +56,7 @@ std::string published(compared_schedule const& row) {
   return formula + " = " + cleave::decimal_text(row.facts.bubble_time(row.shape), 2);
 }
 
-/// Name, stages a rank, and what follows; what is refused has one cell that says why.
+/// Returns the cells of a row. For refused counts, one cell gives the reason.
 std::vector<std::string> cells(compared_schedule const& row) {
   std::vector<std::string> list = {std::string(name_of(row.facts.family)),
                                    std::to_string(row.shape.stages_per_rank)};
@@ -71,7 +71,7 @@ std::vector<std::string> cells(compared_schedule const& row) {
   return list;
 }
 
-/// As Markdown calls a heading.
+/// Returns the Markdown anchor of a heading.
 std::string anchor(std::string const& name) {
   std::string text;
   for (char const c : name) text += cleave::lower_case(c);

@@ -6,18 +6,18 @@
 
 namespace tool {
 
-/// The counts that all schedules are compared at; those that have a number of stages a rank keep it.
+/// The counts for the comparison. Schedules with a fixed number of stages a rank keep it.
 struct table_counts {
   std::uint32_t ranks = 4;
-  std::optional<std::uint32_t> stages_per_rank;  ///< none: 2
+  std::optional<std::uint32_t> stages_per_rank;  ///< 2 if empty
   std::uint32_t microbatches = 8;
 };
 
-/// The names of all schedules, what they are and which counts they take.
+/// Lists all schedules with their descriptions and valid counts.
 std::string schedule_names_text();
-/// All schedules side by side, for the terminal.
+/// Returns the table of all schedules for the terminal.
 std::string schedule_table_text(table_counts const& counts);
-/// The same in Markdown, each with a picture that lies in `pictures`.
+/// Returns the same in Markdown, with a link to a picture of each in the folder `pictures`.
 std::string schedule_table_markdown(table_counts const& counts, std::string const& pictures);
 
 }  // namespace tool

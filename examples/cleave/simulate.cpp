@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cleave simulate FILE.csv --costs COSTS: an order from a file in time.
+// cleave simulate FILE.csv --costs COSTS: simulates a schedule from a file.
 #include <cleave/core/error.hpp>
 #include <cleave/schedule/lower/lower.hpp>
 #include <cleave/schedule/model/schedule.hpp>
@@ -18,12 +18,12 @@ int simulate(std::span<std::string const> words) {
   cleave::row_counts counts;
   time_options timing;
   schedule_output output;
-  command c{
-      "simulate",
-      "FILE.csv | FILE.json",
-      "Runs an order of actions in time, and draws it or writes it: PyTorch's CSV, compute only or with\n"
-      "communication, or what cleave schedule --json writes.",
-      {}};
+  command c{"simulate",
+            "FILE.csv | FILE.json",
+            "Simulates a schedule and draws or writes it. FILE is PyTorch's CSV, compute only or with "
+            "communication,\n"
+            "or the output of cleave schedule --json.",
+            {}};
   add_count_options(c, counts);
   add_time_options(c, timing);
   add_output_options(c, output);
@@ -34,7 +34,7 @@ int simulate(std::span<std::string const> words) {
           find_schedule_fault(file.order, {.matching = cleave::message_matching::by_name, .passes = passes}))
     throw cleave::infeasible_error(place_text(file, place_of(file.order, *f)) + ": " +
                                    std::string(code_of(f->what)) + ": " + sentence_of(*f) +
-                                   "; cleave verify says more");
+                                   "; cleave verify shows more");
   require_memory(count_actions(file.order));
   require_drawable(file.order, output);
   write_run(run_in_time(file.path.stem().string(), std::move(file.order), timing), output);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cleave split MODEL.onnx -k 4 --out DIR: cuts a model into balanced stages and writes each as a model.
+// cleave split MODEL.onnx -k 4 --out DIR: cuts a model into balanced stages and writes each stage as a model.
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/draw/graph_svg.hpp>
 #include <cleave/draw/report.hpp>
@@ -44,28 +44,29 @@ int split(std::span<std::string const> words) {
   map_options map;
   command c{"split",
             "MODEL.onnx | GRAPH.json",
-            "Cuts a model into stages: balanced by cost and transferred bytes, or by another rule.",
+            "Cuts a model into stages that are balanced by cost and transferred bytes, or assigned by "
+            "another rule.",
             {}};
   add_cut_options(c, options);
   add_rule_options(c, options.rule);
-  c.options.push_back(
-      folder_to_write("-o", "--out", "write stage_0.onnx, stage_1.onnx, ... there", out, [](auto name) {
+  c.options.push_back(folder_to_write(
+      "-o", "--out", "write stage_0.onnx, stage_1.onnx, ... to this folder", out, [](auto name) {
         return cleave::onnx::is_stage_name(name) || is_piece_name(name) || name == outer_name;
       }));
   c.options.push_back(file_to_write("", "--report", "write a report as a self-contained HTML page",
                                     report_file, is_own_page));
   add_map_options(c, map);
-  c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
+  c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
   c.options.push_back(
-      flag("--svg", "a picture of the graph in the colours of its stages instead of text", as_picture));
+      flag("--svg", "print a picture of the graph, coloured by stage, instead of text", as_picture));
   add_type_options(c, types);
   auto typed = read_options(c, words);
   auto const path = only_operand(typed.operands);
   if (options.counted && options.rule.what != cut_rule::kind::balance)
-    note("-k is for --by balance; another rule makes as many stages as it says");
+    note("-k has no effect here: it applies to --by balance; other rules determine the number of stages");
   read_places(map, options);
   if (as_picture && (as_json || path.extension() == ".json"))
-    throw usage_error("--svg is for ONNX models, and takes the place of --json");
+    throw usage_error("--svg is for ONNX models and cannot be combined with --json");
   if (path.extension() == ".json") return split_graph(path, options, map, out, typed, report_file, as_json);
   auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 

@@ -25,7 +25,7 @@
 
 namespace tool {
 
-/// \throws cleave::error with the path, and what is wrong with the file.
+/// \throws cleave::error with the path and the fault in the file.
 inline cleave::costed_module_graph read_graph(fs::path const& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
@@ -38,7 +38,7 @@ inline cleave::costed_module_graph read_graph(fs::path const& path) {
   }
 }
 
-/// A node's tag and path are its metadata `tag` and `path`; a call's own target is what it does.
+/// A node's tag and path are its metadata `tag` and `path`; its operation is the target of the call.
 inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
   std::vector<node_facts> facts;
   for (auto const n : g.nodes()) {
@@ -50,19 +50,19 @@ inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
   return facts;
 }
 
-/// A graph cut into pieces: what the tool shows and writes of it.
+/// A graph cut into pieces, with the facts that the tool prints and writes.
 struct split_graph_result {
   cleave::module_graph outer;
-  std::vector<std::string> names;      ///< of pieces, as the outer graph calls them
-  cleave::balanced_partition parts{};  ///< of another rule than cuts inside of modules
-  certificate proof{};                 ///< of these
+  std::vector<std::string> names;      ///< of the pieces, as in the outer graph
+  cleave::balanced_partition parts{};  ///< for rules other than cuts inside modules
+  certificate proof{};                 ///< for these parts
 
   cleave::module_graph const& graph(std::size_t i) const {
     return outer.find_attribute(names[i])->body.front();
   }
 };
 
-/// Writes the map of stages of a cut into `parts`.
+/// Writes the stage map of a cut into `parts`.
 template <class Snapshot>
 void write_map_of(cleave::costed_module_graph const& g, Snapshot const& s, cleave::partition const& parts,
                   map_options const& to) {
@@ -76,7 +76,7 @@ void write_map_of(cleave::costed_module_graph const& g, Snapshot const& s, cleav
             [&](auto v) { return g[v].kind == cleave::node_kind::get_attr ? g[v].target : g[v].name; });
 }
 
-/// \throws cleave::error with what the rule stumbles over.
+/// \throws cleave::error with the node or module that breaks the rule.
 inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options,
                                     map_options const& map) {
   using enum cut_rule::kind;
@@ -91,19 +91,20 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   bool const flat = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
   if (options.rule.what == modules && !flat) {
     if (!map.file.empty())
-      throw usage_error("--map is for cuts between the nodes of a graph, not inside of its modules");
+      throw usage_error("--map is for cuts between the nodes of a graph, not for cuts inside its modules");
     auto outer = cleave::split_hierarchy(g, options.rule.words).outer;
     auto names = names_of(outer);
     return {std::move(outer), std::move(names)};
   }
   auto const s = cleave::snapshot_of(g);
   if (options.rule.what == balance && !g.has_costs())
-    throw cleave::error("no node has a cost, and balance weighs them: give nodes `cost`, or another --by");
+    throw cleave::error(
+        "no node has a `cost`, which --by balance needs; give the nodes costs, or choose another --by");
   auto const limits = limits_of(options, options.flops_per_byte.value_or(0));
   auto parts = options.rule.what == balance ? cleave::balance(s, options.stages, limits)
                                             : certified_parts(options.rule, g, s, facts, limits);
   if (!map.file.empty()) write_map_of(g, s, parts, map);
-  std::size_t next = 0;  // calls are asked for in the order of nodes()
+  std::size_t next = 0;  // calls come in the order of nodes()
   auto const part_of = [&](cleave::module_node const&) { return std::to_string(index(parts.of[next++])); };
   auto outer = cleave::split_module(g, part_of).outer;
   auto names = names_of(outer);
@@ -116,7 +117,7 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   return {std::move(outer), std::move(names), std::move(parts), std::move(proof)};
 }
 
-/// The calls of a graph, those in the bodies of its modules too, and what they cost.
+/// Number and total cost of the calls of a graph, including those in the bodies of its modules.
 inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
   std::pair<std::size_t, double> work;
   std::vector<cleave::module_graph const*> rest{&g};
@@ -138,10 +139,10 @@ inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
 
 inline constexpr std::string_view outer_name = "outer.json";
 
-/// `stage_4.json`
+/// Returns `stage_4.json` for 4.
 inline std::string piece_name(std::size_t i) { return "stage_" + std::to_string(i) + ".json"; }
 
-/// Whether `name` is `stage_<number>.json`.
+/// Returns whether `name` is `stage_<number>.json`.
 inline bool is_piece_name(std::string_view name) {
   if (!name.starts_with("stage_")) return false;
   name.remove_prefix(6);
@@ -149,37 +150,36 @@ inline bool is_piece_name(std::string_view name) {
   return digits > 0 && name.substr(digits) == ".json";
 }
 
-/// Tells a graph from others, whatever its costs are: by what its nodes are and are called. O(nodes).
+/// Identifies a graph by the kinds and names of its nodes, ignoring costs. O(nodes).
 inline std::string graph_mark(cleave::module_graph const& g) {
   cleave::name_digest names;
   for (auto const n : g.nodes()) names.add(g[n].name).add(g[n].target);
   return names.text();
 }
 
-/// What the metadata of each piece, and of the graph that calls them, says: the mark of the graph that was
-/// cut.
+/// Key in the metadata of each piece and of the outer graph; its value is the mark of the graph that was cut.
 inline constexpr char graph_mark_key[] = "cleave.graph";
 
-/// A graph as JSON, with that mark.
+/// Writes a graph as JSON, with that mark.
 inline std::string marked_json(cleave::module_graph g, std::string const& mark) {
   std::erase_if(g.metadata, [](auto const& entry) { return entry.key == graph_mark_key; });
   g.metadata.push_back({graph_mark_key, {mark}});
   return cleave::write_graph_json(g);
 }
 
-/// The mark of a text that `marked_json` wrote, or nothing.
+/// Returns the mark of a text written by `marked_json`, or nothing.
 inline std::optional<std::string> find_graph_mark(std::string text) {
   try {
     for (auto const& [key, value] : cleave::read_graph_json(std::move(text)).metadata)
       if (key == graph_mark_key && value.size() == 1)
         if (auto const* mark = std::get_if<std::string>(&value.front())) return *mark;
-  } catch (cleave::error const&) {  // whatever it is
+  } catch (cleave::error const&) {  // not a graph
   }
   return std::nullopt;
 }
 
-/// The files of an earlier cut in a folder, which a new one replaces.
-/// \throws cleave::error where one is none, or of another graph
+/// Returns the files of an earlier cut in a folder, which a new cut replaces.
+/// \throws cleave::error if a file is not a piece of a cut, or is of another graph
 inline std::vector<std::string> earlier_pieces(fs::path const& folder, std::string const& mark,
                                                typed_words const& typed) {
   std::vector<std::string> names;
@@ -188,19 +188,19 @@ inline std::vector<std::string> earlier_pieces(fs::path const& folder, std::stri
       names.push_back(name);
   std::ranges::sort(names);
   for (auto const& name : names) {
-    bool const is_file = fs::is_regular_file(folder / name);  // reading a pipe would wait
+    bool const is_file = fs::is_regular_file(folder / name);  // reading a pipe would block
     auto const text = is_file ? read_text(folder / name) : "";
     auto const found = !is_file ? std::nullopt : text.empty() ? std::optional(mark) : find_graph_mark(text);
     if (found && (typed.overwrite || *found == mark)) continue;
     throw cleave::error(cleave::printable((folder / name).string()) + ": is " +
-                        (found ? "of a cut of another graph" : "no graph that cleave wrote") +
-                        "; move it away, or write elsewhere");
+                        (found ? "a stage of another graph" : "not a graph that cleave wrote") +
+                        "; move it, or choose another folder");
   }
   return names;
 }
 
-/// Writes the graph that calls the pieces, and each piece, in place of those of an earlier cut. The paths of
-/// the pieces. \throws cleave::error
+/// Writes the outer graph and each piece, and removes those of an earlier cut. Returns the paths of the
+/// pieces. \throws cleave::error
 inline std::vector<fs::path> write_pieces(fs::path const& folder, split_graph_result const& cut,
                                           std::string const& mark, typed_words const& typed) {
   make_folder(folder);
@@ -216,7 +216,7 @@ inline std::vector<fs::path> write_pieces(fs::path const& folder, split_graph_re
   return paths;
 }
 
-/// `cleave split GRAPH.json`: writes outer.json, which calls the pieces, and each piece by itself.
+/// `cleave split GRAPH.json`: writes each piece as a graph, and outer.json, which calls the pieces.
 inline int split_graph(fs::path const& path, cut_options const& options, map_options const& map,
                        std::string const& out, typed_words const& typed, output_file const& report_file,
                        bool as_json) {
@@ -249,7 +249,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   print(table_text(rows));
   if (cut.parts.parts > 0 && cut.parts.bottleneck > 0) print("  " + sentence_of(cut.proof) + "\n");
   if (cut.parts.parts > 0 && !cut.proof.lacking.leaves_bounds())
-    print("  note: give each call its `cost`, 0 where it is free" +
+    print("  note: give each call its `cost`, 0 if it is free" +
           std::string(cut.proof.lacking.values > 0 ? ", and its `bytes`" : "") + "\n");
   if (options.rule.what == cut_rule::kind::balance && cut.parts.parts < options.stages)
     print("  note: only " + plural(cut.parts.parts, "stage") + " instead of " +

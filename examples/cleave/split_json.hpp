@@ -12,16 +12,17 @@
 namespace tool {
 
 /// One object:
-///   file                        of the model
-///   stages                      a list of
-///     nodes, names              positions in the file; what the nodes are called there, or their operators
+///   file                        path of the model
+///   stages                      a list of objects with
+
+///     nodes, names              positions in the file; names there, or operators if unnamed
 ///     cost, share               estimated seconds, and as a multiple of an even share
-///     load                      cost at the stage's speed and what its transfers cost, in seconds
-///     weight_, in_, out_bytes   null where a size is unknown
+///     load                      cost at the stage's speed plus cost of its transfers, in seconds
+///     weight_, in_, out_bytes   null if a size is unknown
 ///     inputs, outputs           names of values
-///     file                      with --out only
+///     file                      only with --out
 ///   transfers                   [{value, from, to, bytes}] between stages
-///   objective                   what a load counts
+///   objective                   the costs that a load counts
 ///   bottleneck, bound, gap      the largest load; below bound no cut can be; bottleneck / bound - 1. Bound
 ///   and
 ///                               gap are of what has a price, and null where that is less than 98 %

@@ -42,7 +42,7 @@ std::string table_of(cleave::quotient const& cut) {
   return table_text(rows);
 }
 
-/// What no training in stages may have: the loss or a gradient is another than that of the whole.
+/// Requires that losses and gradients equal those of the whole model. \throws cleave::infeasible_error if not
 void require_equal(gpt const& model, std::vector<staged_training> const& staged,
                    std::vector<training_difference> const& differences) {
   for (std::size_t i = 0; i < staged.size(); ++i) {
@@ -50,10 +50,10 @@ void require_equal(gpt const& model, std::vector<staged_training> const& staged,
     if (d.within(most_difference)) continue;
     auto const worst =
         std::ranges::max_element(d.by_parameter, {}, [](auto const& entry) { return entry.second; });
-    throw cleave::infeasible_error("the stages cut " + staged[i].how +
-                                   " do not train as the whole does: the loss is " + difference_text(d.loss) +
-                                   " off, the gradient of " + parameter_names(model).at(worst->first) + " " +
-                                   difference_text(worst->second));
+    throw cleave::infeasible_error(
+        "the stages cut " + staged[i].how + " do not train like the whole model: the loss is " +
+        difference_text(d.loss) + " off, the gradient of " + parameter_names(model).at(worst->first) + " " +
+        difference_text(worst->second));
   }
 }
 
@@ -66,27 +66,29 @@ int train(std::span<std::string const> words) {
   std::string out;
   command c{"demo train",
             "",
-            "Trains a small transformer with tied weights and a skip, whole, and in stages that run on "
-            "threads, cut by\n"
-            "markers and by balance, and compares losses and all gradients. The report shows the last step "
-            "in time.",
+            "Trains a small transformer with tied weights and a skip connection: as a whole, in stages cut "
+            "by markers,\n"
+            "and in stages cut by balance. Stages run on threads. Compares losses and all gradients; the "
+            "report also\n"
+            "shows the timeline of the last step.",
             {}};
   c.options.push_back({"-k", "--stages", "N", "a whole number from 1 to 16",
-                       "how many stages balance cuts (4)",
+                       "number of stages for the cut by balance (4)",
                        [&](auto word) { return read_number(word, stages, 1u, 16u); }});
   c.options.push_back({"-n", "--steps", "N", "a whole number from 1 to 1000",
-                       "steps of gradient descent (20)",
+                       "number of steps of gradient descent (20)",
                        [&](auto word) { return read_number(word, t.steps, 1u, 1000u); }});
-  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 8", "of each step (4)",
+  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 8", "microbatches per step (4)",
                        [&](auto word) { return read_number(word, t.microbatches, 1u, 8u); }});
-  c.options.push_back(
-      {"", "--lose", "N", "a whole number", "lose the N-th gradient between stages, to see it noticed",
-       [&](auto word) { return read_number(word, lost.emplace(), std::size_t{0}, std::size_t{999999}); }});
-  c.options.push_back(folder_to_write("-o", "--out", "where the report goes (build/demo/train)", out,
+  c.options.push_back({"", "--lose", "N", "a whole number",
+                       "drop the N-th gradient between stages, to see the error detected", [&](auto word) {
+                         return read_number(word, lost.emplace(), std::size_t{0}, std::size_t{999999});
+                       }});
+  c.options.push_back(folder_to_write("-o", "--out", "folder of the report (build/demo/train)", out,
                                       [](auto name) { return name == "report.html"; }));
   auto const typed = read_options(c, words);
   if (!typed.operands.empty())
-    throw usage_error("demo train takes no model, not " + cleave::printable(typed.operands.front()));
+    throw usage_error("demo train takes no operand; found " + cleave::printable(typed.operands.front()));
   auto const folder = demo_folder(out, "train");
   require_own_report(folder, typed);
 
@@ -99,7 +101,7 @@ int train(std::span<std::string const> words) {
     elements += model.state.at(name.substr(0, name.find(' '))).data.size();
   print(bold("1  a transformer of " + plural(size.blocks, "block")) + "\n  " +
         plural(model.graph.nodes().size(), "node") + ", " + plural(elements, "parameter") + " in " +
-        plural(parameter_names(model).size(), "tensor") + "; embedding and last layer are one of them\n");
+        plural(parameter_names(model).size(), "tensor") + "; embedding and last layer share one\n");
 
   training_report report{{{"Blocks", std::to_string(size.blocks)},
                           {"Parameters", cleave::count_text(elements)},
@@ -140,7 +142,7 @@ int train(std::span<std::string const> words) {
   print(table_text(rows));
 
   headline("5", "report");
-  make_folder(folder, "say with --out where to write");
+  make_folder(folder, "name another folder with --out");
   write_page({folder / "report.html"}, write_training_report(report));
   print("  " + shown(folder / "report.html") + "\n");
   require_equal(model, report.staged, report.differences);

@@ -21,28 +21,27 @@
 
 namespace tool {
 
-/// How a model is trained: steps of gradient descent, each over one batch.
+/// Parameters of the training: steps of gradient descent, each over one batch.
 struct training {
   std::vector<cleave::testing::tensor> batch;
   std::uint32_t steps = 20, microbatches = 4;
   double rate = 0.05;
 };
 
-/// What came of it, by step. The loss of a stepped pipe is that of all its microbatches together.
+/// Results by step. The loss of a step is over all its microbatches.
 struct history {
   std::vector<double> losses;
   std::vector<cleave::testing::parameter_gradients> gradients;
 };
 
-/// A cut of the model and what became of its stages.
+/// A cut of the model and the training of its stages.
 struct staged_training {
-  std::string how;  ///< it was cut: "by markers"
+  std::string how;  ///< kind of cut: "by markers"
   cleave::quotient cut;
-  std::size_t gradients_sent = 0;  ///< from stage to stage, for each microbatch
+  std::size_t gradients_sent = 0;  ///< number sent between stages, for each microbatch
   history made;
-  cleave::schedule order;  ///< in which they ran …
-  /// … in microseconds: the last step, and what is to be expected of passes that take as long as the shortest
-  /// of their stage did.
+  cleave::schedule order;  ///< the schedule of each step
+  /// Times in microseconds: measured in the last step, and simulated with the shortest pass of each stage.
   cleave::schedule_times measured, simulated;
 };
 
@@ -60,13 +59,13 @@ inline history train_whole(gpt model, training const& t) {
   return made;
 }
 
-/// One rank for each stage; a rank keeps as few microbatches as it can, where there are enough of them.
+/// Returns a schedule with one rank per stage: 1F1B if there are enough microbatches, since it keeps few.
 inline cleave::schedule order_of(std::uint32_t stages, std::uint32_t microbatches) {
   return microbatches < stages ? cleave::gpipe(stages, microbatches)
                                : cleave::one_f_one_b(stages, microbatches);
 }
 
-/// How long the passes of each stage took, each by its shortest.
+/// Returns the costs of each stage: the shortest times of its passes.
 inline std::vector<cleave::stage_cost> costs_of(cleave::schedule const& s, cleave::schedule_times const& t) {
   std::vector<cleave::stage_cost> costs(s.place.stages(), {.forward = HUGE_VAL, .backward = HUGE_VAL});
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
@@ -80,9 +79,9 @@ inline std::vector<cleave::stage_cost> costs_of(cleave::schedule const& s, cleav
   return costs;
 }
 
-/// The executor runs the stages, each on a thread of its own, with its own copy of the parameters that it
-/// reads; copies of one parameter receive the sum of what all of them got. `lost` says which of the gradients
-/// that stages send each other does not arrive, if any.
+/// Trains the stages with the executor, each on its own thread and with its own copy of the parameters that
+/// it reads. Copies of one parameter receive the sum of their gradients. `lost` is the index of a gradient
+/// between stages to drop, if any.
 inline staged_training train_pipe(std::string how, gpt const& model, cleave::module_pipe const& pipe,
                                   training const& t, std::optional<std::size_t> lost) {
   auto const parts = cleave::testing::divided(t.batch, t.microbatches);
@@ -121,10 +120,10 @@ inline staged_training train_pipe(std::string how, gpt const& model, cleave::mod
           simulated};
 }
 
-/// The largest differences of a run in stages from that of the whole, over all steps.
+/// The largest differences between the staged and the whole training, over all steps.
 struct training_difference {
   double loss = 0, gradient = 0;
-  std::map<std::string, double> by_parameter{};  ///< by what holds it
+  std::map<std::string, double> by_parameter{};  ///< by the owner of the parameter
 
   bool within(double most) const { return loss <= most && gradient <= most; }
 };

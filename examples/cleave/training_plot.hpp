@@ -24,13 +24,13 @@ inline constexpr std::string_view plot_style = R"(
 .plot .dot2 { fill: #c4681a; }
 )";
 
-/// A line of a plot: its name and a value for each step.
+/// A curve of a plot: its name and a value for each step.
 struct plotted {
   std::string name;
   std::vector<double> values;
 };
 
-/// Draws values over steps: the first line broad, so that what lies on it can be seen on it.
+/// Draws values over steps. The first curve is broad, so that curves on top of it stay visible.
 class plot_writer {
  public:
   plot_writer(cleave::markup_writer& to, std::vector<plotted> const& lines) : to_(to), lines_(lines) {

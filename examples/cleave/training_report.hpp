@@ -20,7 +20,7 @@
 
 namespace tool {
 
-/// The model trained whole and in stages, as one page.
+/// The page about the training of the whole model and of its stages.
 struct training_report {
   std::vector<cleave::report::fact> facts;
   gpt const* model;
@@ -29,7 +29,7 @@ struct training_report {
   std::vector<training_difference> differences;  ///< in step with `staged`
 };
 
-/// `1.2e-15`; 0 is where two runs are the same in every bit.
+/// Returns a difference as `1.2e-15`; 0 means that two runs are equal in every bit.
 inline std::string difference_text(double x) {
   if (x == 0) return "0";
   if (!cleave::is_finite(x)) return "no number";
@@ -37,7 +37,7 @@ inline std::string difference_text(double x) {
   return {digits, std::to_chars(digits, digits + sizeof digits, x, std::chars_format::scientific, 1).ptr};
 }
 
-/// The names that hold one parameter: `embedding.weight = head.weight`.
+/// Returns the names of one parameter, joined: `embedding.weight = head.weight`.
 inline std::map<std::string, std::string> parameter_names(gpt const& model) {
   std::map<std::string, std::string> names;
   for (auto const& a : model.graph.attributes()) {
@@ -47,7 +47,7 @@ inline std::map<std::string, std::string> parameter_names(gpt const& model) {
   return names;
 }
 
-/// Writes a training_report; `write_training_report` is its one use.
+/// Writes a training_report; used by `write_training_report`.
 class training_report_writer {
  public:
   explicit training_report_writer(training_report const& r) : r_(r) {}
@@ -59,10 +59,9 @@ class training_report_writer {
     to_.element("title", title);
     to_.open("style").markup(cleave::report_style).markup(plot_style).close("style").close("head");
     to_.open("body").open("header").element("h1", title);
-    to_.element(
-        "p", {{"class", "lead"}},
-        "The same model, the same weights, the same text: in one piece, and cut into stages that send "
-        "each other values and gradients. Losses and gradients must be the same.");
+    to_.element("p", {{"class", "lead"}},
+                "One model is trained twice from the same weights on the same text: as a whole, and cut into "
+                "stages that exchange values and gradients. Losses and gradients must be equal.");
     facts("", r_.facts);
     to_.close("header");
     losses();
@@ -90,8 +89,8 @@ class training_report_writer {
       totals.push_back({"Loss, cut " + r_.staged[i].how, difference_text(r_.differences[i].loss)});
       totals.push_back({"Gradients, cut " + r_.staged[i].how, difference_text(r_.differences[i].gradient)});
     }
-    to_.element("p",
-                "Largest differences from the whole, over all steps and all elements of all parameters:");
+    to_.element(
+        "p", "Largest differences from the whole model, over all steps and all elements of all parameters:");
     facts("totals", totals);
     std::vector<plotted> lines{{"whole", r_.whole.losses}};
     for (auto const& s : r_.staged)
@@ -109,7 +108,7 @@ class training_report_writer {
     to_.close("figure").close("section");
   }
 
-  /// A part that scrolls where the page is narrow; `id` is the heading that names it.
+  /// Opens a block that scrolls on narrow pages; `id` is its heading.
   void open_wide(std::string_view id) {
     to_.open("div", {{"class", "wide"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", id}});
   }
@@ -121,14 +120,13 @@ class training_report_writer {
     to_.open("figure");
     open_wide(id);
     write_stage_graph(to_, s.cut, "MAC");
-    to_.close("div").element(
-        "figcaption",
-        "Each box is a stage with its work and number of nodes; lines are values on their "
-        "way, as wide as their bytes. Gradients come back along them: " +
-            std::to_string(s.gradients_sent) + " for each microbatch.");
+    to_.close("div").element("figcaption",
+                             "Each box is a stage with its work and number of nodes; lines are transferred "
+                             "values, as wide as their bytes. Gradients return along them:  " +
+                                 std::to_string(s.gradients_sent) + " for each microbatch.");
     to_.close("figure");
-    in_time(s, id, "measured", "The last step as it ran, each stage on a thread of its own.", s.measured);
-    in_time(s, id, "simulated", "The same step, had each pass taken as long as the shortest of its stage.",
+    in_time(s, id, "measured", "The measured last step, with one thread per stage.", s.measured);
+    in_time(s, id, "simulated", "The same step, simulated with the shortest pass of each stage.",
             s.simulated);
     to_.close("section");
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// cleave verify FILE.csv: everything that keeps an order from being run.
+// cleave verify FILE.csv: lists every fault that keeps a schedule from running.
 //
 // --json writes one object:
 //   file, ranks, stages, microbatches, actions, transport
-//   faults       [{code, rank, line, cell, action, message, fix}]; line and cell from 1, null where there is none
-//   transports   {name: "finishes" or where it gets stuck}; only where nothing else is wrong
-//   notes        what is odd and no fault
+//   faults       [{code, rank, line, cell, action, message, fix}]; line and cell from 1, or null
+//   transports   {name: "finishes" or the place of the deadlock}; only without faults
+//   notes        oddities that are not faults
 #include <array>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
@@ -49,10 +49,10 @@ bool read_transport(std::string_view text, cleave::verify_options& to) {
   return text.starts_with("buffers=") && read_number(text.substr(8), to.buffers, 0u, cleave::any_number);
 }
 
-/// What was found in a file.
+/// The findings in a file.
 struct verdict {
   std::vector<cleave::schedule_fault> faults;
-  std::vector<std::pair<std::string, std::string>> transports;  ///< only where nothing is wrong
+  std::vector<std::pair<std::string, std::string>> transports;  ///< only without faults
   std::vector<std::string> notes;
 };
 
@@ -122,8 +122,8 @@ std::string text_of(schedule_file const& file, verdict const& v) {
   return text;
 }
 
-/// Puts an order that only deadlocks into one that finishes, and says what was moved. \throws
-/// cleave::infeasible_error where no order does, or something else is wrong
+/// Reorders a schedule that deadlocks so that it finishes, and describes the moves. \throws
+/// cleave::infeasible_error if no order finishes, or if there are other faults
 std::string repair(schedule_file const& file, verdict const& v, cleave::verify_options const& options,
                    output_file const& to) {
   for (auto const& f : v.faults)
@@ -131,7 +131,7 @@ std::string repair(schedule_file const& file, verdict const& v, cleave::verify_o
         f.what != cleave::schedule_fault::kind::channel_order)
       throw cleave::infeasible_error(place_text(file, place_of(file.order, f)) + ": " +
                                      std::string(code_of(f.what)) + ": " + sentence_of(f) +
-                                     "; only the order of messages is repaired, mend this first");
+                                     "; --repair only reorders messages, so fix this fault first");
   auto const repaired = find_deadlock_fix(file.order, {options.delivery, options.buffers, options.groups});
   if (!repaired) throw cleave::infeasible_error("no order of these actions finishes");
   write_schedule_file(to, repaired->order);
@@ -140,7 +140,8 @@ std::string repair(schedule_file const& file, verdict const& v, cleave::verify_o
   return text + "  " + shown(to.path) + "\n";
 }
 
-/// \throws cleave::error where a file is no stage map, cleave::infeasible_error where it has stages elsewhere
+/// \throws cleave::error if a file is not a stage map, cleave::infeasible_error if it places stages on other
+/// ranks
 void require_same_places(fs::path const& map_file, schedule_file const& file) {
   auto const name = cleave::printable(map_file.string(), 200);
   cleave::stage_map map;
@@ -164,39 +165,39 @@ int verify(std::span<std::string const> words) {
   std::string transport = "buffered", map;
   output_file repaired;
   bool as_json = false;
-  command c{
-      "verify",
-      "FILE.csv | FILE.json",
-      "Says everything that is wrong with an order of actions, with a code, the place and how to mend it:\n"
-      "PyTorch's CSV, compute only or with communication, or what cleave schedule --json writes.",
-      {}};
+  command c{"verify",
+            "FILE.csv | FILE.json",
+            "Lists every fault of a schedule with its code, its place and a remedy. FILE is PyTorch's CSV, "
+            "compute only\n"
+            "or with communication, or the output of cleave schedule --json.",
+            {}};
   c.options.push_back(
       {"", "--transport", "HOW",
        "buffered, buffers=K, rendezvous, async, pair-stream, one-queue or two-queues",
-       "how messages move: buffered, buffers=2, rendezvous, async, pair-stream, one-queue, two-queues",
+       "message transport: buffered, buffers=2, rendezvous, async, pair-stream, one-queue, two-queues",
        [&](auto text) {
          transport = text;
          return read_transport(text, options);
        }});
-  c.options.push_back({"", "--match", "HOW", "in-order or by-name", "how a receive finds its send (in-order)",
-                       [&](auto text) {
+  c.options.push_back({"", "--match", "HOW", "in-order or by-name",
+                       "matching of sends and receives (in-order)", [&](auto text) {
                          bool const by_name = text == "by-name";
                          options.matching =
                              by_name ? cleave::message_matching::by_name : cleave::message_matching::in_order;
                          return by_name || text == "in-order";
                        }});
   c.options.push_back({"", "--most-kept", "N", "a whole number from 1",
-                       "the forward passes that a rank may keep at once (any number)", [&](auto text) {
+                       "limit on the forward passes that a rank keeps at once (none)", [&](auto text) {
                          return read_number(text, options.most_kept, std::uint64_t{1}, ~std::uint64_t{0});
                        }});
   add_count_options(c, counts);
   c.options.push_back(file_to_read(
-      "--map", "FILE",
-      "a stage map, as cleave split writes it, that must have the same stages on the same ranks", map));
-  c.options.push_back(file_to_write("", "--repair",
-                                    "write an order there that finishes, where this one deadlocks", repaired,
-                                    nullptr, schedule_form));
-  c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
+      "--map", "FILE", "check that this stage map, from cleave split, has the same stages on the same ranks",
+      map));
+  c.options.push_back(file_to_write(
+      "", "--repair", "if the schedule deadlocks, write a reordered one that finishes to this file", repaired,
+      nullptr, schedule_form));
+  c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
   auto const file = read_schedule(only_schedule(read_options(c, words).operands), counts);
 
   if (!map.empty()) require_same_places(map, file);

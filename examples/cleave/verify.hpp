@@ -19,8 +19,8 @@
 
 namespace tool {
 
-/// What the ONNX checker says of a stage. It asks for a shape of each input and output, which onnxruntime
-/// does not: where inference finds none, that is only remarked.
+/// Returns the verdict of the ONNX checker on a stage. The checker requires a shape for each input and
+/// output, which onnxruntime does not. Shapes that inference cannot find are therefore only mentioned.
 inline std::string verdict_on(fs::path const& file) {
   auto stage = cleave::onnx::parse(cleave::onnx::read_file(file));
   std::size_t unshaped = 0;
@@ -38,11 +38,10 @@ inline std::string verdict_on(fs::path const& file) {
   }
   return "accepted by the ONNX checker" +
          (unshaped == 0 ? ""
-                        : ", but for the shapes of " + plural(unshaped, "boundary value") +
-                              ", which inference does not find");
+                        : ", except that inference finds no shape of " + plural(unshaped, "boundary value"));
 }
 
-/// The run of the first engine that can; why others cannot is printed.
+/// Runs the job on the first engine that supports it, and prints why the others do not.
 inline std::optional<cleave::report_run> run(job const& j) {
   auto const cannot = [&](std::string const& engine, std::string const& why) {
     j.doing.clear();
@@ -57,10 +56,10 @@ inline std::optional<cleave::report_run> run(job const& j) {
   }
   cannot("OpenCV", obstacle);
 #else
-  cannot("OpenCV", "it was not there when this tool was built (libopencv-dnn-dev)");
+  cannot("OpenCV", "this tool was built without it (Debian: libopencv-dnn-dev)");
 #endif
   try {
-    j.doing("running in onnxruntime, which is fetched the first time");
+    j.doing("running in onnxruntime, which is downloaded the first time");
     return run_in_onnxruntime(j);
   } catch (cleave::error const& e) {
     cannot("onnxruntime", e.what());
@@ -70,7 +69,7 @@ inline std::optional<cleave::report_run> run(job const& j) {
 
 inline std::string outcome_of(cleave::report_run const& r) {
   auto const whole = static_cast<double>(r.whole_ns), pipelined = static_cast<double>(duration(r.timeline));
-  return "  by " + r.engine + "; " + r.machine + "\n  whole model, one after the other   " +
+  return "  by " + r.engine + "; " + r.machine + "\n  whole model, one after the other      " +
          cleave::milliseconds_text(whole) + "\n  stages, as a pipeline              " +
          cleave::milliseconds_text(pipelined) + " (" + cleave::decimal_text(whole / pipelined, 2) +
          " times as fast" + (whole < pipelined ? "; short stages gain nothing from threads" : "") +

@@ -21,7 +21,7 @@
 #include "support/random_schedule.hpp"
 #include "support/rng.hpp"
 
-/// Which GPU is the current one: in what users call, and when they are called.
+/// The current GPU in calls by users and in calls to their stages.
 using namespace cleave;
 using namespace cleave::detail;
 using namespace cleave::testing;
@@ -37,7 +37,7 @@ int current_gpu() {
   return n;
 }
 
-/// Where users were called with another GPU than that of their rank, by any thread.
+/// The calls in which the current GPU was not that of the rank, from any thread.
 class wrong_places {
  public:
   void note(char const* where, int gpu) {
@@ -55,7 +55,7 @@ class wrong_places {
   sentences all_;
 };
 
-/// Memory that is taken without a word about where, as libraries do.
+/// Memory allocated on the current GPU, without naming it, as libraries do.
 class plain_memory {
  public:
   plain_memory(wrong_places& seen, int gpu) : seen_(seen), gpu_(gpu) {
@@ -78,7 +78,7 @@ class plain_memory {
   void* data_ = nullptr;
 };
 
-/// Linear stages that look at the current GPU wherever they are called.
+/// Linear stages that check the current GPU in every call.
 struct looking_bodies : linear_bodies {
   std::shared_ptr<plain_memory> own;
 

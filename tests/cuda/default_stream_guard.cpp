@@ -108,7 +108,7 @@ TEST_CASE("default_stream_guard: with checks::streams, a step fails if a stage u
       CHECK(said.find("work was issued to a default stream of CUDA") != std::string::npos);
       bool const leaves_open = said.find("or in what ran at the same time") != std::string::npos;
       CHECK_MESSAGE((is_culprit || leaves_open),
-                    said);  // what a stage calls may have cleared CUDA's last error
+                    said);  // a call by the stage may have cleared CUDA's last error
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The examples of CUDA, on the fake runtime and NCCL: they print what their last lines say.
+// The CUDA examples on the fake runtime and NCCL: they must print what the comment at their end says.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include "support/cuda/nccl_ranks.hpp"
 #include "support/project_files.hpp"
 
-// As nvcc's host code has them.
+// As declared by nvcc's host code.
 namespace example {
 void forward_kernel(pass_numbers);
 void backward_kernel(pass_numbers);
@@ -55,7 +55,7 @@ void bind_example() {
       });
 }
 
-/// What `f` writes to the standard output.
+/// The text that `f` writes to the standard output.
 template <class F>
 std::string printed_by(F f) {
   std::ostringstream text;
@@ -65,7 +65,7 @@ std::string printed_by(F f) {
   return text.str();
 }
 
-/// What threads.cpp says that it prints.
+/// The output that threads.cpp documents.
 std::string promised() {
   std::string all;
   bool begun = false;
@@ -85,7 +85,7 @@ TEST_CASE("examples: the CUDA thread example and the NCCL process example print 
   {
     fake_cuda fake;
     CHECK(printed_by([] { example_of_threads(); }) == promised());
-    // that a step waits for its threads before the caller copies a result, no call of CUDA tells
+    // no CUDA call shows that a step waits for its threads before the caller copies a result
     for (auto const& r : fake.reports()) CHECK(r.starts_with("a copy of 8 bytes on the default stream"));
   }
   fake_cuda fake(fake_gpus(2));

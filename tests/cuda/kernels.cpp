@@ -32,7 +32,7 @@ namespace {
 constexpr std::uint32_t processors = 3;
 constexpr std::array floating = {element_type::f32, element_type::f64, element_type::f16, element_type::bf16};
 
-/// Bytes of the device and as many of the host, both the same at the beginning, from a multiple of 256 on.
+/// The same number of bytes on the device and on the host, initially equal and aligned to 256 bytes.
 class twin_bytes {
  public:
   explicit twin_bytes(std::size_t size) : host_(host_memory::allocate(size)) {
@@ -61,7 +61,7 @@ class twin_bytes {
   void* device_ = nullptr;
 };
 
-/// Objects of memory of the device.
+/// An array of objects in device memory.
 template <class T>
 class device_array {
  public:
@@ -110,7 +110,7 @@ void put_random(region const& to, rng& random) {
   });
 }
 
-/// Where tensors lie one after the other, with gaps, at multiples of their elements' size.
+/// Places tensors one after another, with gaps, aligned to their element size.
 struct layout {
   std::size_t end = 0;
   std::size_t place(std::size_t count, element_type t, rng& random) {

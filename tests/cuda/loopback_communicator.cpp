@@ -29,7 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using sentences = std::vector<std::string>;
 
-/// Some ranks, each with a device, and a group of all.
+/// Ranks with one device each, and a group of all of them.
 struct loopback_ranks {
   host_ranks ranks;
   std::deque<cleave::cuda::device> devices;
@@ -79,7 +79,7 @@ TEST_CASE("cuda::loopback_communicator: reduces in member order, whichever GPUs 
           auto s = d.make_stream(0);
           auto e = d.make_event();
           auto& c = all.communicators[r];
-          for (std::uint32_t turn = 0; turn < 2; ++turn) {  // the second over what the first made
+          for (std::uint32_t turn = 0; turn < 2; ++turn) {  // the second reduces the results of the first
             if (turn == 0) d.copy(s, memory[r].data(), numbers[r].data(), 2000);
             c.begin_group();
             c.all_reduce({memory[r].data(), 500, element_type::f32},

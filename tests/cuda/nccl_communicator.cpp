@@ -30,7 +30,7 @@ using lines = std::vector<std::string>;
 using bytes = std::vector<std::byte>;
 using clock_type = std::chrono::steady_clock;
 
-/// Numbers of a type, none of them a NaN: those of f16 and bf16 as bits.
+/// Random numbers of a type as bytes, none of them NaN.
 bytes random_numbers(rng& random, element_type t, std::size_t count) {
   bytes made(count * size_of(t));
   for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<std::byte>(random.below(256));
@@ -40,17 +40,17 @@ bytes random_numbers(rng& random, element_type t, std::size_t count) {
     auto const f = static_cast<float>(x);
     if (t == element_type::f64) std::memcpy(at, &x, sizeof x);
     if (t == element_type::f32) std::memcpy(at, &f, sizeof f);
-    if (t == element_type::f16 || t == element_type::bf16) at[1] &= std::byte{0xbf};  // not the largest
+    if (t == element_type::f16 || t == element_type::bf16) at[1] &= std::byte{0xbf};  // keeps it finite
   }
   return made;
 }
 
-/// Options under which no failure takes long.
+/// Options under which every failure is quick.
 cleave::cuda::nccl_options soon() {
   return {.connect_within = 300ms, .settle_within = 300ms, .abort_within = 200ms, .finish_within = 200ms};
 }
 
-/// Ranks meet and connect; how that ends at each.
+/// Connects ranks; returns the error text of each.
 lines connect(std::uint32_t ranks, cleave::cuda::nccl_options const& o) {
   return on_ranks(ranks, [&](process_start const& s) {
     nccl_place here(s, o);
@@ -316,7 +316,7 @@ TEST_CASE(
       nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
       all.begin_group();
       all.receive({memory.data(), 8}, {rank_id{1 - index(s.rank)}, 0, {}}, here.stream);
-      all.end_group(ended, here.stream);  // nobody sends
+      all.end_group(ended, here.stream);  // no rank sends
     });
     CHECK(thrown == lines(2, "the caller has enough"));
     CHECK(fake.reports() == lines());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What nvcc made of the kernels, for want of a GPU that would tell how fast they are: nothing lies on the
-// stack, addresses are known to be of global memory, 16 bytes are accessed at once, and products are rounded.
+// The machine code that nvcc made of the kernels, checked because no GPU measures their speed: no stack is
+// used, addresses are known to be global, accesses have 16 bytes, and products are rounded separately.
 #include "support/cuda/object_code.hpp"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ kernel_code only(std::string const& part) {
   return found[0];
 }
 
-/// Accesses of that kind, of any width.
+/// The number of accesses of a kind, of any width.
 std::size_t all_of(kernel_code const& k, std::string const& kind) {
   std::size_t n = 0;
   for (auto const& [access, times] : k.accesses)
@@ -49,7 +49,7 @@ std::size_t all_of(kernel_code const& k, std::string const& kind) {
   return n;
 }
 
-/// So many registers at most let as many blocks run at once as the kernel is launched with.
+/// With at most `most_registers` registers, as many blocks run at once as the launch intends.
 void check_code(kernel_code const& k, std::uint32_t most_registers = 64) {
   CHECK_MESSAGE(k.frame == 0, k.name, " has a stack of ", k.frame, " bytes");
   for (auto const* kind : {"LDL", "STL", "LD", "ST"})
@@ -80,7 +80,7 @@ void check_accumulate(std::string const& operation) {
   std::size_t const loads = elements * (sizeof(From) + (Operation::reads_target ? sizeof(To) : 0)) / 16;
   CHECK_MESSAGE(k.count("LDG.128") >= loads, k.name);
   CHECK_MESSAGE(k.count("STG.128") >= elements * sizeof(To) / 16, k.name);
-  // what is written otherwise is written element by element
+  // all other writes are of single elements
   CHECK_MESSAGE(all_of(k, "STG") == k.count("STG.128") + k.count("STG" + bits(sizeof(To))), k.name);
 }
 

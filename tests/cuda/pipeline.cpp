@@ -33,7 +33,7 @@ namespace {
 using lines = std::vector<std::string>;
 using linear_pipeline = cleave::cuda::pipeline<cuda_linear_engine>;
 
-/// What all processes of a replica make together.
+/// The results of all processes of each replica.
 class gathered_outcomes {
  public:
   gathered_outcomes(std::size_t replicas, step_plan const& p, linear_model const& m)
@@ -63,7 +63,7 @@ class gathered_outcomes {
   std::vector<linear_outcome> made_;
 };
 
-/// Each rank makes so many steps of `p`; what they make. CHECKs that nothing fails, races or leaks.
+/// Runs `steps` steps of `p` on each rank and returns the results. CHECKs that nothing fails, races or leaks.
 std::vector<linear_outcome> outcomes_on_gpus(step_plan const& p, linear_model const& m,
                                              cleave::cuda::pipeline_options const& o, std::uint64_t seed,
                                              std::size_t steps = 1) {
@@ -88,7 +88,7 @@ cleave::cuda::pipeline_options usual() {
   return o;
 }
 
-/// A run of which nothing takes long once it has failed, and a step no longer than `limit`.
+/// Options for a run that ends quickly after a failure, and whose steps take at most `limit`.
 cleave::cuda::pipeline_options hasty(std::chrono::milliseconds limit = 20s) {
   cleave::cuda::pipeline_options o;
   o.run.watchdog.limit = limit;
@@ -97,7 +97,7 @@ cleave::cuda::pipeline_options hasty(std::chrono::milliseconds limit = 20s) {
   return o;
 }
 
-/// A chain of linear stages on so many ranks, 1F1B.
+/// A chain of linear stages on `ranks` ranks, 1F1B.
 struct small_run {
   linear_chain model;
   step_plan plan;
@@ -112,7 +112,7 @@ struct small_run {
 
 using clock_type = std::chrono::steady_clock;
 
-/// What each rank threw in a step, and when. `suffer(pass, run)` is called before each pass of rank 1.
+/// The error of each rank in a step, and its time. `suffer(pass, run)` is called before each pass of rank 1.
 struct step_failures {
   lines texts;
   std::vector<clock_type::time_point> known;
@@ -126,7 +126,7 @@ struct step_failures {
       auto const prepare = [&](stage_pass const& p) {
         if (s.rank == rank_id{1}) suffer(p, *running);
       };
-      std::optional<cuda_step> step;  // read until the run is no more
+      std::optional<cuda_step> step;  // read until the run is destroyed
       linear_pipeline run(
           r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model, prepare)(s.rank, d); }, o, s);
       running = &run;
@@ -151,7 +151,7 @@ double seconds_since(clock_type::time_point t) {
   return std::chrono::duration<double>(clock_type::now() - t).count();
 }
 
-/// Messages of a rank go one after the other.
+/// Random options in which the messages of a rank run one after the other.
 program_options random_options(rng& random) {
   program_options o;
   o.delivery = {.delivery = delivery::one_queue};
@@ -238,7 +238,7 @@ TEST_CASE("cuda::pipeline: every rank reports an exception thrown by a stage") {
 TEST_CASE("cuda::pipeline: all ranks fail within 0.1 s of a reported loss, even if messages never end") {
   small_run const r(3);
   double slowest = 1000;
-  for (int attempt = 0; attempt < 3 && slowest >= 0.1; ++attempt) {  // others use the processors too
+  for (int attempt = 0; attempt < 3 && slowest >= 0.1; ++attempt) {  // other programs run as well
     fake_cuda fake(fake_gpus(3));
     clock_type::time_point lost;
     step_failures const all(r, 3, hasty(), [&](stage_pass const& p, linear_pipeline& run) {
@@ -275,7 +275,7 @@ TEST_CASE("cuda::pipeline: a stage that hangs on the host is named, and a hangin
   auto const thrown = failures_of(r, 3, hasty(1500ms), [](stage_pass const&, linear_pipeline&) {});
   CHECK(seconds_since(begin) < 10);
   for (auto const& text : thrown) CHECK(text.find("timed out: ") != text.npos);
-  // Pinned memory of a rank is freed once all GPUs of its process are idle, and here that is one process.
+  // Pinned memory is freed once all GPUs of the process are idle; here all ranks share one process.
   for (auto const& report : fake.reports()) {
     CAPTURE(report);
     CHECK(report.starts_with("cudaFreeHost waits for ever for "));

@@ -25,7 +25,7 @@ using sentences = std::vector<std::string>;
 
 void increase_it(int*) {}
 
-/// Numbers of a GPU that kernels increase, and two streams.
+/// Numbers on a GPU that kernels increase, and two streams.
 struct counting_gpu {
   cleave::cuda::device d;
   cleave::cuda::buffer numbers = d.allocate(4 * sizeof(int));
@@ -57,7 +57,7 @@ struct counting_gpu {
     cleave::cuda::check(cudaMemcpy(&n, at(i), sizeof n, cudaMemcpyDeviceToHost), "cudaMemcpy");
     return n;
   }
-  /// A number on each stream, then both on the first.
+  /// Increases one number on each stream, then both on the first.
   void issue() {
     d.record(forked, a);
     d.wait(b, forked);
@@ -138,7 +138,7 @@ TEST_CASE("cuda::device: an event recorded inside a recording counts as happened
   CHECK(g.read(0) == 1);
   CHECK(g.d.query(later));
   CHECK(g.d.elapsed(before, later) > 0ns);
-  g.d.record(inside, g.a);  // as usual again
+  g.d.record(inside, g.a);  // recorded normally again
   CHECK(g.read(0) == 1);
   CHECK(g.d.elapsed(later, inside) > 0ns);
   cleave::cuda::check(cudaStreamSynchronize(g.b.handle()), "cudaStreamSynchronize");
@@ -185,7 +185,7 @@ TEST_CASE("cuda::step_memory: memory taken in a recording and kept can be read a
     cleave::cuda::check(cudaMemcpy(&kept, p, sizeof kept, cudaMemcpyDeviceToHost), "cudaMemcpy");
     CHECK(kept == 3);
     recorded.reset();
-    g.d.begin_recording(g.a);  // one that nobody replays leaves nothing
+    g.d.begin_recording(g.a);  // a recording that is never replayed leaves nothing
     memory.take(g.a.handle(), sizeof(int));
     static_cast<void>(g.d.end_recording(g.a));
   }
@@ -211,7 +211,7 @@ TEST_CASE("cuda::device: end_recording() explains what cannot be recorded, and t
     counting_gpu g;
     auto const end = [&] { return error_text([&] { g.d.end_recording(g.a); }); };
     g.d.begin_recording(g.a);
-    static_cast<void>(cudaStreamSynchronize(g.a.handle()));  // whose answer nobody reads
+    static_cast<void>(cudaStreamSynchronize(g.a.handle()));  // its result is ignored
     CHECK(end() ==
           "device error: cudaStreamEndCapture: cudaErrorStreamCaptureInvalidated: operation failed due to a "
           "previous error during capture; while a step is recorded, a stage must not wait for the GPU, and "

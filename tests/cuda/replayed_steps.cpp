@@ -23,7 +23,7 @@
 #include "support/random_schedule.hpp"
 #include "support/rng.hpp"
 
-/// Steps that GPUs replay, as their host issued them once.
+/// Steps that GPUs replay after their host has issued them once.
 using namespace cleave;
 using namespace cleave::detail;
 using namespace cleave::testing;
@@ -33,7 +33,7 @@ namespace {
 
 using lines = std::vector<std::string>;
 
-/// Linear stages that say whether they can be recorded.
+/// Linear stages that declare whether they can be recorded.
 struct recorded_bodies : linear_bodies {
   bool can_be = true;
   bool records() const { return can_be; }
@@ -53,14 +53,14 @@ struct tried_run {
              {.delivery = {.delivery = delivery::one_queue}}) {}
 };
 
-/// What a step is given, of several that follow each other.
+/// The arguments of one of several successive steps.
 struct given_step {
-  double factor = 1;  ///< of the inputs
+  double factor = 1;  ///< multiplies the inputs
   gradient_end gradients = gradient_end::reduced;
   std::vector<double> weights = {};
 };
 
-/// What all ranks have made, in the order of the ranks, and which calls it took.
+/// The results of all ranks, in order of the ranks, and the calls that were made.
 struct seen_steps {
   std::vector<std::vector<double>> numbers;
   std::vector<std::size_t> recordings;
@@ -69,7 +69,7 @@ struct seen_steps {
   std::size_t graphs = 0, kernels = 0, groups = 0;  ///< kernels and groups from the third step on
 };
 
-/// Inputs of both kinds of steps are at two places by turns.
+/// Runs `steps`, whose inputs alternate between two addresses.
 seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o,
                      std::vector<given_step> const& steps, std::function<bool(rank_id)> records = {}) {
   auto const ranks = static_cast<std::uint32_t>(r.plan.order().ranks.size()) * o.run.replicas;
@@ -223,7 +223,7 @@ TEST_CASE("step_mode::replayed: if one rank cannot record, all ranks issue their
 
 namespace {
 
-/// What each rank threw in three steps; `suffer(pass)` is called before each pass that rank 1 issues.
+/// The error of each rank in three steps; `suffer(pass)` is called before each pass that rank 1 issues.
 lines failures_of(fake_cuda const& fake, cleave::cuda::pipeline_options const& o,
                   std::function<void(stage_pass const&, std::size_t step)> suffer) {
   tried_run const r(schedule_family::one_f_one_b, 2);

@@ -19,8 +19,8 @@
 #include "support/linear_chain.hpp"
 #include "support/rng.hpp"
 
-/// Whatever fails in a run on GPUs, it ends in one sentence, within its time, and nothing is freed that is
-/// used.
+/// Any failure in a run on GPUs ends it in time with a one-sentence error, and no memory in use is
+/// freed.
 using namespace cleave;
 using namespace cleave::testing;
 
@@ -38,7 +38,7 @@ struct failing_case {
   explicit failing_case(rng& random) : c(s, random), p(s, c.t, linear_layouts(c.t, c.rows)) {}
 };
 
-/// Does `f` in pass number `at` of a run, counted over all ranks.
+/// Calls `f` in pass number `at` of a run, counted over all ranks.
 std::function<void(stage_pass const&)> in_pass(std::atomic<std::size_t>& passes, std::size_t at,
                                                std::function<void(stage_pass const&)> f) {
   return [&passes, at, f](stage_pass const& p) {
@@ -49,7 +49,7 @@ std::function<void(stage_pass const&)> in_pass(std::atomic<std::size_t>& passes,
 struct ending {
   std::optional<failure> why = {};
   std::string said = {};
-  steady::duration took = {};  ///< in all, with the end of the run
+  steady::duration took = {};  ///< including the destruction of the run
 };
 
 ending run_of(failing_case const& f, std::function<void(stage_pass const&)> prepare,
@@ -68,7 +68,7 @@ ending run_of(failing_case const& f, std::function<void(stage_pass const&)> prep
       e.said = error.what();
       CHECK_THROWS_AS(run.run_step(step.values()), run_error);  // the run is over
     }
-    d.drain();  // the steps of others may still read what the caller gave
+    d.drain();  // steps of other ranks may still read the caller's values
     if (e.why && e.why->code == failure_code::timeout) d.keep();
   }
   e.took = steady::now() - begin;

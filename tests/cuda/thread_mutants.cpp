@@ -18,7 +18,7 @@
 #include "support/random_schedule.hpp"
 #include "support/rng.hpp"
 
-/// Runs on GPUs that are wrong in one thing are found to be wrong: so those that are found right are.
+/// Runs on GPUs with one deliberate error must be detected, so that undetected runs can be trusted.
 using namespace cleave;
 using namespace cleave::testing;
 
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using sentences = std::vector<std::string>;
 
-/// What is planned, but for one rank that does something else.
+/// A plan in which the program of a rank is changed.
 template <class Change>
 struct changed_plan {
   step_plan const& p;
@@ -50,13 +50,13 @@ struct mutant_case {
       : s(family_schedule(schedule_family::interleaved_1f1b, 2, 4)),
         c(s, random),
         p(s, c.t, linear_layouts(c.t, c.rows)) {
-    for (auto& x : c.numbers)  // so that no two messages are alike
+    for (auto& x : c.numbers)  // so that no two messages are equal
       for (auto& n : x) n = static_cast<double>(random.below(1000));
     for (auto& w : c.weights) w = static_cast<double>(random.below(1000));
   }
 };
 
-/// What is found in a run; nothing where it is right.
+/// The errors detected in a run; none if it is correct.
 template <class Plan>
 sentences found_in(Plan const& plan, mutant_case const& m, fake_cuda& fake) {
   sentences found;
@@ -90,7 +90,7 @@ std::vector<std::size_t> receives_of(rank_program const& p) {
 TEST_CASE("cuda::thread_pipeline: leaving out all or half of the waits of a stream is detected") {
   rng random(5);
   mutant_case const m(random);
-  std::map<std::size_t, std::size_t> waits;  // of streams
+  std::map<std::size_t, std::size_t> waits;  // by stream
   {
     fake_cuda fake;
     std::mutex one;
@@ -101,7 +101,7 @@ TEST_CASE("cuda::thread_pipeline: leaving out all or half of the waits of a stre
     });
     CHECK(found_in(m.p, m, fake) == sentences());
   }
-  CHECK(waits.size() >= 6);  // two of each rank, and one each way between both
+  CHECK(waits.size() >= 6);  // two for each rank, and one in each direction between them
   for (auto const& [stream, count] : waits)
     for (std::size_t left : {0u, 1u, 2u}) {
       if (count < 4) continue;

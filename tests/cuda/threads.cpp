@@ -47,7 +47,7 @@ linear_outcome outcome_of_one_step(fake_cuda& fake, step_plan const& p, linear_m
   return outcome_of(run, p, m);
 }
 
-/// Some stages let go what they keep.
+/// Offloads or recomputes saved activations in some stages.
 schedule relieved(rng& random, schedule s) {
   saved_activation_limit limit{.memory_limit = {3}, .relief = {}};
   for (std::uint32_t i = 0; i < s.place.stages(); ++i)

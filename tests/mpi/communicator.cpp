@@ -28,7 +28,7 @@ TEST_CASE("mpi_communicator: a receiver of an unexpected message reports both en
   mismatch("number", "message 17 of 400 bytes", "message 18 of 400 bytes");
   mismatch("short", "message 17 of 40 bytes", "message 17 of 400 bytes");
   auto const beyond = [&](char const* exactly,
-                          char const* at_least) {  // what the library says of a message cut short
+                          char const* at_least) {  // the library's description of a truncated message
     return std::string("message 17 of ") + (is_openmpi ? exactly : at_least) + " bytes";
   };
   mismatch("long", beyond("400", "more than 40"), "message 17 of 40 bytes");

@@ -12,7 +12,7 @@
 
 namespace cleave::testing {
 
-/// What ranks started together said, on both streams, and how the launcher ended.
+/// The output of ranks started together, on both streams, and the launcher's exit status.
 struct launch_report {
   int exit = -1;
   std::string said;
@@ -27,17 +27,17 @@ struct launch_report {
 
 inline constexpr bool is_openmpi = CLEAVE_MPI_IS_OPENMPI != 0;
 
-/// More ranks than processors, by root, and wherever others are.
+/// Allows more ranks than processors, root as the user, and other programs on the same processors.
 inline void allow_ranks_anywhere() {
   for (auto const* name :
        {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"})
     ::setenv(name, "1", 0);
   ::setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
-  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);  // containers forbid it
-  ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);                    // MPI keeps what it once had
+  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);  // forbidden in containers
+  ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);                    // MPI never frees some of its memory
 }
 
-/// Starts `ranks` of the program of the tests; `options` are the launcher's. After a minute they are ended.
+/// Starts `ranks` ranks of the test program; `options` go to the launcher. They are killed after a minute.
 inline launch_report launch_ranks(std::uint32_t ranks, std::string const& arguments,
                                   std::string const& options = {}) {
   allow_ranks_anywhere();

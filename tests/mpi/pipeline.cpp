@@ -18,7 +18,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The numbers that the parenthesis of `pattern` matches, one for each line that it is in.
+/// The numbers matched by the group in `pattern`, one for each match.
 std::vector<std::int64_t> numbers_in(std::string const& text, std::string const& pattern) {
   std::vector<std::int64_t> found;
   std::regex const line(pattern);
@@ -27,7 +27,7 @@ std::vector<std::int64_t> numbers_in(std::string const& text, std::string const&
   return found;
 }
 
-/// All processes that said that they begin are gone, or soon are.
+/// Returns whether all processes that reported their start end soon.
 bool all_gone(launch_report const& r) {
   auto const processes = numbers_in(r.said, "process ([0-9]+) begins");
   auto const is_gone = [](std::int64_t p) { return ::kill(static_cast<pid_t>(p), 0) != 0; };
@@ -38,7 +38,7 @@ bool all_gone(launch_report const& r) {
   return false;
 }
 
-/// Lines in which a rank says that it ends, why it and nobody else knows.
+/// The number of lines in which a rank other than 2 reports its end with its own failure text.
 std::size_t own_reports(launch_report const& r, std::string const& why) {
   std::size_t n = 0;
   for (std::string const rank : {"0", "1", "3"})
@@ -48,7 +48,7 @@ std::size_t own_reports(launch_report const& r, std::string const& why) {
   return n;
 }
 
-/// Whether the rest of a test is left out, which says so by name: another launcher than Open MPI's cannot.
+/// Returns whether to skip the rest of a test, with a message, because the launcher is not Open MPI's.
 bool is_left_out(std::string const& what) {
   if (is_openmpi) return false;
   MESSAGE("skipped: only the launcher of Open MPI " << what);
@@ -56,7 +56,7 @@ bool is_left_out(std::string const& what) {
 }
 constexpr char const* leaves_others = "lets the ranks that are left say what they know";
 
-/// In milliseconds, from what befell rank 2 until the last other rank knew.
+/// The milliseconds from the fault of rank 2 until the last other rank knew of it.
 std::int64_t delay(launch_report const& r) {
   auto const begin = numbers_in(r.said, "it begins in stage 2, microbatch [0-9] at ([0-9]+)");
   auto const known = numbers_in(r.said, "rank [013] knows at ([0-9]+)");
@@ -82,7 +82,7 @@ TEST_CASE("mpi::pipeline: every rank learns at once that a rank was killed or le
     CHECK(all_gone(r));
     if (is_left_out(leaves_others)) continue;
     std::int64_t soonest = 1'000'000;
-    for (int attempt = 0; attempt < 3 && soonest >= 100; ++attempt) {  // others use the processors too
+    for (int attempt = 0; attempt < 3 && soonest >= 100; ++attempt) {  // other programs run as well
       auto const survived = launch_ranks(4, what, "--enable-recovery");
       CHECK_MESSAGE(own_reports(survived, "peer lost: the connection to rank 2") == 3, survived.said);
       CHECK(all_gone(survived));
@@ -92,7 +92,7 @@ TEST_CASE("mpi::pipeline: every rank learns at once that a rank was killed or le
   }
 }
 
-/// How many of the many places in a step where a rank can end a test goes through: CLEAVE_SOAK, or a few.
+/// The number of places in a step at which tests end a rank: CLEAVE_SOAK, or a few.
 std::uint32_t places() {
   char const* const asked = std::getenv("CLEAVE_SOAK");
   return asked ? static_cast<std::uint32_t>(std::min(std::stoul(asked), 200ul)) : 4;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Offsets and ids of an undirected graph, each in 32 or 64 bits: whoever reads them makes the same of all
-// four.
+// Offsets and ids of an undirected graph have 32 or 64 bits each. All algorithms give the same result for all
+// four combinations.
 #include <doctest/doctest.h>
 
 #include <concepts>
@@ -38,7 +38,7 @@ struct arrays {
   auto view() const { return adjacency_view{offsets, targets, node_weight, edge_weight}; }
 };
 
-/// A grid, and one with weights and an edge from a node to itself.
+/// A grid, and a grid with weights and a self-loop.
 std::vector<adjacency<std::uint32_t>> graphs() {
   auto const plain = testing::grid_adjacency(12, 10);
   auto weighted = plain;

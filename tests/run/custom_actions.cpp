@@ -25,7 +25,7 @@ namespace {
 
 using stream = host_device::stream;
 
-/// Does each part as its own member would; the last part first.
+/// Carries out each part by the matching member, the last part first.
 struct own_actions : linear_engine {
   using linear_engine::linear_engine;
 
@@ -77,7 +77,7 @@ dataflow with_skips(std::uint32_t stages) {
   return t;
 }
 
-/// What a step by `order` makes: the results, then the gradients of all stages.
+/// The results of a step, then the gradients of all stages.
 struct made_by_step {
   std::vector<double> numbers;
   std::vector<own_actions> stages;

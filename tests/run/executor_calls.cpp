@@ -18,7 +18,7 @@
 #include "support/queued/queued_communicator.hpp"
 #include "support/queued/queued_device.hpp"
 
-/// What the executor of one rank calls, by programs written down by hand.
+/// The calls of one rank's executor for handwritten programs.
 using namespace cleave;
 using namespace cleave::detail;
 using namespace cleave::testing;
@@ -59,7 +59,7 @@ struct listening_stages {
 
 using one_executor = executor<host_device, host_communicator, host_ranks, listening_stages>;
 
-/// Stage 3 of two microbatches on one rank: input 0 of the caller doubled is its result 0.
+/// Stage 3 with two microbatches on one rank: its result 0 is the caller's input 0 doubled.
 struct one_rank {
   rank_program p;
   host_ranks ranks{1};
@@ -80,7 +80,7 @@ struct one_rank {
     for (auto& n : numbers) inputs.push_back({&n, element_type::f64, {1}});
   }
 
-  /// With stashes of its own, 100 bytes on from pass to pass.
+  /// Adds a pass with its own saved activations, 100 bytes after those of the pass before.
   rank_instruction& add(call_kind kind, action_kind of, std::uint32_t m) {
     auto& i = p.instructions.emplace_back();
     i.call = {.kind = kind, .of = {of, 0, s3, microbatch_id{m}}};
@@ -114,7 +114,7 @@ std::string words_of(std::vector<heard_call> const& heard) {
   return words;
 }
 
-/// Their work runs beside the thread that issues it; that of microbatch 1 ends when it is released.
+/// Stages with asynchronous work; that of microbatch 1 ends when it is released.
 struct held_stages {
   std::atomic<bool>* released;
 

@@ -11,7 +11,7 @@
 #include "cleave/schedule/families/generate.hpp"
 #include "support/linear_engine.hpp"
 
-/// By how much losses count (`call_options::scale`).
+/// The scale of losses (`call_options::scale`).
 using namespace cleave;
 using namespace cleave::detail;
 using namespace cleave::testing;

@@ -23,21 +23,21 @@
 #include "support/toy_batches.hpp"
 #include "support/toy_pipeline.hpp"
 
-/// The executor on threads, on random models cut into random stages, placed, ordered and lowered at random:
-/// what it makes is what the model in one piece makes.
+/// The executor on threads, for random models with random stages, placements, orders and lowerings:
+/// its results must equal those of the whole model.
 using namespace cleave;
 using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {
 
-/// How many random cases each test runs: CLEAVE_SOAK, a number, or a few.
+/// The number of random cases: CLEAVE_SOAK, or `few`.
 int cases(int few) {
   char const* const asked = std::getenv("CLEAVE_SOAK");
   return asked ? std::atoi(asked) : few;
 }
 
-/// Families whose stages are one chain.
+/// A random family whose stages form one chain.
 std::optional<schedule> random_family(rng& random) {
   auto const family = static_cast<schedule_family>(random.below(schedule_names.size()));
   if (family == schedule_family::dual_pipe || family == schedule_family::chimera ||
@@ -52,7 +52,7 @@ std::optional<schedule> random_family(rng& random) {
   }
 }
 
-/// Where stages are anywhere on up to four ranks, in an order that a list schedule finds for random times.
+/// Places stages anywhere on up to four ranks, in the order of a list schedule for random costs.
 schedule anywhere(rng& random, dataflow const& moves, std::uint32_t microbatches) {
   stage_placement place{static_cast<std::uint32_t>(1 + random.below(4)), {}, {}};
   for (std::uint32_t s = 0; s < moves.stages; ++s)
@@ -64,7 +64,7 @@ schedule anywhere(rng& random, dataflow const& moves, std::uint32_t microbatches
                         .backward = random.one_in(2) ? backward_form::whole : backward_form::split});
 }
 
-/// Some stages let go what they keep, where ranks may keep little.
+/// Offloads or recomputes saved activations in some stages, under a low memory limit.
 schedule relieved(rng& random, schedule s) {
   saved_activation_limit limit{.memory_limit = {2 + random.below(4)}, .relief = {}};
   for (std::uint32_t i = 0; i < s.place.stages(); ++i)
@@ -99,11 +99,11 @@ toy_batches divided_by_rows(std::vector<tensor> const& batch, std::uint32_t micr
 struct soak_case {
   module_graph g = {};
   state_values state = {};
-  std::vector<toy_batches> batches = {};  ///< of replicas
-  std::vector<double> weights = {};       ///< of the losses of microbatches
+  std::vector<toy_batches> batches = {};  ///< one for each replica
+  std::vector<double> weights = {};       ///< of the microbatches' losses
 };
 
-/// What the whole makes of each microbatch in turn.
+/// The results of the whole model for each microbatch in turn.
 struct expected_step {
   std::vector<std::vector<tensor>> results;
   parameter_gradients gradients;
@@ -134,7 +134,7 @@ double largest(parameter_gradients const& all) {
   return most;
 }
 
-/// Some values whose shapes nobody is to know before they are made.
+/// Makes the shapes of some values dynamic.
 void forget_some_shapes(rng& random, toy_wiring& w) {
   std::map<std::pair<stage_id, std::uint32_t>, bool> forgotten;
   for (auto const& e : w.moves.edges)

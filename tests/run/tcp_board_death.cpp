@@ -36,17 +36,17 @@ constexpr auto known_within = 2000ms;
 constexpr auto known_within = 100ms;
 #endif
 
-/// What a rank says on its pipe: what it learnt, and when.
+/// A rank's message on its pipe: the failure that it learnt, and when.
 struct knowledge {
   std::uint32_t rank;
   steady::time_point when;
   std::array<char, 400> text;
 };
 
-/// Ranks that are processes. Those that are still there at the end are killed.
+/// Ranks that are processes. Those still running at the end are killed.
 class processes {
  public:
-  /// `f` is what each does; what it returns is told here.
+  /// Each process runs `f` and sends its result to this process.
   processes(std::uint32_t ranks, tcp_rendezvous_options const& options,
             std::function<std::string(tcp_rendezvous&, processes&)> const& f) {
     REQUIRE(::pipe(told_.data()) == 0);
@@ -85,13 +85,13 @@ class processes {
     for (int const end : {told_[0], ready_[0]}) ::close(end);
   }
 
-  /// A child: it is as far as the test wants it.
+  /// Called by a child that has reached the point at which the test continues.
   void be_ready() const { CHECK(::write(ready_[1], "r", 1) == 1); }
   void wait_until_ready(std::size_t ranks) const {
     for (char c; ranks > 0; --ranks) REQUIRE(::read(ready_[0], &c, 1) == 1);
   }
   void send(std::uint32_t rank, int signal) const { CHECK(::kill(children_[rank], signal) == 0); }
-  /// What all but those in `ended` learnt, once each of them has said so.
+  /// Waits for the messages of `expected` ranks and returns them.
   std::map<std::uint32_t, knowledge> learnt(std::size_t expected) const {
     std::map<std::uint32_t, knowledge> all;
     for (knowledge k; all.size() < expected && ::read(told_[0], &k, sizeof k) == sizeof k;) all[k.rank] = k;
@@ -102,7 +102,7 @@ class processes {
   void tell(std::uint32_t r, std::string const& text) const {
     knowledge k{r, steady::now(), {}};
     std::strncpy(k.text.data(), text.c_str(), k.text.size() - 1);
-    CHECK(::write(told_[1], &k, sizeof k) == sizeof k);  // shorter than what goes in one piece
+    CHECK(::write(told_[1], &k, sizeof k) == sizeof k);  // short enough to be written in one piece
   }
 
   std::array<int, 2> told_{}, ready_{};
@@ -119,7 +119,7 @@ tcp_rendezvous_options usual(std::chrono::milliseconds join_within = 20s) {
 
 auto in(std::chrono::milliseconds d) { return steady::now() + d; }
 
-/// A rank that is there, and then tells which failure it learns.
+/// Passes a barrier and returns the first failure that the rank learns.
 std::string first_failure(tcp_rendezvous& b, processes& here) {
   b.barrier(in(20s));
   here.be_ready();
@@ -197,7 +197,7 @@ TEST_CASE("tcp_rendezvous: a stopped rank is blamed by a rank that waits for it"
     });
     p.wait_until_ready(3);
     p.send(victim, SIGSTOP);
-    // Of the two that go on, one asks; where rank 0 stands still, only that one learns it.
+    // One of the two running ranks asks; if rank 0 is stopped, only that one learns the failure.
     auto const learnt = p.learnt(victim == 0 ? 1 : 2);
     for (auto const& [r, k] : learnt) {
       std::string const text = k.text.data();

@@ -23,7 +23,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Does something in the n-th pass of a run, counted over all ranks.
+/// Throws or hangs in pass `at` of a run, counted over all ranks.
 struct trap {
   std::atomic<std::size_t> passes = 0;
   std::size_t at = 0;
@@ -31,7 +31,7 @@ struct trap {
   std::atomic<bool> released = false;
   stage_pass sprung = {};
   std::atomic<bool> has_sprung = false;
-  trap* behind = nullptr;  ///< whom it waits for before it throws
+  trap* behind = nullptr;  ///< the trap it waits for before it throws
 };
 
 struct trapped {

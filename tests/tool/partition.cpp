@@ -203,7 +203,8 @@ TEST_CASE("cleave partition: rejects wrong input and says how to correct it") {
   scratch_folder const at;
   put_grid(at / "grid.edges", 3);
   check_said(run_tool({"partition"}), 2, "a graph is missing, as in cleave partition mesh.graph -k 8");
-  check_said(run_tool({"partition", at / "grid.edges"}), 2, "the number of parts is missing; give it with -k");
+  check_said(run_tool({"partition", at / "grid.edges"}), 2,
+             "the number of parts is missing; give it with -k");
   check_said(run_tool({"partition", at / "grid.edges", at / "b"}), 2, "one graph at a time");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "0"}), 2,
              "-k takes a whole number from 1, not '0'");

@@ -16,7 +16,7 @@ using lines = std::vector<std::string>;
 
 void double_it(int*) {}
 
-/// Two streams, an event and a number on a GPU, which kernels double.
+/// Two streams, an event, and a number on a GPU that kernels double.
 struct captured_gpu {
   cudaStream_t a = nullptr, b = nullptr;
   cudaEvent_t e = nullptr;
@@ -136,7 +136,7 @@ TEST_CASE("fake_cuda graphs: an update accepts new parameters but rejects anothe
   CHECK(info.result == cudaGraphExecUpdateErrorTopologyChanged);
   CHECK(cudaStreamSynchronize(g.a) == cudaSuccess);
   CHECK(cudaFree(g.number) == cudaSuccess);
-  CHECK(cudaGraphLaunch(exec, g.a) == cudaSuccess);  // a kernel, which tells only as it runs what it touches
+  CHECK(cudaGraphLaunch(exec, g.a) == cudaSuccess);  // a kernel declares its accesses only when it runs
   CHECK(fake.reports().size() == 2);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("fake_cuda graphs: a call that cannot be captured ends the capture wit
   g.fork();
   g.launch(g.b, g.number);
   ends_with(cudaErrorStreamCaptureUnjoined);
-  CHECK(cudaStreamWaitEvent(g.b, g.e, 0) == cudaErrorCapturedEvent);  // recorded in what has ended
+  CHECK(cudaStreamWaitEvent(g.b, g.e, 0) == cudaErrorCapturedEvent);  // recorded in an ended capture
   CHECK(cudaEventRecord(g.e, g.b) == cudaSuccess);
   begin();
   CHECK(cudaStreamWaitEvent(g.a, g.e, 0) == cudaErrorStreamCaptureIsolation);

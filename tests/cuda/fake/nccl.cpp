@@ -20,7 +20,7 @@ namespace {
 
 using lines = std::vector<std::string>;
 
-/// A rank, which a thread of its own is: a stream, numbers on its GPU, a communicator that does not block.
+/// A rank with its own thread: a stream, numbers on its GPU, and a non-blocking communicator.
 struct nccl_rank_thread {
   int rank;
   ncclComm_t comm = nullptr;
@@ -37,7 +37,7 @@ struct nccl_rank_thread {
     config.blocking = 0;
     return settled(ncclCommInitRankConfig(&comm, size, id, rank, &config));
   }
-  /// Where the communicator comes to.
+  /// The result of the communicator once it is no longer in progress.
   ncclResult_t settled(ncclResult_t r) {
     comes_true([&] {
       if (r == ncclInProgress) ncclCommGetAsyncError(comm, &r);
@@ -85,7 +85,7 @@ fake_cuda_options on_gpus(std::size_t n, std::uint64_t seed = 1) {
           .callers = nccl_callers::one_thread};
 }
 
-/// `f(rank)` on a thread for each of `size` ranks, each on a GPU of its own.
+/// Runs `f(rank)` for each of `size` ranks, each on its own thread and GPU.
 template <class F>
 void on_ranks(int size, F f) {
   ncclUniqueId id;
@@ -109,7 +109,7 @@ TEST_CASE("fake_cuda NCCL: messages match in order, and operations in a group do
       float const own = static_cast<float>(x.rank);
       x.set({own, own + 10});
       int const next = (x.rank + 1) % 3, last = (x.rank + 2) % 3;
-      ncclGroupStart();  // receives first: without groups nobody would get on
+      ncclGroupStart();  // receives first: without groups this would deadlock
       CHECK(x.receive(2, 1, last) == ncclSuccess);
       CHECK(x.receive(3, 1, last) == ncclSuccess);
       CHECK(x.send(0, 1, next) == ncclSuccess);
@@ -253,7 +253,7 @@ TEST_CASE("fake_cuda NCCL: the peer of a dead rank waits, and gets an error only
       x.set({1});
       auto const meet = [&] { return x.settled(x.rank == 0 ? x.send(0, 1, 1) : x.receive(0, 1, 0)); };
       CHECK(meet() == ncclSuccess);
-      auto const second = meet();  // which the peer may have died in already
+      auto const second = meet();  // the peer may already have died in this one
       CHECK((second == ncclSuccess || (how == fake_death::seen && second == ncclRemoteError)));
       ncclResult_t state = ncclSuccess;
       auto const has_failed = [&] {

@@ -24,7 +24,7 @@ TEST_CASE("nccl_failure: without a driver, the error says so and tells what to i
     MESSAGE("left out: there is a GPU");
     return;
   }
-  ::setenv("NCCL_RAS_ENABLE", "0", 1);  // which would listen at a port
+  ::setenv("NCCL_RAS_ENABLE", "0", 1);  // it would listen on a port
   ncclUniqueId id = {};
   REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
   ncclComm_t made = nullptr;

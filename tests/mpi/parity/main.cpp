@@ -8,7 +8,7 @@
 #include "../ranks/rank_case.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// The recorded training runs, each by all processes together: all ranks know all of the result, and each
+/// Runs the recorded training runs, each with all processes: every rank gets the whole result and
 /// compares it with the recorded one.
 namespace cleave::conformance {
 

@@ -15,7 +15,7 @@
 #include "conformance_runner/pipe_training.hpp"
 #include "support/toy_pipeline.hpp"
 
-/// Ranks are processes. Each learns what the others have, so that all know the whole history.
+/// Ranks are processes. Each shares its values, so that all know the whole history.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -25,7 +25,7 @@ namespace {
 using testing::tensor;
 using engine = testing::toy_engine<cleave::mpi::device>;
 
-/// The tensor of rank `owner` at all ranks.
+/// Broadcasts the tensor of rank `owner` to all ranks.
 void share(tensor& t, rank_id owner) {
   auto const root = static_cast<int>(index(owner));
   std::uint64_t sizes[2] = {t.shape.size(), t.data.size()};
@@ -38,7 +38,7 @@ void share(tensor& t, rank_id owner) {
   t.shape.assign(extents.begin(), extents.end());
 }
 
-/// What the caller gives to each microbatch.
+/// The caller's inputs of each microbatch.
 struct given_inputs {
   std::vector<testing::owned_tensor> owned;
   std::vector<tensor_view> views;

@@ -17,8 +17,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Arguments: a folder, and after how many microseconds rank 2 is killed. All write one checkpoint after the
-/// other, whose tensors are full of the number of the step.
+/// Arguments: a folder, and the microseconds after which rank 2 is killed. All write one checkpoint after the
+/// other, whose tensors are filled with the number of the step.
 int save_until_killed(cleave::mpi::environment& mpi, rank_arguments arguments) {
   auto rendezvous = make_mpi_rendezvous(MPI_COMM_WORLD, {});
   std::vector<double> weights(2000);

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Issues what `f` puts into a group and waits for it; how the run failed, or nothing.
+/// Issues the group that `f` makes and waits for it; returns the failure of the run, if any.
 template <class F>
 std::optional<failure> failure_of(mpi_communicator& c, cleave::mpi::device& d, F f) {
   auto s = d.make_stream(0);
@@ -32,7 +32,7 @@ std::optional<failure> failure_of(mpi_communicator& c, cleave::mpi::device& d, F
   return std::nullopt;
 }
 
-/// Rank 0 sends what rank 1 does not expect. Rank 0 may have no part in the failure: it has been received.
+/// Rank 0 sends a message that rank 1 does not expect. Rank 0 may not notice: the message was received.
 void disagree_once(cleave::mpi::environment const& mpi, std::string const& name, std::uint32_t sent,
                    std::size_t sent_bytes, std::uint32_t expected, std::size_t expected_bytes) {
   cleave::mpi::device d;
@@ -110,10 +110,10 @@ int give_up(cleave::mpi::environment& mpi, rank_arguments) {
 int end_badly(cleave::mpi::environment& mpi, rank_arguments arguments) {
   if (arguments[0] == "throw") {
     if (mpi.rank() == rank_id{1}) throw std::runtime_error("out of paper");
-    std::this_thread::sleep_for(100ms);  // as one who waits for rank 1 and hears of its end
+    std::this_thread::sleep_for(100ms);  // like a rank that waits for rank 1 and learns that it ended
     throw std::runtime_error("heard of it");
   }
-  if (mpi.rank() == rank_id{1}) std::this_thread::sleep_for(60s);  // the others wait for it in MPI_Finalize
+  if (mpi.rank() == rank_id{1}) std::this_thread::sleep_for(60s);  // the other waits in MPI_Finalize
   return 0;
 }
 

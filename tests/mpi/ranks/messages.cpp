@@ -26,7 +26,7 @@ std::byte payload(std::uint32_t number, std::size_t i) {
   return static_cast<std::byte>((number * 2654435761u + i * 40503u) >> 7);
 }
 
-/// Messages of one round: none to oneself.
+/// The messages of one round; no rank sends to itself.
 std::vector<planned_message> random_round(rng& r, std::uint32_t ranks, std::uint32_t& number) {
   static constexpr std::size_t lengths[] = {0, 1, 17, 400, 4000, 5000, 70'000, 300'000};
   std::vector<planned_message> all(r.below(2 * ranks) + 1);
@@ -39,7 +39,7 @@ std::vector<planned_message> random_round(rng& r, std::uint32_t ranks, std::uint
   return all;
 }
 
-/// What this rank has issued of a round and may still be under way.
+/// The messages of a round that this rank has issued and that may not have ended.
 struct open_round {
   mpi_event end;
   std::vector<planned_message> arriving;
@@ -54,7 +54,7 @@ void check_arrived(open_round const& o) {
 }
 
 void run_rounds(mpi_communicator& c, cleave::mpi::device& d, std::uint64_t seed, std::uint32_t rounds) {
-  rng shared(seed), own(seed * 100 + index(c.rank()));  // all ranks plan alike, and dawdle each in its way
+  rng shared(seed), own(seed * 100 + index(c.rank()));  // the same plan on all ranks, own delays
   auto s = d.make_stream(0);
   std::deque<open_round> open;
   std::uint32_t number = 0;
@@ -75,7 +75,7 @@ void run_rounds(mpi_communicator& c, cleave::mpi::device& d, std::uint64_t seed,
       if (rank_id{m.from} == c.rank()) {
         for (std::size_t b = 0; b < m.bytes; ++b) memory[b] = payload(m.number, b);
         c.send({memory.data(), m.bytes, element_type::u8}, {rank_id{m.to}, m.number, of}, s);
-        o.arriving.push_back({});  // of no bytes: there is nothing to check
+        o.arriving.push_back({});  // has no bytes: there is nothing to check
       } else {
         c.receive({memory.data(), m.bytes, element_type::u8}, {rank_id{m.from}, m.number, of}, s);
         o.arriving.push_back(m);
@@ -102,7 +102,7 @@ int exchange_messages(cleave::mpi::environment& mpi, rank_arguments arguments) {
       must(all.rank() == mpi.rank() && all.size() == mpi.size(), "the communicator has the ranks of MPI");
       run_rounds(all, d, rng(piece).next(), rounds);
       if (mpi.size() < 4) continue;
-      auto half = all.split(index(mpi.rank()) % 2, 100 - index(mpi.rank()));  // the last comes first
+      auto half = all.split(index(mpi.rank()) % 2, 100 - index(mpi.rank()));  // reverses the order
       must(half.size() == mpi.size() / 2 && half.member(half.rank()) == mpi.rank(), "split by colour");
       must(index(half.member(rank_id{0})) > index(half.member(rank_id{1})), "and in the order of the keys");
       run_rounds(half, d, rng(piece).next() + index(mpi.rank()) % 2, rounds / 4);

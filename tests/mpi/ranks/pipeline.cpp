@@ -28,13 +28,13 @@ using namespace detail;
 
 namespace {
 
-/// The same at all ranks.
+/// Makes the same chain on all ranks.
 linear_chain make_chain(schedule const& s, std::uint64_t seed) {
   rng random(seed);
   return {s, random};
 }
 
-/// Results and gradients of this rank are to the bit those of the model in one piece.
+/// Checks that results and gradients of this rank equal those of the whole model bit for bit.
 template <class S>
 void check_step(cleave::mpi::pipeline<S>& run, linear_chain const& c, step_plan const& p, double steps,
                 double replicas) {
@@ -72,12 +72,12 @@ void train(cleave::mpi::environment const& mpi, schedule_family family, std::uin
   cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
   run.run_step(c.values());
   check_step(run, c, p, 1, replicas);
-  if (replicas > 1) return;  // what has been summed would be summed again
+  if (replicas > 1) return;  // gradients already summed would be summed again
   run.run_step(c.values());
   check_step(run, c, p, 2, 1);
 }
 
-/// Another plan with the stages elsewhere is refused at all ranks; one with them where they are is run.
+/// A second plan with moved stages is refused on all ranks; one with the same placement runs.
 void evaluate_between(cleave::mpi::environment const& mpi) {
   auto const plan_of = [](schedule const& s) {
     auto const c = make_chain(s, 7);
@@ -108,7 +108,7 @@ void evaluate_between(cleave::mpi::environment const& mpi) {
   check_step(run, c, training, 1, 1);
 }
 
-/// Does what its name says in the n-th pass of this rank; `kill_later` so many microseconds after that.
+/// Causes the named fault in pass `at` of this rank; `kill_later` waits `later` microseconds first.
 struct misfortune {
   std::string what;
   std::size_t at;
@@ -153,7 +153,7 @@ int run_pipelines(cleave::mpi::environment& mpi, rank_arguments) {
   return 0;
 }
 
-/// Arguments: what befalls rank 2, in which of its passes, and how long after it.
+/// Arguments: the fault of rank 2, the pass in which it happens, and its delay.
 int suffer(cleave::mpi::environment& mpi, rank_arguments arguments) {
   auto const s = make_schedule(schedule_family::one_f_one_b, {mpi.size(), 1, 6});
   auto const c = make_chain(s, 3);
@@ -176,7 +176,7 @@ int suffer(cleave::mpi::environment& mpi, rank_arguments arguments) {
   return 0;
 }
 
-/// Ranks that are given different things.
+/// Runs ranks that are given different plans, or that fail outside of steps.
 int differ(cleave::mpi::environment& mpi, rank_arguments arguments) {
   bool const odd = mpi.rank() == rank_id{1};
   auto const ranks = mpi.size() - (arguments[0] == "ranks" ? 1u : 0u);

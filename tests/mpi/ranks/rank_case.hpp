@@ -7,17 +7,17 @@
 
 #include "cleave/mpi/environment.hpp"
 
-/// The program that the tests of MPI start as several ranks: one case by name, with arguments.
+/// The program that the MPI tests start as several ranks: a named case with arguments.
 namespace cleave::testing {
 
 using rank_arguments = std::span<std::string const>;
 
-/// Fails this rank.
+/// Fails this rank unless `ok`.
 inline void must(bool ok, std::string const& what) {
   if (!ok) throw std::runtime_error(what);
 }
 
-/// A line of its own, whoever else writes.
+/// Prints a line that output of other ranks does not split.
 inline void say(std::string const& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);

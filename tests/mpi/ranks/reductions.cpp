@@ -15,7 +15,7 @@ using namespace detail;
 
 namespace {
 
-enum class numbers { small, any };  // of which sums are exact in any order; whose sums are rounded
+enum class numbers { small, any };  // small: sums are exact in any order; any: sums are rounded
 
 template <class T>
 T element(rng& r, numbers kind) {
@@ -30,7 +30,7 @@ T element(rng& r, numbers kind) {
   }
 }
 
-/// What rank `r` brings.
+/// The elements that rank `r` contributes.
 template <class T>
 std::vector<T> brought(std::uint64_t seed, std::uint32_t r, std::size_t count, numbers kind) {
   rng random(seed * 1000 + r);
@@ -39,7 +39,7 @@ std::vector<T> brought(std::uint64_t seed, std::uint32_t r, std::size_t count, n
   return all;
 }
 
-/// What it must come to: the sum, or the greatest, in the order of the ranks.
+/// The expected result: the sum or the maximum in order of the ranks.
 template <class T>
 std::vector<T> reduced(std::uint64_t seed, std::uint32_t ranks, std::size_t count, numbers kind,
                        element_type t, reduce_op op) {
@@ -51,7 +51,7 @@ std::vector<T> reduced(std::uint64_t seed, std::uint32_t ranks, std::size_t coun
   return all.front();
 }
 
-/// Several at once, and messages beside them.
+/// Checks several reductions at once, together with messages.
 template <class T>
 void check_type(mpi_communicator& c, cleave::mpi::device& d, element_type t, numbers kind) {
   static std::uint32_t number = 0;
@@ -104,7 +104,7 @@ void check_types(mpi_communicator& c, cleave::mpi::device& d, numbers kind) {
 
 int reduce_everywhere(cleave::mpi::environment& mpi, rank_arguments) {
   for (std::size_t const slice : {std::size_t{64}, std::size_t{1} << 20}) {
-    if (mpi.size() > 4 && slice > 64) continue;  // they share few processors
+    if (mpi.size() > 4 && slice > 64) continue;  // many ranks share few processors
     cleave::mpi::device d;
     mpi_communicator ordered(
         MPI_COMM_WORLD, d,

@@ -30,7 +30,7 @@ using cleave::testing::random_graph;
 using cleave::testing::small_graph;
 using cleave::testing::snapshot_builder;
 
-/// Keeps every promise that does not depend on the goal.
+/// Checks every guarantee that does not depend on the goal.
 void check_promises(cleave::snapshot_arrays const& g, std::uint32_t k, acyclic_options const& o,
                     cleave::ordered_partition const& p) {
   REQUIRE(!cleave::detail::find_unassigned_node(g, p));
@@ -83,7 +83,7 @@ acyclic_options random_options(cleave::testing::rng& r, cleave::snapshot_arrays 
   return o;
 }
 
-/// What units cost a cut, straight from the definition.
+/// The cut by definition.
 double cut_of(cleave::snapshot_arrays const& g, std::vector<std::uint32_t> const& of, cut_measure counted) {
   double sum = 0;
   for (std::uint32_t v = 0; v < g.values(); ++v) {
@@ -104,8 +104,8 @@ double cut_of(cleave::snapshot_arrays const& g, std::vector<std::uint32_t> const
   return sum;
 }
 
-/// The least cut of all partitions into `k` parts in order, none empty, none heavier than `most`; infinite if
-/// there is none.
+/// The least cut of all ordered partitions into `k` non-empty parts of weight at most `most`; infinity if no
+/// such partition exists.
 double min_k_cut(cleave::snapshot_arrays const& g, std::uint32_t k, double most, cut_measure counted) {
   auto const n = g.nodes();
   std::vector<std::uint32_t> of(n);
@@ -292,7 +292,7 @@ TEST_CASE("partition_acyclic: the step time is the callable's, and no longer tha
   int shorter = 0;
   for (int i = 0; i < 8; ++i) {
     auto const g = random_graph(r, {.nodes = 40, .reach = 8});
-    // Each part waits for the one before it: a fill of the pipeline and seven more microbatches.
+    // Each part waits for the one before it: the pipeline fills, then seven more microbatches run.
     auto const step = [&](cleave::partition const& p) {
       double sum = 0, most = 0;
       for (double const load : cleave::part_loads(g, p)) sum += load, most = std::max(most, load);

@@ -43,7 +43,7 @@ TEST_CASE("coarsened: clusters form no cycle, stay within their part and obey th
         REQUIRE((p == 99 || p == part[u]));
         p = part[u];
       }
-      // What parts pay and hold is seen the same from every level.
+      // Loads and cut of the parts are the same on every level.
       auto limits = x.limits;
       limits.memory.assign(4, 1'000'000);
       auto const& below = l == 0 ? x.level : h.levels[l - 1];

@@ -35,7 +35,7 @@ TEST_CASE("device_orders_near: lists all distinct orders if they are few, else e
   CHECK(kinds.size() == 4);
   auto const swaps = cleave::detail::device_orders_near({0, 1, 2, 3}, {0, 1, 2, 2}, 3);
   CHECK(!swaps.all);
-  CHECK(swaps.list.size() == 6);  // one and five exchanges, as 2 and 3 are alike
+  CHECK(swaps.list.size() == 6);  // the given order and five exchanges, because 2 and 3 are of one kind
 }
 
 TEST_CASE("device_orders_near: lists only some exchanges of thousands of devices") {

@@ -56,7 +56,7 @@ TEST_CASE(
 }
 
 TEST_CASE("refine_cut: finds the thin middle of a chain even through worse cuts") {
-  // Two chains of equal price between nodes, thin in the middle: single moves must go through thicker cuts.
+  // A chain with a thin value in the middle: single moves must pass through more expensive cuts.
   cleave::testing::rng r(2);
   random_level x(r, {.nodes = 1}, 2);
   auto& level = x.level;

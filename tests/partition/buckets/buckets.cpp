@@ -24,7 +24,7 @@ using testing::rng;
 using bucket = basic_bucket<std::uint32_t>;
 using counts = basic_bucket_counts<std::uint32_t>;
 
-/// Each node counts some entries of up to 9 bytes, by chance.
+/// Each node counts a random number of entries of up to 9 bytes.
 counts random_counts(rng& random, std::size_t nodes) {
   counts c;
   for (std::size_t n = 0; n < nodes; ++n) {
@@ -38,7 +38,7 @@ counts random_counts(rng& random, std::size_t nodes) {
   return c;
 }
 
-/// The walk as it is told, with a set of nodes that is searched anew each time.
+/// The plain walk, which searches the nodes of the bucket again at each step.
 std::vector<bucket> told(snapshot_arrays const& s, counts const& c, bucket_options const& o) {
   std::vector<bucket> buckets(1);
   auto const may_close = [&](bucket const& b) {
@@ -95,7 +95,7 @@ snapshot_arrays with_outputs(rng& random, snapshot_arrays s) {
   return s;
 }
 
-/// A chain whose nodes each hold one parameter of these bytes; the caller gets the last value.
+/// A chain whose nodes hold one parameter of these bytes each; the last value is the output.
 snapshot_arrays chain(std::vector<std::size_t> const& bytes) {
   testing::snapshot_builder b;
   auto v = b.input();
@@ -261,7 +261,7 @@ TEST_CASE("fill_buckets: rejects sums of bytes that overflow and names the node"
 
 namespace {
 
-/// Three layers in a row, each with a weight; two share theirs.
+/// Three layers in a row with a weight each; two of them share one.
 struct layers {
   std::vector<int> all{0, 1, 2};
   std::vector<int> const& nodes() const { return all; }

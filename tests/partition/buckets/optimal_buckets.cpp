@@ -39,7 +39,7 @@ bool allowed(std::vector<backward_step> const& steps, std::vector<std::size_t> c
   return true;
 }
 
-/// All cuts that are allowed, each timed.
+/// The least finish time of all allowed cuts.
 double least_finish(std::vector<backward_step> const& steps, link_speed const& link) {
   std::optional<double> best;
   for (std::uint32_t cuts = 0; cuts < 1u << (steps.size() - 1); ++cuts) {
@@ -133,7 +133,7 @@ TEST_CASE("fill_optimal_buckets: buckets are valid and never slower than greedy 
     }
     bucket_closing<std::uint32_t> const closing(s);
     auto end = s.nodes();
-    for (std::size_t i = best.buckets.size(); i-- > 1;) {  // all but the first of the graph give something
+    for (std::size_t i = best.buckets.size(); i-- > 1;) {  // all buckets but the graph's first give a result
       bool gives = false;
       for (auto const n : best.buckets[i].nodes) gives |= closing.last_reader[n] >= end;
       CHECK(gives);

@@ -20,7 +20,7 @@ using namespace cleave::detail;
 using testing::model;
 using enum parameter_counting;
 
-/// `node:name=bytes …` of all that counts.
+/// `node:name=bytes …` of all counted parameters.
 std::string told(model const& m, parameter_counting rule) {
   auto const at = module_parameter_counter(m.g, m.parameters).count(rule);
   std::string all;
@@ -146,7 +146,7 @@ TEST_CASE("module_parameter_counter: each_once counts each parameter once, and m
     for (auto const n : g.inputs())
       if (random.one_in(2)) p.placeholders.push_back({g[n].name, any()});
 
-    std::set<std::uint32_t> read;  // by a scan of everything
+    std::set<std::uint32_t> read;  // by a scan of all nodes
     for (auto const n : g.nodes()) {
       for (auto const& m : p.modules)
         if (g[n].kind == node_kind::call_module && m.path == g[n].target)

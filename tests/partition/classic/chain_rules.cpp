@@ -39,7 +39,7 @@ std::vector<double> numbers_of(std::string const& text) {
   return numbers;
 }
 
-/// What record_chain_rules.py wrote, of one rule.
+/// The cases of one rule that record_chain_rules.py wrote.
 std::vector<recorded_case> recorded(std::string const& rule) {
   std::vector<recorded_case> cases;
   std::ifstream file(std::string(CLEAVE_TEST_DATA) + "/partition/classic/chain_rules.csv");

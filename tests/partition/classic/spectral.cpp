@@ -20,8 +20,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// What the Laplacian makes of a vector of length 1, along the vector: an eigenvalue, if it is an
-/// eigenvector.
+/// The Rayleigh quotient of a unit vector and the Laplacian: the eigenvalue if `x` is an eigenvector.
 double along_itself(adjacency<std::uint32_t> const& g, std::vector<double> const& x) {
   double sum = 0;
   for (std::size_t n = 0; n < x.size(); ++n)

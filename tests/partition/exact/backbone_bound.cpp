@@ -18,7 +18,7 @@ namespace {
 using index_type = std::uint32_t;
 using task = cleave::detail::exact_task<index_type>;
 
-/// Asks what all parts between any two places pay, then tries every way to put parts one after the other.
+/// Computes the cost of every part between two places, then tries every sequence of parts.
 std::int64_t bound_by_all_parts(task const& t, std::int64_t below, std::size_t places) {
   auto const& weight = t.costs.weight[t.costs.fastest];
   auto const b = cleave::detail::dominator_chain_of<index_type>(t.edges, weight, t.order, places);

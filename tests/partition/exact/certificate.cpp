@@ -27,7 +27,7 @@ using cleave::testing::rng;
 using cleave::testing::small_graph;
 using cleave::testing::snapshot_builder;
 
-/// Blocks of a wide value that several nodes read, and a narrow one between blocks.
+/// Blocks with a wide value that several nodes read, connected by narrow values.
 cleave::snapshot_arrays blocks(int count, std::size_t wide) {
   snapshot_builder b;
   std::vector<std::uint32_t> last;
@@ -84,14 +84,14 @@ TEST_CASE("certify: no bound exceeds the best of all assignments of small graphs
 }
 
 TEST_CASE("certify: the dominator chain proves that wide values are not cut, which closes the gap") {
-  auto const g = blocks(9, 6);  // 90 in all; three blocks a part and a narrow value on each side
+  auto const g = blocks(9, 6);  // 90 in all; three blocks per part, with a narrow value on each side
   auto const p = cleave::balance(g, 3);
   REQUIRE(p.bottleneck == 32);
   REQUIRE(p.bound == 30);
   auto const c = certify(g, 3, {}, p.bottleneck);
   REQUIRE(c.bound > p.bound);
   REQUIRE(c.by == bound_proof::dominator_chain);
-  auto const four = cleave::balance(g, 4);  // the blocks are not to be spread evenly over four parts
+  auto const four = cleave::balance(g, 4);  // nine blocks cannot be spread evenly over four parts
   REQUIRE(four.bottleneck == 31);
   REQUIRE(four.bound < 0.75 * four.bottleneck);
   REQUIRE(certify(g, 4, {}, four.bottleneck).bound == four.bottleneck);

@@ -32,7 +32,7 @@ using cleave::testing::snapshot_builder;
 
 constexpr double impossible = small_graph::impossible;
 
-/// What an exact partition says of itself is so.
+/// Checks that the partition's fields are consistent.
 void check_consistent(cleave::snapshot_arrays const& g, std::uint32_t k, exact_balance_options const& o,
                       cleave::exact_partition const& p) {
   REQUIRE(!cleave::detail::find_unassigned_node(g, p));
@@ -59,8 +59,8 @@ void check_consistent(cleave::snapshot_arrays const& g, std::uint32_t k, exact_b
   REQUIRE(p.unproved.empty() == p.proved);
 }
 
-/// The least largest load over all assignments of nodes to the stages of pipelines whose stages are devices
-/// in any order, spare ones among them.
+/// The least bottleneck over all assignments of nodes to stages and all orders of the devices, spare devices
+/// included.
 double best_of_orders(cleave::snapshot_arrays const& g, std::uint32_t k, exact_balance_options const& o) {
   auto const& b = o.balance;
   auto const units = cleave::detail::units_of(g, {.together = b.together, .backward = b.backward});
@@ -143,7 +143,7 @@ cleave::snapshot_arrays chain(std::vector<double> const& weights, std::size_t by
   return b.build();
 }
 
-/// Two chains side by side: slices of the order in which they are given must cut both.
+/// Two parallel chains: slices of the given order must cut both.
 cleave::snapshot_arrays two_chains() {
   snapshot_builder b;
   std::vector<std::uint32_t> left, right;
@@ -343,7 +343,7 @@ TEST_CASE("partition_exact: proves results for graphs without nodes or with only
 }
 
 TEST_CASE("partition_exact: finds parts that no slices fit, or says that no parts meet the limits") {
-  snapshot_builder b;  // two sources of one byte more than half a part each, among small ones
+  snapshot_builder b;  // two sources that need more than half of a part's memory each, and two small nodes
   auto const x = b.node(1, {}, 1), y = b.node(1, {}, 1);
   b.node(1, {x}, 1);
   b.node(1, {y}, 1);

@@ -19,7 +19,7 @@ using cleave::min_k_cut;
 using cleave::testing::error_text;
 using cleave::testing::rng;
 
-/// The graph that a matrix of edge weights describes; 0 is no edge.
+/// The graph of a matrix of edge weights; 0 means no edge.
 template <class EdgeWeight>
 cleave::adjacency<std::uint32_t, int, EdgeWeight> graph_of(std::vector<std::vector<EdgeWeight>> const& edge,
                                                            std::vector<int> weight = {}) {
@@ -40,7 +40,7 @@ std::vector<std::vector<int>> ring(std::size_t n) {
   return edge;
 }
 
-/// The least cut over all k^n assignments; -1 where none is allowed.
+/// The least cut over all k^n assignments; -1 if no assignment is allowed.
 int brute_force(std::vector<std::vector<int>> const& edge, std::vector<int> const& weight, std::uint32_t k,
                 int most) {
   auto const n = edge.size();

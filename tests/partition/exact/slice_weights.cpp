@@ -21,7 +21,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// O(n^2 k).
+/// The least largest sum by dynamic programming in O(n^2 k).
 std::int64_t least_by_table(std::vector<std::int64_t> const& weights, std::size_t k) {
   std::vector<std::int64_t> least(weights.size() + 1, std::numeric_limits<std::int64_t>::max());
   least[0] = 0;

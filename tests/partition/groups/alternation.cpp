@@ -29,7 +29,7 @@ numbers parts_of(partition const& p) {
   return list;
 }
 
-/// A chain whose nodes the accelerator supports where `sides` has an A.
+/// A chain; the accelerator supports node i if `sides[i]` is A.
 alternating_partition cut_chain(std::string const& sides, alternation_options const& o = {}) {
   testing::snapshot_builder b;
   auto v = b.input();
@@ -42,7 +42,7 @@ alternating_partition cut_chain(std::string const& sides, alternation_options co
   return alternation(b.build(), supported, o);
 }
 
-/// The reference's way: lists of what is ready, all of one side taken, then all of the other.
+/// The algorithm of the reference: takes all ready nodes of one side, then all of the other.
 numbers cut_by_ready_lists(snapshot_arrays const& s, std::vector<char> const& supported) {
   std::vector<std::vector<std::size_t>> predecessors(s.nodes());
   each_dependency(s, [&](std::size_t m, std::size_t n) { predecessors[n].push_back(m); });

@@ -19,7 +19,7 @@ using nodes = std::vector<std::size_t>;
 
 namespace {
 
-/// view, permute, add, permute, add, permute, permute in a chain.
+/// A chain of view, permute, add, permute, add, permute, permute.
 snapshot_arrays chain_with_views() {
   testing::snapshot_builder b;
   auto v = b.input();
@@ -29,7 +29,7 @@ snapshot_arrays chain_with_views() {
 }
 std::vector<char> const views{1, 1, 0, 1, 0, 1, 1};
 
-/// Whether node `n` goes, by a search along its group for work before it, then for work behind it.
+/// True if `n` is removed. Searches its group for work before and after `n`.
 bool is_trivial_end(snapshot_arrays const& s, nodes const& group, std::vector<char> const& trivial,
                     std::size_t n) {
   if (!trivial[n]) return false;

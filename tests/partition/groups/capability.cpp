@@ -53,7 +53,7 @@ snapshot_arrays random_dag(testing::rng& random, std::size_t most) {
                                         .ordered = random.below(5)});
 }
 
-/// Each supported node in exactly one group, no other in any.
+/// True if each supported node is in exactly one group and no other node is in a group.
 bool covers(groups const& list, std::vector<char> const& supported) {
   std::vector<char> met(supported.size());
   for (auto const& g : list)
@@ -77,7 +77,7 @@ bool has_value_between(snapshot_arrays const& s, fusion_group const& a, fusion_g
   return found;
 }
 
-/// The fewest groups over all ways to put the supported nodes into sets.
+/// The fewest groups over all ways to divide the supported nodes into sets.
 std::size_t fewest_by_search(snapshot_arrays const& s, std::vector<char> const& supported) {
   nodes list;
   for (std::size_t n = 0; n < s.nodes(); ++n)
@@ -98,7 +98,7 @@ std::size_t fewest_by_search(snapshot_arrays const& s, std::vector<char> const& 
   return best;
 }
 
-/// a -> relu -> b, c beside them: nodes 0 to 3, all but 1 supported.
+/// a -> relu -> b, and a separate c: nodes 0 to 3, all supported but relu.
 snapshot_arrays parted_chain() {
   testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()});
@@ -152,7 +152,7 @@ TEST_CASE("capability_groups: no two groups can be merged, and groups of connect
           if (along == fusion::horizontal || has_value_between(s, found[a], found[b]))
             CHECK(!is_legal(s, merged(found, a, b)));
       if (along == fusion::horizontal) continue;
-      for (auto const& g : found) {  // what values connect with the first node is the whole group
+      for (auto const& g : found) {  // values connect the first node with the whole group
         nodes reached{g.nodes.front()};
         for (std::size_t i = 0; i < reached.size(); ++i)
           for (auto const n : g.nodes)
@@ -192,7 +192,7 @@ TEST_CASE("capability_groups: sums of node sizes do not overflow") {
 }
 
 TEST_CASE("capability_groups: asks the veto once per group and drops the groups it rejects") {
-  // x -> a -> u -> b -> w -> c and a -> v -> c, with a, b, c supported: b needs a, c needs b.
+  // 0 -> 1 -> 2 -> 4 and 3 -> 4; all nodes but 1 are supported.
   testing::snapshot_builder b;
   auto const a = b.node(1, {b.input()});
   auto const middle = b.node(1, {b.node(1, {a})});
@@ -271,7 +271,7 @@ TEST_CASE("capability_groups: a projection joins the group that makes its tuple,
   for (auto const by : {grouping::fewest, grouping::merge_walk})
     CHECK(nodes_of(capability_groups(s, {0, 1, 1, 0}, {.by = by, .projection = {0, 1, 0, 1}})) ==
           std::vector<nodes>{{2, 3}});
-  b.output(first);  // read by others too: then a projection is a node like any other
+  b.output(first);  // the output is read as well, so its projection is an ordinary node
   auto const read = b.build();
   for (auto const by : {grouping::fewest, grouping::merge_walk})
     CHECK(nodes_of(capability_groups(read, {0, 1, 1, 0}, {.by = by, .projection = {0, 1, 0, 1}})) ==

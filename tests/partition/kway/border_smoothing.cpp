@@ -27,7 +27,7 @@ std::vector<std::uint32_t> smoothed(weighted_level const& g, std::vector<std::ui
   return of;
 }
 
-/// What each node has of each part after some steps, each part in an array of its own.
+/// The amount of each part at each node after some steps, with one array per part.
 std::vector<std::vector<std::uint64_t>> spread_apart(weighted_level const& g,
                                                      std::vector<std::uint32_t> const& of,
                                                      std::uint32_t parts, std::uint32_t steps) {
@@ -80,8 +80,9 @@ TEST_CASE("border_smoothing: a node joins the part it would get most of if each 
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto g = cleave::testing::random_strip(r, 2 + r.below(200), 1 + r.below(12), 1 + r.below(100));
-    auto const parts = static_cast<std::uint32_t>(1 + r.below(8));  // as many as a node keeps account of
-    g.node_weight.assign(g.node_weight.size(), 0);                  // so that there is nothing to even out
+    auto const parts =
+        static_cast<std::uint32_t>(1 + r.below(8));  // at most as many as a node keeps track of
+    g.node_weight.assign(g.node_weight.size(), 0);   // so that no weights need to be evened out
     std::vector<std::uint32_t> of(g.node_weight.size());
     for (auto& part : of) part = static_cast<std::uint32_t>(r.below(parts));
     auto const steps = static_cast<std::uint32_t>(1 + r.below(10));

@@ -25,7 +25,7 @@ std::vector<std::uint32_t> grown_parts(weighted_level const& g, std::vector<std:
   return cleave::detail::centre_growing(g.view(), walk, limit).parts(rounds, random);
 }
 
-/// How many pieces a part is in, edges of no weight left out.
+/// The number of connected components of a part.
 std::size_t pieces(weighted_level const& g, std::vector<std::uint32_t> const& of, std::uint32_t part) {
   std::vector<bool> seen(of.size());
   std::size_t count = 0;

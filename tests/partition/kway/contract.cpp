@@ -31,7 +31,7 @@ struct level_arrays {
   weighted_view unit() const { return {nodes(), offsets.data(), targets.data(), nullptr, nullptr}; }
 };
 
-/// Near neighbours by id, and some far ones; some nodes have none.
+/// Most neighbours have near ids, some have far ones; some nodes have no neighbours.
 level_arrays random_level(std::uint32_t nodes, rng& random) {
   std::vector<std::map<std::uint32_t, std::int64_t>> rows(nodes);
   for (std::uint32_t i = 0; i < 2 * nodes; ++i) {

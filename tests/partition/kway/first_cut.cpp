@@ -23,7 +23,7 @@ using namespace cleave;
 using namespace cleave::detail;
 using cleave::testing::weighted_level;
 
-/// Nodes in a circle, each with the four before it and the four after it, and few with one far away.
+/// A ring in which each node is adjacent to the four before and after it; a few edges lead far away.
 weighted_level thick_circle(testing::rng& r, std::uint32_t nodes) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::uint32_t n = 0; n < nodes; ++n)

@@ -18,7 +18,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The nodes with neighbours in other parts, and a few more, in any order.
+/// The boundary nodes and a few others, in random order.
 cleave::detail::boundary_nodes some_active(rng& r, cleave::detail::weighted_view const& g,
                                            cleave::detail::partitioned_level const& p) {
   auto active = cleave::detail::boundary_of(g, p.of, cleave::detail::thread_team(1));

@@ -28,7 +28,7 @@ bool adjacent(weighted_level const& g, std::uint32_t a, std::uint32_t b) {
          g.targets.begin() + g.offsets[a + 1];
 }
 
-/// Of all pairs of neighbours of all nodes.
+/// The share of adjacent pairs among all pairs of neighbours of all nodes.
 double closed_share(weighted_level const& g) {
   double wedges = 0, closed = 0;
   for (std::uint32_t n = 0; n < g.node_weight.size(); ++n)
@@ -38,7 +38,7 @@ double closed_share(weighted_level const& g) {
   return wedges == 0 ? 0 : closed / wedges;
 }
 
-/// Without parallel edges.
+/// A random graph without parallel edges.
 weighted_level random_simple(testing::rng& r, std::size_t nodes, std::size_t degree) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::size_t i = 0; i < nodes * degree / 2; ++i) {
@@ -48,7 +48,7 @@ weighted_level random_simple(testing::rng& r, std::size_t nodes, std::size_t deg
   return testing::level_of(nodes, {edges.begin(), edges.end()});
 }
 
-/// A box of nodes with the six neighbours of each.
+/// A three-dimensional grid.
 weighted_level box(std::uint32_t side) {
   weighted_level g;
   for (std::uint32_t n = 0; n < side * side * side; ++n) {
@@ -62,7 +62,7 @@ weighted_level box(std::uint32_t side) {
   return g;
 }
 
-/// A grid with a diagonal in each cell, of the one direction and the other in turns.
+/// A grid with a diagonal in each cell, in alternating directions.
 weighted_level turned_diagonals(std::uint32_t side) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::uint32_t n = 0; n < side * side; ++n) {
@@ -78,7 +78,7 @@ weighted_level turned_diagonals(std::uint32_t side) {
   return testing::level_of(side * side, edges);
 }
 
-/// The twin of grows_like_random_graph: by the distances of all nodes from the middle one, and by logarithms.
+/// A plain version of grows_like_random_graph: uses logarithms and all distances from the middle node.
 bool half_is_near(weighted_level const& g) {
   auto const nodes = g.node_weight.size();
   double degrees = 0, pairs = 0, linked = 0;
@@ -123,7 +123,7 @@ TEST_CASE("choose_config: picks centre growing for meshes with many parts and ma
   auto const mesh = testing::triangulated_squares(120);
   CHECK(config(mesh, 64).first == first_method::centres);
   CHECK(config(mesh, 8).first == first_method::bisections);
-  CHECK(config(mesh, 100).first == first_method::bisections);  // few nodes each
+  CHECK(config(mesh, 100).first == first_method::bisections);  // few nodes per part
   CHECK(config(mesh, 64).clusters == coarsening::labels);
   CHECK(choose_config(kway_preset::fast, mesh.view(), 64).first == first_method::bisections);
   auto const grid = box(40);
@@ -206,21 +206,20 @@ TEST_CASE("has_sparse_periphery: nodes of low degree form a periphery if they ho
 }
 
 TEST_CASE("choose_config: peels a sparse periphery instead of contracting it, unless the graph is local") {
-  auto const core_with_leaves =
-      [](bool closed) {  // 50 nodes that have many of each other, and eight leaves each
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-        for (std::uint32_t core = 0; core < 50; ++core) {
-          for (std::uint32_t other = closed ? 0 : 1 - core % 2; other < core; other += closed ? 1 : 2)
-            edges.emplace_back(core, other);
-          for (std::uint32_t leaf = 0; leaf < 8; ++leaf) edges.emplace_back(core, 50 + 8 * core + leaf);
-        }
-        return testing::level_of(450, edges);
-      };
+  auto const core_with_leaves = [](bool closed) {  // 50 densely connected nodes with eight leaves each
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+    for (std::uint32_t core = 0; core < 50; ++core) {
+      for (std::uint32_t other = closed ? 0 : 1 - core % 2; other < core; other += closed ? 1 : 2)
+        edges.emplace_back(core, other);
+      for (std::uint32_t leaf = 0; leaf < 8; ++leaf) edges.emplace_back(core, 50 + 8 * core + leaf);
+    }
+    return testing::level_of(450, edges);
+  };
   auto const smallest = [](weighted_level const& g) {
     return choose_config(kway_preset::standard, g.view(), 2).bisection.smallest;
   };
   CHECK(smallest(core_with_leaves(false)) == 450);
-  CHECK(smallest(core_with_leaves(true)) < 100);  // neighbours of neighbours are near
+  CHECK(smallest(core_with_leaves(true)) < 100);  // neighbours of a node are adjacent
   testing::rng r(7);
   CHECK(smallest(random_simple(r, 450, 12)) < 100);
 }
@@ -230,7 +229,7 @@ TEST_CASE("choose_config: does not contract graphs with skewed degrees and no lo
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges{{0, 1}};
   std::set<std::pair<std::uint32_t, std::uint32_t>> known(edges.begin(), edges.end());
   for (std::uint32_t n = 2; n < 3000; ++n)
-    for (int i = 0; i < 4; ++i) {  // to an end of some edge: to nodes by their degrees
+    for (int i = 0; i < 4; ++i) {  // to an end of a random edge: preferential attachment
       auto const& e = edges[r.below(edges.size())];
       auto const to = r.one_in(2) ? e.first : e.second;
       if (to != n && known.emplace(to, n).second) edges.emplace_back(to, n);
@@ -273,7 +272,7 @@ TEST_CASE("choose_config: only `fast` contracts random graphs") {
   REQUIRE(!compute_degree_statistics(g.view()).skewed());
   CHECK(choose_config(kway_preset::fast, g.view(), 4).least_nodes < 5000);
   CHECK(choose_config(kway_preset::standard, g.view(), 4).least_nodes == 5000);
-  for (auto const& trial : choose_quality_config(g.view(), 16).trials)  // no parts of it are round
+  for (auto const& trial : choose_quality_config(g.view(), 16).trials)  // no round parts exist
     CHECK((trial.first == first_method::bisections && trial.least_nodes == 5000));
   CHECK(choose_quality_config(g.view(), 16).trials.size() == 1);
   CHECK(choose_config(kway_preset::standard, box(20).view(), 4).least_nodes < 5000);

@@ -31,8 +31,8 @@ two_sides grown(weighted_level const& g, std::vector<std::uint32_t> const& fixed
   return s;
 }
 
-/// The twin of growing anywhere: in each step all gains are summed anew and all nodes are looked at. Of those
-/// in the best bucket the one is next that came into it last.
+/// A plain version of growth::anywhere: recomputes all gains in each step and searches all nodes. Of the
+/// nodes in the best bucket it takes the one that entered last.
 std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t limit) {
   std::size_t const nodes = g.node_weight.size();
   std::int64_t total = 0;
@@ -46,7 +46,7 @@ std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t li
     auto const means = static_cast<double>(std::max<std::int64_t>(1, g.node_weight[n])) / mean;
     return cleave::detail::gain_buckets::bucket_of(static_cast<std::int64_t>(gain / means));
   };
-  std::vector<std::size_t> waiting(nodes);  // in the order in which they came into their buckets
+  std::vector<std::size_t> waiting(nodes);  // in the order in which they entered their buckets
   std::iota(waiting.begin(), waiting.end(), std::size_t{0});
   std::vector<std::uint16_t> in(nodes);
   for (auto const n : waiting) in[n] = bucket(n);
@@ -123,7 +123,7 @@ TEST_CASE("side_growing: weights and cut are right, fixed nodes stay and the lim
 }
 
 TEST_CASE("side_growing: growth::anywhere takes the heavier of equally costly nodes first") {
-  // Ten nodes, all neighbours, each with ten leaves: half of these weigh 10, the others 1.
+  // A clique of ten nodes with ten leaves each: half of the leaves weigh 10, the others 1.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::uint32_t core = 0; core < 10; ++core) {
     for (std::uint32_t other = 0; other < core; ++other) edges.emplace_back(core, other);

@@ -91,7 +91,7 @@ weighted_graph_arrays random_weighted(std::uint32_t nodes, std::uint32_t edges, 
   return g;
 }
 
-/// Degrees as skewed as those of a social network, some nodes without edges.
+/// A graph with degrees as skewed as those of a social network; some nodes have no edges.
 weighted_graph_arrays skewed_graph(std::uint32_t nodes, std::uint32_t edges, rng& random) {
   std::vector<listed_edge> list;
   auto const node = [&] {
@@ -119,7 +119,7 @@ std::size_t empty_parts(Result const& p) {
   return static_cast<std::size_t>(std::count(used.begin(), used.end(), 0));
 }
 
-/// Whatever the graph: what is reported is so, and the heaviest part is within its limit.
+/// Checks the reported numbers, and the heaviest part against its limit.
 template <class Result>
 void check_parts(weighted_graph_arrays const& g, Result const& p, double epsilon) {
   REQUIRE(p.of.size() == g.view().nodes());
@@ -144,7 +144,7 @@ void check_parts(weighted_graph_arrays const& g, Result const& p, double epsilon
 
 kway_preset const presets[] = {kway_preset::fast, kway_preset::standard, kway_preset::quality};
 
-/// The least cut of all partitions within the limit, with no part empty; -1 if there is none.
+/// The least cut of all partitions within the limit without empty parts; -1 if no such partition exists.
 std::int64_t min_k_cut(weighted_graph_arrays const& g, std::uint32_t k, std::int64_t limit) {
   auto const n = g.view().nodes();
   std::vector<part_id> of(n, part_id{0});
@@ -278,7 +278,7 @@ TEST_CASE("partition_kway: cuts a star and a clique within the limits") {
     auto const of_star = partition_kway(graph_of(5001, star).view(), 8, {.preset = preset});
     CHECK(of_star.within_limits);
     CHECK(empty_parts(of_star) == 0);
-    CHECK(of_star.cut == 5001 - 644);  // the heaviest part that may be is the one around the middle
+    CHECK(of_star.cut == 5001 - 644);  // the part of the hub is as heavy as allowed
     auto const of_clique = partition_kway(graph_of(300, clique).view(), 7, {.preset = preset});
     CHECK(of_clique.within_limits);
     CHECK(empty_parts(of_clique) == 0);

@@ -12,8 +12,8 @@ using namespace cleave;
 
 namespace {
 
-/// Two rings of people who know their neighbours, with one acquaintance between them; every second person is
-/// of the first ring.
+/// Two rings of people who know their neighbours, joined by one acquaintance. Every second person belongs to
+/// the first ring.
 struct people {
   std::vector<int> nodes() const {
     std::vector<int> all;

@@ -25,7 +25,7 @@ std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k, doubl
   return std::vector<std::int64_t>(k, static_cast<std::int64_t>(static_cast<double>(share) * slack));
 }
 
-/// With levels above even small graphs.
+/// A configuration that coarsens even small graphs.
 cleave::detail::quality_config config_for(weighted_level const& g, std::uint32_t k) {
   auto config = cleave::detail::choose_quality_config(g.view(), k);
   config.standard.least_nodes = 60, config.standard.nodes_a_part = 5;
@@ -48,7 +48,7 @@ std::vector<std::uint32_t> some_fixed(cleave::testing::rng& r, weighted_level co
   return fixed;
 }
 
-/// Most nodes have one edge, to one of a few.
+/// Most nodes have only edges to a few hubs.
 weighted_level stars(cleave::testing::rng& r, std::size_t nodes, std::size_t hubs, std::size_t alone) {
   std::vector<std::vector<std::uint32_t>> row(nodes);
   for (std::size_t n = hubs; n + alone < nodes; ++n)

@@ -23,7 +23,7 @@ using cleave::detail::repeated_bisection;
 
 namespace {
 
-/// So many rings with chords, of like size, without an edge between them.
+/// `count` separate rings of equal size with chords.
 weighted_level rings(std::uint32_t count, std::uint32_t size) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::uint32_t n = 0; n < count * size; ++n)
@@ -31,7 +31,7 @@ weighted_level rings(std::uint32_t count, std::uint32_t size) {
   return level_of(std::size_t{count} * size, edges);
 }
 
-/// Limits of alike parts, and a little more.
+/// Equal limits with a little room.
 std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k) {
   std::int64_t total = 0;
   for (auto const weight : g.node_weight) total += weight;
@@ -46,8 +46,8 @@ std::vector<std::uint32_t> bisected(weighted_level const& g, std::vector<std::ui
       .parts(random);
 }
 
-/// The same with a graph of its own for each piece, one piece after another. Limits leave much room, and are
-/// all alike.
+/// A plain version that builds a separate graph for each piece, one after the other. All limits are equal and
+/// leave much room.
 class literal_bisection {
  public:
   literal_bisection(weighted_level const& g, std::vector<std::uint32_t> const& fixed, std::int64_t limit,
@@ -115,7 +115,7 @@ class literal_bisection {
   std::vector<std::uint32_t> of_;
 };
 
-/// Each of so many rings must be a part of its own.
+/// Checks that each of the `k` rings is a part.
 void check_rings_are_parts(weighted_level const& g, std::uint32_t k, std::vector<std::int64_t> const& limit) {
   auto const of = bisected(g, {}, limit, {.restarts = 8, .least_restarts = 4});
   auto used = of;
@@ -145,7 +145,7 @@ TEST_CASE("repeated_bisection: equals bisecting a separate graph for each piece"
 }
 
 TEST_CASE("repeated_bisection: each component of a graph becomes a part") {
-  // With room for half a ring more, none is sure of a part of its own: those cases are recorded ones.
+  // With room for half a ring more, a ring may be divided. Those cases use recorded random numbers.
   auto r = rng(1), recorded = rng::recorded(1);
   for (std::uint32_t const k : {2u, 3u, 8u, 13u, 16u})
     for (int i = 0; i < 4; ++i) {

@@ -36,7 +36,8 @@ TEST_CASE("refine_by_swaps: the cut shrinks by the returned gain, limits hold an
 }
 
 TEST_CASE("refine_by_swaps: swaps two nodes if no single move fits") {
-  // 0-1-2 and 3-4-5 with 2 and 3 in the wrong parts; one part is full, the other has room for none.
+  // The triangles 0-1-2 and 3-4-5 with 2 and 3 in the wrong parts; one part is full, the other has room for
+  // one node.
   cleave::testing::weighted_level g;
   g.offsets = {0, 2, 4, 6, 8, 10, 12};
   g.targets = {1, 2, 0, 2, 0, 1, 4, 5, 3, 5, 3, 4};

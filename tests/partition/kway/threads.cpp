@@ -27,7 +27,7 @@ arrays rows_of(std::uint32_t nodes, edge_list const& edges) {
   return {std::move(g.offsets), std::move(g.targets), {}, {}};
 }
 
-/// A grid with diagonals, rows one after another: what a node is next to is near it in memory.
+/// A grid with diagonals, numbered row by row: neighbours are near each other in memory.
 arrays mesh(std::uint32_t side) {
   edge_list edges;
   for (std::uint32_t r = 0; r + 1 < side; ++r)
@@ -40,7 +40,7 @@ arrays mesh(std::uint32_t side) {
   return rows_of(side * side, edges);
 }
 
-/// The same in any order of nodes.
+/// The same mesh with shuffled nodes.
 arrays shuffled_mesh(std::uint32_t side, rng& random) {
   auto const g = mesh(side);
   std::vector<std::uint32_t> name(side * side);
@@ -53,7 +53,7 @@ arrays shuffled_mesh(std::uint32_t side, rng& random) {
   return rows_of(side * side, edges);
 }
 
-/// Few nodes with most of the edges, and some without any.
+/// A few nodes have most of the edges, and some have no edges.
 arrays skewed(std::uint32_t nodes, std::uint32_t edges, rng& random) {
   edge_list list;
   auto const node = [&] {
@@ -66,7 +66,7 @@ arrays skewed(std::uint32_t nodes, std::uint32_t edges, rng& random) {
   return rows_of(nodes, list);
 }
 
-/// Weights of nodes and edges, both zero here and there.
+/// Adds weights to nodes and edges; some of them are 0.
 arrays weighted(arrays g, rng& random) {
   auto const nodes = static_cast<std::uint32_t>(g.offsets.size() - 1);
   for (std::uint32_t n = 0; n < nodes; ++n)

@@ -32,7 +32,7 @@ TEST_CASE("part_graph_of: lists dependents by their first dependency, like a che
     for (auto& part : p.of)
       if (r.one_in(6)) part = no_part;
 
-    /// The first node of part `to` that needs one of part `from`, or none.
+    /// The first node of part `to` that depends on a node of part `from`, or the number of nodes.
     auto const first_need = [&](part_id from, part_id to) {
       std::size_t n = 0;
       for (bool met = false; n < g.nodes(); ++n) {

@@ -24,7 +24,7 @@ using cleave::testing::snapshot_builder;
 
 constexpr part_id p0{0}, p1{1};
 
-/// Whether node `n` reads `v`, itself or by way of replicable nodes.
+/// True if node `n` reads `v` directly or through replicable nodes.
 bool reads(cleave::snapshot_arrays const& g, std::size_t n, std::size_t v) {
   for (auto const u : g.operands[n]) {
     if (u == v) return true;

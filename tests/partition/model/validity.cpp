@@ -25,7 +25,7 @@ partition parts(std::vector<std::uint32_t> const& of, std::uint32_t k) {
   return p;
 }
 
-/// A chain of n nodes, each reading the one before.
+/// A chain of n nodes.
 snapshot_arrays chain(int n) {
   testing::basic_snapshot_builder<> b;
   auto v = b.input();
@@ -34,7 +34,7 @@ snapshot_arrays chain(int n) {
   return b.build();
 }
 
-/// Whether part i can reach itself over needs between different parts, by closure.
+/// True if a part depends on itself through other parts, by transitive closure.
 bool cyclic(snapshot_arrays const& s, partition const& p) {
   std::vector<std::vector<char>> reach(p.parts, std::vector<char>(p.parts));
   for (std::size_t n = 0; n < s.nodes(); ++n)
@@ -115,7 +115,7 @@ TEST_CASE("find_cycle_between_parts: finds a cycle exactly if one exists, of two
                                 [&](auto v) { return s.producer[v] == edge.producer; }));
     }
     CHECK_THROWS_AS(check_partition(s, p), partition_error);
-    bool pair = false;  // of parts that need each other directly
+    bool pair = false;  // of parts that directly depend on each other
     for (std::size_t n = 0; n < s.nodes(); ++n)
       for (auto const v : s.operands[n])
         for (std::size_t m = 0; m < s.nodes(); ++m)

@@ -44,7 +44,7 @@ TEST_CASE("assign: labels may be numbers, strings, enumerators or any comparable
   std::string scratch;
   auto const by_text = assign(g, [&](int n) {
     scratch = n < 2 ? "encoder" : "decoder";
-    return std::string_view(scratch);  // changes behind the label
+    return std::string_view(scratch);  // changes after the label is returned
   });
   CHECK(by_text.of == parts({0, 0, 1, 1}));
   CHECK(by_text.label == std::vector<std::string>{"encoder", "decoder"});

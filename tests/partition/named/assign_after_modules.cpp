@@ -42,7 +42,7 @@ TEST_CASE("assign_after_modules: a part ends with the last node of a named modul
         std::vector<std::uint32_t>{0, 0, 1, 1, 1, 1, 2});
   CHECK(numbers(assign_after_modules(net, {"body.1.norm", "body"})) ==
         std::vector<std::uint32_t>{0, 0, 0, 0, 0, 0, 1});
-  CHECK(assign_after_modules(net, {"head"}).parts == 1);  // nothing comes after it
+  CHECK(assign_after_modules(net, {"head"}).parts == 1);  // no node follows it
   CHECK(assign_after_modules(net, {}).parts == 1);
   CHECK(assign_after_modules(placed_nodes{}, {}).parts == 0);
 }

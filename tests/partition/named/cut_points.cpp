@@ -97,7 +97,7 @@ TEST_CASE("cut_at: random cuts with replicable nodes give the parts of a plain s
       list.points.push_back({cut_kind::policy, r.below(s.nodes() + 1), cuts});
     auto const p = cut_at(s, list);
 
-    std::vector<std::uint32_t> counts;  // of each ordinary node: cuts before it
+    std::vector<std::uint32_t> counts;  // the number of cuts before each ordinary node
     for (std::size_t n = 0; n < s.nodes(); ++n)
       if (!std::ranges::binary_search(list.markers, n) && !s.replicable[n])
         counts.push_back(static_cast<std::uint32_t>(

@@ -17,7 +17,7 @@ namespace {
 
 using names = std::vector<std::vector<std::string>>;
 
-/// By recursion over the paths alone.
+/// The stages by plain recursion over the paths.
 struct twin {
   std::vector<std::string> const& cuts;
   names stages{{}};

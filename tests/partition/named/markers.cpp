@@ -65,7 +65,7 @@ TEST_CASE("cuts_at_markers: rejects a marker that reads values or is read, and n
   auto const third = cleave::snapshot_of(returned);
   CHECK_THROWS_AS(cuts_at_markers(returned, third, is_cut), marker_error);
   p.outputs.pop_back();
-  toy::graph const unread(p);  // a result that nobody reads goes with the marker
+  toy::graph const unread(p);  // an unread result is dropped with the marker
   auto const fourth = cleave::snapshot_of(unread);
   CHECK(cuts_at_markers(unread, fourth, is_cut).points.size() == 2);
 }

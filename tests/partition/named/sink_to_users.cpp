@@ -30,7 +30,7 @@ cut_partition random_cut(testing::rng& r, snapshot_arrays const& s) {
   return cut_at(s, list);
 }
 
-/// mask -> mask2, both read in the third part; a check of the first part's value in the third.
+/// mask -> more, which the third part reads; the third part also checks the value of node 2.
 struct masked {
   snapshot_arrays s;
   cut_partition p;
@@ -43,7 +43,7 @@ masked masks() {
   auto const more = b.node(1, {mask});
   auto const h = b.node(1, {x});
   auto const g = b.node(1, {h});
-  b.node(1, {h});  // a check, which nobody reads
+  b.node(1, {h});  // a check, whose result is unread
   b.output(b.node(1, {g, more}));
   cut_list list;
   for (std::size_t const n : {3u, 4u}) list.points.push_back({cut_kind::policy, n, n});
@@ -83,7 +83,7 @@ TEST_CASE("sink_to_users: movable nodes go to the furthest possible part, and no
       if (!may[n] || given || is_replicable(s, n)) CHECK(q.of[n] == p.of[n]);
       CHECK((read ? q.of[n] >= p.of[n] : q.of[n] <= p.of[n]));
       if (q.of[n] == p.of[n]) continue;
-      auto one = q;  // one part further is too far
+      auto one = q;  // one part further would be illegal
       auto const further = index(q.of[n]) + (read ? 1 : 0xffffffffu);
       if (further < q.parts) {
         one.of[n] = part_id{further};

@@ -47,7 +47,7 @@ graph random_graph(cleave::testing::rng& dice, std::size_t nodes, std::size_t ed
   return g;
 }
 
-/// A grid of side * side nodes, cut into `k` bands of rows.
+/// A grid of side * side nodes.
 graph grid(std::size_t side) {
   std::vector<std::array<std::size_t, 3>> edges;
   for (std::size_t y = 0; y < side; ++y)
@@ -65,7 +65,7 @@ partition bands(std::size_t side, std::uint32_t k) {
   return p;
 }
 
-/// What a partition costs and whether it is allowed, from the definitions.
+/// The objective and the excess weight of a partition, by definition.
 struct verdict {
   std::int64_t excess = 0;
   double objective = 0;
@@ -179,7 +179,7 @@ TEST_CASE("repartition: rebalances changed weights, and moves least if moving is
     last = std::min(last, found.moved_bytes);
     if (cost == 100) CHECK(found.moved_bytes == last);
   }
-  CHECK(last <= 120);  // of 256: some 32 leave the first band, and half as many pass through each of the next
+  CHECK(last <= 120);  // of 256: about 32 leave the first band, and half as many pass through each later band
 }
 
 TEST_CASE("repartition: keeps nodes that must stay or are fixed, and moves new nodes for free") {
@@ -187,7 +187,7 @@ TEST_CASE("repartition: keeps nodes that must stay or are fixed, and moves new n
   auto old = bands(8, 2);
   repartition_options o{
       .cost_per_byte = 0.1, .bytes = {}, .stays = std::vector<char>(64), .kway = {.imbalance = 0.1}};
-  std::swap(old.of[0], old.of[63]);  // two strangers
+  std::swap(old.of[0], old.of[63]);  // two misplaced nodes
   o.stays[0] = 1;
   auto const found = repartition(g.view(), old, 2, o);
   CHECK(found.of[0] == old.of[0]);
@@ -201,7 +201,7 @@ TEST_CASE("repartition: keeps nodes that must stay or are fixed, and moves new n
 
   for (std::size_t n = 10; n < 14; ++n) old.of[n] = no_part;
   auto const grown = repartition(g.view(), old, 2, {.cost_per_byte = 1000});
-  CHECK(grown.moved_bytes == 0);  // new nodes move for nothing
+  CHECK(grown.moved_bytes == 0);  // new nodes move for free
   CHECK(grown.within_limits);
   for (std::size_t n = 0; n < 64; ++n) CHECK((old.of[n] == no_part || grown.of[n] == old.of[n]));
 }
@@ -218,7 +218,7 @@ TEST_CASE("repartition: accepts more and fewer parts and moves few nodes") {
   auto const fewer = repartition(g.view(), old, 3, {.cost_per_byte = 5});
   CHECK(fewer.parts == 3);
   CHECK(fewer.within_limits);
-  CHECK(fewer.moved_nodes >= 36);  // who was in part 3
+  CHECK(fewer.moved_nodes >= 36);  // the nodes of part 3
   CHECK(fewer.moved_nodes <= 60);
   CHECK(repartition(g.view(), old, 1).cut == 0);
 }

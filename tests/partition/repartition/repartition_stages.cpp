@@ -22,7 +22,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// A chain of nodes with these weights, whose values have no bytes.
+/// A chain of nodes with these weights and values of 0 bytes.
 snapshot_arrays chain(std::vector<double> const& weights) {
   cleave::testing::snapshot_builder b;
   auto value = b.input(0);
@@ -52,7 +52,7 @@ TEST_CASE("repartition_stages: is never worse than the old or balanced stages, a
   for (int round = 0; round < rounds; ++round) {
     auto const g = cleave::testing::random_graph(dice, {.nodes = 7, .reach = 4, .tied = 6});
     auto const k = static_cast<std::uint32_t>(2 + dice.below(2));
-    auto const old = [&] {  // what was balanced before weights changed
+    auto const old = [&] {  // balanced before the weights changed
       auto before = g;
       for (auto& w : before.weight) w = static_cast<double>(dice.below(9));
       return balance(before, k);

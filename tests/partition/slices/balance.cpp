@@ -35,7 +35,7 @@ std::vector<small_graph::set> unit_sets(cleave::unit_graph<std::uint32_t> const&
   return sets;
 }
 
-/// The orders that `balance` tries, as sets of nodes; those with pins it makes otherwise.
+/// The orders that `balance` tries without pins, as sets of nodes.
 std::vector<std::vector<small_graph::set>> orders_of(cleave::snapshot_arrays const& g,
                                                      balance_options const& o) {
   auto const u = cleave::detail::units_of(g, {.together = o.together, .backward = o.backward});
@@ -57,7 +57,7 @@ std::vector<std::vector<small_graph::set>> orders_of(cleave::snapshot_arrays con
   return orders;
 }
 
-/// The partition is what it says of itself.
+/// Checks that the partition's fields are consistent.
 void check_consistent(cleave::snapshot_arrays const& g, std::uint32_t k, balance_options const& o,
                       cleave::balanced_partition const& p) {
   auto const units = cleave::detail::units_of(g, {.together = o.together, .backward = o.backward}).size();
@@ -85,8 +85,8 @@ void check_consistent(cleave::snapshot_arrays const& g, std::uint32_t k, balance
   REQUIRE(p.unsized == cleave::detail::unsized_cut_values(g, p));
 }
 
-/// bound <= every assignment of units <= those without backward edges <= slices, and the slices are the best
-/// of each order tried.
+/// Checks bound <= best assignment of units <= best one without backward edges <= result, and that the result
+/// equals the best slices of the tried orders.
 void check_against_brute_force(cleave::snapshot_arrays const& g, std::uint32_t k, balance_options o,
                                bool exact_orders = true) {
   if (exact_orders) o.random_orders = 0;
@@ -440,7 +440,7 @@ TEST_CASE("balance: companions of a value close no cycle between parts") {
   auto const s = cleave::snapshot_of(accompanied{});
   auto const p = balance(s, 4);
   CHECK(p.parts == 3);
-  CHECK(p.of[1] == p.of[2]);  // 1 reads value 0, and value 2 comes along
+  CHECK(p.of[1] == p.of[2]);  // node 1 reads value 0, whose companion is value 2
   CHECK(!cleave::detail::find_cycle_between_parts(s, p));
 }
 

@@ -19,7 +19,7 @@ using index_type = std::uint32_t;
 using costs = cleave::unit_costs<index_type>;
 using set = std::uint32_t;
 
-/// What a part pays for the units `s`, by definition.
+/// The load of a part with the units `s`, by definition.
 std::int64_t load(costs const& c, std::size_t row, set s) {
   std::int64_t sum = 0;
   for (index_type u = 0; u < c.units(); ++u) sum += (s >> u & 1) != 0 ? c.weight[row][u] : 0;
@@ -30,7 +30,7 @@ std::int64_t load(costs const& c, std::size_t row, set s) {
   return sum;
 }
 
-/// The least largest load over all assignments of units to parts, whatever cycles they make.
+/// The least bottleneck over all assignments of units to parts, cyclic ones included.
 std::int64_t optimum(costs const& c) {
   auto const sets = set{1} << c.units();
   std::vector<std::int64_t> least(sets, cleave::detail::unreachable_load), next;
@@ -76,8 +76,7 @@ TEST_CASE("load_bound: never exceeds the best of all assignments and often equal
     auto bound = std::max(cleave::detail::even_share(c), cleave::detail::pigeonhole_share(c));
     for (index_type u = 0; u < c.units(); ++u) bound = std::max(bound, cleave::detail::least_with(c, u));
     REQUIRE(bound <= best);
-    REQUIRE(cleave::detail::load_bound(c) ==
-            bound);  // of eight units at most, all are tried that could matter
+    REQUIRE(cleave::detail::load_bound(c) == bound);  // with at most eight units all relevant ones are tried
     tight += bound == best;
   }
   CHECK(tight > 100);

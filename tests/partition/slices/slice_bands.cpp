@@ -17,7 +17,7 @@ using index_type = std::uint32_t;
 using task = cleave::detail::slicing_task<index_type>;
 using boundaries = std::vector<index_type>;
 
-/// Some units in a row, up to four parts of two speeds, often memory limits and pins.
+/// A row of units, up to four parts of two speeds, and often memory limits and pins.
 task random_task(cleave::testing::rng& r) {
   task t;
   auto const parts = static_cast<index_type>(1 + r.below(4));
@@ -56,7 +56,7 @@ std::int64_t time_of(task const& t, std::size_t s, index_type begin, index_type 
   return before[end] - before[begin];
 }
 
-/// All boundaries that pins and memory allow, slices empty only where they may be.
+/// All boundaries that pins, memory and `may_be_empty` allow.
 std::vector<boundaries> all_slices(task const& t) {
   std::vector<boundaries> done{{0}};
   for (std::size_t s = 0; s < t.parts(); ++s) {

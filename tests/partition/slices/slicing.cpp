@@ -17,7 +17,7 @@ namespace {
 using index_type = std::uint32_t;
 using cleave::testing::rng;
 
-/// A random order with its costs, and what each slice of it costs by definition.
+/// A random order with its costs, and the cost of each slice by definition.
 struct sample {
   cleave::unit_costs<index_type> costs;
   cleave::detail::slicing_task<index_type> task;
@@ -70,7 +70,7 @@ struct sample {
     return sum;
   }
 
-  /// The least largest load, by trying every begin for every end.
+  /// The least bottleneck, from every begin of every slice.
   std::int64_t optimum() const {
     auto const n = static_cast<index_type>(task.units());
     std::vector<std::int64_t> least(n + std::size_t{1}, cleave::detail::unreachable_load), next;

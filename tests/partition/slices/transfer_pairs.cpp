@@ -15,7 +15,7 @@ namespace {
 
 using index_type = std::uint32_t;
 
-/// Units without time, and values that two or more of them touch.
+/// Units of weight 0, and values that two or more units touch.
 cleave::unit_costs<index_type> random_costs(cleave::testing::rng& r, std::size_t units) {
   cleave::unit_costs<index_type> c;
   c.weight.emplace_back(units);
@@ -43,7 +43,7 @@ TEST_CASE("pairs_of: changes inside a slice sum to the cost of the values that c
     for (index_type j = 0; j < n; ++j) place[order[j]] = j;
     auto const pairs = cleave::detail::pairs_of<index_type>(c, order);
     REQUIRE(pairs.size() == n);
-    REQUIRE(pairs.earlier.size() <= c.touching.item.size());  // neighbours, and one pair of ends
+    REQUIRE(pairs.earlier.size() <= c.touching.item.size());  // pairs of neighbours, and one pair of the ends
 
     for (std::size_t begin = 0; begin < n; ++begin) {
       std::int64_t sum = 0;

@@ -40,7 +40,7 @@ labelled_table random_table(testing::rng& random, std::size_t rows, std::uint32_
   return t;
 }
 
-/// The fewest runs, over all orders: by the set of rows that are done and the label that came last.
+/// The fewest runs over all orders, by the set of finished rows and the last label.
 std::size_t brute_force(labelled_table const& t, std::uint32_t labels) {
   auto const rows = t.label.size();
   std::size_t const never = rows + 1;

@@ -66,12 +66,12 @@ TEST_CASE("mirrored_backward_edges: reverse each edge between backward units tha
   cleave::testing::rng r(5);
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(20), .replicable = 6, .ordered = 5});
-    std::vector<char> backward(g.nodes());  // what a backward node feeds is backward
+    std::vector<char> backward(g.nodes());  // readers of backward nodes are backward
     cleave::detail::each_dependency(
         g, [&](index_type m, index_type n) { backward[n] |= backward[m] || r.one_in(4); });
     auto const u = cleave::detail::units_of(g, {.backward = backward});
     auto const edges = cleave::detail::mirrored_backward_edges<index_type>(g, u, backward);
-    std::vector<std::vector<char>> twin(u.size(), std::vector<char>(u.size()));  // row needs column
+    std::vector<std::vector<char>> twin(u.size(), std::vector<char>(u.size()));  // row depends on column
     cleave::detail::each_dependency(g, [&](index_type m, index_type n) {
       bool const turned = backward[m] && backward[n];
       twin[u.of[turned ? m : n]][u.of[turned ? n : m]] = 1;

@@ -24,7 +24,7 @@ partition parts_of(std::vector<std::uint32_t> const& of) {
   return p;
 }
 
-/// n nodes, each reads the one before.
+/// A chain of n nodes.
 snapshot_arrays chain(std::size_t n) {
   testing::snapshot_builder b;
   auto v = b.input();
@@ -32,7 +32,7 @@ snapshot_arrays chain(std::size_t n) {
   return b.build();
 }
 
-/// A partition that is valid but for cycles: groups are whole.
+/// A random partition that keeps groups whole; only cycles can make it invalid.
 partition whole_groups(testing::rng& random, snapshot_arrays const& g, std::uint32_t parts) {
   auto p = testing::random_partition(random, g.nodes(), parts);
   for (std::size_t n = 0; n < g.nodes(); ++n) p.of[n] = p.of[g.group[n]];
@@ -45,8 +45,8 @@ std::size_t filled(partition const& p) {
   return static_cast<std::size_t>(std::ranges::count(used, 1));
 }
 
-/// Calls `f` with each way to give `nodes` nodes parts below `limit(n, used)`, `used` being the largest so
-/// far.
+/// Calls `f` with each assignment of parts below `limit(n, used)` to `nodes` nodes; `used` is the number of
+/// parts used before node n.
 template <class Limit, class F>
 void each_partition(std::size_t nodes, Limit limit, F f) {
   std::vector<std::uint32_t> of(nodes);
@@ -196,7 +196,7 @@ TEST_CASE("acyclic_parts: each policy gives a valid partition and reports exactl
       if (policy != cycle_policy::move) CHECK(moved.empty());
       if (policy == cycle_policy::cut) CHECK(r.new_cuts == r.parts.parts - p.parts);
       if (policy == cycle_policy::move) CHECK(r.parts.parts == p.parts);
-      if (policy == cycle_policy::merge) {  // what is joined is on a cycle: parts that reach each other
+      if (policy == cycle_policy::merge) {  // only parts that reach each other are merged
         auto const parts = part_graph_of(g, p).dependents;
         auto const reaches = [&](std::uint32_t from, std::uint32_t to) {
           std::vector<std::uint32_t> queue{from};

@@ -47,7 +47,7 @@ bool is_topological(cleave::detail::csr<index_type> const& predecessors, order_l
   return order.size() == predecessors.rows();
 }
 
-/// 0 and 1 are free; 2 reads 1 and 3 reads 0; 4 reads 2 and 3.
+/// Node 2 reads 1, node 3 reads 0, and node 4 reads 2 and 3.
 cleave::snapshot_arrays crossed() {
   snapshot_builder b;
   auto const x = b.node(1), y = b.node(1), u = b.node(1, {y}), v = b.node(1, {x});

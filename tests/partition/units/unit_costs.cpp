@@ -80,7 +80,7 @@ TEST_CASE("costs_of: weights and transfers equal sums over the nodes of each uni
     }
     REQUIRE(c.transfer.size() == row);
     REQUIRE(c.touched.item.size() == c.touching.item.size());
-    REQUIRE((bits == 0 || bits % 2 == 1));  // no finer than the costs need
+    REQUIRE((bits == 0 || bits % 2 == 1));  // the scale is no finer than the costs need
   }
 }
 

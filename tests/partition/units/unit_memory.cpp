@@ -36,7 +36,7 @@ struct sample {
     m = cleave::detail::memory_of(g, u, node_memory);
   }
 
-  /// What a part holds that has these units, as `part_memory` counts it.
+  /// The memory of a part with these units by `part_memory`.
   std::size_t held(auto const& units) const {
     cleave::partition p{std::vector(g.nodes(), cleave::no_part), 1};
     for (auto const unit : units)

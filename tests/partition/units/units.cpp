@@ -62,7 +62,7 @@ TEST_CASE("units_of: equals the transitive closure on random graphs") {
     std::vector<char> backward(r.one_in(2) ? n : 0);
     for (auto& b : backward) b = r.one_in(3);
 
-    // along edges forward, in groups and sets both ways
+    // edges lead forward, groups and sets both ways
     std::vector<std::vector<char>> edge(n, std::vector<char>(n)), reach = edge;
     auto const is_backward = [&](std::size_t a) { return !backward.empty() && backward[a]; };
     cleave::detail::each_dependency(

@@ -88,7 +88,7 @@ TEST_CASE("verify_partition: reports every kind of fault") {
 }
 
 TEST_CASE("verify_partition: rounds the share up before it applies the imbalance") {
-  auto const g = path(10);  // 10 nodes in 4 parts: 3 each may be
+  auto const g = path(10);  // 10 nodes in 4 parts: at most 3 each
   CHECK(verify_partition(g.view(), parts_of({0, 0, 0, 1, 1, 1, 2, 2, 3, 3}, 4), {.imbalance = 0}).sound());
   CHECK(!verify_partition(g.view(), parts_of({0, 0, 0, 0, 1, 1, 2, 2, 3, 3}, 4), {.imbalance = 0.3}).sound());
   CHECK(verify_partition(g.view(), parts_of({0, 0, 0, 0, 1, 1, 2, 2, 3, 3}, 4), {.imbalance = 0.34}).sound());

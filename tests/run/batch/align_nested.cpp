@@ -31,7 +31,7 @@ std::string mismatch(numbers const& a, numbers const& b) {
   return m ? describe(*m, "the values", "the rules") : "none";
 }
 
-/// The same nesting with the elements of each dict in another order; leaves stay with their places.
+/// The same nesting with the elements of each dict in another order; leaves keep their keys.
 numbers shuffled(numbers const& x, std::size_t& entry, std::size_t& leaf, testing::rng& r) {
   auto const& e = x.shape()[entry++];
   if (e.what == nesting::leaf) return x.leaves()[leaf++];

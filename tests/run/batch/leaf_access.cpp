@@ -17,7 +17,7 @@ using namespace cleave;
 
 namespace {
 
-/// A leaf that can be copied and nothing else, not even compared, and access to it of exactly one ability.
+/// A leaf that can only be copied, not even compared, and accesses with exactly one ability each.
 struct bare_leaf {
   explicit bare_leaf(int n) : rows(n) {}
   int rows;

@@ -24,7 +24,7 @@ using row_counts = std::vector<std::int64_t>;
 using place = loss_policy::place;
 constexpr auto mean = loss_reduction::mean, sum = loss_reduction::sum;
 
-/// The loss of rows first … last - 1 of a model y = w x with targets t, and its derivative by w.
+/// The loss of rows first … last - 1 of a model y = w x with targets t, and its derivative with respect to w.
 struct loss_and_gradient {
   double loss = 0, gradient = 0;
 };
@@ -50,7 +50,7 @@ std::vector<sample> random_samples(testing::rng& r, std::size_t n) {
   return rows;
 }
 
-/// Loss and gradient as a pipeline makes them: microbatch by microbatch.
+/// Loss and gradient as a pipeline computes them, microbatch by microbatch.
 loss_and_gradient in_microbatches(std::vector<sample> const& rows, row_counts const& sizes, double w,
                                   loss_reduction how, loss_weights const& weights) {
   std::vector<double> losses;
@@ -73,7 +73,7 @@ std::string fault(loss_policy p, row_counts const& rows) {
   return describe(*f);
 }
 
-/// What upstream's switch does: all gradients divided by the number of microbatches, or not.
+/// The choice that PyTorch offers: all gradients divided by the number of microbatches, or not.
 loss_weights divided(std::size_t microbatches, bool divide) {
   return {std::vector<double>(microbatches, 1.0), divide ? 1.0 / static_cast<double>(microbatches) : 1.0};
 }

@@ -25,7 +25,7 @@ using tree = batch_rules<batch_leaf>::tree;
 
 leaf_values merged(parts const& p, tree const& r = {}) { return merge_microbatches(access, p, r); }
 
-/// What is wrong, in words; "nothing" where nothing is.
+/// The description of the fault, or "nothing".
 std::string fault(parts const& p, tree const& r = {}) {
   auto const f = find_merge_fault(access, p, r);
   if (!f) {
@@ -115,6 +115,6 @@ TEST_CASE("merge_masked: takes each microbatch's own rows, and rejects different
                        "merge_masked: results has 4 rows along axis 0 in microbatch 0, but 3 in microbatch "
                        "1; they may differ only along the merged axis",
                        microbatch_error);
-  // More microbatches than rows: some have none of their own.
+  // More microbatches than rows: some have no rows.
   CHECK(merge_masked(access, parts{counting({1}), counting({1}, 5)}) == leaf_values(counting({1})));
 }

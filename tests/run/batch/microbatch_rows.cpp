@@ -15,7 +15,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Rows dealt out one by one, like cards.
+/// The sizes after dealing rows out one by one, like cards.
 std::vector<std::int64_t> dealt(std::int64_t rows, std::int64_t asked) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(std::min(rows, asked)), 0);
   for (std::int64_t i = 0; i < rows; ++i) ++sizes[static_cast<std::size_t>(i) % sizes.size()];

@@ -30,7 +30,7 @@ using batch_rule_list = batch_rules<batch_leaf>;
 
 batch_leaf keep_first(batch_leaf a, batch_leaf const&) { return a; }
 
-/// What is wrong, in words; "nothing" where nothing is.
+/// The description of the fault, or "nothing".
 std::string fault(batch const& b, batch_rule_list const& r = {}, split_batch_options const& o = {}) {
   auto const f = find_batch_fault(access, b, r, o);
   if (!f) {
@@ -57,7 +57,7 @@ std::vector<leaf_values> trees(microbatch_list<batch_leaf> const& list, leaf_val
 
 }  // namespace
 
-// A number or nothing at all is no rule: whoever writes one is told when it is compiled.
+// A number or nullptr is not a rule, which the compiler rejects.
 static_assert(!std::constructible_from<testing::leaf_rule, int>);
 static_assert(!std::constructible_from<testing::leaf_rule, std::nullptr_t>);
 
@@ -99,7 +99,7 @@ TEST_CASE("split_batch: the shortest divided value limits the number of microbat
   auto const made = split_batch(access, b, r, {.microbatches = 4});
   REQUIRE(made.values.size() == 2);
   CHECK(made.limit == microbatch_limit{"keywords['y']", 2});
-  CHECK(made.rows.empty());  // 5 rows here, 2 there
+  CHECK(made.rows.empty());  // 5 rows in one value, 2 in the other
   CHECK(made.values[0].arguments == leaf_values::tuple({counting({3}), counting({1})}));
   CHECK(made.values[1].arguments == leaf_values::tuple({counting({2}, 3), counting({1})}));
   CHECK(made.values[1].keywords == leaf_values::dict({{"y", counting({1, 3}, 3)}}));

@@ -42,7 +42,7 @@ TEST_CASE("take_microbatches: accepts the output of split_batch unchanged") {
         take_microbatches(access, split.values, static_cast<std::int64_t>(split.values.size()), split.rules);
     REQUIRE(taken.values == split.values);
     REQUIRE(taken.rules == split.rules);
-    // Equal rows of every microbatch may come from different rows of the whole.
+    // Values with equal row counts in every microbatch may have different row counts in the whole.
     if (!split.rows.empty()) REQUIRE(taken.rows == split.rows);
   }
 }

@@ -24,11 +24,11 @@ using namespace cleave::testing;
 
 namespace {
 
-/// The first stage keeps what is above 0, so that nobody knows the shape before; the second doubles it, for
-/// two readers; the last adds up. Going back, all ones.
+/// The first stage keeps the numbers above 0, so that the shape is not known before; the second copies them
+/// to two readers; the last adds up. All gradients are one.
 struct sieve {
   std::map<std::pair<stage_id, microbatch_id>, tensor_shape> seen{};
-  std::size_t forced = 0;  ///< if any, how many elements the first stage says it has made
+  std::size_t forced = 0;  ///< unless 0, the number of elements that the first stage claims to have made
 
   static double* numbers(tensor_view const& v) { return static_cast<double*>(v.data); }
 

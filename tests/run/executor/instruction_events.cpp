@@ -17,8 +17,8 @@ using namespace cleave::detail;
 
 namespace {
 
-/// A device that does nothing: its streams mark times that are told, and its events happen when they are
-/// told.
+/// A device that does nothing: tests set the time of its streams, and whether its events have
+/// happened.
 struct told_device : host_memory {
   struct stream {
     std::int64_t now = 0;
@@ -40,7 +40,7 @@ struct told_device : host_memory {
 };
 static_assert(device<told_device>);
 
-/// A pass, an exchange of two messages, what waits for one of them, and RECOMPUTE.
+/// A pass, an exchange of two messages, a wait for one of them, and RECOMPUTE.
 rank_program small_program() {
   rank_program p;
   p.instructions.resize(6);

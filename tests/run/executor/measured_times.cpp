@@ -15,7 +15,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// A program of the passes of a row, and nothing else.
+/// A program with only the passes of a row.
 rank_program passes_only(std::vector<action> const& row) {
   rank_program p;
   for (std::uint32_t i = 0; i < row.size(); ++i) {

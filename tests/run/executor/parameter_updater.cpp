@@ -55,7 +55,7 @@ linear_stage stage_in(pipeline& run, tied_line const& line, std::uint32_t s) {
   return run.stages_of(line.plan.rank_of(stage_id{s})).stage_of(stage_id{s});
 }
 
-/// One stage with one parameter, on a device whose work runs beside the thread that issues it.
+/// One stage with one parameter, on a device whose work is asynchronous to the issuing thread.
 struct lone_parameter {
   double value = 1, gradient = 3;
   region at_value[1] = {{&value, 1, element_type::f64}}, at_gradient[1] = {{&gradient, 1, element_type::f64}};

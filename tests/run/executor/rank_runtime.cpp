@@ -49,7 +49,7 @@ struct line {
   }
 };
 
-/// Stages that keep what they need for backward passes, and cannot make it again.
+/// Stages that save activations for backward passes and cannot recompute them.
 struct keeping_stages {
   linear_engine engine;
 

@@ -23,7 +23,7 @@ namespace {
 
 using values = std::span<tensor_view const>;
 
-/// Streams are told what work is about.
+/// A device that notes the stage and microbatch announced to its streams.
 struct told_device : host_memory {
   struct stream {
     std::vector<stage_call> told{};
@@ -67,7 +67,7 @@ struct heard_stages {
   void reshard(auto&, stage_id) {}
 };
 
-/// UNSHARD, a forward pass, RECOMPUTE and the backward pass of microbatch 1 of stage 2; what is made may have
+/// UNSHARD, a forward pass, RECOMPUTE and the backward pass of microbatch 1 of stage 2; the result may have
 /// any number of rows up to four.
 rank_program small_program() {
   rank_program p;

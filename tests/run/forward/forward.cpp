@@ -26,7 +26,7 @@ namespace {
 
 constexpr stage_id s0{0}, s1{1}, s2{2};
 
-/// A stage that mixes all it gets; throws at one call where told to.
+/// A stage that mixes all its inputs and throws in microbatch `fails_at`.
 struct mixing_stage {
   std::uint32_t stage;
   std::size_t outputs;
@@ -60,7 +60,7 @@ dataflow chain(std::uint32_t stages) {
   return t;
 }
 
-/// Stages that do not wait for each other.
+/// Independent stages.
 dataflow side_by_side(std::uint32_t stages) {
   dataflow t{.stages = stages, .edges = {}};
   for (std::uint32_t s = 0; s < stages; ++s) {
@@ -76,7 +76,7 @@ std::vector<numbers> counted(std::uint32_t microbatches) {
   return all;
 }
 
-/// One function, told its stage: for stages that differ.
+/// A stage that passes its id to a function shared by all stages.
 template <class Function>
 struct told_stage {
   stage_id stage;
@@ -228,7 +228,7 @@ TEST_CASE("run_forward: a stage runs ahead of its reader by the edge's capacity 
     };
     auto stages = told_stages(2, work);
     auto run = start_forward(stages, chain(2), counted(20), {.capacity = capacity});
-    // One value is with the reader, `capacity` wait, one has no room yet.
+    // The reader has one value, `capacity` values wait, and one has no room yet.
     while (made < capacity + 2 && !run.poll()) std::this_thread::sleep_for(1ms);
     std::this_thread::sleep_for(30ms);
     CHECK(made == capacity + 2);
@@ -324,7 +324,7 @@ TEST_CASE("run_forward: a value that throws on copying fails the stage that send
 }
 
 TEST_CASE("run_forward: reports a failure within 100 ms while another stage computes, then ends all stages") {
-  // The least of three rounds, so that a machine busy with other work breaks no promise of ours.
+  // The least of three rounds, so that other work on the machine does not fail the test.
   auto reported = 10s * 1.0, joined = 10s * 1.0;
   for (int round = 0; round < 3; ++round) {
     using clock = std::chrono::steady_clock;
@@ -357,7 +357,7 @@ TEST_CASE("run_forward: reports a failure within 100 ms while another stage comp
     }
     joined = std::min<std::chrono::duration<double>>(joined, clock::now() - returned);
     CHECK(released);
-    CHECK(calls <= 5);  // of the long stage one, of the failing one, three of the third
+    CHECK(calls <= 5);  // one of the long stage, one of the failing stage, three of the third stage
   }
   CHECK(reported < 100ms);
   CHECK(joined < 100ms);

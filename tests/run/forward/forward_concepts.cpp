@@ -14,10 +14,10 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-/// The poorest types that still model each concept.
+/// Minimal types that model each concept.
 namespace archetype {
 
-class token {  // movable, and made by its device only
+class token {  // movable, and made only by its device
  public:
   token(token&&) = default;
   token& operator=(token&&) = default;
@@ -27,7 +27,7 @@ class token {  // movable, and made by its device only
   friend struct ticking;
 };
 
-class cargo {  // movable and default constructible, nothing else
+class cargo {  // only movable and default constructible
  public:
   cargo() = default;
   explicit cargo(int n) : n_(n) {}
@@ -63,7 +63,7 @@ struct ticking {
   int now = 0;
 };
 
-/// Keeps what is sent until it is asked for, for one thread.
+/// Keeps sent values until they are received, for one thread.
 struct shelf {
   void send(cargo& v, envelope const& which, token&) { kept[{which.edge, which.microbatch}] = std::move(v); }
   void recv(cargo& v, envelope const& which, token&) {

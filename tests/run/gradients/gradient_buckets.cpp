@@ -38,7 +38,7 @@ std::vector<double> numbers_in(region const& r) {
   return made;
 }
 
-/// The elements of tensors of `counts` elements each, which begin at multiples of `unit`.
+/// The elements of tensors with `counts` elements each, which begin at multiples of `unit`.
 std::vector<double> tensors_in(std::vector<double> const& bucket, std::vector<std::size_t> const& counts,
                                std::size_t unit) {
   std::vector<double> made;

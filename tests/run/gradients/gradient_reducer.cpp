@@ -27,8 +27,8 @@ using reducer = gradient_reducer<host_device, host_communicator>;
 
 stage_id nth(std::uint32_t s) { return stage_id{s}; }
 
-/// Six stages on three ranks, and that several times. Gradients 0 and 1 of a stage have one element, 2 and 3
-/// two.
+/// Several replicas of six stages on three ranks. Gradients 0 and 1 of a stage have one element, 2 and 3
+/// have two.
 struct replicated_ranks {
   static constexpr std::uint32_t ranks_in_each = 3, stages = 6, gradients = 4;
 
@@ -96,7 +96,7 @@ struct replicated_ranks {
     return own;
   }
 
-  /// New numbers everywhere, and what they must become.
+  /// Sets new numbers everywhere, and their expected sums.
   void fill(rng& random) {
     std::vector<std::vector<double>> total(stages * gradients);
     for (auto& of_replica : numbers)
@@ -115,7 +115,7 @@ struct replicated_ranks {
   }
   static std::size_t number_of(stage_gradient const& g) { return index(g.stage) * gradients + g.number; }
 
-  /// Each rank does it on a thread of its own, and ends the step.
+  /// Each rank calls `before_the_end` on its own thread and then ends the step.
   template <class F>
   void step(F before_the_end) {
     std::vector<std::thread> threads;
@@ -129,7 +129,7 @@ struct replicated_ranks {
   }
 };
 
-/// Two sets have the pair 0 -> 3; one is on one rank alone; in one a stage has two copies.
+/// Two sets contain the pair 0 -> 3; one is on a single rank; in one a stage has two copies.
 std::vector<tied_gradients> many_ties() {
   return {{{nth(0), 0}, {nth(3), 0}},
           {{nth(0), 1}, {nth(3), 1}, {nth(5), 1}},
@@ -142,7 +142,7 @@ struct tie_call {
   stage_id from, to;
 };
 
-/// All calls for ties on a rank, as a schedule has them: set after set, each in the order of its stages.
+/// All tie calls of a rank, as in a schedule: set after set, each in the order of its stages.
 std::vector<tie_call> tie_calls(replicated_ranks const& x, std::uint32_t r,
                                 std::vector<std::size_t> const& order) {
   std::vector<tie_call> calls;
@@ -187,7 +187,7 @@ TEST_CASE("gradient_reducer: gives the same sums however stages and ties are beg
       bool const any_order = random.one_in(2), ends = random.one_in(2);
       auto const seed = random.next();
       x.step([&](std::uint32_t r, reducer& mine, host_device::stream& s) {
-        rng own(seed + r % x.ranks_in_each);  // replicas run one program
+        rng own(seed + r % x.ranks_in_each);  // replicas run the same program
         auto calls = tie_calls(x, r, order);
         if (any_order) own.shuffle(calls);
         std::vector<std::uint32_t> begun;
@@ -206,13 +206,13 @@ TEST_CASE("gradient_reducer: gives the same sums however stages and ties are beg
 
 TEST_CASE("gradient_reducer: begins a tie set once all its stages on the rank are named, in any order") {
   rng random(63);
-  // Stages 0 and 1 are of rank 0, which has all of the set; one has two copies.
+  // Stages 0 and 1 are on rank 0, which has the whole set; stage 0 has two copies.
   replicated_ranks x(1, {{{nth(0), 0}, {nth(0), 1}, {nth(1), 0}}}, 1000);
   host_device::stream s;
   auto& mine = x.reducers[0];
   for (std::uint32_t const first : {0u, 1u, 0u}) {
     x.fill(random);
-    x.numbers[0][0][0] += 1;  // so that it is not by chance what it becomes
+    x.numbers[0][0][0] += 1;  // so that it cannot equal its sum by chance
     for (auto const& g : x.ties[0]) x.sums[0][x.number_of(g)][0] += 1;
     auto const before = x.numbers;
     mine.begin_tie(nth(first), nth(1 - first), s);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr rank_id r0{0}, r1{1};
 
-/// Two ranks, of which rank 1 is member 0 of the group.
+/// Two ranks; rank 1 is member 0 of the group.
 struct two_ranks {
   host_ranks ranks{2};
   host_group group{ranks, {r1, r0}};
@@ -142,7 +142,7 @@ TEST_CASE("host_communicator: wakes the right rank if members and ranks are numb
   a.end_group(arrived, s);
   std::thread other([&] {
     host_device::stream mine;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until the other waits at its bell
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until the other rank waits
     b.begin_group();
     b.send(of(sent), to(0, 1), mine);
     b.end_group(left, mine);

@@ -45,7 +45,7 @@ TEST_CASE("host_event: can be reused in either way and tells the time of its las
   CHECK(e.at() >= then);
   auto const passed = e.at();
   auto& count = e.expect(2);
-  CHECK(&count == first);  // whoever ends transfers has its address
+  CHECK(&count == first);  // threads that end transfers hold its address
   CHECK_FALSE(e.happened());
   count.end_one();
   count.end_one();
@@ -76,7 +76,7 @@ TEST_CASE("host_event: exactly one of several threads ends the last transfer") {
         last[t] = count.end_one();
       });
     while (!e.happened()) std::this_thread::yield();
-    CHECK(written == std::vector{1, 1, 1, 1});  // what was written before is seen by whoever waited
+    CHECK(written == std::vector{1, 1, 1, 1});  // earlier writes are visible after the wait
     for (auto& t : threads) t.join();
     CHECK(last[0] + last[1] + last[2] + last[3] == 1);
   }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr rank_id r1{1}, r2{2}, r3{3};
 
-/// One end of a message of doubles, with an event of its own.
+/// One end of a message of doubles, with its own event.
 struct message_end {
   std::vector<double> numbers;
   std::uint32_t number = 0;
@@ -39,7 +39,7 @@ struct message_end {
   void receive(host_group& g, std::uint32_t from, std::uint32_t to) {
     g.issue(to, std::array{group_transfer::receive(memory(), with(from))}, 0, event);
   }
-  /// As reduction `n` of the member.
+  /// Issues reduction `n` of the member.
   void reduce(host_group& g, std::uint32_t member, std::uint64_t n, reduce_op op) {
     g.issue(member, std::array{group_transfer::reduce(memory(), op, number)}, n, event);
   }

@@ -25,7 +25,7 @@ struct told_of_ranks {
   std::atomic<int> devices = 0, begun = 0, ended = 0;
 };
 
-/// Says what it is asked for, and told.
+/// Counts the calls to the backend.
 struct counting_threads : host_threads {
   told_of_ranks* told;
 

@@ -52,7 +52,7 @@ TEST_CASE("queued_device: a wait refers to the event as recorded when the wait w
   second.call([&] { seen = 1; });
   r.d.record(end, second);
   first.call([&] { comes_true(two); });
-  r.d.record(e, first);  // again: the wait does not care
+  r.d.record(e, first);  // again, which does not affect the wait
   CHECK(seen == 0);
   one = true;
   CHECK(comes_true([&] { return r.d.query(end); }));
@@ -74,7 +74,7 @@ TEST_CASE("queued_device: random work on random streams respects its waits under
     std::vector<float> twin(numbers, numbers + cells * count);
     std::vector<queued_stream> streams;
     for (int i = 0; i < 3; ++i) streams.push_back(r.d.make_stream(i));
-    std::vector<queued_event> last(cells);  // of each cell: when it was used last
+    std::vector<queued_event> last(cells);  // for each cell, its last use
     std::vector<std::unique_ptr<host_memory::sums>> sums;
     for (int step = 0; step < 60; ++step) {
       auto& s = streams[random.below(3)];
@@ -107,7 +107,7 @@ TEST_CASE("queued_device: keeps all device_promises, with and without delays") {
 
 namespace {
 
-/// Forgets to add.
+/// A device that does not accumulate.
 struct forgetful_device : queued_device {
   using queued_device::queued_device;
   static void accumulate(stream&, sums const&, accumulate_options const&) {}

@@ -36,7 +36,7 @@ TEST_CASE("queued_stream: no more work is queued than the limit allows") {
     });
     most = std::max(most, issued + 1 - begun.load());
   }
-  CHECK(most <= 4);  // three that wait, and what is taken but not counted yet
+  CHECK(most <= 4);  // three waiting tasks, and one that was taken but not counted yet
   opener.join();
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("queued_stream: work that never ends is abandoned, and waiting work gi
   CHECK(comes_true([&] { return after->load() == 1; }));
   std::this_thread::sleep_for(20ms);
   CHECK(*after == 1);
-  CHECK(comes_true([&] { return after.use_count() == 1; }));  // nothing of it is left
+  CHECK(comes_true([&] { return after.use_count() == 1; }));  // the tasks are destroyed
 }
 
 TEST_CASE("queued_stream: move assignment leaves both streams usable") {

@@ -20,7 +20,7 @@ using fault = edge_layout_fault;
 
 constexpr stage_id s0{0}, s1{1}, s2{2};
 
-/// Both later stages read what the first makes; edges 1 and 2 carry one value.
+/// Both later stages read the result of the first; edges 1 and 2 carry one value.
 dataflow forked() {
   return {.stages = 3,
           .edges = {{the_caller, 0, s0, 0}, {s0, 0, s1, 0}, {s0, 0, s2, 0}, {s1, 0, the_caller, 0}}};

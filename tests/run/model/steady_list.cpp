@@ -12,7 +12,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// Cannot be moved, and says when it goes.
+/// Cannot be moved, and notes its destruction.
 struct guest {
   guest(int n, std::vector<int>& left) : number(n), gone(left) {
     if (n < 0) throw std::runtime_error("below 0");

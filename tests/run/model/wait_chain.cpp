@@ -46,7 +46,7 @@ bool is_waiting(rank_activity const& a, rank_id peer) {
   return a.kind == activity_kind::waiting && std::ranges::find(a.peers, peer) != a.peers.end();
 }
 
-/// All whom `from` waits for, directly or not, and itself: the closure, round after round.
+/// `from` and all ranks that it waits for directly or indirectly, computed as a closure.
 std::set<std::uint32_t> awaited(std::vector<rank_activity> const& all, std::uint32_t from) {
   std::set<std::uint32_t> found = {from};
   for (std::size_t round = 0; round < all.size(); ++round)

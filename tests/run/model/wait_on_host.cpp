@@ -21,7 +21,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// A stream whose work ends when it is told to, and the event behind it.
+/// A stream whose work ends when it is released, and the event recorded after it.
 struct held_work {
   host_ranks ranks{1};
   queued_device d{ranks, rank_id{0}};

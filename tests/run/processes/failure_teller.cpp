@@ -18,7 +18,7 @@ namespace {
 
 constexpr stage_call here{stage_id{2}, microbatch_id{5}};
 
-/// What a rank says that it does.
+/// The activity that a rank reports.
 struct said_activity : activity_source {
   rank_activity what;
 
@@ -32,7 +32,7 @@ rank_activity receiving() {
   return a;
 }
 
-/// Runs `f` with rank 1's teller, and says what both ranks then know to have failed.
+/// Runs `f` with the reporter of rank 1; returns the failure that each rank then knows.
 std::pair<std::optional<failure>, std::optional<failure>> told_by_rank_1(
     rank_activity const& doing, std::function<void(failure_reporter&)> const& f) {
   tcp_rendezvous_options options{.key = "a key that both of them know"};

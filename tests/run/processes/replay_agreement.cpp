@@ -20,7 +20,7 @@ namespace {
 
 using obstacle = std::optional<std::string>;
 
-/// What each rank hears, where each says what is in its way.
+/// The obstacle that each rank learns if they have these obstacles.
 std::vector<obstacle> heard_by(std::vector<obstacle> const& own) {
   std::vector<std::vector<std::byte>> kept;
   std::vector<obstacle> heard;

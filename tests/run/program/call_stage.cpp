@@ -19,7 +19,7 @@ namespace {
 using stream = host_device::stream;
 using values = std::span<tensor_view const>;
 
-/// Writes down what is called, with how many views of what.
+/// Notes each call and its numbers of views.
 struct heard_stages {
   std::vector<std::string> heard{};
 

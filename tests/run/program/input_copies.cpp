@@ -24,7 +24,7 @@ namespace {
 
 constexpr stage_id s0{0};
 
-/// Two inputs of each microbatch, of which the first stage reads both, and the first of them twice.
+/// Two inputs per microbatch; the first stage reads both, and input 0 twice.
 linear_model two_inputs(schedule const& s, rng& random) {
   auto t = dataflow_of_chain(s);
   t.edges.insert(t.edges.begin() + 1, {{the_caller, 1, s0, 1}, {the_caller, 0, s0, 2}});
@@ -45,7 +45,7 @@ TEST_CASE("input_copies: copies a step's inputs to the same addresses in every s
   input_copies copies(d, p);
 
   std::vector<std::vector<double>> others;
-  std::vector<tensor_view> elsewhere;  // of which each microbatch has one more, that nobody reads
+  std::vector<tensor_view> elsewhere;  // each microbatch has one more input here, which no stage reads
   for (std::size_t i = 0; i < m.inputs.size(); ++i) {
     auto& x = others.emplace_back(m.numbers[i]);
     for (auto& v : x) v += 1;

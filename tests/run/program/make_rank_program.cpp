@@ -29,11 +29,11 @@ namespace {
 
 enum class sort_of_bytes : std::uint8_t { value, shape, gradient, saved, saved_for_weights };
 
-/// Messages go on beside passes: as soon as they may, or as late as somebody waits for them.
+/// When messages run: as soon as they may, or only when they are waited for.
 enum class moving : std::uint8_t { early, late };
 
-/// Runs the program of one rank over a map that says for each byte what lies there, and names whoever reads
-/// what nobody has put there. A message brings what its block should have: so ranks need no other.
+/// Runs the program of one rank over a map with the content of each byte, and reports reads of wrong
+/// content. A message brings what its block should contain, so each rank is checked on its own.
 class byte_owners {
  public:
   byte_owners(step_plan const& p, rank_program const& r)
@@ -69,11 +69,11 @@ class byte_owners {
   }
   bool sends(std::uint32_t i) const { return program_.instructions[i].call.kind == call_kind::send; }
 
-  /// A message begins behind what it and all messages before it come after. A send still reads when it is
-  /// waited for: later messages begin behind that.
+  /// A message begins after everything that it and all earlier messages depend on. A send still reads when it
+  /// is waited for: later messages begin after that.
   std::vector<step> early() const {
     auto const count = static_cast<std::uint32_t>(program_.instructions.size());
-    std::vector<std::vector<step>> behind(count + 1);  // the first has what waits for nothing
+    std::vector<std::vector<step>> behind(count + 1);  // the first entry holds messages without dependencies
     std::uint32_t begin = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
       auto const& x = program_.instructions[i];
@@ -90,7 +90,7 @@ class byte_owners {
     }
     return order;
   }
-  /// Each message when it is waited for, or never else.
+  /// Each message runs when it is waited for, or at the end.
   std::vector<step> late() const {
     std::vector<step> order;
     std::set<std::uint32_t> left;
@@ -104,7 +104,7 @@ class byte_owners {
     return order;
   }
 
-  /// What a value is: edges that carry the same one have the same.
+  /// The tag of a value; edges that carry the same value have the same tag.
   owner tag_of(std::uint32_t edge, microbatch_id m, sort_of_bytes sort) const {
     auto const& e = plan_.edges().edges[edge];
     auto const from = std::uint64_t{index(e.from)} << 16 | e.output;
@@ -134,7 +134,7 @@ class byte_owners {
     faults_.push_back(where_ + " reads no " + name);
   }
 
-  /// Inputs of the caller are where they are.
+  /// Inputs of the caller are not checked.
   void read(program_value const& v, owner what) {
     if (v.place.where == place_kind::input || v.place.where == place_kind::nowhere) return;
     expect(at(v.place), room(v.edge), what, "value of edge #" + std::to_string(v.edge));
@@ -212,7 +212,7 @@ class byte_owners {
       read(c.from, tag_of(c.to.edge, a.microbatch, sort_of_bytes::value));
       made(c.to);
     }
-    read_inputs(p, a.microbatch);  // what it makes does not lie on what it reads
+    read_inputs(p, a.microbatch);  // its results do not overlap its inputs
   }
   void backward(program_pass const& p, action const& a) {
     auto const& ports = plan_.ports_of(a.stage);
@@ -248,7 +248,7 @@ class byte_owners {
   std::vector<std::string> faults_;
 };
 
-/// Both ends of a message say the same of it, and no other has its number.
+/// Checks that both ends of a message agree, and that its number is unique.
 void check_numbers(std::vector<rank_program> const& programs) {
   struct two_ends {
     rank_instruction const *sent = nullptr, *received = nullptr;
@@ -276,7 +276,7 @@ void check_numbers(std::vector<rank_program> const& programs) {
   }
 }
 
-/// Each result of a stage is the caller's from one rank, in memory of its own.
+/// Checks that the caller gets each result from exactly one rank.
 void check_results(step_plan const& p, std::vector<rank_program> const& programs) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> wanted, made;
   for (auto const& e : p.edges().edges)
@@ -287,7 +287,7 @@ void check_results(step_plan const& p, std::vector<rank_program> const& programs
   CHECK(made == wanted);
 }
 
-/// What a message comes after comes before it, and what is sent after the pass that made it.
+/// Checks that messages come after their dependencies, and sends after the pass that made the value.
 void check_after(rank_program const& p) {
   for (std::uint32_t i = 0; i < p.instructions.size(); ++i) {
     auto const& x = p.instructions[i];
@@ -320,7 +320,7 @@ lower_options lowering_at_random(rng& random) {
           .grouping = random.one_in(2) ? message_grouping::none : message_grouping::adjacent};
 }
 
-/// Of linear layouts, some shapes are not known before, and some gradients are not wanted.
+/// Linear layouts in which some shapes are dynamic and some gradients are not wanted.
 run_layouts varied_layouts(rng& random, dataflow const& t, std::vector<std::int64_t> rows) {
   auto l = linear_layouts(t, std::move(rows));
   std::map<std::pair<stage_id, std::uint32_t>, shape_kind> kinds;

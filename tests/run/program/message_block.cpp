@@ -35,7 +35,7 @@ run_layouts random_layouts(rng& random, dataflow const& t) {
   return l;
 }
 
-/// Every byte of a block belongs to one value, or its shape, or to nobody.
+/// Checks that values and shapes in a block are aligned and do not overlap.
 void check_block(message_block const& b, run_layouts const& l, bool with_shapes) {
   std::uint64_t end = 0;
   for (auto const& v : b.values) {

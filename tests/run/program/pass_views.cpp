@@ -77,7 +77,7 @@ TEST_CASE("pass_views: a backward pass has the shapes that its forward pass saw"
   views.in(0)[0].shape = {1};
   views.in(0)[1].shape = {1, 2};
   views.out(0)[0].shape = {2};
-  views.take_shapes(0);  // of a forward pass nothing changes
+  views.take_shapes(0);  // has no effect on a forward pass
   CHECK(views.in(0)[0].shape == tensor_shape{1});
   views.take_shapes(1);
   CHECK(views.in(1)[0].shape == tensor_shape{2});

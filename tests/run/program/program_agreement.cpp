@@ -21,7 +21,7 @@ using namespace cleave::testing;
 
 namespace {
 
-/// Stages in a line, one a rank; each rank may have been given something else.
+/// A chain of stages, one per rank; tests change what a rank is given.
 struct given {
   schedule s = make_schedule(schedule_family::one_f_one_b, {3, 1, 4});
   dataflow t = dataflow_of_chain(s);
@@ -30,7 +30,7 @@ struct given {
   step_plan plan() const { return step_plan(s, t, l); }
 };
 
-/// What each rank is told in the end: the words of the error, or nothing.
+/// The error text of each rank, or nothing.
 std::vector<std::string> outcomes(std::vector<given> const& ranks) {
   std::vector<std::vector<std::byte>> kept;
   std::vector<std::string> told;

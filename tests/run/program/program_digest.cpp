@@ -30,7 +30,7 @@ struct digested {
   program_digest digest() const { return digest_of(s, t, l, o); }
 };
 
-/// Which parts of the digest `change` changes, as a word of `s`, `t`, `l` and `o`.
+/// The parts of the digest that `change` changes, as letters: `s`, `t`, `l`, `o`.
 template <class F>
 std::string parts_changed_by(F change) {
   digested x;

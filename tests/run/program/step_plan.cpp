@@ -27,7 +27,7 @@ schedule gpipe_on_two(std::uint32_t microbatches = 2) {
 }
 run_layouts ones(dataflow const& t) { return linear_layouts(t, {1, 1}); }
 
-/// Each rank first receives what the other sends only after its own receive.
+/// Both ranks send before they receive: a deadlock if a send waits for its receive.
 schedule crossed() {
   using enum action_kind;
   stage_placement const place{

@@ -21,7 +21,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// A device that issues calls by name: they are done at once, or written down.
+/// A device that issues calls by name: they run at once or are recorded.
 struct noting_device : host_device {
   using recording = std::vector<std::string>;
   using host_device::host_device;

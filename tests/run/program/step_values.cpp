@@ -16,7 +16,7 @@ namespace {
 
 using fault = step_value_fault;
 
-/// Two microbatches, of which this rank reads input 1 of two, along edge 3: f64[rows, 2].
+/// Two microbatches with two inputs each; this rank reads input 1, along edge 3: f64[rows, 2].
 struct reading_program {
   rank_program p;
   std::array<double, 6> numbers{};

@@ -23,7 +23,7 @@ struct broken_source : activity_source {
   rank_activity activity() const override { throw std::runtime_error("no memory"); }
 };
 
-/// Says nothing until it may, and then nobody may ask it any more.
+/// Does not answer until allowed to; afterwards it must not be asked again.
 struct slow_source : activity_source {
   std::atomic<bool>&asked, &may_say, &over;
   slow_source(std::atomic<bool>& a, std::atomic<bool>& m, std::atomic<bool>& o)
@@ -68,7 +68,7 @@ TEST_CASE("asked_source: change_to() waits until the replaced source is no longe
     asked.change_to(nullptr);
     over = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // time to do it wrong
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // gives an error time to show
   may_say = true;
   changes.join();
   rendezvous.join();

@@ -28,7 +28,7 @@ rendezvous_keys keys(char sending, char receiving) {
   return k;
 }
 
-/// The bytes that one end sends, which the test hands to the other as it likes.
+/// Two connections between which the test forwards the bytes.
 struct tapped_pair {
   tcp_socket near_wire, far_wire;
   rendezvous_connection near, far;
@@ -52,7 +52,7 @@ struct tapped_pair {
     bytes.resize(receive_some(near_wire, bytes).count);
     return bytes;
   }
-  /// What the far end makes of bytes: the messages, and a complaint if there is one.
+  /// The messages that the far end reads from bytes, and its error text, if any.
   std::pair<std::vector<rendezvous_message>, std::string> read(std::string_view bytes) {
     CHECK(send_some(far_wire, bytes).count == bytes.size());
     CHECK(far.receive());
@@ -99,7 +99,7 @@ TEST_CASE("rendezvous_connection: never accepts a message with any bit changed")
     altered[bit / 8] = static_cast<char>(altered[bit / 8] ^ (1 << (bit % 8)));
     auto const [messages, complaint] = p.read(altered);
     CHECK(messages.empty());
-    // A greater length may also be waited for.
+    // With a greater length, it may also wait for more bytes.
     if (bit >= 32) CHECK(complaint.ends_with("is not authentic"));
   }
 }

@@ -52,7 +52,7 @@ bool equal(published_failure const& a, published_failure const& b) {
          a.what.culprit == b.what.culprit && a.what.operation == b.what.operation;
 }
 
-/// Whether `read` takes the bytes; otherwise it says that they are no message.
+/// Returns whether `read` accepts the bytes instead of throwing a message error.
 template <class F>
 bool is_taken(F read, std::string const& bytes) {
   try {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr rank_id r0{0}, r1{1}, r2{2};
 
-/// A rank's half of a board, without a thread.
+/// One rank of a rendezvous, without a thread.
 struct desk {
   participant member;
   rendezvous_links links;
@@ -29,14 +29,14 @@ struct desk {
 
   explicit desk(std::uint32_t rank) : member(rank_id{rank}, 3), post(rank_id{rank}, 3, 50ms, member, links) {}
 
-  /// Whatever it has to say, and whatever there is for it.
+  /// Reads arrived messages and sends waiting ones.
   void go_on() {
     post.collect();
     post.deliver();
   }
 };
 
-/// Three ranks, connected as those of a board are.
+/// Three ranks, connected as in a rendezvous.
 struct desks {
   desk hub{0}, one{1}, two{2};
 
@@ -52,7 +52,7 @@ struct desks {
     }
     hub.links.open(std::move(to));
   }
-  /// Everything said has arrived, and so have the answers.
+  /// Delivers all messages and their answers.
   void go_on() {
     for (int rounds = 0; rounds < 3; ++rounds)
       for (auto* d : {&one, &two, &hub}) d->go_on();

@@ -26,7 +26,7 @@ namespace {
 
 using time_point = coordinator::time_point;
 
-/// Rank 0 and members, with ways between them on which messages take as long as they like, in order.
+/// Rank 0 and members, connected by queues in which messages stay in order and take any time.
 struct star {
   coordinator hub;
   std::vector<participant> members;
@@ -50,7 +50,7 @@ struct star {
     if (root == rank_id{r}) a.bytes = bytes;
     say(r, arrive_message(a));
   }
-  /// One message moves; false where none is on its way.
+  /// Moves one message; returns false if there is none.
   bool step(rng& random) {
     std::vector<std::pair<bool, std::uint32_t>> ways;
     for (std::uint32_t r = 0; r < ranks(); ++r) {
@@ -111,7 +111,7 @@ TEST_CASE("coordinator: no rank passes a barrier before all arrive, and broadcas
   rng random(29);
   for (int round = 0; round < 100; ++round) {
     star s(1 + static_cast<std::uint32_t>(random.below(8)));
-    std::vector<std::uint32_t> meetings(s.ranks());  // that each has come to
+    std::vector<std::uint32_t> meetings(s.ranks());  // the number of meetings that each has come to
     auto const root_of = [&](std::uint32_t n) { return n % 3 == 0 ? no_rank : rank_id{n % s.ranks()}; };
     auto const bytes_of = [&](std::uint32_t n) {
       return n % 3 == 0 ? "" : std::string(n, 'x') + std::to_string(n);

@@ -47,7 +47,7 @@ tcp_socket connected(network_address const& at) {
   auto const where = system_addresses(at);
   return try_connect(where, in(10s)).value();
 }
-/// What arrives until there are `count` bytes or the other end has gone.
+/// Reads until there are `count` bytes or the other end is closed.
 std::string read_up_to(tcp_socket const& s, std::size_t count) {
   std::string bytes(count, '\0');
   for (std::size_t done = 0; done < count;) {
@@ -58,7 +58,7 @@ std::string read_up_to(tcp_socket const& s, std::size_t count) {
   }
   return bytes;
 }
-/// The verdict on what `hello` makes of the greeting; nothing where the connection ends without one.
+/// The verdict on the answer that `hello` makes to the greeting, if there is one.
 std::optional<std::string> verdict_on(network_address const& at,
                                       std::function<std::string(std::string const&)> const& hello) {
   auto const s = connected(at);
@@ -79,7 +79,7 @@ bool is_like(std::string_view text, std::vector<std::string_view> const& parts) 
   return true;
 }
 
-/// Rank 0 of two on a thread, while `f` is busy at its door; then rank 1 joins, and they meet.
+/// Runs rank 0 of two on a thread while `f` connects to it; then rank 1 joins. Returns the refusals.
 std::vector<std::string> refused_of(std::function<void(network_address const&)> const& f) {
   tcp_listener listener;
   auto const at = listener.address();
@@ -116,7 +116,7 @@ TEST_CASE(
     CHECK(verdict_on(at, hello({.rank = rank_id{0}, .ranks = 2})) ==
           "it claims to be rank 0, which is the listening rank");
     CHECK(verdict_on(at, hello({.rank = rank_id{2}, .ranks = 2})) == "it claims to be rank 2 of 2");
-    // They are still there, and go on saying nothing while rank 1 joins.
+    // They stay connected and silent while rank 1 joins.
     for (auto const& s : silent) CHECK(read_up_to(s, greeting_size).size() == greeting_size);
   });
   REQUIRE(refused.size() == 7);

@@ -18,7 +18,7 @@ namespace {
 
 using variables = std::map<std::string, std::string>;
 
-/// An environment that is not that of this process.
+/// Environment variables given by a test.
 struct given {
   variables all;
   char const* operator()(char const* name) const {
@@ -93,7 +93,7 @@ TEST_CASE(
   auto e = torchrun();
   e.all["CLEAVE_HOST"] = "fe80::1";
   CHECK(read_process_start(e).meeting.host == "fe80::1");
-  e.all["LOCAL_WORLD_SIZE"] = "8";  // all on one machine: none has to be found
+  e.all["LOCAL_WORLD_SIZE"] = "8";  // all ranks are on one machine
   CHECK(read_process_start(e).meeting.host == "127.0.0.1");
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("read_process_start: an error names the variable and what is wrong wit
 
 TEST_CASE("join_rendezvous: processes that were started together join one rendezvous") {
   auto const secret = random_rendezvous_key();
-  auto const port = tcp_listener().address().port;  // one that is free, or was a moment ago
+  auto const port = tcp_listener().address().port;  // a port that was free a moment ago
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::vector<std::thread> processes;
   for (std::uint32_t r = 0; r < 3; ++r)

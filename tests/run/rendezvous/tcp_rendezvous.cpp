@@ -37,7 +37,7 @@ tcp_rendezvous_options usual() {
   return o;
 }
 
-/// Runs `f` on each rank's board, each rank a thread; the ranks come in a random order.
+/// Runs `f` on each rank's rendezvous, each on a thread; the ranks join in random order.
 void on_ranks(std::uint32_t ranks, tcp_rendezvous_options const& options,
               std::function<void(tcp_rendezvous&)> const& f, std::uint64_t seed = 1) {
   rng random(seed);
@@ -314,7 +314,7 @@ TEST_CASE("tcp_rendezvous: ranks that wait in a cycle are a deadlock") {
 }
 
 namespace {
-/// A way to `to` that alters the bytes of rank 1 once it is told to.
+/// A relay to `to` that alters the bytes of rank 1 after a call of alter().
 class tampered_way {
  public:
   explicit tampered_way(network_address const& to) : thread_([this, to] { relay(to); }) {}

@@ -20,7 +20,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// As a graphics processor has it: a row of lanes, packs of eight.
+/// Lanes as on a GPU: many in a row, with packs of eight elements.
 struct many_lanes : plain_lanes {
   static constexpr std::uint32_t lanes = 256;
   template <class, class>
@@ -31,7 +31,7 @@ struct many_lanes : plain_lanes {
   static constexpr std::uint32_t singles_at_once = 4;
 };
 
-/// Bytes with room before and behind, so that whoever writes beyond is seen.
+/// Bytes with room before and behind, in which writes out of bounds are detected.
 struct guarded {
   std::vector<std::byte> bytes;
   std::size_t first;
@@ -40,7 +40,7 @@ struct guarded {
   static guarded random(std::size_t count, std::size_t offset, testing::rng& numbers) {
     guarded g{std::vector<std::byte>(count * sizeof(T) + 128), 64 + offset};
     for (auto& b : g.bytes) b = static_cast<std::byte>(numbers.below(256));
-    for (std::size_t i = 0; i < count; ++i)  // of every size, and what is no number
+    for (std::size_t i = 0; i < count; ++i)  // of every magnitude, and NaN
       if (!numbers.one_in(8))
         g.put(i, narrowed<T>(std::ldexp(numbers.unit() - 0.5, static_cast<int>(numbers.below(20)))));
     return g;
@@ -59,7 +59,7 @@ struct guarded {
 
 template <class T>
 bool same(T a, T b) {
-  if (widened(a) != widened(a)) return widened(b) != widened(b);  // which of two NaNs is nobody's promise
+  if (widened(a) != widened(a)) return widened(b) != widened(b);  // any NaN equals any other
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("accumulate_block: blocks and lanes share a run's tiles, whatever thei
 
 namespace {
 
-/// What lanes would access of memory that is not there, in bytes from its beginning.
+/// Lanes that note their accesses to memory that does not exist.
 struct recording_lanes : many_lanes {
   struct access {
     std::byte const* at;
@@ -203,7 +203,7 @@ struct recording_lanes : many_lanes {
   }
 };
 
-/// Whether these are all bytes between two addresses, each once.
+/// Returns whether the accesses cover all bytes between two addresses exactly once.
 bool cover(std::vector<recording_lanes::access> found, std::uintptr_t begin, std::uintptr_t end) {
   std::ranges::sort(found, {}, &recording_lanes::access::at);
   for (auto const& a : found) {

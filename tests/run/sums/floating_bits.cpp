@@ -17,7 +17,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// What 16 bits mean, by the definition: one sign, `exponent_bits`, the rest is the fraction.
+/// The value of 16 bits by definition: one sign bit, `exponent_bits`, and the fraction.
 double meaning(std::uint16_t bits, int exponent_bits) {
   int const fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
   int const exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -33,8 +33,8 @@ bool same(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-/// How many of all numbers of the type, and of those on both sides of the middle between two neighbours, do
-/// not become the nearest.
+/// Counts wrongly rounded numbers: among all numbers of the type, and on both sides of the middle between
+/// two neighbours.
 template <class T>
 std::size_t wrongly_rounded(int exponent_bits) {
   std::size_t wrong = 0;
@@ -49,7 +49,7 @@ std::size_t wrongly_rounded(int exponent_bits) {
       auto const low = static_cast<std::uint16_t>(i | sign), high = static_cast<std::uint16_t>(low + 1);
       auto const below = static_cast<std::uint16_t>(i == 0 ? low : low - 1);
       double const x = meaning(low, exponent_bits);
-      // beyond the largest number the next one would be where infinity stands
+      // beyond the largest number, infinity takes the place of the next one
       double const next =
           i + 1 < infinite ? meaning(high, exponent_bits) : x + (x - meaning(below, exponent_bits));
       double const middle = x + (next - x) / 2;
@@ -97,7 +97,7 @@ TEST_CASE("narrowed: infinities stay, and a NaN becomes the one that CUDA writes
 }
 
 TEST_CASE("narrowed: rounds f64 to 16 bits only once") {
-  double const just_above = 1 + 0x1p-11 + 0x1p-40;  // through f32 it would be the middle, and go to even
+  double const just_above = 1 + 0x1p-11 + 0x1p-40;  // rounded to f32 first, it would be a tie and go to even
   CHECK(narrowed<float16_bits>(static_cast<float>(just_above)).bits == 0x3c00);
   CHECK(narrowed<float16_bits>(just_above).bits == 0x3c01);
   static_assert(narrowed<float16_bits>(1.5).bits == 0x3e00 && widened(float16_bits{0x3e00}) == 1.5f);

@@ -34,7 +34,7 @@ std::vector<std::vector<T>> reduced(std::vector<std::vector<T>> lists, element_t
   return lists;
 }
 
-/// All lists are the first of `lists`, elements reduced by `f` from left to right.
+/// Checks that every list becomes the reduction of all by `f`, from left to right.
 template <class T, class F>
 void check_numbers(element_type t, reduce_op op, F f, std::uint64_t seed) {
   testing::rng random(seed);

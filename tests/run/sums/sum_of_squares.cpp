@@ -39,7 +39,7 @@ long double long_sum(std::vector<T> const& x) {
   return sum;
 }
 
-/// Neighbours, and neighbours of what comes out.
+/// Adds neighbours, then neighbouring sums, until one is left.
 double twin_tree(std::vector<double> x) {
   while (x.size() > 1) {
     std::vector<double> half;
@@ -49,7 +49,7 @@ double twin_tree(std::vector<double> x) {
   return x[0];
 }
 
-/// Number i to sum i % 2048, which all become one.
+/// Adds term i to sum i % 2048, then combines the sums in a tree.
 double twin_turns(std::vector<double> const& terms) {
   std::vector<double> sums(2048);
   for (std::size_t i = 0; i < terms.size(); ++i) sums[i % 2048] += terms[i];

@@ -128,7 +128,7 @@ TEST_CASE("make_sum_table: pairs in a run do not conflict, and pairs keep their 
 }
 
 TEST_CASE("make_sum_table: a run ends before its tile count exceeds 32 bits") {
-  std::uint64_t const huge = std::uint64_t{3} << 44;  // nobody touches it: addresses and counts alone
+  std::uint64_t const huge = std::uint64_t{3} << 44;  // never accessed: only addresses and counts matter
   auto const at = [](std::uint64_t a) { return region{reinterpret_cast<void*>(a), huge, element_type::f16}; };
   std::vector<region_pair> const pairs = {{at(1), at(1)}, {at(1 + 4 * huge), at(1 + 4 * huge)}};
   auto const t = make_sum_table(pairs);

@@ -20,7 +20,7 @@ namespace {
 
 using members_list = std::vector<rank_id>;
 
-/// Notes of whom it makes groups.
+/// Notes the members of the groups it makes.
 struct noting_threads : host_threads {
   std::vector<members_list> made = {};
 
