@@ -102,7 +102,7 @@ TEST_CASE("cleave report: writes a page with both pictures, and each picture alo
 
 TEST_CASE("cleave report: rejects a wrong table and names the line") {
   check_refused("", ":1: the table is empty");
-  check_refused(header, ": a header and no rows");
+  check_refused(header, ": the table has a header but no rows");
   check_refused("peer,graph,k\nmetis,g,2\n", ":1: no column 'eps'");
   check_refused(header + "metis,g,10,9,2\n", ":2: 5 cells where the header has 16");
   check_refused(header + "\nmetis,g,10,9,two,0.03,1,1,,,,,,,,ok\n", ":3: column 'k' has no whole number");

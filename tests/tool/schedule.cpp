@@ -63,7 +63,7 @@ TEST_CASE("cleave schedule: --csv writes the CSV of the library") {
         schedule_csv(cleave::interleaved_1f1b(4, 2, 16)));
   CHECK(run_tool({"schedule", "ScheduleZBVZeroBubble", "-p2", "-m4", "--csv"}).said ==
         schedule_csv(cleave::zbv(2, 4)));
-  check_refusal({"DualPipe", "--csv"}, 2, "no single chain; take JSON");
+  check_refusal({"DualPipe", "--csv"}, 2, "form a single chain; write JSON");
 }
 
 TEST_CASE("cleave schedule: --costs reads CSV and JSON files") {
@@ -99,15 +99,15 @@ TEST_CASE("cleave schedule: rejects wrong names, counts and options and says whi
   check_refusal({"gpipe", "-m", "many"}, 2, "not 'many'");
   check_refusal({"gpipe", "-m", "99999999999"}, 2, "not '99999999999'");
   check_refusal({"gpipe", "-p", "1048576", "-m", "1048576"}, 2, "are too many");
-  check_refusal({"interleaved1f1b", "-p", "1024", "-v", "1024", "-m", "128"}, 2, "more memory than half");
-  check_refusal({"gpipe", "-p", "64", "-m", "8192", "--svg"}, 2, "more than can be looked at");
+  check_refusal({"interleaved1f1b", "-p", "1024", "-v", "1024", "-m", "128"}, 2, "more than half of this machine");
+  check_refusal({"gpipe", "-p", "64", "-m", "8192", "--svg"}, 2, "actions is too large");
   check_refusal({"gpipe", "-v", "2"}, 2, "each rank must have 1 stage, not 2");
   check_refusal({"1f1b", "-p", "4", "-m", "3"}, 2, "there must be 4 microbatches or more, not 3");
-  check_refusal({"gpipe", "--svg", "--json"}, 2, "one form at a time");
+  check_refusal({"gpipe", "--svg", "--json"}, 2, "one output form at a time");
   check_refusal({"gpipe", "--hop", "-1"}, 2, "--hop takes a time");
   check_refusal({"gpipe", "--hop", "nan"}, 2, "--hop takes a time");
   check_refusal({"gpipe", "-o", "no/such/folder/x", "--svg"}, 3, "No such file or directory");
-  check_refusal({"all", "--svg"}, 2, "all schedules are a table");
+  check_refusal({"all", "--svg"}, 2, "`all` prints a table");
 }
 
 TEST_CASE("cleave schedule: a single schedule and the table of all give the same time and unit") {

@@ -138,7 +138,7 @@ TEST_CASE("cleave split: keeps a JSON file that it did not write") {
         name == "stage_0.json" ? R"({"format": "cleave graph 1", "nodes": []})" : R"({"mine": 1})";
     write(out / name, mine);
     auto const said = refusal({"split", file, "--by", "tags", "--out", out / ""}, 3);
-    CHECK(said.find(name + ": is no graph that cleave wrote") != std::string::npos);
+    CHECK(said.find(name + ": is not a graph that cleave wrote") != std::string::npos);
     CHECK(text_of_file(out / name) == mine);
   }
 }
@@ -153,7 +153,7 @@ TEST_CASE("cleave split --by: rejects an invalid rule or file and suggests near 
   CHECK(refusal({"split", model, "--by", "capability=Convv"}, 3).find("'Conv'") != std::string::npos);
   CHECK(refusal({"split", model, "--by", "tags"}, 3).find("has no tag") != std::string::npos);
   CHECK(run_tool({"split", model, "-k", "4", "--by", "buckets=1MiB"})
-            .to_stderr.find("-k is for --by balance") != std::string::npos);
+            .to_stderr.find("-k has no effect here") != std::string::npos);
   CHECK(refusal({"split", model, "--cycles", "x"}, 2).find("refuse, cut, merge or move") !=
         std::string::npos);
   write(scratch / "a.txt", "embed 0\nblock\n");

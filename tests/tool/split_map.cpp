@@ -101,7 +101,7 @@ TEST_CASE("cleave split --schedule: rejects a schedule that does not fit the cut
   std::ofstream(s.order) << "0F0,0B0\n0F1,0B1\n";
   auto const said = refused({"split", s.graph, "--schedule", s.order, "--map", s.map}, 3);
   CHECK(said.find("order.csv:2:1: ") != std::string::npos);
-  CHECK(said.find("cleave verify tells all of it") != std::string::npos);
+  CHECK(said.find("cleave verify lists all faults") != std::string::npos);
   CHECK(refused({"split", s.graph, "--schedule", s.map, "--map", s.map}, 3).find("map.json") !=
         std::string::npos);
 }
@@ -116,7 +116,7 @@ TEST_CASE("cleave split --map: rejects a cut inside of modules") {
       {"name": "y", "op": "placeholder"}, {"name": "f", "operands": ["y"]}, {"name": "g", "operands": ["f"]},
       {"name": "out", "op": "output", "operands": ["g"]}]}}}})";
   CHECK(
-      refused({"split", s.graph, "--by", "modules=m", "--map", s.map}, 2).find("not inside of its modules") !=
+      refused({"split", s.graph, "--by", "modules=m", "--map", s.map}, 2).find("not for cuts inside its modules") !=
       std::string::npos);
 }
 

@@ -45,5 +45,5 @@ TEST_CASE("cleave demo train: detects a gradient that is lost between stages") {
 TEST_CASE("cleave demo train: rejects a model argument") {
   auto const r = run_tool({"demo", "train", "gpt2"});
   CHECK(r.exit == 2);
-  CHECK(r.to_stderr.find("demo train takes no model, not gpt2") != std::string::npos);
+  CHECK(r.to_stderr.find("demo train takes no operand; found gpt2") != std::string::npos);
 }
