@@ -14,7 +14,6 @@ namespace tool {
 /// One object:
 ///   file                        path of the model
 ///   stages                      a list of objects with
-
 ///     nodes, names              positions in the file; names there, or operators if unnamed
 ///     cost, share               estimated seconds, and as a multiple of an even share
 ///     load                      cost at the stage's speed plus cost of its transfers, in seconds
@@ -23,13 +22,13 @@ namespace tool {
 ///     file                      only with --out
 ///   transfers                   [{value, from, to, bytes}] between stages
 ///   objective                   the costs that a load counts
-///   bottleneck, bound, gap      the largest load; below bound no cut can be; bottleneck / bound - 1. Bound
-///   and
-///                               gap are of what has a price, and null where that is less than 98 %
-///   unpriced                    {nodes, node_share, values, value_share} of unknown cost, of unknown bytes
-///   would_price                 null, or {option, nodes, values}: what to tell, and how much of that it
-///   prices ties                        [{weight, stages}]: one weight in several stages passed outputs that
-///   no stage makes remarks                     what the text says below the table
+///   bottleneck, bound, gap      largest load; lower bound for any cut; bottleneck / bound - 1
+///                               bound and gap cover known costs, and are null if less than 98 % are known
+///   unpriced                    {nodes, node_share, values, value_share} of unknown cost or unknown bytes
+///   would_price                 null, or {option, nodes, values}: the option that would give most costs
+///   ties                        [{weight, stages}]: a weight in several stages
+///   passed                      outputs that no stage makes
+///   remarks                     the notes that the text prints below the table
 inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
                            std::uint32_t asked) {
   cleave::json::writer json(cleave::json::writer::layout::indented);

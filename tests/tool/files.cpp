@@ -261,7 +261,7 @@ TEST_CASE("cleave: recognizes different spellings of one new output file") {
     auto const said =
         run_tool({"split", "m.onnx", "-k", "2", "--out", "d", "--map", map, "--report", report});
     CHECK(said.exit != 0);
-    CHECK((said.said + said.to_stderr).find("would write over") != std::string::npos);
+    CHECK((said.said + said.to_stderr).find("would overwrite") != std::string::npos);
     CHECK(!fs::exists("d"));
     CHECK(!fs::exists("target"));
   }
@@ -537,6 +537,6 @@ TEST_CASE("cleave: reports the reason if a file cannot be written") {
   CHECK(run_tool({"schedule", "1F1B", "--out", w.at("no/such/s.csv")})
             .to_stderr.find("no/such/s.csv' cannot be made: No such file or directory") != std::string::npos);
   CHECK(run_tool({"demo", w.at("m.onnx"), "--out", "/dev/null/x"})
-            .to_stderr.find("cannot be made: Not a directory; say with --out where to write") !=
+            .to_stderr.find("cannot create this folder: Not a directory; name another folder with --out") !=
         std::string::npos);
 }
