@@ -14,16 +14,16 @@
 
 namespace tool {
 
-/// The option that would price most of what a model leaves open, and all symbolic dimensions together.
+/// The option that would determine most unknown costs, and the options for all symbolic dimensions together.
 struct pricing_advice {
-  cleave::unpriced lacking;  ///< now
+  cleave::unpriced lacking;  ///< costs unknown now
   cleave::onnx::open_size most;
-  std::string option;    ///< `--dim batch=N`
-  std::string together;  ///< `--dim batch=N --dim sequence=N`, where that prices more; or nothing
-  std::size_t nodes = 0, values = 0;  ///< that these price
+  std::string option;                 ///< `--dim batch=N`
+  std::string together;               ///< `--dim batch=N --dim sequence=N` if that determines more, or empty
+  std::size_t nodes = 0, values = 0;  ///< of unknown cost that `together` determines
 };
 
-/// `--dim batch=N`, `--shape image=Nx3xNxN`
+/// Returns the option for an open size: `--dim batch=N`, `--shape image=Nx3xNxN`.
 inline std::string option_for(cleave::onnx::open_size const& o) {
   auto const name = cleave::printable(o.name, 200);
   if (o.what == cleave::onnx::open_size::kind::dimension) return "--dim " + name + "=N";
@@ -33,7 +33,7 @@ inline std::string option_for(cleave::onnx::open_size const& o) {
   return "--shape " + name + "=" + shape;
 }
 
-/// None where nothing would help, or all has a price.
+/// Returns advice, or nothing if all costs are known or no option helps.
 inline std::optional<pricing_advice> find_advice(model const& m, cleave::unpriced const& lacking) {
   auto most = cleave::onnx::find_most_open_size(m.graph, m.types, m.costs, m.given);
   if (!most) return std::nullopt;
@@ -54,7 +54,7 @@ inline std::optional<pricing_advice> find_advice(model const& m, cleave::unprice
   return advice;
 }
 
-/// `--dim batch=N would price most: 12 of 170 nodes and 13 of 201 values without a price`
+/// Returns advice as text: `--dim batch=N would price most: 12 of 170 nodes …`
 inline std::string advice_text(pricing_advice const& a) {
   auto const of = [&](std::size_t nodes, std::size_t values) {
     return cleave::count_text(nodes) + " of " + plural(a.lacking.nodes, "node") + " and " +

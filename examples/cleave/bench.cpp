@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cleave bench --algos fast,metis --instances DIR -k 2,8,32 --out r.csv: partitioners side by side, each run
-// in a process of its own, each result counted from its parts.
+// cleave bench --algos fast,metis --instances DIR -k 2,8,32 --out r.csv: compares partitioners. Each run has
+// its own process, and each result is recounted from its parts.
 #include <cleave/core/printable.hpp>
 #include <cleave/core/real.hpp>
 #include <cleave/formats/files/durable_file.hpp>
@@ -57,41 +57,45 @@ command command_of(bench_options& o) {
   command c{
       "bench",
       "[INSTANCE ...]",
-      "Runs partitioners side by side, each run in a process of its own, and counts cut and balance from "
-      "the\nparts. An instance is a file (METIS .graph, Matrix Market, edge list, DIMACS, .dag), a folder of "
-      "them, or\na generated one (--list). The table has the columns of bench/peers.",
+      "Compares partitioners. Each run has its own process; cut and balance are recounted from the parts.\n"
+      "An instance is a file (METIS .graph, Matrix Market, edge list, DIMACS, .dag), a folder of such "
+      "files,\n"
+      "or a generated graph (--list). The table has the columns of bench/peers.",
       {}};
   auto const option = [&](std::string short_name, std::string name, std::string value, std::string wants,
                           std::string help,
                           auto take) { c.options.push_back({short_name, name, value, wants, help, take}); };
-  option("", "--algos", "NAME,...", "names of algorithms", "which algorithms (else all of them; --list)",
+  option("", "--algos", "NAME,...", "names of algorithms", "algorithms to run (all; see --list)",
          [&](auto text) { return !(o.algorithms = names_in(text)).empty(); });
-  option("", "--instances", "WHAT", "instances", "more instances; may be given again", [&](auto text) {
+  option("", "--instances", "WHAT", "instances", "more instances; may be repeated", [&](auto text) {
     std::error_code unknown;
     auto const words = fs::exists(text, unknown) ? std::vector{std::string(text)} : names_in(text);
     o.instances.insert(o.instances.end(), words.begin(), words.end());
     return !words.empty();
   });
-  option("-k", "--k", "K,...", "whole numbers from 1, with commas", "into how many parts (2,8,32)",
+  option("-k", "--k", "K,...", "whole numbers from 1, with commas", "numbers of parts (2,8,32)",
          [&](auto text) { return read_counts(text, o.parts); });
-  option("", "--eps", "X", "a number from 0 to 10", "by how much a part may exceed the average (0.03)",
+  option("", "--eps", "X", "a number from 0 to 10",
+         "imbalance: share by which a part may exceed the average (0.03)",
          [&](auto text) { return read_number(text, o.eps, 0.0, 10.0); });
-  option("", "--seeds", "N", "a whole number from 1 to 1000", "run with the seeds 1 to N (1)",
+  option("", "--seeds", "N", "a whole number from 1 to 1000", "run each with the seeds 1 to N (1)",
          [&](auto text) { return read_number<std::uint64_t>(text, o.seeds, 1, 1000); });
-  option("", "--time-limit", "S", "seconds from 0.001", "end a run after so many seconds (60)",
+  option("", "--time-limit", "S", "seconds from 0.001", "end a run after this many seconds (60)",
          [&](auto text) { return read_number(text, o.time_limit, 0.001, 1e6); });
-  option("", "--threads", "N", "a whole number from 1 to 1024", "for those algorithms that have threads (1)",
+  option("", "--threads", "N", "a whole number from 1 to 1024",
+         "number of threads, for algorithms that use them (1)",
          [&](auto text) { return read_number<std::uint32_t>(text, o.threads, 1, 1024); });
-  c.options.push_back(
-      file_to_write("-o", "--out", "write the table there, not to stdout", o.out, is_own_bench_table));
-  c.options.push_back(folder_to_write("", "--parts", "keep the parts of each run there, a file each",
+  c.options.push_back(file_to_write("-o", "--out", "write the table to this file instead of stdout", o.out,
+                                    is_own_bench_table));
+  c.options.push_back(folder_to_write("", "--parts",
+                                      "write the parts of each run to this folder, one file each",
                                       o.part_folder, [](auto name) { return name.ends_with(".part"); }));
-  c.options.push_back(flag("--append", "add to the table that is there", o.append));
+  c.options.push_back(flag("--append", "append to an existing table", o.append));
   c.options.push_back(flag("--list", "list algorithms and generated instances", o.list));
   return c;
 }
 
-/// The algorithms asked for; one that this build lacks is named and left out.
+/// Returns the requested algorithms. One that is not built in is skipped with a note.
 std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
   auto all = bench_algorithms();
   if (asked.empty()) return all;
@@ -105,18 +109,18 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
     if (at != all.end())
       found.push_back(*at);
     else if (std::ranges::find(lacking, word) != lacking.end())
-      note(word + " is left out: its library was not there when the tool was built (Debian: libmetis-dev)");
+      note(word + " is skipped: the tool was built without its library (Debian: libmetis-dev)");
     else
-      throw usage_error("no algorithm is called " + cleave::printable(word) + suggestion(word, names) +
+      throw usage_error("unknown algorithm " + cleave::printable(word) + suggestion(word, names) +
                         "; cleave bench --list");
   }
-  if (found.empty()) throw usage_error("none of these algorithms is built in; cleave bench --list");
+  if (found.empty())
+    throw usage_error("none of these algorithms is built in; cleave bench --list shows those that are");
   return found;
 }
 
-/// Renames instances that share a name after their paths, since tables and part files tell them apart by
-/// name.
-/// \throws usage_error where one is given twice
+/// Names instances that share a name after their paths, since tables and part files need unique names.
+/// \throws usage_error if one is given twice
 void tell_apart(std::vector<bench_instance>& instances) {
   auto const names = [&] {
     std::map<std::string, std::vector<bench_instance*>> called;
@@ -132,7 +136,7 @@ void tell_apart(std::vector<bench_instance>& instances) {
   for (auto const& [name, same] : names())
     if (same.size() > 1)
       throw usage_error(cleave::printable(same[1]->path.empty() ? name : same[1]->path) +
-                        " is given twice, or under two names that are hard to tell apart; give it once");
+                        " is given twice, or with two names that are too similar; give it once");
 }
 
 int list() {
@@ -141,17 +145,17 @@ int list() {
     text += "  " + name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + about + "\n";
   };
   for (auto const& a : bench_algorithms())
-    show(a.name, a.about + (a.takes == bench_algorithm::input::dag ? " (of operations: .dag)" : ""));
+    show(a.name, a.about + (a.takes == bench_algorithm::input::dag ? " (for .dag files)" : ""));
   for (auto const& name : bench_algorithms_left_out()) show(name, "not built in");
   text +=
-      "\nGenerated instances; also a family with about so many nodes, rgg2d:100k, and all of a size: "
+      "\nGenerated instances; also FAMILY:NODES, as in rgg2d:100k, and all instances of a size:  "
       "small\n\n";
   for (auto const& [name, about] : generated_instances()) show(name, about);
   print(text);
   return 0;
 }
 
-/// Where rows go, one after the other as they come. A table that is there is left alone before the first.
+/// Writes rows one at a time. An existing table is not touched before the first row.
 class row_writer {
  public:
   explicit row_writer(bench_options const& o) : o_(o) {
@@ -177,7 +181,7 @@ class row_writer {
   std::optional<cleave::file_handle> end_;
 };
 
-/// `rgg2d_18.metis.k8.eps0.03.seed1.threads1.part`: bench/peers finds the parts of a row by this name.
+/// `rgg2d_18.metis.k8.eps0.03.seed1.threads1.part`: the name by which bench/peers finds the parts of a row.
 void keep_parts(bench_options const& o, bench_row const& row, run_outcome const& run) {
   if (!row.cut || o.part_folder.empty()) return;
   auto const file =
@@ -201,11 +205,11 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
     auto const takes = dag != nullptr ? bench_algorithm::input::dag : bench_algorithm::input::graph;
     if (std::ranges::find(algorithms, takes, &bench_algorithm::takes) == algorithms.end())
       note(cleave::printable(instance.name) +
-           (dag != nullptr ? ": none of the chosen algorithms cuts graphs of operations; left out"
-                           : ": none of the chosen algorithms cuts undirected graphs; left out"));
+           (dag != nullptr ? ": skipped, since none of the chosen algorithms cuts directed graphs"
+                           : ": skipped, since none of the chosen algorithms cuts undirected graphs"));
     for (auto const k : o.parts)
       for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
-        for (auto const& a : algorithms) {  // side by side: ratios hold on a busy machine
+        for (auto const& a : algorithms) {  // one after the other, so that ratios hold on a busy machine
           if (a.takes != takes) continue;
           doing(a.name + " on " + instance.name + ", k = " + std::to_string(k));
           bench_task const task{loaded->rows.view(), dag, k, o.eps, seed, a.has_threads ? o.threads : 1};
@@ -237,7 +241,8 @@ int bench(std::span<std::string const> words) {
   o.instances.insert(o.instances.end(), typed.operands.begin(), typed.operands.end());
   if (o.instances.empty())
     throw usage_error(
-        "an instance is missing: cleave bench grid2d_10k, or a file, or a folder of files; --list");
+        "an instance is missing; name a file, a folder, or a generated graph, as in cleave bench grid2d_10k "
+        "(--list)");
   auto const algorithms = chosen(o.algorithms);
   std::vector<bench_instance> instances;
   for (auto const& word : o.instances)
@@ -247,12 +252,15 @@ int bench(std::span<std::string const> words) {
   for (auto const& i : instances)
     if (!i.path.empty()) graphs.insert(i.path);
   typed.require_kept(graphs);
-  if (o.append && o.overwrite) throw usage_error("--append goes on with a table, --overwrite begins it anew");
+  if (o.append && o.overwrite)
+    throw usage_error("--append and --overwrite exclude each other; leave out one");
   if (!o.part_folder.empty()) make_folder(o.part_folder);
 
   auto const rows = run_all(o, algorithms, instances);
   if (rows.empty())
-    throw cleave::error("nothing was run; cleave bench --list shows which graphs each algorithm cuts");
+    throw cleave::error(
+        "no algorithm fits these instances, so nothing was run; cleave bench --list shows the graphs that "
+        "each cuts");
   if (o.out.empty()) return 0;
   bench_summary s(rows);
   if (auto const metis = s.find_algorithm("metis")) s.compare_with({*metis});

@@ -13,16 +13,16 @@ namespace tool {
 
 using bench_graph = cleave::adjacency_view<std::int32_t, std::int64_t, std::int64_t>;
 
-/// A directed instance, as its file has it and as our algorithms take it.
+/// A directed instance: the graph of its file and its snapshot for cleave's algorithms.
 struct bench_dag {
   cleave::cost_dag file;
   cleave::dag_snapshot snapshot;
 };
 
-/// What a run is to do.
+/// The task of a run.
 struct bench_task {
   bench_graph graph;
-  bench_dag const* dag = nullptr;  ///< then there is no graph
+  bench_dag const* dag = nullptr;  ///< if set, there is no graph
   std::uint32_t parts = 2;
   double eps = 0.03;
   std::uint64_t seed = 1;
@@ -34,34 +34,33 @@ struct bench_task {
 
 struct bench_answer {
   std::vector<std::uint32_t> part_of;
-  std::optional<std::int64_t> claimed_cut{};  ///< what the algorithm itself says, where it does
+  std::optional<std::int64_t> claimed_cut{};  ///< the cut reported by the algorithm, if any
   std::optional<double> claimed_bottleneck{}, bound{};
 };
 
-/// An algorithm that the bench knows: `prepare` brings the graph into its form, the call that it returns is
-/// what is timed.
+/// An algorithm of the bench. `prepare` converts the graph to its format and returns the call to be timed.
 struct bench_algorithm {
   enum class input : std::uint8_t { graph, dag };
   std::string name, about;
   input takes = input::graph;
   std::function<std::function<bench_answer()>(bench_task const&)> prepare;
-  bool has_threads = false;  ///< else it runs on one, however many are asked for
+  bool has_threads = false;  ///< else it always runs on one thread
 };
 
-/// All that this build has, and the names of those that it was built without.
+/// All algorithms of this build, and the names of those that are not built in.
 std::vector<bench_algorithm> bench_algorithms();
 std::vector<std::string> bench_algorithms_left_out();
 
-/// Those that cut directed graphs so that no part needs a later one.
+/// The algorithms that cut directed graphs into acyclic parts.
 std::vector<bench_algorithm> dag_algorithms();
 
 /// The presets of `partition_kway`.
 std::vector<bench_algorithm> kway_algorithms();
 
-/// Those of `classic_methods`.
+/// The methods of `classic_methods`.
 std::vector<bench_algorithm> classic_algorithms();
 
-/// METIS: empty where the build found none.
+/// METIS; empty if the build did not find it.
 std::vector<bench_algorithm> metis_algorithms();
 
 }  // namespace tool

@@ -7,7 +7,8 @@
 
 namespace tool {
 
-/// Families of instances by the first word of their names, and the class of each: those that behave alike.
+/// Families of instances, by the first word of their names, and the class of each. Families of a class behave
+/// alike.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 28> bench_families{{
     {"grid2d", "grids and roads"},
     {"grid3d", "grids and roads"},
@@ -41,7 +42,7 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 28> b
 
 inline constexpr std::string_view other_class = "other graphs";
 
-/// `grid2d` of `grid2d_10k`.
+/// Returns the family of a name: `grid2d` for `grid2d_10k`.
 inline std::string_view family_of(std::string_view instance) {
   return instance.substr(0, instance.find_first_of("_:."));
 }

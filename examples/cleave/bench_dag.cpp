@@ -43,7 +43,7 @@ std::function<bench_answer()> acyclic(bench_task const& task) {
 
 std::vector<bench_algorithm> dag_algorithms() {
   using enum bench_algorithm::input;
-  return {{"cleave-exact", "search over ideals for least largest load, some ten seconds at most", dag,
+  return {{"cleave-exact", "exact search for the smallest largest load, about ten seconds at most", dag,
            exact_answer},
           {"cleave-slices", "balance: the best slices of many topological orders", dag, slices},
           {"cleave-acyclic", "multilevel acyclic, least largest load", dag,

@@ -12,7 +12,7 @@
 
 namespace tool {
 
-/// The parts of the file's nodes.
+/// Maps parts of the snapshot to the nodes of the file.
 inline std::vector<std::uint32_t> in_file_order(cleave::partition const& p,
                                                 std::vector<std::size_t> const& position) {
   std::vector<std::uint32_t> part_of;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the bench gets its graphs from: files, folders, generators.
+// The instances of the bench: files, folders, generators.
 #include "bench_instances.hpp"
 
 #include <algorithm>
@@ -25,13 +25,13 @@ std::vector<bench_instance> files_in(std::string const& folder) {
   std::vector<bench_instance> found;
   for (auto const& entry : fs::directory_iterator(folder)) {
     auto const path = entry.path().string();
-    if (path.ends_with(".by-degree.graph")) continue;  // what bench/peers writes for KaMinPar
+    if (path.ends_with(".by-degree.graph")) continue;  // written by bench/peers for KaMinPar
     if (std::ranges::any_of(cleave::graph_suffixes, [&](auto const& s) { return path.ends_with(s.suffix); }))
       found.push_back({.name = entry.path().stem().string(), .path = path, .named = false});
   }
   std::ranges::sort(found, {}, &bench_instance::path);
   if (found.empty())
-    throw cleave::error(cleave::printable(folder, 200) + ": no graph file is in this folder");
+    throw cleave::error(cleave::printable(folder, 200) + ": this folder contains no graph file");
   return found;
 }
 
@@ -66,7 +66,9 @@ std::vector<bench_instance> instances_of(std::string const& word) {
   if (fs::is_directory(word, unknown)) return files_in(word);
   if (fs::exists(word, unknown)) return {{.name = fs::path(word).stem().string(), .path = word}};
   if (bench::find_instance(word)) return {{.name = word}};
-  throw cleave::error(cleave::printable(word, 200) + ": there is no such file, folder or generated instance");
+  throw cleave::error(
+      cleave::printable(word, 200) +
+      ": no such file, folder or generated instance; cleave bench --list shows the generated ones");
 }
 
 std::vector<std::pair<std::string, std::string>> generated_instances() {
@@ -82,7 +84,7 @@ std::optional<loaded_instance> load(bench_instance const& i) {
     return loaded_instance{.rows = cleave::read_graph_file<std::int32_t, std::int64_t>(i.path)};
   } catch (cleave::error const& e) {
     if (i.named) throw;
-    note(std::string(e.what()) + "; left out");
+    note(std::string(e.what()) + "; skipped");
     return {};
   }
 }

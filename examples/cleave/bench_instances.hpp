@@ -11,29 +11,29 @@
 
 namespace tool {
 
-/// A graph of the bench, by the name it has in tables: a file, or a generated one.
+/// An instance of the bench, by its name in tables: a file or a generated graph.
 struct bench_instance {
   std::string name;
-  std::string path{};  ///< empty: generated
-  bool named = true;   ///< by the user, not found in a folder: then it must be readable
+  std::string path{};  ///< empty for generated graphs
+  bool named = true;   ///< named by the user, not found in a folder; must be readable
 };
 
-/// What `word` stands for: a generated graph (`rgg2d_18`, `rgg2d:100k`), a family or a size of these
+/// Resolves `word`: a generated graph (`rgg2d_18`, `rgg2d:100k`), a family or a size of these
 /// (`rgg2d`, `small`), a file, or all graphs in a folder, by name.
-/// \throws cleave::error where there is none.
+/// \throws cleave::error if there is no such instance.
 std::vector<bench_instance> instances_of(std::string const& word);
 
-/// Names of generated instances, and what they are.
+/// Names and descriptions of generated instances.
 std::vector<std::pair<std::string, std::string>> generated_instances();
 
-/// An instance in memory: of an undirected one the rows, of a directed one the DAG.
+/// An instance in memory: adjacency rows if undirected, a DAG if directed.
 struct loaded_instance {
   cleave::adjacency<std::int32_t, std::int64_t, std::int64_t> rows{};
   std::optional<bench_dag> dag{};
 };
 
-/// Empty, with a note, where a file of a folder is no graph.
-/// \throws cleave::error where a file that was named is none.
+/// Reads an instance. Empty, with a note, if a file in a folder is not a graph.
+/// \throws cleave::error if a file named by the user is not a graph.
 std::optional<loaded_instance> load(bench_instance const& i);
 
 }  // namespace tool

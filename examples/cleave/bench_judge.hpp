@@ -18,7 +18,7 @@
 
 namespace tool {
 
-/// Bytes of a graph in 32-bit rows, as all algorithms could have it.
+/// Bytes of a graph in CSR arrays with 32-bit entries, the unit of memory for all algorithms.
 inline double row_bytes(bench_task const& task) {
   auto const words =
       task.nodes() + 1 + 2 * task.edges() + task.graph.node_weight.size() + task.graph.edge_weight.size();
@@ -32,7 +32,8 @@ inline cleave::partition partition_of(run_outcome const& run, std::uint32_t part
   return p;
 }
 
-/// What makes parts none: a part that does not exist, a circle of parts. Heavy and empty parts are results.
+/// Returns the fault that makes parts invalid: a part that does not exist, or a cycle of parts. Heavy and
+/// empty parts are valid.
 inline std::optional<std::string> broken(std::vector<cleave::partition_finding> const& findings) {
   for (auto const& f : findings)
     if (f.what != cleave::partition_fault::overweight && f.what != cleave::partition_fault::empty_part)
@@ -40,7 +41,7 @@ inline std::optional<std::string> broken(std::vector<cleave::partition_finding> 
   return {};
 }
 
-/// Of a DAG the imbalance is that of the work, transfers left aside.
+/// For a DAG, the imbalance is that of the work without transfers.
 inline std::optional<std::string> judge_dag(bench_row& row, bench_dag const& dag, run_outcome const& run,
                                             cleave::partition const& p) {
   auto const v = cleave::verify_partition(dag.file, p);
@@ -79,7 +80,8 @@ inline std::optional<std::string> judge_graph(bench_row& row, bench_graph const&
   return {};
 }
 
-/// Writes into a run's row what the library's own verifier counts from the instance and the parts alone.
+/// Fills a run's row with the numbers that the library's verifier counts from the instance and the parts
+/// alone.
 inline void judge(bench_row& row, bench_task const& task, run_outcome const& run) {
   row.status = run.status;
   if (run.status != "ok") return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// METIS in the bench's own process, where its library is installed (Debian: libmetis-dev).
+// METIS, called as a library if it is installed (Debian: libmetis-dev).
 #include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cmath>
@@ -21,18 +21,19 @@ namespace tool {
 
 namespace {
 
-/// Weights as METIS takes them.
+/// Returns weights in METIS' type.
 std::vector<idx_t> narrowed(std::span<std::int64_t const> from) {
   std::vector<idx_t> to;
   to.reserve(from.size());
   for (auto const w : from) {
-    if (w > std::numeric_limits<idx_t>::max()) throw cleave::error("a weight is too large for METIS' idx_t");
+    if (w > std::numeric_limits<idx_t>::max())
+      throw cleave::error("a weight is too large for METIS' idx_t; scale the weights down");
     to.push_back(static_cast<idx_t>(w));
   }
   return to;
 }
 
-/// The slack of a bisection compounds where parts are made by bisecting again.
+/// Recursive bisection compounds the imbalance of each step.
 idx_t load_tolerance(double eps, std::uint32_t parts, bool recursive) {
   double slack = eps;
   if (recursive) {
@@ -77,7 +78,7 @@ std::vector<bench_algorithm> metis_algorithms() {
 }
 
 }  // namespace tool
-#else  // the header is asked for, so that the tool is built where METIS is not
+#else  // keeps the tool buildable without METIS
 namespace tool {
 std::vector<bench_algorithm> metis_algorithms() { return {}; }
 }  // namespace tool

@@ -24,7 +24,7 @@ tr.base th, tr.base td { background: var(--panel); }
 @media (prefers-color-scheme: dark) { :root { --bad: #f08a7d; } }
 )";
 
-/// Writes runs as a page; `write_bench_page` is its one use.
+/// Writes runs as a page; used by `write_bench_page`.
 class bench_page_writer {
  public:
   bench_page_writer(bench_summary const& from, std::size_t rows) : s_(from), rows_(rows) {}
@@ -44,9 +44,9 @@ class bench_page_writer {
         "side. Lower is a smaller cut, further left is faster.");
     picture(
         "profiles", "Performance profile", [&] { profile_plot(to_, s_).write(); },
-        "How many of the problems are solved with at most so many times the least cut that any algorithm "
-        "found. Runs "
-        "that broke the balance, timed out or crashed never count.");
+        "Share of the problems solved with a cut of at most this multiple of the smallest cut found. Runs "
+        "that "
+        "broke the balance, timed out or crashed do not count.");
     means("classes", "By class of instance", groups_by_class(s_));
     means("counts", "By number of parts", groups_by_parts(s_));
     runs();
@@ -64,9 +64,9 @@ class bench_page_writer {
   std::string lead() const {
     return "Ratios of cut and of time to " + base_name() +
            " on the same instance and number of parts. Medians over seeds, geometric means over problems. "
-           "Cut, balance "
-           "and empty parts are counted from the parts, whatever an algorithm says of itself. Of DAGs the "
-           "largest load of a part is compared where an algorithm makes that small.";
+           "Cut, balance and empty parts are recounted from the parts. For DAGs, algorithms that minimise "
+           "the "
+           "largest load are compared by it.";
   }
   void facts() {
     std::vector<std::string> instances;
@@ -113,8 +113,8 @@ class bench_page_writer {
   void means(std::string_view id, std::string_view heading, std::vector<problem_group> const& groups) {
     open_section(id, heading);
     to_.element("p",
-                "Geometric means of cut / time, each with its least and greatest ratio and the number of "
-                "problems that both solved.");
+                "Geometric means of cut / time, each with its smallest and largest ratio and the number of "
+                "problems that both algorithms solved.");
     std::vector<std::string> columns{"Algorithm"};
     for (auto const& g : groups) columns.push_back(g.name);
     open_table(id, columns);
@@ -135,7 +135,7 @@ class bench_page_writer {
   }
 
   void runs() {
-    open_section("runs", "What became of the runs");
+    open_section("runs", "Outcomes of the runs");
     open_table("runs", {"Algorithm", "Good", "Infeasible", "Timed out", "Crashed", "Refused",
                         "Problems not tried", "Problems with the least cut"});
     for (std::size_t a = 0; a < s_.algorithms().size(); ++a) {
@@ -153,8 +153,8 @@ class bench_page_writer {
 
   void problems() {
     open_section("problems", "Problem by problem");
-    to_.element(
-        "p", "Cut / time, × " + base_name() + ", whose own are a cut and CPU seconds. Bold: the least cut.");
+    to_.element("p", "Cut / time, × " + base_name() +
+                         ", whose own cells show cut and CPU seconds. Bold: the smallest cut.");
     std::vector<std::string> columns{"Instance", "k"};
     for (auto const& name : s_.algorithms()) columns.push_back(cleave::printable(name));
     open_table("problems", columns);

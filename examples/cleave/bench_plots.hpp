@@ -20,8 +20,8 @@
 
 namespace tool {
 
-/// Light or dark as the reader's system is, within a page or alone. Each algorithm has a hue, and past eight
-/// another dash.
+/// Style of the plots, in a page or alone, in the system's light or dark mode. Each algorithm has a hue;
+/// after eight, hues repeat with another dash.
 inline constexpr std::string_view bench_plot_style = R"(
 .bench { font: 12px system-ui, -apple-system, Roboto, Arial, sans-serif; }
 .bench .ground { fill: #ffffff; }
@@ -50,10 +50,10 @@ inline constexpr std::string_view bench_plot_style = R"(
 }
 )";
 
-/// `1.05`, `12`: a ratio as an axis says it.
+/// Formats a ratio for an axis: `1.05`, `12`.
 inline std::string ratio_text(double r) { return cleave::decimal_text(r, r < 0.1 ? 3 : r < 10 ? 2 : 0); }
 
-/// What both pictures have: a frame with room for the names on the right, and axes of ratios.
+/// The base of both plots: a frame with room for names on the right, and axes of ratios.
 class bench_plot {
  public:
   bench_plot(cleave::markup_writer& to, bench_summary const& from, std::string id)
@@ -93,7 +93,8 @@ class bench_plot {
   std::string id_;
 };
 
-/// For each algorithm, how many problems it solves with at most so many times the best cut.
+/// The performance profile: for each algorithm, the share of problems solved within each multiple of the best
+/// cut.
 class profile_plot : bench_plot {
  public:
   profile_plot(cleave::markup_writer& to, bench_summary const& from) : bench_plot(to, from, "profile") {
@@ -124,7 +125,7 @@ class profile_plot : bench_plot {
   }
 
  private:
-  /// Near 1, where algorithms differ, the axis is drawn out.
+  /// The axis is stretched near 1, where algorithms differ.
   double x(double ratio) const {
     return left + (right - left) * std::sqrt(std::log(std::clamp(ratio, 1.0, most_)) / std::log(most_));
   }
@@ -171,7 +172,7 @@ class profile_plot : bench_plot {
   double most_ = 1.05;
 };
 
-/// Each algorithm at its mean time and its mean cut, both over those of the baseline, with a standard
+/// The plot of time and cut: each algorithm at its means relative to the baseline, with one standard
 /// deviation to each side.
 class time_plot : bench_plot {
  public:
@@ -183,7 +184,7 @@ class time_plot : bench_plot {
       if (p.time.count > 0 && p.cut.count > 0 && cleave::is_finite(p.time.mean * p.cut.mean))
         points_.push_back(p);
     }
-    for (auto const& p : points_) {  // what is beyond is drawn at the edge
+    for (auto const& p : points_) {  // points outside are drawn at the edge
       x_least_ = std::min(x_least_, p.time.mean / 1.5);
       x_most_ = std::max(x_most_, p.time.mean * 1.5);
       y_least_ = std::min(y_least_, p.cut.mean / std::clamp(p.cut.deviation, 1.04, 1.3));
@@ -253,8 +254,8 @@ class time_plot : bench_plot {
     to_.close("circle");
   }
 
-  /// The names, in a column beside the picture at the heights of their dots, pushed apart, each with a line
-  /// to its dot.
+  /// Draws the names in a column at the right, near the heights of their dots but not overlapping, each with
+  /// a line to its dot.
   void names() {
     auto order = points_;
     std::ranges::sort(order, {}, [&](point const& p) { return std::pair(y(p.cut.mean), p.algorithm); });

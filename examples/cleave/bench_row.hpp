@@ -23,25 +23,25 @@ struct bench_row {
   std::string algorithm, instance;
   std::uint64_t nodes = 0, edges = 0;
   std::uint32_t parts = 0;
-  double eps = 0;  ///< the imbalance asked for
+  double eps = 0;  ///< the requested imbalance
   std::uint64_t seed = 0;
   std::uint32_t threads = 1;
   double wall_s = 0, cpu_s = 0;
-  std::optional<double> cut{};  ///< counted from the parts; none where there was no answer
+  std::optional<double> cut{};  ///< counted from the parts; empty without an answer
   double imbalance = 0;         ///< heaviest part / ceil(total / parts) - 1
   std::uint32_t empty = 0;      ///< parts without a node
-  double memory_csr = 0;        ///< peak memory of the call, in sizes of the graph's 32-bit rows
+  double memory_csr = 0;        ///< peak memory of the call, as a multiple of the graph in 32-bit CSR
   std::optional<double> claimed_cut{};
-  std::string status{};                ///< "ok", or what happened instead
-  std::optional<double> bottleneck{};  ///< of a DAG, where the algorithm makes it small: the largest load
-  std::optional<double> bound{};       ///< below it no bottleneck can be, says the algorithm
+  std::string status{};                ///< "ok", or the failure
+  std::optional<double> bottleneck{};  ///< largest load, for algorithms on DAGs that minimise it
+  std::optional<double> bound{};       ///< lower bound of the bottleneck, reported by the algorithm
 };
 
 inline constexpr std::string_view bench_columns =
     "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status,"
     "bottleneck,bound";
 
-/// The shortest decimal that is read back as `x`; whole numbers below 10^15 without an exponent.
+/// Returns the shortest decimal that reads back as `x`; whole numbers below 10^15 have no exponent.
 inline std::string csv_number(double x) {
   char digits[400];
   bool const whole = cleave::magnitude(x) < 1e15 && x == static_cast<double>(static_cast<std::int64_t>(x));
@@ -49,7 +49,7 @@ inline std::string csv_number(double x) {
   return {digits, std::to_chars(digits, digits + sizeof digits, x, form).ptr};
 }
 
-/// A row as a line, with four decimals of seconds.
+/// Returns a row as a CSV line, with seconds to four decimals.
 inline std::string csv_line(bench_row const& r) {
   auto const name = [](std::string text) {
     for (char& c : text)
@@ -70,8 +70,8 @@ inline std::string csv_line(bench_row const& r) {
          known(r.bound) + "\n";
 }
 
-/// Reads such a table, its columns in any order; columns it does not know it passes over. A header may come
-/// again, as where tables were joined.
+/// Reads such a table. Columns may come in any order, unknown ones are ignored, and the header may be
+/// repeated, as in joined tables.
 class csv_reader {
  public:
   csv_reader(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {}
@@ -87,7 +87,7 @@ class csv_reader {
         continue;
       }
       if (cells_.size() != header_.size())
-        refuse(std::to_string(cells_.size()) + " cells where the header has " +
+        refuse(std::to_string(cells_.size()) + " cells, but the header has  " +
                std::to_string(header_.size()));
       rows.push_back(row());
     }
@@ -159,7 +159,8 @@ class csv_reader {
     r.algorithm = cell("peer");
     r.instance = cell("graph");
     r.status = cell("status");
-    if (r.algorithm.empty() || r.instance.empty()) refuse("a row names its peer and its graph");
+    if (r.algorithm.empty() || r.instance.empty())
+      refuse("a row needs a peer and a graph; one of them is empty");
     r.nodes = number<std::uint64_t>("n").value_or(0);
     r.edges = number<std::uint64_t>("m").value_or(0);
     r.parts = needed<std::uint32_t>("k");

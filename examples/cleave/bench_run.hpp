@@ -28,14 +28,14 @@
 
 namespace tool {
 
-/// What a run left behind.
+/// The outcome of a run.
 struct run_outcome {
-  std::string status;  ///< "ok", or why there is no answer
+  std::string status;  ///< "ok", or the reason for no answer
   std::vector<std::uint32_t> part_of{};
   std::optional<std::int64_t> claimed_cut{};
   std::optional<double> claimed_bottleneck{}, bound{};
   double wall_s = 0, cpu_s = 0;
-  std::uint64_t memory_bytes = 0;  ///< by which the call raised the peak of resident memory
+  std::uint64_t memory_bytes = 0;  ///< by which the call raised the peak resident memory
 };
 
 /// Peak resident memory of this process, since the last `forget_peak`.
@@ -45,7 +45,7 @@ inline std::uint64_t peak_bytes() {
     if (std::uint64_t kib = 0; word == "VmHWM:" && status >> kib) return kib * 1024;
   return 0;
 }
-/// What was freed before is given back first, so that a call cannot use it unseen.
+/// Returns freed memory to the system first, so that the call cannot reuse it unnoticed.
 inline void forget_peak() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -67,7 +67,8 @@ class shared_answer {
 
   explicit shared_answer(std::size_t nodes) : bytes_(sizeof(header) + nodes * sizeof(std::uint32_t)) {
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED) throw cleave::error("there is no memory for the answer of a run");
+    if (memory_ == MAP_FAILED)
+      throw cleave::error("cannot map shared memory for the result of a run; free some memory");
   }
   shared_answer(shared_answer const&) = delete;
   shared_answer& operator=(shared_answer const&) = delete;
@@ -89,7 +90,7 @@ inline double seconds_of(clockid_t clock) {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// In the child: only the call is timed; the graph is there, in the algorithm's own form.
+/// Runs in the child. Only the call is timed; the graph is already in the algorithm's format.
 inline void answer(shared_answer& to, bench_algorithm const& algorithm, bench_task const& task) {
   auto& head = to.head();
   try {
@@ -138,7 +139,7 @@ inline std::string signal_name(int signal) {
   }
 }
 
-/// Waits for the child's end of a pipe to close. Whether it did within `seconds`.
+/// Waits until the child closes its end of a pipe. Returns false after `seconds`.
 inline bool closes_within(int end, double seconds) {
   double const until = seconds_of(CLOCK_MONOTONIC) + seconds;
   for (;;) {
@@ -149,17 +150,17 @@ inline bool closes_within(int end, double seconds) {
   }
 }
 
-/// Runs an algorithm in a process of its own, so that a crash or a hang is a result and not the end: METIS
-/// has both on inputs that a user may have.
+/// Runs an algorithm in a separate process, so that a crash or hang becomes a result. METIS does both on real
+/// inputs.
 inline run_outcome run_apart(bench_algorithm const& algorithm, bench_task const& task, double limit_s) {
   shared_answer shared(task.nodes());
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw cleave::error("there is no pipe for a run");
+  if (pipe2(ends, O_CLOEXEC) != 0) throw cleave::error("cannot open a pipe for a run");
   pid_t const parent = getpid(), child = fork();
-  if (child < 0) throw cleave::error("there is no process for a run");
+  if (child < 0) throw cleave::error("cannot start a process for a run");
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // it was gone before
+    if (getppid() != parent) _exit(1);  // the parent died before
     close(ends[0]);
     int const nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDOUT_FILENO);

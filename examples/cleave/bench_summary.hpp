@@ -18,27 +18,27 @@
 
 namespace tool {
 
-/// What is asked of an algorithm: this instance in so many parts.
+/// A problem: an instance and a number of parts.
 struct bench_problem {
   std::string instance;
   std::uint32_t parts;
   double eps;
-  bool by_bottleneck;  ///< what is compared, of a DAG, is the largest load and not the cut
+  bool by_bottleneck;  ///< for DAGs: the largest load is compared, not the cut
   bool operator==(bench_problem const&) const = default;
 };
 
-/// What became of an algorithm on a problem, over its seeds: medians of the runs that kept the balance.
+/// The result of an algorithm on a problem over all seeds: medians of the runs that kept the balance.
 struct bench_cell {
   std::size_t good = 0, infeasible = 0, late = 0, crashed = 0, refused = 0;
   double cut = 0;  ///< or the bottleneck
   double cpu_s = 0, wall_s = 0;
   double worst_imbalance = 0;  ///< of the infeasible runs
-  std::string first_fault;     ///< the status of the first run without an answer
+  std::string first_fault;     ///< status of the first run without an answer
 
   std::size_t runs() const { return good + infeasible + late + crashed + refused; }
 };
 
-/// Whether a part is heavier than asked for. Tables round to four decimals.
+/// Returns whether a part exceeds the allowed weight. Tables round to four decimals.
 inline bool is_infeasible(bench_row const& r) {
   if (r.bottleneck) return false;
   return r.imbalance > r.eps + 0.000075 || (r.empty > 0 && r.nodes >= r.parts);
@@ -77,8 +77,8 @@ inline bench_cell cell_of(std::vector<bench_row const*> const& rows) {
   return c;
 }
 
-/// A geometric mean of ratios, their geometric standard deviation (a factor, at least 1), and the least and
-/// the greatest of them.
+/// Geometric mean of ratios, their geometric standard deviation (a factor of at least 1), and the smallest
+/// and largest ratio.
 struct ratio_mean {
   double mean = 0, deviation = 1, least = 0, most = 0;
   std::size_t count = 0;
@@ -94,12 +94,12 @@ inline ratio_mean mean_of(std::vector<double> const& ratios) {
   return {std::exp(logs / count), std::exp(std::sqrt(squares / count)), least, most, ratios.size()};
 }
 
-/// Rows by problem and algorithm, in the order in which they came. An algorithm on several threads is one of
-/// its own.
+/// Rows grouped by problem and algorithm, in input order. An algorithm with several threads counts as a
+/// separate algorithm.
 class bench_summary {
  public:
   explicit bench_summary(std::span<bench_row const> rows) {
-    std::set<std::string_view> levelling;  // algorithms that make bottlenecks small
+    std::set<std::string_view> levelling;  // algorithms that minimise the bottleneck
     for (auto const& r : rows)
       if (r.bottleneck) levelling.insert(r.algorithm);
     std::map<std::pair<std::size_t, std::size_t>, std::vector<bench_row const*>> groups;
@@ -132,7 +132,7 @@ class bench_summary {
     return found;
   }
 
-  /// Names whom the others are compared with: on each problem the first of these that was run on it.
+  /// Sets the baselines. On each problem, the first of them that was run is the baseline.
   void compare_with(std::vector<std::size_t> algorithms) { baselines_ = std::move(algorithms); }
   std::size_t base_of(std::size_t problem) const {
     for (auto const a : baselines_)
@@ -142,15 +142,15 @@ class bench_summary {
   bool is_baseline(std::size_t algorithm) const {
     return std::ranges::find(baselines_, algorithm) != baselines_.end();
   }
-  /// `metis`, or `metis, else cleave-slices`.
+  /// Returns `metis`, or `metis, else cleave-slices`.
   std::string baseline_name() const {
     std::string text;
     for (auto const a : baselines_) text += (text.empty() ? "" : ", else ") + algorithms_[a];
     return text;
   }
 
-  /// Cut of `algorithm` over that of the baseline, where both kept the balance; none where one cut is 0 and
-  /// the other is not.
+  /// Cut of `algorithm` divided by that of the baseline, if both kept the balance; empty if only one cut is
+  /// 0.
   std::optional<double> cut_ratio(std::size_t problem, std::size_t algorithm) const {
     auto const &a = at(problem, algorithm), &b = at(problem, base_of(problem));
     if (a.good == 0 || b.good == 0) return {};
@@ -158,8 +158,8 @@ class bench_summary {
     if (a.cut == 0 || b.cut == 0) return {};
     return a.cut / b.cut;
   }
-  /// The same of CPU seconds, or of wall seconds where the algorithm had several threads. What took no time
-  /// that can be measured counts as the clock's step.
+  /// The same for CPU seconds, or for wall seconds if the algorithm had several threads. Times below the
+  /// clock's resolution count as that resolution.
   std::optional<double> time_ratio(std::size_t problem, std::size_t algorithm) const {
     auto const &a = at(problem, algorithm), &b = at(problem, base_of(problem));
     if (a.good == 0 || b.good == 0) return {};
@@ -177,15 +177,15 @@ class bench_summary {
     return mean_of(all);
   }
 
-  /// The least cut of all algorithms that kept the balance.
+  /// The smallest cut of all algorithms that kept the balance.
   std::optional<double> best_cut(std::size_t problem) const {
     std::optional<double> best;
     for (std::size_t a = 0; a < algorithms_.size(); ++a)
       if (at(problem, a).good > 0 && (!best || at(problem, a).cut < *best)) best = at(problem, a).cut;
     return best;
   }
-  /// How many times the best cut each problem's is, in ascending order: a performance profile (Dolan, Moré,
-  /// 2002). Problems without a good answer, or where the best is 0 and this one is not, are missing.
+  /// The ratio of cut to best cut on each problem, in ascending order: a performance profile (Dolan, Moré,
+  /// 2002). Leaves out problems without a good answer, and those where only the best cut is 0.
   std::vector<double> profile(std::size_t algorithm) const {
     std::vector<double> ratios;
     for (std::size_t p = 0; p < problems_.size(); ++p) {

@@ -15,10 +15,10 @@
 
 namespace tool {
 
-/// `0.953`, `1.04`, `12.5`: ratios of cuts are compared in the third digit.
+/// Formats a ratio of cuts with three digits: `0.953`, `1.04`, `12.5`.
 inline std::string precise_ratio(double r) { return cleave::fixed_text(r, r < 10 ? 3 : 1); }
 
-/// Problems that are looked at together.
+/// A named group of problems.
 struct problem_group {
   std::string name;
   std::function<bool(bench_problem const&)> has;
@@ -42,12 +42,12 @@ inline std::vector<problem_group> groups_by_parts(bench_summary const& s) {
   return groups;
 }
 
-/// An algorithm on a group of problems: means and their spreads, and on how many.
+/// The result of an algorithm on a group of problems: mean ratios and their spread.
 struct group_result {
   ratio_mean cut, time;
 
   bool known() const { return cut.count > 0; }
-  /// `0.95 / 0.41`: cut and time.
+  /// Returns cut and time: `0.95 / 0.41`.
   std::string means() const { return precise_ratio(cut.mean) + " / " + cleave::fixed_text(time.mean, 2); }
   std::string spread() const {
     return precise_ratio(cut.least) + "–" + precise_ratio(cut.most) + " / " +
@@ -60,7 +60,7 @@ inline group_result result_of(bench_summary const& s, std::size_t algorithm, pro
           s.mean(&bench_summary::time_ratio, algorithm, on.has)};
 }
 
-/// Why runs gave nothing that counts: `2 infeasible (18.3 %), 1 late`; empty where all did.
+/// Describes runs that do not count: `2 infeasible (18.3 %), 1 timed out`; empty if all count.
 inline std::string faults_text(bench_cell const& c) {
   std::string text;
   auto const add = [&](std::size_t count, std::string const& what) {
@@ -74,7 +74,7 @@ inline std::string faults_text(bench_cell const& c) {
   return text;
 }
 
-/// A problem's cell: for the baseline cut and seconds, for the others ratios to them; then what went wrong.
+/// Returns a cell of a problem: cut and seconds for the baseline, ratios for the others, and failures.
 inline std::string problem_text(bench_summary const& s, std::size_t problem, std::size_t algorithm) {
   auto const& c = s.at(problem, algorithm);
   if (c.runs() == 0) return "–";
@@ -95,7 +95,7 @@ inline bool has_best_cut(bench_summary const& s, std::size_t problem, std::size_
   return c.good > 0 && c.cut == s.best_cut(problem);
 }
 
-/// Runs of an algorithm that count, and those that do not.
+/// Counts the runs of an algorithm that count, and those that do not.
 struct run_counts {
   std::size_t good = 0, infeasible = 0, late = 0, crashed = 0, refused = 0, missing = 0, best = 0;
 };
@@ -115,7 +115,7 @@ inline run_counts counts_of(bench_summary const& s, std::size_t algorithm) {
   return n;
 }
 
-/// The means by class and the counts of runs, for a terminal.
+/// Returns the means by class and the counts of runs, for a terminal.
 inline std::string terminal_table(bench_summary const& s) {
   auto const groups = groups_by_class(s);
   std::vector<std::vector<std::string>> rows{{"cut / time, × " + s.baseline_name()}};
@@ -138,7 +138,7 @@ inline std::string terminal_table(bench_summary const& s) {
   return table_text(rows);
 }
 
-/// The tables in Markdown, as docs/performance/partitioning.md has them.
+/// Returns the tables in Markdown, as in docs/performance/partitioning.md.
 inline std::string markdown_of(bench_summary const& s) {
   std::string text;
   auto const row = [&](std::vector<std::string> const& cells) {

@@ -12,23 +12,23 @@
 
 namespace tool {
 
-/// What every load counts of a part: its nodes' cost and, where bytes cost something, what enters and leaves
-/// it.
+/// Returns the costs that a load counts: the cost of the part's nodes and, if bytes have a cost, its
+/// transfers.
 inline std::string objective_of(double cost_per_byte) {
   return cost_per_byte > 0 ? "cost and transfer" : "cost; transfers are free";
 }
 
-/// What is said of how good parts are.
+/// The quality of a cut: its largest load and a lower bound.
 struct certificate {
   std::string objective;
   double bottleneck = 0;
-  std::optional<double> bound{};  ///< below which no cut can be, of what has a price
+  std::optional<double> bound{};  ///< lower bound for any cut, over known costs
   std::string parts{};            ///< `4 stages`
   std::string unit{};
   cleave::unpriced lacking{};
-  bool counts_nodes = false;  ///< 1 each, for none has a cost
+  bool counts_nodes = false;  ///< each node counts 1, since none has a cost
 
-  /// The bound, where enough has a price for one to say something.
+  /// Returns the bound, if enough costs are known for a meaningful one.
   std::optional<double> proven() const { return lacking.leaves_bounds() ? bound : std::nullopt; }
   double gap() const {
     return bottleneck <= *bound ? 0
@@ -37,14 +37,14 @@ struct certificate {
   }
 };
 
-/// How near the optimum parts are, as a sentence.
+/// Describes the quality of a cut in a sentence.
 inline std::string sentence_of(certificate const& c) {
   auto const amount = [&](double x) { return cleave::amount_text(x, c.unit); };
   auto text = "largest load (" + c.objective + ") " + amount(c.bottleneck);
   if (c.counts_nodes)
     text += ", each node counted as 1";
   else if (c.lacking.any())
-    text += " of what has a price";
+    text += " of the priced part";
   if (!c.lacking.leaves_bounds()) return text + "; no bound, for " + cleave::unpriced_text(c.lacking);
   if (c.bound && (*c.bound > 0 || c.bottleneck == 0)) {
     auto const gap = c.gap();
@@ -52,12 +52,12 @@ inline std::string sentence_of(certificate const& c) {
             (gap == 0       ? "optimal"
              : gap < 0.0005 ? "less than 0.1\u00a0% above the optimum"
                             : "at most " + cleave::percent_text(gap) + " above the optimum");
-    if (c.lacking.any()) text += " of the priced part";
+    if (c.lacking.any()) text += "   of the priced part";
   }
   return c.lacking.any() ? text + " (" + cleave::unpriced_text(c.lacking) + ")" : text;
 }
 
-/// `objective`, `bottleneck`, `bound`, `gap` and `unpriced`; bound and gap are null where there is no bound.
+/// Writes `objective`, `bottleneck`, `bound`, `gap` and `unpriced`. Bound and gap are null without a bound.
 inline void add_certificate(cleave::json::writer& json, certificate const& c) {
   auto const bound = c.proven();
   json.member("objective", c.objective).member("bottleneck", c.bottleneck).key("bound");

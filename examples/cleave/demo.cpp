@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cleave demo MODEL.onnx -k 4: the whole way of a model. Reads it, cuts it, writes its stages, runs them as a
-// pipeline, compares them with the whole, and writes a report.
+// cleave demo MODEL.onnx -k 4: reads a model, cuts it, writes its stages, runs them as a pipeline, compares
+// them with the whole, and writes a report.
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/draw/report.hpp>
 #include <cstdint>
@@ -24,7 +24,7 @@ void headline(char const* number, std::string const& text) {
   print("\n" + bold(std::string(number) + "  " + text) + "\n");
 }
 
-/// `gpt2` is examples/models/gpt2.onnx; all else is a path.
+/// Finds a model: `gpt2` is examples/models/gpt2.onnx; other words are paths.
 fs::path find_model(std::vector<std::string> const& operands) {
   if (operands.empty()) return fs::path(CLEAVE_SOURCE_DIR) / "examples/models/googlenet.onnx";
   auto const path = only_operand(operands);
@@ -44,17 +44,18 @@ int demo(std::span<std::string const> words) {
       "demo",
       "[MODEL.onnx | googlenet | gpt2 | densenet121 | train]",
       "Cuts a model into stages, runs them as a pipeline, compares them with the whole and writes a report.\n"
-      "`demo train` trains a small one instead; see `demo train --help`.",
+      "`demo train` trains a small model instead; see `demo train --help`.",
       {},
       {}};
   add_cut_options(c, options);
-  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000", "how many to run (8)",
+  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000",
+                       "number of microbatches to run (8)",
                        [&](auto text) { return read_number(text, microbatches, 1u, 10000u); }});
   auto const has = [](std::string_view name) {
     return name == "report.html" || cleave::onnx::is_stage_name(name);
   };
   c.options.push_back(
-      folder_to_write("-o", "--out", "where stages and report go (build/demo/MODEL)", out, has));
+      folder_to_write("-o", "--out", "folder of the stages and the report (build/demo/MODEL)", out, has));
   add_type_options(c, types);
   auto typed = read_options(c, words);
   auto const path = find_model(typed.operands);
@@ -76,7 +77,7 @@ int demo(std::span<std::string const> words) {
   for (auto const& line : remarks_on(m, cut, options.stages)) print("  note: " + line + "\n");
 
   doing("writing the stages");
-  make_folder(folder, "say with --out where to write");
+  make_folder(folder, "name another folder with --out");
   auto const files = cleave::onnx::write_stages(cut.stages, m.types, folder, replaced_by(typed));
   doing.clear();
   headline("3", "written to " + shown(folder));
@@ -101,7 +102,8 @@ int demo(std::span<std::string const> words) {
   write_page({folder / "report.html"}, cleave::write_report(report));
   print("  " + shown(folder / "report.html") + "\n");
   if (report.run && *report.run->largest_difference > 0)
-    throw cleave::infeasible_error("the stages do not equal the whole: see largest difference");
+    throw cleave::infeasible_error(
+        "the outputs of the stages differ from those of the whole model; see the largest difference above");
   return 0;
 }
 

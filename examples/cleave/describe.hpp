@@ -16,7 +16,7 @@
 
 namespace tool {
 
-/// `a, b, c and 4 more`: the first `most` of `items`, each as `show` says.
+/// Lists the first `most` of `items`, formatted by `show`: `a, b, c and 4 more`.
 template <class Items, class Show>
 std::string first_of(Items const& items, std::size_t most, Show show) {
   std::string text;
@@ -29,7 +29,7 @@ std::string first_of(Items const& items, std::size_t most, Show show) {
   return text + (rest > 0 ? " and " + std::to_string(rest) + " more" : "");
 }
 
-/// `57 Conv, 57 Relu, 13 MaxPool and 4 more`, the most frequent first.
+/// Lists counts, the most frequent first: `57 Conv, 57 Relu, 13 MaxPool and 4 more`.
 inline std::string frequencies_text(std::map<std::string, std::size_t> const& counts, std::size_t most) {
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
   std::ranges::sort(sorted, [](auto const& a, auto const& b) {
@@ -40,14 +40,14 @@ inline std::string frequencies_text(std::map<std::string, std::size_t> const& co
   });
 }
 
-/// `image float32 1x3x64x64`
+/// Returns name and type of a value: `image float32 1x3x64x64`.
 inline std::string value_text(model const& m, cleave::onnx::graph::value v) {
   auto const* type = m.types.priced(m.graph.name_of(v));
   return cleave::printable(m.graph.name_of(v), 40) + " " +
          (type == nullptr ? "of unknown type" : cleave::printable(cleave::onnx::spelling(*type)));
 }
 
-/// The symbolic dimensions of the inputs whose size nobody gave.
+/// Returns the symbolic dimensions of the inputs without a given size.
 inline std::set<std::string> open_dimensions(model const& m) {
   std::set<std::string> names;
   for (auto const v : m.graph.inputs())
@@ -57,12 +57,12 @@ inline std::set<std::string> open_dimensions(model const& m) {
   return names;
 }
 
-/// `3.1 GFLOP`; `at least 3.1 GFLOP` where nodes have no price.
+/// Returns the work of a run: `3.1 GFLOP`; `at least 3.1 GFLOP` if costs of nodes are unknown.
 inline std::string work_text(model_summary const& s) {
   return (s.lacking.nodes > 0 ? "at least " : "") + cleave::amount_text(s.flops, "FLOP");
 }
 
-/// What a model is, in a few lines.
+/// Describes a model in a few lines.
 inline std::string description_of(model const& m) {
   auto const s = summary_of(m);
   auto const& p = *m.proto;
@@ -94,18 +94,18 @@ inline std::string description_of(model const& m) {
                      ? "all " + cleave::count_text(s.made) + " known"
                      : cleave::count_text(s.made - s.unsized) + " of " + cleave::count_text(s.made) +
                            " known" +
-                           (open.empty() ? "" : "; more with " + first_of(open, 4, [](auto const& name) {
+                           (open.empty() ? "" : "; set more with  " + first_of(open, 4, [](auto const& name) {
                                                   return "--dim " + cleave::printable(name, 40) + "=N";
                                                 })));
   line("work", work_text(s) + " a run" +
-                   (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " without a price") +
+                   (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " of unknown cost") +
                    (m.costs.fallbacks.empty()
                         ? ""
-                        : "; priced by bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
+                        : "; cost estimated from bytes alone:  " + frequencies_text(m.costs.fallbacks, 4)));
   return text;
 }
 
-/// What a model is, for the head of a report.
+/// Describes a model for the head of a report.
 inline std::vector<cleave::report::fact> facts_of(model const& m) {
   auto const s = summary_of(m);
   std::vector<cleave::report::fact> facts = {{"Nodes", cleave::count_text(m.graph.file_nodes())},

@@ -14,7 +14,7 @@
 
 namespace tool {
 
-/// A model, its stages as they were written, and what to run them on.
+/// A job for an engine: a model, its stage files and their inputs.
 struct job {
   model const& whole;
   cut const& stages;
@@ -24,7 +24,7 @@ struct job {
   progress const& doing;
 };
 
-/// How often a job is measured.
+/// Number of measured runs of a job; the fastest counts.
 inline constexpr int attempts = 5;
 
 /// From the start of a run to its last bar, in nanoseconds.
@@ -34,7 +34,7 @@ inline std::int64_t duration(std::vector<cleave::interval> const& timeline) {
   return end;
 }
 
-/// Where and how a job was measured.
+/// Describes the machine and the measurement.
 inline std::string machine_text() {
   return plural(std::thread::hardware_concurrency(), "processor") + "; the fastest of " +
          std::to_string(attempts) + " runs";

@@ -18,19 +18,19 @@ namespace tool {
 
 using shape = std::vector<std::size_t>;
 
-/// A transformer that predicts the next character, small enough that a toy can train it.
+/// Sizes of a small transformer that predicts the next character.
 struct gpt_size {
   std::size_t vocabulary, width = 16, blocks = 4, context = 12, batch = 8;
 };
 
-/// The model as a program: its loss is its output. Its embedding and its last layer are one tensor under two
-/// names, and what was embedded is added once more before the last layer, a skip over all blocks.
+/// The model as a program whose output is its loss. Embedding and last layer are one tensor with two names. A
+/// skip connection adds the embedded input again before the last layer.
 struct gpt {
   cleave::module_graph graph;
   cleave::testing::state_values state;
 };
 
-/// Writes a gpt node by node; `make_gpt` is its one use. Nodes know their module, shape, bytes and work.
+/// Builds a gpt node by node; used by `make_gpt`. Each node has its module, shape, bytes and work.
 class gpt_writer {
  public:
   gpt_writer(gpt_size const& size, std::uint64_t seed) : size_(size), random_(seed) {}
@@ -97,19 +97,19 @@ class gpt_writer {
     return add(cleave::node_kind::placeholder, name, name, {}, of);
   }
 
-  /// Filled with small random numbers, or all with `with`.
+  /// Adds a parameter of small random numbers, or filled with `with`.
   position parameter(std::string const& path, shape of, std::string const& storage = "", double with = -1) {
     auto value = cleave::testing::tensor::filled(of, with);
     if (with < 0)
       for (double& x : value.data) x = 0.4 * (static_cast<double>(random_.next() >> 11) * 0x1p-53 - 0.5);
     made_.graph.add_attribute({path, cleave::module_attribute::kind::parameter, storage, {}, {}, {}});
     made_.state = cleave::testing::with_ties(made_.graph, std::move(made_.state));
-    made_.state.try_emplace(path, std::move(value));  // unless it is tied to one that is there
+    made_.state.try_emplace(path, std::move(value));  // a tied tensor exists already
     return add(cleave::node_kind::get_attr, named(path), path, {}, of);
   }
 
-  /// `inner` is how many products each element of the result is a sum of. Shapes are taken by value: one of
-  /// `shape_` would move while the operands are made.
+  /// `inner` is the number of products summed in each element of the result. Shapes are passed by value,
+  /// since `shape_` may reallocate while the operands are added.
   position call(std::string const& path, std::string const& target, std::vector<position> const& operands,
                 shape of, std::size_t inner = 1) {
     std::vector<cleave::module_argument> args;
@@ -145,7 +145,7 @@ class gpt_writer {
     return at;
   }
 
-  /// `a`, `a.b` and `a.b.c` of `a.b.c`.
+  /// Returns the modules around a path: `a`, `a.b` and `a.b.c` for `a.b.c`.
   static cleave::module_argument modules_around(std::string const& path) {
     cleave::module_argument list{cleave::container{cleave::container::kind::list, 0}};
     for (std::size_t end = 0; end != path.npos;) {
@@ -156,7 +156,7 @@ class gpt_writer {
     return list;
   }
 
-  /// With `_` for each dot, and a number where it is taken.
+  /// Returns a unique name: `_` for each dot, and a number if the name is taken.
   std::string named(std::string name) {
     for (char& c : name)
       if (c == '.') c = '_';
@@ -167,17 +167,17 @@ class gpt_writer {
   gpt_size size_;
   cleave::splitmix random_;
   gpt made_;
-  std::vector<shape> shape_;  // of a node
+  std::vector<shape> shape_;  // by node
   std::map<std::string, std::size_t> taken_;
 };
 
-/// A model with random weights, the same for the same seed; if `marked`, with a marker before each other
-/// block, the second first.
+/// Makes a model with random weights from a seed. If `marked`, a marker stands before every other block,
+/// starting with the second.
 inline gpt make_gpt(gpt_size const& size, bool marked, std::uint64_t seed = 1) {
   return gpt_writer(size, seed).write(marked);
 }
 
-/// A text as the model reads it: pieces of it, and each one character later.
+/// A text as batches for the model: pieces of the text, and the same pieces shifted by one character.
 class lesson {
  public:
   explicit lesson(std::string_view text) : text_(text) {
@@ -188,7 +188,8 @@ class lesson {
 
   std::size_t vocabulary() const { return number_.size(); }
 
-  /// All of the text: in row r the characters from r·context on, and those that follow them.
+  /// The whole text: row r has the characters from r·context on, and its targets the characters that follow
+  /// each.
   std::vector<cleave::testing::tensor> batch(gpt_size const& size) const {
     auto ids = cleave::testing::tensor::filled({size.batch, size.context}, 0);
     auto targets = ids;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// cleave inspect MODEL.onnx: what a model is, as far as a cut is concerned.
+// cleave inspect MODEL.onnx: describes a model for cutting.
 //
 // --json writes one object:
 //   file, bytes         of the model, unpacked
 //   ir_version, opsets  {domain: version}; the default domain is "ai.onnx"
-//   nodes, live_nodes   in the file; those that a cut places: they reach an output and hold no mere constant
+//   nodes, live_nodes   in the file; those placed in stages, which reach an output and are not constants
 //   operators           {operator: nodes of the file}
 //   weights             {tensors, parameters, bytes}
-//   inputs, outputs     [{name, type, bytes}]; null is what nobody knows
-//   values              {made, untyped, unsized}: results of live nodes; those of unknown type, unknown size
+//   inputs, outputs     [{name, type, bytes}]; null if unknown
+//   values              {made, untyped, unsized}: results of live nodes; those of unknown type; those of unknown size
 //   flops               of one run, by the table of cleave/adapt/onnx/detail/flops.hpp
-//   unpriced_nodes      to be placed, of which not all shapes that count are known: flops lack them
-//   priced_by_bytes     {operator: nodes} which that table does not list
+//   unpriced_nodes      live nodes with unknown shapes; flops do not include them
+//   priced_by_bytes     {operator: nodes} for operators that are not in that table
 #include <cleave/formats/json/json_writer.hpp>
 #include <map>
 #include <span>
@@ -67,9 +67,8 @@ std::string json_of(model const& m) {
 int inspect(std::span<std::string const> words) {
   bool as_json = false;
   cleave::onnx::type_options types;
-  command c{
-      "inspect", "MODEL.onnx", "Says what a model is: its nodes, weights, inputs, outputs and work.", {}};
-  c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
+  command c{"inspect", "MODEL.onnx", "Describes a model: its nodes, weights, inputs, outputs and work.", {}};
+  c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words).operands);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cleave instances DIR NAME...: writes the graphs of the benches as files, or lists them.
+// cleave instances DIR NAME...: writes generated graphs as files, or lists them.
 #include "../../bench/instances/catalogue.hpp"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ void write_instance(fs::path const& folder, std::string name, bench::made_instan
                                  : cleave::write_dag_file(std::get<cleave::cost_dag>(made));
   std::error_code missing;
   bool const there = fs::exists(file, missing) && fs::file_size(file, missing) > 0;
-  if (there && read_text(file) != text)  // which is the same on every machine
-    throw cleave::error(shown(file) + ": exists, and holds another graph; move it away, or write elsewhere");
+  if (there && read_text(file) != text)  // generators give the same text on every machine
+    throw cleave::error(shown(file) + ": exists and holds another graph; move it, or choose another folder");
   if (!there) write_file({file}, text);
   auto const nodes = g != nullptr ? g->view().nodes() : std::get<cleave::cost_dag>(made).nodes();
   print("  " + shown(file) + ": " + plural(nodes, "node") + "\n");
@@ -70,19 +70,19 @@ int instances(std::span<std::string const> words) {
   command const c{
       "instances",
       "[DIR NAME...]",
-      "Writes the graphs of the benches into a folder: meshes, random graphs and operator graphs, the\n"
-      "same on every machine. NAME is one of the list, a family (rgg2d), a size (small, medium, large),\n"
-      "graph, dag or all; or a family, a number of nodes and a seed (rgg2d:100k:7). Behind a name,\n"
-      "+nodes, +edges or +weights gives nodes, edges or both heavy-tailed weights from 1 to 256.\n"
-      "Without a folder: the list.",
+      "Writes generated graphs into a folder: meshes, random graphs and operator graphs. They are the same\n"
+      "on every machine. NAME is a name in the list, a family (rgg2d), a size (small, medium, large),\n"
+      "graph, dag or all; or FAMILY:NODES[:SEED] (rgg2d:100k:7). After a name, +nodes, +edges or +weights\n"
+      "gives nodes, edges or both heavy-tailed weights from 1 to 256. Without a folder, prints the list.",
       {},
       {}};
   auto const operands = read_options(c, words).operands;
   if (operands.empty()) return print(list_of_instances()), 0;
   if (operands.size() == 1)
-    throw usage_error("which graphs? Say so behind the folder, as in cleave instances graphs small");
+    throw usage_error(
+        "the names of graphs are missing after the folder, as in cleave instances graphs small");
   if (operands[0] == "-")
-    throw usage_error("the graphs go into a folder, not to stdout; ./- is one called -");
+    throw usage_error("graphs are written to a folder, not to stdout; for a folder named -, write ./-");
   fs::path const folder = operands[0];
   make_folder(folder);
   for (auto const& word : std::span(operands).subspan(1)) {
@@ -93,9 +93,9 @@ int instances(std::span<std::string const> words) {
     if (!made) {
       std::vector<std::string> names;
       for (auto const& i : bench::instances()) names.emplace_back(i.name);
-      throw usage_error("no graph is called " + cleave::quoted(word) +
+      throw usage_error("unknown graph " + cleave::quoted(word) +
                         cleave::suggestion(cleave::nearest_names(word, names)) +
-                        "; cleave instances lists all");
+                        "; cleave instances lists all names");
     }
     write_instance(folder, word, *made);
   }

@@ -17,14 +17,14 @@
 
 namespace tool {
 
-/// `text` as one word of a shell.
+/// Quotes `text` as one word of a shell.
 inline std::string shell_word(std::string const& text) {
   std::string word = "'";
   for (char const c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";
 }
 
-/// The inputs of each microbatch, in the words of the model corpus's descriptions.
+/// Describes the inputs of each microbatch, in the JSON format of the model corpus.
 inline std::string inputs_json(job const& j) {
   cleave::json::writer json;
   json.open_array();
@@ -49,12 +49,11 @@ inline std::string inputs_json(job const& j) {
   return json.close_array().text();
 }
 
-/// Runs a job in onnxruntime through tests/support/run_onnx.py, by the Python that the environment names.
-/// \throws cleave::error with the reason where that fails.
+/// Runs a job in onnxruntime through tests/support/run_onnx.py, with the Python that the environment names.
+/// \throws cleave::error with the reason if that fails.
 inline cleave::report_run run_in_onnxruntime(job const& j) {
   char const* const python = std::getenv("CLEAVE_PYTHON");
-  if (python == nullptr)
-    throw cleave::error("./dev demo starts it and fetches it from PyPI; nothing else does");
+  if (python == nullptr) throw cleave::error("only ./dev demo runs it: it downloads onnxruntime from PyPI");
   auto const folder = j.files.front().parent_path();
   cleave::testing::scratch_folder const scratch;
   fs::path const inputs = scratch / "inputs.json", outcome = scratch / "run.json";
@@ -68,7 +67,7 @@ inline cleave::report_run run_in_onnxruntime(job const& j) {
 
   std::string said;
   FILE* const out = popen((command + " 2>&1").c_str(), "r");
-  if (out == nullptr) throw cleave::error("it cannot be started");
+  if (out == nullptr) throw cleave::error("cannot start Python");
   for (int c = fgetc(out); c != EOF; c = fgetc(out)) said += static_cast<char>(c);
   int const status = pclose(out);
   if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) {
@@ -90,7 +89,7 @@ inline cleave::report_run run_in_onnxruntime(job const& j) {
   };
   cleave::report_run r;
   r.microbatches = j.microbatches;
-  r.engine = result.fields().at("engine").string_value() + ", a thread a stage, optimisations off";
+  r.engine = result.fields().at("engine").string_value() + ", one thread per stage, optimisations off";
   r.machine = machine_text();
   r.whole_ns = nanoseconds(result, "whole_seconds");
   r.largest_difference = number(result, "largest_difference");

@@ -23,8 +23,8 @@
 
 namespace tool {
 
-/// A model, or a stage of one, in OpenCV. Fusion is off, so that a stage computes just what the whole does
-/// there.
+/// A model or a stage in OpenCV. Fusion is off, so that a stage computes exactly what the whole model
+/// computes there.
 class opencv_net {
  public:
   opencv_net(::onnx::ModelProto const& m, std::vector<std::string> inputs, std::vector<std::string> outputs)
@@ -38,7 +38,7 @@ class opencv_net {
     for (std::size_t i = 0; i < in.size(); ++i) net_.setInput(in[i], inputs_[i]);
     std::vector<cv::Mat> out;
     net_.forward(out, outputs_);
-    for (auto& made : out) made = made.clone();  // the net overwrites its own in the next call
+    for (auto& made : out) made = made.clone();  // the next call overwrites the net's outputs
     return out;
   }
 
@@ -47,7 +47,7 @@ class opencv_net {
   std::vector<std::string> inputs_, outputs_;
 };
 
-/// A model and its stages, loaded into OpenCV and run once. \throws cv::Exception where it cannot.
+/// A model and its stages, loaded into OpenCV and run once. \throws cv::Exception if OpenCV cannot run them.
 class opencv_run {
  public:
   explicit opencv_run(job const& j) : j_(j), dataflow_(dataflow_of(snapshot(), j.stages.stages.plan())) {
@@ -55,12 +55,14 @@ class opencv_run {
     cv::setNumThreads(1);
     for (auto const& f : j.fills)
       if (f.how != input_fill::kind::floats || f.type != ::onnx::TensorProto::FLOAT)
-        throw cleave::error("takes float32 only, and input " + cleave::quoted(f.name) + " has another type");
+        throw cleave::error("supports only float32 inputs; input " + cleave::quoted(f.name) +
+                            " has another type");
     auto const live = cleave::onnx::live_stages(j.stages.stages);
     stages_.reserve(live.size());
     for (std::size_t i = 0; i < live.size(); ++i) {
       auto const& stage = j.stages.stages.plan().stages[i];
-      if (index(live[i]) != i) throw cleave::error("cannot run stages that are out of order");
+      if (index(live[i]) != i)
+        throw cleave::error("cannot run stages whose numbers are not in topological order");
       stages_.emplace_back(cleave::onnx::parse(cleave::onnx::read_file(j.files[i])), names(stage.inputs),
                            names(stage.outputs));
     }
@@ -72,14 +74,14 @@ class opencv_run {
     cleave::run_forward(stages_, dataflow_, std::vector<std::vector<cv::Mat>>{first});
   }
 
-  /// Runs whole and stages `attempts` times; the times are those of the fastest.
+  /// Runs the whole model and the stages `attempts` times, and returns the times of the fastest runs.
   cleave::report_run operator()() {
     std::vector<std::vector<cv::Mat>> inputs;
     for (std::uint32_t m = 0; m < j_.microbatches; ++m) inputs.push_back(inputs_of(m));
     cleave::report_run r;
     r.microbatches = j_.microbatches;
     r.largest_difference = 0;
-    r.engine = "OpenCV DNN " + std::string(CV_VERSION) + ", a thread a stage, fusion off";
+    r.engine = "OpenCV DNN " + std::string(CV_VERSION) + ", one thread per stage, fusion off";
     r.machine = machine_text();
     for (int attempt = 0; attempt < attempts; ++attempt) {
       std::vector<std::vector<cv::Mat>> expected;
@@ -119,7 +121,8 @@ class opencv_run {
     return list;
   }
 
-  /// Between what the whole made and what the stages gave; infinite where shapes differ.
+  /// Returns the largest difference between the outputs of the whole and of the stages; infinite if shapes
+  /// differ.
   double difference(std::vector<cv::Mat> const& expected, std::vector<cv::Mat> const& given) const {
     double most = 0;
     std::size_t made = 0, result = 0;
@@ -142,17 +145,17 @@ class opencv_run {
   std::vector<std::uint32_t> made_;
 };
 
-/// The operator that OpenCV stumbled over, or the first line of what it said.
+/// Returns the operator that OpenCV does not support, or the first line of its message.
 inline std::string opencv_complaint(cv::Exception const& e) {
   std::smatch found;
   std::string const text = e.what();
   if (std::regex_search(text, found, std::regex("Node \\[([^@\\]]+)")))
-    return "does not run operator " + cleave::printable(found[1].str());
+    return "does not support operator  " + cleave::printable(found[1].str());
   return cleave::printable(e.err.substr(0, e.err.find('\n')), 120);
 }
 
-/// Why OpenCV does not run a job, or nothing. Tried in a process of its own: not every model that it does not
-/// like ends in an exception.
+/// Returns why OpenCV cannot run a job, or nothing. Tries it in a separate process, since OpenCV may crash
+/// instead of throwing.
 inline std::string find_opencv_obstacle(job const& j) {
   auto const attempt = [&]() -> std::string {
     try {
@@ -164,7 +167,8 @@ inline std::string find_opencv_obstacle(job const& j) {
       return e.what();
     }
   };
-  return cleave::onnx::in_own_process(attempt, std::chrono::minutes(10)).value_or("crashes or hangs on it");
+  return cleave::onnx::in_own_process(attempt, std::chrono::minutes(10))
+      .value_or("crashes or does not finish");
 }
 
 }  // namespace tool

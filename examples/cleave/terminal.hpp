@@ -14,7 +14,7 @@
 
 namespace tool {
 
-/// Bold where stdout is a terminal that may be coloured (no-color.org), else as it is.
+/// Returns the text in bold if stdout is a terminal and NO_COLOR is not set (no-color.org), else unchanged.
 inline std::string bold(std::string const& text) {
   char const* const forbidden = std::getenv("NO_COLOR");
   bool const plain = isatty(STDOUT_FILENO) == 0 || (forbidden != nullptr && *forbidden != '\0');
@@ -26,11 +26,11 @@ inline void print(std::string const& text) {
   std::fflush(stdout);
 }
 
-/// A line on stderr, for what is no part of the answer.
+/// Prints a note to stderr.
 inline void note(std::string const& text) { std::fprintf(stderr, "cleave: note: %s\n", text.c_str()); }
 
-/// One line on stderr that says what is being done, rewritten each time and gone at the end; nothing in a
-/// log.
+/// A progress line on stderr, which is overwritten and finally erased. Prints nothing if stderr is not a
+/// terminal.
 class progress {
  public:
   progress() : shown_(isatty(STDERR_FILENO) != 0) {}
@@ -50,17 +50,17 @@ class progress {
   bool shown_;
 };
 
-/// `1 node`, `7 nodes`; `1 microbatch`, `8 microbatches`.
+/// Returns a count with its noun: `1 node`, `7 nodes`; `1 microbatch`, `8 microbatches`.
 inline std::string plural(std::size_t n, std::string const& what) {
   return cleave::count_text(n) + " " + what + (n == 1 ? "" : what.ends_with("ch") ? "es" : "s");
 }
 
-/// How many columns a text takes: its characters, all of width 1.
+/// Returns the number of columns of a text. All characters count as one column wide.
 inline std::size_t columns(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-/// Rows of cells below each other, numbers to the right: `text` as lines, the first row bold.
+/// Returns rows of cells as an aligned table. Numbers are right-aligned and the first row is bold.
 inline std::string table_text(std::vector<std::vector<std::string>> const& rows) {
   std::vector<std::size_t> width;
   for (auto const& row : rows) {

@@ -26,10 +26,10 @@ TEST_CASE("cleave instances: rejects unknown names and suggests near ones") {
   scratch_folder const at;
   auto const none = run_tool({"instances", at.path()});
   CHECK(none.exit == 2);
-  CHECK(none.to_stderr.find("which graphs?") != std::string::npos);
+  CHECK(none.to_stderr.find("the names of graphs are missing") != std::string::npos);
   auto const near = run_tool({"instances", at.path(), "rgg2d_15"});
   CHECK(near.exit == 2);
-  CHECK(near.to_stderr.find("no graph is called 'rgg2d_15'; nearest: 'rgg2d_14'") != std::string::npos);
+  CHECK(near.to_stderr.find("unknown graph 'rgg2d_15'; nearest: 'rgg2d_14'") != std::string::npos);
   CHECK(run_tool({"instances", at.path(), "rgg2d:many"}).exit == 3);
   CHECK(run_tool({"instances", "/dev/null/x", "grid2d:9"}).exit == 3);
 }

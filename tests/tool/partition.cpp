@@ -93,8 +93,7 @@ TEST_CASE("cleave partition: cuts a .dag into parts that run one after the other
   check_said(run_tool({"partition", at / "b.dag", "-k", "2"}), 3,
              "b.dag: nodes depend on each other in a cycle: #1 -> #0 -> #1");
   put_grid(at / "grid.edges", 3);
-  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--goal", "cut"}), 2,
-             "use --goal edges");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--goal", "cut"}), 2, "use --goal edges");
 }
 
 TEST_CASE("cleave split, cleave partition: report the same load of a JSON graph in the same words") {
@@ -127,14 +126,14 @@ TEST_CASE("cleave split, cleave partition: report the same load of a JSON graph 
   std::ofstream(at / "sizeless.json") << R"({"format": "cleave graph 1", "nodes": [
     {"name": "a", "cost": 1}, {"name": "b", "operands": ["a"], "cost": 2}]})";
   for (std::string const command : {"split", "partition"})
-    check_said(
-        run_tool({command, at / "sizeless.json", "-k", "2", "--flops-per-byte", "1"}), 0,
-        "largest load (cost and transfer) 2 of what has a price; no bound, for 100.0\u00a0% of values");
+    check_said(run_tool({command, at / "sizeless.json", "-k", "2", "--flops-per-byte", "1"}), 0,
+               "largest load (cost and transfer) 2 of the priced part; no bound, for 100.0\u00a0% of values");
   std::ofstream(at / "a.dag") << "2 1\n1 0\n1 0\n0 1 3\n";
   check_said(run_tool({"partition", at / "a.dag", "-k", "2", "--flops-per-byte", "1"}), 2,
              "this file gives the costs of arcs");
   put_grid(at / "grid.edges", 3);
-  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--flops-per-byte", "1"}), 2, "is for directed graphs");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--flops-per-byte", "1"}), 2,
+             "is for directed graphs");
 }
 
 TEST_CASE("cleave split, cleave partition: agree on the load of random graphs") {
@@ -190,8 +189,8 @@ TEST_CASE("cleave partition --verify: names empty parts, which -k allows only be
       return run_tool(words);
     };
     check_said(judged("gaps"), 1,
-               "no node is in part 2, 3, 4, 5, 6; the largest number makes 8 parts, and -k says that there "
-               "are so many");
+               "no node is in part 2, 3, 4, 5, 6; the largest number implies 8 parts; give -k if that is "
+               "intended");
     check_said(judged("gaps", {"-k", "8"}), 0, "parts      8");
     check_said(judged("one"), 1, graph == "path.dag" ? "no node is in part 1" : "part 1 has no nodes");
     check_said(judged("one", {"-k", "3"}), 1, "there are enough for all");

@@ -104,7 +104,7 @@ TEST_CASE("cleave report: rejects a wrong table and names the line") {
   check_refused("", ":1: the table is empty");
   check_refused(header, ": the table has a header but no rows");
   check_refused("peer,graph,k\nmetis,g,2\n", ":1: no column 'eps'");
-  check_refused(header + "metis,g,10,9,2\n", ":2: 5 cells where the header has 16");
+  check_refused(header + "metis,g,10,9,2\n", ":2: 5 cells, but the header has 16");
   check_refused(header + "\nmetis,g,10,9,two,0.03,1,1,,,,,,,,ok\n", ":3: column 'k' has no whole number");
   check_refused(header + "metis,g,10,9,2,0.03,1,1,0.1,nan,4,0,0,1,4,ok\n",
                 ":2: column 'cpu_s' has no number");

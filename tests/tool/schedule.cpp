@@ -99,7 +99,8 @@ TEST_CASE("cleave schedule: rejects wrong names, counts and options and says whi
   check_refusal({"gpipe", "-m", "many"}, 2, "not 'many'");
   check_refusal({"gpipe", "-m", "99999999999"}, 2, "not '99999999999'");
   check_refusal({"gpipe", "-p", "1048576", "-m", "1048576"}, 2, "are too many");
-  check_refusal({"interleaved1f1b", "-p", "1024", "-v", "1024", "-m", "128"}, 2, "more than half of this machine");
+  check_refusal({"interleaved1f1b", "-p", "1024", "-v", "1024", "-m", "128"}, 2,
+                "more than half of this machine");
   check_refusal({"gpipe", "-p", "64", "-m", "8192", "--svg"}, 2, "actions is too large");
   check_refusal({"gpipe", "-v", "2"}, 2, "each rank must have 1 stage, not 2");
   check_refusal({"1f1b", "-p", "4", "-m", "3"}, 2, "there must be 4 microbatches or more, not 3");

@@ -98,7 +98,7 @@ TEST_CASE("cleave split: gives no bound if much has no price, and names the opti
   };
   auto const text = split({"--report", out / "open.html"});
   CAPTURE(text);
-  CHECK(text.find(" of what has a price; no bound, for 59.4\u00a0% of nodes and 70.2\u00a0% of values have "
+  CHECK(text.find(" of the priced part; no bound, for 59.4\u00a0% of nodes and 70.2\u00a0% of values have "
                   "no price") != std::string::npos);
   CHECK(text.find("above the optimum") == std::string::npos);
   CHECK(text.find("note: --shape input_ids=NxN would price most: 159 of 170 nodes and ") !=
@@ -141,7 +141,7 @@ TEST_CASE("cleave split: gives no bound for calls without a cost, and one for ca
   auto const [text, open] = said("");
   CHECK(
       text.find(
-          "largest load (cost; transfers are free) 4 of what has a price; no bound, for 33.3\u00a0% of nodes "
+          "largest load (cost; transfers are free) 4 of the priced part; no bound, for 33.3\u00a0% of nodes "
           "have no price") != std::string::npos);
   CHECK(text.find("note: give each call its `cost`, 0 if it is free") != std::string::npos);
   CHECK(open.at("bound").is_null());

@@ -152,8 +152,9 @@ TEST_CASE("cleave split --by: rejects an invalid rule or file and suggests near 
   CHECK(refusal({"split", model, "--by", "modules=conv11"}, 3).find("'conv1'") != std::string::npos);
   CHECK(refusal({"split", model, "--by", "capability=Convv"}, 3).find("'Conv'") != std::string::npos);
   CHECK(refusal({"split", model, "--by", "tags"}, 3).find("has no tag") != std::string::npos);
-  CHECK(run_tool({"split", model, "-k", "4", "--by", "buckets=1MiB"})
-            .to_stderr.find("-k has no effect here") != std::string::npos);
+  CHECK(
+      run_tool({"split", model, "-k", "4", "--by", "buckets=1MiB"}).to_stderr.find("-k has no effect here") !=
+      std::string::npos);
   CHECK(refusal({"split", model, "--cycles", "x"}, 2).find("refuse, cut, merge or move") !=
         std::string::npos);
   write(scratch / "a.txt", "embed 0\nblock\n");

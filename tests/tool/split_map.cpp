@@ -115,9 +115,8 @@ TEST_CASE("cleave split --map: rejects a cut inside of modules") {
     "attributes": {"m": {"kind": "module", "body": {"nodes": [
       {"name": "y", "op": "placeholder"}, {"name": "f", "operands": ["y"]}, {"name": "g", "operands": ["f"]},
       {"name": "out", "op": "output", "operands": ["g"]}]}}}})";
-  CHECK(
-      refused({"split", s.graph, "--by", "modules=m", "--map", s.map}, 2).find("not for cuts inside its modules") !=
-      std::string::npos);
+  CHECK(refused({"split", s.graph, "--by", "modules=m", "--map", s.map}, 2)
+            .find("not for cuts inside its modules") != std::string::npos);
 }
 
 TEST_CASE("cleave verify --map: rejects a map for other ranks or stages and states both") {
