@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast gradients are added up on the host, in bytes that are read or written, beside copying and a plain
+// Measures the speed of adding gradients on the host, in bytes read or written, against memcpy and a plain
 // loop.
 //   bench_accumulate
 #include <algorithm>
@@ -22,17 +22,17 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-/// Of ones, `n` elements.
+/// Returns `n` elements of value 1.
 template <class T>
 std::vector<T> ones(std::size_t n) {
   return std::vector<T>(n, narrowed<T>(1.f));
 }
 
-/// Whoever reads `p` may see another value.
+/// Makes the compiler assume that the memory at `p` is read and changed.
 void touch(void* p) { asm volatile("" ::"r"(p) : "memory"); }
 
-/// CPU seconds of each of `work`, once or so often that the whole takes as long: medians, and the least of
-/// the first. They take turns, so that what else the machine does meets all alike.
+/// CPU seconds of each of `work`, repeated so that all take equally long: medians, and the best of the first.
+/// They alternate, so that other load affects all equally.
 template <class... F>
 std::vector<double> turns(std::size_t times, double& least, F... work) {
   std::vector<std::vector<double>> samples(sizeof...(work));
@@ -55,7 +55,7 @@ std::vector<double> turns(std::size_t times, double& least, F... work) {
   return medians;
 }
 
-/// What to do to copy `bytes`.
+/// Returns work that copies `bytes`.
 auto copying(std::size_t bytes) {
   return [from = std::vector<std::byte>(bytes), to = std::vector<std::byte>(bytes)]() mutable {
     std::memcpy(to.data(), from.data(), to.size());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Acyclic parts beside what others reached (bench/recorded/dag_peers.csv, workload_peers.csv).
+// Compares acyclic parts with recorded results of other programs (bench/recorded/dag_peers.csv,
+// workload_peers.csv).
 //   bench_acyclic [--effort E] [FOLDER | FILE ...]
-// A FILE is a .dag, or the JSON of a workload; a FOLDER is searched for both. Without one, the project's
-// workloads and cost graphs are taken and graphs of up to a million nodes are generated.
+// A FILE is a .dag, or the JSON of a workload; a FOLDER is searched for both. Without arguments, it uses the
+// project's workloads and cost graphs, and generated graphs of up to a million nodes.
 #include "cleave/partition/acyclic/acyclic.hpp"
 
 #include <cmath>
@@ -31,7 +32,7 @@ namespace fs = std::filesystem;
 
 double effort = 1;
 
-/// Rows of a table of recorded figures, by instance; 0 where nothing is recorded.
+/// Rows of a table of recorded figures, by instance; 0 if nothing is recorded.
 using record = std::map<std::string, double>;
 std::multimap<std::string, record> records_of(char const* name) {
   std::ifstream in(fs::path(CLEAVE_SOURCE_DIR) / "bench/recorded" / name);
@@ -54,7 +55,7 @@ std::multimap<std::string, record> records_of(char const* name) {
   return found;
 }
 
-/// A value for each arc, so that a cut counts what each arc costs.
+/// One value per arc, so that a cut counts the cost of each arc.
 cleave::snapshot_arrays value_per_arc(cleave::cost_dag const& d, cleave::dag_snapshot const& s) {
   using index = std::uint32_t;
   struct arc {
@@ -92,7 +93,7 @@ cleave::snapshot_arrays value_per_arc(cleave::cost_dag const& d, cleave::dag_sna
   return g;
 }
 
-/// "12.3 (a)" for each figure recorded that is above 0, and whether ours is above the least of them.
+/// Lists "12.3 (a)" for each recorded figure above 0, and marks if ours is above the smallest.
 std::string beside(record const& r, std::vector<std::pair<char const*, char const*>> const& names,
                    double ours) {
   std::string text;
@@ -105,7 +106,7 @@ std::string beside(record const& r, std::vector<std::pair<char const*, char cons
     std::snprintf(cell, sizeof cell, "%s%s %.6g", text.empty() ? "" : ", ", shown, at->second);
     text += cell;
   }
-  if (ours > least * (1 + 1e-4)) text += " (**lower**)";  // they are rounded
+  if (ours > least * (1 + 1e-4)) text += " (**lower**)";  // recorded figures are rounded
   return text;
 }
 
@@ -232,7 +233,7 @@ void run_workload(std::string const& name, cleave::cost_dag const& d, record con
   if (!d.host_work.empty()) run(" and a host", "16 GiB", k + 1, with_host(d, o, k), r);
   double held = 0;
   for (double const bytes : d.memory) held += bytes;
-  for (double const share : {1.5, 1.15}) {  // of an even share of all memory: low enough to bind
+  for (double const share : {1.5, 1.15}) {  // of an even share of all memory, low enough to be binding
     auto tight = o;
     tight.limits.memory = static_cast<std::size_t>(share * held / k);
     run("", std::to_string(share).substr(0, 4) + " shares", k, tight, {});

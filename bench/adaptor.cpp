@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What generality costs: the inner work of the algorithms on the library's arrays, reached from a user's IR
-// through an adapter, against the same loops written by hand on plain arrays. Ratios of alternating runs; 1
+// Measures the cost of generality: inner loops of the algorithms on the library's arrays, read from a user's
+// IR through an adapter, against the same loops on hand-written arrays. Prints ratios of alternating runs; 1
 // means free.
 //   bench_adaptor
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace {
 
-/// A user's IR: operations that point at what they read.
+/// A user's IR: operations with pointers to their operands.
 struct op {
   std::vector<op const*> reads;
   double cost;
@@ -36,7 +36,7 @@ struct adapter {
   double weight(op const* o) const { return o->cost; }
 };
 
-/// The same graph as someone would write it who has no other in mind.
+/// The same graph in hand-written arrays.
 struct plain {
   std::vector<std::uint32_t> read_first{0}, reads, user_first, users;
   std::vector<double> cost;
@@ -75,7 +75,7 @@ plain by_hand(ir const& p) {
   return g;
 }
 
-// Three inner loops: who is ready (Kahn), the longest path, what a cut sends.
+// Three inner loops: topological order (Kahn), the longest path, and the values sent by a cut.
 
 std::uint64_t kahn(cleave::unit_graph<std::uint32_t> const& units) {
   std::vector<std::uint32_t> missing(units.size()), queue;
@@ -143,8 +143,7 @@ std::uint64_t sent(plain const& g, std::vector<std::uint8_t> const& part) {
   return count;
 }
 
-/// Alternates the two, so that what disturbs the machine disturbs both; the median of the ratios, and their
-/// spread.
+/// Alternates the two, so that other load affects both. Returns the median of the ratios and their spread.
 template <class Library, class Hand>
 bool row(char const* what, Library library, Hand hand) {
   bool equal = true;
@@ -176,6 +175,6 @@ int main() {
       "ready order (Kahn), on the units of balance", [&] { return kahn(units); }, [&] { return kahn(hand); });
   equal &= row("longest path", [&] { return longest(s); }, [&] { return longest(hand); });
   equal &= row("values sent by a cut", [&] { return sent(s, part); }, [&] { return sent(hand, part); });
-  if (!equal) std::puts("the two do not agree");
+  if (!equal) std::puts("the two loops give different results");
   return equal ? 0 : 1;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How good balanced stages are and how long they take, on real workloads, on the cost graphs of real models
-// and on generated graphs.
+// Measures quality and time of balanced stages on real workloads, on the cost graphs of real models and on
+// generated graphs.
 //   bench_balance [--csv | --json] [--flops-per-byte F] [FOLDER ...]
 // A folder is searched for workloads (*.json with nodes and maxFPGAs) and cost graphs (*.costs.gz); without
-// one, those of the project are taken and graphs of up to a million nodes are generated.
+// one, it uses the project's, and generated graphs of up to a million nodes.
 #include "cleave/partition/slices/balance.hpp"
 
 #include <cstdio>
@@ -24,11 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What others reached on an instance, as far as it is known.
+/// A known result of another program on an instance.
 struct reference {
   double value = 0;
   std::string what;
-  double seconds = 0;  ///< that it took, if recorded
+  double seconds = 0;  ///< time taken, if recorded
 };
 
 struct row {
@@ -38,7 +38,7 @@ struct row {
   double bottleneck, ideal, bound, gap, seconds;
   std::string order;
   std::vector<reference> others;
-  double verified;  ///< the largest load as the metrics see it
+  double verified;  ///< the largest load, recounted by the metrics
 };
 
 enum class style { markdown, csv, json };
@@ -90,7 +90,7 @@ class table {
     std::string others;
     for (auto const& o : r.others) {
       char text[160];
-      bool const lower = r.bottleneck > o.value * (1 + 6e-4);  // they are rounded
+      bool const lower = r.bottleneck > o.value * (1 + 6e-4);  // recorded figures are rounded
       std::snprintf(text, sizeof text, "%s%s %.6g%s", others.empty() ? "" : ", ", o.what.c_str(), o.value,
                     lower                ? " (lower)"
                     : o.what == "ideals" ? " **reached**"
@@ -136,8 +136,8 @@ class table {
   std::size_t rows_ = 0;
 };
 
-/// What is recorded of a workload with k devices: slices with transfers, the best of 4 and of 44 orders; the
-/// exact search over ideals and its seconds. Where k is what the file says that search had a CPU as one more
+/// Recorded results for a workload with k devices: slices with transfers, the best of 4 and of 44 orders; the
+/// exact search over ideals and its seconds. If k is that of the file, the search had a CPU as an additional
 /// device.
 struct record {
   std::uint32_t k;

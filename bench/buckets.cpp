@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to put parameters into buckets, to find the best buckets, to cut at them and to find the
-// pieces that are alike; and how much earlier the best buckets are sent than those of a fixed size.
+// Measures the time to fill gradient buckets, to find optimal buckets, to cut at them and to find equal
+// pieces; and how much earlier optimal buckets are sent than buckets of a fixed size.
 //   bench_buckets
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +28,8 @@ struct model {
   model_parameters parameters;
 };
 
-/// A row of blocks as Dynamo shows them, parameters as inputs: four matrices and a norm each, a residual.
+/// A chain of blocks as traced by Dynamo, with parameters as inputs: four matrices, a norm and a residual
+/// each.
 model transformer(std::size_t parameters) {
   model m;
   module_node n;
@@ -58,7 +59,7 @@ model transformer(std::size_t parameters) {
   return m;
 }
 
-/// Backward time: what multiplying by the parameters takes, in ms.
+/// Backward time of multiplying by the parameters, in ms.
 std::vector<double> times_of(model const& m) {
   std::vector<double> times(m.g.list().size(), 0.01);
   for (module_graph::position n = 0; n < m.g.list().size(); ++n)

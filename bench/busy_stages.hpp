@@ -10,7 +10,7 @@
 #include "cleave/run/model/ports.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-/// A chain of stages that take as long as they are told, on any device whose work runs as it is issued.
+/// A chain of stages with given times, for any device that runs work immediately.
 namespace bench {
 
 using namespace cleave;
@@ -21,7 +21,7 @@ inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Each pass takes so many seconds of the processor's time, and hands one number on.
+/// Each pass takes the given CPU seconds and passes on one number.
 template <class Device>
 class busy_stages {
  public:

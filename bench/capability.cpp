@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to put what a device supports into groups, reading the graph included, in how many, and
-// to fuse them and inline them again. Three nodes of four are supported.
+// Measures the time to group the nodes that a device supports, including reading the graph, and the number of
+// groups; then the time to fuse and to inline them. Three of four nodes are supported.
 //   bench_capability
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,7 @@ struct graph {
   }
 };
 
-/// Each node reads one to three of the `reach` before it.
+/// Each node reads one to three of the previous `reach` nodes.
 graph random_dag(std::uint32_t n, std::uint32_t reach) {
   graph g;
   cleave::testing::rng random(1);
@@ -44,7 +44,7 @@ graph random_dag(std::uint32_t n, std::uint32_t reach) {
   return g;
 }
 
-/// The same as a module_graph, whose calls are the nodes.
+/// The same graph as a module_graph with a call for each node.
 cleave::module_graph module_of(graph const& g) {
   cleave::module_graph m;
   m.reserve(g.first.size() + 1);
@@ -133,5 +133,5 @@ int main() {
   std::printf(
       "\n| nodes | groups | fuse, s | ns/node | inline again, s | ns/node |\n|---|---|---|---|---|---|\n");
   for (auto const nodes : {10'000u, 100'000u})
-    if (!print_fusion(nodes)) return std::puts("inlined, the graph does not have its nodes"), 1;
+    if (!print_fusion(nodes)) return std::puts("after inlining, the graph has another number of nodes"), 1;
 }

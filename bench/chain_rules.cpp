@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The rules by which frameworks cut chains of layers, beside `balance` and `slice_weights`, which are exact:
-// how long they take, and how much heavier their heaviest part is than it must be. Their own Python functions
-// run too, where `python3` (or what CLEAVE_PYTHON says) finds their packages.
-//   bench_chain_rules [--limit SECONDS]     CPU time of a Python function, 60 unless told
+// Compares rules of frameworks for chains of layers with `balance` and `slice_weights`, which are exact:
+// their time, and the weight of their heaviest part relative to the optimum. The frameworks' own Python
+// functions are measured too, if `python3` (or the program in CLEAVE_PYTHON) has their packages.
+//   bench_chain_rules [--limit SECONDS]     CPU time of a Python function, default 60
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@
 
 namespace {
 
-/// Log-normal: most layers light, some ten times as heavy.
+/// Log-normal weights: most layers are light, some are ten times as heavy.
 std::vector<double> layers(std::size_t count) {
   cleave::splitmix dice(count);
   auto const unit = [&] { return (static_cast<double>(dice.next() >> 11) + 0.5) * 0x1p-53; };
@@ -52,7 +52,7 @@ struct measurement {
   double seconds, largest;
 };
 
-/// CPU seconds of one call: the best of three times as many calls as fill a twentieth of a second.
+/// CPU seconds of one call: the best of three series of 0.05 s.
 template <class F>
 double seconds_of_one(F f) {
   auto const seconds_of = [&](std::size_t calls) {
@@ -74,7 +74,7 @@ measurement rule(std::vector<double> const& weights,
   return {seconds, cleave::detail::largest_sum(weights, bounds)};
 }
 
-/// The same chain as a graph, which might have transfers, pins and memory.
+/// The same chain as a graph, the general input of `balance`.
 measurement by_balance(std::vector<double> const& weights, std::uint32_t k) {
   auto const chain = chain_of(weights);
   cleave::balanced_partition p;
@@ -83,8 +83,8 @@ measurement by_balance(std::vector<double> const& weights, std::uint32_t k) {
   return {seconds, p.bottleneck};
 }
 
-/// What the framework's own function takes: nothing where it is not installed, no largest sum where it was
-/// late.
+/// Result and time of the framework's own function: nothing if it is not installed, no largest sum if it
+/// timed out.
 std::optional<measurement> in_python(std::string const& name, std::vector<double> const& weights,
                                      std::uint32_t k, double limit) {
   namespace fs = std::filesystem;
@@ -158,5 +158,5 @@ int main(int count, char** arguments) {
       }
     }
   if (!left_out.empty())
-    std::printf("\nLeft out, for python3 does not find them or numpy: %s.\n", left_out.c_str());
+    std::printf("\nLeft out, since python3 does not find them or numpy:  %s.\n", left_out.c_str());
 }

@@ -36,6 +36,6 @@ def late(*_):
 signal.signal(signal.SIGPROF, late)
 signal.setitimer(signal.ITIMER_PROF, limit)
 begin, calls = time.process_time(), 0
-while calls == 0 or time.process_time() - begin < 0.2:      # with a limit set the clock ticks in hundredths
+while calls == 0 or time.process_time() - begin < 0.2:      # with a CPU limit, the clock has a resolution of 0.01 s
     bounds, calls = call(weights, parts), calls + 1
 print((time.process_time() - begin) / calls, *bounds)

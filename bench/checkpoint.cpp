@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast a checkpoint is written, checked and loaded: bytes a second, and what one of a few bytes takes.
+// Measures the speed of writing, checking and loading a checkpoint, and the time for a tiny one.
 //   bench_checkpoint [FOLDER]
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using namespace cleave;
 
-/// Seconds on the clock: what takes long here is the disk.
+/// Wall-clock seconds, since the disk dominates.
 template <class F>
 double elapsed(F f) {
   auto const begin = std::chrono::steady_clock::now();

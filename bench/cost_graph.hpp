@@ -14,13 +14,13 @@
 
 namespace bench {
 
-/// A training step's graph, as `tests/models/README.md` §2 describes the files.
+/// The graph of a training step, in the file format of `tests/models/README.md` §2.
 struct cost_graph : instance {
-  std::vector<int>
-      layer;  ///< of a node: 0 … layers - 1, what stands before or behind put into the first or last
+  std::vector<int> layer;  ///< layer of each node, 0 to layers - 1; nodes before or after the layers count to
+                           ///< the first or last
   int layers = 0;
 
-  /// What a person would cut: layer l goes to stage l k / layers, whatever it costs.
+  /// The manual split: layer l goes to stage l k / layers, regardless of costs.
   cleave::partition layer_split(std::uint32_t k) const {
     cleave::partition p{{}, k};
     for (int const l : layer)
@@ -32,18 +32,19 @@ struct cost_graph : instance {
 /// Weights are FLOPs. Forward, backward and update nodes are the graph's nodes, parameters and buffers its
 /// state.
 ///
-/// A backward node stays with a forward node of its layer, an update with its gradient: the last in the file
-/// of its operands from that layer says with which; one that has none such goes with the layer's last forward
-/// node. So a slice never separates a gradient from what it is a gradient of, and forward order alone
-/// restricts the slices. The order of the program is by layer, then by file, hence the layer split is one of
-/// the slicings that `unit_order::given` chooses from.
+/// A backward node stays with a forward node of its layer, and an update with its gradient. The forward node
+/// is found through the last operand (in file order) from that layer; without one, it is the layer's last
+/// forward node. So no slice separates a gradient from its forward node, and only forward order restricts the
+/// slices. The program order is by layer, then by file; hence the layer split is one of the slicings of
+/// `unit_order::given`.
 inline cost_graph read_cost_graph(std::string const& path, std::string name) {
   std::istringstream in(cleave::testing::gunzip(path));
   std::string magic, line;
   std::size_t nodes = 0, edges = 0, ops = 0, paths = 0, outputs = 0;
   cost_graph c;
   in >> magic >> line >> nodes >> edges >> c.layers >> ops >> paths >> outputs;
-  if (magic != "cleave-costs" || line != "1") throw std::runtime_error(path + " is no cost graph");
+  if (magic != "cleave-costs" || line != "1")
+    throw std::runtime_error(path + " is not a cost graph (expected the header 'cleave-costs 1')");
   std::getline(in, line);
   for (std::size_t i = 0; i < ops + paths + 1; ++i) std::getline(in, line);
 
@@ -51,7 +52,7 @@ inline cost_graph read_cost_graph(std::string const& path, std::string name) {
     char kind = 0;
     int layer = 0;
     std::uint32_t value = 0;
-    std::size_t node = 0;  // its own, or the forward node that it stays with
+    std::size_t node = 0;  // its own node, or its forward node
   };
   auto& g = c.graph;
   std::vector<item> items(nodes);
@@ -60,8 +61,8 @@ inline cost_graph read_cost_graph(std::string const& path, std::string name) {
     return last_forward[static_cast<std::size_t>(x.layer) + 1];
   };
   std::vector<std::vector<std::uint32_t>> users;
-  std::vector<std::size_t> with;  // of a node: the forward node it stays with
-  std::vector<int> own_layer;     // of a node, before clamping
+  std::vector<std::size_t> with;  // forward node of each node
+  std::vector<int> own_layer;     // layer of each node, before clamping
   for (auto& x : items) {
     std::getline(in, line);
     std::istringstream row(line);

@@ -9,18 +9,18 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
-/// Graphs with costs, as the benches of partition algorithms use them.
+/// Graphs with costs, for the benches of partition algorithms.
 namespace bench {
 
-/// What is to be balanced, and how.
+/// A graph to balance, with its options.
 struct instance {
   std::string name;
   cleave::snapshot_arrays graph;
   cleave::balance_options options;
-  std::vector<std::size_t> position;  ///< of a node of the source: its position in the graph
+  std::vector<std::size_t> position;  ///< position in the graph, for each node of the source
 };
 
-/// Operations whose transfers cost, and that nothing else restricts.
+/// Makes a graph of operations with costs of transfers and no other limits.
 inline instance instance_of(std::string name, cleave::cost_dag const& d) {
   auto s = cleave::snapshot_of_dag(d);
   return {

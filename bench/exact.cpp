@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to know that parts are the best, and what bounds are worth that need no search.
+// Measures the time to prove parts optimal, and the quality of bounds that need no search.
 //   bench_exact [--csv] [--seconds S] [FOLDER ...]
-// A folder is searched for workloads (*.json with nodes and maxFPGAs); without one, those of the project are
-// taken, cost graphs and generated graphs.
+// A folder is searched for workloads (*.json with nodes and maxFPGAs); without one, it uses the project's
+// workloads and cost graphs, and generated graphs.
 #include "cleave/partition/exact/exact.hpp"
 
 #include <cstdio>
@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the published search over ideals found for a workload with its k accelerators and one CPU, and its
-/// CPU seconds. 0 where it did not finish, or took less than 0.01 s, or nothing is recorded.
+/// Result and CPU seconds of the published search over ideals for a workload with its k accelerators and one
+/// CPU. 0 if it did not finish, took less than 0.01 s, or is not recorded.
 struct record {
   double value, seconds;
 };
@@ -115,7 +115,7 @@ void run_workload(table& t, fs::path const& path) {
   t.print(w, w.devices, o, "", nullptr);
   o.spare.emplace_back().weight = w.host_weight;
   o.devices = cleave::device_order::any;
-  o.loose = cleave::unrestricted_nodes::mirrored;  // as the published search does
+  o.loose = cleave::unrestricted_nodes::mirrored;  // like the published search
   auto const known = workload_records.find(name);
   t.print(w, w.devices, o, " + CPU", known == workload_records.end() ? nullptr : &known->second);
 }

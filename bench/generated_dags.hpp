@@ -11,10 +11,10 @@
 #include "costed_graph.hpp"
 #include "instances/catalogue.hpp"
 
-/// The directed graphs of the catalogue, and two more, as benches of partition algorithms take them.
+/// The directed graphs of the catalogue and two more, for the benches of partition algorithms.
 namespace bench {
 
-/// Operations one after the other, with small transfers.
+/// A chain of operations with small transfers.
 inline cost_dag chain(std::uint32_t nodes) {
   operator_dag d(1);
   for (std::uint32_t i = 0; i < nodes; ++i) {

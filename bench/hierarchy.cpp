@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to cut a tree of modules into stages: blocks in rows of ten, rows in rows, so many levels
-// deep, one cut in every ten of the innermost blocks; and the analysis of what the stages pass on.
+// Measures the time to cut a tree of modules into stages, and to analyse the values that stages pass on. Each
+// module has ten children, to a given depth; there is one cut for every ten innermost blocks.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -27,8 +27,8 @@ module_graph::position add(module_graph& g, cleave::node_kind kind, std::string 
   return g.add(std::move(n));
 }
 
-/// A row of `width` modules, each a row of ten one level lower, and at the lowest level a layer with a weight
-/// that adds what it is given.
+/// A chain of `width` modules. Each is a chain of ten modules one level lower; at the lowest level it is a
+/// layer with a weight that adds its inputs.
 module_graph row(std::size_t width, std::size_t levels, std::string const& path,
                  std::vector<std::string>& layers) {
   module_graph g;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the library costs a user's file to compile, as a table.
-#   bench/include.sh [HEADER...]     of including a header: preprocessed lines (exact) and CPU seconds (least of five);
+# Measures the compile time of files that use the library, and prints a table.
+#   bench/include.sh [HEADER...]     headers: preprocessed lines (exact) and CPU seconds (best of five);
 #                                    by default cleave.hpp and the header of each part
-#   bench/include.sh --use [FILE...] of programs that use it, with g++: CPU seconds (least of three) at -O0 and at -O2, and at
+#   bench/include.sh --use [FILE...] programs, with g++: CPU seconds (best of three) at -O0 and at -O2, and at
 #                                    -O0 with cleave::compiled; functions in the object; by default some of the examples
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// k parts of undirected graphs beside what the machine allows: how many times the passes that no multilevel
-// partitioner avoids, how much faster on several threads, how much memory beyond the graph. Prints tables of
-// docs/performance/partitioning.md. Arguments: files or instances (`grid3d_1M`, `rgg2d:100k:7`), `-k N`, `--threads N`.
+// Compares partition_kway with the limits of the machine: time as a multiple of the passes that every
+// multilevel partitioner needs, speedup on several threads, and memory beyond the graph. Prints tables of
+// docs/performance/partitioning.md. Arguments: files or instances (`grid3d_1M`, `rgg2d:100k:7`), `-k N`,
+// `--threads N`.
 #include <malloc.h>
 
 #include <algorithm>
@@ -39,15 +40,15 @@ graph graph_called(std::string const& word) {
   return cleave::read_graph_file<std::uint32_t>(word);
 }
 
-/// The least milliseconds of the CPU in seven calls.
+/// CPU milliseconds, the best of seven calls.
 template <class F>
 double least_ms(F f) {
   return 1000 * bench::repeat(7, [&] { return bench::seconds(f); }).least;
 }
 
-std::int64_t volatile kept;  // so that no pass is left out
+std::int64_t volatile kept;  // keeps the compiler from removing a pass
 
-/// For each arc, the part at either end.
+/// Reads the parts at both ends of each arc.
 double edge_pass(graph const& g, std::vector<std::uint32_t> const& part) {
   return least_ms([&] {
     std::int64_t cut = 0;
@@ -57,7 +58,7 @@ double edge_pass(graph const& g, std::vector<std::uint32_t> const& part) {
   });
 }
 
-/// For each node, the part that most neighbours are in.
+/// Finds the most frequent part among each node's neighbours.
 double label_round(graph const& g, std::vector<std::uint32_t> const& part, std::uint32_t k) {
   std::vector<std::uint32_t> count(k);
   return least_ms([&] {
@@ -74,7 +75,7 @@ double label_round(graph const& g, std::vector<std::uint32_t> const& part, std::
   });
 }
 
-/// Each node with its first neighbour that has no mate yet; nodes without one are their own.
+/// Matches each node with its first unmatched neighbour, or with itself.
 std::vector<std::uint32_t> matched(graph const& g) {
   auto const alone = ~std::uint32_t{0};
   std::vector<std::uint32_t> mate(g.view().nodes(), alone);
@@ -90,7 +91,7 @@ std::vector<std::uint32_t> matched(graph const& g) {
   return mate;
 }
 
-/// The graph of the pairs, with rows in which each neighbour stands once.
+/// Contracts the pairs to a graph without parallel edges.
 double contraction(graph const& g) {
   auto const mate = matched(g);
   auto const nodes = static_cast<std::uint32_t>(mate.size());
@@ -99,7 +100,7 @@ double contraction(graph const& g) {
     std::vector<std::uint32_t> id(nodes), first{0}, head, weight;
     for (std::uint32_t n = 0; n < nodes; ++n)
       if (mate[n] >= n) id[n] = id[mate[n]] = pairs++;
-    std::vector<std::uint32_t> last(pairs, 0);  // one past where it was put last
+    std::vector<std::uint32_t> last(pairs, 0);  // one past its last position
     head.reserve(g.targets.size()), weight.reserve(g.targets.size());
     auto const merge = [&](std::uint32_t n, std::size_t row) {
       for (auto const neighbour : g.view().neighbours(n)) {
@@ -144,7 +145,7 @@ void print_floors(std::string const& name, graph const& g, std::uint32_t k) {
   std::puts("");
 }
 
-/// Seconds in which so many threads make the same parts each, apart from each other.
+/// Seconds for the threads to make the same parts independently, one call each.
 double apart_seconds(graph const& g, std::uint32_t k, kway_preset preset, std::uint32_t threads) {
   auto const begin = clock_seconds();
   {
@@ -155,8 +156,8 @@ double apart_seconds(graph const& g, std::uint32_t k, kway_preset preset, std::u
   return clock_seconds() - begin;
 }
 
-/// The least seconds of one thread and of several, in turns, and whether the parts were the same. In brackets
-/// how much more whole calls the threads can make, which no division of one call exceeds.
+/// Best seconds of one thread and of several, alternating, and a check that the parts are equal. In brackets:
+/// the speedup of independent calls on these threads, which bounds the speedup of one call.
 void print_threads(std::string const& name, graph const& g, asked const& a) {
   std::printf("| %s |", name.c_str());
   for (auto const preset : {kway_preset::fast, kway_preset::standard}) {
@@ -179,14 +180,14 @@ void print_threads(std::string const& name, graph const& g, asked const& a) {
   std::puts("");
 }
 
-/// Bytes beyond the input at the peak, as a multiple of rows and heads in 32 bits.
+/// Peak bytes beyond the input, as a multiple of the graph in 32-bit CSR.
 void print_memory(std::string const& name, std::string const& word, std::uint32_t k) {
   std::printf("| %s |", name.c_str());
   double rows = 0;
   for (auto const& [preset_word, preset] : presets) {
     auto const bytes = bench::in_child([&] {
       auto const g = graph_called(word);
-      malloc_trim(0);  // what making the graph left behind is not room for the call
+      malloc_trim(0);  // memory freed while making the graph must not serve the call
       return static_cast<double>(
           bench::added_peak([&] { cleave::partition_kway(g.view(), k, {.preset = preset}); }));
     });

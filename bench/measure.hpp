@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-/// What benches share: CPU seconds of this process, peak memory, medians.
+/// Shared by the benches: CPU seconds of this process, peak memory, medians.
 namespace bench {
 
 inline double cpu_seconds() {
@@ -42,7 +42,7 @@ spread repeat(std::size_t runs, F sample) {
   return {samples.front(), samples[samples.size() / 2], samples.back()};
 }
 
-/// A line of /proc/self/status in bytes: "VmRSS" is what is resident now, "VmHWM" the most that was.
+/// Returns a line of /proc/self/status in bytes: "VmRSS" is the resident memory, "VmHWM" its peak.
 inline std::size_t memory_line(std::string const& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -50,18 +50,16 @@ inline std::size_t memory_line(std::string const& key) {
   return 0;
 }
 
-/// By how many bytes the peak of resident memory rises above what is resident before `f` runs. Run it first
-/// in a fresh process.
+/// Returns the bytes by which `f` raises the peak resident memory. Run it first in a fresh process.
 template <class F>
 std::size_t added_peak(F f) {
-  std::ofstream("/proc/self/clear_refs") << '5';  // the peak starts at what is resident now
+  std::ofstream("/proc/self/clear_refs") << '5';  // resets the peak to the current resident memory
   auto const before = memory_line("VmRSS");
   f();
   return memory_line("VmHWM") - before;
 }
 
-/// Runs `f`, which returns a number, in a child process, so that what earlier rows left behind does not
-/// count.
+/// Runs `f`, which returns a number, in a child process, so that memory of earlier rows does not count.
 template <class F>
 double in_child(F f) {
   std::fflush(stdout);

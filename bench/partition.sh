@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Our partitioners side by side, and METIS where its library is: leaves runs.csv, report.html and the parts of each run in
+# Compares cleave's partitioners, and METIS if installed. Writes runs.csv, report.html and the parts of each run to
 # build/bench-partition.
 #   ./dev bench partition                                    nine small generated graphs
-#   ./dev bench partition FILE|DIR|NAME ... [options]        yours; options as of `cleave bench --help`
-#   ./dev bench partition --page [CSV ...]                   writes the tables of docs/performance/partitioning.md anew, from bench/recorded/partition_*.csv
+#   ./dev bench partition FILE|DIR|NAME ... [options]        your graphs; options: see `cleave bench --help`
+#   ./dev bench partition --page [CSV ...]                   regenerates the tables of docs/performance/partitioning.md from bench/recorded/partition_*.csv
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 out=$root/build/bench-partition

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to make a pipe of a program: to read it, cut it at markers, place its state, write its
-// stages and the graph that calls them; and to add the backward pass of the stages. A tenth of the nodes read
-// a parameter of their own, every fiftieth reads what a block far before it gave.
+// Measures the time to make a pipe from a program (read it, cut it at markers, place its state, write its
+// stages and the outer graph) and to add the backward passes. A tenth of the nodes read their own parameter;
+// every fiftieth reads the result of a much earlier block.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -109,7 +109,7 @@ int main(int count, char** words) {
                 made, edges, forward.median, forward.least, forward.most, both.median,
                 1e6 * both.median / static_cast<double>(nodes), 1e3 * relays.median);
   }
-  for (int i = 1; i < count; ++i) {  // what others need, measured elsewhere
+  for (int i = 1; i < count; ++i) {  // times of other programs, measured elsewhere
     std::ifstream file(words[i]);
     for (std::string line; std::getline(file, line);) std::printf("%s\n", line.c_str());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast texts are read in each format of graph files, checked as they are: one thread, the text in memory.
+// Measures the speed of reading each graph file format, with all checks, on one thread from memory.
 //   bench_read_graph [FILE ...]
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-/// Nodes and edges of what a text holds.
+/// The nodes and edges of a text.
 struct size {
   std::size_t nodes = 0, edges = 0;
 };
@@ -56,7 +56,7 @@ void title() {
   std::puts("|---|---|--:|--:|--:|---|--:|");
 }
 
-/// The operations as calls of a graph of ours.
+/// Converts the operations to calls of a module graph.
 module_graph calls_of(cost_dag const& d) {
   auto const order = order_of(d);
   std::vector<module_graph::position> position(d.nodes());
@@ -75,7 +75,7 @@ module_graph calls_of(cost_dag const& d) {
   return g;
 }
 
-/// Some weight, the same from both ends of an edge.
+/// A pseudo-random weight, equal at both ends of an edge.
 bench::graph with_weights(bench::graph g) {
   auto const v = g.view();
   for (std::size_t n = 0; n < v.nodes(); ++n) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// New parts after four of sixteen have grown twice as heavy: by moving as little as pays, beside parts
-// made anew; and new stages of pipelines whose layers take half to twice the time they took. Prints the
-// tables of docs/performance/partitioning.md.
+// Compares repartitioning with partitioning from scratch: graphs in which four of sixteen parts have doubled
+// in weight, and pipelines whose layers now take half to twice their time. Prints the tables of
+// docs/performance/partitioning.md.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -51,7 +51,7 @@ void measure_stages(std::string const& name, std::uint32_t k) {
   auto const old = cleave::balance(before.graph, k, before.options);
   auto g = before.graph;
   auto const nodes = g.nodes();
-  for (std::size_t n = 0; n < nodes; ++n)  // forty stretches, each as much faster or slower as it happens
+  for (std::size_t n = 0; n < nodes; ++n)  // forty stretches, each with a random factor
     g.weight[n] *= 0.5 + 1.5 * static_cast<double>(n / (nodes / 40 + 1) * 7919 % 13) / 12;
 
   cleave::balanced_partition anew;

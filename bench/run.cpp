@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What it costs to run a schedule on threads beside the stages themselves: microseconds an action, with
-// stages that do next to nothing. Then stages of real work: the measured step beside the simulated one.
+// Measures the overhead of running a schedule on threads, in microseconds per action, with nearly empty
+// stages. Then compares the measured step of busy stages with the simulated one.
 //
 //   bench_run [FILE]    FILE: lines "SCHEDULE RANKS STAGES_A_RANK MICROBATCHES ACTIONS LEAST MEDIAN MOST",
 //   microseconds of a step of PyTorch's runtime (tests/support/torch_run.py)
@@ -35,7 +35,7 @@ using busy = busy_stages<host_device>;
 spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
                     std::uint64_t& actions) {
   auto const t = chain_dataflow(s.place);
-  program_options const options;  // by name: g++ 12 warns of it as a temporary
+  program_options const options;  // a named object, since g++ 12 warns about a temporary
   step_plan const plan(s, t, one_number(t), options);
   actions = count_actions(plan.order());
   thread_pipeline<busy> run(plan, std::vector<busy>(s.ranks.size(), busy(forward, backward)));
@@ -51,7 +51,7 @@ spread step_seconds(schedule const& s, double forward, double backward, std::siz
   });
 }
 
-/// Microseconds an action, by schedule and ranks. Of PyTorch's two ways to run 1F1B the faster one.
+/// Microseconds per action, by schedule and ranks. For 1F1B, the faster of PyTorch's two implementations.
 using others = std::map<std::pair<std::string, std::uint32_t>, spread>;
 
 others read_others(char const* path) {

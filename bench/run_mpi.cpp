@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// As `run`, on processes of MPI: as many ranks as the launcher starts.
+// The same as `run`, on MPI processes: one rank for each process started.
 //
 //   mpirun -n RANKS bench_run_mpi
 #include <mpi.h>
@@ -25,7 +25,7 @@ using namespace cleave;
 using namespace cleave::detail;
 using busy = bench::busy_stages<cleave::mpi::device>;
 
-/// Seconds of a step on the rank that takes longest, the spread of `runs`.
+/// Seconds of a step on the slowest rank, the spread of `runs`.
 bench::spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
                            cleave::mpi::sends sends, std::uint64_t& actions) {
   auto const t = bench::chain_dataflow(s.place);

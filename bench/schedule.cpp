@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to make a schedule, to lower it, to verify what is lowered and to simulate it, beside
-// what the schedules of PyTorch 2.15 took for the same where they were recorded; how that grows, and what the
-// largest takes. Then the bubble of each schedule beside the published one.
+// Measures the time to make, lower, verify and simulate schedules, against recorded times of PyTorch 2.15;
+// the growth of these times, and the largest schedule. Then compares the bubble of each schedule with the
+// published one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,14 +20,14 @@ namespace {
 
 using cleave::schedule_family, cleave::schedule_shape;
 
-/// Seconds of each part, the best of a few runs, and of all parts together.
+/// Seconds of each phase, the best of a few runs, and of all phases together.
 struct timings {
   double generate, lower, verify, simulate;
   bench::spread all;
   std::uint64_t computed, lowered;
 };
 
-/// A number that the optimiser cannot leave out.
+/// A result that the optimiser cannot remove.
 double volatile kept = 0;
 
 timings measure(schedule_family family, schedule_shape const& shape, std::size_t runs) {
@@ -115,8 +115,8 @@ void print_growth() {
     }
 }
 
-/// The published bubble of a rank that has 3 units of work for each microbatch, all its stages together, with
-/// F = I = W; or nothing where nobody published one.
+/// The published bubble of a rank with 3 units of work per microbatch over all its stages and F = I = W; or
+/// nothing if none is published.
 std::optional<double> published_bubble(schedule_family family, double p, double v) {
   using enum schedule_family;
   switch (family) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to read a graph, plan its cut and emit the stages, and how much memory that adds; and the
-// same for split_module, with all that a module_graph has.
+// Measures time and memory of reading a graph, planning its cut and emitting the stages; and the same for
+// split_module, with all features of a module_graph.
 //   bench_split [FILE]     FILE has lines "KIND NODES SECONDS" of another program in the same run
 //   (tests/support/torch_split.py)
 #include <algorithm>
@@ -44,7 +44,7 @@ graph chain(std::uint32_t n) {
   return g;
 }
 
-/// Each node reads up to three of the fifty before it.
+/// Each node reads up to three of the previous fifty.
 graph random_dag(std::uint32_t n) {
   graph g;
   cleave::testing::rng random(1);
@@ -78,7 +78,7 @@ cleave::partition slices(std::size_t n, std::uint32_t k) {
   return p;
 }
 
-/// Reads, plans and emits; returns how many nodes the stages have, so that nothing is optimised away.
+/// Reads, plans and emits. Returns the number of nodes in the stages, so that nothing is optimised away.
 std::size_t cut(graph const& g, cleave::partition const& p) {
   auto const stages = cleave::split(g, p);
   std::vector<id_builder> built;
@@ -91,8 +91,8 @@ std::size_t cut(graph const& g, cleave::partition const& p) {
   return nodes;
 }
 
-/// What a module_graph has beside calls: nothing; or modules, attributes, keywords, metadata, symbols, orders
-/// without a value, autocast and gradient mode.
+/// Features of a module_graph besides calls: none; or modules, attributes, keywords, metadata, symbols,
+/// effects without a value, autocast and gradient mode.
 enum class features : bool { calls, all };
 
 /// The same graph as calls. With all features one call in ten has each of them, and one in a thousand is in
@@ -145,8 +145,8 @@ cleave::module_graph calls_of(graph const& g, features with) {
   return made;
 }
 
-/// CPU seconds of a cut into equal slices, without those of letting go of the result, which no recorded time
-/// has; adds to `calls` how many the pieces have.
+/// CPU seconds of a cut into equal slices, without freeing the result, as in the recorded times. Adds the
+/// number of calls in the pieces to `calls`.
 double cut_seconds(cleave::module_graph const& g, std::size_t parts, std::size_t& calls) {
   std::size_t asked = 0;
   auto const slice = [&](cleave::module_node const&) { return asked++ * parts / g.nodes().size(); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to write a stage as bytes, to verify these and to read them back, and how many they are.
+// Measures the time to write a stage as bytes, to verify and to read them, and their number.
 //   bench_stage_bytes
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +21,11 @@ using namespace cleave;
 using namespace cleave::detail;
 using position = module_graph::position;
 
-/// What nodes have beside what they compute.
+/// Optional facts of nodes.
 enum class facts { none, shapes_and_scopes };
 
-/// A row of transformer blocks as a trace shows them: a matrix, a bias and an addition each, a residual,
-/// every state under its own path.
+/// A chain of transformer blocks as in a trace: a matrix, a bias, an addition and a residual each, and each
+/// state under its own path.
 module_graph transformer(std::size_t nodes, facts kept) {
   module_graph g;
   g.reserve(nodes);

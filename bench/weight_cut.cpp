@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to cut a backward pass between the gradients of inputs and of weights, to lay out both
-// phases, and to find what to keep between them; and what that saves.
+// Measures the time to split a backward pass into input and weight gradients, to lay out both phases, and to
+// find the smallest stash between them; and the memory saved.
 //   bench_weight_cut
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,9 @@ using namespace cleave::detail;
 
 constexpr std::size_t mib = 1 << 20;
 
-/// The backward pass of a row of layers `x + product(relu(product(x, w1) + b1), w2)`: ten nodes each. Every
-/// `shared`-th layer has its first weight from the layer before; 0 = none. What arrives at a product has 32
-/// MiB, a weight 8 MiB; a product costs 8, all else 1.
+/// The backward pass of a chain of layers `x + product(relu(product(x, w1) + b1), w2)`: ten nodes each. Every
+/// `shared`-th layer shares its first weight with the previous layer; 0 = none. Operands of products have 32
+/// MiB and weights 8 MiB; a product costs 8, other nodes 1.
 backward_arrays layers(std::uint32_t count, std::uint32_t shared) {
   backward_arrays g;
   std::uint32_t weight = 0;
@@ -80,7 +80,7 @@ void growth() {
     }
 }
 
-/// What is kept between the phases, by the rule and by price.
+/// Compares the bytes kept between the phases, by the default rule and by price.
 void savings() {
   auto const g = layers(12, 0);
   std::printf(

@@ -18,12 +18,12 @@
 
 namespace bench {
 
-/// A workload of msr-fiddle/dnn-partitioning: times in ms, k alike accelerators and their memory. The order
-/// of the program is that of the file.
+/// A workload of msr-fiddle/dnn-partitioning: times in ms, k equal accelerators and their memory. The program
+/// order is the file order.
 struct workload : instance {
   std::uint32_t devices = 0;
-  std::vector<double> host_weight;              ///< of a node of the graph, on a CPU
-  std::map<std::int64_t, std::size_t> node_of;  ///< of an id in the file
+  std::vector<double> host_weight;              ///< weight of each node on a CPU
+  std::map<std::int64_t, std::size_t> node_of;  ///< node of each id in the file
 };
 
 inline workload read_workload(std::string const& path, std::string name) {
@@ -39,7 +39,7 @@ inline workload read_workload(std::string const& path, std::string name) {
   return w;
 }
 
-/// The split that a person made, or nothing where it leaves a node out.
+/// Returns the split made by an expert, or nothing if it leaves out a node.
 inline std::optional<cleave::partition> read_expert(std::string const& path, workload const& w) {
   auto const file = nlohmann::json::parse(std::ifstream(path));
   cleave::partition p{std::vector<cleave::part_id>(w.graph.nodes(), cleave::no_part), 0};

@@ -6,7 +6,8 @@
 
 namespace bench {
 
-/// `to[i] += factor * from[i]` by cub::DeviceTransform, `from` in bf16; false where this program has no CUB.
+/// `to[i] += factor * from[i]` by cub::DeviceTransform, `from` in bf16; false if this program is built
+/// without CUB.
 bool add_by_cub(cudaStream_t s, void const* from, float* to, std::size_t count, float factor);
 
 }  // namespace bench

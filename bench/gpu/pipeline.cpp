@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What it costs the host to run a schedule on a GPU, with empty kernels, and how far steps of stages of known
-// length are from what the simulator says.
+// Measures the host's time to run a schedule on a GPU with empty kernels, and compares steps of stages of
+// known length with the simulator.
 //
 //   gpu_pipeline
 #include <chrono>
@@ -35,8 +35,8 @@ using namespace std::chrono_literals;
 using bench::repeat;
 using bench::wall_seconds;
 
-/// The host's time, with stages of one empty kernel a pass: of one rank alone, all of a step is issuing, and
-/// of several, all ranks' actions share the step.
+/// The host's time, with one empty kernel per pass. For one rank, the whole step is issuing; for several, the
+/// actions of all ranks share the step.
 void measure_overhead(gpu_report& report) {
   for (std::uint32_t const ranks : {1u, 2u, 4u}) {
     auto const s = make_schedule(schedule_family::one_f_one_b, {ranks, 1, 64});
@@ -57,7 +57,7 @@ void measure_overhead(gpu_report& report) {
   }
 }
 
-/// Of a rank that has all stages: there is nobody to send to, and nothing that could not be recorded.
+/// A rank that has all stages: it sends no messages, so all its work can be recorded.
 struct nobody_else {
   static constexpr bool can_be_recorded = true;
 
@@ -74,7 +74,7 @@ struct nobody_else {
   cleave::cuda::device* device;
 };
 
-/// The same host's time where steps are one CUDA graph that is launched again, beside steps that are issued.
+/// The host's time for steps replayed as one CUDA graph, against issued steps.
 void measure_replays(gpu_report& report) {
   auto const s = make_schedule(schedule_family::one_f_one_b, {1, 1, 64});
   spinning_model const model(s, 4096);

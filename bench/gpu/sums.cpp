@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How fast a GPU adds gradients up, in bytes read and written, as shares of what it copies in the same run.
+// Measures the speed of adding gradients on a GPU, in bytes read and written, as a share of its copy speed in
+// the same run.
 //
 //   gpu_sums FOLDER [small]    FOLDER gets the sizes and times that torch_sums.py compares with
 //                              small: sizes for the fake runtime
@@ -41,15 +42,15 @@ struct bench_run {
   bool small;
   bench::gpu_clock gpu = bench::gpu_clock();
   gpu_report report{"sums"};
-  std::size_t runs = 25, cache = 256 * mib;  ///< data beside which nothing stays in a cache
-  double copied = 0;                         ///< bytes a second: the ceiling
+  std::size_t runs = 25, cache = 256 * mib;  ///< data large enough to flush the caches
+  double copied = 0;                         ///< copy speed in bytes per second, the ceiling
 
   std::size_t scaled(std::size_t bytes) const {
     return small ? std::max<std::size_t>(bytes / 4096, 4096) : bytes;
   }
 };
 
-/// The best of copies of two sizes: what all else is a share of.
+/// Measures the copy speed, the best of two sizes.
 void measure_copies(bench_run& b) {
   for (auto const bytes : {b.scaled(256 * mib), b.scaled(1024 * mib), b.scaled(4096 * mib)}) {
     auto const from = b.gpu.device.allocate(bytes), to = b.gpu.device.allocate(bytes);
@@ -64,7 +65,8 @@ void measure_copies(bench_run& b) {
   }
 }
 
-/// What a kernel moved, as a share of a copy; `least` is what it must reach, 0 for no promise.
+/// Reports the bytes moved by a kernel as a share of the copy speed. `least` is the required share, 0 for
+/// none.
 void tell_rate(bench_run& b, std::string const& what, double bytes, spread const& t, double least) {
   double const share = bytes / t.median / b.copied;
   auto const measured = text("%.0f GB/s, %.1f %% of copying (%.1f to %.1f)", bytes / t.median * 1e-9,
@@ -75,8 +77,7 @@ void tell_rate(bench_run& b, std::string const& what, double bytes, spread const
     b.report.tell(what, measured, share);
 }
 
-/// Tensors of one type for these sizes, one after the other at multiples of 256 bytes, or `off` elements
-/// after these.
+/// Tensors of one type with these sizes, at multiples of 256 bytes plus `off` elements.
 std::vector<region> tensors(void* memory, sizes const& counts, element_type t, std::size_t off) {
   std::vector<region> all;
   std::size_t at = 0;
@@ -97,7 +98,7 @@ std::size_t total(sizes const& counts) {
   return all;
 }
 
-/// Lists of sums over the same tensors in so many places that a cache holds none of them.
+/// Lists of sums over copies of the same tensors, enough that no cache holds them.
 struct rotating_sums {
   std::vector<cleave::cuda::buffer> memory;
   std::vector<cuda_sums> sums;
@@ -134,7 +135,7 @@ void measure_sums(bench_run& b, std::string const& what, sizes const& counts, el
   tell_rate(b, what, static_cast<double>(s.elements * each), t, least);
 }
 
-/// Of about `elements` in all, the longest some thousand times the shortest.
+/// Log-normal sizes of about `elements` in total; the largest is about a thousand times the smallest.
 sizes log_normal(std::size_t count, std::size_t elements) {
   rng random = rng::recorded(5);
   std::vector<double> raw;
@@ -220,13 +221,13 @@ void measure_cub(bench_run& b) {
   char const* const what = "CUB's DeviceTransform, bf16 to f32, one tensor, 1 GiB";
   auto* const sum = static_cast<float*>(to.data());
   if (!bench::add_by_cub(b.gpu.stream.handle(), from.data(), sum, n, 1.f))
-    return b.report.skip(what, "no CUB here");
+    return b.report.skip(what, "CUB was not found when this was compiled");
   auto const t = b.gpu.seconds(
       b.runs, [&](std::size_t) { bench::add_by_cub(b.gpu.stream.handle(), from.data(), sum, n, 1.f); });
   tell_rate(b, what, static_cast<double>(n * 10), t, 0);
 }
 
-/// What torch_sums.py sees beside its own: sizes, and seconds from the call until all has ended.
+/// Writes the data for torch_sums.py: sizes, and seconds from the call until all work has ended.
 void measure_for_torch(bench_run& b, std::string const& name, sizes const& counts, element_type from) {
   rotating_sums s(b, counts, from, element_type::f32);
   std::size_t turn = 0;

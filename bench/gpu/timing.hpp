@@ -10,7 +10,7 @@
 #include "cleave/cuda/device.hpp"
 #include "measure.hpp"
 
-/// Times of work on a GPU.
+/// Measures work on a GPU.
 namespace bench {
 
 using namespace cleave;
@@ -21,14 +21,14 @@ inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The GPU, a stream and two events with times.
+/// A GPU, a stream and two timing events.
 class gpu_clock {
  public:
   cleave::cuda::device device;
   cuda_stream stream = device.make_stream(0);
 
-  /// Seconds of one call of `issue(turn)` on the GPU: the spread of `runs` measurements, each of so many
-  /// calls that they take a millisecond. It is called with numbers that count up, to change what it works on.
+  /// GPU seconds of one call of `issue(turn)`: the spread of `runs` measurements, each with enough calls for
+  /// a millisecond. `turn` counts up, so that calls can use different data.
   template <class F>
   spread seconds(std::size_t runs, F issue) {
     std::size_t turn = 0;
@@ -43,7 +43,7 @@ class gpu_clock {
     auto const calls = static_cast<std::size_t>(std::clamp(1e-3 / std::max(measure(2), 1e-9), 1.0, 200.0));
     return repeat(runs, [&] { return measure(calls); });
   }
-  /// Seconds from before `issue` until the GPU has ended what it issued, as whoever waits for it sees them.
+  /// Wall-clock seconds from the call of `issue` until the GPU has finished its work.
   template <class F>
   spread wall(std::size_t runs, F issue) {
     issue(), finish();
@@ -54,7 +54,7 @@ class gpu_clock {
       return wall_seconds() - begin;
     });
   }
-  /// Seconds that `issue` keeps the host, the GPU being idle when it begins.
+  /// Host seconds of `issue`, starting with an idle GPU.
   template <class F>
   spread host(std::size_t runs, F issue) {
     issue(), finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cleave behind a C interface of 32-bit arrays, so that peers.py times it as it times METIS: in the same
-// process form, the graph in memory, the call alone. peers.py compiles it:
+// A C interface to cleave with 32-bit arrays, so that peers.py times it like METIS: only the call, with the
+// graph in memory. peers.py compiles it:
 //   g++ -O3 -std=c++20 -pthread -shared -fPIC -I include bench/peers/cleave_peer.cpp -o libcleave_peer.so
 #include <algorithm>
 #include <cleave/graph/adjacency.hpp>
@@ -19,7 +19,7 @@ std::span<std::int32_t const> list_of(std::int32_t const* from, std::size_t size
 
 }  // namespace
 
-/// Weights may be null: all 1. `preset`: 0 fast, 1 standard, 2 quality. Returns 0, or 1 with a text in
+/// Weights may be null (all 1). `preset`: 0 fast, 1 standard, 2 quality. Returns 0, or 1 with a text in
 /// `message`.
 extern "C" int cleave_partition(std::int32_t nodes, std::int32_t const* first, std::int32_t const* head,
                                 std::int32_t const* node_weight, std::int32_t const* edge_weight,

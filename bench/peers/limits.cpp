@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the machine allows: g++ -O3 -march=native -std=c++20 limits.cpp -o limits && ./limits GRAPH K
-// Bandwidth of one thread, and the cost of the passes over a CSR graph that no multilevel partitioner avoids.
-// Thread CPU seconds, best of 7; ns are per arc (an edge has two).
+// Measures the limits of the machine: g++ -O3 -march=native -std=c++20 limits.cpp -o limits && ./limits GRAPH
+// K Bandwidth of one thread, and the cost of the CSR passes that every multilevel partitioner needs. Thread
+// CPU seconds, best of 7; ns are per arc (an edge has two).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An IR with registers, several results and weights: read by cleave, cut, and written back as itself.
+// Adapts an IR that has registers, operations with several results, and weights. The program is cut, and each
+// stage is written as a program in the same IR.
 #include <cleave/cleave.hpp>
 #include <iostream>
 #include <string>
@@ -15,7 +16,7 @@ struct instruction {
 struct routine {
   std::vector<int> arguments, weights, returns;
   std::vector<instruction> body;
-  std::vector<std::size_t> size;  // of a register, in bytes
+  std::vector<std::size_t> size;  // bytes of each register
 };
 // [ir]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A Boost graph, read in place: a vertex is its own result, and an edge says who reads it.
+// Adapts a Boost graph without copying it: each vertex is its own result, and edges lead to the readers.
 #include <boost/graph/adjacency_list.hpp>
 #include <cleave/cleave.hpp>
 #include <iostream>
@@ -24,13 +24,13 @@ class task_graph {
            std::views::transform([g = g_](auto const& edge) { return source(edge, *g); });
   }
   double weight(vertex v) const { return (*g_)[v].milliseconds; }
-  std::size_t bytes(vertex) const { return 0; }  // nobody knows
+  std::size_t bytes(vertex) const { return 0; }  // unknown
   std::string const& name(vertex v) const { return (*g_)[v].name; }
 
-  explicit task_graph(tasks const& g) : g_(&g) {  // below operands(), whose type must be known here
+  explicit task_graph(tasks const& g) : g_(&g) {  // after operands(), whose type is deduced
     auto const [first, last] = vertices(g);
-    order_.assign(first, last);                 // as Boost lists them, for the next line to read:
-    order_ = cleave::topological_order(*this);  // each after those it needs, or an error with the cycle
+    order_.assign(first, last);                 // Boost's order, read by the next line
+    order_ = cleave::topological_order(*this);  // topological order, or an error with the cycle
   }
 
  private:

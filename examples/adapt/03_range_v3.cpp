@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// range-v3 at both ends: a lazy view as an adapter's operands, and views over the parts of a cut.
+// Uses range-v3 on both sides of a cut: the adapter returns operands as a lazy view, and views list the
+// parts.
 #include <array>
 #include <cleave/cleave.hpp>
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace views = ranges::views;
 
-/// A graph as a matrix: row n says how many bytes node n reads from each node before it.
+/// A graph as a matrix: row n has the bytes that node n reads from each earlier node.
 struct matrix_graph {
   static constexpr std::array<std::array<std::size_t, 6>, 6> reads = {
       {{}, {8}, {8}, {0, 4, 4}, {0, 0, 0, 2}, {8, 0, 0, 0, 2}}};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// State that no value shows, such as a profiler's range, a precision and a lock: each stage gets what its
-// steps run under.
+// Keeps scopes intact across a cut: a profiler's range, a precision and a lock are state that no value shows.
+// Each stage enters the scopes of its steps.
 #include <cleave/cleave.hpp>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
 
-struct step {  // an IR in which some steps only change the state around the others
+struct step {  // an IR in which some steps only change the state of others
   std::string what;
   std::vector<step const*> reads;
 };

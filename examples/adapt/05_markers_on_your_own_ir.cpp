@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A pipe from an IR of one's own: cut at operations that are markers, at modules, and by a policy, all
-// together; who sends what to whom; and values that are passed on where that is cheaper.
+// Makes a pipe from your own IR. Cuts come from marker operations, modules and a policy. The example prints
+// the values sent between stages, and relays values through stages where that is cheaper.
 #include <cleave/cleave.hpp>
 #include <cleave/pipe.hpp>
 #include <iostream>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An IR whose instructions update buffers in place: the member `overwrites` tells which. cleave reads the
-// versions of each buffer, cuts the program into two stages, and says what these exchange.
+// Adapts an IR whose instructions update buffers in place, named by the member `overwrites`. cleave
+// distinguishes the versions of each buffer, cuts the program into two stages, and lists the values that
+// these exchange.
 #include <cleave/cleave.hpp>
 #include <cstdint>
 #include <iostream>
@@ -10,13 +11,13 @@
 struct instruction {
   std::string name;
   std::vector<std::string> reads;    // buffers
-  std::vector<std::string> defines;  // first writes: nothing was in the buffer before
-  std::vector<std::string> updates;  // writes that keep a part of the old contents, or add to them
+  std::vector<std::string> defines;  // first writes: the buffer was empty
+  std::vector<std::string> updates;  // writes that keep part of the old contents or add to them
 };
 
 struct program {
   std::vector<instruction> body;
-  std::vector<std::string> arguments, kept, returns;  // what is kept lives on from step to step
+  std::vector<std::string> arguments, kept, returns;  // kept buffers live on from step to step
 
   auto nodes() const {
     return cleave::counted(body.size(), [first = body.data()](std::size_t i) { return first + i; });
@@ -33,10 +34,9 @@ struct program {
 };
 static_assert(cleave::aliasing_graph<program> && cleave::stateful_graph<program>);
 
-// A write that needs nothing of the old contents belongs into `results`, not into `overwrites`. If an IR
-// reuses registers in this way, number the definitions anew (SSA form: t, then t', each defined once) and
-// give these numbers as values. `overwrites` would make the second write read the first and wait for its
-// readers.
+// A write that ignores the old contents belongs in `results`, not in `overwrites`. If an IR reuses registers
+// in this way, number the definitions (SSA form: t, then t', each defined once) and use these numbers as
+// values. With `overwrites`, the second write would depend on the first and on its readers.
 
 int main() {
   program const g{.body = {{"normalize", {"token", "mean"}, {"x"}, {}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cuts a chain of operations, in structs of your own, into three stages of about equal load.
+// Cuts a chain of operations, stored in your own structs, into three stages of about equal load.
 #include <cleave/cleave.hpp>
 #include <iostream>
 #include <span>

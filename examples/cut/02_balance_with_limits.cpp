@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Devices that differ, layers that belong together, a layer that has its place: what `balance` takes into
-// account, and how it tells how good its answer is.
+// Cuts layers with `balance` under limits: devices of different memory and speed, layers that must stay
+// together, and a layer on a fixed device. Each result has a lower bound.
 #include <algorithm>
 #include <cleave/cleave.hpp>
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 using namespace cleave::literals;
 
-/// Sixteen layers in a row. Layer n reads value n - 1, which the layer before made, and its weights, value
-/// 100 + n.
+/// A chain of sixteen layers. Layer n reads value n - 1, the result of the previous layer, and value 100 + n,
+/// its weights.
 struct layers {
   auto nodes() const {
     return cleave::counted(16, [](std::size_t n) { return static_cast<int>(n); });
@@ -29,7 +29,7 @@ struct layers {
 
 void show(std::string const& what, cleave::balance_options options) {
   layers const g;
-  options.cost_per_byte = 1.0 / 1_MiB;  // a megabyte moved is worth one unit of weight
+  options.cost_per_byte = 1.0 / 1_MiB;  // moving a megabyte costs one unit of weight
   std::cout << what << '\n';
   try {
     auto const cut = cleave::balance(g, 4, options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How good can stages be at all? A bound without a search, and the best stages with a proof.
+// Proves how good stages are: first a lower bound without a search, then optimal stages with a proof.
 #include <cleave/exact.hpp>
 #include <iostream>
 #include <string>

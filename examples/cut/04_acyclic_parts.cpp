@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parts of a network with skip connections: of least largest load, of least cut, on devices that differ, and
-// such that a simulated step takes least time.
+// Cuts a network with skip connections into acyclic parts, with four goals: smallest largest load, smallest
+// cut, different devices, and the shortest simulated step.
 #include <algorithm>
 #include <cleave/acyclic.hpp>
 #include <cleave/graph.hpp>
@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-/// Blocks on the way down are read by their counterparts on the way up; every fifth sends little.
+/// A U-shaped network: each block on the way up reads its counterpart on the way down. Every fifth block
+/// sends little.
 struct unet {
   static constexpr int blocks = 16;
   auto nodes() const {

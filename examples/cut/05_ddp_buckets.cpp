@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A data-parallel trainer sends gradients in buckets while the backward pass goes on. So that a compiler does
-// not fuse across them, the model is cut at the buckets and each piece compiled: here by a fake compiler,
-// once for all layers that are alike.
+// Cuts a model at the gradient buckets of data-parallel training (DDP) and compiles each piece, so that no
+// fused kernel spans two buckets. A fake compiler stands in for yours; equal layers are compiled once.
 #include <cleave/cleave.hpp>
 #include <cleave/draw.hpp>
 #include <cleave/modules.hpp>
@@ -13,7 +12,7 @@
 
 using cleave::module_attribute, cleave::module_graph, cleave::module_node;
 
-/// A row of blocks, each with a weight of 4 MiB, and a head that reads the weight of the embedding again.
+/// A chain of blocks, each with a weight of 4 MiB, and a head that shares the weight of the embedding.
 module_graph make_model(int blocks) {
   module_graph g;
   auto const attribute = [&](std::string const& path, module_attribute::kind kind, std::string storage = {}) {
@@ -47,14 +46,14 @@ module_graph make_model(int blocks) {
   return g;
 }
 
-/// What a block is called says what it does.
+/// The name of a block determines its function.
 struct by_class : cleave::piece_keys {
   std::string attribute(module_attribute const& a) const {
     return a.original.substr(0, a.original.find_first_of("0123456789"));
   }
 };
 
-/// Values are numbers: a module adds its weight, which is known by its path.
+/// Evaluates with numbers as values: a module adds its weight, found by its path.
 using values = std::vector<long>;
 long const weight = 3;
 
@@ -95,7 +94,7 @@ int main() {
   auto const split_result = compiled(values{1}, meaning);
   std::cout << "whole " << evaluate(g, values{1}, meaning) << ", in pieces " << split_result << '\n';
 
-  auto const time = [](module_graph::position) { return 1.0; };  // of each node in the backward pass
+  auto const time = [](module_graph::position) { return 1.0; };  // time of each node in the backward pass
   cleave::link_speed const link{.bandwidth = 3_MiB, .latency = 0.5};
   auto const finish = [&](auto const& buckets) {
     return bucket_times_of(cleave::loads_of(buckets, time), link).finish;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// torch.fx's split_module on an IR of one's own: a callback names each operation's part, an outer program
-// calls the pieces.
+// Splits your own IR by callback, like torch.fx's split_module. The callback names the part of each
+// operation; an outer program calls the pieces.
 #include <cleave/cleave.hpp>
 #include <iostream>
 #include <string>
@@ -15,7 +15,7 @@ struct program {
   std::vector<op> body{};
 };
 
-struct program_graph {  // read: operations are named by their address, values by text
+struct program_graph {  // for reading: operations are named by their addresses, values by text
   program const* p;
 
   auto nodes() const {
@@ -27,7 +27,7 @@ struct program_graph {  // read: operations are named by their address, values b
   auto const& outputs() const { return p->gives; }
 };
 
-struct program_builder {  // write: a stage is a program again
+struct program_builder {  // for writing: each stage is a program
   program made{};
 
   std::string argument(std::string const& v, cleave::source) { return made.takes.emplace_back(v); }
@@ -62,7 +62,7 @@ int main() {
       cleave::split(g, cut, {.stages = cleave::order::upstream, .outputs = cleave::output_order::first_use});
   // [callback]
 
-  for (auto const id : stages.plan().order) {  // the outer program, and what it calls
+  for (auto const id : stages.plan().order) {  // the outer program and the pieces
     program_builder b;
     cleave::emit(stages, id, b);
     std::cout << list(b.made.gives) << " = " << cut.label[index(id)] << '(' << list(b.made.takes) << ")\n";

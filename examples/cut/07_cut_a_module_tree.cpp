@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A tree of modules, as BERT has it, is cut after some of its modules, at any depth; what a stage passes on
-// for others, and weights under two names, are found.
+// Cuts a tree of modules, like BERT, after named modules at any depth. The example prints the inputs of each
+// stage, including values that it passes on, and the weights with two names.
 #include <cleave/backward.hpp>
 #include <cleave/modules.hpp>
 #include <iostream>
@@ -12,7 +12,7 @@ using cleave::module_graph;
 using kind = cleave::node_kind;
 using position = module_graph::position;
 
-/// One graph of the tree, written call by call.
+/// Builds one graph of the tree, call by call.
 struct level {
   module_graph g;
 
@@ -26,7 +26,7 @@ struct level {
     for (auto const v : reads) n.args.push_back(cleave::node_argument(v));
     return g.add(std::move(n));
   }
-  /// Calls a module; one with an inside is a level itself.
+  /// Calls a module. A module with a body is a level of the tree.
   position call(std::string const& path, std::vector<position> const& reads, level const* inside = nullptr) {
     cleave::module_attribute a{path, cleave::module_attribute::kind::module, {}, {}, {}, {}};
     if (inside) a.body.push_back(inside->g);
@@ -66,7 +66,7 @@ level bert() {
 
 int main() {
   level const model = bert();
-  // After a whole layer, in the middle of another, and after the last of all.
+  // Cuts after a layer, inside another layer, and after the last layer.
   auto const cut =
       cleave::split_hierarchy(model.g, {"encoder.layer.1", "encoder.layer.3.attention", "encoder.layer.5"});
   auto const live = cleave::liveness_of(cut.outer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A module graph asks a tensor for its size in one part and uses the size in another. `decompose_sizes`
-// makes a number of each dimension, so that no tuple of sizes crosses the cut.
+// Replaces a size that crosses a cut by numbers. The graph reads the size of a tensor in one part and uses it
+// in another; `decompose_sizes` makes each dimension a number, so that no tuple crosses the cut.
 #include <cleave/modules.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Stages for a runtime that sends one gradient back, as DeepSpeed's pipeline engine does: is each argument
-// one that it can pass, and which stage runs the hooks of the whole model?
+// Checks stages against the limits of a runtime that returns one gradient, like DeepSpeed's pipeline engine:
+// which arguments it can pass, and which stage runs the hooks of the whole model.
 #include <cleave/cleave.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct op_graph {
 
 // [traits]
 cleave::argument_traits traits(std::string const& value) {
-  bool const is_data = value == "ids" || value == "mask";  // integers: no gradient arrives at them
+  bool const is_data = value == "ids" || value == "mask";  // integers have no gradients
   return {.tensor = true, .needs_gradient = !is_data};
 }
 
@@ -47,7 +47,7 @@ int main() {
                     {"sum", {"attended", "embedded"}},
                     {"scores", {"sum", "ids"}}}};
 
-  for (std::ptrdiff_t const begin : {2, 3}) {  // of the second stage
+  for (std::ptrdiff_t const begin : {2, 3}) {  // first operation of the second stage
     auto const cut = cleave::assign(g, [&](op const* o) { return o - g.ops.data() >= begin; });
     try {
       check(cleave::split(g, cut));

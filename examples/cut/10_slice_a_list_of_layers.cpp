@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// No graph, only a list: how long each layer of a model takes, in order. `slice_weights` cuts it into slices
-// whose largest sum is the least there is. An equal number of layers in each slice, the usual rule, is worse.
+// Cuts a list of layer times, without a graph. `slice_weights` makes slices with the smallest possible
+// largest sum. The usual rule, an equal number of layers in each slice, is worse.
 #include <cleave/classic.hpp>
 #include <cleave/exact.hpp>
 #include <cstddef>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A graph in arrays is cut into parts of like size with few edges between them, and parts are made better.
+// Cuts a graph into parts of equal weight with few edges between them, and then refines the parts.
 #include <cleave/graph.hpp>
 #include <cleave/kway.hpp>
 #include <cstdint>
 #include <iostream>
 
-/// A grid of so many rows and columns: its nodes row by row, each with those beside it.
+/// Makes a grid graph whose nodes are numbered row by row.
 cleave::adjacency<std::uint32_t> grid(std::uint32_t rows, std::uint32_t columns) {
   cleave::adjacency<std::uint32_t> g;
   for (std::uint32_t n = 0; n < rows * columns; ++n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A graph that is there in arrays of its own, as SciPy and METIS have it, is cut where it lies.
+// Cuts a graph in CSR arrays, the format of SciPy and METIS, without copying it.
 #include <cleave/graph.hpp>
 #include <cleave/kway.hpp>
 #include <cstdint>

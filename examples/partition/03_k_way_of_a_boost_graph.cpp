@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Boost graph cut k ways: read through its own properties, the parts written back as one, and seen by
-// range-v3.
+// Cuts a Boost graph into k parts. Weights are read from its property maps, and the parts are written back as
+// a property. A range-v3 view lists the cut edges.
 #include <boost/graph/adjacency_list.hpp>
 #include <cleave/bgl.hpp>
 #include <cleave/kway.hpp>

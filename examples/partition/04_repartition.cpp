@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Costs changed while a program runs: new parts that are balanced again, at the price of what has to move.
+// Repartitions a graph after its costs have changed. The new parts are balanced, at the price of moved nodes.
 #include <cleave/kway.hpp>
 #include <cleave/repartition.hpp>
 #include <cstdint>

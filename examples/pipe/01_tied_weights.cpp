@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A small language model whose first and last stage share one weight: each has a copy, or the first sends it.
+// Splits a language model whose first and last stage share a weight. Either each stage keeps a copy, or the
+// first stage sends the weight.
 #include <cleave/pipe.hpp>
 #include <iostream>
 #include <string>
@@ -11,7 +12,7 @@ using cleave::node_kind;
 using position = module_graph::position;
 using attribute = cleave::module_attribute::kind;
 
-/// A program, written node by node.
+/// Builds a program node by node.
 struct writer {
   module_graph g;
 
@@ -23,10 +24,10 @@ struct writer {
     for (char& c : n.name)
       if (c == '.') c = '_';
     for (auto const v : reads) n.args.push_back(cleave::node_argument(v));
-    if (!module.empty()) n.metadata = {{"scope", {module}}};  // the call of a module that it is inside
+    if (!module.empty()) n.metadata = {{"scope", {module}}};  // the module call around the node
     return g.add(std::move(n));
   }
-  /// Registers a tensor; those with equal storages are one.
+  /// Registers a tensor; tensors with equal storages share memory.
   void tensor(std::string const& path, std::string const& storage, attribute what = attribute::parameter) {
     g.add_attribute({path, what, storage, {}, {}, {}});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program gets a loss, is cut into stages, and gets the backward pass of these: calls in the graph that
-// calls the stages. Run with a few lines of automatic differentiation, it gives the derivatives of the whole.
+// Adds a loss to a program, cuts it into stages, and adds their backward passes as calls in the outer graph.
+// A small automatic differentiation runs it and finds the derivatives of the whole program.
 #include <cleave/backward.hpp>
 #include <cleave/modules.hpp>
 #include <cleave/pipe.hpp>
@@ -18,7 +18,7 @@
 using cleave::module_graph, cleave::node_argument;
 using enum cleave::node_kind;
 
-/// Writes graphs node by node.
+/// Builds graphs node by node.
 struct writer {
   module_graph g;
 
@@ -49,7 +49,7 @@ module_graph make_model() {
   return std::move(w.g);
 }
 
-/// The square of what the model is wrong by.
+/// The squared error of the model.
 module_graph make_loss() {
   writer w;
   auto const y = w.add(placeholder, "y", "y"), wanted = w.add(placeholder, "wanted", "wanted");
@@ -58,7 +58,7 @@ module_graph make_loss() {
   return std::move(w.g);
 }
 
-/// Null, a number that may be on the tape, or a tuple.
+/// A value: null, a number (recorded on the tape or not), or a tuple.
 struct value {
   std::optional<double> number{};
   std::optional<std::size_t> node{};
@@ -66,7 +66,7 @@ struct value {
   bool is_tuple = false;
 };
 
-/// Reverse mode: what each number on the tape was made of, with the derivatives.
+/// A tape for reverse-mode differentiation: the operands of each number, with the derivatives.
 struct tape {
   struct entry {
     std::vector<std::pair<std::size_t, double>> from;
@@ -116,8 +116,8 @@ struct tape {
   }
 };
 
-/// What the root and its stages mean. A stage is given numbers of its own, so that nothing is differentiated
-/// past its border.
+/// Runs the root and its stages. Each stage works on its own copies of numbers, so that differentiation stops
+/// at its boundary.
 struct meaning {
   tape t;
   module_graph const& root;
@@ -167,7 +167,7 @@ struct meaning {
   }
 };
 
-/// The calls of a root without the bodies of its stages, for the interpreter to ask for them.
+/// The calls of a root without the bodies of its stages.
 module_graph calls_of(module_graph const& root) {
   module_graph calls;
   for (auto const& n : root.list()) calls.add(n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A training step in microbatches: what the step is given is divided, however it nests; results are merged;
-// and loss and gradient are those of the whole batch, although its rows do not divide evenly.
+// Runs a training step in microbatches. Nested inputs are divided and results are merged. Loss and gradient
+// equal those of the whole batch, although its rows do not divide evenly.
 #include <cleave/run.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <vector>
 
 using column = std::vector<double>;         // one number a row
-using leaf = std::variant<column, double>;  // what a step is given: your tensors, and whatever else there is
+using leaf = std::variant<column, double>;  // an input of a step: your tensors and other values
 
 // [access]
 struct columns {
@@ -39,8 +39,8 @@ struct columns {
 using nested_leaves = cleave::nested<leaf>;
 using step = cleave::batch_values<leaf>;
 
-/// What the model makes of a step: predictions w x + offset, the mean of their squared errors, and its
-/// derivative by w.
+/// The results of a step: predictions w x + offset, their mean squared error, and its derivative with respect
+/// to w.
 struct made {
   nested_leaves predictions = column();
   double loss = 0, gradient = 0;
@@ -90,11 +90,11 @@ int main() {
   std::cout << "\ngradient " << gradient << ", of the whole batch " << in_one.gradient;
   std::cout << "\npredictions " << (all == in_one.predictions ? "equal" : "differ") << '\n';
 
-  // Dividing by the number of microbatches is the usual way, and wrong here.
+  // The usual way, dividing by the number of microbatches, is wrong here.
   cleave::loss_weights const usual{.losses = {1, 1, 1}, .gradients = 1.0 / 3};
   if (auto const fault = find_loss_weight_fault({}, micro.rows, usual)) std::cout << describe(*fault) << '\n';
 
-  // Rules nest as the values do. A name that is not there is told, not ignored.
+  // Rules nest like the values. An unknown name is an error.
   using rules = cleave::nested<cleave::batch_rule<leaf>>;
   cleave::batch_rules<leaf> const wrong{.keywords = rules::dict({{"ofset", cleave::rule_replicate()}})};
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A backward pass in two phases, for schedules without bubbles: gradients of inputs, which another stage
-// waits for, and gradients of weights, which can wait. One weight is used twice, once before and once after
-// another, and still no gradient is lost or counted twice.
+// Splits a backward pass into two phases, for zero-bubble schedules. The input phase makes the gradients that
+// another stage waits for; the weight phase can run later. A weight that is used twice, before and after
+// another weight, still gets its gradient exactly once.
 #include <cleave/backward.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// What an autograd records: operations, and for each operand by what its gradient is multiplied.
+/// A record of automatic differentiation: operations, with a factor for the gradient of each operand.
 struct operation {
   std::string name;
   std::vector<operation const*> operands;

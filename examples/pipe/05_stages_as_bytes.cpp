@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A pipe sent as bytes to somebody who runs it with kernels of their own, and takes nothing else.
+// Sends a pipe as bytes. The receiver runs it with its own registered kernels and refuses all others.
 #include <cleave/bytes.hpp>
 #include <cleave/modules.hpp>
 #include <cleave/pipe.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A graph writes down how its result nests. `nested_of` fills that form with the values of a run, as the
-// functions for microbatches take them; `argument_of` writes nested values down as an argument again.
+// Converts between the nested result of a graph and nested values. `nested_of` fills the structure of the
+// result with the values of a run, as the microbatch functions need it; `argument_of` converts back.
 #include <cleave/modules.hpp>
 #include <cleave/pipe.hpp>
 #include <cstdint>

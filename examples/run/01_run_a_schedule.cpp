@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two stages of your own, trained by a schedule on threads: 1F1B over four microbatches, then a step of the
-// optimiser. The model is loss = (b * a * x - y)^2: stage 0 has a, stage 1 has b.
+// Trains two of your own stages on threads: a 1F1B schedule over four microbatches, then an optimiser step.
+// The model is loss = (b * a * x - y)^2; stage 0 has a, and stage 1 has b.
 #include <cleave/run.hpp>
 #include <cleave/schedule.hpp>
 #include <iomanip>
@@ -82,7 +82,7 @@ int main() {
   }
   // [run]
 
-  // What is missing is told before the step begins.
+  // A missing input is reported before the step begins.
   auto bad = inputs;
   bad[2].data = nullptr;
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The stages of a small calculation as a pipeline, one thread a stage; then one that fails.
+// Runs the stages of a small calculation as a pipeline with one thread per stage; then runs one that fails.
 #include <cleave/cleave.hpp>
 #include <cleave/run.hpp>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// A calculation as the library reads it: step n makes value n, and value -1 is what the caller passes.
+/// The adapter of a calculation: step n makes value n, and value -1 comes from the caller.
 struct calculation {
   struct step {
     std::vector<int> reads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training that is interrupted goes on from a checkpoint, on another number of ranks: what was saved by two
-// is loaded by four, tensor by tensor under their names.
+// Resumes interrupted training from a checkpoint on another number of ranks. Two ranks save it, and four
+// ranks load it; tensors are found by name.
 #include <cleave/checkpoint.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +50,7 @@ int main() {
       std::filesystem::temp_directory_path() / ("cleave-" + std::to_string(std::random_device()()));
   create_directory(folder);
 
-  // Two ranks with two layers each. The second sends what it wrote to the first, which completes the step.
+  // Two ranks with two layers each. The second reports its part to the first, which completes the checkpoint.
   auto model = new_model();
   std::span const layers(model);
   for (std::uint64_t step = 1; step <= 5; ++step) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The training of 01_run_a_schedule, by two processes of MPI: mpirun -n 2 example_run_04_run_on_processes_mpi
+// Runs the training of 01_run_a_schedule on two MPI processes:
+// mpirun -n 2 example_run_04_run_on_processes_mpi
 #include <cleave/mpi.hpp>
 #include <cleave/run.hpp>
 #include <cleave/schedule.hpp>
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-/// What a rank runs: loss = (b * a * x - y)^2, stage 0 has a, stage 1 has b.
+/// The engine of a rank: loss = (b * a * x - y)^2; stage 0 has a, and stage 1 has b.
 class small_stages {
  public:
   using stream = cleave::mpi::device::stream;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A schedule is made, timed with costs that are not equal, verified and drawn.
+// Makes a schedule, simulates it with unequal costs, draws it and verifies it.
 #include <cleave/draw.hpp>
 #include <cleave/schedule.hpp>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A schedule in time: a slow link, why the step takes as long as it does, and what a rank keeps when.
+// Simulates a schedule with a slow link, and prints the critical path and the memory of a rank over time.
 #include <cleave/schedule.hpp>
 #include <cmath>
 #include <iostream>

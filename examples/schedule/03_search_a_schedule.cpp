@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model whose stages are not alike, on ranks with little memory: a schedule is searched for it, with a
-// proof of how good it is; then the costs turn out to be others; then the cut into stages is chosen together
-// with it.
+// Searches a schedule for unequal stages on ranks with little memory, with a lower bound. Then it replans
+// with measured costs, and chooses the cut into stages together with the schedule.
 #include <cleave/schedule_search.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -9,7 +8,7 @@
 
 namespace {
 
-/// Embedding, blocks, and a head that takes as long as three of them.
+/// A model: embedding, blocks, and a head that takes as long as three blocks.
 cleave::unit_row make_row(int blocks) {
   cleave::unit_row row{.cost = {{0, 0, 0, 0}}, .bytes = {{0, 0, 0}}, .resident = {0}};
   auto const add = [&](double time, std::uint64_t kept, std::uint64_t weights) {

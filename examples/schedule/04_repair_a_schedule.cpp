@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two ranks that send to each other before they receive: fine with a buffer, stuck where sends block. Who
-// waits for whom is told, and the least is moved that lets the schedule finish.
+// Repairs a schedule that deadlocks: two ranks send to each other before they receive, which fails if sends
+// block. The example prints the cycle of waits, and moves as few actions as possible.
 #include <cleave/schedule.hpp>
 #include <iostream>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Memory before anything runs: stashes offloaded until they fit, messages that wait for a free slot, and an
-// offset for all that a rank keeps. Then the gradients of a tied embedding, summed while its ranks idle.
+// Plans the memory of a schedule before it runs: offloads stashes until they fit, makes messages wait for
+// free slots, and assigns an offset to each value. Then it sums the gradients of a tied embedding while ranks
+// idle.
 
 #include <cleave/schedule.hpp>
 #include <iostream>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The messages of a schedule: four stages in a row, of which the last reads what the first made. The schedule
-// is made for the row; what moves between the stages adds the rest. It finishes on every transport, and which
-// messages begin together, and between which ranks, is plain data for whoever carries them.
+// Adds messages to a schedule of four stages with a skip connection from the first to the last. The schedule
+// finishes on every transport. Messages that begin together, and their ranks, are plain data for your
+// runtime.
 #include <cleave/schedule.hpp>
 #include <iostream>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A schedule as a rank runs it: every call on its stages, every message and wait, in order, as plain data;
-// and what all ranks do at the same time if each action takes one step.
+// Lists the calls, messages and waits of a rank in order, as plain data. Also lists the actions of all ranks
+// in each step, if every action takes one step.
 #include <cleave/schedule.hpp>
 #include <iostream>
 #include <utility>
@@ -18,7 +18,7 @@ int main() {
   for (auto const& row : step_rows(program, steps)) std::cout << cleave::row_text(row) << '\n';
   // [steps]
 
-  // What can never go on is told.
+  // A schedule that cannot proceed is an error.
   auto crossed = program;
   std::swap(crossed.ranks[1][0], crossed.ranks[1][1]);
   if (auto const fault = find_call_fault(crossed, cleave::rank_id{1})) std::cout << describe(*fault) << '\n';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A runtime keeps what each forward pass makes in numbered buffers (slots). How many does a rank need, and
-// which pass uses which? A pass holds its slot from its forward cell to that of its backward pass.
+// Assigns numbered buffers (slots) to the activations of forward passes, and counts the slots of a rank. A
+// pass holds its slot from its forward cell to its backward cell.
 #include <cleave/schedule.hpp>
 #include <iostream>
 #include <vector>

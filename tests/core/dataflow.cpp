@@ -96,7 +96,7 @@ TEST_CASE("find_dataflow_fault: lists a cycle of stages in the order of its edge
   CHECK(fault->what == cycle);
   CHECK(fault->path == std::vector{s1, s2, s3});
   CHECK(describe(*fault) == "stages wait for each other: stage 1 -> stage 2 -> stage 3 -> stage 1");
-  CHECK(std::string(dataflow_error(*fault).what()) == "transport: " + describe(*fault));
+  CHECK(std::string(dataflow_error(*fault).what()) == "dataflow: " + describe(*fault));
 
   dataflow const alone{.stages = 1, .edges = {{s0, 0, s0, 0}}};
   CHECK(find_dataflow_fault(alone)->path == std::vector{s0});

@@ -2,14 +2,14 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-/// The passes of the stages of these examples as kernels, by one lane: a stage multiplies one number by its
-/// weight, and the last squares how far it is from y.
+/// The passes of the example stages as single-threaded kernels. Each stage multiplies a number by its weight;
+/// the last one returns the squared error from y.
 namespace example {
 
-/// Where the numbers of a pass are; `y`, `arrived` and `to` may be null.
+/// The memory of a pass; `y`, `arrived` and `to` may be null.
 struct pass_numbers {
   double const* weight;
-  double* kept;  ///< x, and how far from y
+  double* kept;  ///< x and the error
   double *gradient = nullptr, *to = nullptr;
   double const *x = nullptr, *y = nullptr, *arrived = nullptr;
   double loss_weight = 0;
@@ -22,7 +22,8 @@ constexpr void forward_pass(pass_numbers const& p) {
   *p.to = p.y ? off * off : made;
 }
 constexpr void backward_pass(pass_numbers const& p) {
-  double const g = p.arrived ? *p.arrived : 2 * p.kept[1] * p.loss_weight;  // the loss begins it
+  double const g =
+      p.arrived ? *p.arrived : 2 * p.kept[1] * p.loss_weight;  // the backward pass begins at the loss
   *p.gradient += g * p.kept[0];
   if (p.to) *p.to = g * *p.weight;
 }
@@ -31,7 +32,7 @@ constexpr void update_step(double* weight, double* gradient, double factor) {
   *gradient = 0;
 }
 
-/// They issue to a stream, as kernels do.
+/// Launch the kernels on a stream.
 void launch_forward(cudaStream_t s, pass_numbers const& p);
 void launch_backward(cudaStream_t s, pass_numbers const& p);
 void launch_update(cudaStream_t s, double* weight, double* gradient, double factor);

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// The kernels of cleave: in exactly one source of a program, one that nvcc compiles.
+// Instantiates the kernels of cleave. Compile this with nvcc in exactly one source file of a program.
 #include <cleave/cuda/kernels.cuh>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The same by a process for each GPU, connected by NCCL:
+// Trains the stages of threads.cpp with one process per GPU, connected by NCCL:
 //
 //   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/frameworks/cuda/{processes.cpp,kernels.cu,library.cu}
 //     -lnccl -lsodium -o train
@@ -43,4 +43,4 @@ int main() try {
 }
 // [main]
 
-// It prints what threads.cpp does.
+// It prints the same as threads.cpp.

@@ -61,7 +61,7 @@ class small_stages {
 };
 // [stages]
 
-/// 1F1B of two stages and four microbatches, whose messages go as those of NCCL do: on one stream.
+/// The 1F1B schedule of two stages and four microbatches. Messages use one stream, as with NCCL.
 inline cleave::step_plan plan_of_two() {
   constexpr auto first = cleave::stage_id{0}, second = cleave::stage_id{1};
   cleave::dataflow const edges{.stages = 2,
@@ -74,7 +74,7 @@ inline cleave::step_plan plan_of_two() {
   return {cleave::one_f_one_b(2, 4), edges, {.edges = {4, number}}, options};
 }
 
-/// x and y of each microbatch, y = 6 x, in the memory of a GPU.
+/// x and y = 6 x of each microbatch, in GPU memory.
 class small_batch {
  public:
   explicit small_batch(cleave::cuda::device& d)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two stages trained on one GPU, by a thread for each rank:
+// Trains two stages on one GPU, with one thread per rank:
 //
 //   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/frameworks/cuda/{threads.cpp,kernels.cu,library.cu}
 #include <cleave/cuda.hpp>

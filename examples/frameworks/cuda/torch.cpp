@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two stages of libtorch on one GPU, by a thread for each rank: losses are those of training in one piece. It
-// needs a libtorch with CUDA, and the kernels of library.cu.
+// Trains two libtorch stages on one GPU, with one thread per rank, and compares losses with those of the
+// whole model. It needs a libtorch with CUDA, and the kernels of library.cu.
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/torch.h>
@@ -26,7 +26,7 @@ constexpr std::uint32_t microbatches = 4;
 constexpr std::int64_t rows = 8, width = 16;
 torch::TensorOptions const on_gpu = torch::device(torch::Device(torch::kCUDA, 0)).dtype(torch::kFloat64);
 
-/// The same memory as a tensor.
+/// Returns a tensor on the same memory.
 torch::Tensor tensor_of(cleave::tensor_view const& v) {
   auto const extents = v.shape.list();
   return torch::from_blob(v.data, torch::IntArrayRef(extents.data(), extents.size()), on_gpu);
@@ -36,7 +36,7 @@ cleave::tensor_view view_of(torch::Tensor const& t) {
           std::span<std::int64_t const>(t.sizes().begin(), t.sizes().end())};
 }
 
-/// A layer with an activation, and one more whose result is compared with y.
+/// The stages: a layer with an activation, and a layer whose result is compared with y.
 torch::Tensor first_half(torch::Tensor const& x, torch::Tensor const& w) { return torch::tanh(x.matmul(w)); }
 torch::Tensor second_half(torch::Tensor const& x, torch::Tensor const& w, torch::Tensor const& y) {
   return (x.matmul(w) - y).square().mean();
@@ -149,7 +149,7 @@ int train() {
       w->mutable_grad().zero_();
     }
   }
-  std::cout << "loss " << loss << " after 20 steps, " << off << " at most from that of the whole\n";
+  std::cout << "loss " << loss << " after 20 steps, at most " << off << " from that of the whole model\n";
   return off < 1e-9 ? 0 : 1;
 }
 

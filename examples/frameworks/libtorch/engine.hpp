@@ -23,10 +23,10 @@
 
 namespace example {
 
-/// What a stage computes, and its parameters.
+/// A stage: its function and its parameters.
 class pipe_module : public torch::nn::Module {
  public:
-  /// The results of the stage, from its inputs. Where the backward pass begins, the first is the loss.
+  /// Computes the results of the stage from its inputs. In the last stage, the first result is the loss.
   virtual tensors forward(tensors const& in) = 0;
 };
 
@@ -39,18 +39,18 @@ inline constexpr std::array element_types = {
 inline cleave::element_type element_type_of(torch::Tensor const& t) {
   auto const at = std::ranges::find(element_types, t.scalar_type());
   if (at == element_types.end())
-    throw cleave::error(std::string("no stage takes elements of type ") + t.dtype().name().data());
+    throw cleave::error(std::string("unsupported element type  ") + t.dtype().name().data());
   return static_cast<cleave::element_type>(at - element_types.begin());
 }
 
-/// The same memory as a tensor.
+/// Returns a tensor on the same memory.
 inline torch::Tensor tensor_of(cleave::tensor_view const& v) {
   auto const extents = v.shape.list();
   return torch::from_blob(v.data, torch::IntArrayRef(extents.data(), extents.size()),
                           element_types[static_cast<std::size_t>(v.type)]);
 }
 
-/// And back. Of a tensor that is not contiguous, type and shape alone are right.
+/// Returns the view of a tensor. If the tensor is not contiguous, only type and shape are valid.
 inline cleave::tensor_view view_of(torch::Tensor const& t) {
   return {t.data_ptr(), element_type_of(t),
           std::span<std::int64_t const>(t.sizes().begin(), t.sizes().end())};
@@ -61,20 +61,20 @@ inline cleave::region region_of(torch::Tensor const& t) {
   return {t.data_ptr(), static_cast<std::size_t>(t.numel()), element_type_of(t)};
 }
 
-/// Copies a result. \throws cleave::error where it is another than its readers were promised
+/// Copies a result. \throws cleave::error if type or shape differ from those that its readers expect
 inline void put(torch::Tensor const& t, cleave::tensor_view const& to) {
   auto const made = view_of(t);
   if (made.type != to.type || made.shape != to.shape)
     throw cleave::error("the module makes " + cleave::layout_text(made.type, made.shape) +
-                        " where its readers take " + cleave::layout_text(to.type, to.shape));
+                        " but its readers expect " + cleave::layout_text(to.type, to.shape));
   tensor_of(to).copy_(t);
 }
 
-/// Runs the stages of one rank, which are libtorch modules: all code between a pipeline and the framework,
-/// for devices that run work as it is issued, as threads and MPI processes do.
+/// Runs the stages of one rank, which are libtorch modules. This is all the code between a pipeline and the
+/// framework, for devices that run work immediately, such as threads and MPI processes.
 class torch_engine {
  public:
-  /// Gradients are added up in `grad()` of the parameters, where the optimiser finds them.
+  /// Gradients accumulate in `grad()` of the parameters, for the optimiser.
   void add(cleave::stage_id id, std::shared_ptr<pipe_module> module,
            std::unique_ptr<torch::optim::Optimizer> optimiser) {
     auto& s = stages_[id];
@@ -147,7 +147,7 @@ class torch_engine {
   }
 
  private:
-  /// What a forward pass leaves for the backward pass; the graph hangs on the results.
+  /// Data kept from a forward pass for its backward pass. The results own the autograd graph.
   struct pass {
     tensors in, out;
     split_backward halves = {};
@@ -161,7 +161,7 @@ class torch_engine {
     std::map<cleave::microbatch_id, pass> passes;
   };
 
-  /// The results at which gradients arrive, and these.
+  /// The results that receive gradients, and the gradients.
   static std::pair<tensors, tensors> gradients_of(pass const& made, cleave::stage_pass const& p,
                                                   std::span<cleave::tensor_view const> gradients) {
     if (p.from_loss) return {{made.out.at(0)}, {torch::full_like(made.out[0], p.weight)}};
@@ -174,7 +174,7 @@ class torch_engine {
     return {roots, at_roots};
   }
 
-  /// The inputs whose gradients somebody wants.
+  /// The inputs that need gradients.
   static tensors wanted_of(pass const& made, std::span<cleave::tensor_view const> in) {
     tensors wanted;
     for (std::size_t i = 0; i < in.size(); ++i)
@@ -182,8 +182,8 @@ class torch_engine {
     return wanted;
   }
 
-  /// The memory of inputs and gradients is let go after the first half. The graph refers to inputs, and views
-  /// of them, through their storage, which is given a copy.
+  /// The memory of inputs and gradients is released after the first half. The graph refers to inputs and
+  /// their views through their storage, which therefore receives a copy.
   static void keep_inputs(pass& made) {
     for (auto const& t : made.in) {
       auto const& copy = made.kept.emplace_back(t.detach().clone());
@@ -191,7 +191,7 @@ class torch_engine {
     }
   }
 
-  /// Hands over their gradients: the first of `found`.
+  /// Writes their gradients: the first entries of `found`.
   static void give(std::span<torch::Tensor const> found, std::span<cleave::tensor_view const> in) {
     auto next = found.begin();
     for (auto const& v : in) {

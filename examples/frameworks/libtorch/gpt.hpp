@@ -14,17 +14,17 @@
 
 namespace example {
 
-/// How large a transformer is that predicts the next character, and in how many rows it is taught at once.
+/// Sizes of a transformer that predicts the next character, and the rows of a microbatch.
 struct gpt_size {
   std::int64_t vocabulary = 32, width = 32, heads = 4, blocks = 8, context = 16;
   std::int64_t rows = 2;  ///< of a microbatch
 };
 
-/// Where elements of a row stand: each pair of its numbers is turned by an angle that grows with the position
-/// (Su et al. 2021, "RoFormer").
+/// Rotary position embedding: each pair of numbers is rotated by an angle that grows with the position (Su et
+/// al. 2021, "RoFormer").
 struct rotation {
   torch::Tensor cos, sin;  ///< {context, half the width of a head}
-  torch::Tensor later;     ///< {context, context}: whether the second comes after the first
+  torch::Tensor later;     ///< {context, context}: true if the second position is after the first
 
   rotation(torch::Tensor const& positions, std::int64_t width) {
     auto const speeds = torch::pow(1e4, torch::arange(0, width, 2, torch::kFloat64) / -width);
@@ -39,7 +39,7 @@ struct rotation {
   }
 };
 
-/// `x + attention(norm(x))`, and of that `x + mlp(norm(x))`.
+/// A transformer block: `x + attention(norm(x))`, then `x + mlp(norm(x))`.
 class gpt_block : public torch::nn::Module {
  public:
   explicit gpt_block(gpt_size const& size)
@@ -81,8 +81,8 @@ class gpt_block : public torch::nn::Module {
   torch::nn::Linear query_, key_, value_, out_, up_, down_;
 };
 
-/// One of `stages` equal pieces of a GPT; the only one of one is the whole. Its first layer and its last are
-/// one tensor, and what was embedded is added once more before the last.
+/// One of `stages` equal pieces of a GPT, or the whole GPT if `stages` is 1. First and last layer share one
+/// tensor, and a skip connection adds the embedded input before the last layer.
 class gpt_stage : public pipe_module {
  public:
   gpt_stage(gpt_size const& size, std::uint32_t stage, std::uint32_t stages)
@@ -114,8 +114,8 @@ class gpt_stage : public pipe_module {
   torch::nn::LayerNorm norm_{nullptr};
 };
 
-/// What moves for each microbatch. The caller gives characters, positions and the characters that follow; all
-/// stages read the positions, the last reads what the first has embedded, and gives the loss.
+/// The transfers of each microbatch. The caller passes characters, positions and next characters. All stages
+/// read the positions; the last also reads the embedding from the first, and returns the loss.
 inline cleave::dataflow gpt_dataflow(gpt_size const& size, std::uint32_t stages) {
   using cleave::stage_id, cleave::the_caller;
   enum layout : std::uint32_t { characters, positions, hidden, loss };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Backward passes in two halves: the gradients are those of the pass in one, however parameters are read.
+// Tests backward passes in two halves: for many kinds of graphs, the gradients equal those of one whole pass.
 #include "split_backward.hpp"
 
 #include <torch/torch.h>
@@ -15,7 +15,7 @@ namespace {
 
 using example::tensors;
 
-/// A stage: what it makes of inputs and parameters, all of 4 by 4 numbers.
+/// A stage: a function of inputs and parameters, all of 4 by 4 numbers.
 struct graph {
   std::string name;
   std::size_t inputs, parameters;
@@ -66,7 +66,7 @@ double distance(torch::Tensor const& a, torch::Tensor const& b) {
   return (or_zero(a) - or_zero(b)).abs().max().item<double>();
 }
 
-/// The largest difference of a gradient between the pass in two halves and that in one.
+/// Returns the largest difference between the gradients of both ways.
 double difference(graph const& g) {
   auto const x = random_tensors(g.inputs), w = random_tensors(g.parameters);
   auto const y = g.results(x, w);

@@ -17,14 +17,14 @@ namespace example {
 using tensors = std::vector<torch::Tensor>;
 
 /// A backward pass in two halves: first the gradients of inputs, later those of parameters. The graph must
-/// stay until then. Where parameters branch off the way to the inputs, the first half keeps the gradient that
-/// arrives, and the second begins there: nothing is computed twice (Qi et al. 2023, "Zero Bubble").
+/// live until then. At each branch from the inputs' path to parameters, the first half keeps the gradient,
+/// and the second half starts there. Nothing is computed twice (Qi et al. 2023, "Zero Bubble").
 class split_backward {
  public:
   using edges = torch::autograd::edge_list;
 
   split_backward() = default;
-  /// `at_roots` are the gradients that arrive at the results `roots`.
+  /// `at_roots` are the gradients of the results `roots`.
   split_backward(tensors const& roots, tensors at_roots, tensors const& inputs, tensors const& parameters)
       : roots_(edges_of(roots)), inputs_(edges_of(inputs)), parameters_(edges_of(parameters)) {
     at_roots_ = std::move(at_roots);
@@ -33,7 +33,7 @@ class split_backward {
     find_branches();
   }
 
-  /// Those of the inputs; undefined where none arrives.
+  /// Returns the gradients of the inputs; undefined if an input has none.
   tensors input_gradients() {
     auto wanted = inputs_;
     for (auto const& b : branches_)
@@ -47,7 +47,7 @@ class split_backward {
     return found;
   }
 
-  /// Calls `add(i, gradient)` for parameters, each once at most.
+  /// Calls `add(i, gradient)` for each parameter with a gradient, once each.
   template <class Add>
   void each_weight_gradient(Add add) const {
     for (auto const& b : branches_) {
@@ -66,11 +66,11 @@ class split_backward {
  private:
   using node = torch::autograd::Node;
 
-  /// Where gradients arrive from which those of some parameters follow.
+  /// A point where the gradients of some parameters branch off.
   struct branch {
     edges at;
     std::vector<std::size_t> parameters;
-    tensors arrived;  ///< empty until the first half is over, but at the results
+    tensors arrived;  ///< empty until the first half ends, except at the results
   };
 
   static edges edges_of(tensors const& list) {
@@ -84,7 +84,7 @@ class split_backward {
     return torch::autograd::Engine::get_default_engine().execute(from, gradients, true, false, false, wanted);
   }
 
-  /// An edge to each node that can be reached, each after those that the node leads to.
+  /// Returns an edge to each reachable node, in reverse topological order.
   edges ordered() const {
     edges order;
     std::vector<std::pair<torch::autograd::Edge, std::size_t>> path;
@@ -131,12 +131,12 @@ class split_backward {
       add(std::move(at), n.function->next_edges(), {});
     }
     if (!shared) return;
-    // A parameter that is read twice, once on the way from the other time: one branch, at the results.
+    // A parameter that is read on the path from its other read: one branch, at the results.
     branches_ = {{roots_, {}, at_roots_}};
     for (std::size_t p = 0; p < parameters_.size(); ++p) branches_[0].parameters.push_back(p);
   }
 
-  /// Those that the edges lead to without leading to an input.
+  /// Returns the parameters reached from the edges without passing an input's path.
   std::vector<std::size_t> parameters_behind(edges const& aside) const {
     std::vector<std::size_t> found;
     std::vector<node*> open;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A small GPT in libtorch, trained in one piece and, by three schedules, as stages, in double precision:
-// losses and parameters must be equal. The stages run on threads, or in four processes: mpirun -n 4
-// libtorch_train mpi
+// Trains a small GPT in libtorch as a whole and, with three schedules, in stages; losses and parameters must
+// be equal in double precision. The stages run on threads, or in four processes: mpirun -n 4 libtorch_train
+// mpi
 
 #include <cleave/run.hpp>
 #include <cleave/schedule.hpp>
@@ -53,14 +53,15 @@ example::difference train_in_processes(example::gpt_size const& size, cleave::sc
 }
 #endif
 
-/// By all schedules; `train_by(size, s, whole)` by one, and `tells(s)` whether this process says how it went.
+/// Trains with all schedules. `train_by(size, s, whole)` trains with one; `tells(s)` is true if this process
+/// prints its result.
 template <class Train, class Tells>
 int compare(Train train_by, Tells tells) {
-  at::set_num_threads(1);  // each rank is one: more of libtorch's own would stand in their way
+  at::set_num_threads(1);  // each rank is one thread; more threads of libtorch would compete with them
   example::gpt_size const size;
   auto const whole = example::train_whole(size);
   if (tells(example::schedules().front().second))
-    std::printf("%u steps of %u microbatches in one piece: the loss goes from %.4f to %.4f\n", example::steps,
+    std::printf("whole model, %u steps of %u microbatches: the loss goes from %.4f to %.4f\n", example::steps,
                 example::microbatches, whole.losses.front(), whole.losses.back());
   bool equal = true;
   for (auto const& [name, s] : example::schedules()) {

@@ -35,15 +35,15 @@ namespace example {
 inline constexpr std::uint32_t ranks = 4, microbatches = 8, steps = 50;
 inline constexpr double learning_rate = 3e-3, most_difference = 1e-6;
 
-/// The schedules that are compared with training in one piece.
+/// The schedules that are compared with training of the whole model.
 inline std::vector<std::pair<std::string, cleave::schedule>> schedules() {
   return {{"1F1B", cleave::one_f_one_b(ranks, microbatches)},
           {"Interleaved1F1B", cleave::interleaved_1f1b(ranks, 2, microbatches)},
           {"ZBV", cleave::zbv(ranks, microbatches)}};
 }
 
-/// The microbatches of a step: rows that count up by one, two or three, their positions, and the rows one
-/// further.
+/// The microbatches of a step: rows that count up by one, two or three, their positions, and the rows shifted
+/// by one.
 class lesson {
  public:
   lesson(gpt_size const& size, std::uint32_t step) {
@@ -63,7 +63,7 @@ class lesson {
       for (auto const& t : {characters_[m], positions_, next_[m]}) views_.push_back(view_of(t));
   }
 
-  /// The loss of each microbatch counts alike.
+  /// The losses of all microbatches have equal weights.
   cleave::step_values values() const { return {views_, 3, weights_}; }
   tensors all() const { return {torch::cat(characters_), positions_, torch::cat(next_)}; }
 
@@ -78,7 +78,7 @@ inline std::unique_ptr<torch::optim::Adam> optimiser_of(tensors const& parameter
   return std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(learning_rate));
 }
 
-/// A model trained in one piece, by libtorch alone, and its losses: of each step, and once trained.
+/// A model trained as a whole by libtorch alone, with its losses: of each step, and after training.
 struct whole_training {
   std::shared_ptr<gpt_stage> model;
   std::vector<double> losses = {};
@@ -103,35 +103,35 @@ inline whole_training train_whole(gpt_size const& size) {
   return t;
 }
 
-/// A schedule for the stages of a GPT, and all that its ranks share.
+/// A schedule for the stages of a GPT, and the data that its ranks share.
 inline cleave::step_plan plan_for(gpt_size const& size, cleave::schedule const& s) {
   auto const t = gpt_dataflow(size, s.place.stages());
   auto const no_symbols = [](std::string const&) { return std::optional<std::int64_t>(); };
   return {connect_stages(s, t), t, layouts_of(t, no_symbols), {}};
 }
 
-/// The same without its backward passes: what the model makes, and nothing else.
+/// The same without backward passes, for evaluation.
 inline cleave::schedule evaluation(cleave::schedule s) {
   for (auto& row : s.ranks)
     std::erase_if(row, [](cleave::action const& a) { return a.kind != cleave::action_kind::forward; });
   return s;
 }
 
-/// The first and the last stage have the table, each as its first parameter.
+/// The tie of the embedding table, which is the first parameter of the first and of the last stage.
 inline std::vector<cleave::tied_gradients> ties_of(cleave::schedule const& s) {
   return {{{cleave::stage_id{0}, 0}, {cleave::stage_id{s.place.stages() - 1}, 0}}};
 }
 
-/// The larger one; infinite if `x` is no number.
+/// Returns the larger one; infinite if `x` is NaN.
 inline double worse(double most, double x) { return std::isnan(x) ? HUGE_VAL : std::max(most, x); }
 
-/// The stages that some ranks run, as modules: pieces of the untrained whole. Of the table the first has the
-/// values, the last is told them.
+/// The stages of some ranks as modules, cut from the untrained model. The first stage has the values of the
+/// table; the last one receives them.
 class gpt_pieces {
  public:
   gpt_pieces(gpt_size const& size, cleave::schedule const& s) : size_(size), schedule_(s) {}
 
-  /// Adds those of one rank, and returns what runs them.
+  /// Adds the stages of one rank, and returns the engine that runs them.
   torch_engine engine_of(cleave::rank_id rank) {
     torch::NoGradGuard const no_graph;
     auto const whole = untrained(size_)->named_parameters();
@@ -150,7 +150,7 @@ class gpt_pieces {
     return engine;
   }
 
-  /// The largest difference of a parameter from that of the whole.
+  /// Returns the largest difference of a parameter from that of the whole model.
   double difference(gpt_stage const& from) const {
     double most = 0;
     auto const whole = from.named_parameters();
@@ -166,7 +166,7 @@ class gpt_pieces {
   std::vector<std::shared_ptr<gpt_stage>> all_;
 };
 
-/// How far training in stages was at most from training in one piece.
+/// The largest differences between training in stages and training of the whole model.
 struct difference {
   double losses = 0, parameters = 0;
   bool is_small() const { return losses <= most_difference && parameters <= most_difference; }

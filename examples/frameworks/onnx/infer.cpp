@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An ONNX model in stages, which OpenCV runs: microbatches stream through, and what comes out is to the bit
-// what the whole model makes. The stages run on four threads, or in processes: mpirun -n 4 onnx_infer mpi
+// Runs an ONNX model in stages with OpenCV. Microbatches stream through the stages, and the results equal
+// those of the whole model in every bit. The stages run on four threads, or in processes: mpirun -n 4
+// onnx_infer mpi
 
 #include <cleave/run.hpp>
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace {
 using cleave::microbatch_id, cleave::rank_id;
 constexpr std::uint32_t microbatches = 8;
 
-/// Whether the results, `result(m)` of microbatch m, are those of the whole model.
+/// Returns whether the results `result(m)` of all microbatches equal those of the whole model.
 template <class Result>
 int compare(example::staged_model const& model, example::random_inputs const& given, Result result) {
   auto whole = model.whole();
@@ -65,7 +66,7 @@ int infer_in_processes(std::string const& file, cleave::mpi::environment const& 
 }  // namespace
 
 int main(int count, char** words) {
-  cv::setNumThreads(1);  // each rank is one
+  cv::setNumThreads(1);  // each rank is one thread
   std::vector<std::string> arguments(words + 1, words + count);
   bool const processes = !arguments.empty() && arguments[0] == "mpi";
   if (processes) arguments.erase(arguments.begin());
@@ -78,7 +79,7 @@ int main(int count, char** words) {
   }
 #endif
   try {
-    if (processes) throw cleave::error("MPI was not there when this was compiled");
+    if (processes) throw cleave::error("this was compiled without MPI; run it without the argument mpi");
     return infer_on_threads(file);
   } catch (std::exception const& e) {
     std::cerr << e.what() << '\n';

@@ -18,7 +18,8 @@
 
 namespace example {
 
-/// A model, or a stage of one, in OpenCV. Fusion is off, so that a stage computes just what the whole does.
+/// A model or a stage in OpenCV. Fusion is off, so that a stage computes exactly what the whole model
+/// computes there.
 class opencv_net {
  public:
   opencv_net(::onnx::ModelProto const& m, std::vector<std::string> inputs, std::vector<std::string> outputs)

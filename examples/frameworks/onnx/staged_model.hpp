@@ -28,7 +28,7 @@
 
 namespace example {
 
-/// An ONNX model, cut into stages for as many ranks, each with its part of it.
+/// An ONNX model, cut into one stage per rank.
 class staged_model {
  public:
   staged_model(std::filesystem::path const& file, std::uint32_t stages)
@@ -37,13 +37,13 @@ class staged_model {
         edges_(cleave::dataflow_of(snapshot(), plan())),
         pieces_(cleave::onnx::stages(cut_.stages, cut_.types)) {
     if (pieces_.size() != stages || plan().stages.size() != stages)
-      throw cleave::error("a stage would be empty; take fewer");
+      throw cleave::error("a stage would be empty; use fewer ranks");
     for (auto const& e : edges_.edges) layouts_.edges.push_back(layout_of(name(e.value)));
   }
 
   std::uint32_t stages() const { return edges_.stages; }
 
-  /// Each microbatch streams through the stages; nothing comes back.
+  /// Returns the forward-only schedule: microbatches stream through the stages.
   cleave::step_plan plan_for(std::uint32_t microbatches) const {
     return {
         connect_stages(cleave::forward_only(edges_.stages, 1, microbatches), edges_), edges_, layouts_, {}};
@@ -84,7 +84,7 @@ class staged_model {
   cleave::edge_layout layout_of(std::string const& value) const {
     auto const* const type = cut_.types.priced(value);
     if (cut_.types.bytes(value) == 0 || type->tensor_type().elem_type() != ::onnx::TensorProto::FLOAT)
-      throw cleave::error("'" + value + "' is no float32 of a shape that is known");
+      throw cleave::error("'" + value + "' is not a float32 tensor of known shape");
     std::vector<std::int64_t> extents;
     for (auto const& d : type->tensor_type().shape().dim()) extents.push_back(d.dim_value());
     return {.type = cleave::element_type::f32,
@@ -99,7 +99,7 @@ class staged_model {
   std::vector<::onnx::ModelProto> pieces_;
 };
 
-/// Random inputs of a model, the same at every rank.
+/// Random inputs of a model, equal on every rank.
 class random_inputs {
  public:
   random_inputs(staged_model const& m, std::uint32_t microbatches) : of_each_(m.inputs().size()) {
@@ -113,7 +113,7 @@ class random_inputs {
   }
 
   cleave::step_values values() const { return {views_, of_each_}; }
-  /// Of one microbatch.
+  /// Returns the inputs of one microbatch.
   std::vector<cv::Mat> matrices(std::size_t microbatch) const {
     std::vector<cv::Mat> list;
     for (std::size_t i = 0; i < of_each_; ++i) list.push_back(matrix_of(views_[microbatch * of_each_ + i]));
@@ -126,7 +126,7 @@ class random_inputs {
   std::vector<cleave::tensor_view> views_;
 };
 
-/// Whether a result is, to the bit, what the whole model has made.
+/// Returns whether a result equals that of the whole model in every bit.
 inline bool is_equal(cleave::tensor_view const& result, cv::Mat const& of_whole) {
   auto const r = result.elements();
   return of_whole.total() == r.count && std::memcmp(r.data, of_whole.data, r.bytes()) == 0;

@@ -30,12 +30,12 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.fx.passes.shape_prop import ShapeProp
 
 SCHEDULES = ["GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble", "DualPipeV"]
-EQUAL = 1e-12  # in doubles; a sum in another order differs by less
+EQUAL = 1e-12  # for doubles; another order of summation changes less
 DEADLINE = datetime.timedelta(seconds=60)
 
 
-# The model: a small transformer. Its embedding is added once more before the head, past all stages between, and the
-# head has the embedding's weight.
+# The model: a small transformer. A skip connection adds the embedding again before the head, and the head shares the
+# embedding's weight.
 
 
 class Block(nn.Module):
@@ -84,11 +84,11 @@ def loss_of(logits, target):
     return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
-# From PyTorch to cleave: a traced model as docs/graph_json.md has graphs.
+# From PyTorch to cleave: a traced model in the format of docs/graph_json.md.
 
 
 def graph_json(traced, *example):
-    """What there is to plan with: the nodes, what each reads, costs in operations and bytes of results."""
+    """The graph to plan: nodes, their operands, costs in operations and bytes of results."""
     ShapeProp(traced).propagate(*example)
     modules, nodes, attributes = dict(traced.named_modules()), [], {}
     for n in traced.graph.nodes:
@@ -108,7 +108,7 @@ def graph_json(traced, *example):
     return json.dumps({"format": "cleave graph 1", "nodes": nodes, "attributes": attributes})
 
 
-# From cleave to PyTorch: the map of stages and the order.
+# From cleave to PyTorch: the stage map and the schedule.
 
 
 class PlanError(Exception):
@@ -116,7 +116,7 @@ class PlanError(Exception):
 
 
 def read_stage_map(file, ranks_in_order):
-    """The stages of a map in order, each {rank, nodes, …}; `ranks_in_order` has the schedule's rank of each stage."""
+    """Returns the stages of a map in order, each {rank, nodes, …}; `ranks_in_order` has the schedule's rank of each stage."""
     said = json.loads(Path(file).read_text())
     if said.get("format") != "cleave stage map 1":
         raise PlanError(f"{file}: expected the format 'cleave stage map 1'")
@@ -130,7 +130,7 @@ def read_stage_map(file, ranks_in_order):
             if stage_of.setdefault(name, number) != number:
                 raise PlanError(f"{file}: node '{name}' is in stages {stage_of[name]} and {number}")
     if sorted(stages) != list(range(len(ranks_in_order))):
-        raise PlanError(f"{file}: stages {sorted(stages)}, but the schedule has {len(ranks_in_order)}, from 0 on")
+        raise PlanError(f"{file}: stages {sorted(stages)}, but the schedule has {len(ranks_in_order)}, numbered from 0")
     for number, rank in enumerate(ranks_in_order):
         if stages[number]["rank"] != rank:
             raise PlanError(f"{file}: stage {number} is on rank {stages[number]['rank']}, the schedule has it on {rank}")
@@ -138,7 +138,7 @@ def read_stage_map(file, ranks_in_order):
 
 
 def read_order(file):
-    """Of a CSV: the rank of each stage, how many microbatches, and which of PyTorch's two formats it is."""
+    """Reads a CSV: the rank of each stage, the number of microbatches, and which of PyTorch's two formats it has."""
     rank_of, microbatches, format = {}, 0, "compute_only"
     for rank, row in enumerate(Path(file).read_text().splitlines()):
         for stage, kind, microbatch in re.findall(r"(\d+)([A-Z_]+)(\d*)", row):
@@ -158,7 +158,7 @@ def cut(traced, stages):
     stage_of = {name: number for number, stage in enumerate(stages) for name in stage["nodes"]}
     for n in nodes:
         if n.op not in ("placeholder", "output") and n.name not in stage_of:
-            raise PlanError(f"the map puts node '{n.name}' into no stage")
+            raise PlanError(f"the map assigns no stage to node '{n.name}'")
     first = {n: -1 if n.op == "placeholder" else stage_of.get(n.name, len(stages) - 1) for n in nodes}
     last = {n: max((first[user] for user in n.users), default=first[n]) for n in nodes}
     for n in nodes:
@@ -171,7 +171,7 @@ def cut(traced, stages):
 
 
 class Sendable(torch.autograd.Function):
-    """A copy that gloo takes, without gaps, both ways. A copy, for the runtime may use what it received again."""
+    """A contiguous copy, as gloo needs it, in both directions. The runtime may reuse its receive buffers."""
 
     @staticmethod
     def forward(ctx, x):
@@ -192,7 +192,7 @@ def cut_out(traced, nodes, is_last, taken, given):
         copy_of[n] = graph.call_function(sendable, (graph.placeholder(n.name),))
 
     def in_stage(n):
-        if n not in copy_of:  # a parameter: each stage reads it for itself
+        if n not in copy_of:  # a parameter, which each stage reads itself
             copy_of[n] = graph.node_copy(n)
         return copy_of[n]
 
@@ -200,14 +200,14 @@ def cut_out(traced, nodes, is_last, taken, given):
         copy_of[n] = graph.node_copy(n, in_stage)
     if not is_last:
         graph.output(tuple(graph.call_function(sendable, (copy_of[n],)) for n in given))
-    return copy.deepcopy(torch.fx.GraphModule(traced, graph))  # its own parameters, if others hold the same ones
+    return copy.deepcopy(torch.fx.GraphModule(traced, graph))  # own copies of shared parameters
 
 
 # One step, uncut and in a pipeline.
 
 
 def uncut_step(rows, microbatches):
-    """Losses of the microbatches, and the gradients of their mean."""
+    """Returns the losses of the microbatches and the gradients of their mean."""
     model, (tokens, target) = make_model(), make_batch(rows)
     losses = [loss_of(model(x), y) for x, y in zip(tokens.chunk(microbatches), target.chunk(microbatches))]
     torch.stack(losses).mean().backward()
@@ -215,7 +215,7 @@ def uncut_step(rows, microbatches):
 
 
 def staged_step(rank, map_file, csv_file):
-    """What this rank has of the same: losses where it has the last stage, and gradients of its stages."""
+    """Returns this rank's share of them: losses if it has the last stage, and gradients of its stages."""
     rank_of, microbatches, format = read_order(csv_file)
     parts = cut(torch.fx.symbolic_trace(make_model()), read_stage_map(map_file, rank_of))
     stages = [PipelineStage(part, s, len(parts), torch.device("cpu"))
@@ -238,7 +238,7 @@ def run_rank(rank, ranks, meeting, plans, answers):
 
 
 def difference(csv_file, ranks, answers):
-    """The largest difference to the uncut step, of losses and of gradients."""
+    """Returns the largest differences from the uncut step, of losses and of gradients."""
     _, microbatches, _ = read_order(csv_file)
     losses, gradients = uncut_step(2 * microbatches, microbatches)
     model = make_model()
@@ -248,7 +248,7 @@ def difference(csv_file, ranks, answers):
     for rank in range(ranks):
         some_losses, some_gradients = torch.load(answers / f"{csv_file.name}.{rank}")
         staged_losses += some_losses
-        for name, gradient in some_gradients:  # a weight in several stages has a share of its gradient in each
+        for name, gradient in some_gradients:  # each stage has a share of the gradient of a shared weight
             name = own_name[name]
             staged[name] = staged[name] + gradient if name in staged else gradient
     if staged.keys() != gradients.keys() or len(staged_losses) != len(losses):
@@ -268,7 +268,7 @@ def cleave(*words):
 
 
 def make_plans(name, asked, folder):
-    """The plan of one schedule in two files: without messages and with."""
+    """Returns the plan of one schedule in two files: without messages and with."""
     counts = ["-p", asked.ranks, "-m", asked.microbatches, *(["-v", asked.stages] if asked.stages else [])]
     orders = [folder / f"{name}.csv", folder / f"{name}.lowered.csv"]
     cleave("schedule", name, *counts, "--csv", "-o", orders[0])
@@ -280,10 +280,10 @@ def make_plans(name, asked, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("schedules", nargs="*", default=SCHEDULES, metavar="SCHEDULE", help="all that cleave knows")
-    parser.add_argument("-p", dest="ranks", type=int, default=2, help="ranks (2)")
-    parser.add_argument("-v", dest="stages", type=int, help="stages a rank (as the schedule needs, or 2)")
-    parser.add_argument("-m", dest="microbatches", type=int, default=8, help="microbatches (8)")
+    parser.add_argument("schedules", nargs="*", default=SCHEDULES, metavar="SCHEDULE", help="names of schedules (a selection)")
+    parser.add_argument("-p", dest="ranks", type=int, default=2, help="number of ranks (2)")
+    parser.add_argument("-v", dest="stages", type=int, help="stages per rank (as the schedule needs, or 2)")
+    parser.add_argument("-m", dest="microbatches", type=int, default=8, help="number of microbatches (8)")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -291,9 +291,9 @@ def main():
         (folder / "graph.json").write_text(graph_json(torch.fx.symbolic_trace(make_model()), make_batch(2)[0]))
         plans = [plan for name in asked.schedules for plan in make_plans(name, asked, folder)]
         given = (asked.ranks, folder / "meeting", plans, folder)
-        processes.start_processes(run_rank, given, asked.ranks, start_method="fork")  # else each imports torch anew
+        processes.start_processes(run_rank, given, asked.ranks, start_method="fork")  # fork, so that torch is imported once
         print(f"torch {torch.__version__}, {asked.ranks} ranks, {asked.microbatches} microbatches; "
-              "the largest difference to the uncut model")
+              "largest difference from the uncut model")
         print(f"{'schedule':24}{'messages of':>12}{'loss':>12}{'gradients':>12}")
         different = 0
         for _, order in plans:
