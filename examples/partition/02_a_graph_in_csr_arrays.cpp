@@ -9,7 +9,7 @@
 int main() {
   // [arrays]
   // Two squares, 0 1 2 3 and 4 5 6 7, and an edge from 3 to 4. The neighbours of node n are
-  // targets[offsets[n]] to targets[offsets[n + 1] - 1]; what an edge weighs stands beside each of its ends.
+  // targets[offsets[n]] to targets[offsets[n + 1] - 1]; each edge is stored at both of its ends.
   std::vector<std::int64_t> const offsets{0, 2, 4, 6, 9, 12, 14, 16, 18};  // SciPy: indptr, METIS: xadj
   std::vector<std::int32_t> const targets{1, 2, 0, 3, 0, 3, 1, 2, 4,
                                           3, 5, 6, 4, 7, 4, 7, 5, 6};                       // indices, adjncy

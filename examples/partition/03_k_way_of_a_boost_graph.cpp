@@ -39,8 +39,8 @@ int main() {
 
   cleave::put_parts(districts, g, get(&town::district, g));  // into the graph
   std::cout << "Ely is in district " << g[ely].district << '\n';
-  cleave::bgl_part_map const district(districts, g);  // or beside it, to be read as a property map
-  std::cout << "as far as Bude is in " << get(district, bude) << '\n';
+  cleave::bgl_part_map const district(districts, g);  // or as a separate property map
+  std::cout << "Bude is in district " << get(district, bude) << '\n';
   // [cut]
 
   auto const members = cleave::part_members(districts);
@@ -58,7 +58,7 @@ int main() {
 //
 //   cars between districts: 30
 //   Ely is in district 1
-//   as far as Bude is in 0
+//   Bude is in district 0
 //   [Ayr,Bude,Cork]
 //   [Dover,Ely,Fowey]
 //   Ayr - Fowey: 10

@@ -7,7 +7,7 @@
 #include <vector>
 
 // [graph]
-/// A rod of 32 cells, each of which exchanges values with its neighbours. What is hot costs twice as much.
+/// A rod of 32 cells. Each cell exchanges values with its neighbours; a hot cell costs twice as much.
 struct rod {
   int hot = 0;  // how many cells, from the left
 

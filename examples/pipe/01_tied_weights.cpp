@@ -79,7 +79,7 @@ void print(cleave::module_pipe const& pipe) {
     for (auto const to : sent.to) std::cout << ' ' << stage_text(to);
     std::cout << '\n';
   }
-  for (auto const t : pipe.state.unused) std::cout << "  nobody reads " << pipe.model.tensors[t].name << '\n';
+  for (auto const t : pipe.state.unused) std::cout << "  unused: " << pipe.model.tensors[t].name << '\n';
 }
 
 int main() {
@@ -110,12 +110,12 @@ int main() {
 //     stage_2(linear) holds head.weight scale
 //     tie: stage 0: embed.weight; stage 2: head.weight;
 //     tie: stage 0: scale; stage 2: scale;
-//     nobody reads spare.weight
+//     unused: spare.weight
 //   transmitted, but for the scale:
 //     stage_0(ids) holds embed.weight scale head.weight
 //     stage_1(mul) holds mix.weight
 //     stage_2(linear, embed_weight) holds scale
 //     tie: stage 0: scale; stage 2: scale;
 //     stage 0 sends embed.weight to stage 2
-//     nobody reads spare.weight
+//     unused: spare.weight
 //   state-shared: embed.weight in stage 0, head.weight in stage 2

@@ -11,7 +11,7 @@
 #include <vector>
 
 // [engine]
-/// What a rank runs. It is given views of memory and makes what the views of the results show.
+/// The engine of a rank. It reads the views of its inputs and writes to the views of its results.
 class small_stages {
  public:
   using stream = cleave::host_device::stream;

@@ -33,7 +33,7 @@ void train_step(std::vector<layer>& model) {
 }
 
 // [state]
-/// What a rank has that runs these layers: weights, and what its optimiser keeps.
+/// The state of a rank with these layers: weights and the state of the optimiser.
 std::vector<cleave::named_tensor> state_of(std::span<layer> layers) {
   std::vector<cleave::named_tensor> state;
   for (auto& l : layers) {

@@ -15,8 +15,8 @@
 namespace example {
 
 // [stages]
-/// What a rank runs on a GPU: loss = (b * a * x - y)^2, stage 0 has a, stage 1 has b. Bodies launch kernels
-/// on the stream that they are given, and wait for nothing.
+/// The engine of a rank on a GPU: loss = (b * a * x - y)^2, stage 0 has a, stage 1 has b. Bodies launch
+/// kernels on the stream that they are given, and wait for nothing.
 class small_stages {
  public:
   using views = std::span<cleave::tensor_view const>;

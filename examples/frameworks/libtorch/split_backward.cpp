@@ -39,7 +39,7 @@ std::vector<graph> graphs() {
          auto const first = w[0].tanh();
          return {first.matmul(w[1]), first};
        }},
-      {"a parameter as a result, beside its use", 1, 2,
+      {"a parameter that is read and also a result", 1, 2,
        [](tensors const& x, tensors const& w) -> tensors { return {x[0].matmul(w[0]) + w[1], w[0]}; }},
       {"inputs and parameters that nothing reads", 2, 2,
        [](tensors const& x, tensors const& w) -> tensors { return {x[1] * w[1]}; }},
