@@ -275,7 +275,7 @@ TEST_CASE("complete_checkpoint: rejects files of ranks that do not form a checkp
   CHECK(complete({zero, one}, 5, {{"a", "1"}, {"b", "1"}, {"a", "2"}}) ==
         in + "the key of a note is repeated: 'a'");
   CHECK(complete({zero, one}, 5, {{"", "1"}}) == in + "a note has no key");
-  CHECK(complete({zero, one}, 5, {{"a", "\xff"}}) == in + "the note 'a' is no UTF-8");
+  CHECK(complete({zero, one}, 5, {{"a", "\xff"}}) == in + "the note 'a' is not UTF-8");
   CHECK(complete({zero, one}) == "accepted");
 }
 

@@ -184,7 +184,7 @@ TEST_CASE("read_graph_json: rejects an invalid graph with the place and the reas
   CHECK(node(R"({"name": "b", "args": [{"slice": [1]}]})") == "a slice has three elements");
   CHECK(node(R"({"name": "b", "args": [{"dict": [[1]]}]})") == "expected a key and a value, [key, value]");
   CHECK(node(R"({"name": "b", "args": [{"opaque": ["a"]}]})") == "expected a kind and a text");
-  CHECK(node(R"({"name": "b", "args": [{"real": "x"}]})") == "no floating-point number");
+  CHECK(node(R"({"name": "b", "args": [{"real": "x"}]})") == "expected a floating-point number");
   CHECK(node(R"({"name": "b", "args": [{"dtype": 3}]})") == "expected a text, got 3");
   CHECK(node(R"({"name": "b", "after": ["x"]})") == "'after' must name calls");
   CHECK(node(R"({"name": "b", "symbols": ["s1", "s0"]})") ==
@@ -209,7 +209,8 @@ TEST_CASE("read_graph_json: rejects an invalid graph with the place and the reas
   CHECK(node(R"({"name": "b", "size": 1})") == "unknown key 'size'");
   CHECK(node(R"({"name": "a"}, {"name": "b", "operands": ["a"]})") ==
         "two nodes have the name 'a'; refer to the node by its number");
-  CHECK(node(R"({"name": "o", "op": "output"}, {"name": "p", "op": "output"})") == "a second output");
+  CHECK(node(R"({"name": "o", "op": "output"}, {"name": "p", "op": "output"})") ==
+        "a second output node; a graph has one");
   auto const attribute = [](std::string const& text) {
     auto const said =
         refusal("{\"format\": \"cleave graph 1\", \"nodes\": [], \"attributes\": {\"w\": " + text + "}}");

@@ -51,7 +51,7 @@ toy::program piece(strings const& inputs, strings const& state, strings const& r
 
 TEST_CASE("inline_stages: names the stage whose piece does not match its plan") {
   auto const lacks = [](std::string const& what) {
-    return "inline_stages: stage 1 does not have the " + what + " of its plan";
+    return "inline_stages: stage 1 does not have the " + what + " that the plan lists";
   };
   CHECK(joined_with(piece({"a"}, {"w"}, {"a", "w"}, {"b"})) == "g reads a w");
   CHECK(joined_with(piece({"a"}, {"w", "y"}, {"a"}, {"b"})) == lacks("arguments"));

@@ -104,7 +104,7 @@ TEST_CASE("min_cut_between: rejects terminals that are missing, unknown or on bo
     return cleave::testing::error_text<terminal_error>([&] { min_cut_between(pair.view(), first, second); });
   };
   CHECK(said({0}, {}) == "min cut: give at least one node for each side");
-  CHECK(said({0}, {2}) == "min cut: node #2 is none of 2");
+  CHECK(said({0}, {2}) == "min cut: node #2 does not exist; the number of nodes is 2");
   CHECK(said({0, 1}, {1}) == "min cut: node #1 is given for both sides");
   CHECK(said({0, 0}, {1}) == "accepted");
   adjacency<std::uint32_t> const alone{

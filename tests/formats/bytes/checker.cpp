@@ -143,14 +143,15 @@ TEST_CASE("find_stage_bytes_fault: reports node parts of the wrong type and empt
     CHECK(static_cast<int>(found.what) == static_cast<int>(fault::value));
     return found.said;
   };
-  CHECK(said(NodePart_args, {{0, 0, TokenKind_list}}) == "its args are no list with at least one element");
-  CHECK(said(NodePart_args, {{0, 0, TokenKind_tuple}}) == "its args are no list with at least one element");
+  CHECK(said(NodePart_args, {{0, 0, TokenKind_list}}) == "its args are not a list with at least one element");
+  CHECK(said(NodePart_args, {{0, 0, TokenKind_tuple}}) ==
+        "its args are not a list with at least one element");
   CHECK(said(NodePart_kwargs, {{0, 0, TokenKind_dict}}) ==
-        "its kwargs are no dict with at least one element");
+        "its kwargs are not a dict with at least one element");
   CHECK(
       said(NodePart_kwargs, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_integer}, {0, 0, TokenKind_integer}}) ==
-      "a name of its kwargs is no text");
-  CHECK(said(NodePart_shape, {{0, 0, TokenKind_tuple}}) == "its shape are no list");
+      "a name of its kwargs is not a text");
+  CHECK(said(NodePart_shape, {{0, 0, TokenKind_tuple}}) == "its shape are not a list");
   CHECK(said(NodePart_shape, {{1, 0, TokenKind_list}, {0, 0, TokenKind_real}}) ==
         "its shape has an element that is neither a number nor a text");
   CHECK(said(NodePart_expression, {{2, 0, TokenKind_text}}) == "its expression is not a text, or is empty");
@@ -158,7 +159,7 @@ TEST_CASE("find_stage_bytes_fault: reports node parts of the wrong type and empt
   CHECK(said(NodePart_symbols, {{2, 0, TokenKind_list}, {0, 0, TokenKind_text}, {0, 0, TokenKind_text}}) ==
         "its symbols must be sorted texts without repetition");
   CHECK(said(NodePart_metadata, {{0, 0, TokenKind_dict}}) ==
-        "its metadata are no dict with at least one element");
+        "its metadata are not a dict with at least one element");
 }
 
 TEST_CASE(

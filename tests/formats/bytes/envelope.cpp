@@ -77,7 +77,8 @@ TEST_CASE("open_envelope: names appended bytes, wrong magic, wrong version, dama
         "envelope: byte 8 claims 12 bytes after the header, but there are 8; they are truncated, fetch them "
         "again");
   CHECK(message([](auto& b) { b.resize(20); }) ==
-        "envelope: the bytes end at byte 20, within the header of 32 bytes; ask for the whole");
+        "envelope: the bytes end at byte 20, within the header of 32 bytes; they are truncated, fetch them "
+        "again");
   CHECK(message([](auto& b) { b[0] = std::byte{'P'}; }) ==
         "envelope: the bytes do not begin with 'CLVS': they were not written by cleave");
   CHECK(message([](auto& b) { b[4] = std::byte{7}; }) ==

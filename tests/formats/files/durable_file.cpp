@@ -93,7 +93,7 @@ TEST_CASE("durable_file: errors of the system name the file") {
   CHECK(error_text<file_error>([&] { stored_file{missing}; }) ==
         "file '" + missing + "' cannot be opened: No such file or directory");
   CHECK(error_text<file_error>([&] { pending_file(missing, "a"); }) ==
-        "file '" + missing + "/a' cannot be made: No such file or directory");
+        "file '" + missing + "/a' cannot be created: No such file or directory");
   stored_file const itself(folder.path());
   std::byte one{};
   CHECK(error_text<file_error>([&] { itself.read(0, std::span(&one, 1)); }) ==

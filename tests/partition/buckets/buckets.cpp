@@ -244,7 +244,10 @@ TEST_CASE("fill_buckets: rejects a first_cap above the cap") {
   bucket_options const o{.cap = 4, .first_cap = 8};
   CHECK(find_option_fault(o).has_value());
   CHECK(!find_option_fault({.cap = 4, .first_cap = 4}));
-  CHECK_THROWS_WITH_AS(fill_buckets(s, state_counts(s), o), doctest::Contains("8 B is above"), error);
+  CHECK_THROWS_WITH_AS(fill_buckets(s, state_counts(s), o),
+                       doctest::Contains("buckets: first_cap, 8 B, is above cap, 4 B; it must not be larger, "
+                                         "so that the first bucket is sent early"),
+                       error);
 }
 
 TEST_CASE("fill_buckets: rejects sums of bytes that overflow and names the node") {

@@ -382,8 +382,8 @@ TEST_CASE("partition_exact: rejects invalid options and explains why") {
   REQUIRE(text({.spare = {{{1, 1}}}, .devices = any}) ==
           "partition_exact: spare device 0 has 2 weights, but the graph has 3 nodes");
   REQUIRE(text({.spare = {{{1, -1, 1}}}, .devices = any}) ==
-          "partition_exact: the weight of node #1 on spare device 0 is -1.000000: weights must be finite and "
-          "not negative");
+          "partition_exact: the weight of node #1 on spare device 0 is -1.000000: expected a finite number "
+          "of at least 0");
   double const huge = std::numeric_limits<double>::max();
   REQUIRE(text({.spare = {{{huge, huge, huge}}}, .devices = any}) ==
           "the sum of the weights on a spare device overflows at node #1: use smaller weights");

@@ -151,13 +151,14 @@ TEST_CASE("alternation: a `together` set leaves the host only if all of it is su
 }
 
 TEST_CASE("alternation: rejects more parts than allowed and `together` sets with unknown nodes") {
-  CHECK_THROWS_WITH_AS(cut_chain("ACA", {.most = 1}),
-                       "alternation: the accelerator gets 2 parts, at most 1 are allowed; raise `least`, so "
-                       "that small parts go to the host, or raise `most`",
-                       infeasible_error);
+  CHECK_THROWS_WITH_AS(
+      cut_chain("ACA", {.most = 1}),
+      "alternation: the accelerator gets 2 parts, but at most 1 are allowed; raise `least`, so "
+      "that small parts go to the host, or raise `most`",
+      infeasible_error);
   CHECK(cut_chain("ACA", {.most = 2}).parts == 3);
   CHECK_THROWS_WITH_AS(cut_chain("A", {.together = {{1}}}),
-                       "alternation: `together` names node #1, but the graph has only 1 nodes", error);
+                       "alternation: `together` names node #1, and the graph has 1 nodes", error);
 }
 
 TEST_CASE("alternation: an empty graph has no part, and a graph needs only nodes and operands") {

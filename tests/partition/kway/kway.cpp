@@ -415,8 +415,9 @@ TEST_CASE("partition_kway, refine_kway: reject invalid graphs, options and start
   CHECK(fault({.share = {0.0, 0.0}}, 2) == kway_option_fault{share, 0});
   CHECK(fault({.fixed = {no_part}}, 2) == kway_option_fault{fixed_length, 1});
   CHECK(fault({.fixed = {no_part, part_id{2}, no_part, no_part}}, 2) == kway_option_fault{fixed_part, 1});
-  CHECK_THROWS_WITH(partition_kway(path.view(), 2, {.fixed = {no_part}}),
-                    "k-way partition: `fixed` has 1 nodes of 4 nodes: give one entry per node, or none");
+  CHECK_THROWS_WITH(
+      partition_kway(path.view(), 2, {.fixed = {no_part}}),
+      "k-way partition: `fixed` has 1 entries for a graph of 4 nodes: give one entry per node, or none");
   CHECK_THROWS_AS(refine_kway(path.view(), {.of = {}, .parts = 2}), kway_start_error);
   CHECK_THROWS_AS(refine_kway(path.view(), {.of = {4, no_part}, .parts = 2}), kway_start_error);
 }

@@ -69,5 +69,5 @@ TEST_CASE("find_parameter_fault: reports paths that are listed twice and unknown
   unknown.modules[0].holds[0].parameter = 7;
   CHECK(find_parameter_fault(unknown)->path == "a.w");
   CHECK(std::string(parameter_error(*find_parameter_fault(unknown)).what()) ==
-        "parameters: 'a.w' refers to parameter #7, and 1 are listed");
+        "parameters: 'a.w' refers to parameter #7, but the list has 1 entries");
 }

@@ -65,16 +65,16 @@ TEST_CASE("assign_by_name: rejects an invalid entry with its number and a way to
       refusal(abc, {{"embed", "0"}, {"blok", "0"}}, 1) ==
       "assignment: entry #1 names 'blok', but the graph has no such node; nearest: 'block', 'head', 'embed'");
   CHECK(refusal(abc, {{"#3", "0"}}, 0) ==
-        "assignment: entry #0 names '#3', but the graph has no such node; there are 3");
+        "assignment: entry #0 names '#3', but the graph has no such node; it has 3 nodes");
   CHECK(refusal(abc, {{"embed", "0"}, {"#0", "1"}}, 1) ==
         "assignment: entry #1 names '#0' again; entry #0 already assigns it");
   CHECK(refusal(abc, {{"embed", "-1"}}, 0) ==
         "assignment: entry #0 puts 'embed' into part '-1'; a part must be a word or a number from 0 up");
   CHECK(refusal(abc, {{"embed", ""}}, 0).find("into part ''") != std::string::npos);
   CHECK(refusal(abc, {{"embed", "0"}, {"head", "1"}}, 2) ==
-        "assignment: there is no entry for node block (#1) belongs");
+        "assignment: there is no entry for node block (#1)");
   CHECK(refusal({{"same", "same"}}, {{"same", "0"}}, 0) ==
-        "assignment: entry #0 names 'same', as 2 nodes; write # and a position instead");
+        "assignment: entry #0 names 'same', which is the name of 2 nodes; write # and a position instead");
   CHECK(assign_by_name(named_nodes{{"same", "same"}}, {{"#0", "a"}, {"#1", "b"}}).parts == 2);
   CHECK(assign_by_name(named_nodes{}, {}).parts == 0);
 }

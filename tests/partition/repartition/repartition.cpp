@@ -252,25 +252,24 @@ TEST_CASE("repartition: rejects invalid input and explains why") {
   auto const said = [&](repartition_options const& o, partition const& p, std::uint32_t k = 3) {
     return cleave::testing::error_text<repartition_error>([&] { repartition(g.view(), p, k, o); });
   };
-  CHECK(
-      said({.cost_per_byte = -1}, old) ==
-      "repartition_stages: cost_per_byte is negative or not finite: expected a finite number of at least 0");
+  CHECK(said({.cost_per_byte = -1}, old) ==
+        "repartition: cost_per_byte is negative or not finite: expected a finite number of at least 0");
   CHECK(said({}, bands(2, 2)) ==
-        "repartition_stages: the old partition has 4 entries, but the number of nodes is 9");
+        "repartition: the old partition has 4 entries, but the number of nodes is 9");
   CHECK(said({.bytes = {1}}, old) ==
-        "repartition_stages: `bytes` has 1 nodes of 9 nodes: give one entry per node, or none");
+        "repartition: `bytes` has 1 entries for a graph of 9 nodes: give one entry per node, or none");
   std::vector<std::uint64_t> huge(9, 1);
   huge[4] = std::uint64_t{1} << 63;
-  CHECK(said({.bytes = huge}, old) == "repartition_stages: the sum of `bytes` reaches 2^63 at node #4");
+  CHECK(said({.bytes = huge}, old) == "repartition: the sum of `bytes` reaches 2^63 at node #4");
   CHECK(said({.stays = {1}}, old) ==
-        "repartition_stages: `stays` has 1 nodes of 9 nodes: give one entry per node, or none");
+        "repartition: `stays` has 1 entries for a graph of 9 nodes: give one entry per node, or none");
   CHECK(said({.stays = std::vector<char>(9, 1)}, old, 2) ==
-        "repartition_stages: node #6 must stay, but its old part is not one of the 2 parts");
+        "repartition: node #6 must stay, but its old part is not one of the 2 parts");
   repartition_options o{.stays = std::vector<char>(9, 1)};
   o.kway.fixed.assign(9, part_id{0});
-  CHECK(said(o, old) == "repartition_stages: node #3 must stay, but is fixed to another part");
+  CHECK(said(o, old) == "repartition: node #3 must stay, but is fixed to another part");
   CHECK(said({}, old, 4'000'000'000) ==
-        "repartition_stages: 4000000000 parts are requested for a graph of 9 nodes: request at most the "
+        "repartition: 4000000000 parts are requested for a graph of 9 nodes: request at most the "
         "number of nodes + 65,536");
   CHECK(said({}, old) == "accepted");
   CHECK_THROWS_AS(repartition(g.view(), old, 0), kway_option_error);

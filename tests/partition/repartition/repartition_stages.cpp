@@ -196,8 +196,7 @@ TEST_CASE("repartition_stages: rejects invalid input and explains why") {
   CHECK(said({.cost_per_moved_byte = -1}, 3, 3) ==
         "repartition_stages: cost_per_moved_byte is negative or not finite: expected a finite number of at "
         "least 0");
-  CHECK(said({}, 4, 3) ==
-        "repartition_stages: the old partition has 4 entries, but the number of nodes is 3 nodes");
+  CHECK(said({}, 4, 3) == "repartition_stages: the old partition has 4 entries, but the graph has 3 nodes");
   CHECK(said({.moving = {1}}, 3, 3) == "repartition_stages: moving has 1 entries, but the graph has 3 nodes");
   CHECK(said({.stays = {1}}, 3, 3) == "repartition_stages: stays has 1 entries, but the graph has 3 nodes");
   CHECK(said({.stays = {1, 1, 1}}, 3, 2) ==

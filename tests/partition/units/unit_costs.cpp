@@ -145,5 +145,5 @@ TEST_CASE("costs_of: sums that are not finite are an error that names the node")
   b.node(most);
   b.name("heavy");
   CHECK(message([&] { costs(b.build()); }) ==
-        "2: the weights, summed up to node heavy (#2): use smaller weights");
+        "2: the weights, summed up to node heavy (#2), are not finite; scale them down");
 }

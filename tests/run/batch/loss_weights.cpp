@@ -144,13 +144,16 @@ TEST_CASE("find_loss_weight_fault: names the first microbatch with a wrong weigh
   CHECK(said(sum, {2, 2}, false) == "nothing");
   CHECK(said(mean, {2, 2}, true) == "nothing");
   CHECK(said(sum, {2, 2}, true) ==
-        "the loss of microbatch 0 counts 0.500000, but needs weight 1.000000 to give the loss of the batch; "
+        "the loss of microbatch 0 has weight 0.500000, but needs weight 1.000000 to give the loss of the "
+        "batch; "
         "weight it by its rows");
   CHECK(said(mean, {2, 2}, false) ==
-        "the loss of microbatch 0 counts 1.000000, but needs weight 0.500000 to give the loss of the batch; "
+        "the loss of microbatch 0 has weight 1.000000, but needs weight 0.500000 to give the loss of the "
+        "batch; "
         "weight it by its rows");
   CHECK(said(mean, {3, 3, 2}, true) ==
-        "the loss of microbatch 0 counts 0.333333, but needs weight 0.375000 to give the loss of the batch; "
+        "the loss of microbatch 0 has weight 0.333333, but needs weight 0.375000 to give the loss of the "
+        "batch; "
         "weight it by its rows");
   double const nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(find_loss_weight_fault({}, row_counts{1, 1}, {{nan, 0.5}})->microbatch == 0);

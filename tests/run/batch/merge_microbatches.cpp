@@ -84,7 +84,7 @@ TEST_CASE("merge_microbatches: merges dicts by key, in the key order of the firs
 }
 
 TEST_CASE("merge_microbatches: each fault names its place and the microbatches") {
-  CHECK(fault({}) == "results: there is no partition into microbatches to merge; give one at least");
+  CHECK(fault({}) == "results: there are no microbatches to merge; give one at least");
   CHECK(
       fault({leaf_values::tuple({counting({1})}), leaf_values::list({counting({1})})}) ==
       "results is a tuple of 1 in microbatch 0, but a list of 1 in microbatch 1; all microbatches must nest "

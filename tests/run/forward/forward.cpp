@@ -168,7 +168,7 @@ TEST_CASE("run_forward: rejects inputs that do not fit together before anything 
   auto none = told_stages(0, note), two = told_stages(2, note), three = told_stages(3, note);
   auto const t = chain(3);
   CHECK_THROWS_WITH_AS(run_forward(none, dataflow{}, counted(1)),
-                       "forward run: there is no partition into stages; give at least one", error);
+                       "forward run: there are no stages; give at least one", error);
   CHECK_THROWS_WITH_AS(run_forward(two, t, counted(1)),
                        "forward run: 2 stages are given, but the dataflow has 3", error);
   CHECK_THROWS_WITH_AS(run_forward(three, t, counted(1), {.capacity = 0}),

@@ -242,7 +242,7 @@ TEST_CASE("host_group: reductions that disagree fail the run with both ranks nam
     return f->detail;
   };
   auto const text = [](std::string const& theirs) {
-    return "rank 3 brings message 4, the sum of 16 bytes of f64, but rank 1 brings " + theirs +
+    return "rank 3 contributes message 4, the sum of 16 bytes of f64, but rank 1 contributes " + theirs +
            "; both must run the same program";
   };
   CHECK(failed_with({{1, 2}, 5}, element_type::f64) == text("message 5, the sum of 16 bytes of f64"));

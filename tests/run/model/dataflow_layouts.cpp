@@ -149,7 +149,7 @@ TEST_CASE("layouts_of: names the edge whose layout is missing or invalid") {
   refused("layouts: edge #2 has elements of type 'complex64', which is not a known element type");
   t.edges[2].layout = 0;
   t.layouts[0].shape = {std::int64_t{2}, std::string("seq\n")};
-  refused(R"(layouts: edge #0 has the extent 'seq\x0a'; say how many that is)");
+  refused(R"(layouts: edge #0 has the extent 'seq\x0a'; give a number for this symbol)");
   t.layouts[0].shape.assign(most_axes + 1, std::int64_t{1});
   refused("layouts: edge #0 has a shape whose elements cannot be counted");
 }

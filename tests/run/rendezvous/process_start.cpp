@@ -121,8 +121,8 @@ TEST_CASE("read_process_start: an error names the variable and what is wrong wit
         "|cannot determine the rank of this process: none of RANK (torchrun), OMPI_COMM_WORLD_RANK (Open "
         "MPI), PMI_RANK (MPICH), SLURM_PROCID (srun) is set; start the program with one of these launchers, "
         "or pass a process_start");
-  CHECK(without("WORLD_SIZE") == "WORLD_SIZE|WORLD_SIZE is not set, although torchrun sets beside RANK");
-  CHECK(without("LOCAL_RANK") == "LOCAL_RANK|LOCAL_RANK is not set, although torchrun sets beside RANK");
+  CHECK(without("WORLD_SIZE") == "WORLD_SIZE|WORLD_SIZE is not set, although torchrun sets it with RANK");
+  CHECK(without("LOCAL_RANK") == "LOCAL_RANK|LOCAL_RANK is not set, although torchrun sets it with RANK");
   CHECK(without("CLEAVE_KEY") ==
         "CLEAVE_KEY|CLEAVE_KEY is not set; set it to the same secret on all ranks of a run, for example "
         "CLEAVE_KEY=$(openssl rand -hex 16)");

@@ -56,7 +56,7 @@ TEST_CASE("require_problem: rejects each invalid field and says the fix") {
   CHECK(fault_in(p) == "search: 3 links for 4 pairs of ranks; give one per pair, one for all, or none");
   p = sound();
   p.bytes.stages.resize(3);
-  CHECK(fault_in(p) == "search: 3 numbers for 4 stages; give one per stage, one for all, or none");
+  CHECK(fault_in(p) == "search: 3 byte counts for 4 stages; give one per stage, one for all, or none");
   p = sound();
   p.bytes.stages = {{~std::uint64_t{0}, 1, 1}};
   CHECK(fault_in(p).starts_with("search: 18446744073709551615 bytes for one microbatch"));

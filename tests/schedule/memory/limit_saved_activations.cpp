@@ -160,7 +160,8 @@ TEST_CASE("limit_saved_activations: rejects a limit that is too low and names th
     FAIL("accepted");
   } catch (saved_limit_error const& e) {
     CHECK(std::string(e.what()) ==
-          "stashes: rank 0 must keep 4096 bytes at '0F0', but its limit is 4095 bytes; raise the limit, keep "
+          "saved activations: rank 0 must keep 4096 bytes of saved activations at '0F0', but its limit is "
+          "4095 bytes; raise the limit, keep "
           "fewer microbatches in flight, or let more stages offload or recompute");
   }
   CHECK_THROWS_AS(limit_saved_activations(s, {.memory_limit = {1}, .relief = {saved_relief::none}}),

@@ -33,5 +33,5 @@ TEST_CASE("find_memory_request_fault: finds each fault, and its error names the 
   CHECK(fault({{{0, 0}, ~std::uint64_t{0}}}).what == too_large);
   CHECK(!find_memory_request_fault(std::vector<memory_request>{{{0, 0}, most}}, 1));
   CHECK(std::string(memory_request_error({no_bytes, 1}).what()) ==
-        "memory: need #1 has 0 bytes; give its size, or leave it out");
+        "memory: memory request #1 has 0 bytes; give its size, or leave it out");
 }

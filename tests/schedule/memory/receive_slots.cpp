@@ -55,6 +55,6 @@ TEST_CASE("find_slot_shortage: no limit is no shortage, and a shortage names the
   auto const shortage = find_slot_shortage(s, {.activations = {1}});
   REQUIRE(shortage.has_value());
   CHECK(std::string(slot_shortage_error(*shortage).what()) ==
-        "receive slots: rank 1 needs 2 slots for activations at '1F1' and has 1; give it more slots, or keep "
+        "receive slots: rank 1 needs 2 slots for activations at '1F1' but has 1; give it more slots, or keep "
         "fewer microbatches in flight");
 }

@@ -29,5 +29,5 @@ TEST_CASE("find_schedule_bytes_fault: finds wrong counts and sizes that are too 
         schedule_bytes_fault{too_many, most + 1, most});
   CHECK(find_schedule_bytes_fault({.stages = {{.input = most + 1}}}, place, 4)->what == too_many);
   CHECK(std::string(schedule_bytes_error({stage_count, 2, 3}).what()) ==
-        "bytes: 2 numbers for 3 stages; give one per stage, one for all, or none");
+        "bytes: 2 byte counts for 3 stages; give one per stage, one for all, or none");
 }

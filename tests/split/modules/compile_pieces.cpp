@@ -172,7 +172,7 @@ TEST_CASE("compile_pieces: names a piece that returns a wrong number of results"
     return [](std::span<integer_value const>) { return values(); };
   };
   CHECK_THROWS_WITH_AS(compile_pieces(split, inputs_of(m.g), meaning, none_at_all),
-                       "compile: piece 'submod_0' has 1 results, but its compiled form returned 0 were given",
+                       "compile: piece 'submod_0' has 1 results, but its compiled form returned 0 results",
                        result_count_error);
 }
 
