@@ -86,7 +86,7 @@ TEST_CASE("find_backward_graph_fault: reports lists of bytes, costs and names wi
     if (i == 1) g.cost.push_back(1);
     if (i == 2) g.name.close();
     CHECK(find_backward_graph_fault(g) == backward_graph_fault{rows});
-    CHECK(message(g).find("an entry for each node") != std::string::npos);
+    CHECK(message(g).find("bytes and names need one entry per node") != std::string::npos);
   }
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("find_backward_graph_fault: reports bytes whose sum overflows") {
   auto g = triangle();
   g.bytes[1] = std::numeric_limits<std::size_t>::max() - 4;
   CHECK(find_backward_graph_fault(g) == backward_graph_fault{too_much});
-  CHECK(message(g).find("do not fit") != std::string::npos);
+  CHECK(message(g).find("the sum of the bytes of all nodes overflows") != std::string::npos);
 }
 
 TEST_CASE("find_backward_graph_fault: reports a cycle with its nodes in the order of the edges") {

@@ -56,19 +56,19 @@ TEST_CASE("loss_of: rejects a wrong specification, and the message uses the name
   refused(g, row({no, no}), {"(false, false)", "(y, cost)"});
   refused(g, row({yes, yes}), {"y and cost"});
   refused(g, row({yes}), {"(true)", "number of elements", "(y, cost)"});
-  refused(g, dict({{text("a"), yes}}), {"{'a': true}", "another kind"});
+  refused(g, dict({{text("a"), yes}}), {"{'a': true}", "differs in kind"});
   refused(g, text("x"), {"'x'"});
   refused(g, {std::int64_t{3}}, {"3"});
   refused(program(dict({{text("a"), node(1)}})), dict({{text("b"), yes}}),
           {"{'b': true}", "{'a': cost}", "keys"});
   refused(program(row({{0.5}, node(1)})), row({yes, no}), {"0.5"});
-  refused(g, {container{container::kind::tuple, 2}, true}, {"not as many elements"});
-  refused(module_graph(), yes, {"gives nothing"});
+  refused(g, {container{container::kind::tuple, 2}, true}, {"fewer or more elements"});
+  refused(module_graph(), yes, {"the program has no output"});
   module_graph empty;
   module_node output;
   output.kind = node_kind::output;
   empty.add(std::move(output));
-  refused(empty, yes, {"gives nothing"});
+  refused(empty, yes, {"the program has no output"});
   refused(program(row(std::vector<argument>(1000, node(0)))), yes, {"(y, y, ", "…"});
 }
 

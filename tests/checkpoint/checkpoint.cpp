@@ -190,9 +190,9 @@ TEST_CASE("read_checkpoint: rejects a checkpoint of another model and does not s
   auto const in = "checkpoint '" + (folder / "checkpoint-00000002-step-2.manifest") + "': its note ";
   CHECK(refusal_of(folder, {.expected = {{"digest", "c0ffee"}, {"model", "small"}}}) == "accepted");
   CHECK(refusal_of(folder, {.expected = {{"model", "large"}}}) ==
-        in + "'model' is 'small', but expected is 'large'; the checkpoint is of another model");
+        in + "'model' is 'small', but 'large' is expected; the checkpoint is of another model");
   CHECK(refusal_of(folder, {.expected = {{"optimiser", "adam"}}}) ==
-        in + "'optimiser' is missing, but expected is 'adam'; the checkpoint is of another model");
+        in + "'optimiser' is missing, but 'adam' is expected; the checkpoint is of another model");
 }
 
 TEST_CASE("read_checkpoint: rejects a folder without a checkpoint and a checkpoint number that is missing") {
@@ -229,7 +229,7 @@ TEST_CASE("read_checkpoint: skips damaged newer checkpoints and reports them") {
   found.load(state.tensors);
   CHECK(state.memory == small_state(2).memory);
 
-  CHECK(refusal_of(folder, {.serial = 4}).ends_with("it is not there; copy it there too"));
+  CHECK(refusal_of(folder, {.serial = 4}).ends_with("but it does not exist; copy it to the folder"));
   CHECK(read_checkpoint(folder.path(), {.serial = 1}).step() == 1);
   for (auto const& [name, text] : testing::texts_in(folder.path()))
     if (name.ends_with(".part")) std::filesystem::resize_file(folder / name, text.size() - 1);

@@ -106,7 +106,7 @@ TEST_CASE("default_stream_guard: with checks::streams, a step fails if a stage u
       auto const said = std::string(e.what());
       bool const is_culprit = said.starts_with("rank 1, forward, stage 1, microbatch 2: ");
       CHECK(said.find("work was issued to a default stream of CUDA") != std::string::npos);
-      bool const leaves_open = said.find("or in what ran at the same time") != std::string::npos;
+      bool const leaves_open = said.find("by this stage or by concurrent code") != std::string::npos;
       CHECK_MESSAGE((is_culprit || leaves_open),
                     said);  // a call by the stage may have cleared CUDA's last error
     }

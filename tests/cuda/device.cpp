@@ -123,7 +123,7 @@ TEST_CASE("cuda::device: says why no GPU can be used and how to fix it") {
     fake_cuda fake({.driver = fake_driver::absent});
     auto const said = refusal_of([] { cleave::cuda::device d; });
     CHECK(said.starts_with("device error: cudaGetDeviceCount: cudaErrorInsufficientDriver: "));
-    CHECK(said.find("no driver is installed, or one that is older") != said.npos);
+    CHECK(said.find("the driver is missing or older than the CUDA runtime") != said.npos);
     REQUIRE(cleave::cuda::find_device_fault(0));
     CHECK(cleave::cuda::find_device_fault(0)->status == cudaErrorInsufficientDriver);
   }
@@ -135,7 +135,7 @@ TEST_CASE("cuda::device: says why no GPU can be used and how to fix it") {
   }
   fake_cuda fake({.devices = {2, fake_gpu()}});
   CHECK(refusal_of([] { cleave::cuda::device d({.device = 2}); }) ==
-        "device error: there is no GPU 2, only 2, counted from 0; CUDA_VISIBLE_DEVICES may hide some");
+        "device error: there is no GPU 2, only 2 GPUs, counted from 0; CUDA_VISIBLE_DEVICES may hide some");
   CHECK(refusal_of([] { cleave::cuda::device d({.device = -1}); }) != "nothing");
   CHECK_FALSE(cleave::cuda::find_device_fault(1));
 }
@@ -148,7 +148,7 @@ TEST_CASE("cuda::device: an out-of-memory error tells the size, the free memory 
   CHECK(
       said.starts_with("device error: cannot allocate 600000 bytes in the memory of GPU 0, of which 524288 "
                        "of 1048576 bytes are free; cudaMalloc: cudaErrorMemoryAllocation: "));
-  CHECK(said.find("other programs may hold some") != said.npos);
+  CHECK(said.find("other programs may be using GPU memory") != said.npos);
   CHECK_NOTHROW(d.allocate(1000));
   cleave::cuda::step_memory steps(d.resources());
   auto s = d.make_stream(0);
@@ -160,7 +160,7 @@ TEST_CASE("cuda::device: an out-of-memory error tells the size, the free memory 
   fake.fail("cudaHostAlloc", 1, cudaErrorMemoryAllocation);
   CHECK(refusal_of([&] {
           d.allocate_pinned(100);
-        }).starts_with("device error: cannot allocate 100 bytes in memory of the host that stays"));
+        }).starts_with("device error: cannot allocate 100 bytes in pinned host memory"));
 }
 
 TEST_CASE("cuda::device: rejects elements that are not aligned to their size") {

@@ -54,11 +54,11 @@ TEST_CASE("nccl_remedy: gives a remedy for errors that have one") {
   };
   CHECK(remedy(ncclUnhandledCudaError,
                "Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'") ==
-        "install a newer driver; nvidia-smi shows the installed version");
+        "install a driver, or a newer one; nvidia-smi shows the installed version");
   CHECK(remedy(ncclUnhandledCudaError, "Cuda failure 'out of memory'") ==
         "other programs may be using GPU memory; nvidia-smi lists them");
   CHECK(remedy(ncclSystemError, "socketStartConnect: Connect to 10.0.0.3 failed")
-            .starts_with("often the network"));
+            .starts_with("often caused by the network"));
   CHECK(remedy(ncclInvalidUsage, "").empty());
 }
 

@@ -259,7 +259,7 @@ TEST_CASE("step_mode::replayed: all ranks name a stage that cannot be recorded, 
     CAPTURE(text);
     CHECK(text.find("stage 1") != text.npos);
     CHECK(text.find("cudaDeviceSynchronize: cudaErrorStreamCaptureUnsupported") != text.npos);
-    CHECK(text.find("while a step is recorded, a stage neither waits") != text.npos);
+    CHECK(text.find("while a step is recorded, a stage must not wait for the GPU") != text.npos);
   }
   for (auto const& text : fake.leaks()) CHECK(text == "");
 }

@@ -51,21 +51,21 @@ TEST_CASE("read_cost_lines: reads one line for all stages, and bytes with units"
 }
 
 TEST_CASE("read_cost_lines: rejects malformed lines and names line and field") {
-  check_refusal("", {0, 0}, "there is no heading");
-  check_refusal("stage,F\n", {1, 0}, "no costs below the heading");
+  check_refusal("", {0, 0}, "the file has no heading; begin it with");
+  check_refusal("stage,F\n", {1, 0}, "no lines of costs below the heading");
   check_refusal("stage,G\n", {1, 2}, "unknown column 'G'; nearest:");
   check_refusal("F,F\n", {1, 2}, "the column 'F' is repeated; keep one");
   check_refusal("stage,B\n", {1, 0}, "the column 'F' is missing");
   check_refusal("stage,F\n0,1\n1\n", {3, 0}, "there are 1 fields, but the heading has 2");
   check_refusal("stage,F\n0,1,2\n", {2, 0}, "there are 3 fields, but the heading has 2");
-  check_refusal("stage,F\n1,1\n", {2, 1}, "'1' found where stage 0 must be");
-  check_refusal("stage,F\n0,1\n*,1\n", {3, 1}, "'*' found where stage 1 must be");
-  check_refusal("stage,F\n0,-1\n", {2, 2}, "'-1' is no time");
-  check_refusal("stage,F\n0,nan\n", {2, 2}, "'nan' is no time");
-  check_refusal("stage,F\n0,inf\n", {2, 2}, "'inf' is no time");
-  check_refusal("stage,F\n0,1e200\n", {2, 2}, "'1e200' is no time");
-  check_refusal("stage,F\n0,1ms\n", {2, 2}, "'1ms' is no time");
-  check_refusal("stage,B,F\n0,1,\n", {2, 0}, "how long F takes");
-  check_refusal("F,stash\n1,-4\n", {2, 2}, "'-4' is no number of bytes");
-  check_refusal("F,stash\n1,99999999999999999999\n", {2, 2}, "is no number of bytes");
+  check_refusal("stage,F\n1,1\n", {2, 1}, "'1' found where stage 0 was expected");
+  check_refusal("stage,F\n0,1\n*,1\n", {3, 1}, "'*' found where stage 1 was expected");
+  check_refusal("stage,F\n0,-1\n", {2, 2}, "'-1' is not a time from 0");
+  check_refusal("stage,F\n0,nan\n", {2, 2}, "'nan' is not a time from 0");
+  check_refusal("stage,F\n0,inf\n", {2, 2}, "'inf' is not a time from 0");
+  check_refusal("stage,F\n0,1e200\n", {2, 2}, "'1e200' is not a time from 0");
+  check_refusal("stage,F\n0,1ms\n", {2, 2}, "'1ms' is not a time from 0");
+  check_refusal("stage,B,F\n0,1,\n", {2, 0}, "the time of F is missing");
+  check_refusal("F,stash\n1,-4\n", {2, 2}, "'-4' is not a size in bytes");
+  check_refusal("F,stash\n1,99999999999999999999\n", {2, 2}, "is not a size in bytes");
 }

@@ -65,7 +65,8 @@ TEST_CASE("read_costs: rejects malformed files and names the place") {
   check_refusal(R"({"stages": [{"F": "1"}]})", "$.stages[0].F", "expected a number");
   check_refusal(R"({"stages": [{"F": 1, "G": 1}]})", "$.stages[0].G", "unknown key 'G'");
   check_refusal(R"({"stages": {"F": 1, "stash": -1}})", "$.stages.stash", "not negative");
-  check_refusal(R"({"stages": {"F": 1, "stash": "much"}})", "$.stages.stash", "no number of bytes");
+  check_refusal(R"({"stages": {"F": 1, "stash": "much"}})", "$.stages.stash",
+                "'much' is not a size in bytes");
   check_refusal(R"({"hops": 1, "stages": {"F": 1}})", "$.hops", "unknown key 'hops'");
   check_refusal(R"({"hop": -1, "stages": {"F": 1}})", "$.hop", "must be a time");
   check_refusal(R"({"link": {"bandwidth": 0}, "stages": {"F": 1}})", "$.link.bandwidth", "above 0");

@@ -53,7 +53,7 @@ TEST_CASE("read_schedule_json: rejects an invalid schedule and names the place")
   CHECK(message(R"({"ranks": -1})").find("$.ranks: expected an integer") != std::string::npos);
   CHECK(message(head + R"("edges": [[0]], "rows": []})").find("$.edges[0]: an edge is a list of two") !=
         std::string::npos);
-  CHECK(message(head + R"("edges": [], "rows": ["0F0,0Q0"]})").find("column #1: '0Q0' names no kind") !=
-        std::string::npos);
+  CHECK(message(head + R"("edges": [], "rows": ["0F0,0Q0"]})")
+            .find("column #1: '0Q0' has an unknown kind of action") != std::string::npos);
   CHECK(message(head + R"("edges": [], "rows": 3})").find("expected a list") != std::string::npos);
 }

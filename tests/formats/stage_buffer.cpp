@@ -302,7 +302,7 @@ TEST_CASE("write_stage_bytes: each limit applies to writing and to reading") {
   stage_bytes_limits limits;
   limits.bytes = written.size() - 1;
   CHECK(find_stage_bytes_fault(written, testing::any_operators(), limits)->what == fault::envelope);
-  CHECK(refusal_of(g, limits).find("bytes are above the limit of") != std::string::npos);
+  CHECK(refusal_of(g, limits).find("bytes exceed the limit of") != std::string::npos);
 }
 
 TEST_CASE("write_stage_bytes: a text counts each time that it is named") {
@@ -324,9 +324,9 @@ TEST_CASE("write_stage_bytes: rejects a graph that could not be read and names t
   auto n = node(node_kind::call_function, "f");
   n.metadata = {{"like", node_argument(9)}};
   g.add(n);
-  CHECK(
-      refusal_of(g).starts_with("bytes of a stage: node 3 'f' of graph 0: its metadata name node 9; a node "
-                                "can refer only to earlier nodes"));
+  CHECK(refusal_of(g).starts_with(
+      "bytes of a stage: node 3 'f' of graph 0: it refers to node 9 in its metadata; a node "
+      "can refer only to earlier nodes"));
 
   g = small_stage();
   g.add(node(node_kind::output, "again"));
@@ -347,5 +347,5 @@ TEST_CASE("write_stage_bytes: rejects a graph that could not be read and names t
 
   g = small_stage();
   g.metadata = {{"half", {container{container::kind::slice, 1}, true}}};
-  CHECK(refusal_of(g).find("its metadata contain an invalid token") != std::string::npos);
+  CHECK(refusal_of(g).find("there is an invalid token in its metadata") != std::string::npos);
 }

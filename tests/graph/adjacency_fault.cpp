@@ -105,7 +105,7 @@ TEST_CASE("find_adjacency_fault: locates each kind of violation, and check_adjac
   g = path_of_three();
   g.targets[2] = 3;
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{no_such_node, 1, 2});
-  CHECK(complaint(g) == "graph: node #1 lists the neighbour 3, but the number of nodes is only 3 nodes");
+  CHECK(complaint(g) == "graph: node #1 lists the neighbour 3, but the graph has only 3 nodes");
 
   g = path_of_three();
   g.targets[3] = 0;
@@ -132,7 +132,8 @@ TEST_CASE(
   CHECK(find_adjacency_fault(heavy.view()) == std::nullopt);
   heavy.node_weight[1] = 1;
   CHECK(find_adjacency_fault(heavy.view()) == adjacency_fault{nodes_too_heavy, 1, 0});
-  CHECK(complaint(heavy).find("add up past 2^63 - 1 at node #1") != std::string::npos);
+  CHECK(complaint(heavy).find("the sum of the node weights exceeds 2^63 - 1 at node #1") !=
+        std::string::npos);
 
   auto g = path_of_three();
   g.edge_weight = {most / 2, most / 2, 1, 1};

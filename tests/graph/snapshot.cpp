@@ -183,7 +183,7 @@ TEST_CASE("snapshot_of: rejects a graph too large for the index type and suggest
   numbers chain;
   for (int i = 0; i < 300; ++i) chain.reads.push_back({i == 0 ? 7 : 99 + i});
   CHECK_THROWS_AS(snapshot_of<std::uint8_t>(chain), index_overflow);
-  CHECK(error_text([&] { snapshot_of<std::uint8_t>(chain); }).find("indices of 8 bits: name a wider type") !=
+  CHECK(error_text([&] { snapshot_of<std::uint8_t>(chain); }).find("indices of 8 bits: use a wider type") !=
         std::string::npos);
   CHECK(snapshot_of<std::uint16_t>(chain).nodes() == 300);
 }

@@ -26,7 +26,7 @@ TEST_CASE("mpi_communicator: ranks that reduce different things each report the 
     CHECK_MESSAGE(r.count(line) == 1, line, r.said);
   };
   auto const part = [](char const* rank, std::string const& bytes) {
-    return std::string(rank) + " brings message 4, the sum of " + bytes + " bytes of f32";
+    return std::string(rank) + " contributes message 4, the sum of " + bytes + " bytes of f32";
   };
   for (std::string const what : {"reduction by the library", "reduction in order"}) {
     mismatch(what, part("rank 0", "32"), part("rank 1", "28"), "rank 0, caused by rank 1");

@@ -58,7 +58,7 @@ TEST_CASE("cleave partition: writes one part per line, the same with any threads
              "part 4 is empty, although there are enough nodes for all parts");
   std::ofstream(at / "parts") << "0\n" << parts.substr(2) << "1\n";
   check_said(run_tool({"partition", at / "grid.edges", "--verify", at / "parts"}), 3,
-             "line 401, column 1: more lines than the nodes of the graph, 400");
+             "line 401, column 1: the file has more lines than the graph has nodes, which is 400");
 }
 
 TEST_CASE("cleave partition: reads .mtx weights, .dag costs and edge lists that count from 1") {

@@ -140,8 +140,8 @@ class checkpoint {
       if (found != here.end() && found->value == value) continue;
       auto const said = found == here.end() ? " is missing" : " is " + quoted(found->value);
       throw checkpoint_error({checkpoint_fault::kind::other_model, path_,
-                              "its note " + quoted(key) + said + ", but expected is " + quoted(value) +
-                                  "; the checkpoint is of another model"});
+                              "its note " + quoted(key) + said + ", but " + quoted(value) +
+                                  " is expected; the checkpoint is of another model"});
     }
   }
 

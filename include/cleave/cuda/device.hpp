@@ -272,7 +272,7 @@ inline std::optional<detail::cuda_error> find_device_fault(int device) {
   }
   if (device >= 0 && device < count) return std::nullopt;
   return detail::cuda_error("there is no GPU " + std::to_string(device) + ", only " + std::to_string(count) +
-                                ", counted from 0; CUDA_VISIBLE_DEVICES may hide some",
+                                " GPUs, counted from 0; CUDA_VISIBLE_DEVICES may hide some",
                             cudaErrorInvalidDevice);
 }
 

@@ -289,8 +289,8 @@ std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWe
              ": offsets must begin at 0, never decrease, and end at the number of arcs; there are " +
              count(g.directed_edges()) + " arcs";
     case adjacency_violation::no_such_node:
-      return node + " lists the neighbour " + std::to_string(g.targets[f.arc]) +
-             ", but the number of nodes is only " + count(g.nodes()) + " nodes";
+      return node + " lists the neighbour " + std::to_string(g.targets[f.arc]) + ", but the graph has only " +
+             count(g.nodes()) + " nodes";
     case adjacency_violation::bad_node_weight:
       return node + " weighs " + std::to_string(g.node_weight[f.node]) +
              ": weights must be finite and not negative";

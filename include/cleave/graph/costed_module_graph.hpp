@@ -28,7 +28,7 @@ struct module_cost {
 inline module_cost cost_of(module_graph const& g, module_graph::position n) {
   auto const refuse = [&](std::string const& key, std::string const& kind) {
     throw cost_error(
-        "node " + quoted(g[n].name) + ": its metadata '" + key + "' must be a non-negative " + kind + "", n);
+        "node " + quoted(g[n].name) + ": its metadata '" + key + "' must be a non-negative " + kind, n);
   };
   module_cost known;
   for (auto const& [key, value] : g[n].metadata) {

@@ -110,7 +110,7 @@ TEST_CASE("onnx::parse: names the format of bytes that are not an ONNX model") {
   CHECK(says("version https://git-lfs.github.com/spec/v1", "LFS"));
   CHECK(says("PK\x03\x04", "zip archive"));
   CHECK(says("{\"format\": \"cleave graph 1\", \"nodes\": []}", "JSON"));
-  CHECK(says(model.substr(0, model.size() / 2), "cut short"));
+  CHECK(says(model.substr(0, model.size() / 2), "truncated"));
   CHECK(parse_fault("")->kind == cleave::onnx::fault_kind::empty);
   CHECK(parse_fault(model, {.max_bytes = 10})->kind == cleave::onnx::fault_kind::file);
   CHECK(!parse_fault(model));

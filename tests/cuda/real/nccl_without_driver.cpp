@@ -37,5 +37,5 @@ TEST_CASE("nccl_failure: without a driver, the error says so and tells what to i
   CHECK(describe(f) ==
         "rank 3: device error: ncclCommInitRankConfig: unhandled cuda error (run with NCCL_DEBUG=INFO for "
         "details): Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'; install a "
-        "newer driver; nvidia-smi shows the installed version");
+        "driver, or a newer one; nvidia-smi shows the installed version");
 }

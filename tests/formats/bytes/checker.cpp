@@ -81,17 +81,17 @@ TEST_CASE("find_stage_bytes_fault: accepts valid content written by hand") {
 
 TEST_CASE("find_stage_bytes_fault: reports claimed tokens that are missing and tokens that are unclaimed") {
   check(refused(with_call(0, {})), fault::claim, "graph 0",
-        "its metadata continue after the last token of the graph");
+        "the tokens of its metadata continue after the last token of the graph");
   check(refused(with_call(NodePart_args, {{9, 0, TokenKind_list}, nothing_left()})), fault::claim, node_1,
-        "its args claim a list of 9, with 1 tokens left");
+        "a list in its args claims 9 elements, with 1 tokens left");
   check(refused(with_call(NodePart_args, {{0x80000000, 0, TokenKind_dict}})), fault::claim, node_1,
-        "its args claim a dict of 2147483648, with 0 tokens left");
+        "a dict in its args claims 2147483648 elements, with 0 tokens left");
   check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list},
                                           {2, 0, TokenKind_tuple},
                                           {2, 0, TokenKind_list},
                                           {0, 0, TokenKind_nothing},
                                           {0, 0, TokenKind_nothing}})),
-        fault::claim, node_1, "its args claim a list of 2, with 2 tokens left");
+        fault::claim, node_1, "a list in its args claims 2 elements, with 2 tokens left");
   check(refused(with_call(0, {nothing_left(), nothing_left()})), fault::claim, "graph 0",
         "1 tokens are not part of any node, attribute or metadata");
   CHECK(describe(refused(with_call(0, {nothing_left(), nothing_left()})))
@@ -105,7 +105,7 @@ TEST_CASE("find_stage_bytes_fault: reports numbers that name nothing, and nodes 
   h.nodes[1] = {9, 0, 0, 0, NodeKind_call_function};
   check(refused(h), fault::reference, "node 1 without a name of graph 0", "it names text 9 of 3");
   check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {1, 0, TokenKind_node}, nothing_left()})),
-        fault::reference, node_1, "its args name node 1; a node can refer only to earlier nodes");
+        fault::reference, node_1, "it refers to node 1 in its args; a node can refer only to earlier nodes");
   check(refused(with_call(NodePart_binds, {{5, 0, TokenKind_text}, nothing_left()})), fault::reference,
         node_1, "it names text 5 of 3");
   check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 5, TokenKind_opaque}, nothing_left()})),
@@ -113,7 +113,7 @@ TEST_CASE("find_stage_bytes_fault: reports numbers that name nothing, and nodes 
   check(refused(with_call(NodePart_after, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()})),
         fault::reference, node_1, "its 'after' names a node that is not an earlier call");
   check(refused(with_call(0, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_text}, {0, 0, TokenKind_node}})),
-        fault::reference, "graph 0", "its metadata name node 0; they cannot refer to nodes");
+        fault::reference, "graph 0", "it refers to node 0 in its metadata, which cannot refer to nodes");
 }
 
 TEST_CASE("find_stage_bytes_fault: reports unknown kinds and tokens that no writer writes") {
@@ -124,7 +124,7 @@ TEST_CASE("find_stage_bytes_fault: reports unknown kinds and tokens that no writ
   check(refused(h), fault::value, node_1, "it has parts that this version of the library does not know");
   auto const odd = [&](Token t) {
     check(refused(with_call(NodePart_default_value, {t, nothing_left()})), fault::value, node_1,
-          "its default contain an invalid token");
+          "there is an invalid token in its default");
   };
   odd({0, 0, static_cast<TokenKind>(11)});
   odd({1, 0, TokenKind_nothing});
@@ -143,23 +143,24 @@ TEST_CASE("find_stage_bytes_fault: reports node parts of the wrong type and empt
     CHECK(static_cast<int>(found.what) == static_cast<int>(fault::value));
     return found.said;
   };
-  CHECK(said(NodePart_args, {{0, 0, TokenKind_list}}) == "its args are not a list with at least one element");
+  CHECK(said(NodePart_args, {{0, 0, TokenKind_list}}) == "its args must be a list with at least one element");
   CHECK(said(NodePart_args, {{0, 0, TokenKind_tuple}}) ==
-        "its args are not a list with at least one element");
+        "its args must be a list with at least one element");
   CHECK(said(NodePart_kwargs, {{0, 0, TokenKind_dict}}) ==
-        "its kwargs are not a dict with at least one element");
+        "its kwargs must be a dict with at least one element");
   CHECK(
       said(NodePart_kwargs, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_integer}, {0, 0, TokenKind_integer}}) ==
       "a name of its kwargs is not a text");
-  CHECK(said(NodePart_shape, {{0, 0, TokenKind_tuple}}) == "its shape are not a list");
+  CHECK(said(NodePart_shape, {{0, 0, TokenKind_tuple}}) == "its shape must be a list");
   CHECK(said(NodePart_shape, {{1, 0, TokenKind_list}, {0, 0, TokenKind_real}}) ==
         "its shape has an element that is neither a number nor a text");
-  CHECK(said(NodePart_expression, {{2, 0, TokenKind_text}}) == "its expression is not a text, or is empty");
-  CHECK(said(NodePart_binds, {{0, 0, TokenKind_integer}}) == "its binds is not a text, or is empty");
+  CHECK(said(NodePart_expression, {{2, 0, TokenKind_text}}) ==
+        "its expression must be a text that is not empty");
+  CHECK(said(NodePart_binds, {{0, 0, TokenKind_integer}}) == "its binds must be a text that is not empty");
   CHECK(said(NodePart_symbols, {{2, 0, TokenKind_list}, {0, 0, TokenKind_text}, {0, 0, TokenKind_text}}) ==
         "its symbols must be sorted texts without repetition");
   CHECK(said(NodePart_metadata, {{0, 0, TokenKind_dict}}) ==
-        "its metadata are not a dict with at least one element");
+        "its metadata must be a dict with at least one element");
 }
 
 TEST_CASE(
@@ -182,18 +183,20 @@ TEST_CASE(
          "attribute 0 'x' of graph 0: it names text 9 of 3");
   begins(refusal({{0, 2, 2, 1, AttributeKind_tensor, false}}, 2),
          "attribute 0 'x' of graph 0: it has a body, which only a module can have");
-  auto const not_its_own = [&](std::uint32_t body) {
-    return "its body is graph " + std::to_string(body) + ", which is not its own to be";
+  auto const invalid_body = [&](std::uint32_t body, std::size_t graphs) {
+    return "its body is graph " + std::to_string(body) + ", which is invalid: each of the " +
+           std::to_string(graphs) +
+           " graphs must come after the graph that contains it, and be the body of one attribute";
   };
   begins(refusal({{0, 2, 2, 1, AttributeKind_module_, false}}, 1),
-         "attribute 0 'x' of graph 0: " + not_its_own(1));
+         "attribute 0 'x' of graph 0: " + invalid_body(1, 1));
   begins(refusal({{0, 2, 2, 1, AttributeKind_module_, false}, {1, 2, 2, 1, AttributeKind_module_, false}}, 2),
-         "attribute 1 'f' of graph 0: " + not_its_own(1));
+         "attribute 1 'f' of graph 0: " + invalid_body(1, 2));
   begins(refusal({{0, 2, 2, 1, AttributeKind_module_, false}}, 2),
-         "attribute 0 'x' of graph 1: " + not_its_own(1));
+         "attribute 0 'x' of graph 1: " + invalid_body(1, 2));
   begins(refusal({}, 2), "graph 1: it is not the body of any attribute");
   begins(refusal({{0, 2, 2, 0, AttributeKind_tensor, true}}),
-         "attribute 0 'x' of graph 0: its metadata are no dict with at least one element");
+         "attribute 0 'x' of graph 0: its metadata must be a dict with at least one element");
 }
 
 TEST_CASE("find_stage_bytes_fault: reports texts that are too long, not UTF-8 or share their bytes") {

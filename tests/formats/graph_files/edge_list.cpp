@@ -60,9 +60,10 @@ TEST_CASE("read_edge_list: rejects malformed files and names the place") {
   CHECK(refused("# nodes 2 edges 2\n0 1\n# more\n")
             .find("the heading says 2 edges, the number of lines is 1") != std::string::npos);
   CHECK(refused("# nodes 2 edges 1\n0 2\n").find("a whole number from 0 to 1, got '2'") != std::string::npos);
-  CHECK(refused("# nodes 0 edges 1\n0 2\n").find("there is no partition into nodes") != std::string::npos);
+  CHECK(refused("# nodes 0 edges 1\n0 2\n").find("found an edge, but the heading gives 0 nodes") !=
+        std::string::npos);
   CHECK(refused("# nodes 99999999999 edges 1\n0 2\n").starts_with("line 1, column 9: 99999999999 nodes"));
-  CHECK(refused("0 1 1.5\n").find("no whole number") != std::string::npos);
+  CHECK(refused("0 1 1.5\n").find("is not a whole number") != std::string::npos);
 }
 
 TEST_CASE("read_edge_list: files with random changes are rejected or read back equal") {

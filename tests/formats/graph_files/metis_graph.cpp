@@ -90,13 +90,15 @@ TEST_CASE("read_metis_graph: rejects invalid numbers, nodes and weights and name
   CHECK(refused("2 1\n0\n1\n").starts_with("line 2, column 1: expected a neighbour"));
   CHECK(refused("2 1\n2x\n1\n").find("got '2x'") != std::string::npos);
   CHECK(refused("2 1 5\n2\n1\n").starts_with("line 1, column 5: expected a format of up to three digits"));
-  CHECK(refused("2 1 010 2\n2\n1\n").starts_with("line 1, column 9: a node has one weight here"));
+  CHECK(refused("2 1 010 2\n2\n1\n").starts_with("line 1, column 9: only one weight per node is supported"));
   CHECK(refused("2 1 001\n2 -1\n1 -1\n") ==
         "line 2, column 3: the weight of an edge is negative; weights must be 0 or more");
   CHECK(refused("2 1 001\n2\n1\n").starts_with("line 2, column 2: expected the weight of an edge"));
   CHECK(refused("2 1 001\n2 9223372036854775808\n1 1\n").find("to 9223372036854775807") != std::string::npos);
   CHECK_THROWS_AS(read_metis_graph("2 1 001\n2 0.5\n1 0.5\n"), fractional_weight_error);
-  CHECK(refused("2 1 010\n9223372036854775807 2\n1 1\n").find("add up past 2^63 - 1") != std::string::npos);
+  CHECK(
+      refused("2 1 010\n9223372036854775807 2\n1 1\n").find("the sum of the node weights exceeds 2^63 - 1") !=
+      std::string::npos);
 }
 
 TEST_CASE("read_metis_graph: rejects an edge that is listed at one end only and names both rows") {

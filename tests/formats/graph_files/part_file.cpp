@@ -31,10 +31,12 @@ TEST_CASE("read_part_file: reads one part per line; the number of parts is given
 
 TEST_CASE("read_part_file: rejects a file of another graph or with unknown parts and names the place") {
   CHECK(refused("0\n1\n", 3) == "line 3, column 1: the file ends after 2 lines; the graph has 3 nodes");
-  CHECK(refused("0\n1\n1\n", 2) == "line 3, column 1: more lines than the nodes of the graph, 2");
+  CHECK(refused("0\n1\n1\n", 2) ==
+        "line 3, column 1: the file has more lines than the graph has nodes, which is 2");
   CHECK(refused("0\n2\n", 2, 2) == "line 2, column 1: expected a part, a whole number from 0 to 1, got '2'");
   CHECK(refused("0\n-1\n", 2).find("got '-1'") != std::string::npos);
-  CHECK(refused("0 1\n", 2).starts_with("line 1, column 3: expected the end of the line after a part"));
+  CHECK(refused("0 1\n", 2)
+            .starts_with("line 1, column 3: expected the end of the line after the part; each line has one"));
   CHECK(refused("4294967295\n", 1).find("to 4294967294") != std::string::npos);
 }
 

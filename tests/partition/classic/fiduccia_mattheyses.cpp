@@ -115,7 +115,9 @@ TEST_CASE("fiduccia_mattheyses: rejects invalid starts, weights and graphs") {
   CHECK(text([&] {
           fiduccia_mattheyses(view, {{part_id{0}}, 2});
         }).find("1 entries, but the number of nodes is 3") != std::string::npos);
-  CHECK(text([&] { fiduccia_mattheyses(view, {start.of, 3}); }).find("2 parts, not 3") != std::string::npos);
+  CHECK(text([&] {
+          fiduccia_mattheyses(view, {start.of, 3});
+        }).find("needs a partition with 2 parts; this one has 3") != std::string::npos);
   CHECK(text([&] { fiduccia_mattheyses(view, {{part_id{0}, part_id{2}, no_part}, 2}); }).find("node #1") ==
         0);
   CHECK_THROWS_AS(fiduccia_mattheyses(view, start, {.fixed = {1}}), error);

@@ -144,7 +144,8 @@ TEST_CASE("min_k_cut: accepts more parts than nodes and no nodes, and rejects in
           "min_k_cut: the imbalance is -1.000000: expected a number of at least 0");
   REQUIRE(error_text([&] {
             min_k_cut(three.view(), 2, {.most_steps = 3});
-          }).find("steps were found no 2 parts of weight at most 2: ") != std::string::npos);
+          }).find("steps, the search found no partition into 2 parts of weight at most 2: ") !=
+          std::string::npos);
   auto one_sided = three;
   one_sided.targets[0] = 2;
   REQUIRE_THROWS_AS(min_k_cut(one_sided.view(), 2), cleave::detail::adjacency_error);

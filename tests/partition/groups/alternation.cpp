@@ -158,7 +158,7 @@ TEST_CASE("alternation: rejects more parts than allowed and `together` sets with
       infeasible_error);
   CHECK(cut_chain("ACA", {.most = 2}).parts == 3);
   CHECK_THROWS_WITH_AS(cut_chain("A", {.together = {{1}}}),
-                       "alternation: `together` names node #1, and the graph has 1 nodes", error);
+                       "alternation: `together` names node #1, but the graph has only 1 nodes", error);
 }
 
 TEST_CASE("alternation: an empty graph has no part, and a graph needs only nodes and operands") {

@@ -386,9 +386,9 @@ TEST_CASE("capability_groups: accepts an empty graph, no supported nodes and onl
 TEST_CASE("capability_groups: rejects options that do not fit the graph and names the option") {
   auto const s = parted_chain();
   CHECK_THROWS_WITH_AS(capability_groups(s, parted_support, {.together = {{1}, {0, 7}}}),
-                       "capability_groups: `together` names node #7, and the graph has 4 nodes", error);
+                       "capability_groups: `together` names node #7, but the graph has only 4 nodes", error);
   CHECK_THROWS_WITH_AS(capability_groups(s, parted_support, {.projection = {1}}),
-                       "capability_groups: projection has 1 entries, the graph 4 nodes", error);
+                       "capability_groups: projection has 1 entries, but the graph has 4 nodes", error);
   CHECK_THROWS_WITH_AS(capability_groups(s, parted_support, {.size = {1, 2, 3, 4, 5}}),
-                       "capability_groups: size has 5 entries, the graph 4 nodes", error);
+                       "capability_groups: size has 5 entries, but the graph has 4 nodes", error);
 }

@@ -142,7 +142,7 @@ TEST_CASE("check_partition: describes each fault with the names of the nodes") {
         "parts depend on each other in a cycle: conv (#0) in part 0 -> relu (#1) in part 1; relu (#1) in "
         "part 1 -> pool (#2) in part 0");
   CHECK(message(parts({0, 7, 1}, 2)) == "node relu (#1) is not in any of the 2 parts");
-  CHECK(message(parts({0, 1}, 2)) == "the partition has 2 nodes, the graph has 3");
+  CHECK(message(parts({0, 1}, 2)) == "the partition has 2 entries, but the number of nodes is 3");
   CHECK(message(parts({0, 1, 1}, 2)) == "accepted");
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("assign: accepts an array of part numbers with one entry per node") {
                        "the assignment has 2 entries, but none for node #2",
                        cleave::detail::assignment_size_error);
   CHECK_THROWS_WITH_AS(assign(g, std::vector<std::uint32_t>{0, 1, 0, 1}),
-                       "the assignment has 4 entries, the graph 3 nodes",
+                       "the assignment has 4 entries, but the graph has 3 nodes",
                        cleave::detail::assignment_size_error);
 }
 

@@ -201,5 +201,5 @@ TEST_CASE("repartition_stages: rejects invalid input and explains why") {
   CHECK(said({.stays = {1}}, 3, 3) == "repartition_stages: stays has 1 entries, but the graph has 3 nodes");
   CHECK(said({.stays = {1, 1, 1}}, 3, 2) ==
         "repartition_stages: node #2 must stay, but its old part is not one of the 2 parts");
-  CHECK(said({}, 3, 0).find("0 parts are asked for") != std::string::npos);
+  CHECK(said({}, 3, 0).find("k is 0; pass at least 1") != std::string::npos);
 }

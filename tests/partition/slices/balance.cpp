@@ -388,10 +388,11 @@ TEST_CASE("balance: rejects invalid numbers and names the node or the option") {
   CHECK(with_weight(std::numeric_limits<double>::infinity()).find("conv1 (#0)") != std::string::npos);
   CHECK(with_weight(1) == "accepted");
   g.weight.clear();
-  CHECK(error_text([&] { balance(g, 1); }).find("no weights") != std::string::npos);
+  CHECK(error_text([&] { balance(g, 1); }).find("the graph has no node weights") != std::string::npos);
   auto unsized = chain(3, 1, 1);
   unsized.bytes.push_back(1);
-  CHECK(error_text([&] { balance(unsized, 1); }) == "balance: bytes has 4 entries, the graph 3 values");
+  CHECK(error_text([&] { balance(unsized, 1); }) ==
+        "balance: bytes has 4 entries, but the graph has 3 values");
   auto const heavy = chain(3, std::numeric_limits<double>::max(), 1);
   CHECK(error_text([&] { balance(heavy, 2); }).find("summed up to node #1") != std::string::npos);
   auto const pair = chain(2, 1, 1);
@@ -405,8 +406,9 @@ TEST_CASE("balance: rejects invalid numbers and names the node or the option") {
         std::string::npos);
   CHECK(error_text([&] { balance(pair, 2, {.cost_per_byte = -1}); }).find("cost_per_byte") !=
         std::string::npos);
-  CHECK(error_text([&] { balance(pair, 2, {.fixed = {part_id{2}, no_part}}); }).find("pinned to part 2") !=
-        std::string::npos);
+  CHECK(error_text([&] {
+          balance(pair, 2, {.fixed = {part_id{2}, no_part}});
+        }).find("is fixed to part 2, but there are only 2 parts") != std::string::npos);
   CHECK(error_text([&] { balance(pair, 2, {.together = {{0, 2}}}); }).find("#2") != std::string::npos);
   balance_options far{.fixed = {part_id{70'000}, no_part}, .empty = cleave::empty_parts::allowed};
   CHECK(balance(pair, 70'001, {}).parts == 2);
@@ -416,7 +418,8 @@ TEST_CASE("balance: rejects invalid numbers and names the node or the option") {
         std::string::npos);
   balance_options huge{.memory = 1};
   huge.node_memory.assign(2, std::numeric_limits<std::size_t>::max());
-  CHECK(error_text([&] { balance(pair, 2, huge); }).find("bytes, summed up to node #1") != std::string::npos);
+  CHECK(error_text([&] { balance(pair, 2, huge); }).find("the sum of bytes up to node #1 exceeds ") !=
+        std::string::npos);
 }
 
 TEST_CASE("balance: rejects a unit whose weight overflows, at any speed") {
@@ -482,7 +485,7 @@ TEST_CASE("balance: names the node that no part can hold or whose pin contradict
   CHECK(refusal(2, {.together = {{0, 1}}, .fixed = {part_id{1}, part_id{0}, no_part}})
             .find("must share the part of node #0") != std::string::npos);
   CHECK(refusal(4, {.together = {{0, 1}}, .fixed = {no_part, no_part, part_id{3}}})
-            .find("makes only 2 parts") != std::string::npos);
+            .find("allow only 2 parts") != std::string::npos);
   CHECK(balance(g, 2, {.memory = {200, 300}}).of == std::vector{part_id{0}, part_id{0}, part_id{1}});
 }
 

@@ -96,10 +96,12 @@ TEST_CASE("merge_microbatches: each fault names its place and the microbatches")
         "results has 2 rows along axis 1 in microbatch 0, but 3 in microbatch 1; they may differ only along "
         "the merged axis");
   CHECK(fault({counting({2}), counting({2, 1})}) ==
-        "results has different numbers of axes in microbatches 0 and 1; only results of the same rank can be "
+        "results has different numbers of axes in microbatches 0 and 1; only results with the same number of "
+        "axes can be "
         "merged");
   CHECK(fault({counting({}), counting({2})}) ==
-        "results has different numbers of axes in microbatches 0 and 1; only results of the same rank can be "
+        "results has different numbers of axes in microbatches 0 and 1; only results with the same number of "
+        "axes can be "
         "merged");
   CHECK(fault({counting({2}), std::int64_t{1}}) ==
         "results has no axes in microbatch 1, so it cannot be split or merged along axis 0; use "

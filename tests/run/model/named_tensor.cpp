@@ -52,7 +52,7 @@ TEST_CASE("require_named_tensors: rejects an invalid state and says why") {
   CHECK(fault_of({{{"a"}, scalar}, {{"b"}, scalar}, {{"c", "a"}, scalar}}) ==
         "state: tensor 2 'a' has a name that was already used; list a tensor with several names once, with "
         "all of them");
-  CHECK(fault_of({{{"a", "a"}, scalar}}).starts_with("state: tensor 0 'a' has a name that is given before"));
+  CHECK(fault_of({{{"a", "a"}, scalar}}).starts_with("state: tensor 0 'a' has a name that was already used"));
   CHECK(fault_of({{{"a"}, {nullptr, element_type::f32, {}}}}) ==
         "state: tensor 0 'a' has elements, but its data pointer is null");
 }

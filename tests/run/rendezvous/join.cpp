@@ -112,7 +112,7 @@ TEST_CASE(
     CHECK_FALSE(verdict_on(at, hello({.version = 2, .rank = rank_id{1}, .ranks = 2})));
     CHECK(verdict_on(at, hello({.rank = rank_id{1}, .ranks = 2}, "a key that they do not know")) ==
           "its key is different");
-    CHECK(verdict_on(at, hello({.rank = rank_id{1}, .ranks = 3})) == "it counts 3 ranks, rank 0 expects 2");
+    CHECK(verdict_on(at, hello({.rank = rank_id{1}, .ranks = 3})) == "it expects 3 ranks, rank 0 expects 2");
     CHECK(verdict_on(at, hello({.rank = rank_id{0}, .ranks = 2})) ==
           "it claims to be rank 0, which is the listening rank");
     CHECK(verdict_on(at, hello({.rank = rank_id{2}, .ranks = 2})) == "it claims to be rank 2 of 2");
@@ -125,7 +125,7 @@ TEST_CASE(
   CHECK(
       refused[2].ends_with("was refused: it has version 2 of the rendezvous protocol, rank 0 has version 1"));
   CHECK(refused[3].ends_with("was refused: its key is different"));
-  CHECK(is_like(refused[4], {"rank 1 (127.0.0.1:", ") was refused: it counts 3 ranks"}));
+  CHECK(is_like(refused[4], {"rank 1 (127.0.0.1:", ") was refused: it expects 3 ranks"}));
   CHECK(is_like(refused[6], {"rank 2 (127.0.0.1:", ") was refused: it claims to be rank 2 of 2"}));
 }
 
@@ -210,12 +210,12 @@ TEST_CASE("tcp_rendezvous: a rank with another key or rank count is told both si
       {"rank 1, join, caused by rank 0: transport error: rank 0 (" + name_of(at) + ") and rank 1 (127.",
        ") have different keys"}));
   CHECK(is_like(error_text([&] { tcp_rendezvous(rank_id{1}, 8, at, within(20s)); }),
-                {"rank 0 (", ") refuses rank 1 (", "): it counts 8 ranks, rank 0 expects 2"}));
+                {"rank 0 (", ") refuses rank 1 (", "): it expects 8 ranks, rank 0 expects 2"}));
   CHECK(is_like(
       rank_0.get(),
       {"rank 0, join, caused by rank 1: timed out: only 1 of 2 ranks joined before the deadline: "
        "rank 1 is missing; 127.0.0.1:",
-       " was refused: its key is different; rank 1 (127.0.0.1:", ") was refused: it counts 8 ranks"}));
+       " was refused: its key is different; rank 1 (127.0.0.1:", ") was refused: it expects 8 ranks"}));
 }
 
 TEST_CASE("tcp_rendezvous: ranks that joined before the deadline learn which ranks are missing") {
@@ -244,7 +244,7 @@ TEST_CASE("tcp_rendezvous: a rank lost during the join fails all ranks, also lat
     return error_text([&] { tcp_rendezvous(std::move(listener), 4, within(20s)); });
   });
   auto rank_1 = std::async(std::launch::async, joining, 1u, 20s);
-  CHECK(is_like(joining(2, 300ms), {"did not say before the deadline that all had joined"}));
+  CHECK(is_like(joining(2, 300ms), {"did not confirm before the deadline that all ranks had joined"}));
   CHECK(rank_1.wait_for(50ms) == std::future_status::timeout);
   auto const rank_3 = joining(3, 20s);
   CHECK(is_like(rank_3, {"rank 0, join, caused by rank 2: peer lost: rank 2 (127.0.0.1:",
@@ -268,7 +268,7 @@ TEST_CASE("tcp_rendezvous: names a listener that is foreign, of another version,
     return rank_1_at(listener.address(), d);
   };
   CHECK(is_like(answered_by("HTTP/1.1 400 Bad Request, and more"),
-                {"the listener at 127.0.0.1:", " is no board"}));
+                {"the listener at 127.0.0.1:", " is not a rendezvous"}));
   CHECK(
       is_like(answered_by(std::string(rendezvous_magic) + std::string("\2\0\0\0", 4) + std::string(16, 'n')),
               {"rank 0 (127.0.0.1:", ") and rank 1 (127.0.0.1:",

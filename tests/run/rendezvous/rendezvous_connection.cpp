@@ -126,9 +126,9 @@ TEST_CASE("rendezvous_connection: rejects a message that is too long before it h
   CHECK(p.read(p.sent(hello("0123456789"))).first.size() == 1);
   auto const said = p.read(p.sent(hello("0123456789x"))).second;
   CHECK(said.starts_with("a message of rank 0 ("));
-  CHECK(said.ends_with(") is of 11 B, but the limit is 10 B"));
+  CHECK(said.ends_with(") has 11 B, but the limit is 10 B"));
   tapped_pair q(10);
-  CHECK(q.read("\xff\xff\xff\x7f\x01").second.ends_with("is of 2.0 GiB, but the limit is 10 B"));
+  CHECK(q.read("\xff\xff\xff\x7f\x01").second.ends_with("has 2.0 GiB, but the limit is 10 B"));
 }
 
 TEST_CASE("rendezvous_connection: finish() sends the end after the last message") {

@@ -35,7 +35,7 @@ constexpr std::string_view nccl_remedy(nccl_answer const& a) {
                : "give each rank a GPU of its own; to try several ranks on one, give each process another "
                  "NCCL_HOSTID, with NCCL_NET=Socket";
   if (says("driver version is insufficient"))
-    return "install a newer driver; nvidia-smi shows the installed version";
+    return "install a driver, or a newer one; nvidia-smi shows the installed version";
   if (says("out of memory")) return "other programs may be using GPU memory; nvidia-smi lists them";
   switch (a.result) {
     case ncclSystemError:

@@ -168,7 +168,7 @@ class stage_checker {
   void check_word(char const* of) {
     auto const& t = take(of);
     if (t.kind() != TokenKind_text || text(t.low()).empty())
-      fail(fault::value, &t, "its " + std::string(of) + " is not a text, or is empty");
+      fail(fault::value, &t, "its " + std::string(of) + " must be a text that is not empty");
   }
 
   void check_symbols() {
@@ -211,7 +211,7 @@ class stage_checker {
     auto const& t = take(of);
     if (t.kind() != kind || t.low() < least)
       fail(fault::value, &t,
-           "its " + std::string(of) + " are not a " + EnumNameTokenKind(kind) +
+           "its " + std::string(of) + " must be a " + EnumNameTokenKind(kind) +
                (least > 0 ? " with at least one element" : ""));
     return t.low();
   }
@@ -220,7 +220,7 @@ class stage_checker {
   stage_format::Token const& take(char const* of) {
     if (at_ == tokens_.size())
       fail(fault::claim, graphs_->Get(here_.graph),
-           "its " + std::string(of) + " continue after the last token of the graph");
+           "the tokens of its " + std::string(of) + " continue after the last token of the graph");
     auto const& t = tokens_[at_++];
     bool whole = t.high() == 0;
     switch (t.kind()) {
@@ -251,7 +251,7 @@ class stage_checker {
         whole = whole && t.kind() <= TokenKind_MAX;
         if (elements_of(t) > tokens_.size() - at_) fail_claim(t, of);
     }
-    if (!whole) fail(fault::value, &t, "its " + std::string(of) + " contain an invalid token");
+    if (!whole) fail(fault::value, &t, "there is an invalid token in its " + std::string(of));
     return t;
   }
 
@@ -310,14 +310,15 @@ class stage_checker {
   }
   [[noreturn]] void fail_claim(stage_format::Token const& t, char const* of) const {
     fail(fault::claim, &t,
-         "its " + std::string(of) + " claim a " + EnumNameTokenKind(t.kind()) + " of " +
-             std::to_string(t.low()) + ", with " + std::to_string(tokens_.size() - at_) + " tokens left");
+         std::string("a ") + EnumNameTokenKind(t.kind()) + " in its " + of + " claims " +
+             std::to_string(t.low()) + " elements, with " + std::to_string(tokens_.size() - at_) +
+             " tokens left");
   }
   [[noreturn]] void fail_later_node(stage_format::Token const& t, char const* of) const {
     fail(fault::reference, &t,
-         "its " + std::string(of) + " name node " + std::to_string(t.low()) +
+         "it refers to node " + std::to_string(t.low()) + " in its " + of +
              (here_.in == inside::node ? "; a node can refer only to earlier nodes"
-                                       : "; they cannot refer to nodes"));
+                                       : ", which cannot refer to nodes"));
   }
 
   stage_place here_;

@@ -18,7 +18,8 @@ inline partition read_part_file(std::string_view text, std::size_t nodes, std::u
   detail::text_cursor c(text);
   partition p{{}, parts};
   for (c.skip_to_content(""); !c.at_end(); c.skip_to_content("")) {
-    if (p.of.size() == nodes) c.fail("more lines than the nodes of the graph, " + std::to_string(nodes));
+    if (p.of.size() == nodes)
+      c.fail("the file has more lines than the graph has nodes, which is " + std::to_string(nodes));
     auto const most = parts == 0 ? index(no_part) - 1 : parts - 1;
     auto const id = static_cast<std::uint32_t>(c.whole("a part", 0, most));
     c.end_line("the part; each line has one");

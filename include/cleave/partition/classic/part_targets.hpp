@@ -43,7 +43,8 @@ inline std::int64_t whole_up_to(double x, std::int64_t most) {
 inline part_targets targets_of(std::int64_t total, std::uint32_t k, share_options const& o) {
   if (k == 0) throw error("cannot partition a graph into 0 parts; pass at least 1");
   if (!o.share.covers(k) || !o.imbalance.covers(k))
-    throw error("shares and imbalances: give one for all parts or one for each of the " + std::to_string(k));
+    throw error("shares and imbalances: give one for all parts or one for each of the " + std::to_string(k) +
+                " parts");
   double sum = 0;
   for (std::uint32_t i = 0; i < k; ++i) {
     double const share = o.share.empty() ? 1 : o.share[i], slack = o.imbalance.empty() ? 0 : o.imbalance[i];

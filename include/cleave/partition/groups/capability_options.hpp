@@ -42,12 +42,13 @@ std::optional<std::string> find_option_fault(capability_options const& o,
   auto const count = [](std::size_t n) { return std::to_string(n); };
   for (auto const& [what, entries] : {std::pair("projection", o.projection.size()), {"size", o.size.size()}})
     if (entries != 0 && entries != s.nodes())
-      return std::string(what) + " has " + count(entries) + " entries, the graph " + count(s.nodes()) +
-             " nodes";
+      return std::string(what) + " has " + count(entries) + " entries, but the graph has " +
+             count(s.nodes()) + " nodes";
   for (auto const& set : o.together)
     for (auto const n : set)
       if (n >= s.nodes())
-        return "`together` names node #" + count(n) + ", and the graph has " + count(s.nodes()) + " nodes";
+        return "`together` names node #" + count(n) + ", but the graph has only " + count(s.nodes()) +
+               " nodes";
   return std::nullopt;
 }
 

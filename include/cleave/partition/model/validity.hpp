@@ -309,8 +309,8 @@ template <std::unsigned_integral Index>
 void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p) {
   auto const part_of = [&](std::size_t n) { return part_label(s, p, n); };
   if (p.of.size() != s.nodes())
-    throw partition_error("the partition has " + std::to_string(p.of.size()) + " nodes, the graph has " +
-                              std::to_string(s.nodes()),
+    throw partition_error("the partition has " + std::to_string(p.of.size()) +
+                              " entries, but the number of nodes is " + std::to_string(s.nodes()),
                           {});
   if (p.parts > s.nodes() + 65'536)  // reject before allocating tables of that size
     throw partition_error("the partition has " + std::to_string(p.parts) + " parts for " +
@@ -327,7 +327,7 @@ void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p)
   if (auto const pair = find_split_group(s, p))
     throw partition_error(
         "nodes that must share a part (because of together(n), or because one writes memory that the other "
-        "views) are in apart: " +
+        "views) are in different parts: " +
             part_of(pair->first) + ", " + part_of(pair->second) + "; put both into the same part",
         {pair->first, pair->second});
 }

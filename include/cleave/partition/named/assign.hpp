@@ -132,7 +132,8 @@ partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
   }
   if (part_of.size() > p.of.size())
     throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
-                                            " entries, the graph " + std::to_string(p.of.size()) + " nodes",
+                                            " entries, but the graph has " + std::to_string(p.of.size()) +
+                                            " nodes",
                                         p.of.size());
   return p;
 }
@@ -261,8 +262,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
   std::size_t n = 0;
   for (auto const node : g.nodes()) {
     if (entry_of[n] == none_yet)
-      throw assignment_error("assignment: there is no entry for node " + label(g, node, n) + "",
-                             entries.size());
+      throw assignment_error("assignment: there is no entry for node " + label(g, node, n), entries.size());
     ++n;
   }
   n = 0;

@@ -101,7 +101,8 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
     return "the graph has no node weights; add weight(n) to its adapter, or fill the array `weight` of its "
            "snapshot";
   if (!g.bytes.empty() && g.bytes.size() != g.values())
-    return "bytes has " + count(g.bytes.size()) + " entries, the graph " + count(g.values()) + " values";
+    return "bytes has " + count(g.bytes.size()) + " entries, but the graph has " + count(g.values()) +
+           " values";
   if (auto const n = find_bad_weight(g))
     return "the weight of node " + g.label(*n) + " is " + std::to_string(g.weight[*n]) +
            ": weights must be finite and not negative";
@@ -121,7 +122,8 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
     return count(o.memory.size()) + " memory limits are given for " + count(k) + " parts";
   auto const wrong_size = [&](std::size_t size) { return size != 0 && size != g.nodes(); };
   auto const size_fault = [&](char const* what, std::size_t size) {
-    return std::string(what) + " has " + count(size) + " entries, the graph " + count(g.nodes()) + " nodes";
+    return std::string(what) + " has " + count(size) + " entries, but the graph has " + count(g.nodes()) +
+           " nodes";
   };
   if (wrong_size(o.backward.size())) return size_fault("backward", o.backward.size());
   if (wrong_size(o.fixed.size())) return size_fault("fixed", o.fixed.size());
@@ -134,7 +136,8 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
   for (auto const& set : o.together)
     for (auto const n : set)
       if (n >= g.nodes())
-        return "`together` names node #" + count(n) + ", and the graph has " + count(g.nodes()) + " nodes";
+        return "`together` names node #" + count(n) + ", but the graph has only " + count(g.nodes()) +
+               " nodes";
   return std::nullopt;
 }
 

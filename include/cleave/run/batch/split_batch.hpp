@@ -230,7 +230,7 @@ inline std::string describe(microbatch_fault const& f) {
       return f.where + ": there are no microbatches to merge; give one at least";
     case axes_differ:
       return f.where + " has different numbers of axes in " + pair +
-             "; only results of the same rank can be merged";
+             "; only results with the same number of axes can be merged";
     case extents_differ:
       return f.where + " has " + rows + along + " in microbatch " + text(f.first) + ", but " + text(f.count) +
              " in microbatch " + text(f.second) + "; they may differ only along the merged axis";

@@ -144,7 +144,7 @@ struct sums_fault {
     type,     ///< one side is not floating-point
     count,    ///< the two sides differ in number of elements
     memory,   ///< a non-empty region has no address
-    overlap,  ///< the two sides overlap partly; only identical or disjoint memory is allowed
+    overlap,  ///< the two sides overlap; only identical or disjoint memory is allowed
   };
   std::size_t pair;
   kind what;
@@ -168,7 +168,7 @@ inline std::string describe(sums_fault const& f) {
     case memory:
       return text + "an address is missing";
     case overlap:
-      return text + "their memory overlaps in part; it must be disjoint, or identical with the same type";
+      return text + "their memory overlaps; it must be disjoint, or identical with the same type";
   }
   return text;
 }

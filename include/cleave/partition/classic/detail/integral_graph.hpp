@@ -93,8 +93,8 @@ std::int64_t cut_weight(integral_graph const& g, std::vector<Part> const& of) {
 /// Checks that `start` is a partition of a graph of this many nodes. \throws error if it is not.
 inline void check_start(partition const& start, std::size_t nodes) {
   if (start.of.size() != nodes)
-    throw error("the partition has " + std::to_string(start.of.size()) + " nodes, the graph has " +
-                std::to_string(nodes));
+    throw error("the partition has " + std::to_string(start.of.size()) +
+                " entries, but the number of nodes is " + std::to_string(nodes));
   for (std::size_t n = 0; n < nodes; ++n)
     if (index(start.of[n]) >= start.parts)
       throw error("node #" + std::to_string(n) + " is not in any of the " + std::to_string(start.parts) +
