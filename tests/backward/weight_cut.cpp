@@ -160,7 +160,7 @@ TEST_CASE("weight_cut_of: groups are joint if one starts between the starts of a
   CHECK(chain.joint == node_list{0, 1});
 }
 
-TEST_CASE("weight_cut_of: there is no partition into groups if no input needs a gradient") {
+TEST_CASE("weight_cut_of: there are no groups if no input needs a gradient") {
   auto const cut = weight_cut_of(graph({{1, 2}, {3, nowhere}, {}, {}}, {0}, {}, {2, 3}));
   CHECK(cut.groups.empty());
 }
