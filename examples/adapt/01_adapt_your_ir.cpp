@@ -135,4 +135,4 @@ int main() {
 //     takes r0 r1, holds r2, gives r4
 //       gate r0 r1 -> r3
 //       matmul r3 r2 -> r4
-//   adapter: node matmul (#1) is listed after a user of its result; list it in topological_order(g), each node after those it needs
+//   adapter: node matmul (#1) is listed after a user of its result; list the nodes in topological_order(g), each after all nodes that it needs

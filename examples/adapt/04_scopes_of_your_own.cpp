@@ -69,4 +69,4 @@ int main() {
 //
 //   stage 0:  precision=half  range {  load  }
 //   stage 1:  range {  precision=half  gemm  precision=full  norm  }  lock  count  unlock
-//   scope 'lock' must not be cut: node lock (#7) is in part 0, node count (#8) in part 1; give both one part
+//   scope 'lock' must not be cut: node lock (#7) is in part 0, node count (#8) in part 1; put both into one part

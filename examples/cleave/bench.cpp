@@ -148,7 +148,7 @@ int list() {
     show(a.name, a.about + (a.takes == bench_algorithm::input::dag ? " (for .dag files)" : ""));
   for (auto const& name : bench_algorithms_left_out()) show(name, "not built in");
   text +=
-      "\nGenerated instances; also FAMILY:NODES, as in rgg2d:100k, and all instances of a size:  "
+      "\nGenerated instances; also FAMILY:NODES, as in rgg2d:100k, and all instances of a size: "
       "small\n\n";
   for (auto const& [name, about] : generated_instances()) show(name, about);
   print(text);

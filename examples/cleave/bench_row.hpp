@@ -87,7 +87,7 @@ class csv_reader {
         continue;
       }
       if (cells_.size() != header_.size())
-        refuse(std::to_string(cells_.size()) + " cells, but the header has  " +
+        refuse(std::to_string(cells_.size()) + " cells, but the header has " +
                std::to_string(header_.size()));
       rows.push_back(row());
     }

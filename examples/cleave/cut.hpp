@@ -195,7 +195,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
     lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
                     ": the model has " + plural(m.graph.nodes().size(), "node") + " to place");
   if (!c.notes.unsized.empty())
-    lines.push_back("unknown size, counted as 0 bytes:  " + names(c.notes.unsized) +
+    lines.push_back("unknown size, counted as 0 bytes: " + names(c.notes.unsized) +
                     " (set sizes with --dim or --shape)");
   if (c.advice) lines.push_back(advice_text(*c.advice));
   auto const tie_text = [&](cleave::onnx::notes::tie const& t) {
@@ -203,14 +203,14 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
            first_of(t.stages, 8, [](auto i) { return std::to_string(index(i)); });
   };
   if (auto const ties = ties_of(m, c); !ties.empty())
-    lines.push_back("weights in several stages, to be kept equal in training:  " +
+    lines.push_back("weights in several stages, to be kept equal in training: " +
                     first_of(ties, 3, tie_text));
   if (!c.notes.passed.empty())
-    lines.push_back("outputs that no stage makes, since the caller has them:  " + names(c.notes.passed));
+    lines.push_back("outputs that no stage makes, since the caller has them: " + names(c.notes.passed));
   if (!c.notes.dead.empty())
     lines.push_back(plural(c.notes.dead.size(), "node") + " left out: no output needs them");
   if (!c.notes.external.empty())
-    lines.push_back("external weights, to be copied to the folder of the stages:  " +
+    lines.push_back("external weights, to be copied to the folder of the stages: " +
                     std::to_string(c.notes.external.size()) + " files");
   return lines;
 }

@@ -94,14 +94,14 @@ inline std::string description_of(model const& m) {
                      ? "all " + cleave::count_text(s.made) + " known"
                      : cleave::count_text(s.made - s.unsized) + " of " + cleave::count_text(s.made) +
                            " known" +
-                           (open.empty() ? "" : "; set more with  " + first_of(open, 4, [](auto const& name) {
+                           (open.empty() ? "" : "; set more with " + first_of(open, 4, [](auto const& name) {
                                                   return "--dim " + cleave::printable(name, 40) + "=N";
                                                 })));
   line("work", work_text(s) + " a run" +
                    (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " of unknown cost") +
                    (m.costs.fallbacks.empty()
                         ? ""
-                        : "; cost estimated from bytes alone:  " + frequencies_text(m.costs.fallbacks, 4)));
+                        : "; cost estimated from bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
   return text;
 }
 

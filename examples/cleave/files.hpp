@@ -77,7 +77,7 @@ inline void make_folder(fs::path const& folder, std::string const& remedy = "cho
   std::error_code why;
   fs::create_directories(folder, why);
   if (why)
-    throw cleave::error(shown(folder) + ": cannot create this folder:  " + why.message() + "; " + remedy);
+    throw cleave::error(shown(folder) + ": cannot create this folder: " + why.message() + "; " + remedy);
 }
 
 /// An output file, named by an option made by `file_to_write`.

@@ -150,7 +150,7 @@ inline std::string opencv_complaint(cv::Exception const& e) {
   std::smatch found;
   std::string const text = e.what();
   if (std::regex_search(text, found, std::regex("Node \\[([^@\\]]+)")))
-    return "does not support operator  " + cleave::printable(found[1].str());
+    return "does not support operator " + cleave::printable(found[1].str());
   return cleave::printable(e.err.substr(0, e.err.find('\n')), 120);
 }
 

@@ -122,7 +122,7 @@ class training_report_writer {
     write_stage_graph(to_, s.cut, "MAC");
     to_.close("div").element("figcaption",
                              "Each box is a stage with its work and number of nodes; lines are transferred "
-                             "values, as wide as their bytes. Gradients return along them:  " +
+                             "values, as wide as their bytes. Gradients return along them: " +
                                  std::to_string(s.gradients_sent) + " for each microbatch.");
     to_.close("figure");
     in_time(s, id, "measured", "The measured last step, with one thread per stage.", s.measured);

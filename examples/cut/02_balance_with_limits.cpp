@@ -88,4 +88,4 @@ int main() {
 //     3 layers, load 15, 7 GiB
 //     largest 15, and no cut is below 11
 //   4 GiB each
-//     node head (#15) needs 5368709120 bytes, and no part has more than 4294967296 bytes
+//     node head (#15) needs 5368709120 bytes, but the largest memory limit of a part is 4294967296 bytes

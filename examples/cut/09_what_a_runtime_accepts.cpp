@@ -71,7 +71,7 @@ int main() {
 
 // It prints:
 //
-//   stages: argument #1 of stage 1, 'embedded', is no tensor or needs a gradient; this runtime allows it for the first only
+//   stages: argument #1 of stage 1, 'embedded', is not a tensor or needs a gradient; this runtime allows that for argument #0 only
 //   a cut before 'scores' will do
 //   stage 0 runs before_forward after_backward
 //   stage 1 runs after_forward

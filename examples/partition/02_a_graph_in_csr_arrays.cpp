@@ -41,4 +41,4 @@ int main() {
 //
 //   cut 1, parts of 1 1 1 1 0 0 0 0
 //   8 nodes, 9 edges, node 3 has 3 neighbours
-//   the edge from node #1 to node #0, of weight 1, is not listed as often at its other end with that weight: list each edge at both ends
+//   the edge from node #1 to node #0, of weight 1, is listed a different number of times at its other end: list each edge at both ends with the same weight

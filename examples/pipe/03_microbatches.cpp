@@ -110,5 +110,5 @@ int main() {
 //   loss 8.85714, of the whole batch 8.85714
 //   gradient -20.5714, of the whole batch -20.5714
 //   predictions equal
-//   the loss of microbatch 0 counts 0.333333 times, but must count 0.428571 times to give that of the batch; weight it by its rows
-//   split_batch: keywords['ofset'] is in the rules, but not in the values; nearest: 'offset'; nest rules as the values are nested
+//   the loss of microbatch 0 has weight 0.333333, but needs weight 0.428571 to give the loss of the batch; weight it by its rows
+//   split_batch: keywords['ofset'] is in the rules, but not in the values; nearest: 'offset'; rules must be nested like the values

@@ -93,6 +93,6 @@ int main() {
 // It prints:
 //
 //   from step 5, the same after step 8: yes
-//   passed over: it has 504 bytes, the manifest says 512; it was cut short
+//   passed over: it has 504 bytes, but the manifest expects 512; it was cut short
 //   from step 4, the same after step 8: yes
-//   its note 'model' is 'small', expected is 'large'; it is of another model
+//   its note 'model' is 'small', but 'large' is expected; the checkpoint is of another model

@@ -80,11 +80,11 @@ int main() {
 // It prints:
 //
 //   found: 78.8, and none below 77.8 (rank)
-//   best family: VHalf with 92.4; began with: list of 4, I and W
+//   best family: VHalf with 92.4; began with: list schedule, depth 4, I and W
 //   memory: 24 24 24 22
 //
 //   with what was measured 88.7, planned again 88.3: new
-//   schedule: rank 0 needs 8 bytes at least, but may have 7; raise its cap, give it less, or cut the microbatches smaller
+//   schedule: rank 0 needs 8 bytes at least, but its limit is 7 bytes; raise the limit, give the rank fewer or smaller stages, or use smaller microbatches
 //
 //   slowest stage fastest: at 0 5 10 14 16: 104.5
 //   step shortest:         at 0 4 9 14 16: 101.5

@@ -42,5 +42,5 @@ int main() {
 //   backward 0 1 last
 //   0F0,0SEND_F0,0F1,0WAIT_SEND_F0,(0SEND_F1;0RECV_B0)EXCHANGE,0WAIT_SEND_F1,0B0,,0RECV_B1,0B1
 //   ,1RECV_F0,1F0,1B0,(1SEND_B0;1RECV_F1)EXCHANGE,1WAIT_SEND_B0,1F1,1B1,1SEND_B1,1WAIT_SEND_B1
-//   rank 1, action #0: '1F0' needs what another rank has made; put '1RECV_F0' before it
-//   it does not progress: rank 0 at 0WAIT_SEND_F0, rank 1 at 1F0; put what they wait for before it
+//   rank 1, action #0: '1F0' needs a value from another rank; put '1RECV_F0' before it
+//   no rank can continue: rank 0 at 0WAIT_SEND_F0, rank 1 at 1F0; list the actions that they wait for earlier

@@ -41,4 +41,4 @@ int main() {
 //   stage 2, microbatch 1: slot 3, cells 3 to 9
 //   stage 2, microbatch 2: slot 3, cells 10 to 15
 //   stage 2, microbatch 3: slot 0, cells 12 to 17
-//   rank 0: '0B3' is missing, and so is W
+//   rank 0: '0B3' is missing, and so is W; add B, or I and W

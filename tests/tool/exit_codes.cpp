@@ -49,7 +49,7 @@ TEST_CASE("cleave: a wrong command line exits with 2 and a hint") {
 }
 
 TEST_CASE("cleave: an infeasible cut exits with 1 and states the limit") {
-  check_refusal({"split", model, "--memory", "1KiB"}, 1, "no part has more than 1024 bytes");
+  check_refusal({"split", model, "--memory", "1KiB"}, 1, "the largest memory limit of a part is 1024 bytes");
 }
 
 TEST_CASE("cleave: an unusable file exits with 3 and is named") {

@@ -88,7 +88,7 @@ TEST_CASE("cleave partition: cuts a .dag into parts that run one after the other
              "cut        0.5 (arcs)");
   std::ofstream(at / "circle") << "0\n1\n0\n1\n";
   check_said(run_tool({"partition", at / "a.dag", "--verify", at / "circle"}), 1,
-             "needs what it makes itself");
+             "part 1 depends on itself through other parts");
   std::ofstream(at / "b.dag") << "2 2\n1 0\n1 0\n0 1 3\n1 0 1\n";
   check_said(run_tool({"partition", at / "b.dag", "-k", "2"}), 3,
              "b.dag: nodes depend on each other in a cycle: #1 -> #0 -> #1");
@@ -192,8 +192,8 @@ TEST_CASE("cleave partition --verify: names empty parts, which -k allows only be
                "no node is in part 2, 3, 4, 5, 6; the largest number implies 8 parts; give -k if that is "
                "intended");
     check_said(judged("gaps", {"-k", "8"}), 0, "parts      8");
-    check_said(judged("one"), 1, graph == "path.dag" ? "no node is in part 1" : "part 1 has no nodes");
-    check_said(judged("one", {"-k", "3"}), 1, "there are enough for all");
+    check_said(judged("one"), 1, graph == "path.dag" ? "no node is in part 1" : "part 1 is empty");
+    check_said(judged("one", {"-k", "3"}), 1, "there are enough nodes for all parts");
     check_said(judged("far"), 1, "001 parts are more than the 3 nodes of ");
   }
 }
@@ -217,12 +217,12 @@ TEST_CASE("cleave partition: rejects wrong input and says how to correct it") {
              "no.graph: cannot be opened; check the path");
   check_said(run_tool({"partition", at.path(), "-k", "2"}), 3, "this is a folder");
   std::ofstream(at / "a.foo") << "3 2\n";
-  check_said(run_tool({"partition", at / "a.foo", "-k", "2"}), 3, "names end in one of .graph");
+  check_said(run_tool({"partition", at / "a.foo", "-k", "2"}), 3, "known suffixes are .graph");
   std::ofstream(at / "a.graph") << "3 2\n2\n1\n1\n";
   check_said(run_tool({"partition", at / "a.graph", "-k", "2"}), 3,
              "line 4, column 1: the row of node 3 lists node 1");
   std::ofstream(at / "b.graph") << "3000000000 2\n2\n1\n1\n";
-  check_said(run_tool({"partition", at / "b.graph", "-k", "2"}), 3, "there are but 6 bytes below it");
+  check_said(run_tool({"partition", at / "b.graph", "-k", "2"}), 3, "the file has only 6 bytes below it");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--out", at / "no/folder/parts"}), 3,
              "No such file or directory");
 }

@@ -110,6 +110,6 @@ TEST_CASE("cleave report: rejects a wrong table and names the line") {
                 ":2: column 'cpu_s' has no number");
   check_refused(header + "metis,g,10,9,2,0.03,1,1,0.1,,4,0,0,1,4,ok\n", ":2: column 'cpu_s' is empty");
   check_refused(header + "metis,g,10,9,2,0.03,1,1,0.1,1,-4,0,0,1,4,ok\n", ":2: column 'cut' has no number");
-  check_refused(header + ",g,10,9,2,0.03,1,1,0.1,1,4,0,0,1,4,ok\n", ":2: a row names its peer");
+  check_refused(header + ",g,10,9,2,0.03,1,1,0.1,1,4,0,0,1,4,ok\n", ":2: a row needs a peer and a graph");
   CHECK(run_tool({"report"}).exit == 2);
 }

@@ -81,7 +81,7 @@ TEST_CASE("cleave schedule: --costs reads CSV and JSON files") {
   CHECK(run_tool({"schedule", "gpipe", "-p", "2", "-m", "2", "--costs", unit}).said.find("18\u00a0ms") !=
         std::string::npos);
   check_refusal({"gpipe", "--costs", file("a.csv", "stage,F\n0,-1\n")}, 3,
-                "a.csv: line 2, field 2: '-1' is no time");
+                "a.csv: line 2, field 2: '-1' is not a time from 0 to 1e100");
   check_refusal({"gpipe", "--costs", file("b.csv", "stage,F,B\n0,1\n")}, 3,
                 "b.csv: line 2: there are 2 fields");
   check_refusal({"gpipe", "--costs", file("c.json", R"({"stages": {"F": 1e400}})")}, 3, "c.json: line 1");

@@ -105,7 +105,7 @@ TEST_CASE("cleave split: gives no bound if much has no price, and names the opti
         std::string::npos);
   CHECK(text.find("--dim batch=N --dim sequence=N together 170 and ") != std::string::npos);
   auto const page = text_of_file(out / "open.html");
-  CHECK(page.find("No bound is given, for 59.4\u00a0% of nodes") != std::string::npos);
+  CHECK(page.find("No bound is given because 59.4\u00a0% of nodes") != std::string::npos);
   CHECK(page.find("--shape input_ids=NxN would price most") != std::string::npos);
   CHECK(page.find("at least ") != std::string::npos);
   CHECK(page.find("optimum") == std::string::npos);

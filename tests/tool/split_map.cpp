@@ -91,8 +91,8 @@ TEST_CASE("cleave split --map: every node of a model has a unique name") {
 
 TEST_CASE("cleave split --schedule: rejects a schedule that does not fit the cut and states both") {
   scene const s("1F1B");
-  CHECK(refused({"split", s.graph, "-k", "3", "--schedule", s.order}, 2).find("-k 3, but ") !=
-        std::string::npos);
+  CHECK(refused({"split", s.graph, "-k", "3", "--schedule", s.order}, 2)
+            .find("-k 3 asks for another number of stages: ") != std::string::npos);
   REQUIRE(run_tool({"schedule", "Interleaved1F1B", "-p", "2", "-v", "3", "-m", "4", "--csv", "-o", s.order})
               .exit == 0);
   CHECK(

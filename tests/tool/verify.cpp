@@ -124,7 +124,7 @@ TEST_CASE("cleave verify: rejects an unreadable file or option and names the pla
     CHECK(r.said.empty());
     CHECK(r.to_stderr.find(said) != std::string::npos);
   };
-  check(verified("0F0,0B0\n1F0,1Q0\n"), 3, "x.csv:2:2: '1Q0' names no kind of action");
+  check(verified("0F0,0B0\n1F0,1Q0\n"), 3, "x.csv:2:2: '1Q0' has an unknown kind of action");
   check(verified("0F0,\"0B0\n"), 3, "x.csv:1:2: ");
   check(verified("0F99999999999\n"), 3, "x.csv:1:1: '0F99999999999' has a number that is too large");
   check(verified("{}", {}, "x.json"), 3, "is missing the key 'ranks'");

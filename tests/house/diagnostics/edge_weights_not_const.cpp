@@ -1,4 +1,4 @@
-// expect: edge_weights\(n\): make it const, a range of numbers beside neighbours\(n\)
+// expect: edge_weights\(n\): make it const, a range of numbers, one for each of neighbours\(n\)
 #include <vector>
 
 #include "cleave/graph/neighbours.hpp"

@@ -1,4 +1,4 @@
-// expect: state\(\): make it const, a range of value_t, beside inputs\(\) and outputs\(\)
+// expect: state\(\): make it const, a range of value_t, in addition to inputs\(\) and outputs\(\)
 #include <vector>
 
 #include "cleave/split/split.hpp"
