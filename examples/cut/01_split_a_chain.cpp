@@ -37,9 +37,9 @@ int main() {
 
   for (auto const id : stages.plan().order) {
     auto const stage = stages[id];
-    std::cout << "stage " << index(id) << ':';
+    std::cout << "stage " << cleave::index(id) << ':';
     for (op const* o : stage.nodes) std::cout << ' ' << o->name;
-    std::cout << ", load " << cut.loads[index(id)] << '\n';
+    std::cout << ", load " << cut.loads[cleave::index(id)] << '\n';
   }
   std::cout << "the largest load of any 3 stages is at least " << cut.bound << '\n';
   // [cut]

@@ -83,9 +83,9 @@ TEST_CASE("find_dataflow_fault: names a gap in the numbers of inputs or outputs,
   CHECK(describe(*find_dataflow_fault(t)).starts_with("no edge fills input #0 of the caller"));
   t = sound();
   t.edges[1].output = 4'294'967'295;
-  CHECK(find_dataflow_fault(t) == dataflow_fault{nobody_reads, s0, 0});
+  CHECK(find_dataflow_fault(t) == dataflow_fault{unread_result, s0, 0});
   t.edges[1].output = 2;
-  CHECK(find_dataflow_fault(t) == dataflow_fault{nobody_reads, s0, 0});
+  CHECK(find_dataflow_fault(t) == dataflow_fault{unread_result, s0, 0});
 }
 
 TEST_CASE("find_dataflow_fault: lists a cycle of stages in the order of its edges") {

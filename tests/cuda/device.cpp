@@ -146,8 +146,8 @@ TEST_CASE("cuda::device: an out-of-memory error tells the size, the free memory 
   auto const most = d.allocate(1 << 19);
   auto const said = refusal_of([&] { d.allocate(600'000); });
   CHECK(
-      said.starts_with("device error: cannot allocate 600000 bytes in the memory of GPU 0, of which 524288 "
-                       "of 1048576 bytes are free; cudaMalloc: cudaErrorMemoryAllocation: "));
+      said.starts_with("device error: cannot allocate 600000 bytes in the memory of GPU 0 (524288 "
+                       "of 1048576 bytes are free); cudaMalloc: cudaErrorMemoryAllocation: "));
   CHECK(said.find("other programs may be using GPU memory") != said.npos);
   CHECK_NOTHROW(d.allocate(1000));
   cleave::cuda::step_memory steps(d.resources());

@@ -168,7 +168,8 @@ TEST_CASE("read_graph_json: rejects an invalid graph with the place and the reas
         refusal(with_nodes_text("{\"name\": \"x\", \"op\": \"placeholder\"},\n{\"name\": \"a\"},\n" + text));
     return said.substr(said.find(": ") + 2);
   };
-  CHECK(refusal("{\"nodes\": []}") == "line 1, column 1, $: is missing the key 'format'");
+  CHECK(refusal("{\"nodes\": []}") ==
+        "line 1, column 1, $: is missing the key 'format'; expected the format \"cleave graph 1\"");
   CHECK(refusal("{\"format\": 1, \"nodes\": []}") == "line 1, column 12, $.format: expected a text, got 1");
   CHECK(refusal("{\"format\": \"cleave graph 9\", \"nodes\": []}") ==
         "line 1, column 12, $.format: expected the format \"cleave graph 1\"");

@@ -116,7 +116,7 @@ simulate_options some_options(testing::rng& random, schedule const& s) {
     for (std::size_t n = 0; n < s.place.edges.size(); ++n)
       o.bytes.push_back({random.below(4), random.below(4)});
   o.compounds = static_cast<compound_time>(random.below(3));
-  o.messages = random.one_in(2) ? message_time::within : message_time::beside;
+  o.messages = random.one_in(2) ? message_time::within : message_time::overlapped;
   if (random.one_in(3)) o.noise = 0.5;
   return o;
 }
@@ -223,7 +223,7 @@ TEST_CASE("simulate: times and deadlocks match a naive event simulation, for dam
     auto o = some_options(random, s);
     // With sizes, messages leave in the order in which their ends meet; `simulate` assumes the order of
     // sends.
-    if (o.messages == message_time::beside) o.bytes.clear();
+    if (o.messages == message_time::overlapped) o.bytes.clear();
     testing::event_run const plain(s, o);
     auto const found = find_simulated_deadlock(s, o);
     REQUIRE(found.has_value() == plain.stuck);

@@ -128,9 +128,9 @@ TEST_CASE("find_adapter_fault: reports a node in together() that the graph does 
   p.add({"assign", {"a"}, {}});
   grouped g(p);
   g.with[p.ops[1].get()] = {p.ops[0].get(), q.add({"stranger", {}, {}})};
-  CHECK(find_adapter_fault(g) == adapter_fault{adapter_violation::stays_with_none, 1});
+  CHECK(find_adapter_fault(g) == adapter_fault{adapter_violation::unknown_together_node, 1});
   CHECK(testing::error_text([&] { snapshot_of(g); }) ==
-        "adapter: node assign (#1) " + std::string(describe(adapter_violation::stays_with_none)));
+        "adapter: node assign (#1) " + std::string(describe(adapter_violation::unknown_together_node)));
 }
 
 TEST_CASE("find_split_group: finds exactly the partitions of small graphs that cut a group") {

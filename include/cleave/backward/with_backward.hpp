@@ -25,7 +25,7 @@
 ///     getitem(that, i)
 ///         takes one of these gradients;
 ///     null_coalesce_accumulate(old, new)
-///         adds two gradients, either of which may be null, and tuples element by element;
+///         adds two gradients; null counts as zero. Tuples are added element by element;
 ///     element_gradient(of, key, gradient)
 ///         is for an input that is read by a string key or from the end. It returns a gradient of the form
 ///         of `of` that is null except at `key`.

@@ -59,7 +59,7 @@ struct dataflow_fault {
     unknown_stage,    ///< edge `edge` names a stage that does not exist
     filled_twice,     ///< edge `edge` is the second one that fills input `position` of `stage`
     nothing_arrives,  ///< no edge fills input `position` of `stage`, but an edge fills a later input
-    nobody_reads,     ///< no edge reads result `position` of `stage`, but an edge reads a later result
+    unread_result,    ///< no edge reads result `position` of `stage`, but an edge reads a later result
     cycle,            ///< each stage of `path` waits for the previous one, the first for the last
   };
   kind what;
@@ -84,7 +84,7 @@ inline std::string describe(dataflow_fault const& f) {
     case nothing_arrives:
       return "no edge fills input #" + position + " of " + stage_text(f.stage) +
              "; number the inputs of a stage from 0 without a gap";
-    case nobody_reads:
+    case unread_result:
       return "no edge reads result #" + position + " of " + stage_text(f.stage) +
              "; number the results that are read from 0 without a gap";
     case cycle: {
@@ -169,7 +169,7 @@ inline std::optional<dataflow_fault> find_dataflow_fault(dataflow const& t) {
   }
   for (std::uint32_t s = 0; s < t.stages; ++s) {
     if (auto const p = inputs.find_gap(stage_id{s})) return dataflow_fault{nothing_arrives, stage_id{s}, *p};
-    if (auto const p = outputs.find_gap(stage_id{s})) return dataflow_fault{nobody_reads, stage_id{s}, *p};
+    if (auto const p = outputs.find_gap(stage_id{s})) return dataflow_fault{unread_result, stage_id{s}, *p};
   }
   if (auto const p = inputs.find_gap(the_caller)) return dataflow_fault{nothing_arrives, the_caller, *p};
 

@@ -16,12 +16,12 @@
 
 namespace cleave::detail {
 
-/// Formats the free memory: `the memory of GPU 0, of which 1048576 of 84986691584 bytes are free`.
+/// Returns a text for messages: `the memory of GPU 0 (1048576 of 84986691584 bytes are free)`.
 inline std::string cuda_room_text(int device) {
   std::size_t free = 0, all = 0;
   auto text = "the memory of GPU " + std::to_string(device);
   if (cudaMemGetInfo(&free, &all) == cudaSuccess)
-    text += ", of which " + std::to_string(free) + " of " + std::to_string(all) + " bytes are free";
+    text += " (" + std::to_string(free) + " of " + std::to_string(all) + " bytes are free)";
   return text;
 }
 

@@ -65,7 +65,8 @@ class resources {
   bool has_timing() const { return event_flags_ == cudaEventDefault; }
   cuda::checks checks() const { return checks_; }
 
-  /// Returns the number of the current recording, or 0 if there is none. Only for the rank's thread.
+  /// Returns the number of the current recording, or 0 outside a recording. Only the rank's thread may call
+  /// it.
   std::uint64_t recording() const { return recording_; }
   void begin_recording() { recording_ = ++recordings_; }
   void end_recording() { recording_ = 0; }

@@ -54,7 +54,7 @@ class schedule_trace_writer {
   }
 
   void pass(schedule_bar const& b) {
-    if (b.is_beside) return beside(b);
+    if (b.is_beside) return overlapped(b);
     event("X", index(b.rank)).member("name", action_text(b.what)).member("cat", name_of(b.what.kind));
     to_.member("ts", b.begin * microseconds_).member("dur", (b.end - b.begin) * microseconds_);
     to_.key("args").open_object().member("stage", index(b.what.stage));
@@ -63,7 +63,7 @@ class schedule_trace_writer {
   }
 
   /// Writes an action that overlaps others of its rank, on a track of its own.
-  void beside(schedule_bar const& b) {
+  void overlapped(schedule_bar const& b) {
     for (bool const begins : {true, false}) {
       event(begins ? "b" : "e", index(b.rank)).member("id", beside_).member("cat", name_of(b.what.kind));
       to_.member("name", "rank " + std::to_string(index(b.rank)) + ": " + action_text(b.what));

@@ -20,7 +20,7 @@
 
 namespace cleave {
 
-/// A sum of sizes, some of which may be unknown. It saturates at the largest number instead of overflowing.
+/// A sum of sizes that counts unknown ones separately. It saturates instead of overflowing.
 struct byte_sum {
   std::uint64_t known = 0;  ///< bytes of the values with a known size
   std::size_t unknown = 0;  ///< number of values without a known size

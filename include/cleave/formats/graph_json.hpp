@@ -275,11 +275,11 @@ class graph_json_writer {
       w_.close_array();
     }
     if (n.from != none<std::uint32_t>) w_.member("from", n.from);
-    std::size_t beside = 0;  // number of leading metadata entries that are written as members of the node
+    std::size_t written = 0;  // number of leading metadata entries that are written as members of the node
     for (auto const* key : {"cost", "bytes"})
-      if (beside < n.metadata.size() && n.metadata[beside].key == key)
-        write_argument(w_.key(key), names, n.metadata[beside++].value);
-    auto const first = n.metadata.begin() + static_cast<std::ptrdiff_t>(beside);
+      if (written < n.metadata.size() && n.metadata[written].key == key)
+        write_argument(w_.key(key), names, n.metadata[written++].value);
+    auto const first = n.metadata.begin() + static_cast<std::ptrdiff_t>(written);
     write_arguments(w_, names, "meta", std::vector(first, n.metadata.end()));
     w_.close_object();
   }
@@ -470,8 +470,7 @@ inline module_graph read_graph_json(detail::json_value const& file) {
         }
       });
   }
-  if (auto const format = levels[0].at["format"]; format.text() != detail::graph_json_format)
-    format.fail("expected the format \"" + std::string(detail::graph_json_format) + "\"");
+  levels[0].at.require_format(detail::graph_json_format);
 
   std::vector<module_graph> made(levels.size());
   auto const names_no_node = [](detail::json_value const& label) -> module_graph::position {

@@ -67,8 +67,7 @@ basic_plan<Index> read_plan_json(std::string text) {
   json_document const document(std::move(text));
   json_value const top(document);
   top.allow({"format", "stages", "order", "transfers", "updates"});
-  if (auto const format = top["format"]; format.text() != plan_json_format)
-    format.fail("expected the format \"" + std::string(plan_json_format) + "\"");
+  top.require_format(plan_json_format);
 
   basic_plan<Index> p;
   auto const numbers = [](json_value const& list) {

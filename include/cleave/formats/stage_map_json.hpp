@@ -96,8 +96,7 @@ inline stage_map read_stage_map_json(std::string text) {
   detail::json_document const document(std::move(text));
   detail::json_value const top(document);
   top.allow({"format", "ranks", "stages"});
-  if (auto const format = top["format"]; format.text() != stage_map_json_format)
-    format.fail("expected the format \"" + std::string(stage_map_json_format) + "\"");
+  top.require_format(stage_map_json_format);
 
   stage_map m{top["ranks"].integer<std::uint32_t>(), {}};
   std::vector<stage_on_rank> entries;

@@ -20,15 +20,15 @@ namespace cleave {
 
 /// A promise of an adapter that no concept can express.
 enum class adapter_violation : std::uint8_t {
-  node_twice,        ///< `nodes()` lists a node twice
-  after_its_user,    ///< a node is listed after a user of its result
-  two_producers,     ///< a node produces a value that is already produced, by another node or by itself
-  makes_argument,    ///< a node produces a value that `inputs()`, `state()` or `constants()` lists
-  follows_a_later,   ///< `after(n)` names a node that is listed later, or never
-  stays_with_none,   ///< `together(n)` names a node that is never listed
-  input_twice,       ///< `inputs()`, `state()` or `constants()` lists a value twice
-  input_and_state,   ///< a value is in two of `inputs()`, `state()` and `constants()`
-  not_a_size,        ///< `bytes(v)` is negative or not a number, for a value that a node reads or makes
+  node_twice,             ///< `nodes()` lists a node twice
+  after_its_user,         ///< a node is listed after a user of its result
+  two_producers,          ///< a node produces a value that is already produced, by another node or by itself
+  makes_argument,         ///< a node produces a value that `inputs()`, `state()` or `constants()` lists
+  follows_a_later,        ///< `after(n)` names a node that is listed later, or never
+  unknown_together_node,  ///< `together(n)` names a node that is never listed
+  input_twice,            ///< `inputs()`, `state()` or `constants()` lists a value twice
+  input_and_state,        ///< a value is in two of `inputs()`, `state()` and `constants()`
+  not_a_size,             ///< `bytes(v)` is negative or not a number, for a value that a node reads or makes
   unlisted_operand,  ///< a node reads a value that no node produces and no list names, though `constants()`
                      ///< exists
   unmade_output,     ///< `outputs()` lists a value that no node produces or reads and no other list names
@@ -61,7 +61,7 @@ constexpr char const* describe(adapter_violation what) {
     case adapter_violation::follows_a_later:
       return "must follow, by after(n), a node that is not listed before it; list both nodes, in "
              "topological_order(g)";
-    case adapter_violation::stays_with_none:
+    case adapter_violation::unknown_together_node:
       return "must share its part, by together(n), with a node that is not listed";
     case adapter_violation::input_twice:
       return "is listed twice in inputs(), state() and constants()";
@@ -186,7 +186,8 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
   if constexpr (grouped_graph<Graph>)
     for (at = 0; auto n : g.nodes()) {
       for (auto m : g.together(n))
-        if (nodes.find(m) == none<std::size_t>) return adapter_fault{adapter_violation::stays_with_none, at};
+        if (nodes.find(m) == none<std::size_t>)
+          return adapter_fault{adapter_violation::unknown_together_node, at};
       ++at;
     }
   if constexpr (closed_graph<Graph>)

@@ -117,14 +117,14 @@ class argument_binder {
   std::vector<std::string> const& parameters() const { return names_.handles(); }
 
  private:
-  static constexpr auto nobody = static_cast<std::size_t>(-1);
+  static constexpr auto no_index = static_cast<std::size_t>(-1);
 
   module_node const& parameter(std::size_t i) const { return g_[g_.inputs()[i]]; }
 
   void bind_positions(std::size_t positional, surplus_arguments surplus) {
     auto const taken = (std::min)({positional, rest_, others_, binding_.size()});
     for (std::size_t i = 0; i < taken; ++i) binding_[i] = {i};
-    if (rest_ != nobody)
+    if (rest_ != no_index)
       for (std::size_t i = taken; i < positional; ++i) binding_[rest_].push_back(i);
     else if (taken < positional)
       too_many_ = surplus == surplus_arguments::refused;
@@ -141,7 +141,7 @@ class argument_binder {
           faults_.push_back({twice, named[i]});
         else
           taken = {positional + i};
-      } else if (others_ == nobody) {
+      } else if (others_ == no_index) {
         faults_.push_back({unknown, named[i]});
       } else if (met.find(named[i]) != none<std::uint32_t>) {
         faults_.push_back({twice, named[i]});
@@ -154,9 +154,9 @@ class argument_binder {
   }
 
   module_graph const& g_;
-  numbering<std::string, std::uint32_t> names_;  // names of parameters of kind `one`, parallel to …
-  std::vector<std::size_t> named_;               // … their indices
-  std::size_t rest_ = nobody, others_ = nobody;  // indices of `*args` and `**kwargs`
+  numbering<std::string, std::uint32_t> names_;      // names of parameters of kind `one`, parallel to …
+  std::vector<std::size_t> named_;                   // … their indices
+  std::size_t rest_ = no_index, others_ = no_index;  // indices of `*args` and `**kwargs`
   bool too_many_ = false;
   argument_binding binding_;
   std::vector<binding_fault> faults_;

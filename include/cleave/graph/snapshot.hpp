@@ -105,7 +105,7 @@ class snapshot_reader {
       together_.add(n);
       for (auto m : g_.together(s_.node[n])) {
         Index const other = s_.node.find(m);
-        if (other == none<Index>) fault(stays_with_none, n, "node " + label(g_, s_.node[n], n));
+        if (other == none<Index>) fault(unknown_together_node, n, "node " + label(g_, s_.node[n], n));
         together_.add(other);
       }
       together_.close();

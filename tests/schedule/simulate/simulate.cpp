@@ -86,7 +86,7 @@ simulate_options some_options(testing::rng& random, schedule const& s) {
     for (std::size_t n = 0; n < s.place.edges.size(); ++n)
       o.bytes.push_back({random.below(4), random.below(4)});
   o.compounds = static_cast<compound_time>(random.below(3));
-  o.messages = random.one_in(2) ? message_time::within : message_time::beside;
+  o.messages = random.one_in(2) ? message_time::within : message_time::overlapped;
   if (random.one_in(3)) o.noise = 0.5;
   o.seed = random.next();
   return o;

@@ -13,7 +13,7 @@ using namespace cleave::detail;
 
 namespace {
 
-constexpr auto no_list = list_wait::nobody;
+constexpr auto no_list = list_wait::no_list;
 
 list_wait wait_of(std::uint32_t list, std::uint32_t for_list, std::size_t position = 0) {
   return {{rank_id{list}, position, {}, rank_id{for_list}, {}}, list, for_list};

@@ -401,11 +401,19 @@ class json_value {
       if (d_->is_text(n, key)) return json_value(*d_, n + 1);
     return std::nullopt;
   }
-  /// Returns the member with this key. \throws json::error if there is none
+  /// Returns the member with this key. \throws json::error if the key is missing
   json_value operator[](std::string_view key) const {
     auto const found = find(key);
     if (!found) fail("is missing the key " + quoted(key));
     return *found;
+  }
+  /// Checks that the member `format` of an object is this text. \throws json::error if it is missing or
+  /// another
+  void require_format(std::string_view name) const {
+    auto const expected = "expected the format \"" + std::string(name) + "\"";
+    auto const format = find("format");
+    if (!format) fail("is missing the key 'format'; " + expected);
+    if (format->text() != name) format->fail(expected);
   }
   /// Checks that an object has no other keys. \throws json::error at the first member with another key
   void allow(std::initializer_list<std::string_view> keys) const {

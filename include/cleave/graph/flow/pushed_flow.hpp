@@ -47,7 +47,7 @@ class pushed_flow {
     excess_.assign(nodes_, 0);
     label_.assign(nodes_, nodes_);
     next_arc_.assign(nodes_, 0);
-    below_.assign(nodes_, nobody);
+    below_.assign(nodes_, no_node);
   }
 
   void push(std::uint32_t a, std::int64_t amount) {
@@ -59,7 +59,7 @@ class pushed_flow {
   /// relabelling).
   void set_labels() {
     label_.assign(nodes_, nodes_);
-    top_.assign(nodes_, nobody);
+    top_.assign(nodes_, no_node);
     count_.assign(nodes_, 0);
     highest_ = 0;
     std::vector<std::uint32_t> queue{sink_};
@@ -88,7 +88,7 @@ class pushed_flow {
   /// Takes a node with the highest label off its stack into `at_`. Returns false if no node has excess.
   bool take_highest() {
     for (;; --highest_) {
-      while (top_[highest_] != nobody) {
+      while (top_[highest_] != no_node) {
         at_ = top_[highest_];
         top_[highest_] = below_[at_];
         if (label_[at_] == highest_) return true;  // otherwise no path to the sink is left for it
@@ -133,7 +133,7 @@ class pushed_flow {
     if (least < nodes_) ++count_[least];
   }
 
-  static constexpr std::uint32_t nobody = static_cast<std::uint32_t>(-1);
+  static constexpr std::uint32_t no_node = static_cast<std::uint32_t>(-1);
   std::uint32_t nodes_, source_ = 0, sink_ = 0, at_ = 0, highest_ = 0;
   residual_network net_;
   std::vector<std::uint32_t> next_arc_;       // of a node: the next arc to push along

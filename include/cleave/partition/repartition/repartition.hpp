@@ -28,20 +28,20 @@ namespace cleave::detail {
 /// Logist. Q. 2, 1955; by shortest augmenting paths, Jonker, Volgenant, Computing 38, 1987.
 inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t const> profit, std::uint32_t n) {
   expects(profit.size() == std::size_t{n} * n, "heaviest_assignment: profit must be a square table");
-  auto const nobody = n;  // the virtual column from which each path starts
-  std::vector<std::uint32_t> row_of(n + std::size_t{1}, nobody);
+  auto const no_column = n;  // the virtual column from which each path starts
+  std::vector<std::uint32_t> row_of(n + std::size_t{1}, no_column);
   std::vector<std::int64_t> row_price(n, 0), column_price(n + std::size_t{1}, 0);
   auto const unreachable = (std::numeric_limits<std::int64_t>::max)();
   for (std::uint32_t row = 0; row < n; ++row) {
-    row_of[nobody] = row;
+    row_of[no_column] = row;
     std::vector<std::int64_t> distance(n, unreachable);
-    std::vector<std::uint32_t> before(n, nobody);
+    std::vector<std::uint32_t> before(n, no_column);
     std::vector<char> done(n + std::size_t{1}, 0);
-    auto at = nobody;
+    auto at = no_column;
     do {
       done[at] = 1;
       auto const from = row_of[at];
-      auto nearest = nobody;
+      auto nearest = no_column;
       std::int64_t step = unreachable;
       for (std::uint32_t column = 0; column < n; ++column) {
         if (done[column]) continue;
@@ -56,8 +56,8 @@ inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t con
           distance[column] -= step;
       row_price[row] += step;  // of the path's first row
       at = nearest;
-    } while (row_of[at] != nobody);
-    for (; at != nobody; at = before[at]) row_of[at] = row_of[before[at]];
+    } while (row_of[at] != no_column);
+    for (; at != no_column; at = before[at]) row_of[at] = row_of[before[at]];
   }
   std::vector<std::uint32_t> column_of(n);
   for (std::uint32_t column = 0; column < n; ++column) column_of[row_of[column]] = column;

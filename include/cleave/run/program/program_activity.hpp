@@ -41,8 +41,8 @@ inline rank_activity activity_of(rank_program const& p, std::uint32_t at) {
   return a;
 }
 
-/// As above, for rank `here` of a grid of replicas, each of which runs the ranks of the program. Peers are
-/// ranks of the grid. Where all ranks take part, the replicas of `here` are peers too.
+/// Returns the activity of rank `here` in a grid of replicas of the pipeline. Its peers are ranks of the
+/// grid. In reductions and replays, which all ranks run together, the replicas of `here` are peers too.
 inline rank_activity activity_of(rank_program const& p, std::uint32_t at, rank_grid const& grid,
                                  rank_id here) {
   auto a = activity_of(p, at);

@@ -57,15 +57,15 @@ class pass_timer {
   /// Returns a critical path of the lists timed last, from its last pass to its first. Each pass begins when
   /// the pass before it, or a message from it, lets it begin. O(passes).
   std::vector<place> critical_passes(pass_lists const& lists) const {
-    place at{nobody, 0};
+    place at{no_rank, 0};
     for (std::uint32_t r = 0; r < lists.size(); ++r)
-      if (!lists[r].empty() && (at.rank == nobody || ranks_[r].free > ranks_[at.rank].free))
+      if (!lists[r].empty() && (at.rank == no_rank || ranks_[r].free > ranks_[at.rank].free))
         at = {r, static_cast<std::uint32_t>(lists[r].size() - 1)};
     std::vector<place> path;
-    if (at.rank == nobody) return path;
+    if (at.rank == no_rank) return path;
     for (path.push_back(at); begin_of(at) > 0; path.push_back(at)) {
       auto const cause = causes_[at.rank][at.position];
-      if (cause.rank != nobody)
+      if (cause.rank != no_rank)
         at = cause;
       else if (at.position > 0)
         --at.position;
@@ -76,18 +76,18 @@ class pass_timer {
   }
 
  private:
-  static constexpr std::uint32_t nobody = 0xffffffff;
+  static constexpr std::uint32_t no_rank = 0xffffffff;
 
   struct arrival {
     double time = 0;
-    place from{nobody, 0};
+    place from{no_rank, 0};
   };
   struct stage_state {
     std::uint32_t forward = 0, gradient = 0, put_off = 0;
-    std::uint32_t forward_waiter = nobody, gradient_waiter = nobody;
+    std::uint32_t forward_waiter = no_rank, gradient_waiter = no_rank;
   };
   struct rank_state {
-    std::uint32_t position = 0, next_waiter = nobody;
+    std::uint32_t position = 0, next_waiter = no_rank;
     double free = 0;
   };
 
@@ -180,7 +180,8 @@ class pass_timer {
     return false;
   }
   void wake(std::uint32_t& waiter) {
-    for (auto r = std::exchange(waiter, nobody); r != nobody; r = ranks_[r].next_waiter) awake_.push_back(r);
+    for (auto r = std::exchange(waiter, no_rank); r != no_rank; r = ranks_[r].next_waiter)
+      awake_.push_back(r);
   }
 
   placed_step const& step_;
@@ -189,7 +190,8 @@ class pass_timer {
   std::vector<double> pairs_;                   // until when each directed pair of ranks is busy sending
   std::vector<arrival> activation_, gradient_;  // indexed by edge and microbatch
   std::vector<std::vector<double>> begins_;
-  std::vector<std::vector<place>> causes_;  // the pass on another rank that this one waited for, or `nobody`
+  std::vector<std::vector<place>>
+      causes_;  // the pass on another rank that this one waited for; rank `no_rank` if none
   std::vector<std::uint32_t> awake_;
 };
 

@@ -29,7 +29,7 @@ enum class compound_time : std::uint8_t {
 
 /// The behaviour of a rank while its messages move.
 enum class message_time : std::uint8_t {
-  beside,  ///< it computes; a message begins to move when both ends have begun
+  overlapped,  ///< it computes; a message begins to move when both ends have begun
   /// Nothing else: the sender is busy until all bytes have left, the receiver waits until they have arrived.
   within,
 };
@@ -53,7 +53,7 @@ struct simulate_options {
   std::vector<rank_link> links = {};
   std::vector<edge_bytes> bytes = {};  ///< one per edge of the placement, or one for all; if empty, 0 bytes
   compound_time compounds = compound_time::one_after_the_other;
-  message_time messages = message_time::beside;
+  message_time messages = message_time::overlapped;
   double noise = 0;  ///< the maximum relative deviation of each time, from 0 to 1
   /// The seed of the noise.
   std::uint64_t seed = 0;

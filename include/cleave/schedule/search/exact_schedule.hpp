@@ -214,7 +214,7 @@ class exact_search {
   /// Runs the search. Returns true if it was exhaustive.
   bool run() {
     exact_state first(step_);
-    states_.push_back({nobody, {}, first});
+    states_.push_back({no_state, {}, first});
     layers_[0][first.done].push_back(0);
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       for (auto const& [done, members] : layers_[l])
@@ -227,16 +227,16 @@ class exact_search {
 
   /// Returns the best lists that end before `below`, if any.
   std::optional<pass_lists> best() const {
-    if (best_state_ == nobody) return std::nullopt;
+    if (best_state_ == no_state) return std::nullopt;
     pass_lists lists(step_.locals.size());
-    for (auto at = best_state_; states_[at].parent != nobody; at = states_[at].parent)
+    for (auto at = best_state_; states_[at].parent != no_state; at = states_[at].parent)
       lists[step_.stages[states_[at].what.stage].rank].push_back(states_[at].what);
     for (auto& list : lists) std::ranges::reverse(list);
     return lists;
   }
 
  private:
-  static constexpr std::uint32_t nobody = 0xffffffff;
+  static constexpr std::uint32_t no_state = 0xffffffff;
   struct entry {
     std::uint32_t parent;
     listed_pass what;
@@ -293,7 +293,7 @@ class exact_search {
   exact_options const& options_;
   exact_bound bound_;
   double best_;
-  std::uint32_t best_state_ = nobody;
+  std::uint32_t best_state_ = no_state;
   std::vector<entry> states_;
   std::vector<std::map<std::vector<std::uint16_t>, std::vector<std::uint32_t>>>
       layers_;  // indexed by the number of passes done

@@ -502,7 +502,7 @@ class simulated_waits {
     for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r) {
       if (walk_.progress().is_finished(r)) continue;
       auto const w = wait_of(r);
-      waits.push_back({w, r, is_to_come(w) ? index(w.for_rank) : list_wait::nobody});
+      waits.push_back({w, r, is_to_come(w) ? index(w.for_rank) : list_wait::no_list});
     }
     return report_waits(waits, walk_.progress());
   }

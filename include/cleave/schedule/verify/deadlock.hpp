@@ -447,7 +447,7 @@ class wait_analysis {
   }
 
  private:
-  static constexpr std::uint32_t nobody = list_wait::nobody;
+  static constexpr std::uint32_t no_list = list_wait::no_list;
 
   void list_waits() {
     auto const begun = begun_ends();
@@ -495,7 +495,7 @@ class wait_analysis {
         auto at = std::ranges::lower_bound(order, event, {}, [&](std::uint32_t i) { return events_[i]; });
         for (; at != order.end() && events_[*at] == event; ++at) {
           auto& w = waits_[*at];
-          if (w.for_list != nobody) continue;
+          if (w.for_list != no_list) continue;
           w.for_list = l;
           w.wait.for_rank = lists_.rank_of(l);
           w.wait.for_what = a;
@@ -506,7 +506,7 @@ class wait_analysis {
     }
     if (!walk_.has_streams()) return;
     for (std::size_t i = 0; i < waits_.size(); ++i)
-      if (auto& w = waits_[i]; w.for_list == nobody && walk_.dependencies().is_end_of_message(events_[i]) &&
+      if (auto& w = waits_[i]; w.for_list == no_list && walk_.dependencies().is_end_of_message(events_[i]) &&
                                w.wait.for_rank != w.wait.rank)
         w.for_list = lists_.first_of(w.wait.for_rank);
   }

@@ -32,7 +32,7 @@ enum class fix_messages : std::uint8_t {
 class deadlock_fixer {
  public:
   using node = std::uint32_t;
-  static constexpr node nobody = 0xffffffff;
+  static constexpr node no_node = 0xffffffff;
 
   /// An action that is brought forward to right before another action.
   struct move {
@@ -55,7 +55,7 @@ class deadlock_fixer {
       std::vector<node> best;
       std::uint64_t least = ~std::uint64_t{0};
       for (auto const front : front_) {
-        if (front == nobody) continue;
+        if (front == no_node) continue;
         if (!find_requirements(front)) continue;
         if (auto const cost = cost_of(required_); cost < least) {
           least = cost;
@@ -66,7 +66,7 @@ class deadlock_fixer {
       bring_forward(best);
     }
     for (auto const front : front_)
-      if (front != nobody) return std::nullopt;
+      if (front != no_node) return std::nullopt;
     return std::move(moves_);
   }
 
@@ -78,14 +78,14 @@ class deadlock_fixer {
         auto const n = static_cast<node>(what_.size());
         what_.push_back(a);
         rank_.push_back(r);
-        before_.push_back(n == first ? nobody : n - 1);
+        before_.push_back(n == first ? no_node : n - 1);
         after_.push_back(n + 1);
       }
-      if (what_.size() > first) after_.back() = nobody;
-      front_.push_back(what_.size() > first ? first : nobody);
+      if (what_.size() > first) after_.back() = no_node;
+      front_.push_back(what_.size() > first ? first : no_node);
     }
     mark_.resize(what_.size());
-    brings_.assign(dependencies_.events(), nobody);
+    brings_.assign(dependencies_.events(), no_node);
     for (auto n = static_cast<node>(what_.size()); n-- > 0;)
       each_event(n, [&](std::uint32_t event) { brings_[event] = n; });
   }
@@ -101,9 +101,9 @@ class deadlock_fixer {
     else if (is_compute(what_[n].kind) && dependencies_.in_range(what_[n]))
       dependencies_.each_effect(what_[n], f);
   }
-  /// Returns the other end of the message if both ends are done at once, or `nobody`.
+  /// Returns the other end of the message if sends and receives complete together, else `no_node`.
   node partner(node n) const {
-    if (messages_ != fix_messages::meet || !is_end(n)) return nobody;
+    if (messages_ != fix_messages::meet || !is_end(n)) return no_node;
     return brings_[schedule_dependencies::other_end(dependencies_.message_end(what_[n]))];
   }
 
@@ -117,7 +117,7 @@ class deadlock_fixer {
     if (end == schedule_dependencies::none) return true;
     auto const other = schedule_dependencies::other_end(end);
     if (is_wait_send(a.kind)) return f(messages_ == fix_messages::begin ? other : end);
-    if (is_send(a.kind)) return brings_[dependencies_.pass_of(a)] == nobody || f(dependencies_.pass_of(a));
+    if (is_send(a.kind)) return brings_[dependencies_.pass_of(a)] == no_node || f(dependencies_.pass_of(a));
     return messages_ != fix_messages::are_kept || f(other);
   }
   bool has_dependencies(node n) const {
@@ -128,10 +128,10 @@ class deadlock_fixer {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t r = 0; r < front_.size(); ++r)
-        while (front_[r] != nobody && is_next(front_[r])) {
+        while (front_[r] != no_node && is_next(front_[r])) {
           auto const other = partner(front_[r]);
           finish(front_[r]);
-          if (other != nobody) finish(other);
+          if (other != no_node) finish(other);
           moved = true;
         }
     }
@@ -141,7 +141,7 @@ class deadlock_fixer {
     if (messages_ != fix_messages::meet || !is_end(n) || happened_[dependencies_.message_end(what_[n])])
       return true;
     auto const other = partner(n);
-    return other != nobody && front_[rank_[other]] == other && has_dependencies(other);
+    return other != no_node && front_[rank_[other]] == other && has_dependencies(other);
   }
   void finish(node n) {
     each_event(n, [&](std::uint32_t event) { happened_[event] = 1; });
@@ -183,9 +183,9 @@ class deadlock_fixer {
       }
       open(n);
       auto const other = partner(n);
-      if (other != nobody) open(other);
-      possible = visit_dependencies(n) && (other == nobody || visit_dependencies(other));
-      if (messages_ == fix_messages::meet && is_end(n) && other == nobody) possible = false;
+      if (other != no_node) open(other);
+      possible = visit_dependencies(n) && (other == no_node || visit_dependencies(other));
+      if (messages_ == fix_messages::meet && is_end(n) && other == no_node) possible = false;
     }
     for (auto const n : touched_)
       if (mark_[n] != is_done) mark_[n] = is_new;
@@ -199,20 +199,20 @@ class deadlock_fixer {
   void list(node n) {
     auto const other = partner(n);
     // The send is listed before its receive.
-    if (other != nobody && is_receive(what_[n].kind)) return list(other);
+    if (other != no_node && is_receive(what_[n].kind)) return list(other);
     for (auto const m : {n, other})
-      if (m != nobody) {
+      if (m != no_node) {
         mark_[m] = is_listed;
         required_.push_back(m);
       }
   }
   bool visit_dependencies(node n) {
     auto const visit = [&](node m) {
-      if (m == nobody || mark_[m] == is_open) return false;
+      if (m == no_node || mark_[m] == is_open) return false;
       if (mark_[m] == is_new) to_visit_.push_back(m);
       return true;
     };
-    for (auto m = front_[rank_[n]]; m != n && m != nobody; m = after_[m])
+    for (auto m = front_[rank_[n]]; m != n && m != no_node; m = after_[m])
       if (keeps_order(m, n) && !visit(m)) return false;
     return each_dependency(n, [&](std::uint32_t event) { return happened_[event] || visit(brings_[event]); });
   }
@@ -226,7 +226,7 @@ class deadlock_fixer {
       while (i < next.size() && next[i].first != rank_[n]) ++i;
       if (i == next.size()) next.push_back({rank_[n], front_[rank_[n]]});
       auto& at = next[i].second;
-      while (at != nobody && mark_[at] == is_placed) at = after_[at];
+      while (at != no_node && mark_[at] == is_placed) at = after_[at];
       if (at != n) f(n, at);
       mark_[n] = is_placed;
     }
@@ -239,7 +239,7 @@ class deadlock_fixer {
     std::uint64_t count = 0, steps = 0;
     each_move(nodes, [&](node n, node before) {
       ++count;
-      for (auto m = before; m != n && m != nobody; m = after_[m]) ++steps;
+      for (auto m = before; m != n && m != no_node; m = after_[m]) ++steps;
     });
     return count << 32 | (steps & 0xffffffff);
   }
@@ -252,11 +252,11 @@ class deadlock_fixer {
   }
   void put_before(move const& m) {
     auto const [n, next] = m;
-    if (before_[n] != nobody) after_[before_[n]] = after_[n];
-    if (after_[n] != nobody) before_[after_[n]] = before_[n];
+    if (before_[n] != no_node) after_[before_[n]] = after_[n];
+    if (after_[n] != no_node) before_[after_[n]] = before_[n];
     before_[n] = before_[next];
     after_[n] = next;
-    if (before_[next] != nobody) after_[before_[next]] = n;
+    if (before_[next] != no_node) after_[before_[next]] = n;
     before_[next] = n;
     if (front_[rank_[n]] == next) front_[rank_[n]] = n;
   }

@@ -52,11 +52,11 @@ namespace cleave::detail {
 
 /// A wait of a list, and the list that must still do the awaited action.
 struct list_wait {
-  static constexpr std::uint32_t nobody = 0xffffffff;
+  static constexpr std::uint32_t no_list = 0xffffffff;
 
   waiting_action wait;
   std::uint32_t list;
-  std::uint32_t for_list = nobody;
+  std::uint32_t for_list = no_list;
 };
 
 /// Returns the waits between ranks and a shortest cycle of them, once no list can continue. It reports the
@@ -69,7 +69,7 @@ inline deadlock report_waits(std::span<list_wait const> waits, list_runner const
   for (std::size_t i = 0; i < waits.size(); ++i) {
     auto const& w = waits[i];
     if (i == 0 || waits[i - 1].list != w.list) d.waiting.push_back(w.wait);
-    if (w.for_list == list_wait::nobody || lists.is_finished(w.for_list)) continue;
+    if (w.for_list == list_wait::no_list || lists.is_finished(w.for_list)) continue;
     edges.push_back({w.list, w.for_list});
     edge_wait.push_back(i);
   }

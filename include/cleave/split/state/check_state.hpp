@@ -33,9 +33,9 @@ class assignment_checker {
         m_(m),
         placed_(placed),
         class_(m.tensors),
-        holder_(class_.size(), nobody),
-        held_(class_.size(), nobody),
-        read_(class_.size(), nobody),
+        holder_(class_.size(), no_stage),
+        held_(class_.size(), no_stage),
+        read_(class_.size(), no_stage),
         sent_(class_.size()),
         tied_(placed.replicas.size()),
         tie_(class_.size(), none<std::size_t>),
@@ -84,7 +84,7 @@ class assignment_checker {
       named_[h.tensor] = 1;
       if (std::exchange(held_[c], i) == i || class_.is_constant(c)) continue;
       auto const before = std::exchange(holder_[c], i);
-      if (before != nobody && !(is_tied(c, before) && is_tied(c, i)))
+      if (before != no_stage && !(is_tied(c, before) && is_tied(c, i)))
         fault(kind::untied, h.tensor, before, i);
     }
     std::ranges::sort(names);
@@ -119,13 +119,13 @@ class assignment_checker {
     std::vector<char> unused(m_.tensors.size());
     for (auto const t : placed_.unused) unused[t] = 1;
     for (std::uint32_t t = 0; t < m_.tensors.size(); ++t) {
-      bool const somewhere = holder_[class_[t]] != nobody;
+      bool const somewhere = holder_[class_[t]] != no_stage;
       if (named_[t] || class_.is_constant(class_[t])) continue;
       fault(somewhere || !unused[t] ? kind::missing : kind::unused, t);
     }
   }
 
-  static constexpr stage_id nobody{0xfffffffe};
+  static constexpr stage_id no_stage{0xfffffffe};
 
   basic_snapshot_arrays<Index> const& s_;
   basic_plan<Index> const& p_;

@@ -129,8 +129,8 @@ void rescale(unit_costs<Index>& c, int exponent) {
   c.scale.exponent = exponent;
 }
 
-/// Appends a row for each spare device, at a scale at which all sums stay below 2^60. \throws overflow_error
-/// if the weights of a device have no finite sum.
+/// Appends a row of weights for each spare device, scaled so that all sums stay below 2^60.
+/// \throws overflow_error if the weights of a device add up to infinity
 template <std::unsigned_integral Index>
 void add_spare_rows(unit_costs<Index>& c, basic_snapshot_arrays<Index> const& g, unit_graph<Index> const& u,
                     std::vector<spare_device> const& spare) {
