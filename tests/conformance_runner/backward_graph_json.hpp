@@ -11,8 +11,9 @@
 
 namespace cleave::conformance {
 
-/// The nodes of a root with its backward pass, in the common format, but with numbers for the names of what
-/// the backward pass adds, which are free: of all nodes from the first `stage_backward` on but the output.
+/// The nodes of a root with its backward pass, in the common format. Names of the nodes that the backward
+/// pass adds are arbitrary, so numbers replace them. These are all nodes from the first `stage_backward` on,
+/// except the output.
 class backward_graph_json {
  public:
   explicit backward_graph_json(json const& list) : nodes_(normal_nodes(list)) {
@@ -33,10 +34,10 @@ class backward_graph_json {
   }
 
   json const& nodes() const { return nodes_; }
-  json const& added() const { return added_; }    ///< what the backward pass adds, in order
-  json const& unused() const { return unused_; }  ///< of that, the gradients that nobody reads
+  json const& added() const { return added_; }    ///< nodes added by the backward pass, in order
+  json const& unused() const { return unused_; }  ///< the unused gradients among them
 
-  /// `names` by their numbers.
+  /// Replaces `names` by their numbers.
   json numbers(json const& names) const {
     json list = json::array();
     for (auto const& name : names) {

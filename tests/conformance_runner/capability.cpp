@@ -19,8 +19,8 @@
 #include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// The capability partitioner and the fusion of groups against their recordings: README.md of that area says
-/// what is compared. Wherever groups are proposed, `check_default` also holds for those of the default.
+/// Compares the capability partitioner and the fusion of groups with their recordings. The area's README.md
+/// lists what is compared. For every proposal of groups, `check_default` also checks the default proposal.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -70,8 +70,8 @@ class capability_case {
     fuse(lists, result_form::bare_if_single);
   }
 
-  /// The default makes none that need each other in a cycle, and where values need not connect a group, no
-  /// more groups than the walk.
+  /// Checks that the default groups form no cycle. If values need not connect a group, there are no more
+  /// groups than in the walk.
   void check_default(std::vector<char> const& supported, capability_options o) {
     o.least = 0;
     o.by = grouping::merge_walk;
@@ -97,7 +97,7 @@ class capability_case {
       fuse(groups, form);
   }
 
-  /// Which groups would do on their own.
+  /// Compares the groups that could each be fused alone without a cycle.
   void check_alone(node_lists const& groups) {
     json alone = json::array();
     for (auto const& group : groups) alone.push_back(!find_cycle_between_parts(s_, fused_parts(g_, {group})));
@@ -115,7 +115,7 @@ class capability_case {
       differ("error", said, "a graph");
     } catch (fuse_error const& e) {
       if (overlap && !said.starts_with(g_[e.witness.front()].name + " ")) differ("error", said, e.what());
-    } catch (partition_error const& e) {  // where both are wrong, either may be told
+    } catch (partition_error const& e) {  // if both are wrong, either may be reported
       if (overlap || e.witness.empty()) differ("error", said, e.what());
     }
   }
@@ -128,7 +128,8 @@ class capability_case {
     for (auto const& [key, value] : better.items()) compare(value, json(true), key, differences_);
   }
 
-  /// Whole, fused and inlined again give the same, the recorded value where there is one.
+  /// Checks that the original, fused and inlined graphs give the same value, and the recorded one if there is
+  /// one.
   void check_value(fused_graph const& fused) {
     testing::integer_interpretation meaning;
     bool const recorded = body_.contains("eval");
@@ -157,7 +158,8 @@ class capability_case {
     return list;
   }
 
-  /// A graph of the result: what each node stands for is said where the original has it.
+  /// Writes a graph of the result. `from` of a node names the original node that it stands for, if there is
+  /// one.
   json write(module_graph const& made) const {
     json list = write_nodes(made);
     for (std::size_t n = 0; n < list.size(); ++n) {
@@ -209,7 +211,7 @@ class capability_case {
     return nodes;
   }
 
-  /// Of each node, whether it may be a member: a call or an attribute that is listed.
+  /// Returns a flag per node: it may be a member. These are calls and listed attributes.
   std::vector<char> read_supported() const {
     std::vector<char> supported(s_.nodes());
     for (auto const n : read_nodes(body_["input"]["supported"]))
@@ -217,7 +219,7 @@ class capability_case {
     return supported;
   }
 
-  /// Of each node, whether it calls a function that the option `key` lists.
+  /// Returns a flag per node: it calls a function that the option `key` lists.
   std::vector<char> read_targets(char const* key) const {
     std::vector<char> listed(s_.nodes());
     json const& targets = body_["input"]["options"][key];

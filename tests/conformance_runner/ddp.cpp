@@ -15,8 +15,8 @@
 #include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// Buckets and the compilation of pieces against the recordings of DDPOptimizer: README.md of that area says
-/// what is compared.
+/// Compares buckets and the compilation of pieces with the recordings of DDPOptimizer. The area's README.md
+/// lists what is compared.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -25,14 +25,14 @@ std::vector<difference> run_chain(json const& body);
 
 namespace {
 
-/// One case: what happened, up to the error if there was one, and what differs.
+/// One case: the results, up to the error if there was one, and the differences.
 class ddp_case {
  public:
   ddp_case(test_case const& c, json const& body)
       : body_(body), input_(body["input"]), g_(c.graph()), examples_(g_, input_["graph"]) {}
 
   std::vector<difference> run() {
-    // Where torch crashed, `better` is what its own rule gives; other defects are of the rule.
+    // If torch crashed, `better` is the result of its own rule; other defects are in the rule.
     bool const recorded = !body_.contains("defect") || body_.contains("error");
     carry_out(recorded);
     if (body_.contains("defect"))
@@ -88,7 +88,7 @@ class ddp_case {
     ours_["split"] = split_.split ? write_split(g_, *split_.split) : json();
   }
 
-  /// The backend: notes what it is given.
+  /// The backend: records its arguments.
   backend_product compile(compile_request<json> const& r, bool fake) {
     json c{{"submod", r.path.empty() ? json() : json(r.path)},
            {"inputs", json(std::vector<json>(r.examples.begin(), r.examples.end()))}};
@@ -183,7 +183,7 @@ class ddp_case {
     ours_["metadata"] = std::move(metadata);
   }
 
-  /// Whole and compiled give the same integer.
+  /// Returns true if the whole and the compiled graph give the same integer.
   bool equals_unsplit() const {
     testing::integer_interpretation meaning;
     auto const backend = [&](compile_request<integer_value> const& r) {
@@ -200,13 +200,13 @@ class ddp_case {
     differences_.push_back({std::move(what), std::move(expected), std::move(got)});
   }
 
-  /// All that the recording has. What it does not have of ours was not recorded.
+  /// Compares everything in the recording. Results of ours that it lacks were not recorded.
   void compare_result(json expect, std::string const& what) {
     if (expect.contains("split")) expect["split"] = normal_split(expect["split"]);
     if (expect.contains("report")) expect["report"] = normal_report(expect["report"]);
     json ours = ours_;
     if (expect.contains("compiles"))
-      for (auto& c : expect["compiles"]) c.erase("reason");  // torch's words
+      for (auto& c : expect["compiles"]) c.erase("reason");  // torch's wording
     if (ours.contains("report") && expect.contains("report") && !expect["report"].contains("log"))
       ours["report"].erase("log");
     if (ours.contains("metadata") && expect.contains("metadata"))
@@ -304,7 +304,7 @@ class ddp_case {
     });
   }
 
-  /// `w`, `last_p0`, or `body_0 w: 100` with the module apart and the bytes.
+  /// Accepts `w`, `last_p0`, or `body_0 w: 100` with the module and the bytes.
   void check_counted(std::string entry, std::vector<counted_parameter> const& counted) {
     auto const all = entry;
     std::optional<std::string> bytes;
@@ -318,7 +318,7 @@ class ddp_case {
     differ("better.counted", all, "nothing of that name and size");
   }
 
-  /// The names as buckets have them in `emb.weight = head.weight`.
+  /// Splits tied names as buckets have them in `emb.weight = head.weight`.
   static std::vector<std::string> split_names(std::string const& tied) {
     std::vector<std::string> names;
     for (std::size_t at = 0; at < tied.size();) {
@@ -331,7 +331,7 @@ class ddp_case {
     return names;
   }
 
-  /// "the bucket that holds the call of X": what X holds counts there, and nowhere else.
+  /// Checks "the bucket that holds the call of X": the parameters of X count only there.
   void check_home(std::string const& said) {
     std::string const start = "the bucket that holds the call of ";
     auto const name = said.substr(0, start.size()) == start ? said.substr(start.size()) : "";
@@ -347,7 +347,8 @@ class ddp_case {
     if (!found || name.empty()) differ("better.bucket_of_lin_params", said, "no bucket counts it");
   }
 
-  /// Node after node as in the whole graph: the one order that is right whatever writes in place.
+  /// Checks that nodes keep the order of the whole graph, the one order that is valid for all in-place
+  /// writes.
   void check_program_order() {
     std::vector<position> ran;
     for (auto const i : split_.split->order)
@@ -360,7 +361,7 @@ class ddp_case {
   module_graph const& g_;
   example_interpretation examples_;
   bucket_split split_;
-  std::vector<module_bucket> each_alone_;  // the same with caps of 0
+  std::vector<module_bucket> each_alone_;  // the same with size limits of 0
   json ours_ = json::object();
   json compiles_ = json::array();
   std::string refusal_, message_, thrown_;

@@ -15,13 +15,13 @@ namespace cleave::conformance {
 
 using namespace detail;
 
-/// A chain of linear layers whose weights are inputs, as Dynamo and an ahead-of-time backend see it: what the
-/// recording says of buckets, examples and results.
+/// Runs a chain of linear layers whose weights are inputs, as Dynamo and an ahead-of-time backend see it.
+/// Compares buckets, examples and results with the recording.
 std::vector<difference> run_chain(json const& body) {
   auto const& input = body["input"];
   auto const& model = input["model"];
   std::size_t const layers = model["linears"];
-  json const batch = 3;  // of the recording
+  json const batch = 3;  // from the recording
   module_graph g;
   model_parameters parameters;
   std::vector<json> examples;

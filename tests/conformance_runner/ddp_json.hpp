@@ -15,13 +15,13 @@
 #include "conformance_runner/read_case.hpp"
 #include "conformance_runner/read_graph.hpp"
 
-/// Parameters, buckets and pieces of the DDPOptimizer cases, read and written. Values are what the recording
-/// says of tensors: shape and element type.
+/// Reads and writes the parameters, buckets and pieces of the DDPOptimizer cases. Values have the tensor
+/// properties that the recording has: shape and element type.
 namespace cleave::conformance {
 
 using namespace detail;
 
-/// A tensor as an example value has it.
+/// Returns a tensor in the form of an example value.
 inline json example_of(json const& parameter) {
   return {{"shape", parameter["shape"]}, {"dtype", parameter.value("dtype", "f32")}};
 }
@@ -55,7 +55,7 @@ inline model_parameters read_parameters(module_graph const& g, json const& graph
   return p;
 }
 
-/// What glues pieces together, in example values.
+/// Interprets the code that connects pieces, on example values.
 class example_interpretation {
  public:
   example_interpretation(module_graph const& g, json const& graph) : g_(g), graph_(graph) {}
@@ -70,7 +70,7 @@ class example_interpretation {
     return args[0]["tuple"][args[1].get<std::size_t>()];
   }
 
-  /// The example value of a node of the whole graph.
+  /// Returns the example value of a node of the whole graph.
   json of(position n) const {
     json const meta = write_metadata(g_, g_[n].metadata);
     return meta.contains("param") ? example_of(graph_["params"][meta["param"].get<std::string>()]) : meta;
@@ -108,7 +108,7 @@ inline json write_buckets(module_graph const& g, json const& graph,
   return out;
 }
 
-/// The log of the recording keeps of its lines those that hold a table.
+/// Returns the log in the form of the recording, which keeps only lines with a table.
 inline json write_report(bucket_report const& r) {
   json out{{"rows", json::array()}};
   for (auto const& row : r.rows)
@@ -165,7 +165,7 @@ inline json normal_split(json split) {
   return split;
 }
 
-/// What the backend returned: something that can be told from everything else, and run.
+/// The result of the backend: it is runnable and distinguishable from everything else.
 struct backend_product {
   json results;
   std::string text = "what the backend returned";

@@ -12,14 +12,14 @@
 #include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// Decomposition of sizes against its recordings: rule 14 of split_module/README.md.
+/// Compares the decomposition of sizes with its recordings: rule 14 of split_module/README.md.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// The integer interpretation in which a size is the tuple of what `sym_size.int` gives, and a tuple that is
-/// a direct operand counts as its elements: then a graph and its decomposed form give the same.
+/// The integer interpretation, in which a size is the tuple of its `sym_size.int` results. A tuple as a
+/// direct operand counts as its elements. A graph and its decomposed form then give the same value.
 class size_interpretation : public testing::integer_interpretation {
  public:
   value call(module_graph const& g, position n, std::span<value const> args,
@@ -48,7 +48,7 @@ class size_interpretation : public testing::integer_interpretation {
   }
 };
 
-/// The nodes in the form of the recording: what is known of a new node is in its typed members.
+/// Writes the nodes as the recording does: properties of a new node come from its typed members.
 json write_decomposed(module_graph const& g) {
   json list = write_nodes(g);
   for (position n = 0; n < g.list().size(); ++n) {
@@ -61,7 +61,7 @@ json write_decomposed(module_graph const& g) {
   return list;
 }
 
-/// What `made` has where `g` reads its getitem: `target(operand, index)`, or a constant.
+/// Returns the replacement in `made` for a getitem of `g`: `target(operand, index)`, or a constant.
 json in_place_of_item(module_graph const& g, module_graph const& made) {
   for (auto const& reader : g.list())
     for (std::size_t a = 0; a < reader.args.size(); ++a) {

@@ -6,8 +6,7 @@
 
 namespace cleave::conformance {
 
-/// What a case says about itself by the fields that it has: they decide who judges it, never its name, its
-/// category or its file.
+/// The fields of a case. They alone select the runner that judges it; its name, category and file do not.
 class fields {
  public:
   explicit fields(json const& body) : body_(body) {}
@@ -16,17 +15,17 @@ class fields {
   json const& operator[](char const* key) const { return body_.at(key); }
   json const& input() const { return body_.at("input"); }
 
-  /// Whether the input has all of `keys`.
+  /// Returns true if the input has all of `keys`.
   template <class... Keys>
   bool in(Keys... keys) const {
     return (input().contains(keys) && ...);
   }
-  /// Whether the expected result is an object that has `key`.
+  /// Returns true if the expected result is an object with `key`.
   bool expects(char const* key) const {
     return has("expect") && body_.at("expect").is_object() && body_.at("expect").contains(key);
   }
 
-  /// The fields, for messages.
+  /// Returns the fields for messages.
   std::string text() const {
     std::string keys = "a case with the input";
     for (auto const& [key, value] : input().items()) keys += " " + key;

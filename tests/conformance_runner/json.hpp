@@ -10,13 +10,13 @@
 
 namespace cleave::conformance {
 
-/// A file that is not laid out as its area's README says: which file, case and key.
+/// Thrown for a file whose layout differs from its area's README. Names the file, the case and the key.
 class layout_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A case that the runner has no way to judge, though it is laid out well: why.
+/// Thrown for a case with a valid layout that the runner cannot judge, with the reason.
 class unjudged_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -36,12 +36,12 @@ namespace cleave::conformance {
 /// JSON whose objects keep the order in which their keys were written.
 using json = nlohmann::ordered_json;
 
-/// No recording nests deeper; what does is refused before anything recurses over it.
+/// Nesting limit. No recording nests deeper; deeper input is rejected before any recursion.
 inline constexpr int deepest = 100;
 
-/// Reads `text`; refuses what is not JSON, a key that an object has twice, and nesting beyond `deepest`.
+/// Parses `text`. Rejects invalid JSON, duplicate keys in an object, and nesting beyond `deepest`.
 inline json parse_json(std::string const& text, std::string const& where) {
-  std::vector<std::vector<std::string>> keys;  // of the objects that are open
+  std::vector<std::vector<std::string>> keys;  // of the open objects
   auto const watch = [&](int depth, json::parse_event_t event, json& parsed) {
     using enum json::parse_event_t;
     if (depth > deepest) throw layout_error(where + ": nested deeper than " + std::to_string(deepest));

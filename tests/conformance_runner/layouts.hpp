@@ -2,10 +2,9 @@
 #pragma once
 #include <string_view>
 
-/// How the files of each area are laid out: each key that a case may have, and nothing else. What a runner
-/// reads is described down to the leaves; what no runner reads yet is `any` below its key. A case may have
-/// remarks besides, texts and numbers under keys that are not here. The READMEs of the
-/// areas say what the keys mean.
+/// The layouts of each area's files: all keys that a case may have. Keys that a runner reads are described
+/// down to the leaves; others are `any`. A case may also have remarks: texts and numbers under other keys.
+/// The READMEs of the areas explain the keys.
 namespace cleave::conformance {
 
 inline constexpr std::string_view layouts = R"(

@@ -14,7 +14,7 @@
 #include "support/toy_autograd.hpp"
 
 /// conformance [AREA] [DIR] [--mutate] [--list]: runs recorded cases, those of the project or of any folder
-/// laid out alike.
+/// with the same layout.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -51,16 +51,16 @@ struct arguments {
 
 struct tally {
   std::size_t passed = 0, failed = 0, skipped = 0;
-  std::size_t nothing_to_alter = 0;  // of those that are skipped
+  std::size_t nothing_to_alter = 0;  // among the skipped ones
 };
 
 void print(std::string const& line) { std::printf("%s\n", line.c_str()); }
 
-/// Where a case may say what is right.
+/// The keys under which a case has its expected results.
 constexpr char const* results[] = {"expect", "error", "better", "defect", "eval", "valid_alone", "derived"};
 
-/// What became of `c` with its recording as `body`. What the runner was not made for is skipped: a layout, a
-/// rule, an operator.
+/// Runs `c` with `body` as its recording. Skips layouts, rules and operators that the runner does not
+/// support.
 outcome run(test_case const& c, json const& body) {
   auto const runner = find_runner(c.area);
   if (!runner) return {{}, "no runner for the area " + c.area};
@@ -99,8 +99,8 @@ void run_case(test_case const& c, tally& t) {
   }
 }
 
-/// The other way round: a case whose recording was altered must fail. To be skipped, where the case as it is
-/// is not, is to fail too.
+/// The inverse check: a case with an altered recording must fail. It also counts as a failure if only the
+/// altered case is skipped.
 void run_mutated(test_case const& c, tally& t) {
   std::string at;
   auto const body = mutated(c, at);
@@ -159,7 +159,7 @@ arguments read_arguments(std::vector<std::string> const& words) {
       places.push_back(word);
   }
   if (places.size() > 2) throw layout_error("at most an area and a folder");
-  // One word may be either: a folder with a slash or areas below it, or an area.
+  // A single argument may be a folder (it has a slash, or areas below it) or an area.
   for (auto const& place : places) {
     bool const area =
         a.area.empty() && place.find('/') == place.npos && schema(layouts).defines(place + "_case");

@@ -8,12 +8,12 @@
 #include "conformance_runner/read_case.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// A recording with one expected leaf altered: a comparison that does not notice is no comparison.
+/// Alters one expected leaf of a recording, to test that the comparison notices it.
 namespace cleave::conformance {
 
 using pointer = json::json_pointer;
 
-/// The leaves below `j`; an empty list or object is one.
+/// Appends the leaves below `j`. An empty list or object is a leaf.
 inline void list_leaves(json const& j, pointer const& at, std::vector<pointer>& to) {
   if ((j.is_array() || j.is_object()) && !j.empty()) {
     if (j.is_array())
@@ -25,7 +25,7 @@ inline void list_leaves(json const& j, pointer const& at, std::vector<pointer>& 
   }
 }
 
-/// Another value of the same kind.
+/// Returns another value of the same kind.
 inline json altered(json const& leaf) {
   if (leaf.is_boolean()) return !leaf.get<bool>();
   if (leaf.is_number_integer()) return leaf.get<std::int64_t>() + 1;
@@ -36,12 +36,12 @@ inline json altered(json const& leaf) {
   return "~";
 }
 
-/// Whether the leaf is upstream's wording, which the READMEs leave to us: reasons and log lines, of which
-/// only tables are compared.
+/// Returns true if the leaf is upstream's wording, which need not match: reasons and log lines. Only tables
+/// in logs are compared.
 inline bool is_wording(json const& body, pointer const& at) {
   auto const place = at.to_string();
   if (place.ends_with("/reason")) return true;
-  if (place.find("/tree/") != place.npos) {  // what a node of a rebuilt module is called, and its argument
+  if (place.find("/tree/") != place.npos) {  // the name and argument of a node of a rebuilt module
     json const& node = body[at.parent_pointer()];
     auto const op = node.is_object() ? node.value("op", "") : "";
     return !op.empty() &&
@@ -51,8 +51,9 @@ inline bool is_wording(json const& body, pointer const& at) {
   return place.find("/report/log/") != place.npos && !table;
 }
 
-/// Of an altered schedule: what the reference system says of it, which is not compared but for the steps of
-/// what can run, and where ranks are stuck, which is compared only where it is the one fault.
+/// For altered schedules: returns true if the leaf is not compared, because it is a verdict of the reference
+/// system. Compared are `executable`, the faults (a deadlock position only if it is the only fault), and the
+/// steps of executable schedules.
 inline bool is_another_verdict(json const& body, pointer const& at) {
   if (!body["expect"].contains("executable")) return false;
   auto const place = at.to_string();
@@ -62,8 +63,8 @@ inline bool is_another_verdict(json const& body, pointer const& at) {
   return place != "/expect/executable";
 }
 
-/// The leaves that a right result must meet exactly, as the areas' READMEs say: of a defect what `better`
-/// gives, of an error its kind, else all of `expect` and the value.
+/// Returns the leaves that a correct result must match exactly, according to the areas' READMEs. For a defect
+/// these are in `better`, for an error its kind, else all of `expect` and the value.
 inline std::vector<pointer> exact_leaves(json const& body) {
   std::vector<pointer> leaves;
   bool const altered_schedule = body.contains("expect") && body["expect"].contains("executable");
@@ -83,8 +84,8 @@ inline std::vector<pointer> exact_leaves(json const& body) {
   return leaves;
 }
 
-/// `c` with one exact leaf altered, chosen by the hash of its name; `at` receives the place. Unchanged where
-/// there is none.
+/// Returns `c` with one exact leaf altered, chosen by the hash of its name. `at` receives the place. Returns
+/// `c` unchanged if it has no exact leaf.
 inline json mutated(test_case const& c, std::string& at) {
   json body = c.body;
   auto const leaves = exact_leaves(body);

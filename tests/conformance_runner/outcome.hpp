@@ -11,15 +11,15 @@ namespace cleave::conformance {
 
 using namespace detail;
 
-/// One place where our result is not the expected one.
+/// One place where the result differs from the expected one.
 struct difference {
   std::string what, expected, got;
 };
 
-/// What became of one case.
+/// The outcome of one case.
 struct outcome {
-  std::vector<difference> differences;  ///< none: passed, unless …
-  std::string skipped;                  ///< … the name of what is not built yet
+  std::vector<difference> differences;  ///< empty: passed, unless skipped
+  std::string skipped;                  ///< the reason for skipping, if any
 };
 
 inline std::string shortened(json const& j) {
@@ -27,7 +27,8 @@ inline std::string shortened(json const& j) {
   return text.size() > 160 ? text.substr(0, 157) + "..." : text;
 }
 
-/// Appends where `got` is not `expected`: per leaf, at most a handful. Keys that only one of them has count.
+/// Appends the differences between `got` and `expected`, per leaf, at most a handful. Keys that only one of
+/// them has count too.
 inline void compare(json const& expected, json const& got, std::string const& what,
                     std::vector<difference>& to) {
   if (expected.type() != got.type() || (!expected.is_object() && !expected.is_array())) {
@@ -53,10 +54,10 @@ inline void compare(json const& expected, json const& got, std::string const& wh
   }
 }
 
-/// Runs a case of an area: `body` is the case, or the case with one expected leaf altered.
+/// Runs a case of an area. `body` is the body of the case, or a copy with one expected leaf altered.
 using area_runner = outcome (*)(test_case const& c, json const& body);
 
-/// The runner of an area, or null where the area is not built yet.
+/// Returns the runner of an area, or null if the area is not supported yet.
 area_runner find_runner(std::string const& area);
 
 }  // namespace cleave::conformance

@@ -5,7 +5,7 @@
 #include "conformance_runner/fields.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// The recordings of Pipe: which runner judges a case, by its fields.
+/// Selects the runner of a Pipe case by its fields.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -63,7 +63,7 @@ bool is_serialise(fields const& c) { return c.in("model") && c.has("expect") && 
 
 bool is_split(fields const& c) { return c.in("state") || c.in("modules"); }
 
-/// The first that fits.
+/// The first match counts.
 constexpr std::array<std::pair<bool (*)(fields const&), area_runner>, 14> runners{{
     {is_kernel, run_pipe_kernel},
     {is_traced_loss, run_pipe_traced_loss},

@@ -20,8 +20,8 @@ namespace {
 
 using testing::tape_value, testing::tape_values;
 
-/// Values as the recordings write them: names, `w*2`, `t(1,2)`, `t(1).squeeze()`, `None`, `(a,b)`, `[a]` and
-/// `dict(a=x,b=y)`.
+/// Parses values as the recordings write them: names, `w*2`, `t(1,2)`, `t(1).squeeze()`, `None`, `(a,b)`,
+/// `[a]` and `dict(a=x,b=y)`.
 class value_text {
  public:
   value_text(std::map<std::string, tape_value> named, std::string_view text)
@@ -94,7 +94,7 @@ json write_gradient(std::optional<testing::tensor> const& t) { return t ? json(t
 
 testing::tensor read_vector(json const& list) { return {{list.size()}, list.get<std::vector<double>>()}; }
 
-/// One case about the functions that a backward pass calls.
+/// One case for the functions that a backward pass calls.
 class kernel_case {
  public:
   explicit kernel_case(json const& body) : body_(body), in_(body["input"]) {}

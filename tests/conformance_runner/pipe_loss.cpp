@@ -26,7 +26,7 @@ using namespace detail;
 
 namespace {
 
-/// The tensor that nested lists of numbers are.
+/// Returns nested lists of numbers as a tensor.
 testing::tensor read_matrix(json const& rows) {
   testing::tensor t{{rows.size(), rows.at(0).size()}, {}};
   for (auto const& row : rows)
@@ -44,13 +44,13 @@ module_node make_node(node_kind kind, std::string name, std::string target,
   return n;
 }
 
-/// Which search of the library the message of upstream speaks of, and what it names.
+/// The search that upstream's message is about, and the names in it.
 struct refusal {
   loss_fault::kind what;
   std::string named;
 };
 
-/// Python's text of an operand, as messages here write it.
+/// Converts Python's text of an operand to the form of the library's messages.
 std::string in_our_words(std::string text) {
   static constexpr std::pair<std::string_view, std::string_view> words[] = {
       {",)", ")"}, {"None", "null"}, {"True", "true"}, {"False", "false"}};
@@ -102,7 +102,7 @@ class loss_case {
     differences_.push_back({std::move(what), std::move(expected), std::move(got)});
   }
 
-  /// A program that gives what the case says, of placeholders.
+  /// Returns a program whose output, made of placeholders, is that of the case.
   module_graph read_program() const {
     module_graph g;
     node_names names;
@@ -153,7 +153,7 @@ class loss_case {
       differ("error names " + expected->named, said, message);
   }
 
-  /// A wrapper that computes no loss.
+  /// Checks a wrapper that computes no loss.
   void check_wrapper_without_loss() {
     module_graph identity;
     auto const x = identity.add(make_node(node_kind::placeholder, "x", "x"));
@@ -231,7 +231,8 @@ class loss_case {
             differences_);
   }
 
-  /// Where stages are linear in whole numbers, the backward pass gives what reverse mode on the whole gives.
+  /// Checks, with stages that are linear over integers, that the backward pass equals reverse mode on the
+  /// whole.
   void check_nothing_lost(position loss) {
     auto const root = stage_root_of(c_.graph());
     testing::linear_stages const stages(root);
@@ -252,7 +253,7 @@ class loss_case {
     }
   }
 
-  /// The rules that the recordings give where upstream is wrong.
+  /// Checks the rules that the recordings give where upstream is wrong.
   void check_rule(position loss) {
     auto const rule = body_["better"]["rule"].get<std::string>();
     auto const plan =

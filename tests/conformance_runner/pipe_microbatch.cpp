@@ -15,13 +15,13 @@
 #include "conformance_runner/outcome.hpp"
 #include "support/row_major.hpp"
 
-/// Microbatches against their recordings.
+/// Compares microbatches with their recordings.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// Elements stay as they are written, so that 1 and 1.0 differ.
+/// A tensor whose elements stay as written, so that 1 and 1.0 differ.
 struct json_tensor {
   std::vector<std::int64_t> shape;
   std::vector<json> data;
@@ -36,7 +36,7 @@ bool is_container(json const& j) {
   return j.is_object() && (j.contains("tuple") || j.contains("list") || j.contains("dict"));
 }
 
-/// Nests as `j` does; `read(j)` is what a leaf becomes. Recordings are not deep.
+/// Returns the structure of `j` with `read(j)` for each leaf. Recordings are not deep.
 template <class To, class Read>
 nested<To> read_nested(json const& j, Read const& read) {
   if (!is_container(j)) return nested<To>(read(j));
@@ -80,7 +80,7 @@ json write(nested<leaf> const& x) {
   return one(one);
 }
 
-/// `f` of two numbers, or of two tensors element by element; what is whole stays whole.
+/// Applies `f` to two numbers, or elementwise to two tensors; integers stay integers.
 template <class F>
 leaf elementwise(leaf a, leaf const& b, F f) {
   auto const apply = [&](json const& x, json const& y) {
@@ -108,7 +108,7 @@ leaf concatenate(leaf a, leaf const& b) {
   return json(std::get<json>(a).get<std::string>() + std::get<json>(b).get<std::string>());
 }
 
-/// A rule that the library has no word for: in C++ it does not compile, so the reader refuses it.
+/// A rule that the library lacks. It does not compile in C++, so the reader rejects it.
 struct not_a_rule {
   json what;
 };
@@ -125,7 +125,7 @@ rule read_rule(json const& j) {
   }
   throw not_a_rule{j};
 }
-/// To merge, any other leaf says that the value is the same everywhere.
+/// For merging, any other leaf means that the value is the same in all microbatches.
 rule read_merge_rule(json const& j) {
   try {
     return read_rule(j);
@@ -136,7 +136,7 @@ rule read_merge_rule(json const& j) {
 
 template <class Read>
 batch_rules<leaf>::tree read_rules(json const& input, char const* key, Read read) {
-  // No specification at all, which null is too, is the default.
+  // No specification, or null, is the default.
   if (!input.contains(key) || input[key].is_null()) return std::nullopt;
   return read_nested<rule>(input[key], read);
 }
@@ -223,7 +223,7 @@ class comparison {
         write(masked_ ? merge_masked(access(), parts, rules) : merge_microbatches(access(), parts, rules));
   }
 
-  /// The kind of refusal, and what the recorded message names.
+  /// Compares the kind of error and the names in the recorded message.
   void check_error() {
     using enum microbatch_fault::kind;
     auto const type = body_["error"]["type"].get<std::string>();
@@ -245,13 +245,13 @@ class comparison {
     if (!fits) differ("error", type + ": " + said, refusal_.empty() ? "a result" : refusal_);
 
     static std::regex const got("(?:but got|, got|Expected size|but got size|for tensor number) (-?\\d+)");
-    bool const by_value = one_of(values_differ);  // what differs, not where, is the recorded number
+    bool const by_value = one_of(values_differ);  // the recorded number is the difference, not the position
     for (std::sregex_iterator at(said.begin(), said.end(), got), end; at != end && !by_value; ++at)
       check_named(std::regex("(^|[^0-9-])" + (*at)[1].str() + "([^0-9]|$)"), said);
     static std::regex const spec("TensorChunkSpec\\((-?\\d+)\\) and value");
     std::smatch m;
     if (std::regex_search(said, m, spec)) check_named(std::regex("axis " + m[1].str()), said);
-    // Of two lists of keys, the one that only one side has.
+    // The key that only one of the two lists has.
     static std::regex const keys("keys\\(\\) = \\[(.*)\\] .*keys\\(\\) = \\[(.*)\\]");
     if (std::regex_search(said, m, keys) && m[1].str().find('\'') != std::string::npos)
       check_named(std::regex(lone_key(m[1], m[2])), said);
@@ -303,7 +303,7 @@ class comparison {
     if (!fits) differ("better.error", said, refusal_.empty() ? "a result" : refusal_);
   }
 
-  /// What a rule gives, from the input alone.
+  /// Checks the result against the rule, computed from the input alone.
   void check_rule(std::string const& said) {
     if (!refusal_.empty()) return differ("result", "a result", "refused: " + refusal_);
     if (splits_ && (said == "replicate it" || said == "match by key"))
@@ -316,7 +316,7 @@ class comparison {
       throw unjudged_error("no comparison for the rule '" + said + "'");
   }
 
-  /// Written down without the library: each chunk of each tensor, a specification found by its key.
+  /// Computes the split without the library: each chunk of each tensor, with specifications looked up by key.
   json plain_split() const {
     json const kwargs = input_["kwargs"].is_null() ? json{{"dict", json::array()}} : input_["kwargs"];
     auto const spec = [&](char const* key) { return input_.value(key, json()); };
@@ -343,7 +343,7 @@ class comparison {
     return all;
   }
 
-  /// `x` with `f(tensor, dimension)` for each tensor that is divided.
+  /// Returns `x` with `f(tensor, dimension)` for each tensor that is split.
   template <class F>
   json plain_map(json const& x, json const& spec, F const& f) const {
     if (is_container(x)) {
@@ -370,8 +370,8 @@ class comparison {
     return f(x["tensor"], dim);
   }
 
-  /// Concatenates what has dimensions along that of its rule, or else the first, stacks tensors without,
-  /// folds what has a reducer, keeps what is equal.
+  /// Computes the merge without the library. Concatenates tensors along the dimension of their rule, by
+  /// default the first. Stacks tensors without dimensions, folds values with a reducer, and keeps equal ones.
   json plain_merge() const {
     auto const one = [&](auto const& self, std::vector<json> const& parts, json const& spec) -> json {
       if (is_container(parts[0])) {
@@ -401,7 +401,7 @@ class comparison {
     return write_leaf(made);
   }
 
-  /// Outer index by outer index, of each part what is inside it.
+  /// Concatenates: for each index of the outer dimensions, the inner elements of each part.
   static json plain_concatenation(std::vector<json> const& parts, std::int64_t dim) {
     json shape = parts[0]["tensor"]["shape"], data = json::array();
     if (shape.empty()) {

@@ -20,9 +20,9 @@
 #include "support/toy_batches.hpp"
 #include "support/toy_staged.hpp"
 
-/// Training runs: a program is cut into a pipe, runs in microbatches through the backward pass of the pipe,
-/// and takes steps of SGD, stage by stage with copies of what stages share: once on this thread, and once by
-/// the executor, in the order of the schedule.
+/// Training runs. A program is cut into a pipe, runs in microbatches through the pipe's backward pass, and
+/// takes SGD steps stage by stage; shared state has copies. Each case runs once on this thread and once by
+/// the executor in the order of the schedule.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -39,8 +39,8 @@ tensor tensor_of(json const& j) {
   return {j.at("shape").get<testing::toy_shape>(), j.at("data").get<std::vector<double>>()};
 }
 
-/// Reads a program as a module_graph: its lines, a marker where a stage begins, the loss after them. It
-/// returns the pair of its last result and the loss.
+/// Reads a program as a module_graph: its lines, a marker at the begin of each stage, and then the loss. It
+/// returns the last result and the loss as a pair.
 class program_reader {
  public:
   program_reader(json const& input) : input_(input) {
@@ -108,7 +108,7 @@ class program_reader {
   std::map<std::string, module_graph::position> known_;
 };
 
-/// The root of a pipe with the backward pass of its last output, which is the loss.
+/// Returns the root of a pipe with the backward pass of its last output, the loss.
 module_graph root_with_backward(module_pipe const& pipe) {
   auto const& root = pipe.outer;
   auto const given = root.outputs();
@@ -213,14 +213,14 @@ class parity_case {
     auto const all = mean ? loss_reduction::mean : loss_reduction::sum;
     return {all, all};
   }
-  /// What the recorded run did, right or not.
+  /// Returns the weights of the recorded run, right or wrong.
   loss_weights asked_weights() const {
     auto const m = batches_.values.size();
     bool const divides = input_["divide_gradients_by_microbatches"].get<bool>();
     return {std::vector<double>(m, 1), divides ? 1 / static_cast<double>(m) : 1};
   }
 
-  /// Why this cannot be run as it is asked for: what is wrong with the number of microbatches.
+  /// Returns the reason why the number of microbatches is invalid, if it is.
   std::optional<std::string> refusal() {
     try {
       order();
@@ -234,7 +234,7 @@ class parity_case {
     return std::nullopt;
   }
 
-  /// The counts that a recorded message names are in ours.
+  /// Checks that our message has the numbers of the recorded one.
   void compare_counts(std::string const& message, std::string const& ours) {
     std::set<std::string> named;
     std::string number;
@@ -273,7 +273,7 @@ class parity_case {
     return {testing::constant_of(tensor_of(input_["x"])), testing::constant_of(tensor_of(input_["target"]))};
   }
 
-  /// Of each step, that of the whole batch.
+  /// Returns the loss of the whole batch, per step.
   std::vector<double> batch_losses(history const& h) const {
     std::vector<double> all;
     auto const rows = h.losses.front().size() == 1 ? std::vector<std::int64_t>{1} : batches_.rows;
@@ -291,7 +291,7 @@ class parity_case {
     near(expected.get<std::vector<double>>(), got, what);
   }
 
-  /// The whole is what was recorded.
+  /// Checks that the whole program gives the recorded results.
   void check_whole() {
     json const& uncut = body_["uncut"];
     near(uncut["output_first_step"], whole_.first_output.data, "uncut.output_first_step");
@@ -303,7 +303,7 @@ class parity_case {
            "uncut.parameters_after." + a.storage);
   }
 
-  /// Stages compute what the whole does, and copies stay equal.
+  /// Checks that stages compute the results of the whole, and that copies stay equal.
   void equal_whole(history const& staged) {
     near(whole_.first_output.data, staged.first_output.data, "output of whole and stages");
     near(batch_losses(whole_), batch_losses(staged), "losses of whole and stages");
@@ -327,7 +327,7 @@ class parity_case {
     compare_distances(expect, staged);
   }
 
-  /// Quarters that are one stage have one copy of what they share.
+  /// Compares gradients. Quarters in the same stage share one copy.
   void compare_gradients(json const& by_quarter) {
     std::map<std::pair<std::string, std::string>, tensor> sums;
     for (auto const& [name, value] : by_quarter.items()) {

@@ -17,8 +17,8 @@
 #include "support/rich_module_graph.hpp"
 #include "support/same_graph.hpp"
 
-/// Stages as bytes. The recordings name a model, which they do not show, and the stages that torch made of it
-/// and could not write; models of each kind are cut here into stages of these numbers.
+/// Stages as bytes. The recordings name a model without showing it, and the stages that torch could not
+/// write. The runner cuts models of each kind into stages with the same numbers.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -27,12 +27,12 @@ namespace {
 constexpr char the_rule[] =
     "every stage can be written and read back: same graph, same state names, same result";
 
-/// What the layers of a model are: calls of functions, modules without a graph, or modules in modules.
+/// The layers of a model: function calls, modules without a graph, or nested modules.
 enum class layers : std::uint8_t { functions, modules, nested };
 
 class model_writer {
  public:
-  /// A layer in each stage; `numbers` are how many markers come before it.
+  /// Makes one layer per stage; `numbers` count the markers before it.
   model_writer(layers kind, std::vector<std::size_t> const& numbers) : kind_(kind) {
     auto x = add(node_kind::placeholder, "x", {});
     std::size_t markers = 0;
@@ -55,7 +55,7 @@ class model_writer {
     return g_.add(std::move(n));
   }
 
-  /// With parameters of its own.
+  /// Adds a layer with parameters of its own.
   position layer(position x, std::string const& path) {
     if (kind_ == layers::functions) {
       g_.add_attribute({path + ".weight", module_attribute::kind::parameter, "memory " + path, {}, {}, {}});
@@ -115,7 +115,7 @@ testing::integer_value result_of(module_graph const& g) {
   return evaluate(g, std::move(inputs), i);
 }
 
-/// What the rule demands and `g` does not meet, or nothing.
+/// Returns the requirement of the rule that `g` violates, or "".
 std::string find_broken(module_graph const& g) {
   auto const back = read_stage_bytes(write_stage_bytes(g), testing::operators_of(g));
   if (!testing::same_graph(g, back)) return "another graph";
@@ -124,7 +124,8 @@ std::string find_broken(module_graph const& g) {
   return {};
 }
 
-/// The numbers at the ends of the recorded names; nothing where one has none, or they do not ascend.
+/// Returns the numbers at the ends of the recorded names. Returns an empty list if a name has none or they do
+/// not ascend.
 std::vector<std::size_t> numbers_of(json const& stages) {
   std::vector<std::size_t> numbers;
   for (auto const& stage : stages) {
@@ -137,7 +138,7 @@ std::vector<std::size_t> numbers_of(json const& stages) {
   return numbers;
 }
 
-/// What is wrong with the stages of such a model, or nothing; `names` become those of its stages.
+/// Returns a violation by the stages of such a model, or ""; `names` receives the names of the stages.
 std::string find_broken(layers kind, std::vector<std::size_t> const& numbers, json& names) {
   model_writer const model(kind, numbers);
   auto const pipe = make_module_pipe(model.graph());

@@ -16,14 +16,14 @@
 #include "conformance_runner/pipe_split_state.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// Cutting a traced program into a pipe against its recordings: split.json and split_random.json. What state
-/// a stage holds is compared in pipe_split_state.cpp.
+/// Compares the cut of a traced program into a pipe with the recordings split.json and split_random.json. The
+/// state of stages is compared in pipe_split_state.cpp.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// The name of what a position of the snapshot stands for.
+/// Returns the name of a position of the snapshot.
 template <class Handles>
 json names_of(module_graph const& g, std::vector<std::uint32_t> const& list, Handles const& of) {
   json names = json::array();
@@ -33,7 +33,7 @@ json names_of(module_graph const& g, std::vector<std::uint32_t> const& list, Han
 
 json write_number(stage_id i) { return index(i); }
 
-/// One stage of a pipe as `stages` has it, without the state that it holds.
+/// Writes one stage of a pipe in the form of `stages`, without its state.
 class stage_writer {
  public:
   stage_writer(module_graph const& g, module_pipe const& p, stage_id i)
@@ -59,7 +59,7 @@ class stage_writer {
   }
 
  private:
-  /// Inputs and state together, by first use.
+  /// Returns inputs and state together, ordered by first use.
   json mixed_inputs() const {
     std::set<std::uint32_t> given(stage_.inputs.begin(), stage_.inputs.end());
     given.insert(stage_.state.begin(), stage_.state.end());
@@ -82,7 +82,7 @@ class stage_writer {
     return list;
   }
 
-  /// As the stage's graph returns it.
+  /// Returns the kind of output that the stage's graph returns.
   std::string output_kind() const {
     auto const& graph = p_.stage(i_);
     auto const& returned = graph[*graph.output()].args.front();
@@ -112,7 +112,7 @@ json write_edges(module_graph const& g, module_pipe const& p) {
   return list;
 }
 
-/// The i-th stage by its index, or why there is none.
+/// Returns the stage with index i, or the reason why it does not exist.
 json write_lookup(module_pipe const& p, std::int64_t i) {
   if (i >= 0 && i < static_cast<std::int64_t>(p.paths.size())) return p.paths[static_cast<std::size_t>(i)];
   return {{"error", {{"type", "ValueError"}, {"message", "Invalid stage index " + std::to_string(i) + "!"}}}};
@@ -123,7 +123,7 @@ json without_metadata(json nodes) {
   return nodes;
 }
 
-/// The recorded form of a structure: `*` for each value.
+/// Returns the recorded form of a structure: `*` for each value.
 json write_structure(module_graph const& g, module_argument const& a) {
   json j = write_argument(g, a);
   auto const star = [](auto const& self, json& at) -> void {
@@ -180,7 +180,8 @@ class pipe_split_case {
     for (auto& d : compare_state(body_, g, p)) differences_.push_back(std::move(d));
   }
 
-  /// What holds of every pipe: the verifier finds nothing, and it gives what the program gives.
+  /// Checks what holds for every pipe: the verifier finds no fault, and the pipe gives the results of the
+  /// program.
   void check_soundness(module_graph const& g, module_pipe const& p) {
     std::vector<std::size_t> markers;
     for (std::size_t n = 0; n < p.program.s.nodes(); ++n)
@@ -195,7 +196,7 @@ class pipe_split_case {
            "another");
   }
 
-  /// The cuts of the list of modules and of the policy are those of the markers.
+  /// Checks that the list of modules and the policy give the same cuts as the markers.
   void check_other_ways(module_graph const& g, module_pipe const& p) {
     json const& input = c_.input();
     if (input.contains("split_spec")) {
@@ -221,7 +222,7 @@ class pipe_split_case {
     }
   }
 
-  /// A module that the program never calls is reported.
+  /// Expects that a module that the program never calls is reported.
   void expect_idle(module_pipe const& p) {
     std::set<std::size_t> effective;
     for (auto const& i : p.plan.idle)
@@ -335,7 +336,7 @@ class pipe_split_case {
     compare(normal, got, "expect", differences_);
   }
 
-  /// What a run gives: in the structure of the model, where the pipe is cut from a program that has it.
+  /// Returns the result of a run, in the model's structure if the pipe's program has it.
   json write_run(module_graph const& g, json const& recorded) {
     json run;
     module_argument const structure = read_operand(recorded["uncut_structure"], {}, "run");
@@ -366,7 +367,7 @@ class pipe_split_case {
       write_run(g, body_["expect"]["run"]);
   }
 
-  /// The rule that the pipe satisfies, in the words of the recording.
+  /// Returns the rule that the pipe satisfies, in the recording's words.
   std::string satisfied_rule(module_graph const& g, module_pipe const& p) {
     auto const& stages = p.plan.plan.stages;
     for (auto const v : g.outputs()) {
@@ -388,7 +389,7 @@ class pipe_split_case {
     return "";
   }
 
-  /// A program that calls each innermost module of the case once, in order.
+  /// Returns a program that calls each innermost module of the case once, in order.
   module_graph synthetic_program() const {
     module_graph g;
     json const& input = c_.input();
@@ -457,7 +458,7 @@ class pipe_split_case {
     compare(body_["error"]["type"], got, "error.type", differences_);
   }
 
-  /// A list of cuts without a recorded graph.
+  /// Checks a list of cuts without a recorded graph.
   void check_spec() {
     auto const g = synthetic_program();
     auto o = options();
@@ -465,7 +466,7 @@ class pipe_split_case {
     json got = json::object();
     try {
       auto const first = make_module_pipe(g, o);
-      auto const again = make_module_pipe(g, o);  // nothing stays of an earlier cut
+      auto const again = make_module_pipe(g, o);  // earlier cuts leave nothing behind
       expect(first.plan == again.plan, "the second cut", "the same plan", "another");
       std::size_t before = 0, after = 0;
       for (auto const& point : cuts_at_modules(first.program, o.cuts).points)

@@ -16,9 +16,9 @@
 #include "conformance_runner/read_graph.hpp"
 #include "conformance_runner/stage_tree_json.hpp"
 
-/// The state of the stages of a pipe. Without a defect it is what torch has: second names beside their
-/// modules, constants as saved buffers, levels as torch.export writes them. With one it is what follows from
-/// the right stages: the state that they read, under names of the model.
+/// Compares the state of a pipe's stages. Without a defect the state is torch's: aliases next to their
+/// modules, constants as saved buffers, and levels as torch.export writes them. With a defect it follows from
+/// the correct stages: the state that they read, under names of the model.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -26,7 +26,7 @@ namespace {
 
 using names = std::set<std::string>;
 
-/// All paths of a tree, the root's first, what is inside a module after it.
+/// Appends all paths of a tree in preorder.
 void list_modules(json const& tree, std::string const& path, std::vector<std::string>& to) {
   to.push_back(path);
   if (tree.contains("children"))
@@ -62,7 +62,7 @@ class state_case {
     return list;
   }
 
-  /// The verifier finds nothing but names that the options leave out, and what nobody uses.
+  /// Checks that the verifier reports only names that the options leave out, and unused state.
   void check_soundness() {
     basic_snapshot_arrays<std::uint32_t> const& flat = p_.program.s;
     for (auto const& f : state_faults(flat, p_.plan.plan, m_, placed_))
@@ -125,7 +125,7 @@ class state_case {
     return paths;
   }
 
-  /// Of the names that a stage has for one tensor torch lists the first that it meets going through the tree.
+  /// Returns the name that torch lists: the first of a stage's names for a tensor in tree order.
   std::string first_name(stage_id stage, std::string const& known) const {
     std::string of;
     for (auto const& h : placed_.stages[index(stage)])
@@ -136,8 +136,8 @@ class state_case {
     return known;
   }
 
-  /// What is common to stages. Copies of a parameter are apart; those of what nobody trains are torch's
-  /// shared ones.
+  /// Writes the state shared by stages. Copies of a parameter are listed separately; copies of untrained
+  /// state are torch's shared ones.
   void write_sharing(json& got) const {
     for (auto const* key : {"replicated_params", "parameters_still_shared", "buffers_still_shared",
                             "state_not_in_any_stage", "state_names_not_in_original"})
@@ -167,7 +167,7 @@ class state_case {
       if (key != "stages") list = as_set(list);
   }
 
-  /// What the right stages hold follows from their nodes and from what they read.
+  /// Checks the state that follows from the nodes and reads of the correct stages.
   void check_better(json const& stages) {
     json expected = json::array(), got = json::array();
     names somewhere;
@@ -175,7 +175,7 @@ class state_case {
       expected.push_back(names_of(stage));
       for (auto const& name : expected.back()) somewhere.insert(name.get<std::string>());
     }
-    for (auto const& t : m_.tensors)  // names that no stage would have are with who reads the tensor first
+    for (auto const& t : m_.tensors)  // names in no stage go to the stage that reads the tensor first
       if (!somewhere.contains(t.name))
         for (std::size_t i = 0; i < stages.size(); ++i)
           if (storages_of(stages[i]["state_reads"]).contains(storage(t))) {
@@ -210,8 +210,9 @@ class state_case {
     return storages;
   }
 
-  /// The names that a stage reads and, of the same tensors, those whose owner is the root, a module that a
-  /// node is inside, the owner of a name that is read, or around one of these.
+  /// Returns the names that a stage reads and further aliases of the same tensors. An alias counts if its
+  /// owner is the root, a module of a node in the stage, the owner of a name that is read, or an ancestor of
+  /// these.
   json names_of(json const& stage) const {
     names modules = {""};
     auto const enter = [&](std::string path) {
@@ -234,7 +235,8 @@ class state_case {
     return list;
   }
 
-  /// The tree has the names of the stage, each of them once; none is another in the model.
+  /// Checks that the tree of stage i registers exactly the names that the stage holds, each with its kind in
+  /// the model.
   void check_saved(std::uint32_t i) {
     auto const& stage = p_.stage(stage_id{i});
     names held, registered;

@@ -7,7 +7,7 @@
 
 namespace cleave::conformance {
 
-/// What the stages of `p`, a pipe of `g`, hold, against the recorded state of the case.
+/// Compares the state of the stages of `p`, a pipe of `g`, with the recorded state of the case.
 std::vector<difference> compare_state(json const& body, module_graph const& g, module_pipe const& p);
 
 }  // namespace cleave::conformance

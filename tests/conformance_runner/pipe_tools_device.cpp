@@ -6,11 +6,11 @@
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/write_case.hpp"
 
-/// Devices of stages against their recordings.
+/// Compares the devices of stages with their recordings.
 namespace cleave::conformance {
 namespace {
 
-/// The graph at `place` with its children as bodies. Recordings are not deep.
+/// Returns the graph at `place` with its children as bodies. Recordings are not deep.
 module_graph assembled(test_case const& c, std::string const& place, json const& tree) {
   module_graph g = c.graphs.at(place);
   if (tree.contains("children"))
@@ -22,7 +22,7 @@ module_graph assembled(test_case const& c, std::string const& place, json const&
   return g;
 }
 
-/// `like` with the graphs of `g`.
+/// Returns `like` with the graphs of `g`.
 json write_assembled(module_graph const& g, json const& like) {
   json tree = normal_tree(like);
   tree["graph"] = write_nodes(g);

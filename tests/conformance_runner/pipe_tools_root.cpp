@@ -13,7 +13,7 @@
 #include "conformance_runner/outcome.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// The root of a pipe against its recordings: numbers of stages, arguments of a call, info.
+/// Compares the root of a pipe with its recordings: stage numbers, call arguments and info.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -39,7 +39,8 @@ void refuse_like(json const& body, std::string const& type, std::string const& s
   if (said.find(names) == said.npos) o.differences.push_back({"the message", names, said});
 }
 
-/// A program of as many stages as `reads` has lists: each stage reads these parameters, and the stage before.
+/// Returns a program with one stage per list in `reads`. Each stage reads these parameters and the stage
+/// before.
 module_graph program_of_stages(std::vector<std::string> const& parameters,
                                std::vector<std::vector<std::size_t>> const& reads) {
   module_graph g;
@@ -62,14 +63,14 @@ module_pipe_options recorded_names() {
   return o;
 }
 
-/// The word in quotes at the end of a recorded message, or `''`.
+/// Returns the quoted word at the end of a recorded message, or `''`.
 std::string quoted_word(std::string const& message) {
   auto const last = message.rfind('\'');
   auto const first = last == message.npos ? last : message.rfind('\'', last - 1);
   return first == message.npos ? "" : message.substr(first, last - first + 1);
 }
 
-/// A call of the root without its stages.
+/// Runs a call of the root without its stages.
 outcome run_root_alone(json const& body) {
   outcome o;
   auto const g = program_of_stages({"x"}, {{0}, {}});
@@ -84,11 +85,11 @@ outcome run_root_alone(json const& body) {
   return o;
 }
 
-/// The parameters of the first stage of a program with those of `model`.
+/// Compares the parameters of the first stage of a program that has those of `model`.
 outcome run_first_stage(json const& body) {
   outcome o;
   auto parameters = body["input"]["model"].get<std::vector<std::string>>();
-  std::erase(parameters, "*");  // what comes after it is passed by name
+  std::erase(parameters, "*");  // parameters after it are passed by name
   json const& expected = body["expect"]["first_stage_parameters"];
   std::vector<std::vector<std::size_t>> reads(2);
   for (std::size_t i = 0; i < parameters.size(); ++i) reads[i < expected.size() ? 0 : 1].push_back(i);
@@ -151,7 +152,7 @@ outcome run_tools_bind(test_case const&, json const& body) {
     bool const equal = evaluate(p.outer, bound, meaning) == evaluate(g, whole, meaning);
     compare(body.value("expect", json()), {{"equals_positional_call", equal}}, "expect", o.differences);
   } catch (binding_error const& e) {
-    // A missing positional argument is noticed here before the run, as a missing named one.
+    // A missing positional argument is reported before the run, like a missing named one.
     auto const message = body.contains("error") ? body["error"]["message"].get<std::string>() : "";
     bool const in_the_run = named.empty() && message.find("'") == message.npos;
     refuse_like(body, in_the_run ? "RuntimeError" : "TypeError", e.what(),

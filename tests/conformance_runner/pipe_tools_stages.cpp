@@ -14,8 +14,8 @@
 #include "support/toy_batches.hpp"
 #include "support/toy_staged.hpp"
 
-/// Stages that run one after another against their recordings: what is detached between them, and which
-/// pipes can be trained.
+/// Compares stages that run one after another with their recordings: the values detached between them, and
+/// the pipes that can be trained.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -26,7 +26,7 @@ using testing::tape_value;
 using testing::tape_values;
 using testing::tensor;
 
-/// A module_graph, written node by node.
+/// Writes a module_graph node by node.
 class graph_writer {
  public:
   position add(node_kind kind, std::string const& name, std::string const& target,
@@ -51,8 +51,8 @@ class graph_writer {
   module_graph made;
 };
 
-/// A stage that a root calls with `given` values: their sum times a parameter; where the root takes elements
-/// of it, the loss, which is the sum of that, and that itself.
+/// Returns a stage with `given` inputs, which returns their sum times a parameter. If the root takes elements
+/// of it, it returns the loss (the sum of its elements) and that value.
 module_graph some_stage(std::size_t given, bool with_loss) {
   graph_writer w;
   std::vector<position> inputs;
@@ -66,7 +66,7 @@ module_graph some_stage(std::size_t given, bool with_loss) {
   return w.made;
 }
 
-/// `root` with a stage for each call.
+/// Returns `root` with a stage for each call.
 module_graph with_stages(module_graph const& root) {
   module_graph made;
   std::vector<char> projected(root.list().size());
@@ -85,7 +85,7 @@ module_graph with_stages(module_graph const& root) {
   return made;
 }
 
-/// Equal where two values are one tensor.
+/// Writes arguments; two are equal if they are the same tensor.
 json write_arguments(tape_values const& given, testing::tape const& t,
                      std::vector<testing::tensor const*>& known) {
   json list = json::array();
@@ -100,8 +100,8 @@ json write_arguments(tape_values const& given, testing::tape const& t,
   return list;
 }
 
-/// What a model of three linear stages reads besides the stage before, as it is described: `a value of stage
-/// 0 used by stages 1 and 2`, `a graph input used by stages 1 and 2 as well`; other words change nothing.
+/// The reads of a model of three linear stages beyond the stage before, parsed from `a value of stage 0 used
+/// by stages 1 and 2` or `a graph input used by stages 1 and 2 as well`. Other words are ignored.
 struct described_model {
   bool from_input = false, adjacent_markers = false;
   std::vector<std::size_t> used_by;
@@ -117,7 +117,7 @@ struct described_model {
   }
 };
 
-/// A layer in each stage, two in the last; then the sum of squares.
+/// Returns a program with one layer per stage, two in the last, and then the sum of squares.
 module_graph described_program(described_model const& m, std::size_t stages) {
   graph_writer w;
   auto const x = w.add(node_kind::placeholder, "x", "x");

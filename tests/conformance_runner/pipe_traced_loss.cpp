@@ -23,7 +23,7 @@
 #include "conformance_runner/stage_tree_json.hpp"
 #include "support/toy_staged.hpp"
 
-/// Models with a loss: cut, with their backward pass, run whole and in stages.
+/// Models with a loss: cut, with their backward pass, and run whole and in stages.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -33,7 +33,7 @@ using testing::parameter_gradients;
 
 double const rounding = 1e-12;
 
-/// The cases of a file, which name each other.
+/// Returns the cases of a file, which refer to each other.
 std::vector<test_case> const& cases_of(std::filesystem::path const& file) {
   static std::map<std::filesystem::path, std::vector<test_case>> read;
   auto const known = read.find(file);
@@ -44,15 +44,15 @@ std::vector<test_case> const& cases_of(std::filesystem::path const& file) {
   for (auto& body : top["cases"]) try {
       cases.push_back(read_case(layout, "pipe", file.filename().string(), std::move(body), json::object()));
     } catch (layout_error const&) {
-      continue;  // whoever runs the case says so
+      continue;  // the runner of the case reports it
     }
   return cases;
 }
 
-/// How many values a specification speaks of.
+/// Returns the number of values in a specification.
 std::size_t leaves_of_spec(json const& spec) { return leaves_of(read_operand(spec, {}, "spec")); }
 
-/// Appends where numbers are further apart than rounding explains, or anything else is different.
+/// Appends differences: numbers further apart than rounding explains, and any other difference.
 void compare_numbers(json const& expected, json const& got, std::string const& what,
                      std::vector<difference>& to) {
   if (expected.is_number() && got.is_number()) {
@@ -72,7 +72,7 @@ void compare_numbers(json const& expected, json const& got, std::string const& w
 
 json write_sum(std::optional<testing::tensor> const& t) { return t ? json(t->data) : json(); }
 
-/// The values of a result, flat.
+/// Returns the values of a result as a flat list.
 json write_values(testing::tape_value const& v) {
   json list = json::array();
   if (v.what == testing::tape_value::kind::tensor) list.push_back(v.get().data);
@@ -82,7 +82,7 @@ json write_values(testing::tape_value const& v) {
   return list;
 }
 
-/// A model, cut; with its backward pass where it has a loss.
+/// A cut model, with its backward pass if it has a loss.
 struct cut_model {
   module_pipe pipe;
   std::optional<position> loss;
@@ -109,7 +109,7 @@ class traced_case {
     differences_.push_back({std::move(what), std::move(expected), std::move(got)});
   }
 
-  /// The case itself, or one of the same model that has the program, and as many results as the
+  /// Returns the case itself, or one of the same model that has the program and as many results as the
   /// specification has marks.
   test_case const& model_case() const {
     if (c_.graphs.contains("graph")) return c_;
@@ -174,19 +174,19 @@ class traced_case {
       differ("error", body_.value("error", json()).dump(), e.what());
   }
 
-  /// A specification in the structure that the model had before it was traced does what a flat one does.
+  /// Checks that a specification in the model's original structure acts like a flat one.
   void check_structured(test_case const& model) {
     auto const spec = read_spec();
     auto const g = with_result_structure(model.graph(), spec);
     auto const made = cut(g, spec), other = cut(model.graph(), flat(spec));
     check_soundness(model, made);
     json expected = write_nodes(other.root), got = write_nodes(made.root);
-    for (auto* nodes : {&expected, &got}) nodes->erase(nodes->size() - 1);  // the output
+    for (auto* nodes : {&expected, &got}) nodes->erase(nodes->size() - 1);  // without the output
     compare(expected, got, "root", differences_);
     check_numbers(model, made.pipe, model.body["expect"]);
   }
 
-  /// The marks of `spec` as one tuple.
+  /// Returns the marks of `spec` as one flat tuple.
   static module_argument flat(module_argument const& spec) {
     module_argument row{container{container::kind::tuple, 0}};
     for (auto const& t : spec)
@@ -208,7 +208,7 @@ class traced_case {
     if (!made.loss) differ("loss", "found", "none");
   }
 
-  /// What several stages read is sent by its owner, and its gradient comes back.
+  /// Checks that state read by several stages is sent by its owner and that its gradient returns there.
   void check_transmit(cut_model const& made, json const& better) {
     auto const& pipe = made.pipe;
     if (pipe.state.sent.size() != 1)
@@ -253,7 +253,8 @@ class traced_case {
     return list;
   }
 
-  /// Run in stages the model gives what it gives in one piece, and so do its gradients, over all copies.
+  /// Checks that a run in stages gives the results of the whole model, and the same gradients summed over
+  /// copies.
   void check_soundness(test_case const& model, cut_model const& made) {
     auto const state = values(model);
     testing::tape whole_tape, tape;
@@ -283,7 +284,7 @@ class traced_case {
     }
   }
 
-  /// The name of a stage in the recordings: by how many markers come before it.
+  /// Returns the recorded name of a stage, which counts the markers before it.
   std::string recorded_name(module_pipe const& pipe, std::size_t i) const {
     return "submod_pp_" + std::to_string(pipe.plan.number[i]);
   }
@@ -358,7 +359,7 @@ class traced_case {
     for (auto* all : {&expected, &got}) (*all)["replicated_params"] = as_set((*all)["replicated_params"]);
   }
 
-  /// The name of a copy in torch: of those that its stage has, the one that the model registers first.
+  /// Returns torch's name of a copy: the name in its stage that the model registers first.
   static std::string first_name(module_pipe const& pipe, named_state const& copy) {
     auto first = none<std::uint32_t>;
     for (auto const& held : pipe.state.stages[index(copy.stage)]) {
@@ -378,7 +379,7 @@ class traced_case {
     return list;
   }
 
-  /// The paths under which a stage that is rebuilt as modules reads state.
+  /// Appends the paths under which a stage rebuilt as modules reads state.
   static void list_reads(module_graph const& g, std::string const& prefix, std::set<std::string>& to) {
     for (auto const& n : g.list())
       if (n.kind == node_kind::get_attr) to.insert(prefix + n.target);
@@ -386,8 +387,8 @@ class traced_case {
       if (!a.body.empty()) list_reads(a.body.front(), prefix + a.path + ".", to);
   }
 
-  /// By stage and name. Of a tensor that several stages have only the name that is read names the copy, which
-  /// has the gradient; what one stage has is one tensor under all its names.
+  /// Returns gradients by stage and name. If several stages have a tensor, its gradient is only under the
+  /// name that is read. If one stage has it, all names share the tensor and its gradient.
   json stage_gradients(module_pipe const& pipe) const {
     json all = json::object();
     for (std::size_t i = 0; i < count_stages(pipe); ++i) {
@@ -409,7 +410,7 @@ class traced_case {
     return all;
   }
 
-  /// Under the first name of each tensor.
+  /// Returns gradients under the first name of each tensor.
   json whole_gradients(test_case const& model) const {
     json all = json::object();
     std::set<std::string> met;
@@ -424,7 +425,7 @@ class traced_case {
   json const& body_;
   json const& in_;
   bool defect_;
-  json outputs_, whole_outputs_;  // flat, in stages and in one piece
+  json outputs_, whole_outputs_;  // flat lists, in stages and whole
   std::map<std::string, parameter_gradients> stages_;
   parameter_gradients whole_;
   std::vector<difference> differences_;

@@ -8,7 +8,7 @@
 #include "conformance_runner/pipe_training.hpp"
 #include "support/toy_pipeline.hpp"
 
-/// Ranks are threads.
+/// Training steps on the executor; ranks are threads.
 namespace cleave::conformance {
 
 history train_by_executor(module_pipe const& pipe, schedule const& order, testing::state_values const& state,

@@ -12,25 +12,25 @@
 
 namespace cleave::conformance {
 
-/// How steps are taken.
+/// The parameters of training steps.
 struct training {
   std::size_t steps;
   double rate;
   testing::toy_batches batches;
-  std::vector<double> weights;  ///< of the gradients of a microbatch
+  std::vector<double> weights;  ///< per microbatch, of its gradients
 };
 
-/// What became of the whole or of a pipe. Gradients and parameters are by stage, of the whole by "".
+/// The results of training. Gradients and parameters are by stage; the whole model has the key "".
 struct history {
   testing::tensor first_output;
   std::vector<std::vector<double>> losses;  ///< by step and microbatch
   std::map<std::string, testing::parameter_gradients> first_gradients;
-  testing::parameter_gradients first_sums;  ///< of all copies of what stages share
+  testing::parameter_gradients first_sums;  ///< sums over all copies of shared state
   std::map<std::string, testing::state_values> after;
 };
 
-/// By the executor, in the order of a schedule; it also sums the gradients of what stages share. A stage has
-/// what it holds.
+/// Trains by the executor in the order of a schedule, which also sums the gradients of shared state. A stage
+/// has only the state that it holds.
 history train_by_executor(module_pipe const& pipe, schedule const& order, testing::state_values const& state,
                           training const& how);
 

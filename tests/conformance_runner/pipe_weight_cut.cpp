@@ -15,7 +15,7 @@
 #include "support/tape_pass.hpp"
 #include "support/toy_formula.hpp"
 
-/// Backward passes cut in two, and both phases carried out, against their recordings.
+/// Compares backward passes split into two phases, and their results, with the recordings.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -36,8 +36,8 @@ backward_arrays read_backward_graph(json const& input) {
   return g;
 }
 
-/// Senders of each node, first met first, each with how often it sends; of an output that another output
-/// leads to without the number, which the recordings repeat.
+/// The senders of each node in order of discovery, with the number of edges from each. An output reached from
+/// another output is listed without the number, because the recordings repeat it.
 class sender_rows {
  public:
   sender_rows(backward_arrays const& g, csr<std::uint32_t> const& senders) : repeated_(g.nodes()) {
@@ -60,13 +60,13 @@ class sender_rows {
   std::vector<char> repeated_;
 };
 
-/// As a set: sorted by how it is written.
+/// Returns the list as a set: sorted by its text.
 json as_set(json list) {
   std::sort(list.begin(), list.end(), [](json const& a, json const& b) { return a.dump() < b.dump(); });
   return list;
 }
 
-/// Parameters and intermediates are sets, and the groups are one.
+/// Parameters and intermediates are sets, and so are the groups.
 json group_set(json groups) {
   for (json& group : groups)
     for (auto const* key : {"params", "intermediates"}) group[key] = as_set(group[key]);
@@ -88,7 +88,7 @@ void run_cut(json const& body, outcome& to) {
   json expected = body.at("expect");
   json got{{"consumers", json::array()}, {"on_a_path_from_an_input", json::array()}};
   for (std::size_t n = 0; n < g.nodes(); ++n) {
-    numbers row;  // with each edge
+    numbers row;  // including each edge
     for (auto const m : senders[n])
       for (auto const& e : g.next[m])
         if (e.to == n) row.push_back(m);
@@ -106,7 +106,7 @@ void run_cut(json const& body, outcome& to) {
   compare(expected, got, "expect", to.differences);
 }
 
-/// `got`, with the numbers of `expected` where they differ by no more than rounding.
+/// Returns `got`, with `expected` in place of numbers that differ only by rounding.
 json up_to_rounding(json const& expected, json got) {
   if (expected.is_number() && got.is_number()) {
     auto const a = expected.get<double>(), b = got.get<double>();
@@ -128,12 +128,12 @@ json write(std::optional<tensor> const& t) { return t ? json(t->data) : json(); 
 
 using gradients = std::map<std::string, std::optional<tensor>>;
 
-/// One microbatch on a tape of its own, as the formula of the case says.
+/// One microbatch on its own tape, given by the case's formula.
 class microbatch {
  public:
   microbatch(json const& input, json const& batch) : batch_(batch), snapshot_(record(input)) {}
 
-  /// Kinds and edges, numbered as the recordings do.
+  /// Returns kinds and edges, numbered as in the recordings.
   json graph() const {
     json nodes = json::array();
     for (std::size_t n = 0; n < reached_from(tape_, outputs_).size(); ++n) {
@@ -163,7 +163,7 @@ class microbatch {
     return list;
   }
 
-  /// Both phases; adds to the gradients of `parameters`.
+  /// Runs both phases and adds to the gradients of `parameters`.
   json run_phases(gradients& parameters) const {
     auto const phases = backward_phases_of(snapshot_);
     phase_runner runner(tape_, snapshot_);
@@ -180,7 +180,7 @@ class microbatch {
     return result;
   }
 
-  /// The whole pass at once.
+  /// Runs the whole pass at once.
   json run_whole(gradients& parameters) const {
     auto const arrived = tape_.flow(seeds(), [](auto, auto) { return true; });
     auto const find = [&](std::uint32_t n) {
@@ -226,7 +226,7 @@ class microbatch {
     return backward_snapshot_of(tape_pass(tape_, outputs_, inputs, parameters));
   }
 
-  /// Without output gradients, ones of any shape.
+  /// Returns the output gradients; the default is ones of any shape.
   gradient_seeds seeds() const {
     gradient_seeds list;
     json const& given = batch_.at("output_gradients");
@@ -257,8 +257,8 @@ class microbatch {
   backward_snapshot<tape_pass> snapshot_;
 };
 
-/// What the weight phase returned was the gradient object as it stood there before: none, or the one that the
-/// phase has added to since.
+/// Returns the result of the weight phase as upstream does: the gradient objects from before the phase. Each
+/// is null, or the object that the phase has added to.
 json returned(json const& params, gradients const& before, gradients const& after) {
   json list = json::array();
   for (auto const& [name, value] : params.items())

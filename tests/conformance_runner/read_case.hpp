@@ -18,13 +18,13 @@ namespace cleave::conformance {
 
 using namespace detail;
 
-/// One recorded case, its layout checked, its graphs read.
+/// One recorded case with a checked layout and its graphs.
 struct test_case {
   std::string area, file, name, category;
-  json body;  ///< all of it, as the file has it
-  /// By their place in `input`: "graph", "modules", "stages[0]", …
+  json body;  ///< the whole case as in the file
+  /// By place in `input`: "graph", "modules", "stages[0]", …
   std::map<std::string, module_graph> graphs;
-  std::filesystem::path source{};  ///< the file that it is read from
+  std::filesystem::path source{};  ///< its file
 
   bool has(char const* key) const { return body.contains(key); }
   json const& operator[](char const* key) const { return body.at(key); }
@@ -32,7 +32,7 @@ struct test_case {
   module_graph const& graph() const { return graphs.at("graph"); }
 };
 
-/// Reads the graphs of a case; `graphs_of` is its one use.
+/// Reads the graphs of a case. Use `graphs_of`.
 class graph_reader {
  public:
   explicit graph_reader(std::string where) : where_(std::move(where)) {}
@@ -69,7 +69,7 @@ class graph_reader {
     }
   }
 
-  /// A graph with children that are graphs, each its own entry: `stages[0]`, `stages[0].mk`, …
+  /// Reads a graph and its child graphs as separate entries: `stages[0]`, `stages[0].mk`, …
   void read_tree(std::string const& place, json const& tree) {
     if (tree.contains("graph")) read_nodes(graphs_[place], tree["graph"].at("nodes"), where_ + ", " + place);
     if (tree.contains("children"))
@@ -138,8 +138,8 @@ class graph_reader {
     for (auto& a : list) add(g, std::move(a));
   }
 
-  /// The module tree of Slapo: the root level, whose attributes are all modules below it; a traced level is a
-  /// body.
+  /// Reads Slapo's module tree: the root level, with all modules below it as attributes. A traced level
+  /// becomes a body.
   module_graph read_levels(json const& input) {
     json const& modules = input["modules"];
     if (!modules.contains("") || !modules[""].contains("graph"))
@@ -148,7 +148,7 @@ class graph_reader {
     for (auto const& [path, m] : modules.items())
       if (m.contains("graph")) levels.push_back(path);
     std::ranges::sort(levels, std::ranges::greater(),
-                      &std::string::size);  // what is inside before what it is inside of
+                      &std::string::size);  // inner levels before outer ones
 
     std::map<std::string, module_graph> body;
     auto const attribute = [&](std::string const& path, std::string const& full) {
@@ -192,13 +192,13 @@ class graph_reader {
   std::map<std::string, module_graph> graphs_;
 };
 
-/// What messages call a case.
+/// Returns the name of a case for messages.
 inline std::string name_of_case(json const& body) {
   bool const named = body.is_object() && body.contains("name") && body["name"].is_string();
   return named ? body["name"].get<std::string>() : body.dump().substr(0, 60);
 }
 
-/// Whether a case may have a remark: no more than a text or a number, under a key that its area lacks.
+/// Returns true if a case may have the remark: a text or a number under a key that its area lacks.
 inline bool is_remark(schema const& s, std::string const& area, std::string const& key, json const& value) {
   return !value.is_structured() && !s.knows(area + "_case", key);
 }
@@ -211,7 +211,8 @@ inline json without_remarks(schema const& s, std::string const& area, json body)
   return body;
 }
 
-/// Checks the layout of a case and reads its graphs. `shared` are the graphs that a file gives once, by name.
+/// Checks the layout of a case and reads its graphs. `shared` are the graphs that the file defines once, by
+/// name.
 inline test_case read_case(schema const& s, std::string const& area, std::string const& file, json body,
                            json const& shared) {
   auto const where = file + ", case " + json(name_of_case(body)).dump();
@@ -235,18 +236,18 @@ inline test_case read_case(schema const& s, std::string const& area, std::string
   return c;
 }
 
-/// A case, or a whole file, that is laid out otherwise than any that is known.
+/// A case, or a whole file, with an unknown layout.
 struct unread_case {
-  std::string file, name, reason;  ///< of a file without a list of cases there is no name
+  std::string file, name, reason;  ///< a file without a list of cases has no name
 };
 
-/// What a folder holds.
+/// The contents of a folder.
 struct recorded_cases {
   std::vector<test_case> cases;
   std::vector<unread_case> unread;
 };
 
-/// The areas that a case can be of by its layout.
+/// Returns the areas whose layout the case has.
 inline std::vector<std::string> areas_of(schema const& s, json const& body) {
   std::vector<std::string> fitting;
   for (auto const& name : s.names())
@@ -257,7 +258,7 @@ inline std::vector<std::string> areas_of(schema const& s, json const& body) {
   return fitting;
 }
 
-/// Reads the cases of files; `read_recordings` is its one use.
+/// Reads the cases of files. Use `read_recordings`.
 class recordings_reader {
  public:
   explicit recordings_reader(std::string folder) : folder_(std::move(folder)), layout_(layouts) {}
@@ -294,7 +295,7 @@ class recordings_reader {
   recorded_cases made() { return std::move(made_); }
 
  private:
-  /// The folder's, if it is called like an area; else the one whose layout the case has.
+  /// Returns the folder's area if it is named like one, else the area whose layout the case has.
   std::string area_of(json const& body) const {
     if (layout_.defines(folder_ + "_case")) return folder_;
     auto const fitting = areas_of(layout_, body);
@@ -305,7 +306,7 @@ class recordings_reader {
     throw layout_error("no area is known as '" + folder_ + "', and several have such cases: " + all);
   }
 
-  /// `text` without the file and the case, with which it may begin.
+  /// Returns `text` without the file and case at its begin, if any.
   std::string without_place(std::string const& text, std::string const& name) const {
     auto const place = where_ + ", case " + json(name).dump();
     return text.starts_with(place) ? text.substr(place.size()) : text;
@@ -316,7 +317,7 @@ class recordings_reader {
   recorded_cases made_;
 };
 
-/// The recordings in one folder below `folder`, files in the order of their names.
+/// Reads the recordings in one folder below `folder`, files in order of their names.
 inline recorded_cases read_recordings(std::filesystem::path const& folder, std::string const& area) {
   std::vector<std::filesystem::path> files;
   std::error_code broken;
@@ -329,7 +330,7 @@ inline recorded_cases read_recordings(std::filesystem::path const& folder, std::
   return reader.made();
 }
 
-/// The cases of one area below `folder`, all of which are laid out as is known.
+/// Reads the cases of one area below `folder`, all of which must have a known layout.
 /// \throws layout_error
 inline std::vector<test_case> read_area(std::filesystem::path const& folder, std::string const& area) {
   auto read = read_recordings(folder, area);
@@ -340,7 +341,7 @@ inline std::vector<test_case> read_area(std::filesystem::path const& folder, std
   return std::move(read.cases);
 }
 
-/// The areas below `folder`: its folders, in the order of their names.
+/// Returns the areas below `folder`: its subfolders, sorted by name.
 inline std::vector<std::string> areas_below(std::filesystem::path const& folder) {
   std::vector<std::string> areas;
   std::error_code broken;

@@ -15,14 +15,14 @@
 #include "cleave/graph/module_graph.hpp"
 #include "conformance_runner/json.hpp"
 
-/// Graphs of the conformance cases as module_graphs, and back. Nothing is lost either way: what module_graph
-/// has no place for is in the metadata of the node, the attribute or the graph, and is what is written back.
+/// Converts graphs of the conformance cases to module_graphs and back, without loss. Properties that
+/// module_graph lacks are kept in the metadata of the node, the attribute or the graph.
 namespace cleave::conformance {
 
 using namespace detail;
 
 using position = module_graph::position;
-/// The positions of the nodes of a graph by their names.
+/// The positions of a graph's nodes, by name.
 using node_names = std::map<std::string, position, std::less<>>;
 
 inline constexpr std::array<std::pair<std::string_view, node_kind>, 6> operations{{
@@ -128,7 +128,7 @@ inline json write_constant(token const& t) {
   return nullptr;
 }
 
-/// The subtree of `a` at `at`, which moves past it: as an operand, or as plain data.
+/// Writes the subtree of `a` at `at`, as an operand or as plain data, and advances `at` past it.
 inline json write_subtree(module_graph const& g, module_argument const& a, std::size_t& at, bool operand) {
   token const& t = a[at++];
   if (auto const* ref = std::get_if<node_ref>(&t)) return json{{"node", g[ref->node].name}};
@@ -173,7 +173,7 @@ inline std::vector<dimension> read_shape(json const& list) {
   return shape;
 }
 
-/// What `meta` says of shape and symbols: the bare symbol that the value is, and those that are free in it.
+/// Reads the shape and symbols in `meta`: the symbol that is the value itself, and the free symbols.
 inline void read_symbols(module_node& n, json const& meta) {
   auto const text_of = [](json const& object, char const* key) {
     auto const at = object.find(key);
@@ -224,7 +224,8 @@ inline node_names read_nodes(module_graph& g, json const& list, std::string cons
   return names;
 }
 
-/// The nodes of `g` in the common format: keys in one order, empty `args`, `kwargs` and `target` left out.
+/// Writes the nodes of `g` in the common format, with keys in a fixed order and without empty `args`,
+/// `kwargs` and `target`.
 inline json write_nodes(module_graph const& g) {
   json list = json::array();
   for (auto const& n : g.list()) {
@@ -242,7 +243,7 @@ inline json write_nodes(module_graph const& g) {
   return list;
 }
 
-/// The same nodes as the file has them, in the form that `write_nodes` gives.
+/// Returns the file's nodes in the form that `write_nodes` gives.
 inline json normal_nodes(json const& list) {
   json normal = json::array();
   for (json const& node : list) {

@@ -9,16 +9,16 @@
 
 namespace cleave::conformance {
 
-/// An option that is no number where ours only takes numbers: the type of the option refuses it.
+/// Reads a numeric option. Rejects other types, as the type of the option does.
 inline std::int64_t read_count(json const& value) {
   if (!value.is_number_integer()) throw cleave::error("no count: " + value.dump());
   return value.get<std::int64_t>();
 }
 
-/// What an array of a recording is: a tuple of Python, which else is written as an object, or a list.
+/// The meaning of an array in a recording: a Python list, or a tuple (otherwise written as an object).
 enum class array_meaning : std::uint8_t { tuple, list };
 
-/// The options of a recording as ours. \throws cleave::error where no option of ours could say so
+/// Reads the recorded options. \throws cleave::error if no option of the library corresponds
 inline lower_options read_lower_options(json const& recorded, array_meaning arrays = array_meaning::tuple) {
   lower_options options{.messages = message_order::rounds};
   if (recorded.value("defer_pp_recv", false)) options.receives = receive_time::deferred;

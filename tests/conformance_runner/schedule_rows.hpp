@@ -12,12 +12,12 @@
 #include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/json.hpp"
 
-/// Schedules as the recordings write them: rows of cells, or a name and counts.
+/// Schedules in the form of the recordings: rows of cells, or a name and counts.
 namespace cleave::conformance {
 
 using namespace detail;
 
-/// The rows of `input` as a chain, its stages where `stage_to_rank` says.
+/// Returns the rows of `input` as a schedule of a chain, with stages placed by `stage_to_rank`.
 inline schedule read_rows(json const& input) {
   schedule s;
   for (json const& row : input["rows"]) s.ranks.push_back(read_row(row.get<std::string>()));
@@ -38,7 +38,7 @@ inline json write_rows(std::span<std::vector<action> const> rows) {
   return list;
 }
 
-/// The family that `input` names. \throws unjudged_error where none has that name
+/// Returns the family that `input` names. \throws unjudged_error if there is none of that name
 inline schedule_family family_of(json const& input) {
   auto const name = input.at("schedule").get<std::string>();
   auto const known = find_pytorch_schedule(name);
@@ -46,7 +46,7 @@ inline schedule_family family_of(json const& input) {
   return *known->family;
 }
 
-/// The schedule that `input` names, of so many ranks, stages and microbatches.
+/// Returns the schedule that `input` names, for its number of ranks, stages and microbatches.
 inline schedule read_family(json const& input) {
   return make_schedule(family_of(input), {.ranks = input["ranks"],
                                           .stages_per_rank = input["stages_per_rank"],

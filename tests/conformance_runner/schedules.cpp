@@ -5,7 +5,7 @@
 #include "conformance_runner/fields.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// The recordings of schedules: which runner judges a case, by its fields.
+/// Selects the runner of a schedule case by its fields.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -52,8 +52,8 @@ bool is_runtime_trace(fields const& c) { return c.in("schedule", "options") && c
 
 bool is_lower(fields const& c) { return c.in("schedule", "options"); }
 
-/// A plain name and counts may be listed or be an order. What is refused tells by the kind of its error: an
-/// order is refused by value.
+/// Returns true if the case is a listing. A name with counts alone can be a listing or an order; for refusals
+/// the kind of error decides, because an order is rejected as a value.
 bool is_visual(fields const& c) {
   if (!c.in("schedule")) return false;
   if (c.in("add_spacing") || c.in("with_comms") || c.in("defer_pp_recv") || c.expects("rows")) return true;
@@ -63,7 +63,7 @@ bool is_visual(fields const& c) {
 
 bool is_order(fields const& c) { return c.in("schedule", "stages_per_rank"); }
 
-/// The first that fits.
+/// The first match counts.
 constexpr std::array<std::pair<bool (*)(fields const&), area_runner>, 13> runners{{
     {is_text, run_schedules_text},
     {is_csv, run_schedules_csv},

@@ -12,13 +12,13 @@
 #include "conformance_runner/schedule_options.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 
-/// Schedules in CSV against their recordings.
+/// Compares schedules in CSV with their recordings.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// What runs: the lowered schedule; of one that is lowered already, what is left to be done.
+/// Returns the schedule that runs: lowered, or if it is lowered already, with the remaining passes applied.
 schedule finish(schedule const& s, row_contents contents, json const& input) {
   auto const options = read_lower_options(input.value("options", json::object()));
   return contents == row_contents::with_communication ? finish_lowered(s, options) : lower(s, options);
@@ -53,7 +53,7 @@ json run_dump(json const& input) {
   return {{"text", schedule_csv(lowered ? lower(s, {.messages = message_order::rounds}) : s)}};
 }
 
-/// What upstream calls the error of ours.
+/// Maps errors of the library to upstream's.
 json run_csv(json const& input) {
   using enum row_fault::kind;
   try {
@@ -75,7 +75,7 @@ outcome run_schedules_csv(test_case const& c, json const& body) {
   json const got = run_csv(c.input());
   outcome result;
   if (body.contains("defect")) {
-    // Of all defects here, the right answer is a refusal.
+    // For all defects here, rejection is correct.
     if (!got.contains("refused")) result.differences.push_back({"csv", "a refusal", shortened(got)});
   } else {
     compare(body.contains("error") ? json{{"refused", body["error"]["type"]}} : body["expect"], got, "csv",

@@ -10,7 +10,7 @@
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 
-/// Slots of activations against the recorded analysis.
+/// Compares activation slots with the recorded analysis.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -26,7 +26,7 @@ schedule listed_passes(json const& input) {
   return lower(read_family(input), {.messages = message_order::rounds});
 }
 
-/// \throws cleave::error for a grain that no option of ours could say
+/// \throws cleave::error for a grain without a corresponding option
 slot_grain read_grain(json const& recorded) {
   if (recorded == "stage_microbatch") return slot_grain::stage_and_microbatch;
   if (recorded == "microbatch") return slot_grain::microbatch;
@@ -55,7 +55,7 @@ outcome run_schedules_liveness(test_case const& c, json const& body) {
     refused = "ValueError";
   }
   outcome result;
-  if (body.contains("defect")) {  // what is accepted although it is wrong is refused here
+  if (body.contains("defect")) {  // invalid input that upstream accepts is rejected here
     if (refused.is_null()) result.differences.push_back({"liveness", "a refusal", shortened(got)});
     return result;
   }

@@ -19,7 +19,7 @@
 #include "conformance_runner/schedule_rows.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// Lowered schedules against their recordings: whole, or by their hash.
+/// Compares lowered schedules with their recordings, in whole or by hash.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -38,7 +38,7 @@ std::string hexadecimal(std::uint64_t n) {
   return digits;
 }
 
-/// As the recording gives it: all rows, or their hash and how many cells each has.
+/// Writes the schedule like the recording: all rows, or their hash and the number of cells of each.
 json write_program(schedule const& s, bool whole) {
   json rows = json::array(), cells = json::array();
   std::string text;
@@ -60,7 +60,7 @@ json write_derived(schedule const& s) {
   return derived;
 }
 
-/// The passes alone, idle steps dropped.
+/// Returns the passes alone, without idle steps.
 std::vector<std::string> pass_rows(schedule s) {
   std::vector<std::string> rows;
   for (auto& row : s.ranks) {
@@ -70,8 +70,8 @@ std::vector<std::string> pass_rows(schedule s) {
   return rows;
 }
 
-/// A lowered schedule that nobody recorded: the same passes, and each pair of ranks keeps its order, which
-/// sends each message once and receives it once.
+/// Checks a lowered schedule without a recording. It must have the same passes, send and receive each message
+/// once, and keep the order of each pair of ranks.
 void check_rule(schedule const& before, schedule const& lowered, outcome& result) {
   auto const require = [&](bool holds, char const* what) {
     if (!holds) result.differences.push_back({"lower", what, "another result"});
@@ -82,7 +82,7 @@ void check_rule(schedule const& before, schedule const& lowered, outcome& result
   require(!find_deadlock(lowered, delivery::async), "an end where sends are posted");
 }
 
-/// A list that was refused as one is shown as one; else it stands for a tuple.
+/// Returns the meaning of arrays. A rejected list is written as a list; otherwise an array is a tuple.
 array_meaning arrays_of(json const& body) {
   bool const list = body.contains("error") && body["error"].value("message", "").ends_with("]");
   return list ? array_meaning::list : array_meaning::tuple;
@@ -96,7 +96,7 @@ outcome run_schedules_lower(test_case const& c, json const& body) {
   outcome result;
   try {
     auto options = read_lower_options(input["options"], arrays_of(body));
-    // Defects ask for the library's own order, all else for PyTorch's.
+    // Defects require the library's own order, other cases PyTorch's.
     if (!body.contains("defect")) options.order = receive_order::as_needed;
     auto const lowered = lower(s, options);
     bool const other_order =
@@ -110,7 +110,8 @@ outcome run_schedules_lower(test_case const& c, json const& body) {
         compare(body["derived"], write_derived(lowered), "derived", result.differences);
     }
     if (body.contains("defect")) {
-      // Asked for a transport on which deferred receives do not finish, it gives what finishes on all four.
+      // If deferred receives do not finish with the requested delivery mode, the result finishes with all
+      // four.
       auto blocking = options;
       blocking.sends = send_manner::blocking;
       auto const safe = lower(s, blocking);

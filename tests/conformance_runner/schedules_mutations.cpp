@@ -12,7 +12,7 @@
 #include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// What the verifier says of altered schedules, and of those that the reference system validates.
+/// Compares the verifier's faults for altered schedules, and for those that the reference system validates.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -26,7 +26,7 @@ schedule read_listed(json const& input) {
       {.ranks = input["ranks"], .stages = input["stages"], .microbatches = input["microbatches"]});
 }
 
-/// As the recordings word it; empty for what they have no words for.
+/// Returns the fault in the recordings' words; empty if they have no words for it.
 std::string recorded_words(schedule_fault const& f) {
   using enum schedule_fault::kind;
   auto const text = action_text(f.at);
@@ -55,7 +55,8 @@ std::string recorded_words(schedule_fault const& f) {
   }
 }
 
-/// What is out of order on one rank or stuck on several is stuck, in the words of the recordings.
+/// Returns the faults in the recordings' words. A wrong order on one rank and a deadlock of several are both
+/// "stuck".
 std::set<std::string> fault_words(schedule const& s, std::vector<schedule_fault> const& faults) {
   std::set<std::string> words;
   for (auto const& f : faults)
@@ -77,7 +78,7 @@ void compare_faults(json const& expected, std::set<std::string> const& ours, out
       wanted.insert(text);
   for (auto const& f : ours)
     if (only_stuck || !f.starts_with("stuck at")) ours_compared.insert(f);
-  // Where the one fault is another, the ranks may be stuck besides, or may not.
+  // If the only recorded fault is another one, a deadlock in addition is optional.
   if (only_stuck && !wanted.begin()->starts_with("stuck at"))
     std::erase_if(ours_compared, [](std::string const& f) { return f.starts_with("stuck at"); });
   bool const same =
@@ -94,7 +95,7 @@ outcome run_schedules_mutations(test_case const& c, json const& body) {
   json const& expect = body["expect"];
   compare(expect["executable"], json(faults.empty()), "executable", result.differences);
   if (expect.contains("faults")) compare_faults(expect["faults"], fault_words(s, faults), result);
-  // Of what cannot run, the steps are the reference system's mistake; what it cannot read has none.
+  // For invalid schedules the recorded steps are the reference system's mistake; unreadable ones have none.
   if (faults.empty() && expect.contains("simulate") && expect["simulate"].is_object())
     compare(expect["simulate"], json{{"steps", simulate_steps(send_in_rounds(s)).steps}}, "simulate",
             result.differences);

@@ -10,20 +10,19 @@
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 
-/// Generated orders against their recordings.
+/// Compares generated orders with their recordings.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// The list without idle steps.
+/// Returns the list without idle steps.
 std::vector<action> without_idle(std::vector<action> row) {
   std::erase_if(row, [](action const& a) { return a.kind == action_kind::idle; });
   return row;
 }
 
-/// The lists as text. Of GPipe, PyTorch publishes them without their idle steps and with the reductions that
-/// end each.
+/// Returns the lists as text. PyTorch's GPipe lists have no idle steps and end with their reductions.
 json write_order(schedule const& s, schedule_family family) {
   json rows = json::array();
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r) {
@@ -51,7 +50,7 @@ outcome run_schedules_orders(test_case const& c, json const& body) {
     got = json{{"type", "ValueError"}};
   } catch (unjudged_error const&) {
     if (!body.contains("error")) throw;
-    got = json{{"type", "ValueError"}};  // a name that nobody knows
+    got = json{{"type", "ValueError"}};  // an unknown name
   }
   outcome result;
   if (body.contains("error"))

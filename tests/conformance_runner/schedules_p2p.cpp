@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/stage_map.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// In which order messages are issued, communicators of edges set up, and stages put on ranks.
+/// Compares the issue order of messages, the communicators set up for edges, and the placement of stages.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -18,7 +18,7 @@ namespace {
 
 using named_end = message_end<std::string>;
 
-/// What is issued for a list of ends, and what can be waited for.
+/// Records the messages issued for a list of ends, and the ones that can be waited for.
 class batch_run {
  public:
   explicit batch_run(json const& ops) : ops_(ops) {

@@ -17,13 +17,13 @@
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 
-/// Each lowering pass alone against its recordings.
+/// Compares each lowering pass alone with its recordings.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// The lists of a case as a schedule, whatever is wrong with them.
+/// Runs one pass on the lists of a case, valid or not.
 json run_pass(std::string_view pass, json const& input) {
   if (input.contains("row")) {
     auto const row = read_row(input["row"].get<std::string>());
@@ -45,13 +45,13 @@ json run_pass(std::string_view pass, json const& input) {
   return "ok";
 }
 
-/// What upstream calls a refusal of a pass.
+/// Maps a rejection by a pass to upstream's error.
 std::string_view upstream_error(std::string_view pass) {
   return pass == "add_send_recv" || pass == "add_wait_send" || pass == "defer_recv_ops" ? "AssertionError"
                                                                                         : "ValueError";
 }
 
-/// The lists without messages and idle steps.
+/// Returns the lists without messages and idle steps.
 json write_passes(schedule s) {
   for (auto& row : s.ranks)
     std::erase_if(row, [](action const& a) { return a.kind == action_kind::idle || is_message(a.kind); });
@@ -74,7 +74,7 @@ outcome run_schedules_passes(test_case const& c, json const& body) {
     compare(expected, refused.is_null() ? got : refused, pass, result.differences);
     return result;
   }
-  // What upstream accepts although it is wrong is refused here; what it refuses keeps its passes.
+  // Invalid input that upstream accepts is rejected here. Input that only upstream rejects keeps its passes.
   if (body.contains("error"))
     compare(write_passes(read_rows(c.input())), refused.is_null() ? got : refused, pass, result.differences);
   else if (refused.is_null())

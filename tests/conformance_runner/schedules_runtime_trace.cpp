@@ -14,13 +14,13 @@
 #include "conformance_runner/schedule_options.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 
-/// All that one rank calls while it runs a schedule, against its recordings.
+/// Compares all calls of one rank during a run of a schedule with the recording.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// Upstream runs the two schedules with one stage a rank without lowering them.
+/// Reads the program. Upstream runs the two schedules with one stage per rank without lowering them.
 schedule read_program(json const& input) {
   auto const family = family_of(input);
   auto const s = read_family(input);

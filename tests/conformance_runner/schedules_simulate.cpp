@@ -20,7 +20,7 @@
 #include "conformance_runner/schedule_rows.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// Schedules step by step against their recordings.
+/// Compares the steps of schedules with their recordings.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -32,7 +32,7 @@ schedule run_pass(schedule s, std::string_view pass) {
   return defer_receives(s, receive_order::as_needed);
 }
 
-/// The lists of a case, or those that a generator and passes make of what it names.
+/// Returns the lists of a case, or generates and lowers the schedule that it names.
 schedule read_lowered(json const& input) {
   if (input.contains("rows")) return read_rows(input);
   auto s = read_family(input);
@@ -40,7 +40,7 @@ schedule read_lowered(json const& input) {
   return s;
 }
 
-/// As a recording gives it, which has some of these: the rows or their hash; how long each is, or all.
+/// Writes the recorded fields that are present: the rows or their hash, and the length of each row or of all.
 json write_steps(schedule const& s, json const& expect) {
   auto const steps = simulate_steps(s);
   json rows = json::array(), lengths = json::array();
@@ -62,8 +62,8 @@ json write_steps(schedule const& s, json const& expect) {
   return got;
 }
 
-/// What the reference system cannot read takes a step here. Elsewhere the right answer is a refusal, `better`
-/// says at what.
+/// Checks a defect. An action that the reference system cannot read takes one step here. Otherwise rejection
+/// is correct, and `better` says at which action.
 void check_defect(schedule const& s, json const& body, outcome& result) {
   if (body.contains("error") && !body.contains("better")) {
     json rows = json::array();

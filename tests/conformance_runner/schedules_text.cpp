@@ -15,7 +15,7 @@
 #include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// Actions, grids, names and maps of stages against their recordings.
+/// Compares the text of actions, grids, names and stage maps with their recordings.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -44,7 +44,7 @@ json run_grid(json const& input) {
   grid_options options;
   if (input["error_step"].is_number()) options.marked_step = input["error_step"].get<std::size_t>();
   if (input.contains("rank_keys")) {
-    // Columns stand in the order of the ranks.
+    // Columns are ordered by rank.
     auto const given = rows;
     std::vector<std::pair<std::uint32_t, std::size_t>> keys;
     for (json const& key : input["rank_keys"]) keys.emplace_back(key.get<std::uint32_t>(), keys.size());
@@ -73,7 +73,7 @@ json run_map(json const& input) {
   return map;
 }
 
-/// The result, or what upstream calls the error of ours.
+/// Returns the result, or upstream's name for the library's error.
 json run_text(json const& input, trailing_text trailing) {
   try {
     if (input.contains("parse")) return run_parse(input["parse"], trailing);
@@ -92,7 +92,8 @@ json run_text(json const& input, trailing_text trailing) {
   }
 }
 
-/// Where a recorded grid is wrong: ours has a column for each rank under its number, and its cells there.
+/// Checks a grid whose recording is wrong: it must have a column for each rank, under its number and with its
+/// cells.
 void check_grid(json const& input, std::string const& got, std::vector<difference>& to) {
   auto const header = got.substr(0, got.find('\n'));
   for (std::size_t column = 0; column < input["grid"].size(); ++column) {

@@ -8,7 +8,7 @@
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 
-/// Schedules in time against the recorded evaluation.
+/// Compares schedules in time with the recorded evaluation.
 namespace cleave::conformance {
 namespace {
 
@@ -47,7 +47,7 @@ json run_uneven(schedule const& s, json const& input) {
   return {{"makespan", times.makespan}, {"busy", times.busy}, {"last", times.last}};
 }
 
-/// Whole numbers are recorded with a point or without.
+/// Integers may be recorded with or without a decimal point.
 json as_real(json const& j) {
   if (j.is_number()) return j.get<double>();
   if (!j.is_array() && !j.is_object()) return j;

@@ -14,7 +14,7 @@
 #include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// What the reference system validates: which stage is on which rank, or why not.
+/// Compares validation with the reference system's: the rank of each stage, or the fault.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -22,7 +22,7 @@ namespace {
 
 using enum schedule_fault::kind;
 
-/// What its messages say, as faults of ours, one of which there must be.
+/// The meaning of its messages as faults of the library, one of which must be found.
 struct meaning {
   std::string_view phrase;
   std::array<schedule_fault::kind, 3> kinds;
@@ -48,7 +48,7 @@ std::vector<std::vector<action>> read_ranks(json const& input) {
   return rows;
 }
 
-/// Pairs of a stage and its rank, in the order in which the listing names the stages.
+/// Returns pairs of stage and rank, in the order in which the listing names the stages.
 json stage_to_rank(schedule const& s, json const& input) {
   json map = json::array();
   std::set<std::uint32_t> seen;
@@ -88,7 +88,7 @@ outcome run_schedules_validate(test_case const& c, json const& body) {
   std::string codes;
   for (auto const& f : faults) codes += std::string(code_of(f.what)) + " ";
   if (body.contains("defect")) {
-    // Of all defects here, the right answer is a refusal.
+    // For all defects here, rejection is correct.
     if (faults.empty()) result.differences.push_back({"validate", "a refusal", "nothing wrong"});
   } else if (body.contains("error")) {
     auto const& error = body["error"];

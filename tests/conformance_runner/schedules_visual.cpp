@@ -19,7 +19,7 @@
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 
-/// Listings of schedules by name against the recorded ones.
+/// Compares listings of schedules by name with the recorded ones.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -27,7 +27,7 @@ namespace {
 
 bool asks_for_spacing(json const& input) { return input.value("add_spacing", false); }
 
-/// As asked for, but not spaced.
+/// Returns the requested schedule, not spaced yet.
 schedule read_visual(json const& input) {
   std::optional<std::uint32_t> stages;
   if (!input["stages_per_rank"].is_null()) stages = input["stages_per_rank"];
@@ -39,8 +39,9 @@ schedule read_visual(json const& input) {
   return lower(s, options);
 }
 
-/// Of the schedules of one stage a rank, PyTorch lists no idle steps, but the reductions that end each list;
-/// and of 1F1B on the last rank each forward pass as that of the next microbatch, which nobody runs.
+/// Imitates PyTorch's listings. Schedules of one stage per rank have no idle steps, and each list ends with
+/// its reductions. On the last rank of 1F1B, each forward pass is listed as that of the next microbatch,
+/// which never runs.
 void write_as_listed(schedule& s, schedule_family family) {
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r) {
     auto& row = s.ranks[r];
@@ -53,8 +54,8 @@ void write_as_listed(schedule& s, schedule_family family) {
   }
 }
 
-/// PyTorch's spacing drops a rank once it has ended: what those after it still do is listed a row higher.
-/// Where each cell takes one step, that can be told from the right listing.
+/// Imitates PyTorch's spacing, which drops a rank once it has ended, so later ranks are listed one row
+/// higher. If each cell takes one step, this follows from the correct listing.
 void shift_as_listed(schedule& s) {
   auto const rows = s.ranks;
   auto const has_step = [&](std::size_t r, std::size_t from) {
@@ -76,13 +77,13 @@ json visual_rows(schedule const& s) {
   return {{"rows", rows}};
 }
 
-/// A schedule step by step: each rank looks at its next cell, which begins once what it needs is done.
+/// Runs a schedule step by step. Each rank's next cell begins once its dependencies are done.
 class step_run {
  public:
   explicit step_run(schedule const& s)
       : s_(s), at_(s.ranks.size()), free_(s.ranks.size()), rows_(at_.size()) {}
 
-  /// The lists with an idle step wherever a rank is free and cannot go on.
+  /// Returns the lists with an idle step wherever a rank is free but blocked.
   std::vector<std::vector<action>> rows() {
     for (std::size_t now = 0; !all_begun(); ++now) {
       for (bool moved = true; moved;) {
@@ -103,7 +104,7 @@ class step_run {
     return true;
   }
 
-  /// Whether the next cell of rank `r` begins now.
+  /// Returns true if the next cell of rank `r` begins now.
   bool go_on(std::size_t r, std::size_t now) {
     auto const& row = s_.ranks[r];
     if (at_[r] == row.size() || free_[r] > now) return false;
@@ -151,7 +152,7 @@ class step_run {
   std::map<std::tuple<stage_id, microbatch_id, action_kind>, std::size_t> done_;
 };
 
-/// Where the reference system fails: what is right is a sound schedule, spaced as it runs step by step.
+/// Checks results where the reference system fails: a valid schedule, spaced by its stepwise run, is correct.
 void check_visual_rule(schedule const& got, json const& input, outcome& result) {
   if (auto const fault = find_schedule_fault(got))
     result.differences.push_back({"listing", "a sound schedule", describe(*fault)});
@@ -162,7 +163,7 @@ void check_visual_rule(schedule const& got, json const& input, outcome& result) 
   compare(visual_rows(expected), visual_rows(got), "listing", result.differences);
 }
 
-/// PyTorch's kind of error for what ours refuse.
+/// Returns PyTorch's kind of error for a rejected shape.
 std::string visual_error(shape_error const& e, json const& input) {
   bool const usual_count = e.witness.what == shape_fault::kind::stages_per_rank &&
                            (e.witness.needed == 1 || input["stages_per_rank"] == 1);

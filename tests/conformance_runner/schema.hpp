@@ -17,10 +17,9 @@ namespace cleave::conformance {
 
 using namespace detail;
 
-/// What a piece of JSON must look like. A schema is written as definitions `name = type;` where a type is
-/// `text int number bool null any`, a literal `"a"`, a list `[type]`, a list of fixed length `(type, type)`,
-/// an object
-/// `{key: type, optional?: type}`, a map `{*: type}`, another definition's name, or alternatives `type |
+/// A schema for JSON, written as definitions `name = type;`. A type is one of `text int number bool null
+/// any`, a literal `"a"`, a list `[type]`, or a list of fixed length `(type, type)`. It can also be an object
+/// `{key: type, optional?: type}`, a map `{*: type}`, the name of another definition, or alternatives `type |
 /// type`.
 class schema {
  public:
@@ -41,14 +40,14 @@ class schema {
     return all;
   }
 
-  /// Whether an object `name` may have `key`.
+  /// Returns true if an object `name` may have `key`.
   bool knows(std::string const& name, std::string const& key) const {
     auto const d = definitions_.find(name);
     return d != definitions_.end() &&
            std::ranges::find(d->second->fields, key, &type::field::key) != d->second->fields.end();
   }
 
-  /// What is wrong with `j` as a `name`: the place and what was expected there, or nothing.
+  /// Returns the first violation of `name` by `j`, with its place and what was expected there, or nullopt.
   std::optional<std::string> find_fault(json const& j, std::string const& name) const {
     return fault(j, *definitions_.at(name), "");
   }
@@ -62,7 +61,7 @@ class schema {
       bool optional;
       std::shared_ptr<type> of;
     };
-    std::vector<field> fields;  // of an object; the elements of the others, without keys
+    std::vector<field> fields;  // of an object; elements of other types have no keys
   };
   using type_ptr = std::shared_ptr<type>;
   using enum type::kind;
@@ -220,7 +219,7 @@ class schema {
     return std::nullopt;
   }
 
-  /// The fault in the alternative that was meant: of objects the one that knows the first key.
+  /// Returns the fault in the intended alternative. Among objects this is the one that has the first key.
   std::optional<std::string> choice_fault(json const& j, type const& t, std::string const& at) const {
     std::optional<std::string> meant;
     for (auto const& f : t.fields) {

@@ -17,7 +17,7 @@
 #include "conformance_runner/slapo_write.hpp"
 #include "conformance_runner/write_value.hpp"
 
-/// Hierarchical cuts against Slapo's recordings: README.md of that area says what is compared.
+/// Compares hierarchical cuts with Slapo's recordings. The area's README.md lists what is compared.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -28,7 +28,7 @@ namespace {
 
 using values = std::vector<integer_value>;
 
-/// One case of a module tree: what it was split into or why not, and what differs.
+/// One case of a module tree: the split or the reason for refusing it, and the differences.
 class hierarchy_case {
  public:
   hierarchy_case(test_case const& c, json const& body)
@@ -112,7 +112,7 @@ class hierarchy_case {
     check_every_tie();
   }
 
-  /// A tie lists every name: each pair of names of one storage is in one group, and nothing else.
+  /// Checks that ties list every name: names of one storage are in one group, and other names are not.
   void check_every_tie() {
     auto const state = state_of_stages(result_->outer);
     auto const ties = ties_of(state, tie_scope::stages);
@@ -212,7 +212,7 @@ class hierarchy_case {
     return out;
   }
 
-  /// What the cuts mean and the stages do not do.
+  /// Returns the entries of the stages as cut that the actual stages lack.
   json dropped() const {
     json done = json::array(), gone = json::array();
     for (json const& stage : stages()) done.insert(done.end(), stage.begin(), stage.end());
@@ -240,7 +240,7 @@ class hierarchy_case {
                                                                                          : "different";
   }
 
-  /// Runs the stages one after another, what they hand on flattened on its way; fills `rows_`.
+  /// Runs the stages one after another, flattens the values sent between them, and fills `rows_`.
   std::string piped_program(pytree_form form, bool gradients = false) {
     model_interpretation meaning(body_["input"]["modules"]);
     auto const inputs = own_inputs(root_);
@@ -293,7 +293,7 @@ class hierarchy_case {
       throw stage_argument_error(s, *i, table.values[stage.arguments[*i]].name);
   }
 
-  /// `[submod_3] The 1-th argument submod_0 is not …` as stage, argument and name.
+  /// Parses `[submod_3] The 1-th argument submod_0 is not …` into stage, argument and name.
   static json stage_named_in(std::string const& message) {
     auto const stage = message.substr(message.find("submod_") + 7);
     auto const argument = message.substr(message.find("The ") + 4);

@@ -14,12 +14,12 @@
 #include "conformance_runner/read_graph.hpp"
 #include "support/element_interpretation.hpp"
 
-/// The models of Slapo's cases: module trees with their state, and what their modules give.
+/// The models of Slapo's cases: module trees with their state and the outputs of their modules.
 namespace cleave::conformance {
 
 using namespace detail;
 
-/// Slapo's nodes in the common format: the one argument of a placeholder is its default.
+/// Converts Slapo's nodes to the common format, in which the only argument of a placeholder is its default.
 inline json with_defaults(json nodes) {
   for (json& n : nodes)
     if (n["op"] == "placeholder" && n.contains("args") && !n["args"].empty()) {
@@ -29,8 +29,8 @@ inline json with_defaults(json nodes) {
   return nodes;
 }
 
-/// Reads a tree of modules: a traced level is a body; each module has its path from the root as `original`;
-/// the parameters of an opaque module are registered below its path in the level that calls it.
+/// Reads a tree of modules. A traced level becomes a body. `original` of each module is its path from the
+/// root. Parameters of an opaque module are registered below its path in the level that calls it.
 class model_reader {
  public:
   model_reader(json const& modules, std::string where) : modules_(modules), where_(std::move(where)) {}
@@ -39,7 +39,7 @@ class model_reader {
     std::vector<std::string> levels;
     for (auto const& [path, m] : modules_.items())
       if (m.contains("graph")) levels.push_back(path);
-    std::ranges::sort(levels, std::ranges::greater(), &std::string::size);  // what is inside comes first
+    std::ranges::sort(levels, std::ranges::greater(), &std::string::size);  // inner levels come first
     for (auto const& level : levels) body_[level] = read_level(level);
     return body_.at("");
   }
@@ -92,8 +92,8 @@ class model_reader {
   std::map<std::string, module_graph> body_;
 };
 
-/// The integer interpretation, in which a module gives a tensor, a tuple, a nested tuple or a dict, as the
-/// case says, elements are taken by position or key, and values that need a gradient are known.
+/// The integer interpretation for Slapo's cases. A module returns a tensor, a tuple, a nested tuple or a
+/// dict, as the case says. Elements are taken by position or key. It tracks the values that need a gradient.
 class model_interpretation : public testing::element_interpretation {
  public:
   explicit model_interpretation(json const& modules) {
@@ -101,7 +101,7 @@ class model_interpretation : public testing::element_interpretation {
       if (m.contains("result")) result_[path] = m["result"];
       if (!m.contains("params")) continue;
       for (auto at = path.size(); at != path.npos; at = at == 0 ? path.npos : path.rfind('.', at - 1))
-        trained_.insert(path.substr(0, at));  // a module with all those around it
+        trained_.insert(path.substr(0, at));  // a module and all its ancestors
     }
   }
 
@@ -110,7 +110,7 @@ class model_interpretation : public testing::element_interpretation {
     module_node const& node = g[n];
     auto made = element_interpretation::call(g, n, args, kwargs);
     if (node.kind == node_kind::call_module) made = shaped(made, result_[original(g, node.target)]);
-    if (made.items && node.kind != node_kind::call_module) return made;  // an element, or made of several
+    if (made.items && node.kind != node_kind::call_module) return made;  // an element, or a container
     bool needs = node.kind == node_kind::call_module && trained_.contains(original(g, node.target));
     for (auto const& a : args) needs = needs || needs_gradient(a);
     for (auto const& k : kwargs) needs = needs || needs_gradient(k);

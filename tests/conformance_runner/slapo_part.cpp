@@ -15,8 +15,8 @@
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/slapo_write.hpp"
 
-/// The parts of a hierarchical cut that have recordings of their own: liveness, ties, their ranks, the wire,
-/// what runtimes register.
+/// The parts of a hierarchical cut with recordings of their own: liveness, ties and their ranks, the wire
+/// format, and registrations of runtimes.
 namespace cleave::conformance {
 
 using namespace detail;
@@ -24,7 +24,7 @@ namespace {
 
 using differences = std::vector<difference>;
 
-/// The name without who makes the value, where the recording says nothing of it.
+/// Returns the name without its producer if the recording does not give the producer.
 std::string as_recorded(std::string const& ours, std::string const& theirs) {
   auto const blank = ours.find(" (");
   return theirs.find(" (") == theirs.npos ? ours.substr(0, blank) : ours;
@@ -46,7 +46,7 @@ differences check_liveness(module_graph const& top, json const& body) {
   return d;
 }
 
-/// The state of a case; staged: the first word of a name is its stage, or nobody's.
+/// Returns the state of a case. If staged, the first word of a name is its stage, or none.
 std::vector<named_state> read_state(json const& input, bool staged) {
   std::vector<named_state> state;
   for (json const& p : input["params"]) {
@@ -65,7 +65,8 @@ std::vector<named_state> read_state(json const& input, bool staged) {
   return state;
 }
 
-/// Each name whose storage has another name (staged: in another place) is in one group with all these.
+/// Checks that each name that shares its storage (staged: with another stage) is in one group with all these
+/// names.
 void check_every_name(std::vector<named_state> const& state, tie_scope scope, differences& d) {
   auto const ties = ties_of(state, scope);
   for (auto const& a : state) {
@@ -161,7 +162,7 @@ differences check_tie_ranks(json const& body) {
   return d;
 }
 
-/// What each rank registers with the runtime.
+/// Compares the registrations of each rank with the runtime.
 differences check_registration(json const& body) {
   differences d;
   auto const grid = read_grid(body["input"]);
@@ -200,7 +201,7 @@ differences check_hooks(json const& body) {
   return d;
 }
 
-/// A registry with what Slapo registers.
+/// Compares a registry with Slapo's registrations.
 differences check_registry(json const& body) {
   registry<int> dialects({"pipeline_stage", "pipeline_engine", "runtime_engine", "log_parser"});
   for (auto const* kind : {"pipeline_stage", "pipeline_engine", "runtime_engine", "log_parser"})
@@ -225,7 +226,7 @@ differences check_registry(json const& body) {
   return d;
 }
 
-/// `"T"` is a tensor; all else is an operand.
+/// Appends a sent value: `"T"` is a tensor, everything else an operand.
 void append_sent(module_argument& to, json const& j) {
   if (j == "T") {
     to.push_back(node_ref{0});

@@ -35,7 +35,7 @@ inline json write_liveness(module_graph const& outer, liveness_table const& t) {
   return out;
 }
 
-/// Groups by their parameter, members by stage and name.
+/// Sorts groups by parameter, and members by stage and name.
 inline json sorted_ties(json groups) {
   for (json& g : groups)
     std::sort(g["members"].begin(), g["members"].end(),
@@ -56,11 +56,11 @@ inline json write_ties(std::vector<tie> const& ties) {
   return sorted_ties(std::move(groups));
 }
 
-/// Compares graphs and trees of graphs up to the names of nodes and of what is inside: these need only be
-/// identifiers that are used alike.
+/// Compares graphs and trees of graphs up to a consistent renaming of nodes and inner modules. Names need
+/// only be identifiers.
 class tree_comparison {
  public:
-  /// `modules` are those of the case: an object under two names is one.
+  /// `modules` are those of the case. An object under two names is one module.
   tree_comparison(json const& modules, std::vector<difference>& to) : modules_(modules), to_(to) {}
 
   void compare_trees(json const& theirs, json const& ours, std::string const& what) {
@@ -83,10 +83,10 @@ class tree_comparison {
     }
   }
 
-  /// `stages` says whether the names of called modules count.
+  /// If `stages` is true, the names of called modules are compared too.
   void compare_graphs(json const& theirs, json const& ours, std::string const& what, bool stages = false) {
     if (theirs.size() != ours.size()) return differ(what, theirs, ours);
-    json names = json::object();  // of theirs: ours
+    json names = json::object();  // from recorded name to ours
     for (std::size_t n = 0; n < theirs.size() && to_.empty(); ++n) {
       auto const place = what + "[" + std::to_string(n) + "]";
       json node = theirs[n], mine = ours[n];
@@ -129,7 +129,7 @@ class tree_comparison {
     }
   }
 
-  /// What a module is, apart from its path.
+  /// Returns the content of a module apart from its path.
   std::string content(std::string const& path) const {
     if (!modules_.contains(path)) return "no module " + path;
     std::string text = modules_[path].dump();

@@ -13,19 +13,19 @@
 #include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"
 
-/// split_by_tags against its recordings: README.md of that area says what is compared.
+/// Compares split_by_tags with its recordings. The area's README.md lists what is compared.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
 struct tag_refusal {
-  std::string message, tag;  ///< `tag` is the one that the witness names
+  std::string message, tag;  ///< `tag` is the tag in the witness
   std::optional<position> node;
   std::optional<std::string> needs;  ///< the tag that is listed too late
 };
 
-/// The original's paths and where they are; of a path that several pieces have the last.
+/// Returns the original's paths with their piece. For a path in several pieces it is the last one.
 json write_paths(split_module_result const& r) {
   std::vector<std::pair<std::string, std::string>> paths;
   for (auto const& [path, old] : r.qualified_names) {
@@ -107,7 +107,7 @@ class tags_case {
     check_value();
   }
 
-  /// Whole and split give the same, the recorded value where there is one.
+  /// Checks that the whole and the split graph give the same value, and the recorded one if there is one.
   void check_value() {
     testing::integer_interpretation meaning;
     bool const recorded = body_.contains("eval");
@@ -116,8 +116,8 @@ class tags_case {
     compare(expected, write_value(evaluate(result_->outer, inputs, meaning)), "eval.result", differences_);
   }
 
-  /// The recorded messages name the tag of the node, its place in the list and the latest place it needs; or
-  /// the node.
+  /// Checks the names in a recorded message: the tag of the node, its position in the list and the latest
+  /// position that it depends on, or else the node.
   void check_error() {
     auto const type = body_["error"]["type"].get<std::string>();
     auto const said = body_["error"]["message"].get<std::string>();

@@ -17,13 +17,13 @@
 #include "support/integer_interpretation.hpp"
 #include "support/state_simulation.hpp"
 
-/// split_module against its recordings: README.md of that area says what is compared.
+/// Compares split_module with its recordings. The area's README.md lists what is compared.
 namespace cleave::conformance {
 
 using namespace detail;
 namespace {
 
-/// Python's str() of an id.
+/// Returns Python's str() of an id.
 std::string id_text(json const& id) {
   if (id.is_string()) return id.get<std::string>();
   if (id.is_null()) return "None";
@@ -45,7 +45,7 @@ split_module_options read_options(json const& options) {
   return o;
 }
 
-/// The same under the policies that the recorded system has and that are not the library's own.
+/// Returns the options with the recorded system's policies where they differ from the library's.
 split_module_options upstream(split_module_options o) {
   if (o.first == appearance::preferred) o.stages = order::upstream;
   o.openings = opening_place::before_inputs;
@@ -55,7 +55,7 @@ split_module_options upstream(split_module_options o) {
   return o;
 }
 
-/// The graph of the case, with the ordering edges that the runner hands over.
+/// Returns the graph of the case, with the ordering edges that the runner adds.
 module_graph with_order_edges(module_graph const& g, json const& edges) {
   module_graph copy;
   for (auto n : g.list()) {
@@ -113,7 +113,7 @@ json write_result(module_graph const& g, split_module_result const& r,
   return out;
 }
 
-/// Whether a case is of `split_module_simple`, which knows none of the options about order and names.
+/// Returns true for cases of `split_module_simple`, which has no options for order and names.
 bool is_simple(fields const& c) {
   if (c.expects("partitions") || c.expects("callback_calls")) return false;
   if (!c.in("options")) return c.expects("submodules");
@@ -124,7 +124,7 @@ bool is_simple(fields const& c) {
   return true;
 }
 
-/// One case: the graph, what it was split into or why not, and what differs.
+/// One case: the graph, the split or the reason for refusing it, and the differences.
 class split_case {
  public:
   split_case(test_case const& c, json const& body)
@@ -226,7 +226,8 @@ class split_case {
     check_value();
   }
 
-  /// All that the recording has; split_module_simple's have no more than the graphs and their order.
+  /// Compares everything in the recording. Recordings of split_module_simple only have the graphs and their
+  /// order.
   void compare_result(json const& expect, std::string const& what) {
     json ours = write_result(g_, *result_, asked_);
     if (simple_)
@@ -235,7 +236,7 @@ class split_case {
     compare(normal_result(expect, "base"), ours, what, differences_);
   }
 
-  /// Whole and split give the same, the recorded value where there is one.
+  /// Checks that the whole and the split graph give the same value, and the recorded one if there is one.
   void check_value() {
     testing::integer_interpretation meaning;
     bool const recorded = body_.contains("eval");
@@ -285,7 +286,7 @@ class split_case {
     }
   }
 
-  /// A refusal of scopes: of what kind, and that what the recorded message names is named.
+  /// Checks a refusal of scopes: its kind, and that it has the names in the recorded message.
   void check_assertion(std::string const& said) {
     expect_refusal(said.find("monotonically increasing") != said.npos ? "part number"
                    : said == "autocast must exit"                     ? "never left"
@@ -313,7 +314,7 @@ class split_case {
     if (better_.empty()) differ("better", "what is right", "nothing");
   }
 
-  /// One thing that a right result has.
+  /// Checks one property of a correct result.
   void check_better(std::string const& key, json const& value) {
     check_value();
     if (key == "expect") {
@@ -356,8 +357,8 @@ class split_case {
     }
   }
 
-  /// The refusal that is right: of an order one that names an edge that runs backward, alone or as part of a
-  /// cycle.
+  /// Checks that the refusal is correct. If it is about an order, it must name a backward edge, alone or as
+  /// part of a cycle.
   void check_refusal(json const& kind) {
     if (kind == "typed") {
       expect_refusal("not entered");
@@ -376,13 +377,13 @@ class split_case {
     } else if (kind == "unbound symbol") {
       expect_refusal("unbound symbol");
     } else if (kind == "unsupported attribute") {
-      if (has_result()) check_value();  // attributes are passed, as split_module does
+      if (has_result()) check_value();  // attributes are passed, as in split_module
     } else {
       differ("better.error", kind.dump(), result_ ? "a split" : message_);
     }
   }
 
-  /// Each call runs, and the program ends, under the original's state.
+  /// Checks that each call, and the end of the program, see the same state as in the original.
   void check_state() {
     using enum testing::numbered;
     testing::state_simulation const whole(g_, as_original), split(result_->outer, by_from);

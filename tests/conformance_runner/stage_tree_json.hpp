@@ -7,10 +7,10 @@
 #include "cleave/graph/module_graph.hpp"
 #include "conformance_runner/read_graph.hpp"
 
-/// Stages that are rebuilt as modules, in the form of the recordings of Pipe.
+/// Stages rebuilt as modules, in the form of Pipe's recordings.
 namespace cleave::conformance {
 
-/// Nodes as their places in the list; what names tell otherwise is left out.
+/// Replaces nodes by their positions in the list; drops other information in names.
 inline json numbered(json const& nodes) {
   std::map<std::string, std::size_t> place;
   for (std::size_t i = 0; i < nodes.size(); ++i) place[nodes[i]["name"].get<std::string>()] = i;
@@ -41,7 +41,7 @@ inline json numbered_tree(json const& tree) {
   return made;
 }
 
-/// The modules of a graph that is rebuilt as a tree: bodies, what is around them, and owners of state.
+/// Writes the modules of a graph rebuilt as a tree: bodies, their ancestors, and owners of state.
 inline json write_tree(module_graph const& g) {
   json tree = json::object();
   tree["graph"] = write_nodes(g).empty() ? json::array() : numbered(write_nodes(g));
@@ -56,7 +56,7 @@ inline json write_tree(module_graph const& g) {
     std::size_t from = 0;
     for (auto dot = a.path.find('.'); dot != a.path.npos; from = dot + 1, dot = a.path.find('.', from)) {
       at = &child(*at, a.path.substr(from, dot - from));
-      if (module && !at->contains("graph")) (*at)["graph"] = json::array();  // around a call
+      if (module && !at->contains("graph")) (*at)["graph"] = json::array();  // an ancestor of a call
     }
     if (!module) continue;
     json inner = write_tree(a.body.front());

@@ -5,8 +5,8 @@
 
 #include "conformance_runner/read_case.hpp"
 
-/// The graphs of a case as JSON again: what was read, and what the file had, in one form. Equal means that
-/// nothing was lost.
+/// Writes the graphs of a case as JSON again: those that were read, and those in the file, in one form. If
+/// they are equal, reading lost nothing.
 namespace cleave::conformance {
 
 inline json const* find_metadata(json const& data, char const* key) {
@@ -33,7 +33,7 @@ inline json normal_tree(json const& given) {
 
 inline json write_attributes(std::string const& area, module_graph const& g) {
   using kind = module_attribute::kind;
-  std::map<std::string, json> out;  // whatever order the groups come in
+  std::map<std::string, json> out;  // groups may come in any order
   for (auto const& a : g.attributes()) {
     json data = write_metadata(g, a.metadata);
     if (area == "ddp") {
@@ -60,7 +60,7 @@ inline json write_attributes(std::string const& area, module_graph const& g) {
   return json(out);
 }
 
-/// What `write_attributes` gives, as the file has it.
+/// Returns the file's attributes in the form of `write_attributes`.
 inline json given_attributes(std::string const& area, std::string const& key, json const& input) {
   std::map<std::string, json> out;
   auto const copy = [&](json const& from, char const* name) {
@@ -77,7 +77,7 @@ inline json given_attributes(std::string const& area, std::string const& key, js
   return json(out);
 }
 
-/// The graphs of `c` as they were read.
+/// Returns the graphs of `c` as they were read.
 inline json write_graphs(test_case const& c) {
   json out = json::object();
   json const& input = c.input();
@@ -102,7 +102,7 @@ inline json write_graphs(test_case const& c) {
   return out;
 }
 
-/// The graphs of `c` as the file has them.
+/// Returns the graphs of `c` as in the file.
 inline json given_graphs(test_case const& c) {
   json out = json::object();
   json const& input = c.input();

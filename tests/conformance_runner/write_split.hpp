@@ -7,7 +7,7 @@
 /// The graphs of a split in the form of the recordings.
 namespace cleave::conformance {
 
-/// A graph of the split: what each node stands for is said where the original has it.
+/// Writes a graph of the split. `from` of a node names the original node that it stands for, if there is one.
 inline json write_piece(module_graph const& whole, module_graph const& piece) {
   json list = write_nodes(piece);
   for (std::size_t n = 0; n < list.size(); ++n) {
@@ -33,7 +33,7 @@ inline json write_children(module_graph const& piece) {
   return sorted(children);
 }
 
-/// The first parts of the outer graph's paths, each once; a tensor counts only below a container.
+/// Returns the first parts of the outer graph's paths, each once. A tensor counts only below a container.
 inline json write_outer_children(module_graph const& outer) {
   json children = json::array();
   for (auto const& a : outer.attributes()) {
@@ -45,7 +45,7 @@ inline json write_outer_children(module_graph const& outer) {
   return children;
 }
 
-/// A recorded result in the form of ours; `outer` is what it calls the outer graph.
+/// Converts a recorded result to our form; `outer` is its name for the outer graph.
 inline json normal_result(json expect, char const* outer) {
   for (auto& s : expect["submodules"]) {
     s["nodes"] = normal_nodes(s["nodes"]);

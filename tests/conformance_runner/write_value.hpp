@@ -38,7 +38,7 @@ inline json write_value(integer_value const& v) {
   return nullptr;
 }
 
-/// The inputs of an `eval`.
+/// Returns the inputs of an `eval`.
 inline std::vector<integer_value> read_inputs(json const& eval) {
   std::vector<integer_value> inputs;
   for (auto const& x : eval["inputs"])
@@ -46,7 +46,7 @@ inline std::vector<integer_value> read_inputs(json const& eval) {
   return inputs;
 }
 
-/// Inputs of our own for a graph: one for each placeholder, all different.
+/// Returns made-up inputs for a graph: one per placeholder, all different.
 inline std::vector<integer_value> own_inputs(module_graph const& g) {
   std::vector<integer_value> inputs;
   for (auto const n : g.inputs()) inputs.push_back(integer_value::computed(testing::mix(n + 1)));

@@ -43,7 +43,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-/// A folder of results, a file each.
+/// A folder of results, one file each.
 class result_folder {
  public:
   explicit result_folder(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -66,7 +66,7 @@ class result_folder {
   std::filesystem::path folder_;
 };
 
-/// What `make` returns, or what it says where it throws.
+/// Returns the result of `make`, or the message of the exception that it throws.
 template <class Make>
 std::string text_or_error(Make make) {
   try {
@@ -140,7 +140,7 @@ void write_partitions(result_folder const& to) {
                  auto const p = balance(g, k);
                  return parts_text(p) + write_plan_json(make_plan(g, p));
                }));
-      if (i <= 2)  // beyond, the search may end by time
+      if (i <= 2)  // larger ones may end by a time limit
         to.write(name + "exact-" + parts, text_or_error([&] { return parts_text(partition_exact(g, k)); }));
       for (auto const goal : {acyclic_goal::bottleneck, acyclic_goal::cut})
         to.write(name + "acyclic-" + parts + (goal == acyclic_goal::cut ? "-cut" : ""),

@@ -10,14 +10,14 @@
 
 #include "support/rng.hpp"
 
-/// Small changes of a protobuf message that leave it a message: bytes changed at random are almost always
-/// refused by the parser and never come further.
+/// Small mutations of a protobuf message that keep it parsable. Random byte changes are almost always
+/// rejected by the parser and reach no further code.
 namespace cleave::testing {
 
 using proto_message = google::protobuf::Message;
 using proto_field = google::protobuf::FieldDescriptor;
 
-/// Every message in `m`, itself included, up to a few thousand; and every text in them.
+/// All messages in `m` including itself, up to a few thousand, and all texts in them.
 struct message_parts {
   std::vector<proto_message*> messages;
   std::vector<std::string> texts{"", "x"};
@@ -44,7 +44,7 @@ inline message_parts parts_of(proto_message& m) {
   return all;
 }
 
-/// A number that code forgets.
+/// Returns a number that code tends to forget.
 inline std::int64_t odd_number(rng& random) {
   using limits = std::numeric_limits<std::int64_t>;
   std::vector<std::int64_t> const odd{
@@ -52,7 +52,8 @@ inline std::int64_t odd_number(rng& random) {
   return random.one_in(2) ? static_cast<std::int64_t>(random.below(24)) : odd[random.below(odd.size())];
 }
 
-/// Sets `f` of `m`, or adds an element to it: a text or a message mostly as another of the same model.
+/// Sets field `f` of `m`, or adds an element to it. Texts and messages are mostly copied from another place
+/// of the same model.
 inline void set_field(proto_message& m, proto_field const& f, message_parts const& known, rng& random) {
   auto const& r = *m.GetReflection();
   auto const put = [&](auto add, auto set, auto value) {
@@ -88,7 +89,7 @@ inline void set_field(proto_message& m, proto_field const& f, message_parts cons
       for (auto const* other : known.messages)
         if (other->GetDescriptor() == f.message_type() && other->ByteSizeLong() < 2048)
           alike.push_back(other);
-      std::string copy;  // taken first: what is set may be in it, or be released by it
+      std::string copy;  // taken first: the new value may be within the field, or freed by setting it
       if (!alike.empty() && !random.one_in(8))
         copy = alike[random.below(alike.size())]->SerializePartialAsString();
       (f.is_repeated() ? r.AddMessage(&m, &f) : r.MutableMessage(&m, &f))->ParsePartialFromString(copy);

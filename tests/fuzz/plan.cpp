@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes as a program and a wish how to cut it: it is cut and joined again to what it was, or refused by an
-// error.
+// Fuzzes planning: the bytes give a program and a request to cut it. The stages must join to the same program
+// again, or an error must reject it.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -30,10 +30,10 @@ using strings = std::vector<std::string>;
 
 namespace {
 
-/// What bytes decide, in the ranges in which something happens.
+/// Choices made by the fuzzer's bytes, in ranges where they matter.
 struct choices : FuzzedDataProvider {
   using FuzzedDataProvider::FuzzedDataProvider;
-  bool odd = one_in(4);  ///< also what makes no sense
+  bool odd = one_in(4);  ///< also choose nonsensical values
 
   std::size_t below(std::size_t n) { return ConsumeIntegralInRange<std::size_t>(0, n - 1); }
   bool one_in(std::size_t n) { return below(n) == n - 1; }
@@ -47,7 +47,7 @@ struct choices : FuzzedDataProvider {
   }
 };
 
-/// A toy program with sizes, values that come along and values that stay.
+/// A toy program with sizes, values from the caller, and state.
 struct fuzz_graph : toy::graph {
   using toy::graph::graph;
   std::map<std::string, std::size_t> sizes{};
@@ -60,7 +60,7 @@ struct fuzz_graph : toy::graph {
 };
 static_assert(sized_graph<fuzz_graph> && accompanied_graph<fuzz_graph> && bounded_graph<fuzz_graph>);
 
-/// The same with memory that is written in place.
+/// The same with memory that is overwritten in place.
 struct overwriting_graph : fuzz_graph {
   using fuzz_graph::fuzz_graph;
   std::map<toy::op const*, strings> written{};
@@ -71,7 +71,7 @@ struct overwriting_graph : fuzz_graph {
 };
 static_assert(aliasing_graph<overwriting_graph>);
 
-/// At times out of order, with cycles, with values made twice or by nobody.
+/// Returns a program, sometimes out of order, with cycles, or with values of two or no producers.
 toy::program read_program(choices& from, strings& values) {
   toy::program p{{"x", "y"}, {"w", "u"}, {}};
   values = {"x", "y", "w", "u", "literal"};
@@ -139,7 +139,8 @@ balance_options read_options(choices& from, std::size_t nodes, std::uint32_t k) 
   return o;
 }
 
-/// What all nodes and values would cost if each was dear: costs are counted as exactly as a share of it.
+/// Returns an upper bound on the total cost of all nodes and values; costs are compared with a tolerance
+/// relative to it.
 template <class Snapshot>
 double whole_cost(Snapshot const& s, balance_options const& o) {
   double weights = 0, bytes = 0, slowest = 1;
@@ -189,7 +190,7 @@ void check_meaning(toy::program const& p, staged_graph<fuzz_graph> const& stages
   }
 }
 
-/// A plan with a number changed, an entry lost, or two that changed places.
+/// Returns the plan with a number changed, an entry removed, or two entries swapped.
 plan altered(choices& from, plan p) {
   auto& stage = p.stages[from.below(p.stages.size())];
   auto const alter = [&](auto& list, auto set) {

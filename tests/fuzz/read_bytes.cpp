@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes as those of a stage and of a pipe: they are refused, or it comes back when written. The checksum is
-// made right first, which no accident does.
+// Fuzzes the byte formats of a stage and a pipe. The bytes must be rejected or survive a round trip. The
+// checksum is corrected first, because no mutation would get it right.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

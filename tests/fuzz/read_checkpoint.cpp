@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes as what is in an envelope of a checkpoint: they are refused, or come back when they are written.
+// Fuzzes the payload of a checkpoint envelope: the bytes must be rejected or survive a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes as a graph in each format of files, as operations and as parts: each is read or refused by an error,
-// what is read keeps its promises, comes back when written, and can be judged.
+// Fuzzes the graph formats, operation lists and partition files. Each input is read or rejected with an
+// error. A graph that is read must satisfy its invariants, survive a round trip and be evaluable.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -25,14 +25,15 @@ bool same(Graph const& a, Graph const& b) {
          a.edge_weight == b.edge_weight;
 }
 
-/// A graph as METIS' file comes back as it is, as any other with rows in order and loops left out.
+/// A graph in METIS' format survives a round trip unchanged. In other formats rows are sorted and self-loops
+/// dropped.
 template <class Weight>
 void check_graph(std::string const& text, graph_format format) {
   auto const g = unless_refused(
       [&] { return read_graph_text<std::uint32_t, Weight>(text, format, {0, matrix_values::weights}); });
   if (!g) return;
   expects(!find_adjacency_fault(g->view()), "a graph that keeps its promises");
-  if (g->view().nodes() > 10'000) return;  // as much again in texts takes long
+  if (g->view().nodes() > 10'000) return;  // writing as much text again takes long
   expects(same(read_metis_graph<std::uint32_t, Weight>(write_metis_graph(g->view())), *g), "METIS again");
   if (format == graph_format::metis) return;
   if (g->node_weight.empty() || g->edge_weight.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes as JSON, as a graph and as a plan: each is read and comes back when written, or is refused by an
+// Fuzzes JSON, graphs and plans in JSON: each is read and survives a round trip, or is rejected with an
 // error.
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ using cleave::testing::unless_refused;
 
 namespace {
 
-/// It comes back, and can be cut or is refused.
+/// Checks that the graph survives a round trip, and can be cut or is rejected.
 void check_graph(module_graph const& g) {
   auto const text = write_graph_json(g);
   expects(write_graph_json(read_graph_json(text)) == text, "a graph that comes back");
@@ -32,7 +32,7 @@ void check_graph(module_graph const& g) {
     read_graph_json(write_graph_json(cut->outer));
 }
 
-/// It comes back, and what is found sound can be carried out, whatever it is.
+/// Checks that the plan survives a round trip, and that it can be carried out if no fault is found.
 void check_plan_of_toy(plan const& p) {
   auto const text = write_plan_json(p);
   expects(read_plan_json(text) == p, "a plan that comes back");

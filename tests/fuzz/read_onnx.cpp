@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes as a file of a model: it is read, cut and written out again, or refused by an error.
+// Fuzzes ONNX model files: each is read, cut and written out, or rejected with an error.
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
@@ -21,8 +21,8 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-/// In place of libonnx's inference, which crashes on many models and therefore runs on a copy of the process
-/// otherwise: what a node makes is like what it reads first.
+/// Replaces libonnx's shape inference, which crashes on many models and otherwise runs in a child process. A
+/// node's outputs get the type of its first input.
 void ::onnx::shape_inference::InferShapes(::onnx::ModelProto& m, ::onnx::ISchemaRegistry const*,
                                           ::onnx::ShapeInferenceOptions const&,
                                           std::unordered_map<std::string, ::onnx::TensorShapeProto>*) {
@@ -44,7 +44,7 @@ void ::onnx::shape_inference::InferShapes(::onnx::ModelProto& m, ::onnx::ISchema
 
 namespace {
 
-/// Whether each live node is in the stages once, and what they give is what they say.
+/// Checks that each live node is in exactly one stage, and that stages have the outputs they declare.
 void check_stages(cleave::onnx::split_result const& cut) {
   std::size_t held = 0;
   for (auto const& stage : cut.stages.plan().stages) held += stage.nodes.size();

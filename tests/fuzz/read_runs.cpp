@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes as a table of runs: it is read or refused by an error, and what is read is summed up, drawn and
-// written again.
+// Fuzzes tables of runs: each is read or rejected with an error. A table that is read is summarized, drawn
+// and written again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes as schedules in CSV and JSON and as costs: each is read or refused by an error, a schedule comes back
-// when written, all that is wrong with it is told, and one without fault is lowered and runs to its end.
+// Fuzzes schedules in CSV and JSON, and costs. Each is read or rejected with an error. A schedule survives a
+// round trip and gets all its faults reported; a valid one is lowered and runs to completion.
 #include <cstddef>
 #include <cstdint>
 #include <string>

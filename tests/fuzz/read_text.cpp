@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes as what a person types, which is read or refused, and as a name in a foreign file, which comes out
-// fit to be shown.
+// Fuzzes text typed by a user, which is read or rejected, and names in foreign files, which are made
+// printable.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// How many characters `text` has, all of which must show.
+/// Returns the number of characters of `text`, all of which must be printable.
 std::size_t shown_width(std::string_view text) {
   std::size_t width = 0;
   for (std::size_t at = 0; at < text.size(); ++width) {
@@ -70,7 +70,7 @@ void check_name(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  if (size > 200) return -1;  // longer ones are slow and no different
+  if (size > 200) return -1;  // longer ones are slow and test nothing new
   std::string_view const text(reinterpret_cast<char const*>(data), size);
   check_size(text);
   check_shape(text);

@@ -6,7 +6,7 @@
 
 namespace cleave::testing {
 
-/// What `f` returns, or nothing where it refuses the data.
+/// Returns the result of `f`, or nullopt if it rejects the data.
 template <class F>
 auto unless_refused(F f) -> std::optional<decltype(f())> {
   try {

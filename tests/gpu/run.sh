@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds the CUDA adapter, checks it on the GPU of this machine and measures it: what `./dev gpu` does. It needs a CUDA
-# toolkit, g++ and bash, and no network; NCCL, CUB, compute-sanitizer and PyTorch are used where they are there. With --fake
-# the same runs on the CUDA runtime and NCCL of the tests, on any machine that has the toolkit. What comes out is in
-# build/gpu: results.md, results.json, and what each part said; in $OUT too, where that is set, after each part, so that
-# who stops the run has what it found. The status is 0 where all checks have passed, whatever was measured.
+# Builds the CUDA adapter, checks it on the GPU of this machine and measures it; `./dev gpu` runs this. It needs a CUDA
+# toolkit, g++ and bash, and no network. NCCL, CUB, compute-sanitizer and PyTorch are used if they are installed. With --fake
+# the same runs on the CUDA runtime and NCCL of the tests, on any machine that has the toolkit. Results are in build/gpu:
+# results.md, results.json, and the output of each part. If $OUT is set, they are also copied there after each part, so that
+# an interrupted run keeps what it found. The exit status is 0 if all checks passed; measurements do not affect it.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=$root/build/gpu

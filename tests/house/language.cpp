@@ -10,8 +10,8 @@ namespace {
 
 std::string const language = "cleave/core/language.hpp";
 
-/// The first header of the library that `text` includes; nothing, where something else comes before it than
-/// includes of other libraries.
+/// Returns the first header of the library that `text` includes. Returns "" if anything but includes of other
+/// libraries comes before it.
 std::string first_include(std::string const& text) {
   std::string const own = "#include \"";
   for (auto const& line : project::lines_of(text)) {
@@ -24,7 +24,7 @@ std::string first_include(std::string const& text) {
 
 }  // namespace
 
-// So that a compiler which cannot read the library says that, and nothing else.
+// A compiler that cannot compile the library then reports only that.
 TEST_CASE("language.hpp: every header includes it first, directly or through its first include") {
   std::map<std::string, std::string> first;
   for (auto const& file : project::headers())

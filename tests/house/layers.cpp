@@ -14,9 +14,9 @@
 namespace {
 
 using names = std::set<std::string>;
-using table = std::map<std::string, names>;  // of a folder: those that its headers may include, beside itself
+using table = std::map<std::string, names>;  // by folder: the folders that it may include
 
-/// The rows of the table of folders in docs/architecture.md.
+/// Returns the rows of the table of folders in docs/architecture.md.
 table folders_of(std::string const& page) {
   table rows;
   std::regex const row("\\| ([a-z_0-9/]+) \\|[^|]*\\| ([^|]*) \\|[^|]*\\|");
@@ -38,7 +38,7 @@ table const& rooms() {
   return rows;
 }
 
-/// The folder of `file`, a path below include/cleave, and whether it is the `detail` of one.
+/// The folder of `file`, a path below include/cleave, and a flag for files in its `detail` folder.
 struct place {
   std::string room;
   bool is_detail = false;
@@ -55,10 +55,10 @@ place place_of(std::string const& file) {
 names const threads{"atomic", "barrier",   "condition_variable", "future",     "latch",
                     "mutex",  "semaphore", "shared_mutex",       "stop_token", "thread"};
 names const may_use_threads{"run", "mpi", "cuda"};
-names const thread_files{"partition/kway/detail/team.hpp"};  // where the folder otherwise may not
+names const thread_files{"partition/kway/detail/team.hpp"};  // exceptions in folders that may not
 names const banned{"functional", "iostream", "random", "regex"};
 
-/// The library outside std that an angled include belongs to, or nothing.
+/// Returns the library outside std that an angled include belongs to, or "".
 std::string outside_library(std::string const& header) {
   static std::vector<std::pair<std::regex, std::string>> const known{
       {std::regex("boost/.*"), "Boost"},
@@ -78,7 +78,7 @@ std::string outside_library(std::string const& header) {
 }
 
 names allowed_outside(std::string const& room, std::string const& top) {
-  if (room == "run/rendezvous") return {"POSIX", "libsodium"};  // where processes meet, over sockets
+  if (room == "run/rendezvous") return {"POSIX", "libsodium"};  // processes connect over sockets
   if (top == "run") return {"POSIX"};
   if (top == "mpi") return {"MPI"};
   if (top == "cuda") return {"CUDA", "dlfcn.h"};
@@ -88,7 +88,7 @@ names allowed_outside(std::string const& room, std::string const& top) {
   return {};
 }
 
-/// What is wrong with the includes of one header, as sentences.
+/// Returns the rule violations of the includes of one header, as sentences.
 std::vector<std::string> faults(std::string const& file, std::string const& text) {
   std::vector<std::string> found;
   auto const say = [&](std::string const& what) { found.push_back(file + " " + what); };
@@ -102,7 +102,7 @@ std::vector<std::string> faults(std::string const& file, std::string const& text
     std::smatch m;
     if (!std::regex_match(line, m, include)) continue;
     std::string const target = m[2];
-    if (target.starts_with("cleave needs ")) continue;  // a message to who compiles, in core/language.hpp
+    if (target.starts_with("cleave needs ")) continue;  // a message to the user, in core/language.hpp
     if (m[1] == "\"" || target.starts_with("cleave/")) {
       if (m[1] != "\"" || !target.starts_with("cleave/") || place_of(target.substr(7)).room.empty()) {
         say("includes " + target + ": own headers are written \"cleave/FOLDER/NAME\"");
@@ -130,7 +130,7 @@ std::vector<std::string> faults(std::string const& file, std::string const& text
   return found;
 }
 
-/// The headers directly in include/cleave, by name, and what each includes.
+/// Returns the headers directly in include/cleave, by name, with their includes.
 std::map<std::string, std::vector<std::string>> fronts() {
   std::map<std::string, std::vector<std::string>> found;
   for (auto const& file : project::headers()) {
@@ -142,7 +142,7 @@ std::map<std::string, std::vector<std::string>> fronts() {
   return found;
 }
 
-/// All own headers that including `header` reads.
+/// Returns all own headers that including `header` reads.
 names reached_from(std::string const& header) {
   names seen;
   std::vector<std::string> open{header};
@@ -160,7 +160,7 @@ names reached_from(std::string const& header) {
 
 TEST_CASE("layers: the table of folders in docs/architecture.md allows every include") {
   for (auto const& file : project::headers()) {
-    if (place_of(file.substr(15)).room.empty()) continue;  // a front
+    if (place_of(file.substr(15)).room.empty()) continue;  // a top-level header
     for (auto const& fault : faults(file.substr(15), project::text_of(project::root / file)))
       FAIL_CHECK(fault);
   }
@@ -254,7 +254,7 @@ TEST_CASE(
                                                  {"exact", "partition/exact"},
                                                  {"acyclic", "partition/acyclic"},
                                                  {"schedule_search", "schedule/search"}};
-  names const above{"repartition.hpp"};  // of which k-way and acyclic partitions are parts
+  names const above{"repartition.hpp"};  // it needs both kinds of partitions
   for (auto const& [front, includes] : fronts())
     for (auto const& header : reached_from(front))
       for (auto const& [own, room] : heavy)

@@ -20,7 +20,7 @@ using names = std::set<std::string>;
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// `text` without comments and without what stands in quotes.
+/// Returns `text` without comments and without quoted text.
 std::string code_of(std::string const& text) {
   std::string code;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -43,10 +43,10 @@ std::string code_of(std::string const& text) {
   return code;
 }
 
-/// Components whose public names are in a namespace of their own: `cleave::onnx`.
+/// Components with a namespace of their own for public names: `cleave::onnx`.
 names const components = {"cuda", "json", "mpi", "onnx"};
 
-/// Adds the words of a text; of `onnx::graph` that, too.
+/// Adds the words of a text, including qualified names of components such as `onnx::graph`.
 void add_words(names& to, std::string_view text) {
   std::string component;
   for (std::size_t i = 0; i < text.size();) {
@@ -64,7 +64,7 @@ void add_words(names& to, std::string_view text) {
   }
 }
 
-/// A public declaration: its head, and the body too if it is a type. That of a component is called
+/// A public declaration: its head, and for a type its body too. In a component it is named like
 /// `onnx::graph`.
 struct declaration {
   std::string name, text;
@@ -99,7 +99,7 @@ std::string name_in(std::string const& head) {
   return {};
 }
 
-/// All declarations that a header makes in namespace cleave itself, or in that of a component.
+/// Returns all declarations of a header in namespace cleave or in the namespace of a component.
 std::vector<declaration> public_declarations(std::string const& text) {
   std::vector<declaration> found;
   auto const code = code_of(text);
@@ -137,7 +137,7 @@ std::vector<declaration> public_declarations(std::string const& text) {
   return found;
 }
 
-/// All words of the examples' code, and of the code in documents.
+/// Returns all words in the code of examples and documents.
 names shown_words() {
   names shown;
   for (auto const& file : project::files("examples", {".cpp", ".hpp", ".cu", ".cuh"}))
@@ -181,10 +181,10 @@ TEST_CASE("public_declarations: finds declarations in namespace cleave and its c
   for (auto const& d : found) CHECK(d.text.find("called") == std::string::npos);
 }
 
-// What a user must be able to spell is public: what examples and documents show, and what the declarations of
-// these say: parameters, members, results. All else is cleave::detail.
+// A name is public if a user must be able to write it. Those are the names in examples and documents, and the
+// parameters, members and results of their declarations. All other names belong to cleave::detail.
 TEST_CASE("names: a document, an example or another public declaration mentions every public name") {
-  std::map<std::string, std::vector<std::string>> said;  // by the declarations of a name
+  std::map<std::string, std::vector<std::string>> said;  // names in the declarations of a name
   std::map<std::string, std::string> where;
   for (auto const& file : project::headers()) {
     if (file.find("/generated/") != std::string::npos) continue;
@@ -206,13 +206,13 @@ TEST_CASE("names: a document, an example or another public declaration mentions 
     for (auto const& text : said.at(name)) {
       names words;
       add_words(words, text);
-      auto const own = name.substr(0, name.find("::") + 2);  // in a component its own names are bare
+      auto const own = name.substr(0, name.find("::") + 2);  // a component uses its own names unqualified
       for (auto const& word : words)
         for (auto const& called : {word, own + word})
           if (said.contains(called) && !reached.contains(called)) open.push_back(called);
     }
   }
-  // A component's `describe` is an overload of cleave's, which errors find by their fault.
+  // A component's `describe` overloads cleave's; errors find it through their fault.
   for (auto const& [name, file] : where)
     CHECK_MESSAGE((reached.contains(name) || name.ends_with("::describe")), name, " of ", file,
                   " is public, and neither shown by a document or an example nor said by what is");

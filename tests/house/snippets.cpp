@@ -10,12 +10,12 @@
 
 #include "support/project_files.hpp"
 
-// In Markdown, C++ stands below a line that says where it comes from:
+// C++ code in Markdown follows a line that names its source:
 //
 //     <!-- examples/cut/01_split_a_chain.cpp [cut] -->
 //
-// and is what that file has between two lines `// [cut]`; without a name, it is the whole file below the
-// licence.
+// The code must equal the part of that file between two lines `// [cut]`. Without a name it must equal the
+// whole file below the licence line.
 
 namespace {
 
@@ -23,7 +23,7 @@ using text = std::vector<std::string>;
 
 struct block {
   std::string where;   // FILE:LINE of the fence
-  std::string source;  // what the line above it says, or nothing
+  std::string source;  // the source line above it, or ""
   text lines;
 };
 
@@ -45,7 +45,7 @@ std::vector<block> cpp_blocks(std::string const& file) {
   return found;
 }
 
-/// Without what all lines are indented by, and without empty lines at both ends.
+/// Removes common indentation, and empty lines at both ends.
 text flush_left(text lines) {
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   while (!lines.empty() && lines.front().empty()) lines.erase(lines.begin());
@@ -57,7 +57,7 @@ text flush_left(text lines) {
   return lines;
 }
 
-/// The part of a source between two marks of that name, if it has them; other marks are left out.
+/// Returns the part of a source between two marks of that name, if it has them. Other marks are removed.
 std::optional<text> snippet(text const& source, std::string const& name) {
   static std::regex const mark(" *// \\[([a-z_0-9 ]+)\\]");
   text found;

@@ -8,11 +8,11 @@
 
 #include "cleave/graph/snapshot_arrays.hpp"
 
-/// The poorest types that still model each concept: what compiles with them asks for no more than it says.
-/// They are for instantiation; a small instance also runs.
+/// Types that model each concept with the least possible interface. Code that compiles with them requires no
+/// more than its concept says. They exist to be instantiated; a small instance also runs.
 namespace archetype {
 
-/// Regular and hashable; neither ordered nor a number.
+/// A type that is regular and hashable, but neither ordered nor a number.
 template <class Tag>
 class name {
  public:
@@ -30,7 +30,7 @@ using value = name<struct value_tag>;
 using place = name<struct place_tag>;
 using body = name<struct body_tag>;
 
-/// Can be walked once, cannot be copied, ends in a sentinel of another type, yields by value.
+/// A single-pass, move-only range. Its sentinel has another type than its iterator, and it yields by value.
 template <class T>
 class once {
  public:
@@ -72,7 +72,8 @@ struct std::hash<archetype::name<Tag>> {
 
 namespace archetype {
 
-/// Two nodes, the second reads the first; cannot be copied or moved. `nodes()` and `operands(n)`, no more.
+/// A graph of two nodes; the second reads the first. It has only `nodes()` and `operands(n)`, and cannot be
+/// copied or moved.
 class graph {
  public:
   graph() = default;
@@ -87,7 +88,7 @@ class graph {
   std::vector<node> nodes_{node(1), node(2)};
 };
 
-/// Nodes and values apart.
+/// A graph whose nodes and values are of different types.
 class results_graph {
  public:
   results_graph() = default;
@@ -176,7 +177,7 @@ struct hierarchical : results_graph {
   text path(node) const { return {}; }
 };
 
-/// A builder whose names can be copied and nothing else.
+/// A builder whose names can only be copied.
 template <class Node, class Value>
 class builder {
  public:

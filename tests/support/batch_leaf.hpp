@@ -15,22 +15,22 @@
 
 namespace cleave::testing {
 
-/// What a step may be given: nothing, a number, a text, a tensor.
+/// A leaf of the arguments of a step: null, a number, a text or a tensor.
 using batch_leaf = std::variant<std::monostate, std::int64_t, std::string, tensor>;
 using batch_leaf_access = row_major_access<batch_leaf, tensor>;
 using leaf_rule = batch_rule<batch_leaf>;
 using leaf_values = nested<batch_leaf>;
 using leaf_rules = nested<leaf_rule>;
 
-/// Elements 0, 1, 2, … and `from` more.
+/// Returns a tensor with the elements `from`, `from` + 1, `from` + 2, …
 inline tensor counting(toy_shape shape, double from = 0) {
   auto t = tensor::filled(std::move(shape), 0);
   for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = from + static_cast<double>(i);
   return t;
 }
 
-/// A value and rules that fit it: every container, about `size` leaves, tensors of 1 to 6 rows along the axis
-/// that is divided, names in the rules in another order.
+/// A value and split rules that fit it. It uses every container and has about `size` leaves. Tensors have 1
+/// to 6 rows along the axis that is split. The rules list the names in another order.
 struct ruled_values {
   leaf_values value;
   leaf_rules rule;

@@ -14,8 +14,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// What sets of nodes cost and hold, for all 2^n sets, straight from the definitions; replicable nodes are in
-/// no set.
+/// Cost and memory of all 2^n sets of nodes, computed from the definitions. Replicable nodes belong to no
+/// set.
 class small_graph {
  public:
   using set = std::uint32_t;
@@ -47,7 +47,7 @@ class small_graph {
     }
   }
 
-  /// Of stage `i` if it has exactly the nodes `s`; impossible where it may not.
+  /// Returns the load of stage `i` if it has exactly the nodes `s`; `impossible` if constraints forbid that.
   double load(std::size_t i, set s) const {
     if (!o_.memory.empty() && memory_[s] > o_.memory[i]) return impossible;
     for (std::size_t n = 0; n < o_.fixed.size(); ++n)
@@ -56,17 +56,17 @@ class small_graph {
            (o_.link.empty() ? 1 : o_.link[i]) * o_.cost_per_byte * transfer_[s];
   }
 
-  /// The least largest load over all ways to fill `k` stages with no edge from a later to an earlier one.
+  /// Returns the minimal bottleneck load over all partitions into `k` stages without backward edges.
   double best_ascending(std::size_t k) const {
     return best(k, [&](set s, set done) { return is_whole(s) && follows(s, done); });
   }
-  /// The same over all ways that cut none of some sets.
+  /// Returns the minimal bottleneck load over all partitions that split none of the sets `whole`.
   double best_of_any(std::size_t k, std::vector<set> const& whole) const {
     return best(k, [&](set s, set) {
       return std::ranges::all_of(whole, [&](set unit) { return (s & unit) == 0 || (s & unit) == unit; });
     });
   }
-  /// The same over slices of an order of sets.
+  /// Returns the minimal bottleneck load over all partitions into slices of `order`, a sequence of sets.
   double best_slices(std::size_t k, std::vector<set> const& order) const {
     std::vector<double> least(order.size() + 1, impossible), next;
     least[0] = 0;
@@ -153,8 +153,8 @@ class small_graph {
 
   snapshot_arrays const& g_;
   balance_options const& o_;
-  std::vector<set> needed_before_;      // of a node
-  std::vector<std::uint64_t> held_by_;  // of a node: values
+  std::vector<set> needed_before_;      // by node: the predecessors that are not replicable
+  std::vector<std::uint64_t> held_by_;  // by node: bit set of the state and constants it needs
   std::vector<double> weight_, transfer_;
   std::vector<std::size_t> memory_;
 };

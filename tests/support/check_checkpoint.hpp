@@ -15,7 +15,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// What `read` makes of bytes as of a checkpoint, or the fault for which it refuses them.
+/// Returns the result of `read` on the bytes of a checkpoint, or the fault for which it rejects them.
 template <class Read>
 std::optional<checkpoint_fault> content_fault(std::span<std::byte const> payload, Read read) {
   std::vector<std::uint64_t> aligned(payload.size() / sizeof(std::uint64_t) + 1);
@@ -28,7 +28,8 @@ std::optional<checkpoint_fault> content_fault(std::span<std::byte const> payload
   return std::nullopt;
 }
 
-/// Whether bytes are the index or the manifest of a checkpoint: then that comes back when it is written.
+/// Returns true if the bytes are the index or manifest of a checkpoint. Then checks that it survives a round
+/// trip.
 inline bool taken_for_checkpoint(std::span<std::byte const> payload) {
   std::optional<checkpoint_index> index;
   std::optional<checkpoint_manifest> manifest;

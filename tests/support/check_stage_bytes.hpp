@@ -16,7 +16,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Limits that keep a fuzzer quick.
+/// Small limits, so that a fuzzer stays fast.
 inline constexpr stage_bytes_limits small_limits{.bytes = 1 << 20,
                                                  .graphs = 1000,
                                                  .nodes = 10'000,
@@ -27,8 +27,9 @@ inline constexpr stage_bytes_limits small_limits{.bytes = 1 << 20,
                                                  .longest_text = 10'000,
                                                  .text_bytes = 1 << 20};
 
-/// Whether `payload`, in an envelope that is right, is taken for a stage: then it comes back from its own
-/// bytes, and these are always the same; else the question and the deed refuse it alike.
+/// Returns true if `payload`, in a valid envelope, can be read as a stage. Then checks that the stage
+/// survives a round trip and that its bytes are always the same. Otherwise checks that finding the fault and
+/// reading report the same fault.
 inline bool taken_for_stage(std::span<std::byte const> payload) {
   auto const bytes = seal_envelope(payload);
   auto const fault = find_stage_bytes_fault(bytes, any_operators(), small_limits);
@@ -46,7 +47,7 @@ inline bool taken_for_stage(std::span<std::byte const> payload) {
   return true;
 }
 
-/// The same for a pipe.
+/// Returns true if `payload` can be read as a pipe, with the same checks as for a stage.
 inline bool taken_for_pipe(std::span<std::byte const> payload) {
   auto const bytes = seal_envelope(payload);
   auto const fault = find_pipe_bytes_fault(bytes, any_operators(), small_limits);

@@ -20,7 +20,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Writes a checkpoint as `ranks` ranks do, tensor after tensor by a random one of them.
+/// Writes a checkpoint as `ranks` ranks do; a random rank writes each tensor.
 inline std::uint64_t write_as_ranks(std::string const& folder, checkpoint_label const& label,
                                     std::vector<named_tensor> const& state, std::size_t ranks, rng& random,
                                     checkpoint_options const& options = {}) {
@@ -38,7 +38,7 @@ inline bool same_elements(tensor_view const& a, tensor_view const& b) {
   return a.type == b.type && a.shape == b.shape && (bytes == 0 || std::memcmp(a.data, b.data, bytes) == 0);
 }
 
-/// The texts of all files, by name.
+/// Returns the contents of all files, by name.
 inline std::map<std::string, std::string> texts_in(std::string const& folder) {
   std::map<std::string, std::string> texts;
   for (auto const& entry : std::filesystem::directory_iterator(folder))

@@ -11,17 +11,17 @@
 
 namespace cleave::testing {
 
-/// What a child process said, and what it took.
+/// The output of a child process and the resources that it used.
 struct child_report {
-  int signal = 0;  ///< that ended it
-  int exit = -1;   ///< its status, where none did
+  int signal = 0;  ///< the signal that ended it, or 0
+  int exit = -1;   ///< its exit status if no signal ended it
   std::string said;
   std::string to_stderr;
-  double seconds = 0;          ///< of processor time
-  std::size_t peak_bytes = 0;  ///< resident; at least what its parent had
+  double seconds = 0;          ///< CPU time
+  std::size_t peak_bytes = 0;  ///< peak resident size; at least that of its parent
 };
 
-/// Runs `f`, which returns a string, in a process of its own.
+/// Runs `f`, which returns a string, in a child process.
 template <class F>
 child_report in_child(F f) {
   int answer[2], complaint[2];

@@ -7,8 +7,8 @@
 
 namespace cleave::testing {
 
-/// Waits until `f()`, as a program does that issues work: it only asks. But not for ever, so that a broken
-/// promise fails a test and does not hang it. What `f()` is in the end.
+/// Polls `f()` until it is true, as a program does that issues work. Gives up after a while, so that a broken
+/// promise fails a test instead of hanging it. Returns the last result of `f()`.
 template <std::predicate F>
 bool comes_true(F f) {
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);

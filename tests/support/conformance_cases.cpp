@@ -25,7 +25,7 @@ namespace {
 
 std::filesystem::path const recordings = std::filesystem::path(CLEAVE_TEST_DATA) / "conformance";
 
-/// How many cases an area has by the table of the folder's README.
+/// Returns the number of cases of each area according to the table in the folder's README.
 std::map<std::string, std::size_t> promised_counts() {
   std::ifstream in(recordings / "README.md");
   std::map<std::string, std::size_t> counts;

@@ -15,7 +15,7 @@ using namespace cleave;
 using namespace cleave::conformance;
 using tree = cleave::conformance::json;  // not the namespace of cleave
 
-// Runs of the conformance runner over cases that are not the recorded ones.
+// Runs of the conformance runner on cases other than the recorded ones.
 namespace {
 
 std::filesystem::path const recordings = std::filesystem::path(CLEAVE_TEST_DATA) / "conformance";
@@ -26,7 +26,7 @@ bool is_built() {
   return false;
 }
 
-/// A folder of recordings.
+/// A folder of recordings written by this test.
 class written_cases {
  public:
   void add(std::string const& area, std::string const& file, tree const& top) {
@@ -49,7 +49,7 @@ void says(testing::child_report const& report, std::string const& text) {
   CHECK_MESSAGE(report.said.find(text) != report.said.npos, "expected: ", text, "\nsaid: ", report.said);
 }
 
-/// A case about the numbers of stages.
+/// Returns a case about the numbers of stages.
 tree numbers_case(std::string const& name, tree const& numbers) {
   return {{"name", name},
           {"input", {{"calls", {"submod_pp_0", "submod_pp_1"}}}},
@@ -62,8 +62,8 @@ tree node(std::string const& op, std::string const& name, std::string const& tar
 
 tree read(std::string const& name) { return {{"node", name}}; }
 
-/// A model of two stages with operators that no recording has: x·w, whose halves are stacked, scaled along an
-/// axis and summed.
+/// Returns a model of two stages with operators that no recording has. It computes x·w, stacks its halves,
+/// scales them along an axis and sums.
 tree model_case(std::string const& join) {
   auto const call = [](std::string const& name, std::string const& target, tree const& args) {
     return node("call_function", name, target, args);
@@ -98,14 +98,14 @@ tree model_case(std::string const& join) {
           {"better", {{"rule", "backward as with (True) as a one-element tuple"}}}};
 }
 
-/// Every `step`-th case of an area, in one file, under names that say nothing.
+/// Returns every `step`-th case of an area in one file, under names without meaning.
 tree renamed_cases(std::string const& area, std::size_t step) {
   tree cases = tree::array();
   std::size_t i = 0;
   for (auto const& c : read_area(recordings, area)) {
     auto body = c.body;
     if (i++ % step != 0) continue;
-    // What one case says of another stays.
+    // Names by which cases refer to each other stay.
     if (area != "pipe" || !body["input"].contains("values")) body["name"] = "case " + std::to_string(i);
     body.erase("category");
     cases.push_back(body);

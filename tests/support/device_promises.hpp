@@ -15,14 +15,14 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// What `run/model/concepts.hpp` says of every device, tried on one that nothing has been issued to, and
-/// whose memory is reached by copies only.
+/// Tests all guarantees that `run/model/concepts.hpp` makes about devices. The device must have no work yet;
+/// its memory is accessed by copies only.
 template <device D>
 class device_promises {
  public:
   explicit device_promises(D& d) : device_(d), first_(d.make_stream(0)), second_(d.make_stream(-1)) {}
 
-  /// Those that are broken, as sentences.
+  /// Returns the broken guarantees, as sentences.
   std::vector<std::string> broken() {
     broken_.clear();
     try_events();
@@ -93,7 +93,7 @@ class device_promises {
     for (int i = 0; i < 50; ++i) given.push_back({i + 0., i + 1., i + 2., i + 3.});
     for (auto const& g : given) {
       device_.copy(first_, room.data(), g.data(), sizeof g);
-      device_.record(e, first_);  // again, whether it has happened or not
+      device_.record(e, first_);  // again, already reached or not
       device_.wait(second_, e);
       device_.copy(second_, copied.data(), room.data(), sizeof g);
       device_.record(e, second_);
@@ -134,7 +134,7 @@ class device_promises {
 
   D& device_;
   std::vector<std::string> broken_;
-  stream first_, second_;  // last: what they still do uses all else
+  stream first_, second_;  // last, because their pending work uses all other members
 };
 
 }  // namespace cleave::testing

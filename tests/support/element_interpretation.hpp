@@ -14,9 +14,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// The integer interpretation with elements of lists, tuples and dicts taken as Python takes them: by
-/// position, from the end where it is negative, or by key, with `get(key, default)` too. It notes the work in
-/// the order in which it is done.
+/// The integer interpretation with Python's element access to lists, tuples and dicts: by position, negative
+/// ones from the end, or by key. `get(key, default)` works too. It records calls in execution order.
 class element_interpretation : public integer_interpretation {
  public:
   value call(module_graph const& g, module_graph::position n, std::span<value const> args,
@@ -53,7 +52,7 @@ class element_interpretation : public integer_interpretation {
   std::vector<std::uint64_t> work_;
 };
 
-/// A value as it is sent; `tensors` receives what its tensors are.
+/// Returns a value in the form in which it is sent, and appends its tensors to `tensors`.
 inline module_argument sent_value(integer_value const& v, std::vector<integer_value>& tensors) {
   if (v.what == integer_value::kind::constant) return {v.text};
   if (v.what == integer_value::kind::computed) {
@@ -68,7 +67,7 @@ inline module_argument sent_value(integer_value const& v, std::vector<integer_va
   return a;
 }
 
-/// The subtree of `a` at `at`, which moves past it, as a value.
+/// Converts the subtree of `a` at `at` back to a value and advances `at` past it.
 inline integer_value received_value(module_argument const& a, std::size_t& at,
                                     std::vector<integer_value> const& tensors) {
   integer_interpretation const meaning;

@@ -6,7 +6,7 @@
 
 namespace cleave::testing {
 
-/// What the error of this type says that `act` ends with; "accepted" where there is none.
+/// Returns the message of the `Error` that `act` throws, or "accepted" if it throws none.
 template <class Error = error, class Act>
 std::string error_text(Act act) {
   try {

@@ -17,8 +17,8 @@
 #include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 
-/// The plainest run of a schedule in time, as a reference for tests: event after event, whatever can begin
-/// first begins next, and everything is looked up by its name.
+/// The simplest discrete-event simulation of a schedule, as a reference for tests. It always begins the
+/// action that can begin first, and looks up everything by name.
 namespace cleave::testing {
 
 using namespace detail;
@@ -41,9 +41,10 @@ class event_run {
     }
   }
 
-  /// How many actions of its list each rank has done.
+  /// Returns the number of finished actions in the list of each rank.
   std::vector<std::size_t> const& positions() const { return at_; }
-  /// Where each rank waits that does not come to its end: at the first part that cannot begin.
+  /// Returns the blocked position of each rank that does not finish. In a compound it is the first part that
+  /// cannot begin.
   std::vector<std::pair<rank_id, std::size_t>> waits() const {
     std::vector<std::pair<rank_id, std::size_t>> all;
     for (std::uint32_t r = 0; r < at_.size(); ++r) {
@@ -64,9 +65,9 @@ class event_run {
   std::vector<std::vector<std::pair<double, double>>> spans;
 
  private:
-  /// Kind F is what a forward pass gives, B what a backward pass gives.
+  /// A tensor made by a pass: kind F is the output of a forward pass, B that of a backward pass.
   using value = std::tuple<stage_id, microbatch_id, action_kind>;
-  using message = std::tuple<stage_id, stage_id, microbatch_id, bool>;  // from, to, and whether a gradient
+  using message = std::tuple<stage_id, stage_id, microbatch_id, bool>;  // from, to, microbatch, is a gradient
   static constexpr double unknown = -1;
 
   rank_id home(stage_id s) const { return s_.place.rank_of[index(s)]; }
@@ -76,7 +77,7 @@ class event_run {
                                              : o_.costs[index(a.stage)];
     return cost.of(a.kind) * noise_.factor(a.kind, index(a.stage), a.microbatch);
   }
-  /// Whether a compound begins with all its parts at once.
+  /// Returns true if all parts of the compound begin at once.
   bool together(std::size_t r, std::size_t head) const {
     auto const parts = std::span(s_.ranks[r]).subspan(head + 1, s_.ranks[r][head].parts);
     return o_.compounds != compound_time::one_after_the_other && !parts.empty() &&
@@ -109,7 +110,8 @@ class event_run {
     if (found != in.end()) t = std::max(t, found->second);
     return found != in.end();
   }
-  /// Moves `t` to when what an action needs is there.
+  /// Advances `t` to the time at which the inputs of an action are available. Returns false if they never are
+  /// so far.
   bool wait(action const& a, double& t) const {
     using enum action_kind;
     bool const within = o_.messages == message_time::within;
@@ -181,7 +183,7 @@ class event_run {
     ++at_[r];
     if (a.parts > 0) {
       compound_[r] = {head, head + a.parts};
-      if (o_.messages == message_time::within)  // nothing that is received may hold up what is sent
+      if (o_.messages == message_time::within)  // a receive must not delay a send
         for (std::size_t i = head + 1; i <= head + a.parts; ++i)
           if (is_send(row[i].kind)) do_one(r, i, free_[r]);
       return;
@@ -243,7 +245,7 @@ class event_run {
     if (sent_.contains(m) && awaited_.contains(m)) there_[m] = leave(m, std::max(sent_[m], awaited_[m]));
   }
 
-  /// What a pass gives to other ranks, where a schedule has no messages.
+  /// Delivers the result of a pass to other ranks, in a schedule without messages.
   void tell(std::size_t r, action const& a) {
     if (has_messages_ || !is_compute(a.kind) || a.kind == action_kind::weight_gradient) return;
     bool const is_forward = a.kind == action_kind::forward;
@@ -295,11 +297,11 @@ class event_run {
   std::map<value, double> made_, reloaded_;
   std::map<message, double> sent_, awaited_, there_;
   std::map<stage_id, double> weights_, reduced_;
-  std::map<std::pair<std::size_t, int>, double> engine_;  // by rank: collectives, copies
+  std::map<std::pair<std::size_t, int>, double> engine_;  // by rank; 0 collectives, 1 copies
   std::map<std::pair<rank_id, rank_id>, double> channel_;
 };
 
-/// Fails where these are not the times of the plainest run.
+/// Checks that these times equal those of the reference simulation.
 inline void check_same_times(schedule_times const& times, event_run const& plain) {
   REQUIRE(times.makespan == doctest::Approx(plain.makespan));
   for (std::size_t r = 0; r < plain.busy.size(); ++r) {

@@ -7,7 +7,7 @@
 
 namespace cleave::testing {
 
-/// All ways of delivering messages, with few buffers and many, and with either grouping.
+/// Returns all delivery modes, with few and many buffers and with either grouping.
 inline std::vector<delivery_rules> every_delivery() {
   std::vector<delivery_rules> all;
   for (auto const groups : {message_groups::listed, message_groups::adjacent}) {
@@ -19,7 +19,7 @@ inline std::vector<delivery_rules> every_delivery() {
   return all;
 }
 
-/// Which ways of delivery a schedule does not finish with; empty where it always does.
+/// Returns the delivery modes under which a schedule deadlocks; empty if it always finishes.
 inline std::string stuck_with(schedule const& s) {
   std::string stuck;
   for (auto const& rules : every_delivery())

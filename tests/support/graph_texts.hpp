@@ -15,7 +15,7 @@ using namespace detail;
 
 enum class random_weights : std::uint8_t { none, edges, nodes, both };
 
-/// A graph of up to `most` nodes without loops, each edge once.
+/// Returns a random graph of up to `most` nodes without self-loops or parallel edges.
 template <class Index = std::uint32_t, class Weight = std::int64_t>
 adjacency<Index, Weight> random_adjacency(rng& dice, std::size_t most, random_weights weights) {
   auto const n = 1 + dice.below(most);
@@ -41,7 +41,7 @@ bool same_graph(Graph const& a, Graph const& b) {
          a.edge_weight == b.edge_weight;
 }
 
-/// `text` with some bytes changed, cut out or written twice.
+/// Returns `text` with some bytes changed, removed or repeated.
 inline std::string mutated(std::string text, rng& dice) {
   static constexpr std::string_view bytes = "0123456789 \n\t%#-.epacn{}[]\",:\xff";
   for (std::size_t changes = 1 + dice.below(3); changes > 0 && !text.empty(); --changes) {
@@ -64,8 +64,8 @@ inline std::string mutated(std::string text, rng& dice) {
   return text;
 }
 
-/// Reads `times` mutants of `text`: each is read, or refused by an error of the library's. How many were
-/// read.
+/// Reads `times` mutants of `text`. Each must be read or rejected with an error of the library. Returns the
+/// number of mutants that were read.
 template <class Read>
 std::size_t read_mutants(std::string const& text, std::size_t times, rng& dice, Read read) {
   std::size_t count = 0;

@@ -8,12 +8,12 @@
 
 #include "support/scratch_folder.hpp"
 
-/// Graphviz as a reader of what we write.
+/// Graphviz as a reader of the library's DOT files.
 namespace cleave::testing {
 
 inline bool have_graphviz() { return std::system("dot -V >/dev/null 2>&1") == 0; }
 
-/// What `dot -T<format>` makes of `text`; its warnings and errors are thrown.
+/// Returns the output of `dot -T<format>` for `text`; throws its warnings and errors.
 inline std::string graphviz(std::string const& text, std::string const& format) {
   scratch_folder const folder;
   std::ofstream(folder / "graph.dot", std::ios::binary) << text;

@@ -9,7 +9,7 @@
 
 namespace cleave::testing {
 
-/// The bytes of a file, unpacked where it is gzip.
+/// Returns the bytes of a file, decompressed if the file is gzip.
 inline std::string gunzip(std::filesystem::path const& path) {
   gzFile const file = gzopen(path.c_str(), "rb");
   if (file == nullptr) throw std::runtime_error("cannot open " + path.string());

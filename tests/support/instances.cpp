@@ -23,7 +23,7 @@ using namespace cleave::detail;
 
 namespace {
 
-/// FNV-1a, of words.
+/// An FNV-1a hash of words.
 class word_digest {
  public:
   void add(std::uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3u; }

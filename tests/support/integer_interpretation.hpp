@@ -13,9 +13,9 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-/// The integer interpretation of the conformance cases (split_module/README.md, section 5): each call is a
-/// hash of its target and of all that it reads, so that whole and split agree only if nothing was lost,
-/// swapped or renamed.
+/// The integer interpretation of the conformance cases (split_module/README.md, section 5). Each call is a
+/// hash of its target and its operands. The whole graph and the split graph therefore agree only if nothing
+/// was lost, swapped or renamed.
 namespace cleave::testing {
 
 constexpr std::uint64_t mix(std::uint64_t x) {
@@ -45,9 +45,9 @@ struct integer_value {
   std::uint64_t digest = fold(1, 0);
   std::uint64_t bits = 0;  ///< of a computed value or an integer constant
   token text{};            ///< of a constant
-  container shape{};       ///< of a composite …
+  container shape{};       ///< of a container
   std::shared_ptr<std::vector<integer_value> const>
-      items{};  ///< … and its elements; of a dict keys and values alternate
+      items{};  ///< elements of a container; keys and values alternate in a dict
 
   static integer_value computed(std::uint64_t h) { return {kind::computed, fold(3, h), h}; }
   bool operator==(integer_value const& other) const { return digest == other.digest; }
@@ -65,7 +65,7 @@ class integer_interpretation {
       v.digest = fold(3, v.bits);
     }
     if (auto const* s = std::get_if<std::string>(&t)) v.digest = fold(4, fnv(*s));
-    if (auto const* d = std::get_if<double>(&t)) v.digest = fold(9, fnv(std::to_string(*d)));  // no case asks
+    if (auto const* d = std::get_if<double>(&t)) v.digest = fold(9, fnv(std::to_string(*d)));  // no case
     if (auto const* o = std::get_if<opaque>(&t)) v.digest = fold(10, fnv(o->kind + ":" + o->text));
     return v;
   }

@@ -12,8 +12,8 @@
 
 namespace cleave::testing {
 
-/// All ranks' broadcasts in one thread: what rank r sends is kept, and is there for those who come later.
-/// Each rank goes through them twice, so that the second time it sees all.
+/// The broadcasts of all ranks, in one thread. The data that rank r sends are stored for ranks that call
+/// later. Each rank calls twice: the second time all data are there.
 struct kept_broadcasts {
   std::vector<std::vector<std::byte>>* kept;
   rank_id here;

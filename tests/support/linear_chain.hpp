@@ -15,12 +15,12 @@
 
 namespace cleave::testing {
 
-/// A model of linear stages and what its caller gives it, in random whole numbers. Views in a copy are of
-/// what it was copied from.
+/// A model of linear stages with random integer inputs. In a copy, `inputs` still refers to the numbers of
+/// the original.
 struct linear_model {
   dataflow t;
   std::vector<linear_stage> stages;
-  std::vector<std::int64_t> rows;            // by microbatch, and so are weights
+  std::vector<std::int64_t> rows;            // by microbatch, like `weights`
   std::vector<std::vector<double>> numbers;  // of inputs
   std::vector<tensor_view> inputs;
   std::uint32_t inputs_of_each;
@@ -42,8 +42,9 @@ struct linear_model {
   step_values values() const { return {inputs, inputs_of_each, weights}; }
 };
 
-/// Stages as a schedule connects them; the caller feeds those that read no other, and reads those that no
-/// other does. The edges are in this order: what the caller gives, what stages do, what it gets.
+/// Returns the dataflow that connects stages as a schedule does. The caller feeds stages without predecessors
+/// and reads stages without successors. Edges come in this order: inputs of the caller, edges between stages,
+/// results.
 inline dataflow dataflow_of_chain(schedule const& s) {
   dataflow t;
   t.stages = s.place.stages();
@@ -63,7 +64,7 @@ inline std::vector<std::int64_t> random_rows(std::size_t microbatches, rng& rand
   return rows;
 }
 
-/// A model on the stages of a schedule. All w are 1, so that numbers stay exact however long it is.
+/// A model on the stages of a schedule. All w are 1, so that numbers stay exact on chains of any length.
 struct linear_chain : linear_model {
   std::uint32_t results = 0;
 

@@ -18,24 +18,24 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// What a stage of a linear model is: result j is (j + 1)(w X + b) with X the sum of (k + 1) times input k,
-/// element by element; 1 without inputs. In whole numbers, so that sums are exact in any order.
+/// A stage of a linear model. With X the elementwise sum of (k + 1) times input k, result j is (j + 1)(w X +
+/// b). Without inputs X is 1. All numbers are integers, so that sums are exact in any order.
 struct linear_stage {
   double w = 1, b = 0;
 };
 
-/// A loss is the sum of all results of the stages that no other reads. Gradients of w and b.
+/// The gradients of w and b. The loss is the sum of all results of the stages that no other stage reads.
 struct linear_gradient {
   double w = 0, b = 0;
 
   bool operator==(linear_gradient const&) const = default;
 };
 
-/// Carries linear stages out, on views of doubles. `prepare(stage, microbatch)` is called before each pass.
+/// Runs linear stages on views of doubles. Calls `prepare(stage, microbatch)` before each pass.
 template <class Prepare>
 class basic_linear_engine {
  public:
-  /// Of all stages of a model; a rank uses its own.
+  /// Takes the stages of the whole model; a rank uses its own.
   basic_linear_engine(std::vector<linear_stage> stages, Prepare prepare)
       : stages_(std::move(stages)),
         gradients_(2 * stages_.size()),
@@ -104,7 +104,7 @@ class basic_linear_engine {
     parameters_ = {{&own.w, 1, element_type::f64}, {&own.b, 1, element_type::f64}};
     return parameters_;
   }
-  /// One step down, of rate 1.
+  /// Takes one step of gradient descent at learning rate 1.
   template <class Stream>
   void update(Stream&, stage_id s, double factor) {
     auto const g = gradient(s);
@@ -149,7 +149,7 @@ struct nothing_to_prepare {
 };
 using linear_engine = basic_linear_engine<nothing_to_prepare>;
 
-/// Every value of `t` has `rows[m]` doubles in microbatch m.
+/// Returns layouts in which every value of `t` has `rows[m]` doubles in microbatch m.
 inline run_layouts linear_layouts(dataflow const& t, std::vector<std::int64_t> rows) {
   run_layouts l;
   std::int64_t most = 0;
@@ -164,7 +164,7 @@ inline run_layouts linear_layouts(dataflow const& t, std::vector<std::int64_t> r
   return l;
 }
 
-/// Stages of a transport on these ranks, connected as its edges go.
+/// Places the stages of a dataflow on these ranks, connected by its edges.
 inline stage_placement placement_of(dataflow const& t, std::uint32_t ranks, std::vector<rank_id> rank_of) {
   stage_placement p{ranks, std::move(rank_of), {}};
   for (auto const& e : t.edges)
@@ -174,10 +174,10 @@ inline stage_placement placement_of(dataflow const& t, std::uint32_t ranks, std:
   return p;
 }
 
-/// A step of a linear model, stage after stage and microbatch after microbatch: what it must give.
+/// The reference for a step of a linear model: computed stage by stage and microbatch by microbatch.
 class linear_twin {
  public:
-  std::vector<std::map<std::uint32_t, std::vector<double>>> results;  ///< by microbatch, then number
+  std::vector<std::map<std::uint32_t, std::vector<double>>> results;  ///< by microbatch, then result
   std::vector<linear_gradient> gradients;                             ///< by stage
 
   linear_twin(dataflow const& t, std::vector<linear_stage> const& stages, step_values const& values,
@@ -241,7 +241,7 @@ class linear_twin {
     }
   }
 
-  /// Each after those whose results it reads.
+  /// Returns the stages in topological order.
   std::vector<std::uint32_t> stage_order() const {
     std::vector<std::uint32_t> order;
     std::vector<char> done(t_.stages);

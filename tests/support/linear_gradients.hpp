@@ -22,7 +22,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A value of a root with its backward pass: null, a place in what a stage gives or the caller passes, the
+/// A value in a root with a backward pass. It is null, a place in the output of a stage or in an input, the
 /// gradient of a number, a tuple or dict, or a key.
 struct linear_value {
   enum class kind : std::uint8_t { null, place, number, tuple, key };
@@ -30,23 +30,23 @@ struct linear_value {
   kind what = kind::null;
   whole_number bits = 0;
   std::uint32_t base = 0;
-  value_shape const* shape = nullptr;  ///< of a tuple: if it is a gradient, of what
+  value_shape const* shape = nullptr;  ///< of a tuple of gradients: the shape of their value
   std::vector<linear_value> items{};
   std::string text{};
 };
 
-/// What a root with its backward pass means where stages are linear: an interpretation, and the autograd that
-/// it asks. Only the loss is one number for whoever gives it no gradient.
+/// The meaning of a root with a backward pass if stages are linear: an interpretation and the autograd that
+/// it calls. Only a loss, which is a single number, may have no output gradient.
 class linear_gradients {
  public:
   linear_gradients(linear_stages const& stages, std::uint32_t loss) : stages_(stages), loss_(loss) {}
 
-  /// Of each stage that was differentiated, the gradient of each of its numbers.
+  /// By differentiated stage: the gradients of its numbers.
   std::map<std::uint32_t, std::vector<whole_number>> received;
-  /// A node of the root that gets lost, and whether it had anything.
+  /// A node of the root whose gradient is dropped. `dropped_any` is true if it had one.
   module_graph::position dropped = none<module_graph::position>;
   bool dropped_any = false;
-  /// What is a dict: its elements have the keys k0, k1, …
+  /// The shapes that are dicts; their keys are k0, k1, …
   std::set<value_shape const*> dicts;
 
   linear_value null() const { return {}; }
@@ -112,10 +112,10 @@ class linear_gradients {
     return made;
   }
 
-  /// What the caller passes for the placeholder `v`.
+  /// Returns the input that belongs to placeholder `v`.
   linear_value input(std::uint32_t v) const { return place(v, stages_.shape(v)); }
 
-  /// The numbers of a gradient of the form `shape`, zero for what is null; appended to `to`.
+  /// Appends the numbers of a gradient of shape `shape` to `to`; null counts as zeros.
   static void flatten(linear_value const& v, value_shape const& shape, std::vector<whole_number>& to) {
     if (shape.elements.empty()) {
       to.push_back(v.bits);
@@ -130,7 +130,7 @@ class linear_gradients {
                         std::span<linear_value const> kwargs) {
     auto const& node = g[n];
     if (node.kind == node_kind::call_module) return place(n, stages_.shape(n));
-    if (node.target == "getitem") {  // of a place: which element the root says
+    if (node.target == "getitem") {  // of a place: the root says which element
       bool const of_place = args[0].what == linear_value::kind::place;
       return elements(args[0]).value().at(of_place ? stages_.root().element[n] : args[1].bits);
     }

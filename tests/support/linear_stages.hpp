@@ -14,20 +14,20 @@
 #include "support/integer_interpretation.hpp"
 #include "support/rng.hpp"
 
-/// Roots whose stages are linear in whole numbers modulo 2^64: what reaches where can be compared exactly.
+/// Roots whose stages are linear over the integers modulo 2^64, so that gradients can be compared exactly.
 namespace cleave::testing {
 
 using whole_number = std::uint64_t;
 
-/// The form of a value: a number, or a tuple.
+/// The shape of a value: a number or a tuple.
 struct value_shape {
   std::vector<value_shape> elements;
-  std::size_t first = 0, count = 1;  ///< its numbers, among those of what it is taken from
+  std::size_t first = 0, count = 1;  ///< range of its numbers within the stage output or input
 };
 
-/// Says what the values of a root consist of. A stage gives tuples as wide as what is taken out of them; what
-/// is taken out nowhere is a number. Each number that a stage gives is a sum of all that it is given, each
-/// times a factor of its own.
+/// The structure of the values of a root. A stage returns tuples as wide as the elements taken from them; a
+/// value without extracted elements is a number. Each output number is a sum of all input numbers, each times
+/// its own factor.
 class linear_stages {
  public:
   explicit linear_stages(stage_root const& root) : root_(root), base_(root.values()), path_(root.values()) {
@@ -50,19 +50,19 @@ class linear_stages {
   }
 
   stage_root const& root() const { return root_; }
-  std::uint32_t base(std::uint32_t v) const { return base_[v]; }  ///< the stage or input that `v` is of
+  std::uint32_t base(std::uint32_t v) const { return base_[v]; }  ///< its stage or input
   value_shape const& shape(std::uint32_t v) const {
     auto const* shape = &shapes_.at(base_[v]);
     for (auto const i : path_[v]) shape = &shape->elements[i];
     return *shape;
   }
 
-  /// How much of number `in` of argument `argument` is in number `out` of what `stage` gives.
+  /// Returns the coefficient of number `in` of argument `argument` in output number `out` of `stage`.
   static whole_number factor(std::uint32_t stage, std::size_t out, std::size_t argument, std::size_t in) {
     return mix(fold(fold(fold(fold(7, stage), out), argument), in)) | 1;
   }
 
-  /// The gradient of each number of each stage and input, by reverse mode through everything at once.
+  /// Returns the gradient of each number of each stage and input, by reverse mode over the whole root.
   std::map<std::uint32_t, std::vector<whole_number>> whole_gradients(std::uint32_t loss) const {
     std::map<std::uint32_t, std::vector<whole_number>> all;
     for (auto const& [v, shape] : shapes_) all[v].assign(shape.count, 0);
@@ -79,7 +79,8 @@ class linear_stages {
     return all;
   }
 
-  /// What the gradients `given` of all numbers of stage `s` are for number `i` of its argument `k`.
+  /// Returns the gradient of number `i` of argument `k` of stage `s`, from the gradients `given` of its
+  /// outputs.
   static whole_number part(std::uint32_t s, std::vector<whole_number> const& given, std::size_t k,
                            std::size_t i) {
     whole_number sum = 0;
@@ -101,8 +102,8 @@ class linear_stages {
   std::map<std::uint32_t, value_shape> shapes_;
 };
 
-/// Inputs and stages in random order of use, with elements taken out of anything, repeatedly and nested, and
-/// tuples that are also used whole. The loss is a number that a stage gives.
+/// A random root: inputs and stages in a random order of use. Elements are taken out of any value, repeatedly
+/// and nested; tuples are also used whole. The loss is a number returned by a stage.
 struct random_root_result {
   stage_root root;
   std::uint32_t loss = 0;
@@ -137,7 +138,7 @@ inline random_root_result random_root(rng& random, std::size_t stages) {
   }
 }
 
-/// The same root as a module_graph: value v is node v, and what follows is the output.
+/// Returns the root as a module_graph. Value v is node v; the node after them is the output.
 inline module_graph root_graph(stage_root const& root, std::uint32_t loss) {
   module_graph g;
   std::size_t inputs = 0, stages = 0;

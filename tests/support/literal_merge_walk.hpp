@@ -14,8 +14,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// The merge walk of torch.fx 2.15 word for word, as capability/README.md tells it: with searches, and with
-/// what each group is known to reach, which the merges of others do not correct.
+/// The merge walk of torch.fx 2.15, literally, as capability/README.md describes it. It uses graph searches,
+/// and caches reachability per group. Merges of other groups do not update that cache.
 class literal_merge_walk {
  public:
   literal_merge_walk(snapshot_arrays const& s, std::vector<char> const& supported)

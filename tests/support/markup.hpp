@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// A strict reader of the markup that we write.
+/// A strict reader of the markup that the library writes.
 namespace cleave::testing {
 
 struct element {
@@ -28,8 +28,9 @@ class markup_reader {
  public:
   explicit markup_reader(std::string_view text) : text_(text) {}
 
-  /// All elements, outer ones first. \throws std::runtime_error where a tag is not closed in its place, an
-  /// attribute is unquoted or given twice, or a character is not escaped.
+  /// Returns all elements, outer ones first.
+  /// \throws std::runtime_error if a tag is not closed in its place, an attribute is unquoted or given twice,
+  /// or a character is not escaped.
   std::vector<element> read() {
     accept("<!doctype html>\n");
     while (at_ < text_.size())
@@ -87,7 +88,7 @@ class markup_reader {
   }
   void tag() {
     ++at_;
-    if (open_.empty() && accept("!-- Written by cleave. -->")) return;  // what the tool ends its files with
+    if (open_.empty() && accept("!-- Written by cleave. -->")) return;  // the last line of the tool's files
     if (accept("/")) {
       auto const closed = name();
       require(!open_.empty() && elements_[open_.back()].tag == closed,

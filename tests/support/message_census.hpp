@@ -11,12 +11,12 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-/// All messages of a schedule counted the plain way, as a reference for tests.
+/// Counts all messages of a schedule in the simplest way, as a reference for tests.
 namespace cleave::testing {
 
 using namespace detail;
 
-/// From stage, to stage, whether it is a gradient, which microbatch.
+/// from stage, to stage, is a gradient, microbatch
 using message_name = std::tuple<stage_id, stage_id, bool, microbatch_id>;
 
 inline message_name name_of_message(action const& a) {
@@ -25,8 +25,8 @@ inline message_name name_of_message(action const& a) {
                             : message_name{a.stage, a.peer, gradient, a.microbatch};
 }
 
-/// Which messages a schedule must have: along each edge between ranks, one for each microbatch whose passes
-/// at both ends are there.
+/// Returns the messages that a schedule must have. Each edge between ranks needs one for each microbatch that
+/// has passes at both ends.
 inline std::set<message_name> needed_messages(schedule const& s) {
   std::set<std::tuple<stage_id, microbatch_id, bool>> done;
   for (auto const& row : s.ranks)
@@ -47,8 +47,8 @@ inline std::set<message_name> needed_messages(schedule const& s) {
   return needed;
 }
 
-/// What is wrong with the messages of a schedule: one not sent once and received once, or received in another
-/// order than that in which the other rank sends. Empty where all is well.
+/// Returns the first defect of the messages of a schedule, or "" if they are correct. Each must be sent and
+/// received once, and a rank must receive in the order in which its peer sends.
 inline std::string message_defect(schedule const& s) {
   std::map<std::pair<rank_id, rank_id>, std::vector<message_name>> sent, received;
   for (auto const& row : s.ranks)

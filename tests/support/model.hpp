@@ -32,7 +32,7 @@ struct model {
     parameters.attributes.push_back({path, parameter});
     return add(node_kind::get_attr, path, path, {});
   }
-  /// A module with these parameters, named `p0`, `p1`, …
+  /// Adds a module with these parameters, named `p0`, `p1`, …
   void module(std::string const& path, std::vector<std::uint32_t> const& holds, std::string object = {}) {
     g.add_attribute({path, module_attribute::kind::module, {}, {}, {}, {}});
     parameters.modules.push_back({path, object.empty() ? path : std::move(object), {}});
@@ -69,7 +69,8 @@ struct model {
   }
 };
 
-/// `n` layers in a row, each a module `layers.i` with one parameter of so many bytes, and a relu after it.
+/// Returns `n` layers in a chain. Each is a module `layers.i` with one parameter of `bytes` bytes, followed
+/// by a relu.
 inline model layers(std::size_t n, std::size_t bytes) {
   model m;
   auto v = m.placeholder("x");

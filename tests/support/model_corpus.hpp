@@ -20,7 +20,8 @@ inline std::filesystem::path model_folder() {
   return std::filesystem::path(CLEAVE_TEST_DATA) / "models" / "onnx";
 }
 
-/// The files of `tests/models/onnx`, sorted; those of more than a few thousand nodes (zipped) are the giants.
+/// Selects the files of `tests/models/onnx`, sorted. The giants are the zipped models of more than a few
+/// thousand nodes.
 enum class giants : std::uint8_t { left_out, included };
 
 inline std::vector<std::filesystem::path> model_files(giants big) {
@@ -34,7 +35,7 @@ inline std::vector<std::filesystem::path> model_files(giants big) {
   return files;
 }
 
-/// `bert4` of `…/bert4.onnx` or `…/bert4.onnx.gz`.
+/// Returns `bert4` for `…/bert4.onnx` or `…/bert4.onnx.gz`.
 inline std::string model_name(std::filesystem::path const& file) {
   auto const name = file.filename().string();
   return name.substr(0, name.find(".onnx"));
@@ -67,7 +68,7 @@ inline ::onnx::ModelProto read_model(std::filesystem::path const& file) {
 
 inline ::onnx::ModelProto model(std::string const& name) { return read_model(model_file(name)); }
 
-/// The sidecars' generator (tests/models/README.md, "Inputs").
+/// The random number generator of the sidecars (tests/models/README.md, "Inputs").
 class input_generator {
  public:
   explicit input_generator(std::uint64_t seed) : s_(seed) {}
@@ -81,7 +82,7 @@ class input_generator {
   std::uint64_t s_;
 };
 
-/// A sidecar's input of element type float32, row-major.
+/// Returns a sidecar's input of element type float32, row-major.
 inline std::vector<float> float_input(nlohmann::json const& spec) {
   std::size_t elements = 1;
   for (auto const& d : spec.at("shape")) elements *= d.get<std::size_t>();

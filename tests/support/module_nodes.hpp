@@ -8,7 +8,7 @@
 
 namespace cleave::testing {
 
-/// A node whose target is called like it.
+/// Returns a node whose target equals its name.
 inline module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
   module_node n;
   n.kind = kind;
@@ -17,7 +17,7 @@ inline module_node node(node_kind kind, std::string const& name, std::vector<mod
   return n;
 }
 
-/// A node that reads `reads`, in order.
+/// Returns a node that reads `reads`, in order.
 inline module_node make(node_kind kind, std::string name, std::string target,
                         std::vector<module_graph::position> const& reads = {}) {
   module_node n;
@@ -28,7 +28,7 @@ inline module_node make(node_kind kind, std::string name, std::string target,
   return n;
 }
 
-/// Appends a node whose target is called like it, or as `target` says.
+/// Appends a node. Its target is `target`, or else its name.
 inline module_graph::position add(module_graph& g, node_kind kind, std::string const& name,
                                   std::vector<module_argument> args = {}, std::string target = {}) {
   auto n = node(kind, name, std::move(args));

@@ -5,8 +5,8 @@
 
 namespace cleave::testing {
 
-/// Names that files really hold, or could: quotes, markup, escapes of each format, controls, bytes that are
-/// no UTF-8.
+/// Returns names that occur in files, or could: quotes, markup, escapes of each format, control characters,
+/// and bytes that are not UTF-8.
 inline std::vector<std::string> nasty_names() {
   using namespace std::string_literals;
   return {

@@ -8,7 +8,7 @@
 
 namespace cleave::testing {
 
-/// A tuple, or another row, of `elements`.
+/// Returns a tuple, or another sequence, of `elements`.
 inline module_argument row(std::vector<module_argument> const& elements,
                            container::kind what = container::kind::tuple) {
   module_argument a{container{what, static_cast<std::uint32_t>(elements.size())}};
@@ -16,7 +16,7 @@ inline module_argument row(std::vector<module_argument> const& elements,
   return a;
 }
 
-/// A dictionary of `pairs` of key and value, in order.
+/// Returns a dict of key-value `pairs`, in order.
 inline module_argument dict(std::vector<std::pair<module_argument, module_argument>> const& pairs) {
   module_argument a{container{container::kind::dict, static_cast<std::uint32_t>(pairs.size())}};
   for (auto const& [key, value] : pairs) {

@@ -8,7 +8,8 @@
 
 namespace cleave::testing {
 
-/// min(k, nodes) runs of the program order, of as equal a count as can be: node i of n goes to part i·k/n.
+/// Returns min(k, nodes) slices of the program order with nearly equal node counts: node i of n goes to part
+/// i·k/n.
 inline partition equal_slices(cleave::onnx::graph const& g, std::uint32_t k) {
   auto const n = static_cast<std::uint32_t>(g.nodes().size());
   partition p{{}, std::min(k, n)};

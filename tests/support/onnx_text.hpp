@@ -8,8 +8,8 @@
 
 namespace cleave::testing {
 
-/// A model in ONNX's own text syntax: `f (float[2,3] x) => (float[2,3] y) { y = Relu(x) }`, at opset 15 and
-/// IR version 8.
+/// Parses a model in ONNX's text syntax: `f (float[2,3] x) => (float[2,3] y) { y = Relu(x) }`, at opset 15
+/// and IR version 8.
 inline ::onnx::ModelProto onnx_text(std::string const& graph) {
   auto const text = "<ir_version: 8, opset_import: [\"\" : 15]>\n" + graph;
   ::onnx::ModelProto m;

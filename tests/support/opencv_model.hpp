@@ -16,7 +16,7 @@ namespace cleave::testing {
 
 using tensors = std::map<std::string, cv::Mat>;  ///< by value name
 
-/// An ONNX model run by OpenCV, without fusion, so that a stage computes just what the whole does there.
+/// An ONNX model run by OpenCV without fusion, so that a stage computes exactly as the whole model does.
 class opencv_model {
  public:
   explicit opencv_model(::onnx::ModelProto const& m) {
@@ -34,7 +34,7 @@ class opencv_model {
     net_.enableFusion(false);
   }
 
-  /// Reads its inputs from `values` and adds what it makes.
+  /// Reads its inputs from `values` and adds its outputs.
   void run(tensors& values) {
     if (outputs_.empty()) return;
     for (auto const& name : inputs_) net_.setInput(values.at(name), name);
@@ -48,8 +48,8 @@ class opencv_model {
   std::vector<std::string> inputs_, outputs_;
 };
 
-/// The inputs of a sidecar's run; explicit sizes, since OpenCV reads a row of rows of rows as channels
-/// otherwise.
+/// Returns the inputs of a sidecar's run. Sizes are explicit, because OpenCV would otherwise read nested rows
+/// as channels.
 inline tensors opencv_inputs(nlohmann::json const& run) {
   tensors values;
   for (auto const& spec : run.at("inputs")) {
@@ -61,7 +61,7 @@ inline tensors opencv_inputs(nlohmann::json const& run) {
   return values;
 }
 
-/// Shape, type and every bit.
+/// Returns true if shape, type and all bits are equal.
 inline bool same_bits(cv::Mat const& a, cv::Mat const& b) {
   if (a.type() != b.type() || a.size != b.size || !a.isContinuous() || !b.isContinuous()) return false;
   return std::memcmp(a.data, b.data, a.total() * a.elemSize()) == 0;

@@ -11,9 +11,9 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A schedule that computes only, on a chain, with every message in it: each receive stands right before its
-/// consumer, each send right after its producer, all waits for sends at the end. Finishes where sends do not
-/// block.
+/// Adds all messages to a compute-only schedule of a chain. Each receive comes right before its consumer,
+/// each send right after its producer, and all waits for sends at the end. The result finishes if sends do
+/// not block.
 inline schedule with_plain_messages(schedule const& s) {
   using enum action_kind;
   schedule to{s.place, s.microbatches, {}};

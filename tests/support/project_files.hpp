@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// The project's own files, as the tests of the house's rules read them.
+/// The files of the project, for the tests in tests/house.
 namespace project {
 
 inline std::filesystem::path const root = CLEAVE_SOURCE_DIR;
@@ -25,8 +25,8 @@ inline std::vector<std::string> lines_of(std::string const& text) {
   return lines;
 }
 
-/// The files under `folder` whose extension is in `extensions` (any, if there are none), sorted, relative to
-/// the root. What git does not keep (build folders) is passed over.
+/// Returns the files under `folder` with one of these `extensions` (any, if empty), sorted, relative to the
+/// root. Skips files that git ignores, such as build folders.
 inline std::vector<std::string> files(std::string const& folder,
                                       std::vector<std::string> const& extensions = {}) {
   std::vector<std::string> found;

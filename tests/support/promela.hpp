@@ -21,7 +21,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Writes the model of a schedule; `promela_text` is its one use.
+/// Writes the model of a schedule. Use `promela_text`.
 class promela_writer {
  public:
   promela_writer(schedule const& s, delivery_rules const& rules)
@@ -46,7 +46,7 @@ class promela_writer {
 
   bool has_streams() const { return rules_.delivery == delivery::pair_stream; }
   bool has_limit() const { return rules_.delivery == delivery::buffered && rules_.buffers != any_number; }
-  /// Whether messages go through channels of Promela. Those that begin together cannot.
+  /// Returns true if messages go through Promela channels. Messages that begin together cannot.
   bool has_channels() const { return rules_.delivery != delivery::async && !has_groups_; }
 
   void require_size() const {
@@ -101,7 +101,7 @@ class promela_writer {
   }
 
   void line(std::string const& statement, std::span<action const> what) {
-    // What is left in a stream when its rank has ended hinders nobody.
+    // Messages left in a stream when its rank has ended do not block anything.
     text_ += in_stream_ ? "  end_" + std::to_string(labels_++) + ": " : "  ";
     text_ += statement + ";  /*";
     for (auto const& a : what) text_ += " " + action_text(a);
@@ -136,7 +136,7 @@ class promela_writer {
     line("(" + (async ? bit("begun", schedule_dependencies::other_end(end)) : bit("ended", end)) + ")", a);
   }
 
-  /// Messages that begin together, where the list does them.
+  /// Messages that begin together and run in the list itself.
   void write_group(std::uint32_t l, std::vector<action> const& ends) {
     if (ends.empty()) return;
     if (rules_.delivery == delivery::async || has_streams()) {
@@ -153,7 +153,7 @@ class promela_writer {
     write_meeting(ends);
   }
 
-  /// Both ends of each message meet, or a send leaves it behind.
+  /// Writes a rendezvous of both ends of each message, or a send that does not wait.
   void write_meeting(std::vector<action> const& ends) {
     std::string ended;
     for (auto const& a : ends) ended += "; " + bit("ended", dependencies_.message_end(a)) + " = 1";
@@ -181,7 +181,7 @@ class promela_writer {
     line("atomic { " + guard + ")" + ended + " }", ends);
   }
 
-  /// What goes between a rank and another, once the rank has begun it.
+  /// Writes the stream between a rank and a peer, which runs what the rank has begun.
   void write_stream(std::uint32_t r, std::uint32_t peer) {
     std::string body;
     std::swap(body, text_);
@@ -215,15 +215,15 @@ class promela_writer {
   std::string text_;
 };
 
-/// The schedule as a model in Promela, a process for each list, for spin to find by itself whether it gets
-/// stuck: where it reports an invalid end state.
+/// Returns the schedule as a Promela model with a process for each list. spin checks by itself for deadlocks,
+/// and reports one as an invalid end state.
 ///
 ///     spin -a model.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan
 ///
-/// Says the same as `find_deadlock` where each message has both its ends and each directed pair of ranks
-/// keeps its order. Holzmann: The SPIN model checker, 2003. O(actions).
-/// \throws stage_placement_error, schedule_count_error where spin's limit of 255 processes or channels is
-/// passed
+/// Agrees with `find_deadlock` if each message has both ends and each directed pair of ranks keeps its order.
+/// Source: Holzmann, The SPIN model checker, 2003. O(actions).
+/// \throws stage_placement_error, schedule_count_error if spin's limit of 255 processes or channels is
+/// exceeded
 inline std::string promela_text(schedule const& s, delivery_rules const& rules) {
   return promela_writer(s, rules).text();
 }

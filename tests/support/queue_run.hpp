@@ -13,8 +13,8 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 
-/// The plainest run of a schedule with messages, as a reference for tests: queues that hold names, and every
-/// rank asked again and again.
+/// The simplest run of a schedule with messages, as a reference for tests. Queues hold names, and all ranks
+/// are polled in turn.
 namespace cleave::testing {
 
 using namespace detail;
@@ -23,7 +23,7 @@ class queue_run {
  public:
   queue_run(schedule const& s, delivery d) : s_(s), d_(d), at_(s.ranks.size()), asked_(s.ranks.size()) {}
 
-  /// `finishes`, or who waits where.
+  /// Returns `finishes`, or the position at which each blocked rank waits.
   std::string verdict() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -44,8 +44,8 @@ class queue_run {
   }
 
  private:
-  using message = std::tuple<stage_id, stage_id, bool, microbatch_id>;  // from, to, of gradients, which
-  using end = std::pair<message, bool>;                                 // and whether it is the receiving end
+  using message = std::tuple<stage_id, stage_id, bool, microbatch_id>;  // from, to, is a gradient, microbatch
+  using end = std::pair<message, bool>;                                 // true: the receiving end
 
   static message message_of(action const& a) {
     bool const gradient = !is_activation_message(a.kind);
@@ -83,7 +83,7 @@ class queue_run {
     return arrived_.contains(m);
   }
 
-  /// Whoever waits for each other meets.
+  /// Completes the messages whose two ends wait for each other. Returns true if there is one.
   bool meet() {
     bool moved = false;
     for (auto const& [e, r] : waiting_)

@@ -8,7 +8,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// The only rank of a run, whose streams are threads.
+/// The only rank of a run; its streams are threads.
 struct queued_rank {
   host_ranks ranks{1};
   queued_device d;

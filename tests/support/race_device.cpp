@@ -160,7 +160,7 @@ TEST_CASE("race_communicator: only the event of a message orders its sending and
     }
     s.write(one(from), "made anew");
     other.read(one(to), "used");
-    other.write(one(from), "taken back");  // by rank 1, which the message has told what rank 0 did before
+    other.write(one(from), "taken back");  // by rank 1, which knows by the message all earlier work of rank 0
     other.write(one(sum[1]), "reduced");
     CHECK(to == 3);
     CHECK(sum[0] == 3);

@@ -17,9 +17,8 @@
 
 namespace cleave::testing {
 
-/// The host's device, which runs work as it is issued, with the order that only events give: a `race_log` is
-/// told of all memory that work touches, and knows no other order. So a wait that is missing is reported,
-/// though nothing goes wrong.
+/// The host device, which runs work as it is issued, with race detection. It reports all memory accesses to a
+/// `race_log`, ordered only by events. So a missing wait is reported even if the result is right.
 class race_device {
  public:
   using buffer = host_memory::buffer;
@@ -41,7 +40,7 @@ class race_device {
   struct event {
     host_device::event inner;
     vector_clock clock;
-    std::vector<race_log::transfer_key> transfers;  // whose other ends are known too
+    std::vector<race_log::transfer_key> transfers;  // peers whose knowledge is included
     std::string name = "nothing";
   };
   struct sums {
@@ -53,10 +52,10 @@ class race_device {
   race_device(race_log& log, host_ranks& ranks, rank_id here)
       : log_(&log), inner_(ranks, here), host_line_(log.new_line()) {}
 
-  /// The waits of these numbers, counted from 0, order nothing.
+  /// From now on, the waits of these numbers, counted from 0, order nothing.
   void ignore_waits(std::set<std::size_t> which) { ignored_ = std::move(which); }
   std::size_t waits() const { return waits_; }
-  /// Of the ignored waits that would have told something new: what they were for.
+  /// Returns the names of the ignored waits that would have added an order.
   std::vector<std::string> const& missed() const { return missed_; }
 
   stream make_stream(int) { return {this, log_->new_line(), {}, {}}; }
@@ -102,7 +101,7 @@ class race_device {
     inner_.accumulate(s.inner, list.inner, options);
   }
 
-  /// The thread that issues reads, by itself.
+  /// The issuing thread itself reads `r`.
   void read_here(region const& r, std::string const& name) {
     host_.tick(host_line_);
     log_->touch(host_, host_line_, r, race_log::access::read, name);
@@ -134,8 +133,8 @@ class race_device {
   std::vector<std::string> missed_;
 };
 
-/// The host's communicator on that device. Each message is a line of its own, which knows what its stream
-/// knew when it was issued; nothing but the event of its group knows that it has ended.
+/// The host communicator on that device. Each message is a line of its own, ordered after the stream's work
+/// at issue time. Only the event of its group orders work after its end.
 class race_communicator {
  public:
   race_communicator(host_group& group, std::uint32_t member, race_device& d)
@@ -181,7 +180,8 @@ class race_communicator {
       log_->touch(clock, line, t.memory, t.how, t.name);
       auto const& [group, from, to, which] = t.key;
       bool const is_reduction = from == to;
-      // Whoever has received knows that what was sent has been read; of a reduction only that it has begun.
+      // A receiver knows that the sent data have been read. After a reduction a rank only knows that the
+      // others have begun it.
       if (is_reduction || from == index(rank())) log_->begin_transfer(t.key, is_reduction ? s.clock : clock);
       for (std::uint32_t r = 0; is_reduction && r < members_; ++r)
         e.transfers.push_back({group, r, r, which});
@@ -213,7 +213,8 @@ class race_communicator {
 
 static_assert(device<race_device> && communicator<race_communicator, race_device>);
 
-/// Stages that tell what they touch: inputs until the backward pass has them, results, gradients, stashes.
+/// Stages that report their accesses to inputs until the end of the backward pass, results, gradients and
+/// saved activations.
 template <class Stages>
 class race_stages {
  public:

@@ -15,8 +15,8 @@
 
 namespace cleave::testing {
 
-/// How far each line of work is known to have come: what a line knows of others, by what it waited for.
-/// Mattern, Virtual time and global states of distributed systems, 1989.
+/// A vector clock: the latest known progress of each line of work. Source: Mattern, Virtual time and global
+/// states of distributed systems, 1989.
 class vector_clock {
  public:
   std::uint64_t at(std::size_t line) const { return line < times_.size() ? times_[line] : 0; }
@@ -28,7 +28,7 @@ class vector_clock {
     if (times_.size() < other.times_.size()) times_.resize(other.times_.size());
     for (std::size_t i = 0; i < other.times_.size(); ++i) times_[i] = std::max(times_[i], other.times_[i]);
   }
-  /// Whether all that `other` knows is known.
+  /// Returns true if this clock dominates `other`.
   bool knows(vector_clock const& other) const {
     for (std::size_t i = 0; i < other.times_.size(); ++i)
       if (at(i) < other.times_[i]) return false;
@@ -39,14 +39,13 @@ class vector_clock {
   std::vector<std::uint64_t> times_;
 };
 
-/// Who touched which memory, in lines of work that know of each other only by their clocks: two accesses of
-/// the same bytes, one of them a write, of which neither knows of the other, are reported whenever they
-/// really happen. From any thread.
+/// A race detector on vector clocks. It reports two accesses to the same bytes, at least one of them a write,
+/// if neither happens before the other. It reports them in every interleaving. Thread-safe.
 class race_log {
  public:
   enum class access { read, write };
 
-  /// A stream, a transfer, or a thread.
+  /// Adds a line of work: a stream, a transfer or a thread.
   std::size_t new_line() {
     std::lock_guard lock(mutex_);
     return lines_++;
@@ -71,7 +70,7 @@ class race_log {
     }
   }
 
-  /// What is done to that memory from now on has nothing to do with what was.
+  /// Forgets earlier accesses to that memory; later ones cannot race with them.
   void forget(region const& r) {
     if (r.bytes() == 0) return;
     std::lock_guard lock(mutex_);
@@ -81,7 +80,7 @@ class race_log {
     cells_.erase(cells_.lower_bound(begin), cells_.lower_bound(end));
   }
 
-  /// Who touched that memory last without `clock` knowing of it; each name once.
+  /// Returns the last accesses to that memory that do not happen before `clock`; each name once.
   std::vector<std::string> unknown_to(vector_clock const& clock, region const& r) const {
     std::lock_guard lock(mutex_);
     auto const begin = reinterpret_cast<std::uintptr_t>(r.data), end = begin + r.bytes();
@@ -99,14 +98,14 @@ class race_log {
     return found;
   }
 
-  /// Sentences; each pair of names once.
+  /// Returns the races as sentences, each pair of names once.
   std::vector<std::string> reports() const {
     std::lock_guard lock(mutex_);
     return reports_;
   }
 
-  /// What a rank knew as it began a transfer: (group, from, to, which) of a message, (group, rank, rank,
-  /// which) of its part in a reduction. Its peer knows it too once the transfer has ended.
+  /// A key for the clock of a rank at the begin of a transfer, which its peer joins when the transfer has
+  /// ended. It is (group, from, to, number) for a message, (group, rank, rank, number) for a reduction.
   using transfer_key = std::tuple<void const*, std::uint32_t, std::uint32_t, std::uint64_t>;
   void begin_transfer(transfer_key const& key, vector_clock const& clock) {
     std::lock_guard lock(mutex_);
@@ -127,7 +126,7 @@ class race_log {
   struct cell {
     std::uintptr_t end;
     std::vector<mark> write;  // the last one, if any
-    std::vector<mark> reads;  // since
+    std::vector<mark> reads;  // since the last write
   };
 
   void split(std::uintptr_t at) {
@@ -164,7 +163,7 @@ class race_log {
 
   mutable std::mutex mutex_;
   std::size_t lines_ = 0;
-  std::map<std::uintptr_t, cell> cells_;  // by where they begin
+  std::map<std::uintptr_t, cell> cells_;  // by start address
   std::map<transfer_key, vector_clock> transfers_;
   std::vector<std::string> reports_;
 };

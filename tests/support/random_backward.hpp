@@ -16,8 +16,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A random backward pass, its nodes numbered in no order. Parameters are shared, may be inputs as well and
-/// may send gradients on; outputs may lead to each other; some edges lead nowhere.
+/// Returns a random backward pass whose nodes are numbered in no particular order. Parameters may be shared,
+/// may be inputs as well, and may send gradients on. Outputs may lead to each other; some edges lead nowhere.
 inline backward_arrays random_backward(rng& r, std::size_t most_nodes, std::size_t most_edges = 3) {
   auto const count = 2 + r.below(most_nodes - 1);
   std::vector<std::uint32_t> name(count);
@@ -26,7 +26,7 @@ inline backward_arrays random_backward(rng& r, std::size_t most_nodes, std::size
   std::vector<std::vector<gradient_edge<std::uint32_t>>> rows(count);
   auto const inner = 1 + count / 2;
   for (std::size_t n = 0; n < count; ++n) {
-    if (n >= inner && !r.one_in(8)) continue;  // most of the rest are leaves
+    if (n >= inner && !r.one_in(8)) continue;  // most of the other nodes are leaves
     for (auto i = 1 + r.below(most_edges); i > 0 && n + 1 < count; --i) {
       auto const near =
           n + 1 + r.below(r.one_in(2) ? std::min<std::size_t>(3, count - n - 1) : count - n - 1);
@@ -54,8 +54,8 @@ inline backward_arrays random_backward(rng& r, std::size_t most_nodes, std::size
   return g;
 }
 
-/// Gradients as numbers modulo 2^64, of two slots a node: exact, whatever order they are summed in. Each edge
-/// is a random linear function.
+/// Gradients as integers modulo 2^64, two slots per node. Each edge is a random linear function. Sums are
+/// exact in any order.
 class linear_pass {
  public:
   using number = std::uint64_t;
@@ -75,7 +75,7 @@ class linear_pass {
     arrived[e.to][e.slot] += a * arrived[step.node][0] + b * arrived[step.node][1];
   }
 
-  /// All edges in an order in which each node has all that arrives.
+  /// Runs all edges in topological order.
   gradients run_whole() const {
     auto arrived = seeds_;
     for (auto const n : gradient_order(*g_))
@@ -84,14 +84,14 @@ class linear_pass {
     return arrived;
   }
 
-  /// What arrives in the input phase, after as many of its steps.
+  /// Returns the gradients that arrive in the input phase after its first `steps` steps.
   gradients run_input(backward_phases const& p, std::size_t steps) const {
     auto arrived = seeds_;
     for (std::size_t i = 0; i < steps; ++i) run(p.input[i], arrived);
     return arrived;
   }
 
-  /// What arrives in a unit, if nothing but its stash is kept of `input`.
+  /// Returns the gradients that arrive in a unit if only its saved gradients are kept of `input`.
   gradients run_unit(weight_unit<std::uint32_t> const& u, gradients const& input) const {
     gradients arrived(g_->nodes());
     for (auto const n : u.saved) arrived[n] = input[n];
@@ -104,8 +104,8 @@ class linear_pass {
   gradients seeds_;
 };
 
-/// Whether both phases together give every gradient that the whole pass gives, each unit from its own stash,
-/// which is complete as soon as the unit is ready.
+/// Returns true if both phases together give the same gradients as the whole pass. Each unit runs from its
+/// own saved gradients, which must be complete when the unit is ready.
 inline bool phases_are_whole(backward_arrays const& g, backward_phases const& p) {
   linear_pass const pass(g);
   auto const whole = pass.run_whole();

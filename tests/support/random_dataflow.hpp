@@ -11,9 +11,9 @@
 
 namespace cleave::testing {
 
-/// An acyclic transport of `stages` stages, numbered in no particular order, with skips, values of several
-/// readers, stages without inputs or results, and values that go from the caller to the caller. The caller
-/// gives three inputs.
+/// Returns an acyclic dataflow of `stages` stages, numbered in no particular order. It has skip connections,
+/// values with several readers, stages without inputs or results, and inputs that are also results. There are
+/// three inputs.
 inline dataflow random_dataflow(rng& random, std::uint32_t stages) {
   dataflow t{.stages = stages, .edges = {}};
   std::vector<stage_id> order;
@@ -32,7 +32,7 @@ inline dataflow random_dataflow(rng& random, std::uint32_t stages) {
     auto const outputs = static_cast<std::uint32_t>(random.below(4));
     for (std::uint32_t o = 0; o < outputs; ++o) made.emplace_back(s, o);
     values.insert(values.end(), made.begin(), made.end());
-    // So that no result goes unread, and some have readers besides.
+    // Every result gets a reader, in addition to those chosen at random.
     for (auto const& [from, output] : made) t.edges.push_back({from, output, the_caller, results++});
   }
   if (random.one_in(4)) t.edges.push_back({the_caller, 1, the_caller, results++});
@@ -40,7 +40,7 @@ inline dataflow random_dataflow(rng& random, std::uint32_t stages) {
   return t;
 }
 
-/// What stage `s` makes of `in` for microbatch `m`: numbers that depend on all of it.
+/// Returns the output of stage `s` for `in` in microbatch `m`: numbers that depend on all inputs.
 inline std::vector<std::uint64_t> mixed(std::uint32_t s, std::uint32_t m,
                                         std::vector<std::uint64_t> const& in, std::size_t outputs) {
   std::uint64_t state = 1000003u * s + m;
@@ -50,7 +50,7 @@ inline std::vector<std::uint64_t> mixed(std::uint32_t s, std::uint32_t m,
   return out;
 }
 
-/// The caller's results of one microbatch, stage after stage on this thread by following each edge back.
+/// The reference: computes the caller's results of one microbatch on this thread, following each edge back.
 class sequential {
  public:
   sequential(dataflow const& t, std::uint32_t m, std::vector<std::uint64_t> given)

@@ -13,17 +13,17 @@
 
 namespace cleave::testing {
 
-/// What a random graph has. A chance of c means one in c; 0 never.
+/// The shape of a random graph. A chance of c means one in c; 0 means never.
 struct random_shape {
   std::size_t nodes = 10;
   std::size_t most_operands = 3;
-  std::size_t reach = 0;                        ///< how many of the last values a node may read; 0 = all
+  std::size_t reach = 0;                        ///< how many of the latest values a node may read; 0 = all
   std::size_t most_weight = 9, most_bytes = 9;  ///< integers from 0 on, so that sums are exact
-  std::size_t states = 0;                       ///< shared by nodes at random
-  std::size_t several_results = 4, replicable = 0, tied = 0, ordered = 0;  ///< chances of a node
+  std::size_t states = 0;                       ///< shared by random nodes
+  std::size_t several_results = 4, replicable = 0, tied = 0, ordered = 0;  ///< chances per node
 };
 
-/// A random acyclic graph whose node order is a topological one.
+/// Returns a random acyclic graph whose node order is topological.
 inline snapshot_arrays random_graph(rng& r, random_shape const& shape) {
   snapshot_builder b;
   std::vector<std::uint32_t> made, everywhere, single;
@@ -59,7 +59,7 @@ inline snapshot_arrays random_graph(rng& r, random_shape const& shape) {
   return b.build();
 }
 
-/// Parts at random; some may be empty, edges may run backward.
+/// Assigns nodes to random parts. Some may be empty, and edges may run backward.
 inline partition random_partition(rng& r, std::size_t nodes, std::uint32_t parts) {
   partition p{{}, parts};
   for (std::size_t n = 0; n < nodes; ++n) p.of.push_back(part_id{static_cast<std::uint32_t>(r.below(parts))});

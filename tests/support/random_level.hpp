@@ -15,7 +15,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A random graph's units, and limits that anything meets.
+/// The units of a random graph, with limits that every partition meets.
 struct random_level {
   snapshot_arrays graph;
   unit_graph<std::uint32_t> units;
@@ -43,7 +43,7 @@ struct random_level {
     auto const rank = shuffled_ranks<std::uint32_t>(level.units(), dice);
     return ordered_units<std::uint32_t>(level.predecessors, level.successors, unit_order::random, rank);
   }
-  /// Slices of a random order at random places.
+  /// Returns parts that are random slices of a random topological order.
   std::vector<std::uint32_t> parts(rng& r) const {
     std::vector<std::uint32_t> of(level.units());
     std::uint32_t part = 0;
@@ -53,14 +53,14 @@ struct random_level {
     }
     return of;
   }
-  /// The same parts of the graph's nodes.
+  /// Returns the same parts as a partition of the graph's nodes.
   partition of_nodes(std::vector<std::uint32_t> const& of) const {
     partition p{std::vector<part_id>(graph.nodes(), no_part), limits.parts()};
     for (std::size_t u = 0; u < of.size(); ++u)
       for (auto const n : units.members[u]) p.of[n] = part_id{of[u]};
     return p;
   }
-  /// Whether no edge leads to a part of smaller number.
+  /// Returns true if no edge leads to a part with a smaller number.
   bool in_order(std::vector<std::uint32_t> const& of) const {
     for (std::size_t u = 0; u < of.size(); ++u)
       for (auto const need : level.predecessors[u])

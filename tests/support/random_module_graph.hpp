@@ -11,10 +11,10 @@
 
 namespace cleave::testing {
 
-/// A random module_graph: placeholders, tensor and module attributes (some read twice, some dead), calls of
-/// all kinds with nested and keyword operands, tuples taken apart, module paths that differ only in `.` and
-/// `_`, an output of any nesting; with `symbols` also shapes in that many symbols, bound early, late or
-/// nowhere.
+/// Returns a random module_graph: placeholders, tensor and module attributes (some read twice, some dead),
+/// and calls of all kinds with nested and keyword operands. Tuples are taken apart, some module paths differ
+/// only in `.` and `_`, and the output nests in any way. With `symbols` > 0 it also has shapes in that many
+/// symbols, bound early, late or nowhere.
 inline module_graph random_module_graph(rng& random, std::size_t calls, std::size_t symbols = 0) {
   using enum node_kind;
   using position = module_graph::position;
@@ -40,7 +40,7 @@ inline module_graph random_module_graph(rng& random, std::size_t calls, std::siz
       if (a.size() < 8 && random.one_in(4)) {
         auto const what = static_cast<container::kind>(random.below(3));
         container const c{what, static_cast<std::uint32_t>(random.below(3))};
-        if (what == container::kind::dict) {  // keys are text: one pair, its value next
+        if (what == container::kind::dict) {  // keys are text: one key and its value
           a.push_back(container{what, 1});
           a.push_back(std::string(1, static_cast<char>('a' + random.below(26))));
           ++missing;

@@ -11,10 +11,10 @@
 
 namespace cleave::testing {
 
-/// A random tree of modules, some called twice, some with dots in their path, some called like stages: skips,
-/// keywords in any order, defaults left out, parameters read directly and shared between modules, tuples and
-/// elements of them, and tuples, lists, dicts or single values as results. `original` of each module is its
-/// path from the root.
+/// A random tree of modules. Some are called twice, some have dots in their path, some are named like stages.
+/// It has skip connections, keywords in any order, omitted defaults, and parameters read directly or shared
+/// between modules. Results are tuples and their elements, lists, dicts or single values. `original` of each
+/// module is its path from the root.
 class random_module_tree {
  public:
   using position = module_graph::position;
@@ -24,9 +24,9 @@ class random_module_tree {
   }
 
   module_graph root;
-  std::vector<std::string> paths;  ///< of the called modules, at any depth, each once
+  std::vector<std::string> paths;  ///< distinct paths of the called modules, at any depth
 
-  /// Some of the paths.
+  /// Returns some of the paths.
   std::vector<std::string> cuts() {
     std::vector<std::string> chosen;
     for (auto left = 1 + random_.below(5); left-- > 0;) chosen.push_back(paths[random_.below(paths.size())]);
@@ -147,7 +147,7 @@ class random_module_tree {
     return a;
   }
 
-  /// Takes what a module gave apart, in one way or another.
+  /// Takes the result of a module apart in one way or another.
   void add_result(inline_module& l, position at, module_graph const& body) {
     auto const& given = body[*body.output()].args.front().front();
     auto const* c = std::get_if<container>(&given);

@@ -9,7 +9,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A random partition that can be planned: whole groups, parts on a cycle merged.
+/// Returns a random partition that can be planned: groups stay whole, and parts on a cycle are merged.
 inline partition random_legal_partition(rng& r, snapshot_arrays const& g, std::uint32_t parts) {
   auto p = random_partition(r, g.nodes(), parts);
   bool const sliced = r.one_in(2);
@@ -20,7 +20,7 @@ inline partition random_legal_partition(rng& r, snapshot_arrays const& g, std::u
   return acyclic_parts(g, p, r.one_in(2) ? cycle_policy::merge : cycle_policy::move).parts;
 }
 
-/// A random graph with a little of everything.
+/// Returns a random graph with a little of every feature.
 inline snapshot_arrays random_rich_graph(rng& r, std::size_t nodes) {
   auto g = random_graph(r, {.nodes = nodes,
                             .most_operands = 3,

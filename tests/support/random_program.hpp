@@ -12,7 +12,7 @@
 
 namespace cleave::testing {
 
-/// A program of `nodes` operations with several results, copies, state and effects.
+/// Returns a program of `nodes` operations with several results, copies, state and effects.
 inline toy::program random_program(rng& random, std::size_t nodes) {
   toy::program p{{"x", "y"}, {"w"}, {}};
   std::vector<std::string> known = {"x", "y", "w"};
@@ -30,7 +30,7 @@ inline toy::program random_program(rng& random, std::size_t nodes) {
   return p;
 }
 
-/// The nodes in their order, cut into `parts` runs of equal length.
+/// Cuts the nodes, in order, into `parts` slices of equal length.
 inline partition equal_slices(std::size_t nodes, std::uint32_t parts) {
   partition p{{}, parts};
   for (std::size_t n = 0; n < nodes; ++n)

@@ -12,7 +12,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A run as threads make one: each stage receives, computes and sends microbatch after microbatch.
+/// Returns intervals like those of a threaded run: each stage receives, computes and sends one microbatch
+/// after another.
 inline std::vector<interval> random_run(rng& random, std::uint32_t stages, std::uint32_t microbatches) {
   std::vector<interval> timeline;
   std::vector<std::int64_t> ready(microbatches);

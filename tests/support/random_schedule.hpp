@@ -11,7 +11,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Stages that feed later ones, a chain or not, anywhere on up to five ranks.
+/// Places stages with forward edges, a chain or not, on up to five ranks.
 inline stage_placement random_placement(rng& random) {
   stage_placement p{static_cast<std::uint32_t>(1 + random.below(5)), {}, {}};
   auto const stages = static_cast<std::uint32_t>(1 + random.below(9));
@@ -24,7 +24,7 @@ inline stage_placement random_placement(rng& random) {
   return p;
 }
 
-/// Times of an eighth to two, in eighths, so that sums of them are exact.
+/// Returns costs from an eighth to two, in eighths, so that sums are exact.
 inline std::vector<stage_cost> random_costs(rng& random, std::uint32_t stages) {
   std::vector<stage_cost> costs;
   auto const time = [&] { return static_cast<double>(1 + random.below(16)) / 8; };
@@ -34,7 +34,7 @@ inline std::vector<stage_cost> random_costs(rng& random, std::uint32_t stages) {
   return costs;
 }
 
-/// An order that computes only, found by a list schedule for random times.
+/// Returns a compute-only schedule made by list scheduling with random costs.
 inline schedule random_list_schedule(rng& random) {
   auto const place = random_placement(random);
   return list_schedule(place, static_cast<std::uint32_t>(1 + random.below(6)),
@@ -43,7 +43,7 @@ inline schedule random_list_schedule(rng& random) {
                         .backward = random.one_in(2) ? backward_form::whole : backward_form::split});
 }
 
-/// A schedule of a family, of which most take any shape in which ranks divide microbatches.
+/// Returns a schedule of a family. Most families accept any shape in which the ranks divide the microbatches.
 inline schedule family_schedule(schedule_family family, std::uint32_t ranks, std::uint32_t microbatches) {
   return make_schedule(family, {ranks, stages_per_rank_of(family).value_or(2), microbatches});
 }

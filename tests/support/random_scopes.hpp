@@ -14,7 +14,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Two kinds of brackets and two of settings, with targets that `state_simulation` knows.
+/// Returns two bracket scopes and two setting scopes, with targets that `state_simulation` knows.
 inline std::vector<module_scope> four_scopes(scope_policy policy) {
   return {{{"autocast", policy}, "_enter_autocast", "_exit_autocast"},
           {{"range", policy}, "_enter_range", "_exit_range"},
@@ -22,8 +22,8 @@ inline std::vector<module_scope> four_scopes(scope_policy policy) {
           {{"device", policy}, {}, {}, "_set_device"}};
 }
 
-/// `g` with marks of `four_scopes` between its calls, one in `rarity` places: they nest, cross and follow
-/// each other.
+/// Returns `g` with marks of `four_scopes` between its calls, at one place in `rarity`. The marks nest, cross
+/// and follow each other.
 inline module_graph with_random_marks(rng& random, module_graph const& g, std::size_t rarity) {
   using position = module_graph::position;
   module_graph marked;

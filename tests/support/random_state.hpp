@@ -20,8 +20,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A random graph with the state of a model: tied names, modules in modules, constants, buffers, state that
-/// nobody reads; cut into slices of the program. What a stage reads and has is found by trying everything.
+/// A random graph with the state of a model, cut into slices of the program. It has tied names, nested
+/// modules, constants, buffers and unused state. The state of a stage is found by exhaustive search.
 struct state_model {
   snapshot_arrays s;
   partition parts;
@@ -48,7 +48,7 @@ struct state_model {
     return read;
   }
 
-  /// The stages, and no_part for the caller, that read a tensor under any name.
+  /// Returns the stages that read a tensor under any of its names; no_part stands for the caller.
   std::set<std::uint32_t> readers_by_hand(std::uint32_t tensor) const {
     std::set<std::uint32_t> stages;
     for (std::size_t n = 0; n < s.nodes(); ++n)
@@ -58,8 +58,9 @@ struct state_model {
     return stages;
   }
 
-  /// What it reads, and each second name whose owner is the root, a module that a node is inside, the owner
-  /// of a name that is read, or around one of these.
+  /// Returns the names that the stage reads and further aliases of the same tensors. An alias counts if its
+  /// owner is the root, a module of a node in the stage, the owner of a name that is read, or an ancestor of
+  /// these.
   std::set<std::string> names_by_hand(std::size_t stage) const {
     auto const read = reads_by_hand(stage);
     std::set<std::string> modules = {""}, storages, names = read;
@@ -79,7 +80,7 @@ struct state_model {
   }
 };
 
-/// Whether nodes read tensors inside of modules that they call.
+/// Selects if nodes read tensors inside the modules that they call.
 enum class called_modules : std::uint8_t { some, none };
 
 inline state_model random_state_model(rng& random, called_modules calls = called_modules::none) {

@@ -18,7 +18,7 @@ struct random_step_sizes {
   std::uint32_t most_ranks = 4, most_stages_per_rank = 2, most_microbatches = 6;
 };
 
-/// A step of small whole costs and bytes, now and then with links; without a cap.
+/// Returns a step with small integer costs and bytes, sometimes with links, without a memory limit.
 inline search_problem random_step(splitmix& rng, random_step_sizes const& sizes = {}) {
   auto const up_to = [&](std::size_t most) { return static_cast<std::uint32_t>(1 + rng.below(most)); };
   search_problem p{.ranks = up_to(sizes.most_ranks), .microbatches = up_to(sizes.most_microbatches)};
@@ -41,7 +41,7 @@ inline search_problem random_step(splitmix& rng, random_step_sizes const& sizes 
   return p;
 }
 
-/// A cap for all ranks at which some placement can run, from the least on.
+/// Returns a memory limit for all ranks under which some placement can run: the smallest one or more.
 inline std::uint64_t random_memory_limit(splitmix& rng, search_problem const& p) {
   std::uint64_t least = ~std::uint64_t{0}, all = 0;
   for (auto const& step : placed_steps(p)) {

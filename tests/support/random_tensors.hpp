@@ -17,7 +17,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Tensors with memory of their own.
+/// Tensors that own their memory.
 struct owned_tensors {
   std::vector<std::vector<std::byte>> memory;
   std::vector<named_tensor> tensors;
@@ -38,7 +38,7 @@ inline tensor_shape random_tensor_shape(rng& random) {
   return std::span<std::int64_t const>(extents).first(random.below(extents.size() + 1));
 }
 
-/// `count` tensors of any type and shape, some under two names or three.
+/// Returns `count` tensors of any type and shape, some under two or three names.
 inline owned_tensors random_tensors(rng& random, std::size_t count) {
   owned_tensors made;
   for (std::size_t i = 0; i < count; ++i) {

@@ -13,8 +13,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A program of layers with a marker between any two, where each layer may also read an earlier result, some
-/// layers share weights, and the loss is the sum of squares.
+/// Returns a program of layers with a marker between any two. A layer may also read an earlier result, and
+/// some layers share weights. The loss is the sum of squares.
 inline module_graph random_model(rng& random, std::size_t layers, state_values& state) {
   module_graph g;
   auto const add = [&](node_kind kind, std::string const& target, std::vector<module_argument> args) {
@@ -53,10 +53,11 @@ inline tape_value random_batch(rng& random, std::size_t rows) {
   return constant_of(x);
 }
 
-/// Writes a model of so many stages that has in it what makes pipes hard: skips, several readers of a value,
-/// weights that stages share or send each other, lists, token ids, values without rows or with rows on their
-/// second axis, branches that the loss does not read, results beside the loss; `random_pipe_model` is its one
-/// use. What it computes of a row depends on that row alone, and its loss is a sum over rows.
+/// Writes a model of `stages` stages with everything that makes pipelines hard: skip connections, values with
+/// several readers, and weights that stages share or send to each other. It also has lists, token ids, values
+/// without rows or with rows on their second axis, branches without influence on the loss, and results
+/// besides the loss. The output for a row depends on that row alone; the loss is a sum over rows. Use
+/// `random_pipe_model`.
 class random_model_writer {
  public:
   explicit random_model_writer(rng& random) : random_(random) {}
@@ -98,7 +99,7 @@ class random_model_writer {
   }
 
   value const& any(std::vector<value> const& list) { return list[random_.below(list.size())]; }
-  /// The last value, or now and then an earlier one.
+  /// Returns the last value, or sometimes an earlier one.
   value const& latest() { return random_.one_in(5) ? any(rows_) : rows_.back(); }
 
   value parameter(std::string const& path, testing::toy_shape shape) {
@@ -109,7 +110,7 @@ class random_model_writer {
     }
     return add(node_kind::get_attr, path, {});
   }
-  /// A parameter, or what was made of one before.
+  /// Returns a parameter, or an earlier value computed from one.
   value weight() {
     if (!weights_.empty() && random_.one_in(3)) return any(weights_);
     auto const w = parameter("w" + std::to_string(random_.below(4)), {2, 2});
@@ -137,7 +138,7 @@ class random_model_writer {
     }
   }
 
-  /// Makes a list, whose elements other stages may take.
+  /// Makes a list whose elements other stages may take.
   void write_list() {
     if (lists_.empty() || random_.one_in(2)) {
       value list{container{container::kind::list, 2}};
@@ -166,12 +167,12 @@ class random_model_writer {
   std::vector<value> rows_, columns_, lists_, weights_, results_;
 };
 
-/// The model, and values for its parameters. It takes ids, a batch and a target.
+/// Returns the model and fills `state` with its parameters. Its inputs are ids, a batch and a target.
 inline module_graph random_pipe_model(rng& random, std::uint32_t stages, state_values& state) {
   return random_model_writer(random).write(stages, state);
 }
 
-/// What it takes.
+/// Returns inputs for the model.
 inline std::vector<tensor> random_model_batch(rng& random, std::size_t rows) {
   auto ids = tensor::filled({rows}, 0);
   for (double& x : ids.data) x = static_cast<double>(random.below(3));

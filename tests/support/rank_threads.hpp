@@ -30,13 +30,13 @@ struct rank_threads_options {
   std::size_t bucket_bytes = 64;
 };
 
-/// The ranks of a step plan as threads of this process, on any device and communicator: each step on threads
-/// of its own.
+/// Runs the ranks of a step plan as threads of this process, on any device and communicator. Each step starts
+/// new threads.
 template <class Device, class Communicator, class Stages>
 class rank_threads {
  public:
-  /// `stages` of each rank, those of the first replica first. `make_device(to, ranks, rank)` and
-  /// `make_communicator(to, group, member, device)` put those of a rank behind `to`.
+  /// `stages` has one entry per rank, those of the first replica first. `make_device(to, ranks, rank)` and
+  /// `make_communicator(to, group, member, device)` append the device or communicator of a rank to `to`.
   template <class MakeDevice, class MakeCommunicator>
   rank_threads(step_plan const& p, std::vector<Stages> stages, MakeDevice make_device,
                MakeCommunicator make_communicator, rank_threads_options const& options = {})
@@ -80,9 +80,9 @@ class rank_threads {
   }
   ~rank_threads() { close_streams(); }
 
-  /// The first failure, if there is one.
+  /// Returns the first failure, if any.
   std::optional<failure> run_step(step_values const& values) { return run_step(std::vector{values}); }
-  /// The same, with values of each replica.
+  /// Runs a step with separate values for each replica.
   std::optional<failure> run_step(std::vector<step_values> const& values) {
     std::vector<std::thread> threads;
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)

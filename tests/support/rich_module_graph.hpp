@@ -19,7 +19,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A constant of any kind: numbers that are not equal to themselves, empty and nasty texts, deep nestings.
+/// Returns a constant of any kind: NaN, empty and hostile texts, deep nesting.
 inline module_argument any_constant(rng& random) {
   using reals = std::numeric_limits<double>;
   static double const odd[] = {0.0,
@@ -63,8 +63,8 @@ inline std::vector<keyword_argument> any_metadata(rng& random) {
   return list;
 }
 
-/// A random_module_graph that has all that a module_graph can have: shapes, defaults, orders, metadata, state
-/// that shares memory, and bodies in bodies to any depth up to `deepest`.
+/// Returns a random_module_graph with every feature of a module_graph: shapes, defaults, orders, metadata,
+/// state that shares memory, and bodies nested up to `deepest`.
 inline module_graph rich_module_graph(rng& random, std::size_t calls, std::size_t deepest) {
   auto const plain = random_module_graph(random, calls, random.below(3));
   module_graph g;
@@ -98,7 +98,7 @@ inline module_graph rich_module_graph(rng& random, std::size_t calls, std::size_
   return g;
 }
 
-/// What the calls of `g`, and of what is inside it, name.
+/// Returns a registry of all targets that `g` and its bodies call.
 inline registry<int> operators_of(module_graph const& g) {
   registry<int> known({"call_function", "call_method", "call_module"});
   std::vector<module_graph const*> rest{&g};
@@ -115,7 +115,7 @@ inline registry<int> operators_of(module_graph const& g) {
   return known;
 }
 
-/// All operators, whatever they are called.
+/// Returns a registry that accepts every operator.
 inline registry<int> any_operators() {
   registry<int> known({"call_function", "call_method", "call_module"});
   for (auto const* kind : {"call_function", "call_method", "call_module"}) known.add(kind, "", 0);

@@ -8,16 +8,16 @@
 
 namespace cleave::testing {
 
-/// The library's random numbers, the same with every compiler, and what tests ask of them besides. With
-/// CLEAVE_SEED in the environment, a number, all tests go through other cases: `./dev check` asks for some.
+/// The library's random numbers, equal with every compiler, with helpers for tests. If the environment
+/// variable CLEAVE_SEED is a number, all tests run other cases. `./dev check` uses several seeds.
 class rng : public splitmix {
  public:
   explicit rng(std::uint64_t seed) : splitmix(seed + 1'000'003 * shift()) {}
-  /// The same numbers whatever the environment says, for results that are written down.
+  /// Returns a generator that ignores the environment, for recorded results.
   static rng recorded(std::uint64_t seed) { return rng(seed - 1'000'003 * shift()); }
 
   bool one_in(std::size_t times) { return below(times) == 0; }
-  /// In [0, 1).
+  /// Returns a number in [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:

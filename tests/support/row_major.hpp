@@ -11,8 +11,8 @@
 
 namespace cleave::testing {
 
-/// Leaves that are a variant of `Tensor`, which has a `shape` and row-major `data`, and of anything else: a
-/// model of the concepts of `run/batch/split_batch.hpp`.
+/// Operations on leaves that are a variant of `Tensor` (with `shape` and row-major `data`) and other types.
+/// Models the concepts of `run/batch/split_batch.hpp`.
 template <class Leaf, class Tensor>
 struct row_major_access {
   using element = typename decltype(Tensor::data)::value_type;
@@ -66,7 +66,7 @@ struct row_major_access {
   bool equal(Leaf const& x, Leaf const& y) const { return x == y; }
 
  private:
-  /// Zero, of the kind of number that `e` is where elements may be of two.
+  /// Returns zero of the same kind of number as `e`, an integer or a real.
   static element zero_like(element const& e) {
     if constexpr (requires { e.is_number_float(); })
       return e.is_number_float() ? element(0.0) : element(0);
@@ -74,7 +74,7 @@ struct row_major_access {
       return element(0);
   }
 
-  /// `f(row, elements)` for each run of elements of one row along `axis`, in the order of the data.
+  /// Calls `f(row, elements)` for each run of elements of one row along `axis`, in data order.
   template <class F>
   static void each_row(Tensor const& t, std::size_t axis, F f) {
     std::size_t inner = 1;

@@ -15,21 +15,21 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-/// The plainest way to run a schedule that only computes, as a reference for tests.
+/// The simplest simulation of a compute-only schedule, as a reference for tests.
 namespace cleave::testing {
 
 using namespace detail;
 
 struct order_run {
-  std::string stuck;  ///< what each rank waits for, empty where all came to their end
+  std::string stuck;  ///< the pass that each rank waits for; empty if all finished
   double makespan = 0;
   std::vector<double> busy, idle_within;  ///< by rank; idle between its first start and its last end
-  std::vector<std::size_t> peak;          ///< by rank: stages times microbatches between F and B or W
+  std::vector<std::size_t> peak;          ///< by rank: most (stage, microbatch) pairs between F and B or W
 };
 
-/// Runs every list in order; a pass begins when its rank is free and what it needs is there. `hop` is how
-/// long a message takes between ranks. Of a compound, one part follows the other; other ranks get the results
-/// when the whole of it is done.
+/// Runs every list in order. A pass begins when its rank is free and its inputs are there. A message between
+/// ranks takes `base_latency`. The parts of a compound run one after another; other ranks get their results
+/// when the whole compound is done.
 inline order_run run_order(schedule const& s, stage_cost const& cost = {}, double base_latency = 0) {
   struct item {
     action what;
@@ -43,7 +43,7 @@ inline order_run run_order(schedule const& s, stage_cost const& cost = {}, doubl
       if (parts.empty() && head.kind != action_kind::idle) todo[r].push_back({head, 0});
       for (std::size_t i = 0; i < parts.size(); ++i) todo[r].push_back({parts[i], parts.size() - 1 - i});
     });
-  ends forward, gradient, told_forward, told_gradient;  // on the rank itself, and to others
+  ends forward, gradient, told_forward, told_gradient;  // on the rank itself, and as seen by other ranks
   std::vector<std::size_t> at(ranks), live(ranks);
   std::vector<double> free(ranks), first(ranks, -1);
   order_run run{
@@ -96,7 +96,7 @@ inline order_run run_order(schedule const& s, stage_cost const& cost = {}, doubl
         run.busy[r] += cost.of(a.kind);
         finish(r, a);
         ++at[r];
-        while (told > 0 && todo[r][told - 1].parts_left > 0) --told;  // of a compound that was waiting
+        while (told > 0 && todo[r][told - 1].parts_left > 0) --told;  // part of a compound that was waiting
         if (parts_left == 0)
           for (; told < at[r]; ++told) tell(r, todo[r][told].what);
       }
@@ -112,8 +112,8 @@ inline order_run run_order(schedule const& s, stage_cost const& cost = {}, doubl
 
 enum class passes { both, forward_alone };
 
-/// Why a schedule is none: something not done once, done elsewhere, or never able to begin.
-/// Empty where all is well.
+/// Returns the reason why a schedule is invalid: a pass is not done exactly once, runs on a wrong rank, or
+/// can never begin. Empty if it is valid.
 inline std::string order_defect(schedule const& s, passes expected = passes::both) {
   std::map<std::tuple<stage_id, microbatch_id, action_kind>, int> times;
   std::string wrong;
@@ -138,7 +138,7 @@ inline std::string order_defect(schedule const& s, passes expected = passes::bot
   return wrong.empty() ? run_order(s).stuck : wrong;
 }
 
-/// The lists as text.
+/// Returns the lists as text.
 inline std::vector<std::string> rows_of(schedule const& s) {
   std::vector<std::string> rows;
   for (auto const& row : s.ranks) rows.push_back(row_text(row));

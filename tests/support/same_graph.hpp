@@ -12,7 +12,7 @@
 
 namespace cleave::testing {
 
-/// `a` with each real number replaced by its bits, so that all of them can be compared, whatever they are.
+/// Returns `a` with each real number replaced by its bits, so that NaN compares too.
 inline module_argument in_bits(module_argument a) {
   for (auto& t : a)
     if (auto const* d = std::get_if<double>(&t))
@@ -33,7 +33,7 @@ inline module_node in_bits(module_node n) {
   return n;
 }
 
-/// Whether two graphs and all that is inside them are equal, real numbers bit by bit. Without recursion.
+/// Returns true if two graphs and all their bodies are equal, real numbers bit by bit. Not recursive.
 inline bool same_graph(module_graph const& a, module_graph const& b) {
   std::vector<std::pair<module_graph const*, module_graph const*>> rest{{&a, &b}};
   while (!rest.empty()) {

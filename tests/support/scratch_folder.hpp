@@ -9,7 +9,7 @@
 
 namespace cleave::testing {
 
-/// A new folder that is gone, with all in it, at the end of the scope.
+/// A new folder that is removed with its contents at the end of the scope.
 class scratch_folder {
  public:
   explicit scratch_folder(std::filesystem::path const& inside = std::filesystem::temp_directory_path()) {
@@ -26,7 +26,7 @@ class scratch_folder {
   std::string operator/(std::string const& file) const { return (path_ / file).string(); }
   std::string path() const { return path_.string(); }
 
-  /// A place in memory where the system has one, for tests that bring much to the disk.
+  /// Returns a folder in memory if the system has one, for tests that write much.
   static std::filesystem::path in_memory() {
     bool const there = ::access("/dev/shm", W_OK) == 0;
     return there ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();

@@ -18,7 +18,7 @@ struct weighted_edge {
   std::int64_t weight = 1;
 };
 
-/// An undirected graph of these edges, each at both ends; a loop is one arc.
+/// Returns an undirected graph of these edges. Each is stored at both ends; a self-loop is stored once.
 inline adjacency<std::uint32_t> adjacency_of(std::size_t nodes, std::vector<weighted_edge> const& edges) {
   adjacency<std::uint32_t> g;
   for (std::uint32_t n = 0; n < nodes; ++n) {
@@ -32,7 +32,8 @@ inline adjacency<std::uint32_t> adjacency_of(std::size_t nodes, std::vector<weig
   return g;
 }
 
-/// With parallel edges and edges from a node to itself; weights of nodes and edges below `weights` + 1.
+/// Returns a random graph with parallel edges and self-loops. Weights of nodes and edges are at most
+/// `weights`.
 inline adjacency<std::uint32_t> random_adjacency(rng& r, std::size_t nodes, std::size_t edges,
                                                  std::size_t weights) {
   auto const node = [&] { return static_cast<std::uint32_t>(r.below(nodes)); };
@@ -59,7 +60,7 @@ inline adjacency<std::uint32_t> grid_adjacency(std::uint32_t width, std::uint32_
   return g;
 }
 
-/// `count` cliques of `size` nodes in a circle, each joined to the next by one edge.
+/// Returns a ring of `count` cliques of `size` nodes, each joined to the next by one edge.
 inline adjacency<std::uint32_t> clique_ring(std::uint32_t count, std::uint32_t size) {
   std::vector<weighted_edge> edges;
   for (std::uint32_t c = 0; c < count; ++c) {
@@ -85,8 +86,8 @@ inline std::vector<std::int64_t> plain_weights(adjacency<std::uint32_t> const& g
   return weights;
 }
 
-/// The least cut of all bisections whose sides weigh at most `most` and are not empty; the largest number
-/// where there is none. O(2^n m).
+/// Returns the minimum cut over all bisections with two non-empty sides of weight at most `most`. Returns the
+/// largest number if no such bisection exists. O(2^n m).
 inline std::int64_t least_bisection(adjacency<std::uint32_t> const& g, std::int64_t most) {
   auto const n = g.view().nodes();
   auto least = std::numeric_limits<std::int64_t>::max();

@@ -7,8 +7,8 @@
 
 namespace cleave::testing {
 
-/// Runs `f` on a thread with a stack of 256 KiB; under a sanitizer, whose frames are larger, of 1 MiB. A
-/// chain of a million nodes overflows either as soon as something recurses along it.
+/// Runs `f` on a thread with a stack of 256 KiB, or 1 MiB under a sanitizer, whose frames are larger.
+/// Recursion along a chain of a million nodes overflows either.
 template <class F>
 void on_small_stack(F f) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

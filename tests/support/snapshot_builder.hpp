@@ -33,11 +33,11 @@ class basic_snapshot_builder {
   }
   Index constant(std::size_t bytes = 1) { return make(none<Index>, source::constant, bytes); }
 
-  /// A node of one result, which is returned.
+  /// Adds a node with one result and returns the result.
   Index node(double weight, values const& operands = {}, std::size_t bytes = 1) {
     return nodes(weight, operands, {bytes}).front();
   }
-  /// A node of several results, which are returned.
+  /// Adds a node with several results and returns them.
   values nodes(double weight, values const& operands, std::vector<std::size_t> const& bytes) {
     Index const n = last() + 1;
     for (Index const v : operands) g_.operands.add(v);
@@ -53,13 +53,13 @@ class basic_snapshot_builder {
     return made;
   }
 
-  Index last() const { return static_cast<Index>(g_.nodes() - 1); }  ///< the last node
+  Index last() const { return static_cast<Index>(g_.nodes() - 1); }  ///< returns the last node
   Index producer(Index v) const { return g_.producer[v]; }
-  void replicable() { g_.replicable.back() = 1; }               ///< … is
-  void together(Index a, Index b) { ties_.push_back({a, b}); }  ///< nodes of one stage
-  void after(Index n) { after_.push_back({last(), n}); }        ///< the last node follows `n`
+  void replicable() { g_.replicable.back() = 1; }               ///< makes the last node replicable
+  void together(Index a, Index b) { ties_.push_back({a, b}); }  ///< puts both nodes in one stage
+  void after(Index n) { after_.push_back({last(), n}); }        ///< makes the last node follow `n`
   void output(Index v) { g_.outputs.push_back(v); }
-  void name(std::string_view text) {  ///< of the last node
+  void name(std::string_view text) {  ///< names the last node
     g_.name.item.insert(g_.name.item.end(), text.begin(), text.end());
     g_.name.first.back() = static_cast<Index>(g_.name.item.size());
   }

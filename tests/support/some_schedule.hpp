@@ -15,8 +15,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// One of every kind of schedule that computes only: of a family, or for stages anywhere on a chain with a
-/// step over a stage here and there.
+/// Returns a random compute-only schedule of any kind: of a family, or for stages placed anywhere on a chain
+/// with occasional skip edges.
 inline schedule some_schedule(rng& random) {
   auto const ranks = static_cast<std::uint32_t>(2 * (1 + random.below(2)));
   auto const microbatches = 2 * ranks * static_cast<std::uint32_t>(1 + random.below(2));
@@ -35,7 +35,7 @@ inline schedule some_schedule(rng& random) {
                        {.backward = random.one_in(2) ? backward_form::split : backward_form::whole});
 }
 
-/// The schedule with these lists, for a chain.
+/// Returns the schedule of a chain with these lists.
 inline schedule schedule_of_rows(std::vector<std::string> const& rows) {
   std::vector<std::vector<action>> lists;
   for (auto const& row : rows) lists.push_back(read_row(row));

@@ -8,15 +8,14 @@
 
 #include "support/scratch_folder.hpp"
 
-/// The model checker spin as a reader of what we write.
+/// The model checker spin as a reader of the library's Promela models.
 namespace cleave::testing {
 
 inline bool have_spin() {
   return std::system("spin -V >/dev/null 2>&1 && cc --version >/dev/null 2>&1") == 0;
 }
 
-/// Whether spin finds no state of a Promela model in which it is stuck. What it complains of besides is
-/// thrown.
+/// Returns true if spin finds no deadlock in a Promela model. Throws all its other complaints.
 inline bool finishes_in_spin(std::string const& model) {
   scratch_folder const folder;
   std::ofstream(folder / "model.pml", std::ios::binary) << model;

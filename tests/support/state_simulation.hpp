@@ -10,16 +10,16 @@
 
 #include "cleave/graph/module_graph.hpp"
 
-/// What a module_graph does to the state around its calls when it is run, pieces included: written against
-/// targets that begin with `_enter_`, `_exit_` and `_set_`, without the library's scopes.
+/// Simulates the global state around the calls of a module_graph, bodies included. It knows targets that
+/// begin with `_enter_`, `_exit_` and `_set_`, and does not use the library's scopes.
 namespace cleave::testing {
 
 using namespace detail;
 
-/// Whether the positions of a graph are those of the original, or `from` says them.
+/// Selects how nodes map to the original: by their own position, or by `from`.
 enum class numbered : bool { as_original, by_from };
 
-/// A state: what was last set, by target, and the entries of the original that are open.
+/// A state: the last setting of each target, and the open entries of the original.
 struct simulated_state {
   std::map<std::string, token> set;
   std::vector<module_graph::position> open;
@@ -33,13 +33,13 @@ class state_simulation {
 
   state_simulation(module_graph const& g, numbered how) : by_from_(how == numbered::by_from) { run(g); }
 
-  std::map<position, simulated_state> at;  ///< of a call of the original that is no mark: its state
-  simulated_state left;                    ///< at the end
-  std::vector<std::string> faults;         ///< exits of what is not open
+  std::map<position, simulated_state> at;  ///< the state at each call of the original that is not a mark
+  simulated_state left;                    ///< the state at the end
+  std::vector<std::string> faults;         ///< exits without an open entry
 
  private:
   void run(module_graph const& g) {
-    std::map<position, position> entered;  // the entry of the original, by what g has of it
+    std::map<position, position> entered;  // the original's entry, by the entry of g
     for (auto const n : g.inputs()) entered[n] = g[n].from;
     for (auto const n : g.nodes()) {
       auto const& node = g[n];

@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/simulate/step_walk.hpp"
 
-/// The plainest run of a schedule in steps, as a reference for tests: step after step, every rank is asked
+/// The simplest stepwise run of a schedule, as a reference for tests. In each step every rank is polled
 /// twice.
 namespace cleave::testing {
 
@@ -30,7 +30,7 @@ class step_run {
       });
   }
 
-  /// The first pass or end of a message that is listed again.
+  /// Returns the first pass or message end that is listed twice.
   std::optional<step_place> repeated() const {
     std::set<action_key> before;
     for (std::uint32_t r = 0; r < s_.ranks.size(); ++r)
@@ -42,7 +42,7 @@ class step_run {
     return std::nullopt;
   }
 
-  /// Where each rank waits once a step changes nothing; empty where all come to their ends.
+  /// Runs until a step changes nothing. Returns the position of each blocked rank; empty if all finish.
   std::vector<step_place> run() {
     for (bool more = true; more;) {
       more = false;
@@ -54,7 +54,7 @@ class step_run {
     return {};
   }
 
-  /// The lists with an idle step wherever a rank waits.
+  /// Returns the lists with an idle step wherever a rank waits.
   std::vector<std::string> rows() const {
     std::vector<std::string> text;
     for (auto const& row : rows_) text.push_back(row_text(row));
@@ -87,7 +87,7 @@ class step_run {
       }
   }
 
-  /// Whether anything is left to do.
+  /// Returns true if any action is left.
   bool skip_idle(std::size_t r) {
     while (at_[r] < s_.ranks[r].size() && s_.ranks[r][at_[r]].kind == action_kind::idle) ++at_[r];
     return at_[r] < s_.ranks[r].size();
@@ -157,7 +157,7 @@ class step_run {
 
   schedule const& s_;
   std::set<action_key> listed_, done_;
-  std::size_t others_ = 0;  // what may be done several times
+  std::size_t others_ = 0;  // actions that may be repeated
   bool messages_ = false;
   std::vector<std::size_t> at_, part_;
   std::vector<std::vector<action>> rows_;

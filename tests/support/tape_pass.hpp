@@ -16,8 +16,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A tape as a backward pass. Each node is a result of its own, so every slot is 0; an element counts as one
-/// byte.
+/// A tape as a backward pass. Each node is one result, so every slot is 0. An element counts as one byte.
 class tape_pass {
  public:
   using node = std::uint32_t;
@@ -45,7 +44,7 @@ class tape_pass {
 };
 static_assert(sized_backward_pass<tape_pass> && named_backward_pass<tape_pass>);
 
-/// Carries out steps of backward phases on a tape. What arrives is by the numbers of the snapshot.
+/// Runs steps of backward phases on a tape. Arrived gradients are indexed by the snapshot's node numbers.
 class phase_runner {
  public:
   using arrived_gradients = std::vector<std::optional<tensor>>;
@@ -55,11 +54,12 @@ class phase_runner {
 
   void seed(std::uint32_t node, tensor const& g) { add(arrived_, node, g); }
 
-  /// After this `arrived` tells the gradients of the inputs.
+  /// Afterwards `arrived` returns the gradients of the inputs.
   void run_input_phase(backward_phases const& p) { run(p.input, arrived_); }
   arrived_gradients const& arrived() const { return arrived_; }
 
-  /// What arrives in a unit, of whose parameters these are the gradients; nothing but its stash is read.
+  /// Returns the arrived gradients of a unit, among them those of its parameters. Reads only its saved
+  /// gradients.
   arrived_gradients run_unit(weight_unit<std::uint32_t> const& u) const {
     arrived_gradients there(arrived_.size());
     for (auto const n : u.saved) there[n] = arrived_[n];

@@ -13,12 +13,12 @@
 
 namespace cleave::testing {
 
-/// Threads that share a state, of which one at a time looks at it or changes it, and which wait for what they
-/// see there. Whoever changes it asks what the others wait for; so if all wait, nothing will ever change, and
-/// that is known without looking at a clock.
+/// Threads that share a state under one lock and wait for conditions on it. A thread that changes the state
+/// evaluates the conditions of the others. So if all threads wait, they are deadlocked, which is known
+/// without a timeout.
 class thread_monitor {
  public:
-  /// Runs each as a thread until it ends, or all that have not ended wait. Whether all ended.
+  /// Runs each body on a thread until all have ended or all remaining ones wait. Returns true if all ended.
   bool run(std::vector<std::function<void()>> const& bodies) {
     running_ = bodies.size();
     for (std::size_t t = 0; t < bodies.size(); ++t) waiting_.emplace_back();
@@ -39,14 +39,14 @@ class thread_monitor {
     return !stuck_;
   }
 
-  /// Called by a thread: until `holds()`, or for ever.
+  /// Called by a thread: waits until `holds()`, possibly for ever.
   void wait_until(std::function<bool()> const& holds) {
     if (holds()) return;
     if (stuck_) throw stopped{};
     auto& here = waiting_[self().number];
     here.holds = &holds;
     if (++blocked_ == running_) stop();
-    // The bound is for a twin that is wrong; a deadlock never waits for it.
+    // The timeout is for a wrong reference implementation; a deadlock never reaches it.
     while (here.holds && !stuck_)
       if (here.wake.wait_for(*self().lock, std::chrono::minutes(1)) == std::cv_status::timeout) {
         late_ = true;
@@ -55,7 +55,7 @@ class thread_monitor {
     if (std::exchange(here.holds, nullptr)) throw stopped{};
   }
 
-  /// Called by a thread that has changed something, or has ended.
+  /// Called by a thread that has changed the state or has ended.
   void changed() {
     if (stuck_) return;
     for (auto& w : waiting_)

@@ -31,7 +31,8 @@ namespace {
 std::filesystem::path const recordings =
     std::filesystem::path(CLEAVE_TEST_DATA) / "conformance" / "schedules";
 
-/// One in so many recorded programs is run; with CLEAVE_ALL in the environment, all are.
+/// Returns the sampling interval for recorded programs: `so_many`, or 1 if CLEAVE_ALL is set in the
+/// environment.
 std::size_t one_in(std::size_t so_many) { return std::getenv("CLEAVE_ALL") ? 1 : so_many; }
 
 nlohmann::json cases_of(std::filesystem::path const& file) {
@@ -45,7 +46,7 @@ schedule of_rows(nlohmann::json const& texts, row_counts const& counts = {}) {
   return listed_schedule(std::move(rows), counts);
 }
 
-/// Whether threads and the library say the same, in every way in which messages are delivered.
+/// Checks that threads and the library agree in every delivery mode.
 void compare_everywhere(schedule const& s, std::string const& name) {
   for (auto const& rules : testing::all_deliveries) {
     auto const expected = testing::thread_run(s, rules).verdict();
@@ -55,7 +56,8 @@ void compare_everywhere(schedule const& s, std::string const& name) {
   }
 }
 
-/// Whether something is in the lists that no thread can do, or twice: names would not tell which is meant.
+/// Returns true if the lists have an action that threads cannot run, or an action twice. Names would be
+/// ambiguous then.
 bool is_beyond_threads(schedule const& s) {
   if (find_invalid_action(s)) return true;
   return std::ranges::any_of(schedule_faults(s), [](schedule_fault const& f) {
@@ -122,7 +124,7 @@ TEST_CASE("thread_run: shuffled or dropped messages block threads where deadlock
       else
         std::swap(row[at], row[other]);
     }
-    for (auto& row : s.ranks)  // compounds whose parts went elsewhere
+    for (auto& row : s.ranks)  // compounds whose parts were moved elsewhere
       std::erase_if(row, [](action const& a) { return a.parts > 0; });
     testing::mark_some_groups(random, s);
     compare_everywhere(s, "random");

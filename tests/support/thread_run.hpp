@@ -23,7 +23,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Each way in which messages are delivered, with no buffers, one and many.
+/// All delivery modes, with zero, one and many buffers.
 inline constexpr delivery_rules all_deliveries[] = {
     {.delivery = delivery::buffered, .buffers = 0},
     {.delivery = delivery::buffered, .buffers = 1},
@@ -40,7 +40,7 @@ inline constexpr delivery_rules all_deliveries[] = {
     {.delivery = delivery::two_queues, .groups = message_groups::adjacent},
 };
 
-/// Makes compounds of some messages that are neighbours in a list.
+/// Makes compounds of some adjacent messages of a list.
 inline void mark_some_groups(rng& random, schedule& s) {
   for (auto& row : s.ranks)
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
@@ -51,12 +51,12 @@ inline void mark_some_groups(rng& random, schedule& s) {
     }
 }
 
-/// A message: from which stage, to which, whether a gradient, and of which microbatch.
+/// A message: source stage, target stage, is a gradient, microbatch.
 using message_name = std::tuple<stage_id, stage_id, bool, microbatch_id>;
 
-/// What lies between two ranks, one way: messages that were put in and not taken out. A thread that puts one
-/// in blocks until no more lie there than the queue may hold; one that takes out blocks until its message
-/// lies there. The same message again changes nothing.
+/// A one-way queue of messages between two ranks. A sender puts its message in and blocks while the queue
+/// holds more than its capacity. A receiver blocks until its message is there. Repeating a message changes
+/// nothing.
 class blocking_queue {
  public:
   explicit blocking_queue(std::size_t capacity) : capacity_(capacity) {}
@@ -85,16 +85,16 @@ class blocking_queue {
  private:
   std::size_t capacity_;
   std::list<message_name> lying_, wanted_;
-  std::set<message_name> taken_, put_, asked_;  // ever
+  std::set<message_name> taken_, put_, asked_;  // since the beginning
 };
 
-/// A schedule run by threads: one for each rank, and one for each queue that a rank has for its messages.
-/// They meet in blocking queues.
+/// Runs a schedule with threads: one per rank, and one per message queue of a rank. They meet in blocking
+/// queues.
 class thread_run {
  public:
   thread_run(schedule const& s, delivery_rules const& rules) : s_(s), rules_(rules) {}
 
-  /// `finishes`, or who waits where.
+  /// Returns `finishes`, or the position at which each blocked rank waits.
   std::string verdict() {
     make_lists();
     std::vector<std::function<void()>> bodies;
@@ -131,7 +131,7 @@ class thread_run {
   static bool is_end(action const& a) { return is_send(a.kind) || is_receive(a.kind); }
   std::uint32_t rank_of(stage_id s) const { return index(s_.place.rank_of[index(s)]); }
 
-  /// Whether there is such a message.
+  /// Returns true if the message exists.
   bool is_known(action const& a) const {
     auto const stages = s_.place.stages();
     if (index(a.stage) >= stages || index(a.peer) >= stages || index(a.microbatch) >= s_.microbatches)
@@ -171,7 +171,8 @@ class thread_run {
     }
   }
 
-  /// What begins together: each action alone, but for messages in a compound, or next to each other.
+  /// Returns the actions that begin together. Each action is alone, except messages in a compound or next to
+  /// each other.
   std::vector<joint> groups_of(std::vector<action> const& row) const {
     std::vector<joint> groups;
     bool open = false;
@@ -204,7 +205,7 @@ class thread_run {
     }
   }
 
-  /// Does what its rank has begun, until that has come to its end.
+  /// Runs the stream's messages as its rank begins them, until the rank has finished.
   void run_stream(list& l) {
     for (;; ++l.at) {
       monitor_.wait_until([&] { return !l.is_finished() || l.begun_from_list->is_finished(); });
@@ -304,7 +305,7 @@ class thread_run {
     return true;
   }
 
-  /// Whether a pass has what another stage made for it.
+  /// Returns true if the pass has its input from another stage.
   bool has_input(stage_id from, action const& a, bool gradient) const {
     action const there{.stage = from, .microbatch = a.microbatch};
     if (!has_messages_ || rank_of(from) == rank_of(a.stage))
@@ -326,10 +327,10 @@ class thread_run {
   bool has_messages_ = find_messages();
   thread_monitor monitor_;
   std::list<list> lists_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, list*> streams_;  // of a rank, to another
+  std::map<std::pair<std::uint32_t, std::uint32_t>, list*> streams_;  // by rank and peer
   std::map<std::pair<std::uint32_t, std::uint32_t>, blocking_queue> queues_;
-  std::set<std::tuple<action_kind, stage_id, microbatch_id>> passes_;  // that are done
-  std::set<std::pair<message_name, bool>> ended_;                      // sends, and receives
+  std::set<std::tuple<action_kind, stage_id, microbatch_id>> passes_;  // finished passes
+  std::set<std::pair<message_name, bool>> ended_;                      // finished sends and receives
 };
 
 }  // namespace cleave::testing

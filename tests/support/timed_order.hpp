@@ -11,7 +11,7 @@
 
 namespace cleave::testing {
 
-/// A schedule with all that is drawn of it.
+/// A schedule with everything that is drawn of it.
 struct timed_order {
   schedule order;
   schedule_times times;
@@ -32,7 +32,7 @@ struct timed_order {
   }
 };
 
-/// Some of every kind.
+/// Returns schedules of every kind.
 inline std::vector<timed_order> timed_orders() {
   std::vector<timed_order> list;
   for (auto const family :

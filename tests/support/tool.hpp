@@ -16,12 +16,12 @@
 
 namespace cleave::testing {
 
-/// A program that is built into the same folder as the tests.
+/// Returns the path of a program that is built into the same folder as the tests.
 inline std::filesystem::path built_program(std::string const& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }
 
-/// The command-line tool.
+/// Returns the path of the command-line tool.
 inline std::filesystem::path tool_path() { return built_program("cleave"); }
 
 inline std::string text_of_file(std::filesystem::path const& file) {

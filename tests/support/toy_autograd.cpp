@@ -26,8 +26,8 @@ tensor random_tensor(rng& random, toy_shape shape) {
 
 struct operator_case {
   std::string name;
-  std::vector<toy_shape> operands;  ///< whose gradients are checked …
-  std::vector<tape_value> rest{};   ///< … and what the operator is given besides
+  std::vector<toy_shape> operands;  ///< operands whose gradients are checked
+  std::vector<tape_value> rest{};   ///< other operands
 };
 
 tape_value number(std::int64_t n) { return {tape_value::kind::constant, token(n)}; }
@@ -42,7 +42,8 @@ tape_value slice(tape_value const& from, tape_value const& to, tape_value const&
   return composite_of(container::kind::slice, {from, to, by});
 }
 
-/// Each tensor in what an operator gives, times weights of its own, all summed: one number.
+/// Returns the weighted sum of all elements of the tensors that an operator returns. With a tape, also runs
+/// the backward pass of that sum.
 double weighted(tape_value const& v, std::vector<double> const& weights, tape* t = nullptr) {
   std::vector<tape_value> parts{v};
   if (v.items) parts = *v.items;
@@ -62,8 +63,8 @@ double weighted(tape_value const& v, std::vector<double> const& weights, tape* t
   return sum;
 }
 
-/// The largest error, relative where slopes are steep, of the gradients on the tape, against differences of
-/// what the operator gives.
+/// Returns the largest error of the tape's gradients against finite differences. The error is relative where
+/// slopes are steep.
 double largest_error(operator_case const& c, rng& random) {
   auto const& f = toy_operators().find(c.name)->second;
   std::vector<tensor> at;
@@ -184,7 +185,7 @@ std::vector<operator_case> const cases = {
 
 TEST_CASE("toy_operators: the gradients of every operator equal its numerical slopes") {
   rng random(7);
-  // The first two give no tensor; the others have no slope at every number: tests of their own.
+  // The first two return no tensor. The others are not differentiable everywhere and have tests of their own.
   std::set<std::string> checked{"pipe_split", "size", "log", "sqrt", "rsqrt"};
   for (auto const& c : cases) {
     CAPTURE(c.name);

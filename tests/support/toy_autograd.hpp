@@ -18,7 +18,7 @@
 
 namespace cleave::testing {
 
-/// A graph that reads what the toy autograd does not have: an operator, a parameter.
+/// Thrown if a graph uses an operator or a parameter that the toy autograd lacks.
 class unknown_target_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -26,10 +26,10 @@ class unknown_target_error : public std::runtime_error {
 
 /// Parameters and buffers by their names in the whole model.
 using state_values = std::map<std::string, tensor>;
-/// Gradients by what holds a parameter: tied names are one.
+/// Gradients by the holder of a parameter: tied names have one holder.
 using parameter_gradients = std::map<std::string, std::optional<tensor>>;
 
-/// Over all that `a` has. What has no gradient has one of zeros.
+/// Returns the largest difference over all entries of `a`. A missing gradient counts as zeros.
 inline double largest_difference(parameter_gradients const& a, parameter_gradients const& b) {
   double most = 0;
   for (auto const& [holder, g] : a) {
@@ -40,12 +40,13 @@ inline double largest_difference(parameter_gradients const& a, parameter_gradien
   return most;
 }
 
-/// What holds the state that `a` names: equal for tied names, and in every piece of a cut graph.
+/// Returns the holder of the state that `a` names. It is the same for tied names, and in every piece of a cut
+/// graph.
 inline std::string holder_of(module_attribute const& a) {
   return !a.storage.empty() ? "storage " + a.storage : "path " + (a.original.empty() ? a.path : a.original);
 }
 
-/// `state` with a value for each name of `g` that is tied to one that has a value.
+/// Returns `state` extended by each name of `g` that is tied to a name with a value.
 inline state_values with_ties(module_graph const& g, state_values state) {
   std::map<std::string, tensor> held;
   for (auto const& a : g.attributes())
@@ -56,7 +57,8 @@ inline state_values with_ties(module_graph const& g, state_values state) {
   return state;
 }
 
-/// Whether gradients of what `a` names are wanted: of all but buffers and what its metadata says needs none.
+/// Returns true if the gradient of `a` is wanted. It is not for buffers, nor if the metadata says that none
+/// is needed.
 inline bool wants_gradient(module_attribute const& a) {
   if (a.what == module_attribute::kind::buffer) return false;
   for (auto const& [key, value] : a.metadata)
@@ -64,9 +66,9 @@ inline bool wants_gradient(module_attribute const& a) {
   return true;
 }
 
-/// Runs module_graphs on a tape: an `interpretation` for `evaluate`. State that shares storage, and each path
-/// however often it is read, is one leaf, so one of these is one copy of the model's state: a stage that has
-/// replicas has an autograd of its own, on the same tape.
+/// Runs module_graphs on a tape: an `interpretation` for `evaluate`. State that shares storage is one leaf,
+/// and so is a path that is read repeatedly. One object is thus one copy of the model's state. A stage with
+/// replicas needs an autograd per replica, on the same tape.
 class toy_autograd {
  public:
   toy_autograd(tape& t, state_values const& state) : tape_(&t), state_(&state) {}
@@ -96,7 +98,7 @@ class toy_autograd {
     return known->second(*tape_, *operands);
   }
 
-  /// What arrived at each parameter that was read, or nothing where none did.
+  /// Returns the gradient of each parameter that was read, or nullopt if none arrived.
   parameter_gradients gradients() const {
     parameter_gradients all;
     for (auto const& [holder, leaf] : leaves_)
@@ -105,7 +107,8 @@ class toy_autograd {
   }
 
  private:
-  /// The operands by their places, null where one between is not given; nothing where a keyword is not known.
+  /// Returns the operands by position, with null for those left out in between. Returns nullopt if a keyword
+  /// is unknown.
   static std::optional<tape_values> with_keywords(module_node const& n, tape_values operands,
                                                   std::span<tape_value const> kwargs) {
     auto const parameters = keyword_places(n.target);
@@ -135,7 +138,7 @@ class toy_autograd {
   std::map<std::string, tape_value> leaves_;  // by holder
 };
 
-/// p −= rate·gradient for each of `state` that `g` names and that has one, under all of its names.
+/// Updates p −= rate·gradient for each parameter of `g` in `state` that has a gradient, under all its names.
 inline void descend(state_values& state, module_graph const& g, parameter_gradients const& gradients,
                     double rate) {
   for (auto const& a : g.attributes()) {

@@ -12,7 +12,7 @@
 
 namespace cleave::testing {
 
-/// A batch in microbatches, each with the values that a program is given.
+/// A batch split into microbatches, each with its input values.
 struct toy_batches {
   std::vector<tape_values> values;
   std::vector<std::int64_t> rows;
@@ -21,8 +21,8 @@ struct toy_batches {
 using tensor_leaf = std::variant<tensor>;
 using tensor_leaves = row_major_access<tensor_leaf, tensor>;
 
-/// All tensors of `batch` divided along their first axis.
-/// \throws microbatch_error where one has fewer rows than there are to be microbatches.
+/// Splits all tensors of `batch` along their first axis.
+/// \throws microbatch_error if one has fewer rows than there are microbatches.
 inline toy_batches divided(std::vector<tensor> const& batch, std::int64_t microbatches) {
   batch_values<tensor_leaf> all;
   std::vector<nested<tensor_leaf>> arguments;
@@ -38,7 +38,7 @@ inline toy_batches divided(std::vector<tensor> const& batch, std::int64_t microb
   return list;
 }
 
-/// What microbatches gave, one behind the other along their first axis.
+/// Concatenates the results of microbatches along their first axis.
 inline tensor merged(std::vector<tensor> const& parts) {
   std::vector<nested<tensor_leaf>> results;
   for (auto const& t : parts) results.emplace_back(tensor_leaf(t));

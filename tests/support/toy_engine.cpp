@@ -60,7 +60,8 @@ struct program {
   }
 };
 
-/// Token ids that two stages read, a list that goes from one stage to the next, and a result beside the loss.
+/// Returns a program with token ids that two stages read, a list sent between stages, and a result besides
+/// the loss.
 program nested_program() {
   program p;
   tensor const table{{3, 2}, {0.5, -1, 2, 0.25, -0.75, 1.5}};
@@ -83,7 +84,7 @@ program nested_program() {
   return p;
 }
 
-/// What the whole makes of a batch: its results, and the gradients by that of its last, the loss.
+/// The results of the whole program on a batch, and the gradients of its last result, the loss.
 struct whole_run {
   tape_values results;
   parameter_gradients gradients;
@@ -104,7 +105,7 @@ parameter_gradients sum_of_stages(engine const& e, std::uint32_t stages) {
   return sum_of_copies(all);
 }
 
-/// By how much a step in stages is off.
+/// Returns the largest error of a step in stages.
 double step_difference(program const& p, module_pipe const& pipe, std::vector<tensor> const& batch,
                        std::int64_t microbatches, turn_form form) {
   auto const batches = divided(batch, microbatches);

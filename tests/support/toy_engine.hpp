@@ -27,7 +27,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// An engine was called as no executor may call it, or its memory was written by somebody else.
+/// Thrown if an engine is called in a way no executor may, or if its memory was overwritten.
 class toy_engine_error : public std::runtime_error {
  public:
   toy_engine_error(stage_pass const& p, std::string const& what)
@@ -35,19 +35,19 @@ class toy_engine_error : public std::runtime_error {
                       std::to_string(index(p.microbatch)) + ": " + what) {}
 };
 
-/// One microbatch in one stage: from its forward pass until its backward pass has ended.
+/// One microbatch in one stage, from the begin of its forward pass to the end of its backward pass.
 struct toy_pass {
   testing::tape tape;
   std::optional<toy_autograd> state;
-  tape_values inputs, results;      // tensor by tensor
+  tape_values inputs, results;      // one entry per tensor
   std::vector<tensor_view> memory;  // of the inputs
-  // Between the halves of a backward pass:
+  // Between the input pass and the weight pass:
   std::optional<backward_snapshot<tape_pass>> snapshot;
   std::optional<backward_phases> phases;
   std::optional<phase_runner> runner;
 };
 
-/// The parameters of one stage, each once, and where their gradients are added up.
+/// The distinct parameters of one stage, with their gradient accumulators.
 struct toy_parameters {
   std::vector<std::string> holders;
   std::vector<toy_shape> shapes;
@@ -55,9 +55,9 @@ struct toy_parameters {
   std::vector<region> regions;
 };
 
-/// Runs the stages of a pipe on tapes of doubles: a model of all that the executor asks of stages. Each stage
-/// has its own copy of the state. Work runs as it is issued, or where streams have `call(f)`, when these call
-/// it. It notices when inputs or stashes do not stay as they are.
+/// Runs the stages of a pipe on tapes of doubles, and models everything that the executor requires of stages.
+/// Each stage has its own copy of the state. Work runs when it is issued or, if streams have `call(f)`, when
+/// the stream calls it. The engine checks that inputs and saved activations are not modified.
 template <class Device>
 class toy_engine {
  public:
@@ -121,18 +121,18 @@ class toy_engine {
   }
   std::span<region const> gradients(stage_id i) const { return parameters_[index(i)].regions; }
 
-  /// The forward pass of `microbatch` in `stage` keeps nothing: a recompute is to come.
+  /// Makes the forward pass of `microbatch` in `stage` save nothing, because it will be recomputed.
   void keep_nothing(stage_id stage, microbatch_id microbatch) {
     recomputed_[std::size_t{index(stage)} * microbatches_ + index(microbatch)] = 1;
   }
-  /// Passes take a little longer, each by another time.
+  /// Adds a random delay to each pass.
   void delay(std::uint64_t seed) { delays_ = seed; }
-  /// The gradient of that input is zero from now on: a fault, to see it noticed.
+  /// Injects a fault: the gradient of that input is zero from now on.
   void lose_gradient(stage_id stage, std::uint32_t input) { lost_ = {stage, input}; }
-  /// What holds the parameters of a stage, in step with `gradients`.
+  /// Returns the holders of a stage's parameters, in the order of `gradients`.
   std::vector<std::string> const& holders(stage_id i) const { return parameters_[index(i)].holders; }
   state_values& state(stage_id i) { return states_[index(i)]; }
-  /// What gradients a stage has added up, by what holds its parameters.
+  /// Returns the accumulated gradients of a stage, by holder.
   parameter_gradients gradients_by_holder(stage_id i) const {
     auto const& own = parameters_[index(i)];
     parameter_gradients all;
@@ -144,13 +144,13 @@ class toy_engine {
     for (auto& own : parameters_)
       for (auto& g : own.gradients) std::ranges::fill(g, 0.0);
   }
-  /// After a step that has failed.
+  /// Resets the engine after a step that has failed.
   void forget() {
     for (auto& p : passes_) p.reset();
     for (auto& p : away_) p.reset();
     std::ranges::fill(ended_, 0u);
   }
-  /// How many microbatches some stage has begun and not ended.
+  /// Returns the number of (stage, microbatch) pairs whose backward pass is still to come.
   std::size_t open_passes() const {
     auto const open = [](auto const& p) { return p != nullptr; };
     return static_cast<std::size_t>(std::ranges::count_if(passes_, open) +
@@ -241,7 +241,8 @@ class toy_engine {
     here.results = tensors_in(results_of_stage(pipe_->stage(p.stage), std::move(given), *here.state));
   }
 
-  /// What arrives at the stage, and the weight of the loss where the stage makes it.
+  /// Returns the output gradients that arrive at a stage. The stage with the loss uses the weight of the
+  /// loss.
   gradient_seeds seeds_of(stage_pass const& p, toy_pass const& here, std::span<tensor_view const> gradients) {
     if (gradients.size() != here.results.size())
       throw toy_engine_error(p, "there is not a gradient for each of its results");
@@ -260,7 +261,7 @@ class toy_engine {
     return seeds;
   }
 
-  /// Before a backward pass: all that was given and kept is as it was.
+  /// Checks before a backward pass that inputs and saved activations are unchanged.
   void check_memory(stage_pass const& p, toy_pass const& here) const {
     take_time(p);
     for (std::size_t j = 0; j < here.memory.size(); ++j)
@@ -284,7 +285,7 @@ class toy_engine {
     end(p, here);
   }
 
-  /// Carries out the input phase, and keeps what the weight phase begins with.
+  /// Runs the input phase and saves the input of the weight phase.
   void run_input_half(stage_pass const& p, std::span<tensor_view const> gradients,
                       std::span<tensor_view const> in) {
     auto& here = *known(p);
@@ -374,13 +375,13 @@ class toy_engine {
   std::uint32_t microbatches_;
   std::vector<state_values> states_;
   std::vector<toy_parameters> parameters_;
-  std::vector<std::vector<char>> wanted_;       // of each stage and input: whether its gradient is
-  std::vector<std::set<std::size_t>> dynamic_;  // of each stage: results whose shapes nobody knows before
-  std::vector<pass> passes_, away_;             // by stage and microbatch; those moved out
+  std::vector<std::vector<char>> wanted_;       // by stage and input: is its gradient wanted?
+  std::vector<std::set<std::size_t>> dynamic_;  // by stage: results of unknown shape
+  std::vector<pass> passes_, away_;             // by stage and microbatch; `away_` are offloaded
   std::uint64_t delays_ = 0;
   std::pair<stage_id, std::uint32_t> lost_{the_caller, 0};
   std::vector<char> recomputed_;
-  std::vector<std::uint32_t> ended_;  // of each stage: its backward passes in this step
+  std::vector<std::uint32_t> ended_;  // by stage: backward passes in this step
 };
 
 }  // namespace cleave::testing

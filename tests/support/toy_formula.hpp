@@ -16,21 +16,21 @@
 
 namespace cleave::testing {
 
-/// A text that is no formula: the text and the place.
+/// Thrown for a text that is not a formula, with the text and the position.
 class formula_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Formulas like `y = relu(x @ w1 + b1) @ w2`, as the recordings of gradients have them, worked out on a
-/// tape. Statements end at `;`. A statement is `name = sum`, whose value has the name from then on, or
-/// `outputs sum, sum and sum`; other text is a remark. `@` and `*` bind alike and more than `+` and `-`;
-/// `v[0]` is a row.
+/// Evaluates formulas like `y = relu(x @ w1 + b1) @ w2` on a tape; the recordings of gradients use them.
+/// Statements end at `;`. A statement is `name = sum`, which names the value from then on, or `outputs sum,
+/// sum and sum`. Other text is a remark. `@` and `*` have the same precedence, above `+` and `-`; `v[0]` is a
+/// row.
 class formula {
  public:
   formula(tape& t, std::map<std::string, tape_value> named) : tape_(t), named_(std::move(named)) {}
 
-  /// What the last statement gives, or the last that says `outputs`.
+  /// Returns the value of the last statement, or of the last `outputs` statement.
   tape_values evaluate(std::string_view text) {
     while (!text.empty()) {
       auto const end = std::min(text.find(';'), text.size());
@@ -145,7 +145,7 @@ class formula {
   tape_values outputs_;
 };
 
-/// The names that a remark `, w2 fixed` takes out of what is trained.
+/// Returns the names that a remark `, w2 fixed` excludes from training.
 inline std::set<std::string> fixed_names(std::string const& text) {
   std::set<std::string> names;
   for (auto end = text.find(" fixed"); end != text.npos; end = text.find(" fixed", end + 1))

@@ -12,7 +12,7 @@
 
 namespace cleave::testing {
 
-/// A tape as the autograd that the backward pass of a stage asks.
+/// A tape as the autograd that a stage's backward pass requires.
 class tape_gradients {
  public:
   explicit tape_gradients(tape& t) : tape_(&t) {}
@@ -20,7 +20,7 @@ class tape_gradients {
   tape_value null() const { return {}; }
   bool is_null(tape_value const& v) const { return v.is_null(); }
 
-  /// What a container holds, of a dict its values; nothing of a leaf.
+  /// Returns the elements of a container, the values of a dict, or nullopt for a leaf.
   std::optional<tape_values> elements(tape_value const& v) const {
     if (v.what != tape_value::kind::composite) return std::nullopt;
     if (v.shape.what != container::kind::dict) return *v.items;
@@ -35,7 +35,7 @@ class tape_gradients {
         names.push_back(std::get<std::string>((*v.items)[i].text));
     return names;
   }
-  /// A container of the form of `like`.
+  /// Returns a container of the same structure as `like`.
   tape_value rebuild(tape_value const& like, tape_values elements) const {
     if (like.shape.what == container::kind::dict) {
       tape_values pairs;
@@ -55,7 +55,7 @@ class tape_gradients {
   tape_value one(tape_value const& v) const { return constant_of(tensor::filled(v.get().shape, 1)); }
   tape_value add(tape_value const& x, tape_value const& y) const { return constant_of(x.get() + y.get()); }
 
-  /// Adds the gradients of `outputs` to what the leaves hold; an output that is listed twice counts twice.
+  /// Accumulates the gradients of `outputs` in the leaves. An output that is listed twice counts twice.
   void differentiate(tape_values const& outputs, tape_values const& gradients) {
     expects(outputs.size() == gradients.size(), "a gradient for each output");
     gradient_seeds seeds;
@@ -64,7 +64,7 @@ class tape_gradients {
     tape_->backward(seeds);
   }
 
-  /// What leaf `v` holds, or null; then it holds nothing.
+  /// Returns the gradient accumulated in leaf `v`, or null, and resets it.
   tape_value take_gradient(tape_value const& v) {
     if (!v.node || !tape_->nodes()[*v.node].is_leaf()) return null();
     auto const held = std::exchange(tape_->gradient(*v.node), std::nullopt);

@@ -11,15 +11,15 @@
 
 #include "cleave/graph/snapshot_arrays.hpp"
 
-/// A small IR as a user might have it: operations named by address, values by text, several results,
-/// constants, state.
+/// A small IR such as a user might have. Operations are identified by address and values by name. It has
+/// several results, constants and state.
 namespace toy {
 
 struct op {
   std::string name;
   std::vector<std::string> in, out;
   double cost = 1;
-  bool cheap = false;  // may be copied
+  bool cheap = false;  // may be recomputed in several stages
   std::vector<op const*> follows{};
 };
 
@@ -30,7 +30,7 @@ struct program {
   op const* add(op o) { return ops.emplace_back(std::make_unique<op>(std::move(o))).get(); }
 };
 
-/// The program as cleave reads it.
+/// Adapter of the program for cleave.
 class graph {
  public:
   explicit graph(program const& p) : p_(&p) {
@@ -71,7 +71,7 @@ class builder {
   void result(std::string const&, std::string const& name) { made.outputs.push_back(name); }
 };
 
-/// What a program computes: each result is a term that tells all that went into it.
+/// Runs a program symbolically: each result is a term that contains all its inputs.
 inline std::map<std::string, std::string> run(program const& p, std::map<std::string, std::string> values) {
   for (auto const& w : p.weights) values.try_emplace(w, w);
   for (auto const& o : p.ops) {

@@ -11,12 +11,12 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "support/toy_tensor.hpp"
 
-/// Tensors of the toys in memory as the executor has it.
+/// The toys' tensors in the memory layout of the executor.
 namespace cleave::testing {
 
 using namespace detail;
 
-/// `f` of the elements of `v`, as a pointer to their type.
+/// Calls `f` with a pointer to the elements of `v`, in their type.
 template <class F>
 void with_elements(tensor_view const& v, F f) {
   switch (v.type) {
@@ -49,7 +49,7 @@ inline tensor read_elements(tensor_view const& v) {
   return t;
 }
 
-/// \throws std::runtime_error where `v` has another shape
+/// \throws std::runtime_error if `v` has another shape
 inline void write_elements(tensor const& t, tensor_view const& v) {
   if (v.shape != shape_of(t))
     throw std::runtime_error("a tensor of shape " + text_of(t.shape) + " has memory for another");
@@ -59,13 +59,13 @@ inline void write_elements(tensor const& t, tensor_view const& v) {
   });
 }
 
-/// Memory of its own for a tensor.
+/// A tensor that owns its memory.
 struct owned_tensor {
   std::vector<std::byte> bytes;
   tensor_view view;
 };
 
-/// Filled with what means nothing.
+/// Returns memory filled with meaningless data.
 inline owned_tensor unused(cleave::tensor_shape const& shape, element_type type) {
   owned_tensor made{{}, {nullptr, type, shape}};
   made.bytes.assign(made.view.elements().bytes(), std::byte{0x99});

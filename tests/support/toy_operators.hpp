@@ -14,14 +14,15 @@
 #include "support/toy_tape.hpp"
 #include "support/toy_views.hpp"
 
-/// Operators on a tape: what they compute, and how gradients pass. Each is one node of the tape, named as
-/// PyTorch names it; only `linear` with its transposed weight is two, as there, and what is named along an
-/// axis other than the last is done along the last.
+/// Operators on a tape, with their gradients. Each is one tape node, named as in PyTorch. Only `linear` is
+/// two nodes, because of its transposed weight, as in PyTorch. Operators along another axis than the last are
+/// run along the last.
 namespace cleave::testing {
 
 using namespace detail;
 
-/// `op` of two operands that spread to each other, and what the gradients of both are multiplied with.
+/// Records the elementwise `op` of two broadcast operands. `left` and `right` are the factors of their
+/// gradients.
 template <class Op, class Left, class Right>
 tape_value pairwise(tape& t, std::string kind, tape_values const& v, Op op, Left left, Right right) {
   auto const a = as_tensor(v.at(0)), b = as_tensor(v.at(1));
@@ -30,7 +31,7 @@ tape_value pairwise(tape& t, std::string kind, tape_values const& v, Op op, Left
   });
 }
 
-/// `f` of each element, and its derivative.
+/// Records `f` of each element, with its derivative `slope`.
 template <class F, class Slope>
 tape_value each_element(tape& t, std::string kind, tape_value const& x, F f, Slope slope) {
   return t.made(std::move(kind), {x}, mapped(x.get(), f),
@@ -41,7 +42,7 @@ inline tape_value transpose_of(tape& t, tape_value const& x) {
   return t.made("T", {x}, transposed(x.get()), [](tensor const& g) { return std::vector{transposed(g)}; });
 }
 
-/// The gradient of `b` in the product of `a` and `b`, whose gradient is `g`.
+/// Returns the gradient of `b` in the product of `a` and `b`, given the product's gradient `g`.
 inline tensor right_gradient(tensor const& a, tensor const& b, tensor const& g) {
   bool const one = b.shape.size() == 2;
   return one ? product(transposed(as_matrix(a)), as_matrix(g)) : product(transposed(a), g);
@@ -53,7 +54,7 @@ inline tape_value matmul_of(tape& t, tape_value const& a, tape_value const& b) {
   });
 }
 
-/// x·wᵀ + b; the bias may be missing.
+/// Returns x·wᵀ + b; the bias is optional.
 inline tape_value linear_of(tape& t, tape_values const& v) {
   auto const x = v.at(0), w = transpose_of(t, v.at(1));
   if (v.size() < 3 || v[2].is_null()) return matmul_of(t, x, w);
@@ -73,7 +74,7 @@ inline tape_value spread_of(tape& t, tape_value const& x, toy_shape const& shape
   return t.made("Expand", {x}, spread_to(x.get(), shape), [](tensor const& g) { return std::vector{g}; });
 }
 
-/// All of a list of tensors, spread to the shape that they have together.
+/// Broadcasts a list of tensors to their common shape.
 inline tape_value broadcast_of(tape& t, tape_value const& list) {
   toy_shape shape;
   for (auto const& x : *list.items) shape = common_shape(shape, x.get().shape);
@@ -89,7 +90,7 @@ inline tape_value sum_of_all(tape& t, tape_value const& x, std::string kind, dou
                 });
 }
 
-/// 0 each element, 1 their mean, 2 their sum; as numbers or by name.
+/// Returns the reduction, by number or name: 0 none, 1 mean, 2 sum.
 inline std::int64_t reduction_of(tape_value const& v) {
   auto const* name = std::get_if<std::string>(&v.text);
   if (!name) return integer_of(v);
@@ -109,7 +110,7 @@ inline tape_value squared_difference(tape& t, tape_values const& v) {
   return t.made("MseLoss", {a, b}, reduction == 0 ? d * d : scale * sum_of(d * d), pass);
 }
 
-/// The mean of each row, which stays one wide.
+/// Returns the mean of each row, as a column of width 1.
 inline tape_value row_mean(tape& t, tape_value const& x) {
   auto shape = x.get().shape;
   shape.back() = 1;
@@ -118,7 +119,7 @@ inline tape_value row_mean(tape& t, tape_value const& x) {
                 [=](tensor const& g) { return std::vector{spread_to(scale * g, x.get().shape)}; });
 }
 
-/// Softmax of each row; in row r of each matrix only of its first r + 1 elements if `causal`.
+/// Returns the softmax of each row. If `causal`, row r of each matrix uses only its first r + 1 elements.
 inline tape_value softmax_of(tape& t, tape_value const& x, bool causal) {
   auto const columns = x.get().columns();
   auto const height = causal ? x.get().shape.at(x.get().shape.size() - 2) : 1;
@@ -141,7 +142,7 @@ inline tape_value softmax_of(tape& t, tape_value const& x, bool causal) {
   });
 }
 
-/// `f` along the axis `axis`, the last one unless it says otherwise; `f` works along the last.
+/// Runs `f`, which works along the last axis, along `axis`.
 template <class F>
 tape_value along(tape& t, tape_value const& x, tape_value const& axis, F f) {
   auto const axes = x.get().shape.size();
@@ -151,7 +152,7 @@ tape_value along(tape& t, tape_value const& x, tape_value const& axis, F f) {
   return permuted(t, f(permuted(t, x, order)), order);
 }
 
-/// The logarithm of the softmax of each row.
+/// Returns the log softmax of each row.
 inline tape_value log_softmax_of(tape& t, tape_value const& x) {
   auto const columns = x.get().columns();
   auto const y = by_rows(x.get(), [&](double const* from, double* to) {
@@ -171,7 +172,7 @@ inline tape_value log_softmax_of(tape& t, tape_value const& x) {
   });
 }
 
-/// x·Φ(x), with the distribution itself and no approximation.
+/// Returns x·Φ(x), with the exact normal distribution function.
 inline tape_value gelu_of(tape& t, tape_value const& x) {
   auto const phi = [](double a) { return std::erfc(-a * std::sqrt(0.5)) / 2; };
   return each_element(
@@ -179,8 +180,8 @@ inline tape_value gelu_of(tape& t, tape_value const& x) {
       [phi](double a) { return phi(a) + a * std::exp(-a * a / 2) * 0.3989422804014327; });
 }
 
-/// Rows of mean 0 and variance 1, times `v[1]`, plus `v[2]`; or as PyTorch has it: of shape `v[1]`, times
-/// `v[2]`, plus `v[3]`, with `v[4]` added to the variance, all but the shape as wanted.
+/// Normalizes rows to mean 0 and variance 1, times `v[1]`, plus `v[2]`. PyTorch's form is accepted too: shape
+/// `v[1]`, factor `v[2]`, addend `v[3]`, and `v[4]` added to the variance; all but the shape are optional.
 inline tape_value layer_norm_of(tape& t, tape_values v) {
   double epsilon = 1e-5;
   if (v.at(1).what != tape_value::kind::tensor) {
@@ -195,7 +196,7 @@ inline tape_value layer_norm_of(tape& t, tape_values v) {
   auto const x = v.at(0), w = v.at(1), b = v.at(2);
   auto const columns = x.get().columns();
   auto const n = static_cast<double>(columns);
-  std::vector<double> scale;  // of a row
+  std::vector<double> scale;  // by row
   auto const normal = by_rows(x.get(), [&](double const* from, double* to) {
     double mean = 0, variance = 0;
     for (std::size_t i = 0; i < columns; ++i) mean += from[i] / n;
@@ -218,7 +219,7 @@ inline tape_value layer_norm_of(tape& t, tape_values v) {
   });
 }
 
-/// Row `ids[i]` of `w` for each i.
+/// Returns row `ids[i]` of `w` for each i.
 inline tape_value embedding_of(tape& t, tape_value const& ids, tape_value const& w) {
   auto const columns = w.get().columns();
   auto shape = ids.get().shape;
@@ -235,9 +236,9 @@ inline tape_value embedding_of(tape& t, tape_value const& ids, tape_value const&
   });
 }
 
-/// The mean over rows of −log softmax at the row's target.
+/// Returns the mean over rows of −log softmax at the row's target.
 inline tape_value cross_entropy_of(tape& t, tape_value const& logits, tape_value const& targets) {
-  tape scratch;  // the softmax is no node of its own
+  tape scratch;  // the softmax gets no node of its own
   auto const p = softmax_of(scratch, constant_of(logits.get()), false).get();
   auto const columns = p.columns();
   double const scale = 1 / static_cast<double>(p.rows());
@@ -255,7 +256,7 @@ inline tape_value cross_entropy_of(tape& t, tape_value const& logits, tape_value
 
 using toy_operator = tape_value (*)(tape&, tape_values const&);
 
-/// The parameters after the first of what is called with keywords, by their places.
+/// Returns the names of the parameters after the first, by position, for calls with keywords.
 inline std::vector<std::string> keyword_places(std::string_view name) {
   static std::map<std::string, std::vector<std::string>, std::less<>> const table = {
       {"cat", {"dim"}},
@@ -286,7 +287,7 @@ inline std::vector<std::string> keyword_places(std::string_view name) {
   return known == table.end() ? std::vector<std::string>() : known->second;
 }
 
-/// All operators by the names that graphs use.
+/// Returns all operators by their name in graphs.
 inline std::map<std::string, toy_operator, std::less<>> const& toy_operators() {
   static std::map<std::string, toy_operator, std::less<>> const table = {
       {"linear", [](tape& t, tape_values const& v) { return linear_of(t, v); }},

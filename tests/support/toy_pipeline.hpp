@@ -24,7 +24,7 @@ using namespace detail;
 
 using host_engine = toy_engine<host_device>;
 
-/// The copies of each parameter that several stages of `engine` hold.
+/// Returns the copies of each parameter that several stages of `engine` hold.
 inline std::vector<tied_gradients> ties_of(host_engine const& engine, std::uint32_t stages) {
   std::map<std::string, tied_gradients> copies;
   for (std::uint32_t s = 0; s < stages; ++s)
@@ -38,15 +38,15 @@ inline std::vector<tied_gradients> ties_of(host_engine const& engine, std::uint3
 
 struct toy_pipeline_options {
   program_options program = {};
-  std::uint64_t delays = 0;  ///< a seed for how long passes take; 0: no longer than they must
+  std::uint64_t delays = 0;  ///< seed of random delays in passes; 0: no delays
   std::size_t bucket_bytes = 64;
 };
 
-/// A pipe that is trained by the executor, each rank on a thread of its own, in the order of a schedule.
+/// A pipe trained by the executor in the order of a schedule, with one thread per rank.
 class toy_pipeline {
  public:
-  /// `batches` of each replica, alike in their rows. The wiring is that of the pipe; it and the pipe must
-  /// outlive this.
+  /// `batches` has one entry per replica, all with the same rows. `wiring` is that of `pipe`; both must
+  /// outlive this object.
   toy_pipeline(module_pipe const& pipe, toy_wiring const& wiring, state_values const& state,
                std::vector<toy_batches> const& batches, schedule const& order,
                toy_pipeline_options const& options = {})
@@ -59,7 +59,8 @@ class toy_pipeline {
     for (auto const& b : batches) take(b);
   }
 
-  /// One step from no gradients on; what the caller gets of each microbatch, replica after replica.
+  /// Runs one step with zeroed gradients. Returns the caller's results of each microbatch, replica after
+  /// replica.
   std::vector<std::vector<tensor>> run_step(std::vector<double> const& weights) {
     for (std::uint32_t r = 0; r < threads_.ranks(); ++r) threads_.stages_of(rank_id{r}).clear_gradients();
     std::vector<step_values> values;
@@ -81,7 +82,8 @@ class toy_pipeline {
     return results;
   }
 
-  /// What each stage of a replica has after a step, by its path: of what several share, the sum in each.
+  /// Returns the gradients of each stage of a replica after a step, by path. Parameters shared by several
+  /// stages have the sum in each.
   std::map<std::string, parameter_gradients> gradients(std::uint32_t replica = 0) {
     std::map<std::string, parameter_gradients> all;
     for (std::uint32_t s = 0; s < pipe_.paths.size(); ++s)
@@ -93,7 +95,7 @@ class toy_pipeline {
     return threads_.stages_of(rank_id{replica * plan_.order().place.ranks + index(plan_.rank_of(s))});
   }
   step_plan const& plan() const { return plan_; }
-  /// The last step of the first replica, in microseconds.
+  /// Returns the times of the last step of the first replica, in microseconds.
   schedule_times times() {
     std::vector<measured_rank> ranks;
     for (std::uint32_t r = 0; r < plan_.order().ranks.size(); ++r)
@@ -142,8 +144,8 @@ class toy_pipeline {
   std::uint32_t microbatches_;
   step_plan plan_;
   thread_pipeline<host_engine> threads_;
-  std::vector<owned_tensor> given_;              // the caller's inputs …
-  std::vector<std::vector<tensor_view>> views_;  // … of each replica, microbatch after microbatch
+  std::vector<owned_tensor> given_;              // the caller's inputs
+  std::vector<std::vector<tensor_view>> views_;  // views of the inputs, by replica and then microbatch
 };
 
 }  // namespace cleave::testing

@@ -20,7 +20,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// `g` with modules that have no inside, so that its calls are seen as calls.
+/// Returns `g` without module bodies, so that its calls are evaluated as calls.
 inline module_graph without_bodies(module_graph const& g) {
   module_graph made;
   for (auto const& n : g.list()) made.add(n);
@@ -29,30 +29,30 @@ inline module_graph without_bodies(module_graph const& g) {
   return made;
 }
 
-/// Runs the outer graph of a pipe as several devices would: each stage has a copy of the state that it reads,
-/// and what goes into a stage is detached from what gave it, so that gradients go from stage to stage only
-/// where the graph says so, by `stage_backward` and `null_coalesce_accumulate`.
+/// Runs the outer graph of a pipe as several devices would. Each stage has a copy of the state that it reads.
+/// Inputs of a stage are detached from their producer, so gradients pass between stages only through the
+/// graph's `stage_backward` and `null_coalesce_accumulate`.
 class staged_autograd {
  public:
-  /// `states` by the path of the stage; a stage that is not there takes `others`.
+  /// `states` is by stage path; a stage not in it uses `others`.
   staged_autograd(tape& t, module_graph const& outer, state_values const& others,
                   std::map<std::string, state_values> const* states = nullptr)
       : tape_(&t), outer_(&outer), calls_(without_bodies(outer)), others_(&others), states_(states) {}
 
-  /// One microbatch; gradients of parameters add up over calls.
+  /// Runs one microbatch. Gradients of parameters accumulate over calls.
   tape_value run(tape_values inputs) {
     detached_.clear();
     given_.clear();
     return evaluate(calls_, std::move(inputs), *this);
   }
 
-  /// What the stages were called with in the last run, in order, each with its path.
+  /// Returns the stage calls of the last run, in order: path and arguments.
   std::vector<std::pair<std::string, tape_values>> const& given() const { return given_; }
 
-  /// How many values were detached for them.
+  /// Returns the number of values that were detached for them.
   std::size_t detached_values() const { return detached_.size(); }
 
-  /// Of each stage, by its path, what its own copies received.
+  /// Returns the gradients of each stage's own copies, by stage path.
   std::map<std::string, parameter_gradients> gradients() const {
     std::map<std::string, parameter_gradients> all;
     for (auto const& [path, stage] : stages_) all[path] = stage.gradients();
@@ -114,7 +114,8 @@ class staged_autograd {
     return stages_.emplace(stage, toy_autograd(*tape_, *state)).first->second;
   }
 
-  /// A leaf of the same value, one for all stages that are given it; what needs no gradient as it is.
+  /// Returns a leaf with the same value, one for all stages that read it. A value that needs no gradient is
+  /// returned as it is.
   tape_value detached(tape_value const& v) {
     if (v.what == tape_value::kind::tensor && v.node) {
       auto& known = detached_[v.of];
@@ -139,7 +140,7 @@ class staged_autograd {
   std::vector<std::pair<std::string, tape_values>> given_;
 };
 
-/// Over all stages, of each parameter what all of its copies received together.
+/// Returns the gradient of each parameter, summed over the copies of all stages.
 inline parameter_gradients sum_of_copies(std::map<std::string, parameter_gradients> const& stages) {
   parameter_gradients sum;
   for (auto const& [path, gradients] : stages)
@@ -150,7 +151,7 @@ inline parameter_gradients sum_of_copies(std::map<std::string, parameter_gradien
   return sum;
 }
 
-/// The gradients that stages of `root` send each other: the nodes that give them and are read.
+/// Returns the gradients that stages of `root` send to each other, as the nodes that make them.
 inline std::vector<module_graph::position> gradient_edges(module_graph const& root) {
   std::vector<module_graph::position> edges;
   std::vector<char> read(root.list().size());
@@ -161,7 +162,7 @@ inline std::vector<module_graph::position> gradient_edges(module_graph const& ro
   return edges;
 }
 
-/// `root` where the gradient that node `lost` gives arrives as zero.
+/// Returns `root` with the gradient from node `lost` replaced by zero.
 inline module_graph without_gradient(module_graph const& root, module_graph::position lost) {
   module_graph made;
   auto const moved = [&](module_graph::position v) { return v < lost ? v : v + 1; };
@@ -181,13 +182,13 @@ inline module_graph without_gradient(module_graph const& root, module_graph::pos
   return made;
 }
 
-/// What one step of a pipe gave: its output for each microbatch, and gradients by stage.
+/// The result of one step of a pipe: its output for each microbatch, and gradients by stage.
 struct staged_step {
   tape_values outputs;
   std::map<std::string, parameter_gradients> gradients;
 };
 
-/// Runs `microbatches` one after the other; their gradients count as `weights` say.
+/// Runs `microbatches` one after another and weighs their gradients with `weights`.
 inline staged_step run_step(module_graph const& outer, std::vector<tape_values> const& microbatches,
                             std::vector<double> const& weights, state_values const& state,
                             std::map<std::string, state_values> const* states = nullptr) {

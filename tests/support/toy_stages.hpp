@@ -12,8 +12,8 @@
 
 namespace toy {
 
-/// Stages run one after the other in the plan's order, wired by name. `Graph` is a `graph`, or one that adds
-/// to it.
+/// Runs the stages one after another in the plan's order, wired by name. `Graph` is a `graph` or derived from
+/// one.
 template <class Graph>
 std::map<std::string, std::string> run_stages(cleave::staged_graph<Graph> const& stages,
                                               std::map<std::string, std::string> values) {
@@ -29,13 +29,13 @@ std::map<std::string, std::string> run_stages(cleave::staged_graph<Graph> const&
   return values;
 }
 
-/// A value that nobody makes means itself.
+/// Returns the value of `v`; a value without a producer stands for itself.
 inline std::string meaning(std::map<std::string, std::string> const& values, std::string const& v) {
   auto const known = values.find(v);
   return known == values.end() ? v : known->second;
 }
 
-/// Joins stages into a program again.
+/// Joins stages into one program again.
 template <class Graph>
 struct joiner {
   cleave::staged_graph<Graph> const& stages;
@@ -47,7 +47,7 @@ struct joiner {
   void result(std::uint32_t v, std::string const& made) { b.result(stages.snapshot().value[v], made); }
 };
 
-/// Every stage written out, and all of them joined again.
+/// Writes every stage out and joins them again.
 template <class Graph>
 program joined_again(cleave::staged_graph<Graph> const& stages) {
   std::vector<program> pieces;

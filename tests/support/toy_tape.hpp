@@ -17,16 +17,16 @@
 
 namespace cleave::testing {
 
-/// What a node of a graph is worth: a tensor, a constant, or a container of such values.
+/// The value of a node of a graph: a tensor, a constant, or a container of such values.
 struct tape_value {
   enum class kind : std::uint8_t { constant, tensor, composite };
 
   kind what = kind::constant;
   token text{};                                 ///< of a constant
-  std::shared_ptr<testing::tensor const> of{};  ///< of a tensor …
-  std::optional<std::uint32_t> node{};  ///< … and the node of the tape that its gradient goes to, if any
-  container shape{container::kind::list, 0};               ///< of a composite …
-  std::shared_ptr<std::vector<tape_value> const> items{};  ///< … and its elements; of a dict keys and values
+  std::shared_ptr<testing::tensor const> of{};  ///< of a tensor
+  std::optional<std::uint32_t> node{};          ///< the tape node that receives its gradient, if any
+  container shape{container::kind::list, 0};    ///< of a container
+  std::shared_ptr<std::vector<tape_value> const> items{};  ///< its elements; keys and values alternate
 
   testing::tensor const& get() const {
     expects(what == kind::tensor, "a value that is a tensor");
@@ -42,7 +42,7 @@ inline tape_value constant_of(tensor t) {
   return v;
 }
 
-/// A tensor, or a number as a tensor without axes.
+/// Returns the tensor, or a number as a tensor without axes.
 inline tape_value as_tensor(tape_value const& v) {
   if (v.what == tape_value::kind::tensor) return v;
   if (auto const* i = std::get_if<std::int64_t>(&v.text)) return constant_of({{}, {static_cast<double>(*i)}});
@@ -50,11 +50,11 @@ inline tape_value as_tensor(tape_value const& v) {
   throw tensor_shape_error("an operand that is neither tensor nor number");
 }
 
-/// How the gradient of one result goes on to what it was made of. A leaf has nothing before it and keeps what
-/// arrives.
+/// A node of the tape, which maps the gradient of a result to those of its operands. A leaf has no operands
+/// and accumulates its gradient.
 struct gradient_node {
   std::string kind;                                ///< "Mm"; of a leaf "leaf " and its name
-  std::vector<std::optional<std::uint32_t>> next;  ///< by operand; nothing where an operand needs no gradient
+  std::vector<std::optional<std::uint32_t>> next;  ///< by operand; nullopt if it needs no gradient
   toy_shape shape;
   std::function<std::vector<tensor>(tensor const&)> pass{};  ///< the gradients of all operands
   std::optional<tensor> gradient{};                          ///< of a leaf
@@ -62,9 +62,9 @@ struct gradient_node {
   bool is_leaf() const { return !pass; }
 };
 
-/// The gradients that arrive at nodes of a tape, each the sum of all that was sent to it.
+/// The gradients that arrive at nodes of a tape, summed per node.
 using arriving_gradients = std::map<std::uint32_t, tensor, std::greater<>>;
-/// A gradient to begin with, and where.
+/// Initial gradients: node and value.
 using gradient_seeds = std::vector<std::pair<std::uint32_t, tensor>>;
 
 inline void add_gradient(arriving_gradients& to, std::uint32_t node, tensor const& g) {
@@ -72,15 +72,15 @@ inline void add_gradient(arriving_gradients& to, std::uint32_t node, tensor cons
   if (!fresh) at->second = at->second + g;
 }
 
-/// All that was computed, each node after those it was made of; gradients run over it from the end.
+/// A tape for reverse mode: all computed nodes, each after its operands. Gradients run over it from the end.
 class tape {
  public:
   std::span<gradient_node const> nodes() const { return nodes_; }
 
-  /// A value that is given and whose gradient is wanted.
+  /// Adds an input whose gradient is wanted.
   tape_value leaf(std::string const& name, tensor t) { return record("leaf " + name, {}, std::move(t), {}); }
 
-  /// Notes how `result` was made of `operands`; nothing where none of these needs a gradient.
+  /// Records `result` as made from `operands`. Records nothing if none of these needs a gradient.
   template <class F>
   tape_value made(std::string kind, std::vector<tape_value> const& operands, tensor result, F pass) {
     std::vector<std::optional<std::uint32_t>> next;
@@ -90,7 +90,7 @@ class tape {
     return record(std::move(kind), std::move(next), std::move(result), pass);
   }
 
-  /// What arrives where, if gradients go only along the edges that `follow(from, to)` allows.
+  /// Returns the gradients that arrive at each node if they pass only along edges with `follow(from, to)`.
   template <class F>
   arriving_gradients flow(gradient_seeds const& seeds, F follow) const {
     arriving_gradients open, done;
@@ -110,12 +110,12 @@ class tape {
     return done;
   }
 
-  /// Sends gradients all the way and adds what arrives at leaves to what they hold.
+  /// Runs the whole backward pass and accumulates the gradients at leaves.
   void backward(gradient_seeds const& seeds) {
     keep(flow(seeds, [](auto, auto) { return true; }));
   }
 
-  /// Adds what has arrived at leaves to what they hold.
+  /// Adds the gradients that arrived at leaves to those accumulated there.
   void keep(arriving_gradients const& arrived) {
     for (auto const& [n, g] : arrived)
       if (nodes_[n].is_leaf()) nodes_[n].gradient = nodes_[n].gradient ? *nodes_[n].gradient + g : g;
@@ -125,7 +125,7 @@ class tape {
     expects(nodes_[leaf].is_leaf(), "a leaf of this tape");
     return nodes_[leaf].gradient;
   }
-  /// What the leaf of `v` holds; nothing for what needs no gradient.
+  /// Returns the gradient accumulated in the leaf of `v`, or nullopt if `v` needs no gradient.
   std::optional<tensor> gradient_of(tape_value const& v) const {
     return v.node ? nodes_[*v.node].gradient : std::nullopt;
   }
@@ -142,7 +142,7 @@ class tape {
   std::vector<gradient_node> nodes_;
 };
 
-/// The nodes that gradients of `outputs` can reach, breadth first, each once; O(nodes and edges).
+/// Returns the nodes that gradients of `outputs` can reach, breadth first, each once. O(nodes + edges).
 inline std::vector<std::uint32_t> reached_from(tape const& t, std::vector<std::uint32_t> const& outputs) {
   std::vector<bool> seen(t.nodes().size());
   std::vector<std::uint32_t> order;

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-/// Dense tensors of doubles, row by row, as small and as plain as they can be: what a staged run computes has
-/// to equal what the whole computes, and that takes no speed.
+/// Dense row-major tensors of doubles, as simple as possible. They serve to compare a run in stages with a
+/// run of the whole, which needs no speed.
 namespace cleave::testing {
 
 /// Tensors whose shapes do not fit an operation.
@@ -32,7 +32,7 @@ inline std::size_t elements_of(toy_shape const& shape) {
   return n;
 }
 
-/// Without axes it is one number.
+/// A tensor; without axes it is one number.
 struct tensor {
   toy_shape shape;
   std::vector<double> data{0.0};
@@ -46,7 +46,7 @@ struct tensor {
   bool operator==(tensor const&) const = default;
 };
 
-/// The largest difference of two elements; infinite where the shapes differ or an element is no number.
+/// Returns the largest elementwise difference; infinite if the shapes differ or an element is not a number.
 inline double largest_difference(tensor const& a, tensor const& b) {
   if (a.shape != b.shape || a.data.size() != b.data.size()) return HUGE_VAL;
   double most = 0;
@@ -63,7 +63,7 @@ tensor mapped(tensor a, F f) {
   return a;
 }
 
-/// The shape that two tensors have together: axes from the last on, of which one may be 1 or missing.
+/// Returns the broadcast shape. Axes are aligned at the last one; an axis may be 1 or missing in one operand.
 inline toy_shape common_shape(toy_shape const& a, toy_shape const& b) {
   toy_shape both(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 1; i <= both.size(); ++i) {
@@ -75,7 +75,7 @@ inline toy_shape common_shape(toy_shape const& a, toy_shape const& b) {
   return both;
 }
 
-/// Where element `at` of a tensor of shape `wide` lies in one of shape `narrow` that it is spread from.
+/// Returns the index in a tensor of shape `narrow` of element `at` of its broadcast to shape `wide`.
 inline std::size_t spread_from(std::size_t at, toy_shape const& wide, toy_shape const& narrow) {
   std::size_t place = 0, step = 1;
   for (std::size_t i = 1; i <= wide.size(); ++i) {
@@ -88,7 +88,7 @@ inline std::size_t spread_from(std::size_t at, toy_shape const& wide, toy_shape 
   return place;
 }
 
-/// `f` of each pair of elements.
+/// Applies `f` to each pair of elements.
 template <class F>
 tensor zipped(tensor const& a, tensor const& b, F f) {
   auto made = tensor::filled(common_shape(a.shape, b.shape), 0);
@@ -111,7 +111,7 @@ inline tensor operator*(double x, tensor a) {
   return mapped(std::move(a), [x](double y) { return x * y; });
 }
 
-/// `a` spread to `shape`; `summed_to` is the way back, of gradients.
+/// Broadcasts `a` to `shape`; `summed_to` does the reverse for gradients.
 inline tensor spread_to(tensor const& a, toy_shape const& shape) {
   if (common_shape(a.shape, shape) != shape)
     throw tensor_shape_error("shape " + text_of(a.shape) + " does not spread to " + text_of(shape));
@@ -132,7 +132,7 @@ inline tensor sum_of(tensor const& a) {
   return sum;
 }
 
-/// The last two axes exchanged.
+/// Swaps the last two axes.
 inline tensor transposed(tensor const& a) {
   if (a.shape.size() < 2)
     throw tensor_shape_error("shape " + text_of(a.shape) + " has no two axes to exchange");
@@ -147,7 +147,7 @@ inline tensor transposed(tensor const& a) {
   return made;
 }
 
-/// The product of matrices: of each matrix of `a` with that of `b` beside it, or with the only one of `b`.
+/// Multiplies each matrix of `a` with the matching one of `b`, or with the only one of `b`.
 inline tensor product(tensor const& a, tensor const& b) {
   auto const& x = a.shape;
   auto const& y = b.shape;
@@ -167,13 +167,13 @@ inline tensor product(tensor const& a, tensor const& b) {
   return made;
 }
 
-/// All axes but the last as one.
+/// Merges all axes but the last.
 inline tensor as_matrix(tensor a) {
   a.shape = {a.rows(), a.columns()};
   return a;
 }
 
-/// `f` of each row, which is the last axis: two ranges of as many elements, the row and what to make of it.
+/// Calls `f(row, result)` for each row along the last axis, with two ranges of equal length.
 template <class F>
 tensor by_rows(tensor const& a, F f) {
   auto made = tensor::filled(a.shape, 0);
@@ -182,7 +182,7 @@ tensor by_rows(tensor const& a, F f) {
   return made;
 }
 
-/// The rows `from` to `to` of the first axis.
+/// Returns rows `from` to `to` of the first axis.
 inline tensor slice_of(tensor const& a, std::size_t from, std::size_t to) {
   if (a.shape.empty() || from > to || to > a.shape[0])
     throw tensor_shape_error("shape " + text_of(a.shape) + " has no rows " + std::to_string(from) + " to " +

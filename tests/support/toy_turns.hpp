@@ -8,13 +8,13 @@
 
 #include "support/toy_engine.hpp"
 
-/// A step of training without an executor: what the executor is tested against.
+/// A training step without an executor, as the reference for tests of the executor.
 namespace cleave::testing {
 
-/// How backward passes are made, and what happens to what forward passes keep.
+/// Selects how backward passes run, and what happens to saved activations.
 enum class turn_form : std::uint8_t { whole, halves, recomputed, offloaded };
 
-/// Runs one microbatch through all stages and back; `step_in_turn` is its one use.
+/// Runs one microbatch forward and backward through all stages. Use `step_in_turn`.
 template <class Device>
 class turn {
  public:
@@ -24,7 +24,7 @@ class turn {
         wiring_(wiring),
         values_(wiring.moves.edges.size()) {}
 
-  /// What the caller gets of microbatch `m`.
+  /// Returns the caller's results of microbatch `m`.
   std::vector<tensor> run(std::vector<stage_id> const& order, tape_values const& given, stage_pass p,
                           turn_form form) {
     for (std::size_t e = 0; e < values_.size(); ++e)
@@ -82,7 +82,7 @@ class turn {
         values_[e] = owned(read_elements(out[edge(e).output]), wiring_.layouts.edges[e].type);
   }
 
-  /// What readers gave back of each result is added up.
+  /// Runs the backward passes, and sums the gradients that the readers of each result return.
   void backward(stage_pass p, turn_form form) {
     std::vector<tensor_view> gradients, in;
     std::map<std::uint32_t, tensor> sums;
@@ -127,8 +127,8 @@ class turn {
   std::map<std::size_t, tensor> gradients_;  // by edge
 };
 
-/// Each microbatch after the other, on this thread: what the caller gets of each. The loss of microbatch i
-/// counts `weights[i]`.
+/// Runs one microbatch after another on this thread and returns the caller's results of each. The loss of
+/// microbatch i is weighted by `weights[i]`.
 template <class Device>
 std::vector<std::vector<tensor>> step_in_turn(toy_engine<Device>& engine, Device& device,
                                               toy_wiring const& wiring, std::vector<stage_id> const& order,

@@ -14,8 +14,8 @@
 
 #include "support/toy_tape.hpp"
 
-/// Operators that move elements or sum along axes. What they have in common is done once: `picked` takes
-/// elements of one or several tensors, and gradients go back to where these came from.
+/// Operators that move elements or sum along axes. They share `picked`, which takes elements from one or
+/// several tensors and returns gradients to the same places.
 namespace cleave::testing {
 
 using tape_values = std::vector<tape_value>;
@@ -38,7 +38,7 @@ inline tape_value whole_constant(std::size_t n) {
   return {tape_value::kind::constant, token(static_cast<std::int64_t>(n))};
 }
 
-/// Operand `i`, or null where there are fewer.
+/// Returns operand `i`, or null if there are fewer operands.
 inline tape_value operand(tape_values const& v, std::size_t i) { return i < v.size() ? v[i] : tape_value(); }
 
 inline bool is_true(tape_value const& v) {
@@ -46,7 +46,7 @@ inline bool is_true(tape_value const& v) {
   return b && *b;
 }
 
-/// A place that may count from the end, among `count`.
+/// Resolves an index that may count from the end of `count` elements.
 inline std::size_t place_of(std::int64_t i, std::size_t count) {
   auto const n = static_cast<std::int64_t>(count);
   if (i < -n || i >= n)
@@ -58,7 +58,7 @@ inline std::size_t axis_of(tape_value const& axis, toy_shape const& shape, std::
   return place_of(axis.is_null() ? usual : integer_of(axis), shape.size());
 }
 
-/// Whole numbers: one list of them, or the operands from `from` on.
+/// Returns integers: those of one list, or the operands from `from` on.
 inline std::vector<std::int64_t> integers_of(tape_values const& v, std::size_t from) {
   tape_values list(v.begin() + static_cast<std::ptrdiff_t>(std::min(from, v.size())), v.end());
   if (!list.empty() && list[0].what == tape_value::kind::composite) list = tape_values(*list[0].items);
@@ -67,12 +67,12 @@ inline std::vector<std::int64_t> integers_of(tape_values const& v, std::size_t f
   return numbers;
 }
 
-/// Of an element of a tensor: which of several operands it comes from, and its place there.
+/// The source of an element: the operand and the index in it.
 struct element_source {
   std::size_t operand, place;
 };
 
-/// A tensor of shape `shape` whose elements come from `operands`.
+/// Returns a tensor of shape `shape` whose elements come from `operands`.
 inline tape_value picked(tape& t, std::string kind, tape_values const& operands, toy_shape shape,
                          std::vector<element_source> from) {
   auto made = tensor::filled(std::move(shape), 0);
@@ -90,14 +90,14 @@ inline tape_value picked(tape& t, std::string kind, tape_values const& operands,
                 });
 }
 
-/// How far apart two elements are that are neighbours along each axis.
+/// Returns the row-major strides of `shape`.
 inline std::vector<std::size_t> strides_of(toy_shape const& shape) {
   std::vector<std::size_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
 }
 
-/// A view of `x`: its element at the origin is `first`, and along axis i neighbours are `step[i]` apart.
+/// Returns a strided view of `x`: `first` is the offset, `step` the strides.
 inline tape_value viewed(tape& t, std::string kind, tape_value const& x, toy_shape const& shape,
                          std::size_t first, std::vector<std::ptrdiff_t> const& step) {
   std::vector<element_source> from(elements_of(shape));
@@ -122,7 +122,7 @@ inline tape_value reshaped(tape& t, tape_value const& x, toy_shape const& shape)
   return viewed(t, "View", x, shape, 0, steps_of(shape));
 }
 
-/// To the extents `wanted`, of which one may be -1: what is left.
+/// Reshapes to the given extents; one of them may be -1, which is inferred.
 inline tape_value reshape_of(tape& t, tape_values const& v) {
   toy_shape shape;
   std::optional<std::size_t> open;
@@ -163,7 +163,7 @@ inline tape_value squeezed(tape& t, tape_values const& v) {
   return reshaped(t, v[0], shape);
 }
 
-/// Axis i of the result is axis `order[i]` of `x`.
+/// Permutes the axes of `x`: axis i of the result is axis `order[i]`.
 inline tape_value permuted(tape& t, tape_value const& x, std::vector<std::size_t> const& order) {
   auto const& old = x.get().shape;
   auto const strides = strides_of(old);
@@ -188,7 +188,7 @@ inline tape_value permute_of(tape& t, tape_values const& v) {
   return permuted(t, v[0], order);
 }
 
-/// The order of axes in which `a` and `b` are exchanged.
+/// Returns the permutation of axes that swaps `a` and `b`.
 inline std::vector<std::size_t> exchange(std::size_t axes, std::size_t a, std::size_t b) {
   std::vector<std::size_t> order(axes);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -215,7 +215,7 @@ inline tape_value expand_of(tape& t, tape_values const& v) {
   return viewed(t, "Expand", v[0], shape, 0, step);
 }
 
-/// Part of one axis: its `count` elements from `first` on, `by` apart.
+/// Returns `count` elements of one axis, from `first` on, with step `by`.
 inline tape_value narrowed(tape& t, tape_value const& x, std::size_t axis, std::size_t first,
                            std::size_t count, std::size_t by = 1) {
   auto shape = x.get().shape;
@@ -228,7 +228,7 @@ inline tape_value narrowed(tape& t, tape_value const& x, std::size_t axis, std::
   return viewed(t, "Slice", x, shape, start, step);
 }
 
-/// The part `from:to:by` of one axis, as Python reads it; each may be null.
+/// Returns Python's slice `from:to:by` of one axis; each bound may be null.
 inline tape_value sliced(tape& t, tape_value const& x, std::size_t axis, tape_value const& from,
                          tape_value const& to, tape_value const& by) {
   auto const n = static_cast<std::int64_t>(x.get().shape.at(axis));
@@ -243,7 +243,7 @@ inline tape_value sliced(tape& t, tape_value const& x, std::size_t axis, tape_va
                   static_cast<std::size_t>((last - first + step - 1) / step), static_cast<std::size_t>(step));
 }
 
-/// One element along an axis, which is gone.
+/// Returns the slice at index `i` of an axis, and removes that axis.
 inline tape_value selected(tape& t, tape_value const& x, std::size_t axis, std::int64_t i) {
   auto shape = x.get().shape;
   auto step = steps_of(shape);
@@ -253,7 +253,7 @@ inline tape_value selected(tape& t, tape_value const& x, std::size_t axis, std::
   return viewed(t, "Select", x, shape, first, step);
 }
 
-/// The part of a tensor under a key: a number, a slice, null for a new axis, or a tuple of these.
+/// Indexes a tensor with a key: a number, a slice, null for a new axis, or a tuple of these.
 inline tape_value part_of(tape& t, tape_value x, tape_value const& key) {
   bool const tuple = key.what == tape_value::kind::composite && key.shape.what == container::kind::tuple;
   std::size_t axis = 0;
@@ -271,7 +271,7 @@ inline tape_value part_of(tape& t, tape_value x, tape_value const& key) {
   return x;
 }
 
-/// The element of a container, or the part of a tensor.
+/// Returns an element of a container, or indexes a tensor.
 inline tape_value element_of(tape& t, tape_value const& of, tape_value const& key) {
   if (of.what == tape_value::kind::tensor) return part_of(t, of, key);
   if (of.what != tape_value::kind::composite) throw tensor_shape_error("an element of what has none");
@@ -282,7 +282,7 @@ inline tape_value element_of(tape& t, tape_value const& of, tape_value const& ke
   throw tensor_shape_error("a key that a dict does not have");
 }
 
-/// Tensors one behind the other along an axis.
+/// Concatenates tensors along an axis.
 inline tape_value joined(tape& t, tape_values const& parts, std::size_t axis) {
   auto shape = parts.at(0).get().shape;
   shape.at(axis) = 0;
@@ -302,7 +302,7 @@ inline tape_value joined(tape& t, tape_values const& parts, std::size_t axis) {
   return picked(t, "Cat", parts, shape, std::move(from));
 }
 
-/// The tensors of a list, of which there is at least one.
+/// Returns the tensors of a list that must not be empty.
 inline tape_values const& listed(tape_value const& v) {
   if (v.what != tape_value::kind::composite || v.items->empty())
     throw tensor_shape_error("an operand that is no list of tensors");
@@ -323,7 +323,7 @@ inline tape_value stack_of(tape& t, tape_values const& v) {
   return joined(t, parts, at);
 }
 
-/// Parts of so many elements along an axis.
+/// Splits `x` along an axis into parts of these sizes.
 inline tape_value parts_of(tape& t, tape_value const& x, std::vector<std::size_t> const& sizes,
                            std::size_t axis) {
   tape_values parts;
@@ -344,7 +344,7 @@ inline tape_value parts_of_size(tape& t, tape_value const& x, std::size_t each, 
   return parts_of(t, x, sizes, axis);
 }
 
-/// Parts of `v[1]` elements, or of as many as the list `v[1]` says.
+/// Splits into parts of `v[1]` elements, or of the sizes in the list `v[1]`.
 inline tape_value split_of(tape& t, tape_values const& v) {
   auto const axis = axis_of(operand(v, 2), v.at(0).get().shape, 0);
   if (v.at(1).what != tape_value::kind::composite)
@@ -369,7 +369,7 @@ inline tape_value unbind_of(tape& t, tape_values const& v) {
   return composite_of(container::kind::tuple, std::move(parts));
 }
 
-/// The sum along the axes `v[1]`, which stay one wide if `v[2]`; the mean if `mean`.
+/// Returns the sum, or the mean if `mean`, along the axes `v[1]`. Keeps these axes with extent 1 if `v[2]`.
 inline tape_value summed_along(tape& t, tape_values const& v, std::string kind, bool mean) {
   auto const& x = v.at(0).get();
   std::vector<char> gone(x.shape.size());
@@ -389,7 +389,7 @@ inline tape_value summed_along(tape& t, tape_values const& v, std::string kind, 
   });
 }
 
-/// The extents of a tensor, or one of them.
+/// Returns the extents of a tensor, or one of them.
 inline tape_value extents_of(tape_values const& v) {
   auto const& shape = v.at(0).get().shape;
   if (v.size() > 1 && !v[1].is_null()) return whole_constant(shape[axis_of(v[1], shape, 0)]);

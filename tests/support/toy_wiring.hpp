@@ -17,13 +17,13 @@
 #include "support/toy_batches.hpp"
 #include "support/toy_memory.hpp"
 
-/// What the stages of a pipe send each other, tensor by tensor: stages may give tuples, messages hold
+/// The tensors that the stages of a pipe send to each other. Stages may return tuples, but messages hold
 /// tensors.
 namespace cleave::testing {
 
 using namespace detail;
 
-/// `f` of each tensor in `v`, as deep as it lies, from left to right.
+/// Calls `f` for each tensor in `v` at any depth, from left to right.
 template <class F>
 void each_tensor(tape_value const& v, F f) {
   if (v.what == tape_value::kind::tensor) f(v);
@@ -37,7 +37,7 @@ inline tape_values tensors_in(tape_values const& list) {
   return all;
 }
 
-/// `form` with `next()` in the place of each tensor.
+/// Returns `form` with each tensor replaced by `next()`.
 template <class F>
 tape_value with_tensors(tape_value const& form, F& next) {
   if (form.what == tape_value::kind::tensor) return next();
@@ -49,7 +49,7 @@ tape_value with_tensors(tape_value const& form, F& next) {
   return made;
 }
 
-/// What a stage gives, result by result.
+/// Returns the results of a stage, one entry per result.
 inline tape_values results_of_stage(module_graph const& stage, tape_values inputs, toy_autograd& state) {
   auto const given = evaluate(stage, std::move(inputs), state);
   bool const bare = std::holds_alternative<node_ref>(stage[*stage.output()].args.front().front());
@@ -57,15 +57,15 @@ inline tape_values results_of_stage(module_graph const& stage, tape_values input
 }
 
 struct toy_wiring {
-  dataflow moves;                   ///< one tensor an edge
+  dataflow moves;                   ///< one edge per tensor
   run_layouts layouts;              ///< of these edges
-  std::vector<tape_values> inputs;  ///< of each stage, in their form; the tensors in them mean nothing
+  std::vector<tape_values> inputs;  ///< by stage, with placeholders for tensors
   stage_id loss_stage = the_caller;
-  std::uint32_t loss = 0;         ///< which result of that stage is the loss …
-  std::uint32_t loss_result = 0;  ///< … and which of the caller's it is
+  std::uint32_t loss = 0;         ///< which result of that stage is the loss
+  std::uint32_t loss_result = 0;  ///< which result of the caller is the loss
 };
 
-/// Tries a pipe; `wiring_of` is its one use.
+/// Runs a pipe once per microbatch to find its wiring. Use `wiring_of`.
 class wiring_maker {
  public:
   wiring_maker(module_pipe const& pipe, state_values const& state)
@@ -87,7 +87,7 @@ class wiring_maker {
  private:
   std::size_t place(stage_id s) const { return s == the_caller ? flat_.stages : index(s); }
 
-  /// All stages in turn, on one tape.
+  /// Runs all stages in turn on one tape.
   void run(tape_values const& microbatch) {
     tape t;
     results_.assign(flat_.stages + 1, {});
@@ -109,7 +109,7 @@ class wiring_maker {
     }
   }
 
-  /// How many tensors come before those of the value number `at`.
+  /// Returns the number of tensors before value number `at`.
   static std::uint32_t tensors_before(tape_values const& list, std::uint32_t at) {
     return static_cast<std::uint32_t>(tensors_in({list.begin(), list.begin() + at}).size());
   }
@@ -134,7 +134,7 @@ class wiring_maker {
     }
   }
 
-  /// As the metadata `dtype` of the node says.
+  /// Returns the element type in the node's metadata `dtype`, else f64.
   element_type type_of(dataflow::edge const& e) const {
     auto const& s = pipe_.program.s;
     for (auto const& [key, value] :
@@ -154,8 +154,8 @@ class wiring_maker {
       });
   }
 
-  /// Of what has other shapes in other microbatches, in other ways than along one axis by their rows, nobody
-  /// knows the shape before it is made.
+  /// Finds the shape and batch axis of an edge. If shapes of microbatches differ other than in the number of
+  /// rows along one axis, the shape is dynamic.
   void find_layout(edge_layout& of, std::vector<cleave::tensor_shape> const& shapes) const {
     of.shape = shapes.front();
     for (auto const& s : shapes)
@@ -172,7 +172,7 @@ class wiring_maker {
     if (of.extents == shape_kind::dynamic) of.batch_axis.reset();
   }
 
-  /// The last result that the caller gets.
+  /// Takes the last result of the caller as the loss.
   void find_loss() {
     for (auto const& e : made_.moves.edges)
       if (e.to == the_caller && e.input >= made_.loss_result) {
@@ -184,16 +184,16 @@ class wiring_maker {
 
   module_pipe const& pipe_;
   state_values const& state_;
-  dataflow flat_;                                          // as the pipe has it
-  std::vector<tape_values> given_;                         // to each stage, and last to the caller
-  std::vector<tape_values> results_;                       // of each stage, and last the caller's inputs
-  std::vector<std::vector<cleave::tensor_shape>> shapes_;  // of an edge, by microbatch
+  dataflow flat_;                                          // the dataflow of the pipe
+  std::vector<tape_values> given_;                         // inputs by stage; the caller's come last
+  std::vector<tape_values> results_;                       // results by stage; the caller's inputs come last
+  std::vector<std::vector<cleave::tensor_shape>> shapes_;  // by edge and microbatch
   toy_wiring made_;
 };
 
-/// What moves in `pipe`, found by running it once for each microbatch. Its last result is the loss. Element
-/// types are those of the metadata `dtype`, else `f64`; a gradient comes back for what depends on a
-/// parameter.
+/// Returns the wiring of `pipe`, found by running it once per microbatch. The last result is the loss.
+/// Element types come from the metadata `dtype`, else `f64`. A value that depends on a parameter gets a
+/// gradient.
 inline toy_wiring wiring_of(module_pipe const& pipe, state_values const& state, toy_batches const& batches) {
   return wiring_maker(pipe, state).make(batches);
 }

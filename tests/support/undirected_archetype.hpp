@@ -7,7 +7,8 @@
 
 namespace archetype {
 
-/// Two nodes and the edge between them; cannot be copied or moved. `nodes()` and `neighbours(n)`, no more.
+/// An undirected graph of two nodes and one edge. It has only `nodes()` and `neighbours(n)`, and cannot be
+/// copied or moved.
 class undirected {
  public:
   undirected() = default;

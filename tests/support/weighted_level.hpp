@@ -12,7 +12,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A level of a k-way partition in arrays of its own.
+/// A level of a k-way partition that owns its arrays.
 struct weighted_level {
   std::vector<std::uint32_t> offsets{0}, targets;
   std::vector<std::int64_t> node_weight, edge_weight;
@@ -30,8 +30,8 @@ struct weighted_level {
   }
 };
 
-/// A strip of a grid, `rows` nodes high, with random weights below `most`, some edges left out and some
-/// added.
+/// Returns a grid strip `rows` nodes high with random weights from 1 to `most`. Some edges are missing and
+/// some extra ones are added.
 inline weighted_level random_strip(rng& r, std::size_t nodes, std::size_t rows, std::size_t most) {
   std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> row(nodes);
   auto const join = [&](std::size_t u, std::size_t v) {
@@ -53,7 +53,7 @@ inline weighted_level random_strip(rng& r, std::size_t nodes, std::size_t rows, 
   return g;
 }
 
-/// Nodes that weigh 1, and edges between them that do.
+/// Returns a graph with nodes and edges of weight 1.
 inline weighted_level level_of(std::size_t nodes,
                                std::vector<std::pair<std::uint32_t, std::uint32_t>> const& edges) {
   std::vector<std::vector<std::uint32_t>> row(nodes);
@@ -67,7 +67,7 @@ inline weighted_level level_of(std::size_t nodes,
   return g;
 }
 
-/// The same graph, its nodes in any order.
+/// Returns the same graph with its nodes in random order.
 inline weighted_level shuffled(rng& r, weighted_level const& g) {
   std::vector<std::uint32_t> node(g.node_weight.size()), name(node.size());
   for (std::uint32_t n = 0; n < node.size(); ++n) node[n] = n;
@@ -85,7 +85,7 @@ inline weighted_level shuffled(rng& r, weighted_level const& g) {
   return s;
 }
 
-/// A square, or several beside each other without an edge between them, each cell of which has a diagonal.
+/// Returns disjoint grid squares, in which each cell has a diagonal edge.
 inline weighted_level triangulated_squares(std::size_t side, std::size_t squares = 1) {
   weighted_level g;
   for (std::size_t i = 0; i < squares * side * side; ++i) {
@@ -104,7 +104,7 @@ inline weighted_level triangulated_squares(std::size_t side, std::size_t squares
   return g;
 }
 
-/// Some part for each node; limits are at most 20 above what the parts weigh.
+/// Assigns each node to a random part. The limit of a part exceeds its weight by less than 20.
 inline partitioned_level random_parts(rng& r, weighted_level const& g, std::uint32_t k) {
   partitioned_level p;
   p.weight.assign(k, 0);

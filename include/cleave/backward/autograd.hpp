@@ -61,7 +61,7 @@ struct gradient_fault {
   bool operator==(gradient_fault const&) const = default;
 };
 
-/// Returns a sentence about the fault, without its place; see `gradient_subject`.
+/// Returns a sentence about the fault, without its place, which `gradient_subject` returns.
 inline std::string describe(gradient_fault const& f) {
   switch (f.what) {
     case gradient_fault::kind::different_form:

@@ -200,7 +200,7 @@ class saved_search {
   arrivals<Index> arrivals_;        // for these phases
   std::vector<char> leads_;         // for each node: true if it leads to a parameter
   std::size_t scale_ = 1;
-  // Nodes of the network; 0, the source, means that there is no such node.
+  // Nodes of the network. The value 0, which is the source, marks a missing node.
   std::vector<std::uint32_t> kept_, again_, partial_, complete_;  // for each node of the graph
   std::vector<std::uint32_t> edge_;                               // for each weight edge
 };

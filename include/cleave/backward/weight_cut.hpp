@@ -34,9 +34,9 @@ struct basic_weight_cut {
   /// For each node: 1 if it is an input or if gradients flow from it to an input.
   std::vector<char> on_input_path;
   std::vector<weight_group<Index>> groups;  ///< disjoint; sorted by their smallest intermediate
-  /// For each group, the first group of its joint set; the group itself if it is alone. Groups are joint if a
-  /// path of gradients leaves one, passes another and returns. An executor that runs and frees whole nodes,
-  /// not single edges, must process joint groups together.
+  /// For each group, the first group of its joint set; the group itself if it is alone. Two groups are joint
+  /// if gradients flow from one through the other and back. An executor that runs and frees whole nodes, not
+  /// single edges, must process joint groups together.
   std::vector<Index> joint;
   std::size_t bytes = 0;  ///< sum over all groups
 };

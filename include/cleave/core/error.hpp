@@ -16,7 +16,7 @@ class error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A broken promise of a graph, a partition or a plan. `witness` is the place.
+/// Thrown if a graph, a partition or a plan violates its contract. `witness` is the place.
 template <class Witness>
 class witness_error : public error {
  public:
@@ -49,8 +49,8 @@ class tagged_error : public witness_error<Witness> {
   using witness_error<Witness>::witness_error;
 };
 
-/// A valid request that cannot be met, such as a memory limit or more stages than nodes. The message names
-/// the bound.
+/// Thrown if a valid request cannot be met, such as a memory limit or more stages than nodes. The message
+/// names the bound.
 class infeasible_error : public error {
  public:
   using error::error;

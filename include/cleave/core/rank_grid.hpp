@@ -28,7 +28,8 @@ inline char const* rank_axis_name(rank_axis a) {
 
 namespace cleave {
 
-/// The coordinates of a rank: its place on each axis. Also the sizes of a grid along each axis.
+/// The coordinates of a rank: its place on each axis. The type is also used for the sizes of a grid along
+/// each axis.
 struct rank_coordinates {
   std::uint32_t pipe = 0, data = 0, model = 0;
 
@@ -63,7 +64,7 @@ inline std::string describe(rank_grid_fault const& f) {
   return axis + " raises the number of ranks above 2^32 - 1; use smaller sizes";
 }
 
-/// Sizes and an order of axes that do not form a grid of ranks. The witness names the axis.
+/// Thrown if the sizes and the order of axes do not form a grid of ranks. The witness names the axis.
 using rank_grid_error = fault_error<rank_grid_fault>;
 
 /// Returns the reason why sizes `size` and the order `order` of the axes do not form a grid, or nothing.

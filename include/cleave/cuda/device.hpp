@@ -127,7 +127,7 @@ class cuda_squares {
     cuda::check(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
                 "cudaMemcpyAsync");
   }
-  /// Precondition: the last issued computation has ended.
+  /// Returns the sum of squares. Precondition: the last issued computation has ended.
   double sum() const { return *static_cast<double const*>(sum_.data()); }
 
  private:
@@ -152,7 +152,7 @@ class host_arrivals {
     for (auto const& l : landings_) l->close();
   }
 
-  /// Precondition: `bytes` is at most `most_bytes`.
+  /// Issues the copy of `bytes` bytes. Precondition: `bytes` is at most `most_bytes`.
   /// \throws cuda_error
   void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
     expects(bytes <= most_bytes, "host_arrivals: at most most_bytes");
@@ -313,7 +313,7 @@ class device {
   /// Makes this GPU the current one of the calling thread. This and the following functions throw cuda_error,
   /// unless they are noexcept.
   void use() const { check(cudaSetDevice(options_.device), "cudaSetDevice"); }
-  /// The same while the result lives.
+  /// Makes this GPU the current one of the calling thread while the result lives.
   [[nodiscard]] detail::cuda_scope scope() const { return detail::cuda_scope(options_.device); }
 
   stream make_stream(int priority) { return {resources_, priority}; }
@@ -347,7 +347,7 @@ class device {
     check(cudaMemcpyAsync(to, from, n, cudaMemcpyDefault, s.handle()), "cudaMemcpyAsync");
   }
 
-  /// Also throws sums_error.
+  /// Prepares a list of additions on the device. \throws sums_error, cuda_error
   sums make_sums(std::span<region_pair const> pairs) {
     return {resources_, detail::make_sum_table(pairs), *own_};
   }
@@ -387,11 +387,11 @@ class device {
   }
   void replay(recording const& r, stream& s) { r.launch(s); }
 
-  /// Waits until all streams have finished, at most `drain_within`. Returns true if they have. If not, memory
-  /// and streams are never freed from then on, because a stream may still use them. After a failure, all
-  /// ranks must call it before any rank frees memory that other ranks may copy from or to.
+  /// Waits until all streams have finished, at most `drain_within`. Returns true if they have. Otherwise
+  /// memory and streams are never freed from then on, because a stream may still use them. After a failure,
+  /// all ranks must call it before any rank frees memory that other ranks may copy from or to.
   bool drain() noexcept { return resources_->drain(); }
-  /// As `drain` after a timeout, without waiting: nothing is freed from now on.
+  /// Frees no memory or streams from now on, like `drain` after a timeout, but without waiting.
   void keep() noexcept { resources_->keep(); }
 
  private:

@@ -26,7 +26,7 @@ enum class nccl_reductions : std::uint8_t {
   library,  ///< in the order that NCCL chooses
 };
 
-/// The use of NCCL by a rank; the same on all ranks.
+/// Options of NCCL. They must be equal on all ranks.
 struct nccl_options {
   cuda::nccl_reductions reductions = cuda::nccl_reductions::ordered;
   std::size_t shortest_slice = 65'536;  ///< in bytes; below this size each rank computes an ordered sum alone
@@ -125,8 +125,8 @@ class nccl_rank {
     settle("ncclGroupEnd", of, within);
   }
 
-  /// Stops running operations, as far as this version of NCCL supports it, without waiting. Only on the
-  /// rank's thread.
+  /// Stops running operations without waiting, if this version of NCCL supports it. Only on the rank's
+  /// thread.
   void revoke() noexcept {
     if (!is_own_thread() || std::exchange(revoked_, true)) return;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7)

@@ -238,7 +238,7 @@ constexpr ncclRedOp_t nccl_operation_of(reduce_op op) { return op == reduce_op::
 /// except that `poll` and `abort` may be called from any thread.
 class nccl_communicator {
  public:
-  /// True, because all work goes to the stream that is passed.
+  /// True: the transfers can be recorded in a CUDA graph, because all work goes to the stream that is passed.
   static constexpr bool can_be_recorded = true;
 
   /// The purpose of a communicator. One for messages uses at most `cuda::nccl_options::most_blocks` thread
@@ -290,7 +290,8 @@ class nccl_communicator {
     reducer_.emplace(*rank_, *place_, index(here_), size_);
   }
   nccl_communicator(nccl_communicator&&) = delete;
-  /// Ends together with the other ranks, unless the run has failed or the stack is being unwound.
+  /// Ends the communicator together with the other ranks, unless the run has failed or the stack is being
+  /// unwound.
   ~nccl_communicator() { rank_->end(place_, std::uncaught_exceptions() == exceptions_); }
 
   rank_id rank() const { return here_; }
@@ -327,8 +328,8 @@ class nccl_communicator {
   void begin_group() { pending_.clear(); }
   void send(region r, message const& m, cuda_stream&) { add(group_transfer::send(r, m)); }
   void receive(region r, message const& m, cuda_stream&) { add(group_transfer::receive(r, m)); }
-  /// Precondition: ordered reductions are in a group without messages. Reductions of types that NCCL cannot
-  /// reduce are always ordered.
+  /// Adds a reduction to the group. Reductions of types that NCCL cannot reduce are always ordered.
+  /// Precondition: a group with ordered reductions has no messages.
   void all_reduce(region r, reduce_op op, std::uint32_t number, cuda_stream&) {
     add(group_transfer::reduce(r, op, number));
   }
@@ -354,7 +355,8 @@ class nccl_communicator {
   }
 
   std::optional<failure> poll() const { return rank_->poll(); }
-  /// On the rank's thread it also stops running operations, as far as this version of NCCL supports it.
+  /// Publishes a failure. On the rank's thread it also stops running operations, if this version of NCCL
+  /// supports that.
   void abort(failure const& f) noexcept {
     rank_->publish(f);
     rank_->revoke();
@@ -452,7 +454,7 @@ constexpr std::optional<int> find_gpu(std::uint32_t local_rank, int count) {
   return static_cast<int>(local_rank);
 }
 
-/// The fault that a host has more processes than GPUs.
+/// A host with more processes than GPUs.
 struct gpu_shortage {
   std::uint32_t local_rank;  ///< of the first process without a GPU
   int gpus;                  ///< number of GPUs that it sees
@@ -471,8 +473,8 @@ using gpu_error = fault_error<gpu_shortage>;
 /// Thrown if a plan was verified for independent messages. Carries the delivery of the plan.
 using plan_delivery_error = witness_error<delivery>;
 
-/// Returns the delivery for which a plan was verified, if it may deadlock when the messages of a rank execute
-/// in order. Returns nothing otherwise.
+/// Returns the delivery for which a plan was verified, if the plan may deadlock when the messages of a rank
+/// execute in order. Returns nothing otherwise.
 std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
   if constexpr (requires { p.options().delivery; }) {
     delivery_rules const rules = p.options().delivery;
@@ -492,7 +494,8 @@ class backend final : public watchdog::waiter {
   using device = cuda::device;
   using communicator = detail::nccl_communicator;
 
-  /// Collective; blocks until all ranks have joined.
+  /// Joins the run and makes the device and the communicators. Collective; blocks until all ranks have
+  /// joined.
   /// \throws error, gpu_error, run_error
   backend(process_start const& start, cuda::pipeline_options const& o)
       : rendezvous_(detail::join_rendezvous(start, o.rendezvous)),
@@ -522,6 +525,7 @@ class backend final : public watchdog::waiter {
     return &made;
   }
 
+  /// Connects the peers of a program and checks the sizes of its groups.
   /// \throws run_error if a group has too many messages, or connecting fails
   void prepare(detail::nccl_communicator& c, rank_program const& p) {
     std::vector<rank_id> peers;
@@ -537,7 +541,7 @@ class backend final : public watchdog::waiter {
   void end() noexcept { nccl_.abort_all(); }
 
  private:
-  /// Publishes a missing GPU, so that the other ranks do not wait for this one.
+  /// Makes the device. If there is no GPU for it, publishes the failure, so that the other ranks do not wait.
   cuda::device make_device(process_start const& start, cuda::pipeline_options const& o) {
     try {
       auto chosen = o.device;
@@ -548,7 +552,9 @@ class backend final : public watchdog::waiter {
       throw;
     }
   }
-  /// If CUDA cannot count the GPUs, the constructor of the device reports the reason.
+  /// Returns the GPU for a local rank. Returns 0 if CUDA cannot count the GPUs; the constructor of the device
+  /// then reports the reason.
+  /// \throws gpu_error if there are too few GPUs
   static int require_gpu(std::uint32_t local_rank) {
     int count = 0;
     bool const known = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
@@ -588,8 +594,8 @@ class pipeline : public process_pipeline<S, cuda::backend> {
             require_delivery(p), std::move(make_stages), o.run,
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
 
-  /// As `process_pipeline::add_plan`.
-  /// \throws plan_delivery_error too
+  /// Adds a plan like `process_pipeline::add_plan`.
+  /// \throws plan_delivery_error and the errors of `process_pipeline::add_plan`
   std::size_t add_plan(planned_step auto const& p) {
     return process_pipeline<S, cuda::backend>::add_plan(require_delivery(p));
   }

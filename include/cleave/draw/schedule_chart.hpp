@@ -59,8 +59,8 @@ class schedule_chart_writer {
  private:
   static constexpr std::uint32_t nothing = 0xffffffff;
 
-  /// Chooses the columns per unit of time. They suffice for the letter and microbatch of every bar; if this
-  /// needs too many lines, for its letter; otherwise the whole step fits one line.
+  /// Chooses the columns per unit of time so that the letter and microbatch of every bar fit. If this needs
+  /// too many lines, only the letters fit. If these still need too many, the whole step is drawn on one line.
   void choose_scale(std::size_t ranks) {
     double shortest = drawn_time(t_.times);
     for (auto const& b : bars_)

@@ -20,7 +20,8 @@
 
 namespace cleave::detail {
 
-/// The colour class of a kind of pass and its name in the legend. X is any other action that takes time.
+/// The colour class of a kind of pass and its name in the legend. Class X is for all other actions that take
+/// time.
 struct pass_hue {
   std::string_view style, name;
 };

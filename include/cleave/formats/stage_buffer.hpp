@@ -30,10 +30,6 @@ inline std::vector<std::byte> write_stage_bytes(module_graph const& stage,
   return detail::sealed_content(builder, detail::content_kind::stage, limits);
 }
 
-}  // namespace cleave
-
-namespace cleave::detail {
-
 /// Reads a stage from `bytes`. Nothing is built before all checks have passed. They are, in this order: size,
 /// magic, version, length, checksum, structure, counts, texts, references, operators. `operators` has the
 /// kinds `call_function`, `call_method` and `call_module`. The target of a call must be registered for its
@@ -42,14 +38,11 @@ namespace cleave::detail {
 template <class Entry>
 module_graph read_stage_bytes(std::span<std::byte const> bytes, registry<Entry> const& operators,
                               stage_bytes_limits const& limits = {}) {
-  checked_content const content(stage_payload(bytes, limits), content_kind::stage, limits);
-  require_operators(content.operators(), operators);
-  return stage_reader(*content).read();
+  detail::checked_content const content(detail::stage_payload(bytes, limits), detail::content_kind::stage,
+                                        limits);
+  detail::require_operators(content.operators(), operators);
+  return detail::stage_reader(*content).read();
 }
-
-}  // namespace cleave::detail
-
-namespace cleave {
 
 /// Returns the reason why `read_stage_bytes` would reject `bytes`, or nothing.
 template <class Entry>

@@ -69,7 +69,7 @@ using argument_binding = std::vector<std::vector<std::size_t>>;
 
 namespace cleave::detail {
 
-/// A call that does not fit the parameters. The witness: all faults of the call.
+/// Thrown if a call does not fit the parameters. The witness lists all faults of the call.
 using binding_error = witness_error<std::vector<binding_fault>>;
 
 /// Returns a text that lists all faults of a call. `parameters` are the names of the parameters.

@@ -189,8 +189,8 @@ concept grouped_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t
 };
 
 /// A graph with values that are sent along with others.
-/// - `g.companions(v)`  values that are sent wherever `v` is sent although no node may read them there, such
-///   as the sizes in the shape of `v`. The producer of a companion may come after the users of `v`.
+/// - `g.companions(v)`  values that are sent wherever `v` is sent, even if no node reads them there, such as
+///   the sizes in the shape of `v`. The producer of a companion may come after the users of `v`.
 template <class Graph>
 concept accompanied_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   { g.companions(v) } -> range_of<value_t<Graph>>;

@@ -14,7 +14,7 @@
 
 namespace cleave::detail {
 
-/// A node whose metadata has a cost or a size that is not valid. The witness: the node.
+/// Thrown if the metadata of a node has an invalid cost or size. The witness is the node.
 using cost_error = tagged_error<struct cost_tag, module_graph::position>;
 
 /// The cost of a node of a module graph and the size of its result, from the node's metadata.

@@ -48,7 +48,8 @@ inline std::vector<module_scope> torch_scopes() {
   return scopes;
 }
 
-/// A call that enters, exits or sets a scope, with operands that prevent copying it. The witness: the node.
+/// Thrown if the operands of a call that enters, exits or sets a scope prevent copying it. The witness is the
+/// node.
 using mark_operand_error = tagged_error<struct mark_operand_tag, module_graph::position>;
 
 /// A call that is a mark of a scope.

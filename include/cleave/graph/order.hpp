@@ -20,8 +20,8 @@
 /// require that each node is listed once.
 namespace cleave {
 
-/// A graph that cannot be ordered. `witness` is the cycle: each node is a predecessor of the next, and the
-/// last of the first.
+/// Thrown if a graph cannot be ordered. `witness` is the cycle: each node is a predecessor of the next, and
+/// the last of the first.
 template <class Node>
 class cycle_error : public witness_error<std::vector<Node>> {
  public:

@@ -14,8 +14,8 @@
 
 namespace cleave::detail {
 
-/// The result of a program does not fit the required structure. The witness: the number of leaves of the
-/// structure.
+/// Thrown if the result of a program does not fit the required structure. The witness is the number of leaves
+/// of the structure.
 using structure_error = tagged_error<struct structure_tag, std::size_t>;
 
 /// Returns the number of constants and values in `a`, at any depth. Keys of dicts do not count.

@@ -195,7 +195,8 @@ basic_scopes<Index> scopes_of(basic_snapshot_arrays<Index> const& s, std::vector
   return scopes;
 }
 
-/// The same with the user's handles: `mark(node)` returns an optional `scope_mark` of nodes.
+/// Returns the scopes of a user's graph. `mark(node)` takes and returns handles: an optional `scope_mark` of
+/// nodes.
 template <class Graph, std::unsigned_integral Index, class F>
 basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope_kind> kinds, F mark) {
   auto const by_position = [&](std::size_t n) -> std::optional<scope_mark<Index>> {
@@ -208,8 +209,8 @@ basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope
   return scopes_of(static_cast<basic_snapshot_arrays<Index> const&>(s), std::move(kinds), by_position);
 }
 
-/// A scope that each stage enters itself reads a value that only one stage makes. The witness: the node that
-/// reads the value.
+/// Thrown if a scope that each stage enters itself reads a value that only one stage makes. The witness is
+/// the node that reads the value.
 using scope_operand_error = tagged_error<struct scope_operand_tag, std::size_t>;
 
 /// Returns true if node `n` runs under `x`: between its two ends, or as one of them. A node that sets a new

@@ -31,7 +31,7 @@ class mpi_event {
   };
 
   bool happened() const { return state_.empty() || state_[0].happened; }
-  /// Precondition: it has happened.
+  /// Returns the time of the event. Precondition: the event has happened.
   clock::time_point at() const { return state_.empty() ? clock::time_point{} : state_[0].at; }
 
   /// Makes the event happen when the holder of the result calls `pass`. The address of the result does not

@@ -53,7 +53,8 @@ class mpi_own_communicator {
   }
   mpi_own_communicator(mpi_own_communicator const&) = delete;
   mpi_own_communicator& operator=(mpi_own_communicator const&) = delete;
-  /// After a failure or after MPI_Finalize it is not freed, since other ranks may still wait in it.
+  /// Frees the communicator, except after a failure or MPI_Finalize, because other ranks may still wait in
+  /// it.
   ~mpi_own_communicator() {
     int ended = 0;
     if (MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0 && !run_->poll()) MPI_Comm_free(&handle_);
@@ -112,7 +113,7 @@ class mpi_link {
   struct arrival {
     bool expected;
     std::uint32_t number;
-    /// As text, because some libraries do not report the full size of a truncated message.
+    /// Number of bytes as text, because some libraries do not report the full size of a truncated message.
     std::string bytes;
   };
   /// Returns the received message. Returns nothing if the receive failed; the run has then failed.

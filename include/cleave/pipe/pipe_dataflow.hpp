@@ -18,8 +18,8 @@
 
 namespace cleave {
 
-/// Says if every value sent between stages must have a known layout (`between_stages`), or only known layouts
-/// are recorded (`known_ones`).
+/// The layouts that a pipe dataflow must have. With `between_stages`, every value sent between stages must
+/// have a known layout. With `known_ones`, unknown layouts are left out.
 enum class layout_need : std::uint8_t { known_ones, between_stages };
 
 }  // namespace cleave

@@ -24,7 +24,7 @@ struct assignment_event {
     assigned,     ///< the partition puts the node into part `to`
     moved,        ///< the node moved from part `from` to `to`, since parts depended on each other in a cycle
     cut,          ///< part `from` lay on a cycle and was cut into instances; `to` is the one with the node
-    merged,       ///< part `from` lay on a cycle, all parts of which were merged into part `to`
+    merged,       ///< part `from` lay on a cycle; all parts of the cycle were merged into part `to`
     renumbered,   ///< part `from` is now numbered `to`, since other parts were merged
     projected,    ///< the node takes an element of a result of `other` and moved to its part
     recomputed,   ///< the node is copied to its readers, so that its results are not sent

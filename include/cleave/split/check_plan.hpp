@@ -131,7 +131,7 @@ std::string plan_fault_text(basic_snapshot_arrays<Index> const& s, plan_fault co
   return {};
 }
 
-/// The permission for stages to receive values that they only pass on to others (see `relayed`).
+/// The permission for stages to receive values that they only pass on to others, as in a plan of `relayed`.
 enum class passing : std::uint8_t { refused, allowed };
 
 /// Finds the faults of a plan without using the code that makes plans. Used by `plan_faults`.

@@ -15,7 +15,7 @@ extern std::atomic<std::size_t> allocations;  // so far, of the program
 
 namespace {
 
-/// Does nothing, on one number.
+/// Does nothing to its input, a single number.
 struct idle_stages {
   using views = std::span<cleave::tensor_view const>;
   using stream = cleave::host_device::stream;

@@ -15,7 +15,7 @@ std::vector<footprint> known_memory(runtime const& r, std::vector<footprint> all
   return all;
 }
 
-/// What a copy of that kind may not be given: memory that CUDA does not know, where it means a device's.
+/// Returns true if a copy of that kind may use these addresses. Device addresses must be known to CUDA.
 bool fits(runtime& r, cudaMemcpyKind kind, void const* to, void const* from) {
   bool const wants_device_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   bool const wants_device_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -44,7 +44,7 @@ work copy_work(runtime& r, void* to, void const* from, std::size_t bytes) {
   return w;
 }
 
-/// Puts it on the stream and waits for it, so that all threads know that it has ended.
+/// Enqueues the work and waits for it, so that all threads know that it has ended.
 cudaError_t do_now(runtime& r, host_thread& t, stream& s, work w, runtime_lock& lock) {
   if (auto const error = issue(r, t, s, std::move(w), lock); error != cudaSuccess) return error;
   auto const end = push_mark(r, t, s);
@@ -63,7 +63,7 @@ cudaError_t copy_async(char const* function, void* to, void const* from, std::si
     if (!fits(r, kind, to, from)) return cudaErrorInvalidValue;
     auto w = copy_work(r, to, from, bytes);
     bool const is_pageable_from = r.memory.is_pageable(from), is_pageable_to = r.memory.is_pageable(to);
-    if (is_pageable_from && !s->capture) {  // as it is now
+    if (is_pageable_from && !s->capture) {  // reads the source now
       auto const* const first = static_cast<std::byte const*>(from);
       w.run = [&r, to, staged = std::vector(first, first + bytes)](stream&, runtime_lock& held) {
         held.unlock();
@@ -134,7 +134,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   });
 }
 
-/// Does not wait, as the real one does not for memory of a device.
+/// Does not wait for device memory, like the real function.
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   return cudaMemsetAsync(to, value, bytes, nullptr);
 }

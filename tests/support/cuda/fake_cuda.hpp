@@ -13,12 +13,13 @@
 #include <utility>
 #include <vector>
 
-/// A CUDA runtime and an NCCL for machines without a GPU: what g++ and nvcc compiled for the real libraries
-/// is linked to these functions instead. Streams are threads, kernels are bodies that tests bind, ranks are
-/// threads of one process. Memory is filled with NaN, kernel parameters are copied when launched, and what
-/// the real libraries leave undefined is reported. Of order, only what streams, events and messages promise
-/// counts: two accesses of the same bytes that nothing orders are reported whenever they happen, however they
-/// fell.
+/// A CUDA runtime and an NCCL for machines without a GPU. Code compiled by g++ and nvcc for the real
+/// libraries is linked to these functions instead. Streams are threads, kernels are bodies that tests bind,
+/// and ranks are threads of one process.
+///
+/// New memory is filled with NaN, and kernel parameters are copied at launch. Undefined use of the real
+/// libraries is reported. Only streams, events and messages order work: two unordered accesses to the same
+/// bytes are reported as a race in every interleaving.
 namespace cleave::testing {
 
 struct fake_gpu {
@@ -28,20 +29,20 @@ struct fake_gpu {
   std::size_t memory = std::size_t{8} << 30;  ///< in bytes
 };
 
-/// Whether devices reach each other's memory.
+/// Selects if devices can access each other's memory.
 enum class fake_peers { reachable, apart };
 /// An absent driver fails all calls with `cudaErrorInsufficientDriver`.
 enum class fake_driver { present, absent };
 /// NCCL refuses two ranks on one GPU, unless their hosts have different names.
 enum class ranks_on_one_gpu { refused, allowed };
-/// `one_thread`: each communicator is called by the thread that made it; others are reported.
+/// `one_thread`: only the thread that made a communicator may call it; calls from other threads are reported.
 enum class nccl_callers { any_thread, one_thread };
-/// Whether groups of several communicators of a GPU progress at once, or each only when those issued before
-/// it have ended: NCCL promises neither.
+/// Selects if groups of several communicators of a GPU progress concurrently, or in issue order only. NCCL
+/// guarantees neither.
 enum class fake_groups { at_once, in_turn };
-/// NCCL calls that never settle (`abort` never returns), until `fake_cuda::release`.
+/// NCCL calls that hang (`abort` never returns) until `fake_cuda::release`.
 enum class fake_nccl_hang { init, split, group, revoke, finalize, abort };
-/// Whether the peers of a rank that has died see an error: over a network they do, within a machine not.
+/// Selects if the peers of a dead rank see an error. Over a network they do; within a machine they do not.
 enum class fake_death { seen, unseen };
 
 struct fake_cuda_options {
@@ -58,68 +59,69 @@ struct fake_cuda_options {
   std::chrono::microseconds longest_settling{200};  ///< of a non-blocking NCCL call
 };
 
-/// A call of `cudaStreamWaitEvent`, counted from 0 in all, in its stream, and in the thread that calls.
+/// A call of `cudaStreamWaitEvent`: its number from 0 overall, in its stream, and in the calling thread.
 struct fake_wait {
   std::size_t number, in_stream, in_thread;
   int device;
-  std::size_t stream;  ///< as reports number them
+  std::size_t stream;  ///< its number in reports
 };
 
-/// One test's time with the fake libraries: everything is as new when it begins, and gone when it ends.
-/// Without one the defaults hold. No other thread may be inside a call when it begins or ends.
+/// The scope of one test with the fake libraries. State is new when it begins and gone when it ends. Without
+/// one the defaults hold. No other thread may be inside a call when it begins or ends.
 class fake_cuda {
  public:
   explicit fake_cuda(fake_cuda_options const& options = {});
-  /// Releases what hangs, aborts communicators, waits for streams, frees all. Ends the program if there are
-  /// reports that nobody has asked for.
+  /// Releases hanging calls, aborts communicators, waits for streams and frees everything. Ends the program
+  /// if there are reports that the test has not read.
   ~fake_cuda();
   fake_cuda(fake_cuda const&) = delete;
   fake_cuda& operator=(fake_cuda const&) = delete;
 
-  /// Races and misuse so far, as sentences, each once. Waits for the streams to become idle, if they do soon.
+  /// Returns races and misuse so far as sentences, each once. First waits a while for the streams to become
+  /// idle.
   std::vector<std::string> reports() const;
-  /// What has been created and is not destroyed: devices' memory, streams, events, graphs, communicators.
+  /// Returns what is not destroyed yet: device memory, streams, events, graphs, communicators.
   std::vector<std::string> leaks() const;
 
-  /// The waits that `which` is true for are left out from now on: programs without them must be found wrong.
+  /// Skips all waits for which `which` is true from now on. Programs without them must be reported as wrong.
   void ignore_waits(std::function<bool(fake_wait const&)> which);
   std::size_t waits() const;
-  /// Of the waits left out, what those were for that would have told their stream something.
+  /// Returns the names of the skipped waits that would have added an order to their stream.
   std::vector<std::string> missed() const;
 
-  /// The `nth` call of `function` from now on, 1 being the next, does nothing and returns `code`.
+  /// Makes the `nth` call of `function` from now on (1 is the next) do nothing and return `code`.
   void fail(std::string const& function, std::size_t nth, int code);
-  /// Every call for that device returns `error` from now on, as after a kernel that has crashed.
+  /// Makes every call for that device return `error` from now on, as after a kernel crash.
   void fail_device(int device, cudaError_t error);
   std::size_t calls(std::string const& function) const;
-  /// Allocations beyond so many bytes in all fail.
+  /// Makes allocations beyond `bytes` in total fail.
   void limit_memory(int device, std::size_t bytes);
 
-  /// The `nth` run from now on of a kernel whose name contains `part` does not end before `release`.
+  /// Makes the `nth` run from now on of a kernel whose name contains `part` hang until `release`.
   void hang(std::string const& part, std::size_t nth);
-  /// Ends all that hangs, and lets nothing hang from now on.
+  /// Ends everything that hangs, and lets nothing hang from now on.
   void release();
 
-  /// The calling thread reads or writes memory of the host that copies read or write too.
+  /// Reports an access of the calling thread to host memory that copies use too.
   void host_reads(void const* from, std::size_t bytes, std::string const& name);
   void host_writes(void* to, std::size_t bytes, std::string const& name);
-  /// All threads know from now on what any of them knows: they have met in a way that no call tells.
+  /// Synchronizes the clocks of all threads, after they have met in a way that no call shows.
   void threads_met();
 
   void hang_nccl(fake_nccl_hang what);
-  /// The rank of that number, in every communicator that is not a split one, dies where it would begin the
-  /// `group`-th group from now on, 1 being the next: its messages never end.
+  /// Kills a rank in every communicator that is not from a split. It dies at the begin of the `group`-th
+  /// group from now on (1 is the next), and its messages never end.
   void kill_rank(int rank, std::size_t group, fake_death death);
-  /// An asynchronous error of that rank's communicators.
+  /// Raises an asynchronous error on that rank's communicators.
   void fail_communicators(int rank, ncclResult_t error);
-  /// What `NCCL_HOSTID` says to the calling thread.
+  /// Sets the value of `NCCL_HOSTID` for the calling thread.
   void host(std::string const& name);
 
  private:
   mutable bool asked_ = false;
 };
 
-/// What a kernel reads and writes, in bytes.
+/// The memory that a kernel reads and writes, in bytes.
 class fake_accesses {
  public:
   struct range {
@@ -136,8 +138,8 @@ class fake_accesses {
   std::vector<range> ranges_;
 };
 
-/// What a launch of a kernel does here, its parameters by their places. Bodies run one at a time in the whole
-/// program, and call nothing of these libraries.
+/// The implementation of a kernel launch, with the layout of its parameters. Bodies run one at a time in the
+/// whole program, and must not call these libraries.
 struct fake_kernel {
   struct parameter {
     std::size_t size, alignment;
@@ -145,14 +147,14 @@ struct fake_kernel {
   };
   std::vector<parameter> parameters;
   std::function<void(dim3, dim3, void* const*)> body;
-  std::function<void(fake_accesses&, dim3, dim3, void* const*)> accesses;  // empty: not known
+  std::function<void(fake_accesses&, dim3, dim3, void* const*)> accesses;  // empty: unknown
 };
 
-/// Stays bound until the program ends; binding anew replaces.
+/// Binds a kernel until the program ends; a new binding replaces the old one.
 void bind_kernel(void const* stub, fake_kernel kernel);
 
-/// Binds the kernel whose stub (`&kernel<float>` in a source that nvcc compiles) it is: `body(grid, block,
-/// parameters…)` runs once a launch.
+/// Binds the kernel with that stub (`&kernel<float>` in a source that nvcc compiles). Each launch runs
+/// `body(grid, block, parameters…)` once.
 template <class... Parameters, class Body>
 void bind_kernel(void (*stub)(Parameters...), Body body) {
   auto const run = [body]<std::size_t... I>(dim3 grid, dim3 block, void* const* p,
@@ -167,8 +169,8 @@ void bind_kernel(void (*stub)(Parameters...), Body body) {
   bind_kernel(reinterpret_cast<void const*>(stub), std::move(k));
 }
 
-/// The same for a kernel that says what it touches: `accesses(a, grid, block, parameters…)` tells `a`. It is
-/// asked when the work runs, so that tables in the device's memory can be read; bounds and races are checked.
+/// Binds a kernel that reports its accesses: `accesses(a, grid, block, parameters…)` adds them to `a`. It is
+/// called when the work runs, so that it can read tables in device memory. Bounds and races are checked.
 template <class... Parameters, class Body, class Accesses>
 void bind_kernel(void (*stub)(Parameters...), Body body, Accesses accesses) {
   auto const run = [body]<std::size_t... I>(dim3 grid, dim3 block, void* const* p,

@@ -20,7 +20,7 @@ std::shared_ptr<event> find_event(runtime& r, cudaEvent_t handle, char const* fu
 
 bool is_reached(event const& e) { return !e.last || e.last->is_reached; }
 
-/// An event whose last record is in a graph under capture joins `s` to the capture.
+/// Makes `s` join the capture in which the event was last recorded, if it was.
 cudaError_t join_capture(stream& s, event const& e) {
   auto const& c = e.captured;
   if (c->has_ended) return cudaErrorCapturedEvent;

@@ -12,7 +12,7 @@ namespace cleave::testing::fake {
 
 struct capture;
 
-/// A place in a stream: what happened before it, once it has been reached.
+/// A point in a stream. Once reached, it holds the clock of all work before it.
 struct mark {
   bool is_reached = false;
   vector_clock clock;
@@ -23,12 +23,12 @@ struct event {
   std::size_t number = 0;
   int device = 0;
   bool has_timing = true, is_destroyed = false;
-  std::shared_ptr<mark> last;         // of its last record; none: it has not been recorded
-  std::shared_ptr<capture> captured;  // the last record is a place in a graph
-  std::vector<std::size_t> front;     // its nodes
+  std::shared_ptr<mark> last;         // of its last record; null: never recorded
+  std::shared_ptr<capture> captured;  // the capture of the last record, if it is in a graph
+  std::vector<std::size_t> front;     // nodes of that record
 };
 
-/// A wait that was left out: what it would have told, and what was known without it.
+/// A skipped wait: the clock it would have added, and the clock known without it.
 struct missed_wait {
   std::shared_ptr<mark> of, at;
   std::string name;

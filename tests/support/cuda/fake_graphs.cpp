@@ -41,7 +41,7 @@ std::shared_ptr<T> find(runtime& r, std::map<void const*, std::shared_ptr<T>> co
   return nullptr;
 }
 
-/// Whether all nodes come before the last ones of the stream that ends the capture.
+/// Returns true if every node precedes the last nodes of the stream that ends the capture.
 bool is_joined(stream const& origin) {
   auto const& nodes = origin.capture->into->nodes;
   std::vector<bool> is_before(nodes.size(), false);
@@ -110,7 +110,7 @@ std::shared_ptr<graph_exec> instantiate(runtime& r, std::shared_ptr<graph> const
   return e;
 }
 
-/// Once it has ended what it does.
+/// Ends the life of a graph's memory when its work has ended.
 void end_of_memory(runtime& r, host_thread& t, graph_exec& e) {
   if (std::ranges::all_of(e.branches, &stream::is_idle)) return let_go_of_memory(r, *e.what);
   for (auto const& b : e.branches) push_wait(r, t, *e.branches.front(), push_mark(r, t, *b));
@@ -129,7 +129,8 @@ bool have_same_shape(graph const& a, graph const& b) {
          });
 }
 
-/// Issues it anew to streams of the graph's own, which begin behind `s` and which `s` goes on behind.
+/// Issues the graph's work to its own streams, which start after the work in `s`; later work in `s` follows
+/// them.
 cudaError_t launch_graph(runtime& r, host_thread& t, stream& s, graph_exec& e, runtime_lock& lock) {
   work first;
   first.name = "a graph";
@@ -207,7 +208,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   });
 }
 
-/// Only counts them: there are no handles of nodes here.
+/// Only counts the nodes, because the fake has no node handles.
 cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, std::size_t* count) {
   return call("cudaGraphGetNodes", [&](runtime& r, host_thread&, runtime_lock&) {
     auto const g = find(r, r.graphs, handle, "cudaGraphGetNodes");

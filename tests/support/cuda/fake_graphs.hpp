@@ -15,8 +15,8 @@ struct graph_node {
   std::size_t branch = 0;          // the captured stream that it was issued to
 };
 
-/// What a graph takes by nodes of its own: there as long as the graph, or what was made from it, is; and what
-/// it does not give back, from its first launch on until somebody frees it.
+/// Memory allocated by nodes of a graph. It lives as long as the graph and its executables. Memory that the
+/// graph does not free lives from its first launch until it is freed.
 struct graph_memory {
   std::vector<allocation*> taken;
   std::vector<allocation const*> given_back;
@@ -31,7 +31,7 @@ struct graph {
   bool is_destroyed = false;
 };
 
-/// What is issued to the streams that belong to it, as if it were issued now.
+/// A stream capture: work issued to its streams becomes nodes of a graph.
 struct capture {
   std::shared_ptr<graph> into;
   stream* origin = nullptr;
@@ -43,16 +43,16 @@ struct capture {
 
 struct graph_exec {
   std::shared_ptr<graph> what;
-  std::vector<std::shared_ptr<stream>> branches;  // streams of its own
-  bool frees_on_launch = false;                   // what an earlier launch has taken and not given back
+  std::vector<std::shared_ptr<stream>> branches;  // its own streams
+  bool frees_on_launch = false;                   // memory that an earlier launch has not freed
   bool is_destroyed = false;
 };
 
-/// Adds a node behind the front of `s`, which is captured.
+/// Adds a node after the front of `s`, which is being captured.
 cudaError_t record(stream& s, work w);
-/// Frees what the graph takes, unless another one shares it.
+/// Frees the graph's memory, unless another graph shares it.
 void let_go_of_memory(runtime& r, graph& g);
-/// What a call that no graph can hold gets, where a capture forbids it.
+/// Returns the error of a call that cannot be captured, if a capture forbids it.
 cudaError_t forbid_capture(runtime& r, host_thread& t);
 
 }  // namespace cleave::testing::fake

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t most_parameter_bytes = 32764, most_threads = 1024, most_shared_bytes = 227 * 1024;
 
-/// What sources that nvcc compiled register before main begins, and what tests bind: for the whole program.
+/// The kernels that nvcc-compiled sources register before main, and those that tests bind, for the whole
+/// program.
 struct kernel_table {
   std::mutex mutex;
   std::map<void const*, std::string> names;  // by stub
@@ -37,7 +38,7 @@ struct kernel_table {
   }
 };
 
-/// Without its return type and parameters.
+/// Returns the demangled name without return type and parameters.
 std::string readable(char const* mangled) {
   int status = 0;
   auto* const text = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
@@ -55,7 +56,7 @@ std::string readable(char const* mangled) {
   return name;
 }
 
-/// Parameters as they were when the kernel was launched.
+/// The parameters as they were at launch.
 class parameter_copy {
  public:
   parameter_copy(fake_kernel const& k, void* const* from) {
@@ -67,7 +68,7 @@ class parameter_copy {
       bytes += p.size;
     }
     bytes_ = bytes;
-    constexpr std::size_t widest = 256;  // more than any parameter is aligned to
+    constexpr std::size_t widest = 256;  // more than the alignment of any parameter
     storage_.resize(bytes + widest);
     void* begin = storage_.data();
     std::size_t space = storage_.size();
@@ -106,7 +107,7 @@ bool is_to_hang(runtime& r, std::string const& name) {
   return false;
 }
 
-/// A kernel may touch its own device's memory, the host's, and that of peers that it was enabled for.
+/// Returns true if a kernel may access this memory: that of its own device, the host, or an enabled peer.
 bool is_in_reach(runtime& r, int device, footprint const& f) {
   auto const* const a = r.memory.find(f.data);
   auto const& peers = r.gpus[static_cast<std::size_t>(device)].peers;
@@ -114,7 +115,7 @@ bool is_in_reach(runtime& r, int device, footprint const& f) {
          std::ranges::find(peers, a->device) != peers.end();
 }
 
-/// Whether all that the kernel says it touches is there.
+/// Reports the accesses of a kernel. Returns false if some of the memory is invalid.
 bool touch_all(runtime& r, stream& s, launch const& l, std::string const& name, runtime_lock& lock) {
   fake_accesses told;
   lock.unlock();
@@ -159,7 +160,7 @@ cudaError_t check_shape(runtime& r, launch const& l, std::size_t shared) {
   return cudaErrorInvalidConfiguration;
 }
 
-/// The pointers among the parameters: what they point into must live, though not all of it may be touched.
+/// Returns the pointers among the parameters. Their allocations must live, but not all bytes may be accessed.
 std::vector<void const*> pointers_of(launch const& l) {
   std::vector<void const*> found;
   for (std::size_t i = 0; i < l.kernel->parameters.size(); ++i) {
@@ -221,7 +222,7 @@ void cleave::testing::bind_kernel(void const* stub, fake_kernel kernel) {
   table.bodies[stub] = std::make_shared<fake_kernel const>(std::move(kernel));
 }
 
-/// What the host code that nvcc 13 makes calls.
+/// The functions that host code compiled by nvcc 13 calls.
 extern "C" {
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, void* stream) {
@@ -255,7 +256,7 @@ void __cudaRegisterFunction(void**, char const* stub, char*, char const* name, i
   table.names[stub] = readable(name);
 }
 
-/// Kept by the caller for as long as the program runs, so it never fails.
+/// The caller keeps the kernel for the whole run of the program, so this never fails.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, void const* stub) {
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(stub));
   return cudaSuccess;

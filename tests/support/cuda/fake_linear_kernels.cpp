@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of linear stages do on the fake runtime. They are declared as nvcc's host code has them.
+// The kernels of linear stages on the fake runtime, declared as in nvcc's host code.
 #include <cstdint>
 
 #include "support/cuda/fake_cuda.hpp"

@@ -11,7 +11,7 @@ namespace cleave::testing::fake {
 namespace {
 
 constexpr std::size_t page = 4096, room = std::size_t{1} << 36, most_poisoned = std::size_t{1} << 28;
-constexpr std::size_t behind = 64;  // bytes that are looked at, whether something wrote there
+constexpr std::size_t behind = 64;  // bytes after an allocation that are checked for overruns
 constexpr unsigned char canary = 0xc5;
 
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }

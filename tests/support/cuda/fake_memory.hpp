@@ -33,10 +33,10 @@ struct allocation {
   std::size_t number = 0;
   int device = host_device;
   kind is = kind::device;
-  std::string freed_by;         // empty: it lives
-  bool is_to_be_freed = false;  // once a stream has come so far
+  std::string freed_by;         // empty: still allocated
+  bool is_to_be_freed = false;  // once a stream reaches its free
   std::size_t committed = 0;
-  bool is_of_graph = false;  // which takes and gives it back whenever it is launched
+  bool is_of_graph = false;  // allocated and freed by a graph at each launch
 
   std::string text() const;
   region all() const { return {reinterpret_cast<void*>(begin), bytes, element_type::u8}; }
@@ -49,8 +49,8 @@ struct memory_pool {
   std::uint64_t threshold = 0;
 };
 
-/// All memory that was ever allocated in a test: no address is used twice, so that whoever uses freed memory
-/// is told what it was. Filled with 0xff, which is NaN to all types of numbers.
+/// All memory ever allocated in a test. No address is used twice, so a use of freed memory is reported with
+/// its name. Filled with 0xff, which is NaN in all floating-point types.
 class memory_map {
  public:
   memory_map() = default;
@@ -59,21 +59,21 @@ class memory_map {
   ~memory_map() { clear(); }
 
   void clear();
-  /// `device` or `host_device`; nothing where the address space is used up.
+  /// Allocates for a device or `host_device`; returns null if the address space is exhausted.
   allocation* allocate(int device, allocation::kind kind, std::size_t bytes);
   allocation* add_registered(void* begin, std::size_t bytes);
-  /// The one that holds or held that address.
+  /// Returns the live or freed allocation that contains that address.
   allocation* find(void const* address);
   allocation const* find(void const* address) const;
-  /// What is wrong with touching these bytes, if anything; memory that CUDA does not know is wrong too.
+  /// Returns why these bytes must not be accessed, if so. Memory unknown to CUDA is an error too.
   std::optional<std::string> fault(void const* data, std::size_t bytes) const;
-  /// The same for work that is only issued, behind all that was issued before.
+  /// The same check for work that is only issued, after all work issued before.
   std::optional<std::string> fault_later(void const* data, std::size_t bytes) const;
-  /// Whether CUDA does not know it: ordinary memory of the host.
+  /// Returns true for ordinary host memory, which CUDA does not know.
   bool is_pageable(void const* data) const { return find(data) == nullptr; }
-  /// Makes its pages unreadable.
+  /// Makes the pages of `a` inaccessible.
   void withdraw(allocation& a);
-  /// Allocations behind which something wrote; each is told once.
+  /// Returns allocations with a write past their end; each is reported once.
   std::vector<std::string> overruns();
 
   std::map<std::uintptr_t, allocation> const& all() const { return allocations_; }

@@ -25,7 +25,8 @@ bool uses(allocation const& a, std::vector<footprint> const& memory,
   return false;
 }
 
-/// What still refers to it: enqueued work, and work that has ended without the calling thread's knowing.
+/// Reports work that still uses `a`: enqueued work, and finished work that the calling thread has not
+/// synchronized with.
 void report_uses(runtime& r, host_thread& t, allocation const& a, std::string const& function) {
   auto const say = [&](std::string const& name) {
     r.report(function + " of " + a.text() + ", which " + name +
@@ -39,7 +40,7 @@ void report_uses(runtime& r, host_thread& t, allocation const& a, std::string co
   for (auto const& name : r.log->unknown_to(*r.known(t), a.all())) say(name);
 }
 
-/// Freeing waits for the device, as the real calls do.
+/// Waits for the device before freeing, as the real calls do.
 void wait_for_device(runtime& r, host_thread& t, int device, std::string const& function,
                      runtime_lock& lock) {
   std::vector<std::shared_ptr<mark>> places;
@@ -130,7 +131,7 @@ std::shared_ptr<memory_pool> default_pool(runtime& r, int device) {
   return make_pool(r, device, true);
 }
 
-/// By a node of a graph, which fills it with NaN whenever it is launched.
+/// Allocates by a graph node that fills the memory with NaN at each launch.
 cudaError_t take_in_graph(stream& s, runtime& r, int device, void** to, std::size_t bytes, std::string name) {
   auto const error = allocate(r, device, allocation::kind::device, to, bytes);
   if (error != cudaSuccess || bytes == 0) return error;
@@ -157,7 +158,7 @@ cudaError_t give_back_in_graph(stream& s, allocation const& a) {
   return record(s, std::move(w));
 }
 
-/// In the order of a stream: work that nothing puts behind it races with it.
+/// Allocates in stream order: work that is not ordered after the allocation races with it.
 cudaError_t allocate_on(runtime& r, host_thread& t, memory_pool const& pool, cudaStream_t handle, void** to,
                         std::size_t bytes, char const* function, runtime_lock& lock) {
   auto const s = find_stream(r, t, handle, function);

@@ -28,23 +28,23 @@ enum class message_kind { send, receive, all_reduce, all_gather, reduce_scatter,
 constexpr bool is_collective(message_kind k) { return k > message_kind::receive; }
 char const* name_of(message_kind k);
 
-/// One member of a group, as it was asked for.
+/// One member of a group, as the caller requested it.
 struct message_call {
   message_kind is;
-  void const* from;  // of a receive: null
-  void* to;          // of a send: null
+  void const* from;  // null for a receive
+  void* to;          // null for a send
   std::size_t count;
   ncclDataType_t type;
   int peer;        // or root
-  ncclRedOp_t op;  // of reductions
+  ncclRedOp_t op;  // for reductions
 
   std::size_t bytes() const;
-  /// What it reads and writes where it is rank `rank` of `size`.
+  /// Returns the memory that it reads and writes on rank `rank` of `size`.
   std::vector<footprint> memory(int rank, int size) const;
   std::string text() const;
 };
 
-/// A member whose stream has come to its group.
+/// A member whose stream has reached its group.
 struct post {
   message_call what;
   communicator* by;
@@ -56,17 +56,17 @@ struct split_call {
   int color, key;
 };
 
-/// The ranks that one unique id, or one split, brings together.
+/// The ranks of one unique id, or of one split.
 struct world {
   std::size_t number = 0;
   int size = 0;
-  std::vector<communicator*> members;  // by rank; null: not yet
+  std::vector<communicator*> members;  // by rank; null: not joined yet
   using pair = std::pair<int, int>;    // from, to
   std::map<pair, std::deque<std::shared_ptr<post>>> sends, receives;
   std::map<std::size_t, std::vector<std::shared_ptr<post>>> collectives;  // by number; by rank
-  std::set<pair> announced_sends, announced_receives;                     // what connections are made from
+  std::set<pair> announced_sends, announced_receives;                     // for setting up connections
   std::set<int> announced_collectives;
-  std::vector<std::map<int, split_call>> splits;                           // by number; by rank
+  std::vector<std::map<int, split_call>> splits;                           // by number, then rank
   std::map<std::pair<std::size_t, int>, std::shared_ptr<world>> children;  // by split and color
 };
 
@@ -77,14 +77,14 @@ struct communicator {
   host_thread const* made_by = nullptr;
   std::string host_name;
 
-  /// What its last call still waits for, and what happens then; empty: nothing.
+  /// The operation in progress: `then()` runs once `ready()`. Empty: none.
   std::function<bool()> ready;
   std::function<void()> then;
   fake_nccl_hang in_progress = fake_nccl_hang::init;
   std::chrono::steady_clock::time_point settles_at;
 
   ncclResult_t error = ncclSuccess;
-  std::optional<std::chrono::steady_clock::time_point> error_at;  // that a peer has died
+  std::optional<std::chrono::steady_clock::time_point> error_at;  // when the death of a peer becomes visible
   std::string last_error;
   bool is_dead = false, is_revoked = false, is_finalized = false, is_destroyed = false;
   bool is_aborted = false;
@@ -95,15 +95,16 @@ struct communicator {
   bool is_stopped() const { return is_aborted || is_revoked; }
 };
 
-/// The state that a poll of it sees; what is in progress ends there.
+/// Returns the state for a poll; completes the operation in progress if it is ready.
 ncclResult_t poll(runtime& r, communicator& c);
-/// Begins what a poll ends: once `ready()` and some time has passed, `then()` happens.
+/// Begins an operation that a poll completes: `then()` runs once `ready()` is true and some time has passed.
 ncclResult_t begin_progress(runtime& r, communicator& c, fake_nccl_hang what, std::function<bool()> ready,
                             std::function<void()> then, runtime_lock& lock);
-/// On a stream's thread: all members at once; ends when all have ended, or the communicator is stopped.
+/// Runs all members at once on a stream's thread. Returns when all have ended or the communicator is stopped.
 void run_group(runtime& r, stream& s, communicator& c, std::vector<message_call> const& members,
                runtime_lock& lock);
-/// Of the `inputs` of the ranks, element by element, in an order that depends on the element as in a ring.
+/// Reduces the `inputs` of the ranks elementwise. As in a ring, the order of summation depends on the
+/// element.
 void reduce(std::vector<std::vector<std::byte>> const& inputs, ncclDataType_t type, ncclRedOp_t op, void* to);
 std::size_t size_of(ncclDataType_t type);
 

@@ -96,7 +96,7 @@ std::shared_ptr<communicator> join_world(runtime& r, host_thread& t, std::shared
 
 bool are_all_there(world const& w) { return std::ranges::find(w.members, nullptr) == w.members.end(); }
 
-/// Two ranks of one host on one GPU, which NCCL refuses.
+/// Makes NCCL reject two ranks of one host on the same GPU.
 void refuse_shared_gpus(runtime& r, communicator& c) {
   if (r.options.sharing == ranks_on_one_gpu::allowed) return;
   for (auto const& other : c.in->members) {
@@ -143,7 +143,8 @@ ncclResult_t init(runtime& r, host_thread& t, ncclComm_t* to, int size, ncclUniq
       [&r, here = c.get()] { refuse_shared_gpus(r, *here); }, lock);
 }
 
-/// The ranks of a color, by key and then by rank; `to` is written when the caller polls.
+/// Creates the communicator of a color, ranks ordered by key and then by old rank. `to` is written when the
+/// caller polls.
 void finish_split(runtime& r, host_thread& t, communicator& parent, std::size_t number, ncclComm_t* to,
                   bool is_blocking) {
   auto const& all = parent.in->splits[number];
@@ -179,7 +180,7 @@ ncclResult_t split(runtime& r, host_thread& t, communicator& c, split_call how, 
       [&r, &t, &c, number, to, is_blocking] { finish_split(r, t, c, number, to, is_blocking); }, lock);
 }
 
-/// The library waits until no graph can launch messages of the communicator any more.
+/// Checks that no graph can launch messages of the communicator any more; NCCL waits for that.
 void require_no_graph(runtime& r, communicator const& c, std::string const& function) {
   for (auto const& [handle, e] : r.graph_execs)
     if (std::ranges::find(e->what->communicators, &c, &std::shared_ptr<communicator>::get) !=

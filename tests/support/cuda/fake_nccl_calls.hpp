@@ -12,7 +12,7 @@
 
 namespace cleave::testing::fake {
 
-/// While a thread is inside a call of a communicator; another one that enters is reported.
+/// Marks that a thread is inside a call of a communicator; a second thread that enters is reported.
 class nccl_caller {
  public:
   nccl_caller(void const* handle, std::string_view function);
@@ -25,13 +25,13 @@ class nccl_caller {
   bool entered_ = false;
 };
 
-/// What a call may be made in.
+/// The states of a communicator in which a call is allowed.
 enum class nccl_when { always, settled };
 
 std::shared_ptr<communicator> find_communicator(runtime& r, host_thread& t, ncclComm_t handle,
                                                 std::string const& function, nccl_when when);
 
-/// A call of one communicator: `f(runtime, thread, communicator, lock)`.
+/// Runs a call of one communicator: `f(runtime, thread, communicator, lock)`.
 template <class F>
 ncclResult_t nccl_call(std::string const& function, ncclComm_t handle, nccl_when when, F f) {
   nccl_caller const inside(handle, function);
@@ -43,7 +43,7 @@ ncclResult_t nccl_call(std::string const& function, ncclComm_t handle, nccl_when
   return c ? f(r, t, *c, lock) : ncclInvalidArgument;
 }
 
-/// Of the calling thread, where no communicator is meant.
+/// Returns the calling thread's last error for calls without a communicator.
 std::string& last_nccl_error();
 
 }  // namespace cleave::testing::fake

@@ -54,7 +54,7 @@ namespace {
 
 using post_ptr = std::shared_ptr<post>;
 
-/// Both ends are there: the bytes move.
+/// Moves the bytes of a message once both ends are there.
 void meet(runtime& r, post& sent, post& received) {
   auto const bytes = std::min(sent.what.bytes(), received.what.bytes());
   if (sent.what.bytes() != received.what.bytes()) {
@@ -70,7 +70,7 @@ void meet(runtime& r, post& sent, post& received) {
   }
   sent.end = sent.start;
   received.end = received.start;
-  received.end.join(sent.start);  // whoever has received knows that what was sent has been read
+  received.end.join(sent.start);  // a receiver knows that the sent data have been read
   sent.is_done = received.is_done = true;
   r.changed.notify_all();
 }
@@ -85,7 +85,7 @@ bool agree(message_call const& a, message_call const& b) {
 void compute(std::vector<post_ptr> const& posts) {
   auto const& first = posts[0]->what;
   auto const n = first.bytes();
-  std::vector<std::vector<std::byte>> inputs;  // copied: they may lie in results
+  std::vector<std::vector<std::byte>> inputs;  // copied, because they may overlap results
   for (auto const& p : posts) {
     auto const* const from = static_cast<std::byte const*>(p->what.from);
     bool const is_read = first.is != message_kind::broadcast || p->by->rank == first.peer;
@@ -109,7 +109,7 @@ void compute(std::vector<post_ptr> const& posts) {
   }
 }
 
-/// All ranks are there: they must have asked for the same.
+/// Runs a collective once all ranks are there. They must have requested the same.
 void meet_all(runtime& r, std::vector<post_ptr> const& posts) {
   bool all_agree = true;
   for (auto const& p : posts) {
@@ -156,7 +156,7 @@ void put(runtime& r, communicator& c, post_ptr const& p) {
   }
 }
 
-/// What a stopped communicator asked for will not happen any more.
+/// Withdraws the pending requests of a stopped communicator.
 void take_back(communicator& c) {
   auto const is_its = [&](post_ptr const& p) { return p && p->by == &c; };
   for (auto* const all : {&c.in->sends, &c.in->receives})
@@ -166,7 +166,7 @@ void take_back(communicator& c) {
       if (is_its(p)) p = nullptr;
 }
 
-/// All that its thread has made is dead; peers see that after a while, or never.
+/// Kills all communicators of the thread; peers see that after a while, or never.
 void die(runtime& r, communicator& c, fake_death how) {
   for (auto const& [handle, other] : r.communicators) {
     if (other->made_by != c.made_by) continue;
@@ -189,7 +189,7 @@ std::size_t lane_line(runtime& r, stream& s, std::size_t i) {
   return s.lanes[i];
 }
 
-/// Members progress independently: each is a line of its own, behind what the stream knows.
+/// Starts a member. Members progress independently: each is a line of its own, ordered after the stream.
 post_ptr begin_member(runtime& r, stream& s, communicator& c, message_call const& m, std::size_t i) {
   auto p = std::make_shared<post>(post{m, &c, s.clock, {}, false});
   auto const line = lane_line(r, s, i);

@@ -9,7 +9,7 @@ using namespace cleave::testing::fake;
 
 namespace {
 
-/// What the calling thread has asked for since its group began.
+/// The requests of the calling thread since its group began.
 struct open_group {
   struct member {
     ncclComm_t handle;
@@ -42,7 +42,8 @@ ncclResult_t check(runtime& r, communicator& c, message_call const& m) {
   return ncclSuccess;
 }
 
-/// What its peers need to know to connect; whether all that it uses for the first time has been connected.
+/// Announces the ends of a message, which peers need to connect. `is_connected` checks that its peers have
+/// done so.
 void announce(communicator const& c, message_call const& m) {
   auto& w = *c.in;
   if (is_collective(m.is))
@@ -60,7 +61,7 @@ bool is_connected(communicator const& c, message_call const& m) {
                                     : w.announced_sends.contains({m.peer, c.rank});
 }
 
-/// Lets it wait, where the test wants that, for those of its GPU that were issued before.
+/// If the test asks for it, waits for the groups of the same GPU that were issued before.
 void run_in_turn(runtime& r, stream& s, communicator& c, std::vector<message_call> const& members,
                  std::size_t turn, runtime_lock& lock) {
   auto& turns = r.gpus[static_cast<std::size_t>(c.device)].turns;
@@ -69,7 +70,7 @@ void run_in_turn(runtime& r, stream& s, communicator& c, std::vector<message_cal
   turns.erase(turn);
 }
 
-/// The part of a group that one communicator does on one stream.
+/// Launches the part of a group that belongs to one communicator and one stream.
 ncclResult_t launch(runtime& r, host_thread& t, ncclComm_t handle, cudaStream_t on,
                     std::vector<message_call> members, runtime_lock& lock) {
   auto const c = find_communicator(r, t, handle, "ncclGroupEnd", nccl_when::settled);
@@ -112,7 +113,7 @@ ncclResult_t launch(runtime& r, host_thread& t, ncclComm_t handle, cudaStream_t 
       nullptr, lock);
 }
 
-/// By communicator and stream, in the order in which they were first named.
+/// Launches all parts, by communicator and stream, in the order of their first use.
 ncclResult_t launch_all(runtime& r, host_thread& t, std::vector<open_group::member> all, runtime_lock& lock) {
   auto result = ncclSuccess;
   while (!all.empty()) {

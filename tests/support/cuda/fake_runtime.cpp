@@ -10,8 +10,8 @@ namespace cleave::testing::fake {
 
 using namespace detail;
 
-/// What a thread of the test's has of its own. As the thread ends, all others know what it knew: whoever
-/// waits for the end of a thread does so without a call.
+/// The state of a thread of the test. When the thread ends, all others learn its clock, because joining a
+/// thread involves no CUDA call.
 struct thread_of_host {
   std::shared_ptr<host_thread> is;
   std::uint64_t epoch = 0;

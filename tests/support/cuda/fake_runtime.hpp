@@ -25,12 +25,12 @@ namespace cleave::testing::fake {
 struct communicator;
 struct world;
 
-/// A thread that has called: what it knows of the work that it has seen end.
+/// A calling thread, with a clock of the finished work that it knows.
 struct host_thread {
   std::size_t line = 0;
   vector_clock clock;
-  clock_snapshot known;          // of `clock` and what all know; empty when out of date
-  std::size_t known_lesson = 0;  // the last lesson of all in `known`
+  clock_snapshot known;          // `clock` joined with what all threads know; empty when out of date
+  std::size_t known_lesson = 0;  // the last lesson of all threads in `known`
   int device = 0;
   cudaError_t last = cudaSuccess;
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
@@ -42,21 +42,21 @@ struct gpu {
   fake_gpu is;
   std::size_t used = 0, limit = 0;
   cudaError_t broken = cudaSuccess;
-  std::shared_ptr<stream> legacy;                                    // the default stream, once it is used
-  std::map<host_thread const*, std::shared_ptr<stream>> of_threads;  // likewise those of threads
-  std::vector<int> peers;                                            // whose memory its kernels may touch
-  std::size_t groups = 0;                                            // of messages, issued in all
-  std::set<std::size_t> turns;                                       // of those that have not ended
+  std::shared_ptr<stream> legacy;                                    // the default stream, once used
+  std::map<host_thread const*, std::shared_ptr<stream>> of_threads;  // likewise, by thread
+  std::vector<int> peers;                                            // devices that its kernels may access
+  std::size_t groups = 0;                                            // message groups issued in all
+  std::set<std::size_t> turns;                                       // unfinished message groups
 };
 
-/// A call that is to fail, or a kernel that is to hang.
+/// A call that will fail, or a kernel that will hang.
 struct injection {
   std::string name;
   std::size_t countdown;
   int code;
 };
 
-/// All that the fake libraries know. One of them, which is made anew for each test and never deleted.
+/// The whole state of the fake libraries. A single object, reset for each test and never deleted.
 class runtime {
  public:
   static runtime& here();
@@ -64,34 +64,34 @@ class runtime {
   void begin(fake_cuda_options const& options);
   void end();
 
-  /// The calling thread's; it knows, if it is new, what all others know.
+  /// Returns the calling thread's state. A new thread knows what all threads know.
   host_thread& thread();
-  /// What work that the calling thread issues now happens after.
+  /// Returns the clock after which work that the calling thread issues now happens.
   clock_snapshot known(host_thread& t);
   void learn(host_thread& t, vector_clock const& clock);
   void learn_all(vector_clock const& clock);
-  /// All know what any knows.
+  /// Joins the clocks of all threads.
   void meet();
 
   void report(std::string const& sentence);
-  /// Counts a call; a code if it is to fail.
+  /// Counts a call. Returns a code if the call is to fail.
   std::optional<int> injected(std::string_view function);
   cudaError_t begin_call(host_thread& t, std::string_view function);
 
-  /// Nothing hangs from now on.
+  /// Lets nothing hang from now on.
   void release();
-  /// Waits until all streams are idle, or none gets on.
+  /// Waits until all streams are idle or none makes progress.
   void settle(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex;                 // of all below
   std::condition_variable changed;  // something has ended
   std::mutex
-      data;  // whoever copies or runs kernels: what nothing orders is a report, never a race of threads
+      data;  // held for copies and kernels: unordered accesses are reported, but never race in the fake
   fake_cuda_options options;
   std::vector<gpu> gpus;
   std::optional<race_log> log;
   memory_map memory;
-  std::map<void const*, std::shared_ptr<stream>> streams;  // with those destroyed
+  std::map<void const*, std::shared_ptr<stream>> streams;  // including destroyed ones
   std::map<void const*, std::shared_ptr<event>> events;
   std::map<void const*, std::shared_ptr<graph>> graphs;
   std::map<void const*, std::shared_ptr<graph_exec>> graph_execs;
@@ -126,7 +126,7 @@ class runtime {
   std::uint64_t epoch_ = 0;
 };
 
-/// A call of the runtime: `f(runtime, thread, lock)`, with what makes it fail before.
+/// Runs a call of the runtime: `f(runtime, thread, lock)`, unless it must fail before.
 template <class F>
 cudaError_t call(std::string_view function, F f) {
   auto& r = runtime::here();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int least_priority = 0, greatest_priority = -5;
 
-/// Waits for a place in each of these streams.
+/// Waits for a point in each of these streams.
 void synchronize(runtime& r, host_thread& t, std::vector<std::shared_ptr<stream>> const& all,
                  runtime_lock& lock) {
   std::vector<std::shared_ptr<mark>> places;
@@ -51,7 +51,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* handle) {
   return cudaStreamCreateWithPriority(handle, cudaStreamDefault, 0);
 }
 
-/// Its work goes on; nobody waits.
+/// Destroys the handle; pending work continues without a wait.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return call("cudaStreamDestroy", [&](runtime& r, host_thread& t, runtime_lock&) {
     auto const s = find_stream(r, t, handle, "cudaStreamDestroy");
@@ -93,7 +93,7 @@ cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [&](runtime& r, host_thread& t, runtime_lock& lock) {
     if (auto const error = forbid_capture(r, t); error != cudaSuccess) return error;
     std::vector<std::shared_ptr<stream>> all;
-    bool is_captured = false;  // any, in whatever mode
+    bool is_captured = false;  // any capture, in any mode
     for (auto const& [address, s] : r.streams) {
       if (s->device != t.device) continue;
       if (s->capture) is_captured = s->capture->is_invalid = true;

@@ -23,7 +23,7 @@ void delay(runtime const& r, stream& s, runtime_lock& lock) {
   lock.lock();
 }
 
-/// The thread of a stream: its work, one item after the other.
+/// The thread of a stream: runs its work in order.
 void serve(runtime& r, std::shared_ptr<stream> const& mine) {
   auto& s = *mine;
   runtime_lock lock(r.mutex);
@@ -48,7 +48,7 @@ void serve(runtime& r, std::shared_ptr<stream> const& mine) {
   }
 }
 
-/// Blocking streams and the default stream of a device wait for each other.
+/// Makes blocking streams and the default stream of a device wait for each other.
 void wait_for_legacy(runtime& r, host_thread& t, stream& s) {
   auto const& legacy = r.gpus[static_cast<std::size_t>(s.device)].legacy;
   if (s.is_legacy) {
@@ -60,7 +60,7 @@ void wait_for_legacy(runtime& r, host_thread& t, stream& s) {
   }
 }
 
-/// Work on the default stream would have to wait for what is only being written down.
+/// Returns true if work on the default stream would have to wait for a stream under capture.
 bool is_implicitly_captured(runtime const& r, stream const& s) {
   bool found = false;
   for (auto const& [handle, other] : r.streams) {

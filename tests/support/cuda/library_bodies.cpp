@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of the library do on the fake runtime: the code of their lanes, one lane after the other
-// in an order that changes, on memory of the host.
+// The library's kernels on the fake runtime: their lane code runs on host memory, lane by lane in varying
+// order.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace cleave::testing {
 using namespace detail;
 namespace {
 
-/// A parameter of a launch.
+/// Returns a parameter of a launch.
 template <class T>
 T const& parameter(void* const* all, std::size_t i) {
   return *static_cast<T const*>(all[i]);
@@ -31,7 +31,7 @@ T const& parameter(void* const* all, std::size_t i) {
 template <class... Parameters>
 struct parameter_list {};
 
-/// A kernel, what it does and what it touches, each from its parameters.
+/// Binds a kernel with its body and its accesses, each computed from its parameters.
 template <class... Parameters>
 void bind(void const* stub, parameter_list<Parameters...>, void (*body)(dim3, void* const*),
           std::function<void(fake_accesses&, void* const*)> accesses) {
@@ -53,7 +53,7 @@ constexpr element_type type_of = [] {
   return element_type::boolean;
 }();
 
-/// Lanes that end the program where a GPU would: at an address that what is accessed at once does not allow.
+/// Lanes that abort on a misaligned vector access, as a GPU would.
 struct strict_lanes : device_lanes {
   template <class T>
   static T load(std::byte const* at) {
@@ -74,7 +74,7 @@ struct strict_lanes : device_lanes {
   }
 };
 
-/// Calls `f(block, lane)` for all lanes of all blocks, those of a block in an order of its own.
+/// Calls `f(block, lane)` for all lanes of all blocks; each block has its own order of lanes.
 template <class F>
 void run_lanes(std::uint32_t blocks, F f) {
   constexpr std::uint32_t lanes = device_lanes::lanes;
@@ -82,7 +82,7 @@ void run_lanes(std::uint32_t blocks, F f) {
     for (std::uint32_t i = 0; i < lanes; ++i) f(b, (i * 77 + 13 * b) % lanes);
 }
 
-/// The table of a run, which is the first parameter and its length the second.
+/// Reads the segment table of a run: the first parameter points to it, the second is its length.
 std::span<sum_segment const> told_segments(fake_accesses& a, void* const* p) {
   std::span const segments(parameter<sum_segment const*>(p, 0), parameter<std::uint32_t>(p, 1));
   a.reads(segments.data(), segments.size_bytes());

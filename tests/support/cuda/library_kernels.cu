@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one source of the tests that includes the kernels. Its machine code is looked at too.
+// The only source of the tests that includes the kernels. A test inspects its machine code too.
 #include "support/cuda/library_kernels.hpp"
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// For the test of what nvcc makes of kernels: what it must find.
+/// A control for the machine code test: it must find this access to an address of any kind.
 __global__ void control_of_any_address(float* far, int choice) {
   __shared__ float near[32];
   near[threadIdx.x] = 0;

@@ -5,7 +5,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-/// The kernels of the library, as what a launch of each names: none where there is none.
+/// The library's kernels as launch functions; null where a kernel is missing.
 namespace cleave::testing {
 
 using sum_target = decltype(accumulate_options::target);

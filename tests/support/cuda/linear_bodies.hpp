@@ -23,8 +23,8 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Linear stages on a GPU: what `basic_linear_engine` is on the host. What passes keep is taken and given
-/// back in the order of the stream. `prepare(pass)`, where there is any, is called before each pass.
+/// Linear stages on a GPU, the counterpart of `basic_linear_engine` on the host. Saved activations are
+/// allocated and freed in stream order. Calls `prepare(pass)`, if set, before each pass.
 class linear_bodies {
  public:
   linear_bodies(cleave::cuda::device& d, std::vector<linear_stage> const& stages,
@@ -98,7 +98,7 @@ class linear_bodies {
   std::span<region const> gradients(stage_id s) { return own_[index(s)]; }
   std::span<region const> parameters(stage_id s) { return own_parameters_[index(s)]; }
 
-  /// These wait for the GPU.
+  /// These functions wait for the GPU.
   linear_gradient gradient(stage_id s) const {
     auto const g = read(gradients_, s);
     return {g.first, g.second};

@@ -5,25 +5,25 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The passes of linear stages (support/linear_engine.hpp) as kernels, which tests/cuda/linear_kernels.cu
-/// has, and element by element for those who run them on the host.
+/// The passes of linear stages (support/linear_engine.hpp): as kernels, in tests/cuda/linear_kernels.cu, and
+/// per element for runs on the host.
 namespace cleave::testing {
 
-/// Tensors of a pass; null where there is none.
+/// Tensors of a pass; unused ones are null.
 struct number_lists {
   static constexpr std::uint32_t most = 12;
   double* data[most] = {};
   std::uint32_t count = 0;
 };
 
-/// Forward: `in` to `out`, and to `kept` the weighted sum. Backward: `in` are gradients of results, `out`
-/// those of inputs, and `kept` gets the sum of the first.
+/// Forward: `in` to `out`; `kept` receives the weighted sum. Backward: `in` are gradients of results and
+/// `out` those of inputs; `kept` receives the sum of `in`.
 struct linear_pass {
   number_lists in, out;
   double const* parameters = nullptr;  ///< w and b
   double* kept = nullptr;
-  std::uint64_t count = 0;  ///< of the elements of each
-  double from_loss = 0;     ///< of each result
+  std::uint64_t count = 0;  ///< elements per tensor
+  double from_loss = 0;     ///< gradient of each result from the loss
 };
 
 constexpr void linear_forward_element(linear_pass const& p, std::uint64_t i) {

@@ -24,7 +24,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// What a caller gives in a step, in the memory of a GPU.
+/// The caller's inputs of a step, in GPU memory.
 class cuda_step {
  public:
   cuda_step(cleave::cuda::device& d, step_values const& on_host) : values_(on_host) {
@@ -44,7 +44,7 @@ class cuda_step {
   step_values values_;
 };
 
-/// The numbers of a tensor of a GPU.
+/// Returns the elements of a GPU tensor.
 inline std::vector<double> numbers_on_host(tensor_view const& v) {
   std::vector<double> n(v.elements().count);
   cleave::cuda::check(cudaMemcpy(n.data(), v.data, v.elements().bytes(), cudaMemcpyDeviceToHost),
@@ -52,7 +52,7 @@ inline std::vector<double> numbers_on_host(tensor_view const& v) {
   return n;
 }
 
-/// What a step of a model makes: all results by microbatch and number, none where no stage makes one, and all
+/// The outcome of a step: all results by microbatch and number (empty if no stage makes one), and all
 /// gradients.
 struct linear_outcome {
   std::vector<std::vector<std::optional<std::vector<double>>>> results;
@@ -68,7 +68,7 @@ inline std::uint32_t results_of(dataflow const& t) {
   return n;
 }
 
-/// Of a run that has just made a step. `read(view)` gives its numbers.
+/// Returns the outcome of a run that has just made a step. `read(view)` returns the elements of a tensor.
 template <class Run, class Read, class Gradient>
 linear_outcome outcome_of(Run& run, step_plan const& p, linear_model const& m, Read read, Gradient gradient) {
   linear_outcome made;
@@ -84,7 +84,7 @@ linear_outcome outcome_of(Run& run, step_plan const& p, linear_model const& m, R
   return made;
 }
 
-/// The same by threads that compute themselves: what a GPU must make, bit by bit.
+/// Returns the outcome of the same steps on the host, which a GPU must match bit by bit.
 inline linear_outcome outcome_on_host(step_plan const& p, linear_model const& m, std::size_t steps = 1,
                                       pipeline_options const& options = {}) {
   std::vector<linear_engine> engines(p.order().ranks.size() * options.replicas, linear_engine(m.stages, {}));

@@ -21,7 +21,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// A fake with so many GPUs.
+/// Returns options for a fake with `count` GPUs.
 inline fake_cuda_options fake_gpus(std::uint32_t count, std::uint64_t seed = 1) {
   fake_cuda_options o;
   o.seed = seed;
@@ -31,7 +31,7 @@ inline fake_cuda_options fake_gpus(std::uint32_t count, std::uint64_t seed = 1) 
   return o;
 }
 
-/// How ranks that are threads of this process begin, as processes do: at a port that is free.
+/// Returns the start parameters of ranks that are threads of this process, as for processes, at a free port.
 inline std::vector<process_start> starts_of(std::uint32_t ranks) {
   auto const key = random_rendezvous_key();
   auto const port = tcp_listener().address().port;
@@ -40,7 +40,7 @@ inline std::vector<process_start> starts_of(std::uint32_t ranks) {
   return all;
 }
 
-/// Calls `f(start)` on a thread for each rank; what each threw, or nothing.
+/// Calls `f(start)` on a thread for each rank. Returns the exception of each, or null.
 template <class F>
 std::vector<std::string> on_ranks(std::uint32_t ranks, F f) {
   std::vector<std::string> thrown(ranks);
@@ -57,7 +57,7 @@ std::vector<std::string> on_ranks(std::uint32_t ranks, F f) {
   return thrown;
 }
 
-/// What a rank has before it communicates: rank r has GPU r.
+/// The setup of a rank before it communicates; rank r uses GPU r.
 struct nccl_place {
   tcp_rendezvous rendezvous;
   cleave::cuda::device device;
@@ -74,14 +74,14 @@ struct nccl_place {
   nccl_place(process_start const& s, cleave::cuda::nccl_options const& o = {})
       : nccl_place(s, o, static_cast<int>(index(s.rank))) {}
 
-  /// Memory of the GPU with these bytes.
+  /// Returns GPU memory with these bytes.
   cleave::cuda::buffer put(std::vector<std::byte> const& bytes) {
     auto made = device.allocate(bytes.size());
     cleave::cuda::check(cudaMemcpy(made.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
                         "cudaMemcpy");
     return made;
   }
-  /// The bytes of `from`, once all that was issued has ended.
+  /// Returns the bytes of `from` once all issued work has ended.
   std::vector<std::byte> take(cleave::cuda::buffer const& from) {
     cleave::cuda::check(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
     std::vector<std::byte> bytes(from.size());

@@ -16,7 +16,7 @@
 namespace cleave::testing {
 namespace {
 
-/// A file of machine code for a GPU, within another one.
+/// A GPU object file embedded in another file.
 class gpu_object {
  public:
   /// Precondition: `bytes` begin with the header of such a file.
@@ -60,7 +60,7 @@ class gpu_object {
     for (std::size_t place = 0; place + 16 <= code.sh_size; place += 16, ++k.instructions) {
       auto const access = access_of(code.sh_offset + place);
       if (!access.empty()) ++k.accesses[access];
-      auto const operation = at<std::uint64_t>(code.sh_offset + place) & 0x1ff;  // of any operands
+      auto const operation = at<std::uint64_t>(code.sh_offset + place) & 0x1ff;  // for any operands
       if (operation == 0x23 || operation == 0x2b) ++k.fused;                     // FFMA, DFMA
     }
     return k;
@@ -75,13 +75,13 @@ class gpu_object {
     return found == names.end() ? "" : found->second + bits[high >> 9 & 7];
   }
 
-  /// What the compiler noted for a function under that number, or 0.
+  /// Returns the attribute `number` that the compiler recorded for a function, or 0.
   std::uint32_t attribute(std::string const& symbol, std::uint8_t number) const {
     for (auto const& s : sections_) {
       if (text(names_ + s.sh_name) != ".nv.info") continue;
       for (std::size_t place = s.sh_offset, end = place + s.sh_size; place + 4 <= end;) {
         auto const form = at<std::uint8_t>(place), kind = at<std::uint8_t>(place + 1);
-        std::size_t const size = form == 4 ? at<std::uint16_t>(place + 2) : 0;  // of the others it is within
+        std::size_t const size = form == 4 ? at<std::uint16_t>(place + 2) : 0;  // other forms: none
         if (form == 4 && kind == number && size == 8 && symbol_name(at<std::uint32_t>(place + 4)) == symbol)
           return at<std::uint32_t>(place + 8);
         place += 4 + size;

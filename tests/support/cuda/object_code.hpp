@@ -6,19 +6,18 @@
 #include <string>
 #include <vector>
 
-/// What nvcc made of kernels, read from the machine code within a program: which instructions access memory,
-/// and how many bits at once. For sm_75 to sm_90, whose instructions are 16 bytes long; the code must not be
-/// compressed.
+/// Reads the machine code that nvcc made of kernels: the instructions that access memory and their width in
+/// bits. For sm_75 to sm_90, whose instructions are 16 bytes long. The code must not be compressed.
 namespace cleave::testing {
 
 struct kernel_code {
-  std::string name;             ///< as it is written in the source, with its parameters
-  std::uint32_t registers = 0;  ///< of each lane
+  std::string name;             ///< as in the source, with its parameters
+  std::uint32_t registers = 0;  ///< per lane
   std::uint32_t frame = 0;      ///< bytes of stack
   std::size_t instructions = 0;
-  std::size_t fused = 0;  ///< of those, how many multiply and add at once, with one rounding
-  /// How often each occurs: `LDG.128`, a load of 128 bits from global memory; also STG, LD and ST (of an
-  /// address of any kind), LDL and STL (of stack).
+  std::size_t fused = 0;  ///< fused multiply-adds among them
+  /// Number of uses of each instruction: `LDG.128` is a load of 128 bits from global memory. Others are STG,
+  /// LD and ST (generic address), LDL and STL (stack).
   std::map<std::string, std::size_t> accesses;
 
   std::size_t count(std::string const& access) const {
@@ -27,7 +26,7 @@ struct kernel_code {
   }
 };
 
-/// Of all kernels in that file, in no order.
+/// Returns all kernels in that file, in no particular order.
 std::vector<kernel_code> kernels_in(std::string const& file);
 
 }  // namespace cleave::testing

@@ -21,13 +21,14 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// One member of a `host_group`, where streams are threads. The messages between `begin_group` and
-/// `end_group` are one piece of work of their stream. It must outlive the streams that it was given.
+/// One member of a `host_group`, with threads as streams. The messages between `begin_group` and `end_group`
+/// are one work item of their stream. It must outlive the streams that it was given.
 class queued_communicator {
  public:
-  /// `group` must outlive it. With `delivery::one_queue` the work ends when all messages of the group have,
-  /// so that the next group begins after it, as on a graphics processor; with `delivery::async` when all have
-  /// begun. Preconditions: one of these two, and a member that there is.
+  /// `group` must outlive it. With `delivery::one_queue` the work item ends when all messages of the group
+  /// have ended, so that the next group begins after it, as on a GPU. With `delivery::async` it ends when all
+  /// have begun.
+  /// Preconditions: one of these two delivery modes, and a valid member.
   queued_communicator(host_group& group, std::uint32_t member, delivery ends = delivery::one_queue)
       : group_(&group), member_(member), ends_(ends) {
     expects(member < group.size(), "queued_communicator: a member of the group");
@@ -62,7 +63,7 @@ class queued_communicator {
   void abort(failure const& f) noexcept { group_->ranks().publish(f); }
 
  private:
-  /// Other ranks end its event, also after this one has given up: so it stays as long as the communicator.
+  /// Other ranks end its event even after this rank has failed, so it lives as long as the communicator.
   struct batch {
     std::vector<group_transfer> transfers;
     std::uint64_t first_reduction = 0;
@@ -70,7 +71,7 @@ class queued_communicator {
     std::atomic<bool> started = false;
   };
 
-  /// One that nobody uses any more: those of a step come in the order of the step before.
+  /// Returns an unused batch; the batches of a step are reused in the order of the step before.
   std::shared_ptr<batch> free_batch() {
     if (next_ == batches_.size()) next_ = 0;
     auto const is_free = [](std::shared_ptr<batch> const& b) {

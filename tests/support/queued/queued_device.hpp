@@ -18,13 +18,13 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// When a stream comes to a point, and the transfers that it begins there have ended. One that was not
-/// recorded has happened.
+/// An event of a stream: reached when the stream comes to its point and the transfers begun there have ended.
+/// An event that was never recorded has happened.
 class queued_event {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// What a stream marks, each time by a larger number.
+  /// A counter that a stream advances to mark its progress.
   class mark {
    public:
     void reach(std::uint64_t n) {
@@ -42,15 +42,15 @@ class queued_event {
     if (mark_ && mark_->reached_.load(std::memory_order_acquire) < number_) return false;
     return !transfers_ || transfers_->happened();
   }
-  /// Precondition: it has happened.
+  /// Precondition: the event has happened.
   clock::time_point at() const {
     if (transfers_) return transfers_->at();
     return mark_ ? clock::time_point(clock::duration(mark_->at_.load(std::memory_order_relaxed)))
                  : clock::time_point();
   }
 
-  /// From now on it happens when the mark that it returns reaches `number()`, and what is expected there has
-  /// ended. Whoever waits for what was recorded before goes on to do so.
+  /// Records the event anew. It happens when the returned mark reaches `number()` and the expected transfers
+  /// have ended. Threads that wait for the previous record keep waiting for that one.
   std::shared_ptr<mark> const& begin(std::shared_ptr<host_event const> transfers = nullptr) {
     if (!mark_ || mark_.use_count() > 1) mark_ = std::make_shared<mark>();
     ++number_;
@@ -65,15 +65,14 @@ class queued_event {
   std::shared_ptr<host_event const> transfers_;
 };
 
-/// The processor, where streams are threads: work runs beside the thread that issues it, as it does on a
-/// graphics processor. Priorities change nothing. A stream may be destroyed while it has work;
-/// `queued_stream` says what becomes of it.
+/// The CPU as a device with threads as streams: work runs asynchronously to the issuing thread, as on a GPU.
+/// Priorities have no effect. A stream may be destroyed with pending work; see `queued_stream`.
 class queued_device : public host_memory {
  public:
   using stream = queued_stream;
   using event = queued_event;
 
-  /// `ranks` must outlive it and its streams. Precondition: there is such a rank.
+  /// `ranks` must outlive it and its streams. Precondition: `here` is a valid rank.
   queued_device(host_ranks& ranks, rank_id here, queued_options const& options = {})
       : ranks_(&ranks), rank_(here), options_(options) {}
 
@@ -82,15 +81,15 @@ class queued_device : public host_memory {
     streams_.push_back(s.watch());
     return s;
   }
-  /// Ends all streams, as their destructors do: before memory goes that other ranks may still copy from or to
-  /// after a failure, every rank does so.
+  /// Ends all streams, as their destructors do. After a failure each rank calls this before it frees memory
+  /// that other ranks may still copy from or to.
   void close_streams() {
     for (auto const& s : streams_) s.close();
   }
   event make_event() { return {}; }
 
   static void record(event& e, stream& s) { record(e, s, nullptr); }
-  /// The event happens when `transfers`, which work of the stream expects, have ended too.
+  /// The event also waits for `transfers`, which work of the stream has begun.
   static void record(event& e, stream& s, std::shared_ptr<host_event const> transfers) {
     s.call([mark = e.begin(std::move(transfers)), n = e.number(), ranks = &s.ranks(), here = s.rank()] {
       mark->reach(n);
@@ -103,11 +102,11 @@ class queued_device : public host_memory {
   bool query(event const& e) const { return e.happened(); }
   std::chrono::nanoseconds elapsed(event const& from, event const& to) const { return to.at() - from.at(); }
 
-  /// `from` must stay as it is until the copy has been made.
+  /// `from` must not change until the copy has ended.
   void copy(stream& s, void* to, void const* from, std::size_t bytes) {
     s.call([to, from, bytes] { copy_bytes(to, from, bytes); });
   }
-  /// `list` must stay until it has been carried out.
+  /// `list` must live until the work has ended.
   void accumulate(stream& s, sums const& list, accumulate_options const& options) {
     s.call([&list, options] { run_sums(list, options); });
   }

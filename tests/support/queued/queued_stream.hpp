@@ -24,18 +24,17 @@ namespace cleave::testing {
 using namespace detail;
 
 struct queued_options {
-  /// How many pieces of work a stream may hold that have not begun; whoever issues one more waits.
+  /// Capacity of a stream, in items that have not begun; issuing one more blocks.
   std::size_t ahead = 1024;
-  /// How long a stream that is destroyed may take to end what was issued; what is left then is given up.
+  /// Time limit for a destroyed stream to finish its work; the rest is abandoned.
   std::chrono::milliseconds drain_within{5000};
-  /// Before some pieces of work a stream waits, at random, for as long as this: so that a wait that is
-  /// missing shows in what comes out.
+  /// Maximal random delay before some items, so that a missing wait shows in the results.
   std::chrono::microseconds longest_delay{0};
-  std::uint64_t seed = 0;  ///< of these delays
+  std::uint64_t seed = 0;  ///< seed of these delays
 };
 
-/// A thread that carries out, one after the other, what is issued to it. Once the run of its rank has failed
-/// it begins nothing more; what work throws fails the run.
+/// A thread that runs issued work in order. Once the run of its rank has failed it begins no more items. An
+/// exception in an item fails the run.
 class queued_stream {
   struct state;
 
@@ -51,26 +50,26 @@ class queued_stream {
     std::swap(state_, other.state_);
     return *this;
   }
-  /// Waits until all that was issued has ended, or the run has failed, but not longer than `drain_within`:
-  /// then what has not begun never will, and work that does not end is left to itself.
+  /// Waits until all work has ended or the run has failed, but at most `drain_within`. After that, items that
+  /// have not begun never run, and a running one is abandoned.
   ~queued_stream() {
     if (state_) state_->close();
   }
 
-  /// Does `f` once all that was issued before has ended. Waits while too much is ahead.
-  /// \throws run_error where it waits and the run has failed
+  /// Runs `f` after all work issued before. Blocks while the queue is full.
+  /// \throws run_error if the run fails while it blocks
   template <std::invocable F>
   void call(F f) {
     state_->push(stream_task(std::move(f)));
   }
-  /// What is issued from now on is done for `c`, which a failure then names.
+  /// Attributes work issued from now on to `c`, which a failure then names.
   void about(stage_call c) { state_->about = c; }
 
-  /// Where work of a stream waits: it may be kept by the work itself.
+  /// Handle with which work of a stream waits; the work itself may keep it.
   class inside {
    public:
-    /// Waits until `done()`, which whoever makes it so follows by ringing for this rank.
-    /// \throws run_error once the run has failed, or the stream is given up
+    /// Waits until `done()`. A thread that makes it true must notify this rank.
+    /// \throws run_error once the run has failed or the stream is abandoned
     template <class F>
     void wait(F done) const {
       state_->wait(done);
@@ -83,10 +82,10 @@ class queued_stream {
   };
   inside work_place() const { return inside(state_.get()); }
 
-  /// Ends a stream that is still there, from elsewhere.
+  /// Closes a stream from another thread, if it still exists.
   class watcher {
    public:
-    /// As the destructor of the stream.
+    /// Closes the stream as its destructor does.
     void close() const {
       if (auto const s = state_.lock()) s->close();
     }
@@ -151,7 +150,7 @@ class queued_stream {
       has_ended.notify_all();
     }
 
-    /// The next piece of work once there is one; nothing when there is to be no more.
+    /// Waits for the next item and returns it, or nullopt if there will be no more.
     std::optional<entry> next() {
       if (given_up.load()) return std::nullopt;
       wait([&] { return issued.load() != begun.load() || closed.load(); });
@@ -170,7 +169,7 @@ class queued_stream {
     }
 
     void publish(failure f) {
-      if (given_up.load()) return;  // nobody may be there any more
+      if (given_up.load()) return;  // the owner may no longer exist
       if (f.reporter == no_rank) f.reporter = here;
       if (!f.at) f.at = running;
       ranks.publish(f);
@@ -185,7 +184,7 @@ class queued_stream {
         given_up.store(true);
         ranks.ring(here);
         if (!has_ended.wait_for(lock, options.drain_within / 10, [&] { return ended; })) {
-          thread.detach();  // which shares this state
+          thread.detach();  // it shares this state
           return;
         }
       }
@@ -197,11 +196,11 @@ class queued_stream {
     rank_id const here;
     queued_options const options;
     splitmix delays;
-    std::vector<entry> entries;                        // a ring
-    std::atomic<std::uint64_t> issued = 0, begun = 0;  // of all time
+    std::vector<entry> entries;                        // a ring buffer
+    std::atomic<std::uint64_t> issued = 0, begun = 0;  // since the start
     std::atomic<bool> closed = false, given_up = false;
-    std::optional<stage_call> about;    // of what is issued now
-    std::optional<stage_call> running;  // of what is carried out
+    std::optional<stage_call> about;    // for work issued now
+    std::optional<stage_call> running;  // for the running work
     std::mutex mutex;
     std::condition_variable has_ended;
     bool ended = false;

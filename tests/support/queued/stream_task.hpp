@@ -13,7 +13,7 @@ namespace cleave::testing {
 
 using namespace detail;
 
-/// Something to do, once, maybe on another thread. What is small needs no memory of its own.
+/// A task that runs once, maybe on another thread. Small tasks need no heap memory.
 class stream_task {
  public:
   stream_task() = default;
@@ -39,7 +39,7 @@ class stream_task {
   ~stream_task() { clear(); }
 
   explicit operator bool() const { return with_ != nullptr; }
-  /// Precondition: there is something to do.
+  /// Precondition: the task is not empty.
   void operator()() {
     expects(with_ != nullptr, "stream_task: something to do");
     with_->call(bytes_);
@@ -50,7 +50,7 @@ class stream_task {
 
   struct operations {
     void (*call)(void*);
-    void (*move)(void* to, void* from) noexcept;  // and ends what is moved from
+    void (*move)(void* to, void* from) noexcept;  // also destroys the source
     void (*end)(void*) noexcept;
   };
   template <class F>

@@ -40,8 +40,8 @@ enum class max_flow_method : std::uint8_t {
 
 namespace cleave::detail {
 
-/// Terminals that define no cut: a node that does not exist or is on both sides, or a side without nodes. The
-/// witness: the node, or the number of nodes.
+/// Thrown if the terminals define no cut: a node does not exist or is on both sides, or a side has no nodes.
+/// The witness is the node, or the number of nodes.
 using terminal_error = tagged_error<struct terminal_tag, std::size_t>;
 
 /// Returns the unit in which edge weights are integers.

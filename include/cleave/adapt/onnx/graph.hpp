@@ -127,7 +127,7 @@ class graph {
     return at == by_name_.end() ? std::nullopt : std::optional(at->second);
   }
 
-  /// Returns the node that makes `v`, or none. Also none if its result has become state.
+  /// Returns the node that makes `v`. Returns none if no node makes it, or if the result has become state.
   node producer(value v) const { return is_state_[v] ? none<node> : scopes_.values[v].producer; }
 
   /// Returns the values that a node of the graph reads: its operands, then the captures of its bodies. May

@@ -120,9 +120,10 @@ inline std::vector<onnx::open_size> list_open_sizes(onnx::graph const& g, onnx::
 
 namespace cleave::detail {
 
-/// Returns the numbers to substitute for open sizes, one at a time for all; the one that prices most counts.
-/// 64 passes operators that halve sizes or divide them into heads. 8 fits into small tables. 1 fits files
-/// exported for a batch of one. The largest known dimension fits square images.
+/// Returns the numbers to try for open sizes. Each number replaces all open sizes at once; the number that
+/// prices the most operators is used. 64 passes operators that halve sizes or divide them into heads. 8 fits
+/// into small tables. 1 fits files exported for a batch of one. The largest known dimension fits square
+/// images.
 inline std::vector<std::int64_t> onnx_stand_ins(std::span<onnx::open_size const> sizes) {
   std::vector<std::int64_t> list{64, 8, 1};
   for (auto const& open : sizes)

@@ -44,8 +44,8 @@ inline bool is_stage_name(std::string_view name) {
 
 namespace cleave::detail {
 
-/// Returns the mark of the model that a stage file belongs to, empty if the stage has none. Returns nothing
-/// if the file is not a stage written by this library.
+/// Returns the mark of the model that a stage file belongs to, as `onnx_model_mark` computes it. Returns an
+/// empty text if the stage has no mark, and nothing if the file is not a stage written by this library.
 inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path const& file) {
   google::protobuf::LogSilencer const quiet;
   if (!std::filesystem::is_regular_file(file)) return std::nullopt;  // reading a pipe would block
@@ -75,8 +75,8 @@ namespace cleave::detail {
 /// Files that get their final names together or not at all, replacing all stages in the folder.
 class onnx_files {
  public:
-  /// Opens a folder. `mark` is the model's, see `onnx_model_mark`. \throws error if a stage in the folder may
-  /// not be replaced
+  /// Opens a folder. `mark` is the result of `onnx_model_mark`.
+  /// \throws error if a stage in the folder may not be replaced
   onnx_files(std::filesystem::path folder, std::string const& mark,
              onnx::replace replace = onnx::replace::of_this_model)
       : folder_(std::move(folder)), files_(folder_.string()) {

@@ -39,7 +39,7 @@ class pooled_event {
   }
 
   cudaEvent_t handle() const { return handle_; }
-  /// This and the following functions throw cuda_error.
+  /// Records the event in `s`. All following functions also throw cuda_error.
   void record(cudaStream_t s) { cuda::check(cudaEventRecord(handle_, s), "cudaEventRecord"); }
   bool happened() const {
     auto const e = cudaEventQuery(handle_);

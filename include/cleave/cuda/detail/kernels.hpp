@@ -21,7 +21,8 @@ namespace cleave::detail {
 void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const& run,
                  accumulate_options const& options, std::uint32_t processors);
 
-/// As `sum_in_order` on the host. Preconditions: the same, and at most `most_reduced_regions` regions.
+/// Computes `sum_in_order` on the device. Preconditions: those of `sum_in_order`, and at most
+/// `most_reduced_regions` regions.
 void launch_sum_in_order(cudaStream_t stream, std::span<region const> regions, reduce_op op,
                          std::uint32_t processors);
 

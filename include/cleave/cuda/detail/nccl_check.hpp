@@ -62,7 +62,8 @@ inline failure nccl_failure(nccl_answer const& a, rank_id reporter) {
   return {.code = failure_code_of(a.result), .detail = std::move(text), .reporter = reporter};
 }
 
-/// As above, with the texts from NCCL. A null `of` means the latest error of any communicator.
+/// Returns the failure of a call, with the texts from NCCL. A null `of` means the latest error of any
+/// communicator.
 inline failure nccl_failure(std::string_view call, ncclResult_t r, ncclComm_t of, rank_id reporter) {
   char const *const sentence = ncclGetErrorString(r), *const last = ncclGetLastError(of);
   return nccl_failure({call, r, sentence ? sentence : "", last ? last : ""}, reporter);

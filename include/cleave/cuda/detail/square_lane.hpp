@@ -15,8 +15,8 @@ template <class T, class Lanes>
 inline constexpr std::size_t square_packs =
     sums_by_turns / (Lanes::lanes * Lanes::template pack_elements<T, T>);
 
-/// Returns one lane's partial sums of squares of a tile: those of its packs, number `u * Lanes::lanes + lane`
-/// of all. The tree over all partial sums gives the result of `squares_of_tile`.
+/// Returns one lane's partial sums of squares of a tile. Sum u is that of pack `u * Lanes::lanes + lane`. The
+/// tree over the partial sums of all lanes gives the result of `squares_of_tile`.
 template <class T, class Lanes>
 constexpr std::array<double, square_packs<T, Lanes>> square_lane(sum_segment const& s, std::uint32_t tile,
                                                                  std::uint32_t lane) {

@@ -13,9 +13,9 @@
 
 namespace cleave::detail {
 
-/// Detects work on CUDA's default streams, which kernels without a stream use and no other work waits for.
-/// While it lives, the thread's default stream is in capture mode. CUDA then rejects work on the legacy
-/// default stream from any thread.
+/// Detects work on CUDA's default streams. Kernels launched without a stream use them, and no other work
+/// waits for them. While the guard lives, the thread's default stream is in capture mode. CUDA then rejects
+/// work on the legacy default stream from any thread.
 class default_stream_guard {
  public:
   /// \throws cuda_error

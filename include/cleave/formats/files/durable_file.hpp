@@ -160,8 +160,8 @@ namespace cleave::detail {
 /// The suffix of files that are not yet complete.
 inline constexpr std::string_view unfinished_ending = ".unfinished";
 
-/// Returns a digest of this boot of the machine and the process's container. Process numbers are unique
-/// within it. 16 hexadecimal digits.
+/// Returns a digest of this boot of the machine and the process's container, as 16 hexadecimal digits.
+/// Process numbers are unique within this space.
 inline std::string process_space() {
   std::array<char, 256> boot{}, space{};
   if (int const file = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); file >= 0) {
@@ -173,7 +173,7 @@ inline std::string process_space() {
   return name_digest().add(boot.data()).add(space.data()).text();
 }
 
-/// Returns true if a process of `space` that has ended began a file of this name.
+/// Returns true if the file `name` was begun by a process of `space` that has ended.
 inline bool is_left_by_ended_process(std::string_view name, std::string_view space) {
   if (!name.ends_with(unfinished_ending)) return false;
   name.remove_suffix(unfinished_ending.size());

@@ -34,7 +34,7 @@ class graph_file_error : public witness_error<detail::text_place> {
   graph_file_error(detail::text_place at, std::string const& what)
       : witness_error(
             "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + ": " + what, at) {}
-  /// The same error, with the file's name in front.
+  /// Makes a copy of `e` whose message begins with the name of the file.
   graph_file_error(std::string const& file, graph_file_error const& e)
       : witness_error(printable(file, 200) + ": " + e.what(), e.witness) {}
 };

@@ -22,9 +22,8 @@ class pushed_flow {
   /// less than 2^61.
   void arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) { net_.edge(from, to, capacity, 0); }
 
-  /// Returns the flow that reaches the sink: the maximum, or the amount that about `most_steps` steps bring
-  /// there. The result never exceeds the capacity of a cut. A step is one look at an arc. Call it once, after
-  /// all arcs are added.
+  /// Returns the value of a maximum flow, or a lower bound on it if about `most_steps` steps do not suffice.
+  /// A step is one look at an arc. Call it once, after all arcs are added.
   std::int64_t most(std::uint32_t source, std::uint32_t sink, std::size_t most_steps) {
     source_ = source, sink_ = sink;
     start();

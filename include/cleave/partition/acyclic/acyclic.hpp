@@ -208,12 +208,13 @@ ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::
 
 /// Minimizes the time of a step as reported by `step_time`, for example by a simulated schedule.
 ///
-/// It evaluates the partitions found for other goals, then moves clusters of nodes between the parts of the
-/// best one. `step_time` is called about 500 times in all, times `effort`. It must return equal times for
-/// equal partitions. Devices stand in the given order.
+/// The search evaluates the partitions found for other goals, then moves clusters of nodes between the parts
+/// of the best one. `step_time` is called about 500 times in all, times `effort`. It must return equal times
+/// for equal partitions. Devices stand in the given order.
 ///
 /// \param step_time  called with a `partition const&`; returns the time of a step, in any unit
-/// \throws error as above, and if `step_time` returns a negative number or NaN.
+/// \throws error if weights, options or their sums are invalid, or if `step_time` returns a negative number
+///   or NaN.
 template <std::unsigned_integral Index, class StepTime>
   requires std::is_invocable_r_v<double, StepTime&, partition const&>
 ordered_partition partition_acyclic(basic_snapshot_arrays<Index> const& g, std::uint32_t k,

@@ -42,7 +42,7 @@ transfer_pairs<Index> cut_pairs_of(csr<Index> const& touched, std::span<std::int
   return pairs;
 }
 
-/// Finds the slices with the smallest cut by dynamic programming. See `best_cut_slices`.
+/// Finds the slices with the smallest cut by dynamic programming. Helper of `best_cut_slices`.
 template <std::unsigned_integral Index>
 class cut_slicer {
  public:

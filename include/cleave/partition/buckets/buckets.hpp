@@ -59,7 +59,7 @@ struct basic_bucket {
   std::vector<Index> entries;          ///< in the order of `nodes`, with repetitions
   std::size_t bytes = 0;               ///< total bytes of the entries
   std::size_t extra_nodes = 0;         ///< nodes added when it was full, but could not be closed
-  std::size_t bytes_before_extra = 0;  ///< bytes before these nodes were added; 0 if there are none
+  std::size_t bytes_before_extra = 0;  ///< bytes before these nodes were added; 0 if none were added
 
   bool operator==(basic_bucket const&) const = default;
 };
@@ -220,8 +220,9 @@ basic_bucket_counts<Index> state_counts(basic_snapshot_arrays<Index> const& s) {
   return counts;
 }
 
-/// Same as above for a graph `g`, whose parameters are its state. Expected O(V + E).
-/// Throws the errors of snapshot_of and of the function above.
+/// Puts the nodes of a user's graph into buckets. The parameters are the state of the graph. Expected O(V +
+/// E).
+/// \throws the errors of `snapshot_of` and of `fill_buckets` for a snapshot
 template <stateful_graph Graph>
   requires sized_graph<Graph>
 basic_bucket_partition<std::uint32_t> fill_buckets(Graph const& g, bucket_options const& options = {}) {

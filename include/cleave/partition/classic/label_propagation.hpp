@@ -22,7 +22,7 @@ namespace cleave::detail {
 /// Tie-breaking between labels to which the edges of a node weigh the same.
 enum class label_tie_breaking : std::uint8_t {
   any,     ///< one at random
-  lighter  ///< a different label only if, with the node, it is lighter than the node's current label
+  lighter  ///< a different label only if it is lighter than the current one even with the node added
 };
 
 /// Size-constrained label propagation. In random order, each node adopts the label to which its edges weigh

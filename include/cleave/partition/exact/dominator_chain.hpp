@@ -157,8 +157,8 @@ class dominator_chain_cuts {
       if (weight_[units_[i]] > 0) flow.arc(i, sink, weight_[units_[i]]);
     for (std::uint32_t i = 0; i < values_.size(); ++i) {
       auto const& value = values_[i];
-      // A part with a unit of the value pays if another part has one too: `in` is reached from the former
-      // units, and `out` leads to the latter.
+      // A part with a unit of the value pays if another part has one too. Units of this part lead to `in`,
+      // and `out` leads to units of other parts.
       auto const in = value.inside ? source : units + 2 + 2 * i,
                  out = value.outside ? sink : units + 3 + 2 * i;
       flow.arc(in, out, c_.transfer[value.of]);

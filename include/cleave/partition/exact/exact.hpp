@@ -197,7 +197,7 @@ struct exact_partition : balanced_partition {
 
 namespace cleave::detail {
 
-/// Searches one graph. See `partition_exact`.
+/// Searches one graph. Helper of `partition_exact`.
 template <std::unsigned_integral Index>
 class exact_balancer {
  public:

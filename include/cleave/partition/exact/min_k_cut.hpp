@@ -40,7 +40,7 @@ struct min_cut_partition : partition {
 
 namespace cleave::detail {
 
-/// Branch and bound over the part of one node after the other. See `min_k_cut`.
+/// Branch and bound over the part of one node after the other. Helper of `min_k_cut`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class cut_branching {
  public:

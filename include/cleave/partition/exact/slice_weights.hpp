@@ -115,7 +115,7 @@ struct chain_sums {
   std::int64_t heaviest = 0;         ///< largest weight
 };
 
-/// \throws chain_weight_error for the first invalid weight, if any.
+/// Checks the weights and their sum. \throws chain_weight_error for the first invalid weight.
 template <weight_number Weight>
 void check_weights(std::span<Weight const> weights) {
   weight_sum<Weight> sum;

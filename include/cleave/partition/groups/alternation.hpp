@@ -115,8 +115,8 @@ alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::ve
   return p;
 }
 
-/// Same for a graph. `supports(node)` is called once per node, in order.
-/// Also throws the errors of snapshot_of.
+/// Partitions a user's graph into alternating parts. `supports(node)` is called once per node, in order.
+/// \throws the errors of `alternation` for a snapshot, and of `snapshot_of`
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class Supports>
   requires std::predicate<Supports&, node_t<Graph>>
 alternating_partition alternation(Graph const& g, Supports supports, alternation_options const& o = {}) {

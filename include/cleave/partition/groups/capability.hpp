@@ -414,8 +414,9 @@ std::vector<fusion_group> capability_groups(basic_snapshot_arrays<Index> const& 
   return o.by == grouping::fewest ? grouper.fewest(supported) : grouper.by_merge_walk(supported);
 }
 
-/// Same for a graph. `supports(node)` is called once per node, in order. `veto` receives positions.
-/// Also throws the errors of snapshot_of.
+/// Groups the nodes of a user's graph. `supports(node)` is called once per node, in order. `veto` receives
+/// positions.
+/// \throws the errors of `capability_groups` and `snapshot_of`
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class Supports,
           class Veto = detail::no_veto>
   requires std::predicate<Supports&, node_t<Graph>>

@@ -35,8 +35,8 @@ struct kway_partition : partition {
 
 namespace cleave::detail {
 
-/// The given partition does not fit the graph. `witness` is the first node without a valid part, or the
-/// number of entries if that differs from the number of nodes.
+/// Thrown if the given partition does not fit the graph. `witness` is the first node without a valid part, or
+/// the number of entries if that differs from the number of nodes.
 using kway_start_error = tagged_error<struct kway_start_tag, std::size_t>;
 
 /// Computes cut, part weights and imbalance in the user's units.

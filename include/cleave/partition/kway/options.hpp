@@ -94,7 +94,7 @@ inline std::optional<kway_option_fault> find_option_fault(kway_options const& o,
   return std::nullopt;
 }
 
-/// \throws kway_option_error if `find_option_fault` finds an invalid option.
+/// Checks the options. \throws kway_option_error if `find_option_fault` finds an invalid one.
 inline void check_options(kway_options const& o, std::size_t nodes, std::uint32_t parts) {
   auto const fault = find_option_fault(o, nodes, parts);
   if (!fault) return;

@@ -63,8 +63,8 @@ inline detail::csr<std::size_t> part_members(partition const& p) {
 namespace cleave::detail {
 
 /// Calls `f` with each predecessor of node `n`, possibly more than once. Predecessors are the producers of
-/// its operands, the nodes of `after[n]`, and the producers of companions. Companions count for those
-/// operands for whose producer `crosses` returns true (`none` stands for values from outside the graph).
+/// its operands, the nodes of `after[n]`, and the producers of companions. Companions of an operand count
+/// only if `crosses(producer)` returns true; the producer is `none` for values from outside the graph.
 /// Replicable nodes are skipped.
 template <std::unsigned_integral Index, class Crosses, class F>
 void each_predecessor(basic_snapshot_arrays<Index> const& g, std::size_t n, Crosses crosses, F f) {
@@ -74,7 +74,7 @@ void each_predecessor(basic_snapshot_arrays<Index> const& g, std::size_t n, Cros
   for (Index const v : g.operands[n]) {
     Index const m = g.producer[v];
     need(m);
-    if (m != none<Index> && is_replicable(g, m)) continue;  // copied: companions not needed
+    if (m != none<Index> && is_replicable(g, m)) continue;  // a copy needs no companions
     if (crosses(m))
       for (Index const c : g.companions[v]) need(g.producer[c]);
   }

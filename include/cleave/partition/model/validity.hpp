@@ -21,8 +21,8 @@
 
 namespace cleave::detail {
 
-/// Same as `each_predecessor` in partition.hpp, for a given partition: companions count only for operands
-/// that come from another part than that of `n`.
+/// Calls `f` with each predecessor of node `n` under the partition `p`. Companions count only for operands
+/// that come from outside the part of `n`.
 template <std::unsigned_integral Index, class F>
 void each_predecessor(basic_snapshot_arrays<Index> const& s, partition const& p, std::size_t n, F f) {
   auto const crosses = [&](Index m) { return m == none<Index> || p.of[m] != p.of[n]; };
@@ -185,8 +185,8 @@ inline std::optional<part_id> find_empty_part(partition const& p) {
   return std::nullopt;
 }
 
-/// Returns the first edge that leads to an earlier part, if any. Executing parts in ascending order requires
-/// that there are none. O(V + E).
+/// Returns the first edge that leads to an earlier part, if any. Parts can be executed in ascending order
+/// only if no such edge exists. O(V + E).
 template <std::unsigned_integral Index>
 std::optional<dependency> find_backward_edge(basic_snapshot_arrays<Index> const& s, partition const& p) {
   std::optional<dependency> found;

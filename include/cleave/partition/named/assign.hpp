@@ -95,7 +95,7 @@ detail::refused assign(Graph const&, Labels const&) {
   detail::refuse_graph<Graph>();
 }
 
-/// Same on a snapshot; `f` receives positions.
+/// Partitions the nodes of a snapshot by label. `f` receives positions.
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
 auto assign(basic_snapshot_arrays<Index> const& g, F f) {

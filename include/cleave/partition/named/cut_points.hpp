@@ -295,7 +295,8 @@ cut_list cuts_at_markers(basic_snapshot_arrays<Index> const& s, F is_marker) {
   return list;
 }
 
-/// Same with handles of the user's graph; `s` is the snapshot of `g`.
+/// Returns a cut at each marker of a user's graph. `is_marker(node)` is called with handles; `s` is the
+/// snapshot of `g`.
 /// \throws marker_error, also if a body of a node has a marker.
 template <dataflow_graph Graph, std::unsigned_integral Index, class F>
   requires std::predicate<F&, node_t<Graph>>
@@ -402,10 +403,10 @@ inline std::optional<std::size_t> find_unknown_module(std::vector<module_cut> co
 
 namespace cleave {
 
-/// Returns a cut before the first node of each call of a module, or after the last one. `calls_of(n)` returns
-/// a range of strings: the calls that contain node n. A call is the path of its module and, from the second
-/// call on, `@1`, `@2`, …. `modules` lists the known paths; empty: those of the calls. A module that contains
-/// no node yields an idle cut. O(V depth + cuts).
+/// Returns a cut before the first node, or after the last node, of each call of a module. `calls_of(n)`
+/// returns a range of strings: the calls that contain node n. A call is the path of its module and, from the
+/// second call on, `@1`, `@2`, …. `modules` lists the known paths; empty: those of the calls. A module that
+/// contains no node yields an idle cut. O(V depth + cuts).
 /// \throws unknown_module_error if there is no such module; the message suggests the nearest paths. No cuts
 /// are returned then.
 template <std::unsigned_integral Index, class F>
@@ -441,7 +442,7 @@ cut_list cuts_at_modules(basic_snapshot_arrays<Index> const& s, std::vector<modu
   return list;
 }
 
-/// Same for a graph whose nodes have paths, which do not distinguish the calls of a module.
+/// Returns the cuts for a graph whose nodes have paths. Paths do not distinguish the calls of a module.
 /// \throws unknown_module_error
 template <hierarchical_graph Graph, std::unsigned_integral Index>
 cut_list cuts_at_modules(Graph const& g, snapshot<Graph, Index> const& s,

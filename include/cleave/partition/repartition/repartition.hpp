@@ -244,7 +244,7 @@ inline std::optional<repartition_fault> find_repartition_fault(std::size_t nodes
   return std::nullopt;
 }
 
-/// \throws repartition_error if `find_repartition_fault` returns a fault.
+/// Checks the arguments of `repartition`. \throws repartition_error for the first invalid one.
 inline void check_repartition(std::size_t nodes, partition const& old, std::uint32_t k,
                               repartition_options const& o) {
   auto const fault = find_repartition_fault(nodes, old, k, o);
@@ -305,7 +305,7 @@ struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
 
 namespace cleave::detail {
 
-/// Tries several ways to a new partition and keeps the best. See `repartition`.
+/// Tries several ways to a new partition and keeps the best. Helper of `repartition`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class repartitioner {
  public:
@@ -464,15 +464,15 @@ namespace cleave {
 
 /// Repartitions a graph whose weights, edges or number of parts have changed.
 ///
-/// It minimizes the cut plus the cost of the bytes that leave their old part. Weight limits are those of
-/// `partition_kway`. The result is never worse than the old partition, if that is still within its limits. It
-/// is never worse than a new partition renumbered so that least moves. Nodes without a part in `old` move at
-/// no cost.
+/// The objective is the cut plus the cost of the bytes that leave their old part. Weight limits are those of
+/// `partition_kway`. The result is never worse than the old partition, if that is still within its limits.
+/// The result is also never worse than a new partition renumbered so that least moves. Nodes without a part
+/// in `old` move at no cost.
 ///
-/// It keeps the best of four candidates: the old partition, the old partition refined, a new partition
+/// The result is the best of four candidates: the old partition, the old partition refined, a new partition
 /// renumbered and refined, and a new partition of the graph with migration edges. The best one is refined
 /// once more. Schloegel, Karypis, Kumar,
-/// JPDC 47, 1997, and SC 2000 (scratch-remap against diffusion). It takes about as long as four k-way
+/// JPDC 47, 1997, and SC 2000 (scratch-remap against diffusion). The search takes about as long as four k-way
 /// partitions.
 ///
 /// \param g        the graph in CSR form

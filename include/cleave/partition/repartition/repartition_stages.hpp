@@ -86,7 +86,7 @@ class stage_moves {
     now_ = score();
   }
 
-  /// Makes moves that improve the score until there are none, or no trials are left.
+  /// Makes moves that improve the score until no move does, or no trials are left.
   void improve() {
     for (bool more = true; more && trials_ > 0;) {
       more = return_to_previous();
@@ -269,7 +269,7 @@ std::optional<std::string> find_option_fault(stage_repartition_options const& o,
   return std::nullopt;
 }
 
-/// Finds a new partition for a pipeline. See `repartition_stages`.
+/// Finds a new partition for a pipeline. Helper of `repartition_stages`.
 template <std::unsigned_integral Index>
 class stage_repartitioner {
  public:
@@ -346,8 +346,8 @@ class stage_repartitioner {
     return no_part;
   }
 
-  /// Returns the part of each unit in `p`, or nothing if a unit must not be there. A unit without a part gets
-  /// its fixed part, or the last part of its predecessors.
+  /// Returns the part of each unit in `p`, or nothing if `p` puts a unit into a part that it must not be in.
+  /// A unit without a part gets its fixed part, or the last part of its predecessors.
   std::optional<std::vector<std::uint32_t>> settled(partition const& p) const {
     if (p.of.size() != g_.nodes()) return std::nullopt;
     std::vector<std::uint32_t> of(units_.size());
@@ -422,11 +422,12 @@ namespace cleave {
 
 /// Repartitions a pipeline whose costs have changed.
 ///
-/// It minimizes the bottleneck plus the cost of the bytes that leave their old part, under the constraints of
-/// `balance`. It starts from the old parts, the parts of `balance` and `starts`, each as it is or after heavy
-/// parts were reduced. Units then return to their old parts or leave the heaviest part, one or several in a
-/// row, as long as the objective improves. The result is never worse than any of the starting partitions,
-/// including the old one if that is still allowed. Nodes without a part in `old` move at no cost.
+/// The objective is the bottleneck plus the cost of the bytes that leave their old part, under the
+/// constraints of `balance`. The search starts from the old parts, the parts of `balance` and `starts`, each
+/// as it is or after heavy parts were reduced. Units then return to their old parts or leave the heaviest
+/// part, one or several in a row, as long as the objective improves. The result is never worse than any of
+/// the starting partitions, including the old one if that is still allowed. Nodes without a part in `old`
+/// move at no cost.
 ///
 /// Complexity: that of `balance`, plus O(V + E) for each of 3 to 24 attempts per start, plus
 /// O(values of the unit + k) per move.

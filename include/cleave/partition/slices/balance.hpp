@@ -80,7 +80,7 @@ struct balanced_partition : partition {
 namespace cleave::detail {
 
 /// Returns true if an empty part may precede a nonempty one. This matters only if parts differ. Otherwise
-/// there is no use for more parts than units.
+/// more parts than units are useless.
 inline bool may_leave_gaps(balance_options const& o) {
   return o.empty == empty_parts::allowed &&
          !(o.speed.same() && o.memory.same() && o.link.same() && o.fixed.empty());
@@ -214,8 +214,8 @@ std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
   return weight[unit] + flow.most(0, sink, 4'000'000);
 }
 
-/// Returns the best of these bounds. Flows are computed for the eight units with the largest weight plus
-/// transfers.
+/// Returns the largest of the three lower bounds. Flows are computed for the eight units with the largest
+/// weight plus transfers.
 template <std::unsigned_integral Index>
 std::int64_t load_bound(unit_costs<Index> const& c) {
   auto bound = (std::max)(even_share(c), pigeonhole_share(c));
@@ -487,8 +487,8 @@ extern template balanced_partition balance(basic_snapshot_arrays<std::uint64_t> 
                                            balance_options const&);
 #endif
 
-/// Same for a graph of the user. Use `balance<std::uint64_t>(g, k)` for more than 2^32 values.
-/// Also throws the errors of `snapshot_of`.
+/// Partitions a user's graph. Use `balance<std::uint64_t>(g, k)` for more than 2^32 values.
+/// \throws the errors of `balance` for a snapshot, and of `snapshot_of`
 template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {

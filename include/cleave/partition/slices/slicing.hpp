@@ -202,7 +202,8 @@ class slice_bands {
                       static_cast<Index>(std::upper_bound(fits.begin(), fits.end(), i) - fits.begin() - 1));
   }
 
-  /// Returns the earliest start of a slice of part `s` that ends at `j`. Lowers `next` likewise.
+  /// Returns the earliest start of a slice of part `s` that ends at `j`. Lowers `next` to the smallest bound
+  /// with which the start could be earlier.
   Index nearest(std::size_t s, Index j, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
     auto const limit =
@@ -279,7 +280,7 @@ class slicer {
  public:
   explicit slicer(slicing_task<Index> const& task) : task_(task), reach_(task) {}
 
-  /// The result of `slices_within`: slices, or a bound below which there are none either.
+  /// The result of `slices_within`: slices, or a larger bound below which no slices exist.
   struct answer {
     std::optional<std::vector<Index>> at;
     std::int64_t none_below = unreachable_load;

@@ -89,8 +89,8 @@ class label_run_finder {
         tail_[*n] = (std::max)(tail_[*n], tail_[user] + (label_[user] != label_[*n] ? 1 : 0));
   }
 
-  /// Returns a lower bound on the number of runs. A label needs at least as many runs as any path has of it;
-  /// these are summed over all labels if that is cheap. Otherwise returns the most runs of any path.
+  /// Returns a lower bound on the number of runs. A label needs at least as many runs as it has on any path.
+  /// These numbers are summed over all labels if that is cheap. Otherwise returns the most runs of any path.
   std::size_t least_runs() const {
     std::size_t path = 0, sum = 0;
     for (auto const t : tail_) path = std::max<std::size_t>(path, t);
@@ -618,7 +618,8 @@ acyclic_partition acyclic_parts(basic_snapshot_arrays<Index> const& s, partition
                                          : std::move(breaker).move();
 }
 
-/// Same for a graph. Also throws the errors of snapshot_of.
+/// Returns `p` made acyclic for a user's graph.
+/// \throws the errors of `acyclic_parts` for a snapshot, and of `snapshot_of`
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 acyclic_partition acyclic_parts(Graph const& g, partition const& p, cycle_policy policy) {
   return acyclic_parts(snapshot_of<Index>(g), p, policy);

@@ -219,10 +219,10 @@ namespace cleave::detail {
 /// Measures a partition of a dataflow graph and lists its faults. `work` is the cost of each node. `arcs` are
 /// values with `from`, `to` and `cost`.
 ///
-/// The result of a node costs as much as the dearest of its outgoing arcs: once for its own part, and once
-/// for each other part that reads it. Arcs at a node where `free` is not 0 have a cost but do not restrict
-/// the order of parts. A pair in `after` restricts the order at no cost: the second node follows the first.
-/// Loads count `arc_price` times the cost of an arc. O(n + m log m + parts).
+/// The result of a node costs as much as the most expensive of its outgoing arcs: once for its own part, and
+/// once for each other part that reads it. Arcs at a node where `free` is not 0 have a cost but do not
+/// restrict the order of parts. A pair in `after` restricts the order at no cost: the second node follows the
+/// first. Loads count `arc_price` times the cost of an arc. O(n + m log m + parts).
 template <class Arc>
 dag_partition_report verify_dag_partition(std::span<double const> work, std::span<Arc const> arcs,
                                           partition const& p, std::span<char const> free = {},

@@ -184,7 +184,8 @@ nested<Leaf> merge_microbatches(Access const& a, std::vector<nested<Leaf>> const
   return m.merge();
 }
 
-/// As `merge_microbatches`, for results of `mask_batch`: takes from each microbatch only its own rows.
+/// Merges results of `mask_batch` like `merge_microbatches`, but takes from each microbatch only its own
+/// rows.
 template <class Leaf, mergeable_leaves<Leaf> Access>
 nested<Leaf> merge_masked(Access const& a, std::vector<nested<Leaf>> const& results,
                           typename batch_rules<Leaf>::tree const& rules = {},

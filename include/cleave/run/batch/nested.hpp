@@ -55,7 +55,8 @@ class nested {
 
   static nested list(std::vector<nested> elements) { return {nesting::list, std::move(elements)}; }
   static nested tuple(std::vector<nested> elements) { return {nesting::tuple, std::move(elements)}; }
-  /// Keeps the given order. Duplicate keys are not checked here; functions that match by key report them.
+  /// Makes a dict that keeps the given order. Duplicate keys are not checked here; functions that match by
+  /// key report them.
   static nested dict(std::vector<std::pair<std::string, nested>> elements) {
     nested made(nesting::dict, elements.size());
     for (auto& [key, x] : elements) {
@@ -177,7 +178,8 @@ inline std::string place_text(nested_shape const& shape, std::size_t entry, std:
 
 namespace cleave::detail {
 
-/// As `place_text`, for leaf number `leaf`. O(entries). Precondition: the leaf exists.
+/// Returns the place of leaf number `leaf` as text, like `place_text`. O(entries). Precondition: the leaf
+/// exists.
 inline std::string leaf_place_text(nested_shape const& shape, std::size_t leaf, std::string_view root) {
   std::size_t entry = 0;
   for (std::size_t before = 0;; ++entry)

@@ -374,7 +374,8 @@ class batch_divider {
     return made;
   }
 
-  /// Returns the number of rows that all split values have, or nothing if they differ or there are none.
+  /// Returns the number of rows that all split values have, or nothing if the numbers differ or no value is
+  /// split.
   std::optional<std::int64_t> common_rows() const {
     std::optional<std::int64_t> rows;
     for (auto const& t : trees_)
@@ -480,9 +481,9 @@ microbatch_list<Leaf> split_batch(Access const& a, batch_values<Leaf> const& val
   });
 }
 
-/// As `split_batch`, for debugging numerical differences. Every microbatch keeps the shapes of the whole
-/// batch, with zeros outside its rows, so every kernel runs as for the whole batch. `merge_masked` is the
-/// inverse.
+/// Splits a batch like `split_batch`, for debugging numerical differences. Every microbatch keeps the shapes
+/// of the whole batch, with zeros outside its rows, so every kernel runs as for the whole batch.
+/// `merge_masked` is the inverse.
 template <class Leaf, maskable_leaves<Leaf> Access>
 microbatch_list<Leaf> mask_batch(Access const& a, batch_values<Leaf> const& values,
                                  batch_rules<Leaf> const& rules, split_batch_options const& options) {

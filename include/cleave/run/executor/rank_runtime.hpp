@@ -290,7 +290,8 @@ class rank_runtime {
                        reducer_ ? &*reducer_ : nullptr);
   }
 
-  /// Precondition of the following calls: `plan_number` has been added.
+  /// Runs a step of a plan. Precondition of this and the following functions: plan `plan_number` has been
+  /// added.
   void run_step(step_values const& values, std::size_t plan_number) {
     executors_[plan_number].run_step(values);
   }
@@ -313,7 +314,7 @@ class rank_runtime {
     for (std::size_t i = 0; i < executors_.size(); ++i) executors_[i].replays().forget();
   }
 
-  /// As in `parameter_updater`.
+  /// Calls `parameter_updater::share_ties`.
   void share_ties()
     requires detail::updated_stage<S, D>
   {

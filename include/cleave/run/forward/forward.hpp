@@ -221,7 +221,7 @@ class host_rendezvous {
  public:
   explicit host_rendezvous(std::uint32_t ranks) : present_(ranks) {}
 
-  /// No effect once the run is over.
+  /// Publishes a failure of the run. No effect once the run is over.
   void publish(failure const& f) noexcept {
     {
       std::lock_guard lock(mutex_);
@@ -242,7 +242,7 @@ class host_rendezvous {
     return first_;
   }
 
-  /// The calling rank has finished. Precondition: each rank calls it at most once.
+  /// Reports that the calling rank has finished. Precondition: each rank calls it at most once.
   void leave() noexcept {
     {
       std::lock_guard lock(mutex_);
@@ -350,7 +350,7 @@ class bounded_queue {
   bool closed_ = false;
 };
 
-/// Transfers between threads of one process: a queue of `capacity` values for each edge between stages.
+/// A communicator between threads of one process: a queue of `capacity` values for each edge between stages.
 /// Inputs of the caller and results for the caller are moved directly, without waiting.
 template <stage_value Value>
 class value_queues {
@@ -436,7 +436,8 @@ class value_queues {
     return t_.edges[which.edge];
   }
 
-  /// Several stages may copy the same input of the caller concurrently, since copies only read it.
+  /// Moves or copies an input of the caller into `v`. Several stages may copy the same input concurrently,
+  /// because a copy only reads it.
   void take(Value& v, envelope const& which) {
     auto& given = given_[index(which.microbatch)][t_.edges[which.edge].output];
     if constexpr (std::copyable<Value>)

@@ -134,10 +134,10 @@ struct gradients_of_stage {
 template <device D, communicator<D> C>
 class gradient_reducer {
  public:
-  /// `replicas` has the ranks that run the same stages on other samples; null if there are none. `sets` are
-  /// all ties. `tie_communicators[i]` has the ranks of set i; null if this rank holds none or all of it. All
-  /// arguments must outlive the reducer, and gradients must not move. `bucket_bytes` is the size limit of a
-  /// bucket.
+  /// `replicas` has the ranks that run the same stages on other samples; null if no other rank runs them.
+  /// `sets` are all ties. `tie_communicators[i]` has the ranks of set i; null if this rank holds none or all
+  /// of it. All arguments must outlive the reducer, and gradients must not move. `bucket_bytes` is the size
+  /// limit of a bucket.
   /// \throws tie_gradient_error if a tie names a gradient that its stage does not have
   gradient_reducer(D& d, std::span<gradients_of_stage const> stages, C* replicas,
                    std::vector<tie_set> sets = {}, std::vector<C*> tie_communicators = {},
@@ -184,7 +184,7 @@ class gradient_reducer {
   void begin_replicas(stage_id s, typename D::stream& computing) {
     if (auto* r = find(s)) begin(*r, computing);
   }
-  /// Makes all work issued to `computing` from now on see the sums.
+  /// Makes all work issued to `computing` from now on wait for the sums.
   void end_replicas(stage_id s, typename D::stream& computing) {
     if (auto* r = find(s)) end(*r, computing);
   }
@@ -194,10 +194,10 @@ class gradient_reducer {
     if (auto* r = find(s)) r->state = phase::ended;
   }
 
-  /// Begins the sum of a tie set: the first in which `peer` follows `s` and for which `s` has not been named
-  /// yet. The sum starts once all stages of this rank in that set have been named. If two sets contain the
-  /// same pair, calls name them in the order in which the sets begin. `end_tie` and `leave_tie` are analogous
-  /// to the calls for replicas.
+  /// Names stage `s` in a tie set, and begins the sum once all stages of this rank in the set have been
+  /// named. The set is the first in which `peer` follows `s` and `s` has not been named yet. If two sets
+  /// contain the same pair, calls name them in the order in which the sets begin. `end_tie` and `leave_tie`
+  /// are analogous to the calls for replicas.
   void begin_tie(stage_id s, stage_id peer, typename D::stream& computing) {
     auto const i = name(s, peer);
     if (i && std::ranges::find(sets_[*i].named, false) == sets_[*i].named.end()) begin_set(*i, computing);

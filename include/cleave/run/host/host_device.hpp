@@ -31,7 +31,7 @@ class host_event {
     return open_.empty() || open_.front().transfers.load(std::memory_order_acquire) == 0;
   }
 
-  /// Precondition: it has happened.
+  /// Returns the time of the event. Precondition: the event has happened.
   clock::time_point at() const {
     return !open_.empty() && open_.front().used
                ? clock::time_point(clock::duration(open_.front().ended.load(std::memory_order_relaxed)))
@@ -125,7 +125,7 @@ class host_memory {
   /// \throws sums_error
   static sums make_sums(std::span<region_pair const> pairs) { return detail::make_sum_table(pairs); }
 
-  /// Precondition: the ranges do not overlap.
+  /// Copies `n` bytes. Precondition: the ranges do not overlap.
   static void copy_bytes(void* to, void const* from, std::size_t n) {
     if (n > 0) std::memcpy(to, from, n);
   }

@@ -61,7 +61,7 @@ class made_on_device {
     value_.emplace(make(d));
   }
 
-  /// Precondition: `make` was called.
+  /// Returns the object. Precondition: `make` was called.
   T& operator*() { return *value_; }
 
  private:

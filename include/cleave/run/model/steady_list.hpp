@@ -16,7 +16,7 @@ class steady_list {
  public:
   std::size_t size() const { return places_.size(); }
 
-  /// Precondition: `i` < `size()`.
+  /// Returns element `i`. Precondition: `i` < `size()`.
   T& operator[](std::size_t i) { return *places_[i].front(); }
   T const& operator[](std::size_t i) const { return *places_[i].front(); }
 

@@ -114,7 +114,7 @@ struct tensor_view {
   element_type type = element_type::f32;
   tensor_shape shape = {};
 
-  /// Precondition: `shape.count()` has a value.
+  /// Returns all elements as one region. Precondition: `shape.count()` has a value.
   constexpr region elements() const { return {data, static_cast<std::size_t>(*shape.count()), type}; }
   bool operator==(tensor_view const&) const = default;
 };

@@ -70,9 +70,9 @@ struct started_processes {
   char const *by, *how;  ///< `MPI has started`, `mpirun -n`
 };
 
-/// Returns the first rank's obstacle to replaying steps, prefixed with its rank, or nothing if all ranks can
-/// replay. If one rank cannot replay, none may. Collective: each of the `ranks` ranks of the rendezvous calls
-/// it with its own obstacle.
+/// Returns the obstacle of the lowest rank that cannot replay steps, prefixed with its number. Returns
+/// nothing if all ranks can replay. If one rank cannot replay, no rank may. Collective: each of the `ranks`
+/// ranks of the rendezvous calls it with its own obstacle.
 /// \throws run_error if a rank is lost or late
 template <collective_rendezvous B>
 std::optional<std::string> find_first_obstacle(B& rendezvous, std::optional<std::string> const& own,
@@ -95,7 +95,7 @@ std::optional<std::string> find_first_obstacle(B& rendezvous, std::optional<std:
 /// `publish` returns after the run's first failure has been decided, or after 2 s.
 class failure_reporter {
  public:
-  /// Both must outlive it. `source` reports the activity of this rank.
+  /// Keeps references to both arguments. `source` reports the activity of this rank.
   failure_reporter(tcp_rendezvous& b, activity_source const& source) : rendezvous_(b), source_(source) {}
 
   void publish(failure const& f) noexcept {
@@ -230,7 +230,7 @@ class process_pipeline : activity_source {
     plan_.store(plan_number, std::memory_order_relaxed);
     do_together([&] { runtime_->run_step(values, plan_number); });
   }
-  /// `share_ties` and `update` work as in `thread_pipeline`.
+  /// Copies tied parameters to the other stages. This function and `update` work as in `thread_pipeline`.
   void share_ties()
     requires detail::updated_stage<S, device>
   {

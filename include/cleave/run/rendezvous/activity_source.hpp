@@ -10,7 +10,7 @@ namespace cleave {
 /// An object that reports the current activity of a rank.
 class activity_source {
  public:
-  /// Called by the rendezvous's thread. Must not block.
+  /// Returns the current activity. Called by the rendezvous's thread; must not block.
   virtual detail::rank_activity activity() const = 0;
 
  protected:

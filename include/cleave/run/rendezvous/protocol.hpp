@@ -159,7 +159,7 @@ struct published_failure {
   failure what;
 };
 
-/// Precondition: `p.what` is `portable`.
+/// Encodes a failure as a message. Precondition: `p.what` is a result of `portable`.
 inline rendezvous_message failed_message(published_failure const& p) {
   auto const& f = p.what;
   message_writer w;
@@ -473,7 +473,7 @@ inline std::optional<std::uint32_t> find_version(std::string_view said) {
   return message_reader(said.substr(rendezvous_magic.size())).number<std::uint32_t>();
 }
 
-/// Precondition: `hello` has `hello_size` bytes.
+/// Decodes the first message of a joining rank. Precondition: `hello` has `hello_size` bytes.
 inline join_request read_hello(std::string_view hello) {
   message_reader r(hello.substr(rendezvous_magic.size()));
   join_request h{.version = r.number<std::uint32_t>(), .rank = r.rank(), .ranks = 0};
@@ -505,7 +505,7 @@ struct join_verdict {
   bool authentic;
 };
 
-/// Precondition: `bytes` is exactly one verdict.
+/// Decodes a verdict and checks its authentication code. Precondition: `bytes` is exactly one verdict.
 inline join_verdict read_verdict(std::string_view key, std::string const& before, std::string_view bytes) {
   auto const said = bytes.substr(0, bytes.size() - sizeof(hmac_digest));
   auto const code = handshake_code(key, "verdict", before + std::string(said));

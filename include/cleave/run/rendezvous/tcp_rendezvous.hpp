@@ -107,13 +107,14 @@ class participant {
     wait_for_decision(decided_until);
     return activity_message(a);
   }
-  /// The same for a rank that was asked and has no deadline of its own.
+  /// Returns the message that answers a request of rank 0 for the activity of this rank, or nothing if there
+  /// is no open request.
   std::optional<rendezvous_message> answer(rank_activity const& a) {
     if (!std::exchange(is_asked_, false) || first_) return std::nullopt;
     return activity_message(a);
   }
 
-  /// Rank 0 cannot be reached any more, or has left.
+  /// Handles that rank 0 has left or is lost.
   void lose_hub(rank_presence how, failure_code code, std::string const& why) {
     if (!has_hub()) return;
     presence_.front() = how;
@@ -165,7 +166,7 @@ class participant {
     decided_until_ = (std::min)(until, decided_until_.value_or(until));
   }
 
-  /// Keeps the exception if the failure is this rank's own.
+  /// Records the first failure. Keeps its exception if the failure is this rank's own.
   void learn(published_failure p) {
     if (first_) return;
     first_ = portable(p.what);
@@ -206,8 +207,9 @@ class participant {
   bool meets_ = false, is_asked_ = false;
 };
 
-/// The connections of a rank: at rank 0 one to each other rank, elsewhere one to rank 0. Also the pipe that
-/// wakes the thread waiting for them. All members except `wake` and `wait` must be called under a mutex.
+/// The connections of a rank: at rank 0 one to each other rank, elsewhere one to rank 0. They include the
+/// pipe that wakes the thread that waits for them. All members except `wake` and `wait` must be called under
+/// a mutex.
 class rendezvous_links {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -307,7 +309,7 @@ class mailbox {
     links_.each_open([this](rendezvous_connection& c) { listen_to(c); });
   }
 
-  /// On rank 0: makes the decisions whose deadline has passed.
+  /// Makes the decisions whose deadline has passed. Only on rank 0.
   void pass(time_point now) { hub_.pass(now); }
   std::optional<time_point> due() const { return hub_.due(); }
   /// Returns true if no other rank needs this one. Only rank 0 is needed by others.
@@ -549,7 +551,7 @@ class tcp_rendezvous {
 
   // All functions below are called under the mutex.
 
-  /// Throws the first failure. If rank 0 has not decided, that is `f`.
+  /// Throws the first failure, which is `f` if rank 0 has not decided.
   [[noreturn]] void fail_here(failure f) {
     if (!member_.first()) member_.decide_alone(std::move(f));
     settle();

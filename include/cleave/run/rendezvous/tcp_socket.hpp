@@ -59,7 +59,8 @@ class tcp_socket {
   int descriptor_ = -1;
 };
 
-/// Returns the time left until `until` in milliseconds, rounded up, at most a minute, as `poll` takes it.
+/// Returns the time left until `until` as a timeout for `poll`: in milliseconds, rounded up, at most a
+/// minute.
 inline int milliseconds_until(std::chrono::steady_clock::time_point until) {
   auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));

@@ -40,7 +40,8 @@ constexpr std::size_t segment_of(sum_segment const* segments, std::size_t count,
   return low;
 }
 
-/// As `segment_of`, for a tile at or after segment `from`. Fast if the tile is in that segment.
+/// Returns the index of the segment that contains `tile`, which is at or after segment `from`. O(1) if the
+/// tile is in that segment.
 constexpr std::size_t segment_from(sum_segment const* segments, std::size_t count, std::size_t from,
                                    std::uint32_t tile) {
   if (tile - segments[from].first_tile < tiles_of(segments[from].count)) return from;

@@ -40,7 +40,7 @@ constexpr double widened(double x) { return x; }
 constexpr float widened(bfloat16_bits x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
-/// No intermediate value is a subnormal f32, which some processors flush to zero.
+/// Returns `x` as an f32. No intermediate value is a subnormal f32, which some processors flush to zero.
 constexpr float widened(float16_bits x) {
   constexpr std::uint32_t bias = (127u - 15) << 23, all_ones = 0x1fu << 23;
   std::uint32_t const magnitude = (x.bits & 0x7fffu) << 13, exponent = magnitude & all_ones;

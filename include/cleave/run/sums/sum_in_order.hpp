@@ -47,7 +47,7 @@ constexpr void dispatch_element_type(element_type t, F f) {
   }
 }
 
-/// As `dispatch_element_type`, for floating-point types only. Precondition: `is_floating(t)`.
+/// Calls `f` like `dispatch_element_type`, for floating-point types only. Precondition: `is_floating(t)`.
 template <class F>
 constexpr void dispatch_floating_type(element_type t, F f) {
   expects(is_floating(t), "dispatch_floating_type: a floating-point type");

@@ -61,8 +61,8 @@ inline double sum_of_squares(std::span<region const> regions) {
   return sum_of_neighbours(sums, std::min<std::uint64_t>(tiles, sums_by_turns));
 }
 
-/// Prepares `regions` for a device that computes the same sum. Only `from` of each segment is used. The runs
-/// in order contain the tiles of the regions in order. Precondition: as for `sum_of_squares`.
+/// Returns `regions` as a table for a device that computes the same sum. Of each segment only `from` is used.
+/// The runs of the table list the tiles in the order of the regions. Precondition: as for `sum_of_squares`.
 inline sum_table make_squares_table(std::span<region const> regions) {
   sum_table table;
   for (auto const& r : regions)

@@ -112,7 +112,8 @@ class thread_pipeline {
   }
   /// `make_stages(r, device)` returns the stages of rank r, which uses that device. The device is the current
   /// one in this call, in all calls of these stages, and in their destructors.
-  /// \throws as above, and exceptions of `make_stages`
+  /// \throws tie_order_error, tie_stage_error, tie_gradient_error, program_need_error, and exceptions of
+  ///   `make_stages`
   template <std::invocable<rank_id, device&> F>
   thread_pipeline(planned_step auto const& p, F make_stages, pipeline_options options = {},
                   Backend backend = {})

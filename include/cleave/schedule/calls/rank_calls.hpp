@@ -197,7 +197,8 @@ class message_calls {
     return nullptr;
   }
 
-  /// Waits for a receive unless that was done before. Returns false if there was no such receive.
+  /// Waits for a receive unless the rank has already waited for it. Returns false if the receive was never
+  /// begun.
   bool wait_for_receive(action const& receive) {
     auto const* const entry = receives_.find(receive);
     if (entry) end(static_cast<std::uint32_t>(entry->position));
@@ -430,7 +431,7 @@ class rank_caller {
     calls_.back().parts = a.parts;
   }
 
-  /// Returns a call of a pass with its facts about the step: `from_loss` and `last`.
+  /// Returns the call of a pass, with `from_loss` and `last` set. `last` marks the last B or W of a stage.
   rank_call pass_call(call_kind kind, action const& a) {
     bool const whole = a.kind == action_kind::backward, later = a.kind == action_kind::weight_gradient;
     bool const begins = whole || a.kind == action_kind::input_gradient;
@@ -483,7 +484,7 @@ class rank_caller {
       state_of(a).not_sent.push_back(a.microbatch);
   }
 
-  /// Makes the calls of B, I or W. The stage may be done after B and W.
+  /// Makes the calls of B, I or W. Before the pass, releases the outputs that stayed on the rank.
   void call_backward(action const& a) {
     auto const after = neighbours_.after(index(a.stage));
     bool const whole = a.kind == action_kind::backward, later = a.kind == action_kind::weight_gradient;

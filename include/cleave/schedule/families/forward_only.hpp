@@ -13,8 +13,8 @@ namespace cleave {
 
 /// Returns a schedule for inference: microbatches stream through the stages, without backward passes.
 ///
-/// With several stages a rank, a group of `ranks` microbatches passes through one stage before the rank turns
-/// to its next stage. O(actions).
+/// With several stages per rank, a group of `ranks` microbatches passes through one stage before the rank
+/// turns to its next stage. O(actions).
 /// \throws schedule_count_error
 constexpr schedule forward_only(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                 std::uint32_t microbatches) {

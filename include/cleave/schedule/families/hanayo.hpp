@@ -13,11 +13,11 @@ namespace cleave {
 /// two stages of each wave.
 ///
 /// A rank keeps the saved activations of `ranks` microbatches in all its stages, as in 1F1B. If F and B take
-/// equal time, the bubble is that of 1F1B divided by the stages a rank. The order is found by `list_schedule`
-/// for equal times; it prefers backward passes, then deeper stages. Call `list_schedule` with the true times
-/// if they are far from equal. O(actions * stages a rank).
+/// equal time, the bubble is that of 1F1B divided by the stages per rank. The order is found by
+/// `list_schedule` for equal times; it prefers backward passes, then deeper stages. Call `list_schedule` with
+/// the true times if they are far from equal. O(actions * stages per rank).
 /// Source: Liu et al., SC 2023 ("Hanayo").
-/// \throws schedule_count_error, and shape_error for an odd number of stages a rank
+/// \throws schedule_count_error, and shape_error for an odd number of stages per rank
 inline schedule hanayo(std::uint32_t ranks, std::uint32_t stages_per_rank, std::uint32_t microbatches) {
   require_counts(ranks, stages_per_rank, microbatches);
   if (stages_per_rank % 2 != 0)

@@ -60,8 +60,9 @@ constexpr std::optional<shape_fault> find_uneven_rounds(std::uint32_t ranks, std
 
 namespace cleave {
 
-/// Returns the interleaved 1F1B schedule: 1F1B over several stages a rank, with idle steps where a rank
-/// waits. The bubble is that of 1F1B divided by the stages a rank, at the price of more messages. O(actions).
+/// Returns the interleaved 1F1B schedule: 1F1B over several stages per rank, with idle steps where a rank
+/// waits. The bubble is that of 1F1B divided by the stages per rank, at the price of more messages.
+/// O(actions).
 /// Source: Narayanan et al., SC 2021, §2.2. Rounds are as in PyTorch.
 /// \throws schedule_count_error, and shape_error if `microbatches` is not a multiple of max(1, microbatches
 ///   div ranks)
@@ -170,7 +171,7 @@ constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_ran
     throw shape_error("depth-first", {shape_fault::kind::uneven_rounds, microbatches, ranks});
   return megatron_interleaved(ranks, stages_per_rank, microbatches);
 }
-/// Returns the breadth-first schedule: GPipe over several stages a rank. Each stage runs all microbatches
+/// Returns the breadth-first schedule: GPipe over several stages per rank. Each stage runs all microbatches
 /// before the rank turns to its next stage, so that the weights of only one stage are needed at a time.
 /// O(actions).
 /// Source: Lamy-Poirier, MLSys 2023 ("breadth-first").

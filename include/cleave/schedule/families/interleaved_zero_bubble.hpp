@@ -50,7 +50,8 @@ constexpr std::vector<action> zero_bubble_order(schedule_shape const& n, std::ui
 /// all lists at once. Precondition: the listed orders of forward passes do not deadlock; otherwise this loops
 /// forever. O(actions + idle steps).
 constexpr void insert_waits(schedule& s) {
-  // By stage: the forward passes before this step. And the stages with a forward pass in this step.
+  // `done`: by stage, its forward passes before this step. `now`: the stages with a forward pass in this
+  // step.
   std::vector<std::uint32_t> done(s.place.rank_of.size(), 0), now;
   std::vector<std::size_t> at(s.ranks.size(), 0);
   std::vector<std::vector<action>> padded(s.ranks.size());  // empty for a rank that has not waited yet
@@ -100,7 +101,7 @@ constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t st
   return s;
 }
 
-/// Returns the ZB-H1 schedule: zero bubble with one stage a rank and any number of microbatches. It has the
+/// Returns the ZB-H1 schedule: zero bubble with one stage per rank and any number of microbatches. It has the
 /// memory of 1F1B and a third of its bubble. O(actions).
 /// Source: Qi et al., ICLR 2024, §3 ("ZB-H1").
 /// \throws schedule_count_error

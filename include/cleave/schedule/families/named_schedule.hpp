@@ -11,7 +11,7 @@
 
 namespace cleave::detail {
 
-/// Returns the default number of stages a rank: the number that the family requires, or else two (one for
+/// Returns the default number of stages per rank: the number that the family requires, or else two (one for
 /// forward only).
 constexpr std::uint32_t usual_stages_per_rank(schedule_family f) {
   if (f == schedule_family::forward_only) return 1;
@@ -23,7 +23,7 @@ namespace cleave {
 
 /// Returns the schedule with this name, in any case. The default of `stages_per_rank` is the number that the
 /// family requires, or else two (one for forward only). Families that interleave stages are refused with one
-/// stage a rank, because that is a different schedule.
+/// stage per rank, because that is a different schedule.
 /// \throws schedule_name_error, and the errors of `make_schedule`
 inline schedule named_schedule(std::string_view name, std::uint32_t ranks, std::uint32_t microbatches,
                                std::optional<std::uint32_t> stages_per_rank = {}) {

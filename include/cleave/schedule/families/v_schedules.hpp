@@ -218,7 +218,7 @@ constexpr std::vector<action> zb_h2_order(std::uint32_t r, std::uint32_t ranks, 
 
 namespace cleave {
 
-/// Returns the ZB-H2 schedule: zero bubble with one stage a rank and nearly twice the memory of 1F1B.
+/// Returns the ZB-H2 schedule: zero bubble with one stage per rank and nearly twice the memory of 1F1B.
 ///
 /// No rank waits once it has begun, if F, I and W take equal time and there are at least 2 ranks - 1
 /// microbatches. A single step ends as late as with ZB-H1. The gain is that the next step can begin rank by

@@ -66,7 +66,7 @@ class zbv_order {
 
 namespace cleave {
 
-/// Returns the ZBV schedule: two stages a rank, on the way down and up, and split backward passes.
+/// Returns the ZBV schedule: two stages per rank, on the way down and up, and split backward passes.
 ///
 /// No rank waits once it has begun, if F, I and W take equal time and there are at least 2 ranks - 1
 /// microbatches. With fewer microbatches, idle steps take the place of the missing ones. The memory is that

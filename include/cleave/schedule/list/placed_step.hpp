@@ -101,8 +101,8 @@ inline void number_pairs(placed_step& step) {
 }
 
 /// Places a step. If the placement holds the model twice, stage s is a copy of stage s modulo the number of
-/// stages. Each chain then runs `microbatches`. O(stages + edges log edges). Precondition: neither argument
-/// has a fault.
+/// stages. Each chain runs `microbatches` microbatches. O(stages + edges log edges). Precondition: neither
+/// argument has a fault.
 /// \throws infeasible_error if stages wait for each other
 inline placed_step place_step(search_problem const& p, stage_placement place, std::uint32_t microbatches) {
   constexpr auto no_memory_limit = (std::numeric_limits<std::uint64_t>::max)();
@@ -139,7 +139,7 @@ inline placed_step place_step(search_problem const& p, stage_placement place, st
 }
 
 /// Returns the placements that a step may have: only the given one, if there is one. Otherwise these are the
-/// chain round the ranks (looped) and the chain to and fro (wave). Two chains in opposite directions are
+/// chain around the ranks (looped) and the chain back and forth (wave). Two chains in opposite directions are
 /// added if two copies are allowed, each rank has one stage, and the numbers of ranks and microbatches are
 /// even.
 /// Precondition: the step has no fault. \throws infeasible_error if stages wait for each other

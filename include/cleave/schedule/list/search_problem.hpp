@@ -99,7 +99,7 @@ inline std::string describe(search_fault const& f) {
 
 using search_error = fault_error<search_fault>;
 
-/// Returns the given placement, or the chain of the stages round the ranks.
+/// Returns the given placement, or the chain of the stages around the ranks.
 inline stage_placement placement_of(search_problem const& p) {
   if (p.place) return *p.place;
   auto const stages = static_cast<std::uint32_t>(p.costs.size());

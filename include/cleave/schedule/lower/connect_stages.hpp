@@ -56,8 +56,8 @@ inline std::vector<stage_message> stage_messages(dataflow const& t) {
 
 namespace cleave::detail {
 
-/// A schedule whose number of stages differs from that of its dataflow. The witness is the number of stages
-/// of the dataflow.
+/// Thrown if the number of stages of a schedule differs from that of its dataflow. The witness is the number
+/// of stages of the dataflow.
 using stage_count_error = tagged_error<struct stage_count_tag, std::uint32_t>;
 
 }  // namespace cleave::detail

@@ -16,8 +16,8 @@
 
 namespace cleave::detail {
 
-/// An edge between two ranks in a schedule that should be lowered but has no messages. The witness is the
-/// edge.
+/// Thrown if an edge between two ranks has no messages in a schedule that should be lowered. The witness is
+/// the edge.
 using unsent_edge_error = tagged_error<struct unsent_edge_tag, stage_edge>;
 
 }  // namespace cleave::detail

@@ -99,10 +99,11 @@ class message_table {
   unsigned shift_ = 0;
 };
 
-/// A send that has no receive. The witness is the send.
+/// Thrown if a send has no receive. The witness is the send.
 using unreceived_error = tagged_error<struct unreceived_tag, action>;
 
-/// Sends, receives and waits that wait for each other. The witness is an action of the cycle or behind it.
+/// Thrown if sends, receives and waits wait for each other. The witness is an action of the cycle or behind
+/// it.
 using message_cycle_error = tagged_error<struct message_cycle_tag, action>;
 
 /// The precedence graph of a lowered schedule, with a topological order that is maintained while waits move

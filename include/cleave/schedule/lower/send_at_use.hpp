@@ -142,7 +142,7 @@ namespace cleave {
 /// (`with_next_receive`) like this.
 ///
 /// The method is simple and ignores other ranks, so that the result may deadlock; check it with
-/// `find_deadlock`. It does not deadlock for these two families with one stage a rank. Use `lower` for a
+/// `find_deadlock`. It does not deadlock for these two families with one stage per rank. Use `lower` for a
 /// schedule that never deadlocks. Idle steps are dropped. O(actions and messages).
 /// \throws invalid_action_error, stage_placement_error
 inline schedule send_at_use(schedule s, send_pairing pairing = send_pairing::apart) {

@@ -31,7 +31,7 @@ inline std::string describe(std::vector<stuck_rank> const& ranks) {
   return "messages: " + list + "; list the actions that they wait for earlier";
 }
 
-/// Ranks that wait for each other, or for an action that does not exist. The witness lists all of them.
+/// Thrown if ranks wait for each other, or for an action that does not exist. The witness lists all of them.
 using stuck_error = fault_error<std::vector<stuck_rank>>;
 
 /// The lists of a schedule while messages are inserted: the progress of each rank and the result so far. A

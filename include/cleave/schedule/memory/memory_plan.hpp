@@ -332,7 +332,7 @@ inline std::optional<memory_overlap> find_memory_overlap(std::span<memory_reques
 
 /// Returns for each request the last cell in which another request owns some of its bytes before it, or
 /// nothing. The first writer of the request must wait until that cell is done. Precondition: no two requests
-/// overlap, as above. O(requests log requests).
+/// own the same byte in the same cell. O(requests log requests).
 inline std::vector<std::optional<std::uint32_t>> last_allocations(std::span<memory_request const> requests,
                                                                   std::span<std::uint64_t const> offsets) {
   std::vector<lifetime> alive;

@@ -33,7 +33,7 @@ struct stage_placement {
   bool operator==(stage_placement const&) const = default;
 };
 
-/// A count that no schedule can have. The witness is the count.
+/// Thrown for a count that no schedule can have. The witness is the count.
 using schedule_count_error = tagged_error<struct schedule_count_tag, std::uint64_t>;
 
 }  // namespace cleave
@@ -109,7 +109,7 @@ constexpr stage_placement loop_placement(std::uint32_t ranks, std::uint32_t stag
 
 namespace cleave::detail {
 
-/// Returns a chain of stages placed in a zigzag. With two stages a rank, stage s is on rank s in the first
+/// Returns a chain of stages placed in a zigzag. With two stages per rank, stage s is on rank s in the first
 /// half and on rank 2 ranks - 1 - s in the second. O(stages). \throws schedule_count_error
 constexpr stage_placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 2) {
   auto p = loop_placement(ranks, stages_per_rank);
@@ -145,7 +145,7 @@ constexpr std::optional<map_style> find_map_style(std::string_view name) {
   return std::nullopt;
 }
 
-/// A name of no map style. The witness is the name.
+/// Thrown for a name that is not a map style. The witness is the name.
 using map_style_error = tagged_error<struct map_style_tag, std::string>;
 
 }  // namespace cleave::detail

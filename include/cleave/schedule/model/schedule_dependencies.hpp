@@ -140,7 +140,7 @@ class schedule_dependencies {
 
   /// Keeps a reference to the schedule.
   /// \throws stage_placement_error, and schedule_count_error if there are far fewer actions than the counts
-  ///   require, see `fits`
+  ///   require (`fits` returns false)
   explicit schedule_dependencies(schedule const& s)
       : place_(s.place),
         edges_(s.place),
@@ -158,8 +158,8 @@ class schedule_dependencies {
     events_ = first_end_ + 2 * static_cast<std::uint32_t>(numbers_.messages());
   }
 
-  /// Returns true if there are enough actions that a table of all events fits in memory next to them.
-  /// O(ranks).
+  /// Returns true if a table of all events is not much larger than the lists: at most 64 entries per action,
+  /// plus 2^20. O(ranks).
   static bool fits(schedule const& s) {
     std::uint64_t actions = 0;
     for (auto const& row : s.ranks) actions += row.size();

@@ -111,7 +111,7 @@ constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view
 
 namespace cleave {
 
-/// A name of no schedule. The witness lists the nearest names.
+/// Thrown for a name that is not a schedule. The witness lists the nearest names.
 using schedule_name_error = tagged_error<struct schedule_name_tag, std::vector<std::string>>;
 
 /// Returns the family with this name, in any case. \throws schedule_name_error
@@ -187,7 +187,7 @@ inline std::string describe(shape_fault const& f) {
   return {};
 }
 
-/// A shape that a schedule family does not accept.
+/// Thrown for a shape that a schedule family does not accept.
 using shape_error = fault_error<shape_fault>;
 
 }  // namespace cleave

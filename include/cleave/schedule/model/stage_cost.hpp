@@ -20,7 +20,7 @@ namespace cleave {
 struct stage_cost {
   double forward = 1, backward = 2, input_gradient = 1, weight_gradient = 1;
   double recompute = 1;
-  /// These run concurrently with the passes of the rank.
+  /// Durations of the actions that run concurrently with the passes of the rank.
   double unshard = 0, reduce_gradient = 0, offload = 0, reload = 0;
 
   /// Returns the duration of an action of kind `k`, and 0 for messages, idle steps and waits. The time of a

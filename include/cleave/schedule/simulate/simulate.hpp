@@ -579,7 +579,7 @@ class simulated_waits {
 
 namespace cleave {
 
-/// A schedule that deadlocks. The witness is the deadlock.
+/// Thrown if a schedule deadlocks. The witness is the deadlock.
 using deadlock_error = tagged_error<struct deadlock_tag, deadlock>;
 
 }  // namespace cleave

@@ -59,7 +59,7 @@ inline std::string describe(step_fault const& f) {
 
 namespace cleave::detail {
 
-/// A schedule that does not finish in steps. The witness is the fault.
+/// Thrown if a schedule does not finish in steps. The witness is the fault.
 using step_error = fault_error<step_fault>;
 
 /// Returns the fault that keeps a walk from finishing, or nothing.

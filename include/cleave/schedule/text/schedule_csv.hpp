@@ -320,7 +320,7 @@ constexpr std::optional<row_contents> find_csv_format(std::string_view name) {
   return std::nullopt;
 }
 
-/// A name of no format. The witness is the name.
+/// Thrown for a name that is not a format. The witness is the name.
 using csv_format_error = tagged_error<struct csv_format_tag, std::string>;
 
 /// Returns the format called `compute_only` or `compute_comms`. \throws csv_format_error

@@ -425,7 +425,7 @@ inline std::optional<deadlock_free_order> find_deadlock_fix(schedule const& s,
 
 namespace cleave::detail {
 
-/// A deadlock that no order of the actions avoids. The witness is the deadlock.
+/// Thrown if no order of the actions avoids a deadlock. The witness is the deadlock.
 using deadlock_fix_error = tagged_error<struct deadlock_fix_tag, deadlock>;
 
 }  // namespace cleave::detail

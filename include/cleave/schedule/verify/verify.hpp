@@ -387,7 +387,7 @@ inline std::optional<schedule_fault> find_schedule_fault(schedule const& s, veri
 
 namespace cleave::detail {
 
-/// A schedule that cannot run. The witness is the first fault.
+/// Thrown if a schedule cannot run. The witness is the first fault.
 using schedule_error = fault_error<schedule_fault>;
 
 /// Checks that a schedule can run under the options. \throws schedule_error

@@ -518,7 +518,8 @@ detail::compiled_split<Value, Compile> compile_pieces(split_module_result const&
   return all;
 }
 
-/// The same, where the results of a piece come from running its compiled form on its examples.
+/// Compiles the pieces of a split. The results of a piece come from running its compiled form on its
+/// examples.
 template <class Value, interpretation<Value> I, class Compile>
 detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split,
                                                       std::vector<Value> examples, I& i, Compile compile,

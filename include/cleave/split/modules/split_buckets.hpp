@@ -47,8 +47,8 @@ struct bucket_split {
       split;  ///< nothing if there are fewer than two buckets; labels are bucket numbers
 };
 
-/// Cuts `g` into `buckets`, which hold each call once. By default pieces run in program order. If each bucket
-/// is a range of consecutive calls, as with `fill_buckets`, that is correct even with writes in place.
+/// Cuts `g` into `buckets`, which hold each call once. By default pieces run in program order. This order is
+/// correct even with writes in place if each bucket is a range of consecutive calls, as with `fill_buckets`.
 /// `order::upstream` is the order of PyTorch. Expected O(V + E).
 ///
 /// \throws bucket_assignment_error if a call is in no bucket or in two, and the errors of split_module
@@ -72,7 +72,7 @@ inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_b
 }
 
 /// Fills buckets by `fill_buckets` and cuts `g` into them.
-/// \throws the errors of fill_buckets and of the function above
+/// \throws the errors of `fill_buckets` and of `split_at_buckets` for given buckets
 inline bucket_split split_at_buckets(module_graph const& g, model_parameters const& parameters,
                                      module_bucket_options const& options = {},
                                      order stages = order::program) {

@@ -194,7 +194,8 @@ class module_inliner {
     return out;
   }
 
-  /// The same for an operand of a node of `part`, in which held state is read.
+  /// Returns an operand of a node of `part`, with nodes replaced by their values. State that the part holds
+  /// is read there.
   module_argument operand(module_argument const& a, std::vector<module_argument> const& value,
                           std::uint32_t part) {
     return map_nodes(map_values(a, value), [&](position v) {

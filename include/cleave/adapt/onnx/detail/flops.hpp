@@ -22,9 +22,9 @@ enum class onnx_rule : std::uint8_t {
   result,       ///< factor · elements of the first result
   join,         ///< (operands - 1) · elements of the result
   operand,      ///< factor · elements of the first operand
-  move,         ///< none: copies its operands to its results
-  gather,       ///< none: reads only as much of its first operand as it returns
-  view,         ///< none, and no data is moved
+  move,         ///< 0: copies its operands to its results
+  gather,       ///< 0: reads only as much of its first operand as it returns
+  view,         ///< 0, and no data is moved
   body,         ///< the sum over its bodies, each counted once
 };
 

@@ -49,9 +49,9 @@ class acyclic_clustering {
     return std::move(of_);
   }
 
-  /// Matches pairs of units. Two units on one level form no cycle. Two units on adjacent levels form none
-  /// either, as long as edges between such pairs only lead from earlier pairs to later ones. The rules of
-  /// Herrmann et al., SISC 41(4), 2019, section 4.1, allow neither of these pairs.
+  /// Matches pairs of units on one level or on adjacent levels. Merging two units on one level closes no
+  /// cycle. Pairs on adjacent levels close no cycle if edges between such pairs only lead from earlier pairs
+  /// to later ones. The rules of Herrmann et al., SISC 41(4), 2019, section 4.1, allow neither kind of pair.
   std::vector<Index> pairs() {
     mate_.assign(level_.units(), none<Index>);
     rating_.assign(level_.units(), 0);

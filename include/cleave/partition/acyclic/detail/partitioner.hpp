@@ -61,7 +61,7 @@ class pass_moves {
   std::vector<std::pair<Index, std::uint32_t>> done_;  // unit and previous part
 };
 
-/// Reduces the cut by moving single units. See `refine_cut`.
+/// Reduces the cut by moving single units. Helper of `refine_cut`.
 template <std::unsigned_integral Index>
 class cut_refiner {
  public:
@@ -176,7 +176,7 @@ void refine_cut(acyclic_state<Index>& state, std::size_t max_fruitless_moves = 3
   }
 }
 
-/// Reduces the largest load by moving single units. See `refine_load`.
+/// Reduces the largest load by moving single units. Helper of `refine_load`.
 template <std::unsigned_integral Index>
 class load_refiner {
  public:
@@ -523,7 +523,7 @@ std::pair<std::vector<std::uint32_t>, double> shortened_step(acyclic_level<Index
   return {std::move(of), least};
 }
 
-/// Partitions one graph for devices in the given order. See `partition_acyclic`.
+/// Partitions one graph for devices in the given order. Helper of `partition_acyclic`.
 template <std::unsigned_integral Index>
 class acyclic_partitioner {
  public:

@@ -19,7 +19,7 @@
 
 namespace cleave::detail {
 
-/// The graph has more nodes or directed edges than 32 bits can number.
+/// Thrown if a graph has more nodes or directed edges than 32 bits can number.
 class kway_size_error : public error {
  public:
   using error::error;

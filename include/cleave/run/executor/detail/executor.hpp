@@ -51,7 +51,7 @@ struct executor_options {
 template <device D, communicator<D> C, rendezvous B, stage<D> S>
 class executor {
  public:
-  /// `reducer` sums gradients across replicas and ties; null if there are none.
+  /// `reducer` sums gradients across replicas and ties; null if nothing is summed.
   /// \throws program_need_error if the stages lack a member function that the program needs
   executor(D& d, C& c, B& b, S& s, rank_program p, executor_options const& options = {},
            gradient_reducer<D, C>* reducer = nullptr)

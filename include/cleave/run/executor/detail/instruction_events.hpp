@@ -35,7 +35,7 @@ class instruction_events {
   /// Sets the origin of times.
   void begin_step(typename D::stream& s) { device_.record(origin_, s); }
 
-  /// Precondition of the next calls: `i` is an instruction that has events.
+  /// Records the begin of instruction `i`. Precondition of this and the next two functions: `i` has events.
   void begin(std::uint32_t i, typename D::stream& s) { device_.record(begin_of(i), s); }
   void end(std::uint32_t i, typename D::stream& s) { device_.record(end_of(i), s); }
   typename D::event& end_of(std::uint32_t i) { return ends_[heads_[i]]; }

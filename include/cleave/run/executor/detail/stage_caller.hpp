@@ -58,8 +58,8 @@ class stage_caller {
   bool trains() const { return trains_; }
 
   /// Calls the stage of instruction `i` on stream `s`. Attributes exceptions and device errors to the stage
-  /// call. If the stream has `about`, it gets the stage call to attribute later errors; if it has `watch`, it
-  /// makes the call.
+  /// call. If the stream has `about`, it is given the stage call, so that it can attribute later errors. If
+  /// the stream has `watch`, the stage is called through it.
   /// \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
     issue_attributed(i, i.call.kind, s, [&] {
@@ -68,8 +68,8 @@ class stage_caller {
     });
   }
 
-  /// As `call`, for an action that the stages execute themselves. `parts` are its parts, or the action
-  /// itself.
+  /// Calls the stages for an action that they execute themselves, like `call`. `parts` are the parts of the
+  /// action, or the action itself.
   void call_custom(action const& what, std::span<rank_instruction const> parts, typename D::stream& s) {
     if constexpr (custom_stage<S, D>) {
       parts_.clear();

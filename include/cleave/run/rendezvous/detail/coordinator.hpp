@@ -54,7 +54,7 @@ class coordinator {
     throw rendezvous_message_error("only rank 0 may send it");
   }
 
-  /// Rank `r` cannot be reached any more.
+  /// Handles the loss of rank `r`: decides that the run has failed.
   void lose(rank_id r, failure_code code, std::string const& why) {
     if (presence_[index(r)] != rank_presence::here) return;
     part(r, rank_presence::lost);

@@ -182,7 +182,7 @@ class join_listener {
   std::optional<failure> lost_;
 };
 
-/// The side of the other ranks.
+/// The side of a rank other than 0: connects to rank 0.
 class rendezvous_joiner {
  public:
   rendezvous_joiner(rank_id here, network_address at, rendezvous_terms const& terms)
@@ -225,7 +225,8 @@ class rendezvous_joiner {
     return bytes;
   }
 
-  /// Returns nothing if the other end disconnects or sends nothing; another attempt may then reach rank 0.
+  /// Performs the handshake and returns the connection. Returns nothing if the other end disconnects or sends
+  /// nothing; another attempt may then reach rank 0.
   std::optional<rendezvous_connection> shake_hands(tcp_socket s) {
     auto const both = name_of(rank_id{0}, at_) + " and " + name_of(here_, local_address(s));
     last_ = "the listener there sent no greeting";
