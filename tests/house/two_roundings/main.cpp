@@ -21,14 +21,14 @@ using namespace cleave::detail;
 constexpr std::size_t count = 10'007, some = 1000;
 std::size_t wrong = 0;
 
-/// By hand: nothing is known of what was put in memory that others may write.
+/// Returns `to + a * b` with two roundings: a volatile product cannot be fused with the sum.
 template <class T>
 T rounded_twice(T a, T b, T to) {
   T const volatile product = a * b;
   return to + product;
 }
 
-/// In (-1, 1).
+/// Returns a random number in (-1, 1).
 double any(splitmix& random) { return static_cast<double>(random.next() >> 11) * 0x1p-52 - 1; }
 
 template <class T>
