@@ -134,7 +134,7 @@ TEST_CASE("cuda::thread_pipeline: running out of memory during a step is reporte
   REQUIRE(e.why);
   CHECK(e.why->code == failure_code::device);
   CHECK(e.said.find("cannot allocate ") != e.said.npos);
-  CHECK(e.said.find("bytes in the memory of GPU 0, of which ") != e.said.npos);
+  CHECK(e.said.find("bytes in the memory of GPU 0 (") != e.said.npos);
   CHECK(fake.reports() == sentences());
   CHECK(fake.leaks() == sentences());
 }
