@@ -20,6 +20,7 @@ faults = []
 
 SECTIONS = [  # title, and the files of that section in reading order: FILE or (FILE, title)
     ("Start", ["README.md", "examples/README.md", "docs/coming_from.md"]),
+    ("Tutorials", sorted(f"docs/tutorials/{p.name}" for p in (root / "docs/tutorials").glob("*.md"))),
     ("How to", ["docs/adapting.md", "docs/splitting.md", "docs/partitioning.md", "docs/pipe.md", "docs/schedules.md",
                 "docs/running.md", "docs/cuda.md"]),
     ("Reference", ["docs/glossary.md", "docs/graph_json.md", "docs/stage_format.md"]),
@@ -27,11 +28,11 @@ SECTIONS = [  # title, and the files of that section in reading order: FILE or (
     ("Performance", ["docs/performance.md", *sorted(f"docs/performance/{p.name}" for p in (root / "docs/performance").glob("*.md")),
                      "bench/peers/README.md"]),
     ("Decisions", sorted(f"docs/decisions/{p.name}" for p in (root / "docs/decisions").glob("*.md"))),
-    ("Project", ["CONTRIBUTING.md", "CHANGELOG.md"]),
+    ("Project", ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]),
 ]
 for extra in sorted(p.name for p in (root / "docs").glob("*.md")):  # a page that no section names yet
     if not any(f"docs/{extra}" in files for _, files in SECTIONS):
-        SECTIONS[1][1].append(f"docs/{extra}")
+        SECTIONS[2][1].append(f"docs/{extra}")
 
 
 def place_of(file):
@@ -56,7 +57,7 @@ def source_page(file):
 
 
 SUFFIXES = {".hpp": "cpp", ".cpp": "cpp", ".cuh": "cpp", ".cu": "cpp", ".py": "python", ".sh": "bash", ".txt": "text",
-            ".md": "markdown", ".csv": "text", ".fbs": "text", ".json": "json", ".cmake": "cmake", "": "text", ".toml": "text"}
+            ".md": "markdown", ".csv": "text", ".fbs": "text", ".json": "json", ".cmake": "cmake", "": "text", ".cff": "yaml", ".toml": "text"}
 
 
 def slugs(text):

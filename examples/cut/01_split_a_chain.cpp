@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+// [ir]
 struct op {  // your IR, unchanged
   std::string name;
   std::vector<op const*> inputs;
   double flops;
   std::size_t result_bytes;
 };
+// [ir]
 
 // [adapter]
 struct op_graph {

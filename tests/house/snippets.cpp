@@ -81,7 +81,7 @@ std::string joined(text const& lines) {
 
 text markdown() {
   text found = project::files("docs", {".md"});
-  for (auto const* file : {"README.md", "CONTRIBUTING.md"})
+  for (auto const* file : {"README.md", "CONTRIBUTING.md", "SECURITY.md"})
     if (std::filesystem::exists(project::root / file)) found.push_back(file);
   return found;
 }
