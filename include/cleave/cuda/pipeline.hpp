@@ -27,7 +27,7 @@
 #include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
-#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/stable_list.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
 #include "cleave/run/processes/process_pipeline.hpp"
@@ -573,7 +573,7 @@ class backend final : public watchdog::waiter {
   cuda::device device_;
   detail::nccl_rank nccl_;
   detail::cuda_stream connecting_;
-  detail::steady_list<detail::nccl_communicator> communicators_;
+  detail::stable_list<detail::nccl_communicator> communicators_;
   detail::nccl_communicator* all_ = nullptr;
 };
 

@@ -15,7 +15,7 @@
 #include "cleave/run/host/host_threads.hpp"
 #include "cleave/run/host/member_communicator.hpp"
 #include "cleave/run/model/concepts.hpp"
-#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/stable_list.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 
 namespace cleave::cuda {
@@ -42,7 +42,7 @@ struct threads {
     return device(options);
   }
   /// \throws cuda_error
-  group& make_group(detail::steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+  group& make_group(detail::stable_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
                     std::span<device> devices) {
     std::vector<cuda::device*> of_members;
     for (auto const m : members) of_members.push_back(&devices[index(m)]);

@@ -18,7 +18,7 @@
 #include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
-#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/stable_list.hpp"
 #include "cleave/run/processes/process_pipeline.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
@@ -460,7 +460,7 @@ class backend final : public watchdog::waiter {
   mpi::options messages_;
   mpi::device device_;
   tcp_rendezvous rendezvous_;
-  detail::steady_list<detail::mpi_communicator> communicators_;
+  detail::stable_list<detail::mpi_communicator> communicators_;
   detail::mpi_communicator* all_ = nullptr;
 };
 

@@ -131,17 +131,17 @@ class structure_reporter {
       return all;
     };
     auto const due = ends(pipe_edges_of(s_, p_.plan)), listed = ends(p_.edges);
-    auto const tell = [&](edge const& e, std::string const& code, std::string const& what) {
+    auto const add_finding = [&](edge const& e, std::string const& code, std::string const& what) {
       auto const [v, from, to] = e;
       add(code, what + " " + value_label(s_, v) + " from " + stage_text(from) + " to " + stage_text(to), from,
           to, none<std::size_t>, v);
     };
     for (auto const& e : due)
-      if (!std::ranges::binary_search(listed, e)) tell(e, "edge-missing", "an edge is missing:");
+      if (!std::ranges::binary_search(listed, e)) add_finding(e, "edge-missing", "an edge is missing:");
     for (auto const& e : listed)
-      if (!std::ranges::binary_search(due, e)) tell(e, "edge-unneeded", "an edge is not in the plan:");
+      if (!std::ranges::binary_search(due, e)) add_finding(e, "edge-unneeded", "an edge is not in the plan:");
     for (std::size_t i = 1; i < listed.size(); ++i)
-      if (listed[i] == listed[i - 1]) tell(listed[i], "edge-repeated", "an edge is repeated:");
+      if (listed[i] == listed[i - 1]) add_finding(listed[i], "edge-repeated", "an edge is repeated:");
   }
 
   basic_snapshot_arrays<Index> const& s_;

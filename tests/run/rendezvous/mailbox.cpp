@@ -73,7 +73,7 @@ TEST_CASE("mailbox: tells all ranks a failure that any rank proposes") {
     auto const at = from == &desks::hub ? r0 : from == &desks::one ? r1 : r2;
     auto const said = d.member.propose(out_of_rows(at), std::chrono::steady_clock::now() + 1s);
     REQUIRE(said);
-    d.post.tell_hub(*said);
+    d.post.send_to_hub(*said);
     d.post.deliver();
     all.go_on();
     for (auto const& f : all.first()) {

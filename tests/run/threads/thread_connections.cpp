@@ -24,7 +24,7 @@ using members_list = std::vector<rank_id>;
 struct noting_threads : host_threads {
   std::vector<members_list> made = {};
 
-  group& make_group(steady_list<group>& to, host_ranks& ranks, members_list members, std::span<device> all) {
+  group& make_group(stable_list<group>& to, host_ranks& ranks, members_list members, std::span<device> all) {
     made.push_back(members);
     return host_threads::make_group(to, ranks, std::move(members), all);
   }

@@ -146,7 +146,7 @@ class types {
     auto& g = *m.mutable_graph();
     detail::onnx_shape_arithmetic arithmetic;
     for (auto const& t : g.initializer())
-      if (auto value = detail::onnx_integers_of(t)) arithmetic.learn(t.name(), std::move(*value));
+      if (auto value = detail::onnx_integers_of(t)) arithmetic.define(t.name(), std::move(*value));
     std::vector<std::pair<int, ::onnx::NodeProto>> replaced;
     std::vector<char> done(static_cast<std::size_t>(g.node_size()));
     int rounds = 32;  // each round infers the whole model; three suffice for real files
@@ -164,7 +164,7 @@ class types {
           replaced.back().second.Swap(&n);
           fresh = true;
         }
-        arithmetic.learn(n.output(0), std::move(*value));
+        arithmetic.define(n.output(0), std::move(*value));
       }
       if (fresh && !detail::onnx_infer(m, propagate, inference_).empty()) break;
     }

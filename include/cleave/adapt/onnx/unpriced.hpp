@@ -156,8 +156,8 @@ inline unpriced unpriced_with(onnx::graph const& g, onnx::types const& types, on
                               std::span<onnx::open_size const> sizes) {
   std::optional<unpriced> least;
   for (auto const size : detail::onnx_stand_ins(sizes)) try {
-      auto const told = types.with(g.model(), detail::add_sizes(given, sizes, size));
-      auto const left = find_unpriced(g, told, costs_of(told));
+      auto const with_sizes = types.with(g.model(), detail::add_sizes(given, sizes, size));
+      auto const left = find_unpriced(g, with_sizes, costs_of(with_sizes));
       if (!least || std::pair(left.nodes, left.values) < std::pair(least->nodes, least->values)) least = left;
       if (!least->any()) break;
     } catch (onnx::error const&) {

@@ -21,7 +21,7 @@
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/recording.hpp"
-#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/stable_list.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
 #include "cleave/run/program/step_recorder.hpp"
 #include "cleave/run/program/step_values.hpp"
@@ -363,6 +363,6 @@ class rank_runtime {
   std::vector<stage_id> here_;
   std::optional<detail::gradient_reducer<D, C>> reducer_;
   typename updater_of<S>::type updater_;
-  detail::steady_list<rank_executor> executors_;
+  detail::stable_list<rank_executor> executors_;
 };
 }  // namespace cleave

@@ -11,7 +11,7 @@
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/member_communicator.hpp"
 #include "cleave/run/model/concepts.hpp"
-#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/stable_list.hpp"
 
 namespace cleave {
 
@@ -31,7 +31,7 @@ template <class B>
 concept thread_backend =
     communicator<typename B::communicator, typename B::device> &&
     std::constructible_from<typename B::communicator, typename B::group&, std::uint32_t> &&
-    requires(B& b, detail::steady_list<typename B::group>& to, host_ranks& ranks, rank_id r,
+    requires(B& b, detail::stable_list<typename B::group>& to, host_ranks& ranks, rank_id r,
              std::vector<rank_id> members, std::span<typename B::device> devices) {
       { b.make_device(ranks, r) } -> std::same_as<typename B::device>;
       { b.make_group(to, ranks, members, devices) } -> std::same_as<typename B::group&>;
@@ -46,7 +46,7 @@ struct host_threads {
   using group = host_group;
 
   device make_device(host_ranks& ranks, rank_id r) { return {ranks, r}; }
-  group& make_group(detail::steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+  group& make_group(detail::stable_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
                     std::span<device> /*devices*/) {
     return to.emplace(ranks, std::move(members));
   }

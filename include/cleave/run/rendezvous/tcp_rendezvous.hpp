@@ -71,7 +71,7 @@ class participant {
   void take(rendezvous_message const& m) {
     switch (m.word) {
       case message_kind::failed:
-        return learn(read_failed(m.body));
+        return conclude(read_failed(m.body));
       case message_kind::absent:
         return miss(m.body);
       case message_kind::release:
@@ -80,7 +80,7 @@ class participant {
         is_asked_ = true;
         return;
       case message_kind::leave:
-        return lose_hub(rank_presence::left, failure_code::peer_lost, {});
+        return on_hub_lost(rank_presence::left, failure_code::peer_lost, {});
       case message_kind::start:
       case message_kind::arrive:
       case message_kind::activity:
@@ -95,7 +95,7 @@ class participant {
     if (first_ || proposed_) return std::nullopt;
     if (f.reporter == no_rank) f.reporter = here_;
     proposed_ = {here_, std::move(f)};
-    if (!has_hub()) return learn(*proposed_), std::nullopt;
+    if (!has_hub()) return conclude(*proposed_), std::nullopt;
     wait_for_decision(decided_until);
     return failed_message({here_, portable(proposed_->what)});
   }
@@ -115,22 +115,22 @@ class participant {
   }
 
   /// Handles that rank 0 has left or is lost.
-  void lose_hub(rank_presence how, failure_code code, std::string const& why) {
+  void on_hub_lost(rank_presence how, failure_code code, std::string const& why) {
     if (!has_hub()) return;
     presence_.front() = how;
-    if (how == rank_presence::left && proposed_) return learn(*proposed_);
+    if (how == rank_presence::left && proposed_) return conclude(*proposed_);
     if (how == rank_presence::left && !meets_) return;
     failure f{code, {}, how == rank_presence::left ? "rank 0 has left, but all ranks must take part" : why};
     f.culprit = rank_id{0};
     f.reporter = here_;
-    learn({here_, std::move(f)});
+    conclude({here_, std::move(f)});
   }
 
   /// Decides without rank 0: the failure proposed here, or else `f`, is the first failure.
   void decide_alone(failure f) {
     f.reporter = here_;
     f.culprit = f.culprit == no_rank ? rank_id{0} : f.culprit;
-    learn(proposed_.value_or(published_failure{here_, std::move(f)}));
+    conclude(proposed_.value_or(published_failure{here_, std::move(f)}));
   }
 
   /// Decides alone if rank 0 has not decided in time.
@@ -167,7 +167,7 @@ class participant {
   }
 
   /// Records the first failure. Keeps its exception if the failure is this rank's own.
-  void learn(published_failure p) {
+  void conclude(published_failure p) {
     if (first_) return;
     first_ = portable(p.what);
     if (p.by == here_ && proposed_) first_->cause = proposed_->what.cause;
@@ -178,7 +178,7 @@ class participant {
     for (auto const p : presence_)
       all.push_back({p == rank_presence::here ? activity_kind::silent : activity_kind::gone});
     all[index(here_)] = a;
-    learn({here_, failure_of(find_culprit(all, here_), all, here_)});
+    conclude({here_, failure_of(find_culprit(all, here_), all, here_)});
   }
   void miss(std::string_view body) {
     message_reader r(body);
@@ -283,7 +283,7 @@ class mailbox {
           rendezvous_links& links)
       : here_(here), member_(member), links_(links), hub_(ranks, answer_within) {}
 
-  void tell_hub(rendezvous_message const& m) {
+  void send_to_hub(rendezvous_message const& m) {
     if (is_hub())
       hub_.take(here_, m, std::chrono::steady_clock::now());
     else
@@ -345,7 +345,7 @@ class mailbox {
     if (is_hub())
       hub_.lose(c.peer(), code, why);
     else
-      member_.lose_hub(rank_presence::lost, code, why);
+      member_.on_hub_lost(rank_presence::lost, code, why);
   }
 
   rank_id here_;
@@ -508,7 +508,7 @@ class tcp_rendezvous {
   bool change(Change act) noexcept {
     std::lock_guard lock(mutex_);
     try {
-      if (auto m = act()) post_.tell_hub(*m);
+      if (auto m = act()) post_.send_to_hub(*m);
       settle();
       links_.wake();  // there may be a new deadline
       return true;
@@ -532,7 +532,7 @@ class tcp_rendezvous {
       fail_here({failure_code::peer_lost, {}, "rank 0 has left, but all ranks must take part"});
     a.timeout = std::chrono::ceil<std::chrono::microseconds>(until - now);
     a.number = member_.arrive();
-    post_.tell_hub(detail::arrive_message(a));
+    post_.send_to_hub(detail::arrive_message(a));
     settle();
     links_.wake();
     news_.wait_until(lock, until + options_.decide_within,
@@ -594,7 +594,7 @@ class tcp_rendezvous {
     auto const a = source_.activity();
     lock.lock();
     if (!a) return;
-    if (auto m = member_.answer(*a)) post_.tell_hub(*m);
+    if (auto m = member_.answer(*a)) post_.send_to_hub(*m);
     settle();
   }
 

@@ -24,7 +24,7 @@
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
 #include "cleave/run/model/device_scope.hpp"
-#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/stable_list.hpp"
 #include "cleave/run/model/wait_chain.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/program/step_values.hpp"
@@ -80,8 +80,8 @@ class thread_connections {
   Backend& backend_;
   host_ranks& ranks_;
   std::span<device> devices_;
-  steady_list<typename Backend::group> groups_;
-  steady_list<communicator> communicators_;
+  stable_list<typename Backend::group> groups_;
+  stable_list<communicator> communicators_;
 };
 
 }  // namespace cleave::detail

@@ -426,8 +426,8 @@ class rank_caller {
   }
 
   void add_custom(call_kind kind, action const& a) {
-    bool const is_told = options_.needs == custom_inputs::called && is_compute(a.kind);
-    calls_.push_back(is_told ? pass_call(kind, a) : rank_call{.kind = kind, .of = a});
+    bool const has_inputs = options_.needs == custom_inputs::called && is_compute(a.kind);
+    calls_.push_back(has_inputs ? pass_call(kind, a) : rank_call{.kind = kind, .of = a});
     calls_.back().parts = a.parts;
   }
 

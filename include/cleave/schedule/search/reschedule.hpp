@@ -44,26 +44,26 @@ inline rescheduled reschedule(schedule const& previous, search_problem step,
   rescheduled made{search_schedule(step, half), std::nullopt, true};
   if (!detail::fits(steps[0], now.lists)) return made;
 
-  auto& told = made.found.certificate;
+  auto& certificate = made.found.certificate;
   made.before = simulate(previous, simulate_options_of(step, steps[0])).makespan;
   half.begin_with = 1;
-  auto spent = told.effort;
+  auto spent = certificate.effort;
   auto const improved = detail::improve_candidates(steps, {now}, half, spent);
-  if (improved.makespan < told.makespan) {
-    auto const rules = told;
+  if (improved.makespan < certificate.makespan) {
+    auto const rules = certificate;
     made.found = detail::certified(step, steps, improved, options.form);
-    told.began_with = now.name;
-    told.began_at = *made.before;
-    told.best_family = rules.best_family;
-    told.best_family_makespan = rules.best_family_makespan;
+    certificate.began_with = now.name;
+    certificate.began_at = *made.before;
+    certificate.best_family = rules.best_family;
+    certificate.best_family_makespan = rules.best_family_makespan;
   }
-  if (told.makespan >= *made.before * (1 - worth)) {
+  if (certificate.makespan >= *made.before * (1 - worth)) {
     made.is_new = false;
     made.found = detail::certified(step, steps, now, options.form);
     made.found.order = previous;
-    told.makespan = *made.before;
+    certificate.makespan = *made.before;
   }
-  told.effort = spent;
+  certificate.effort = spent;
   return made;
 }
 }  // namespace cleave

@@ -57,20 +57,21 @@ inline found_schedule certified(search_problem const& problem, std::vector<place
                                 schedule_candidate const& c, backward_choice form) {
   auto const& step = steps[c.step];
   found_schedule found{schedule_of(step.place, step.microbatches, c.lists), {}};
-  auto& told = found.certificate;
+  auto& certificate = found.certificate;
   require_schedule(found.order);
   auto const times = simulate(found.order, simulate_options_of(problem, step));
-  told.makespan = times.makespan;
+  certificate.makespan = times.makespan;
   for (std::size_t r = 0; r < c.lists.size(); ++r)
-    told.peak_bytes.push_back(step.resident[r] + most_kept(step, c.lists[r]));
+    certificate.peak_bytes.push_back(step.resident[r] + most_kept(step, c.lists[r]));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     auto const bounds = bounds_of(steps[i], form);
-    if (i == c.step) told.bounds = bounds;
-    if (i > 0 && bounds.best() >= told.bound) continue;
-    told.bound = bounds.best();
-    told.reason = bounds.reason();
+    if (i == c.step) certificate.bounds = bounds;
+    if (i > 0 && bounds.best() >= certificate.bound) continue;
+    certificate.bound = bounds.best();
+    certificate.reason = bounds.reason();
   }
-  if (told.bound <= told.makespan * (1 + 1e-9)) told.bound = (std::min)(told.bound, told.makespan);
+  if (certificate.bound <= certificate.makespan * (1 + 1e-9))
+    certificate.bound = (std::min)(certificate.bound, certificate.makespan);
   return found;
 }
 

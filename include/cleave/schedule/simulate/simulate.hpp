@@ -92,7 +92,7 @@ class rank_clock {
   }
 
   /// Appends the results of the rank.
-  void tell(schedule_times& to) {
+  void append_to(schedule_times& to) {
     to.busy.push_back(busy_);
     to.first.push_back(first_);
     to.last.push_back((std::max)({free_.time, engines_[0].time, engines_[1].time}));
@@ -251,7 +251,7 @@ class time_walk {
 
   schedule_times take() {
     schedule_times times;
-    for (auto& clock : clocks_) clock.tell(times);
+    for (auto& clock : clocks_) clock.append_to(times);
     return times;
   }
 

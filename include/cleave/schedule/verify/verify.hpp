@@ -314,7 +314,7 @@ namespace cleave::detail {
 inline void report_invalid_actions(schedule const& s, schedule_dependencies const& dependencies,
                                    fault_list& to) {
   using enum schedule_fault::kind;
-  std::vector<char> told(s.place.stages());
+  std::vector<char> is_reported(s.place.stages());
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r)
     for (std::size_t i = 0; i < s.ranks[r].size(); ++i) {
       action const& a = s.ranks[r][i];
@@ -327,7 +327,7 @@ inline void report_invalid_actions(schedule const& s, schedule_dependencies cons
         continue;
       }
       auto const home = s.place.rank_of[index(a.stage)];
-      if (home != p.rank && !std::exchange(told[index(a.stage)], true))
+      if (home != p.rank && !std::exchange(is_reported[index(a.stage)], true))
         to.add(other_rank, p, {}, index(home));
       if (has_microbatch(a.kind) && index(a.microbatch) >= s.microbatches)
         to.add(unknown_microbatch, p);

@@ -81,13 +81,13 @@ inline void report_memory(schedule const& s, schedule_dependencies const& depend
                           std::uint64_t most_kept, fault_list& to) {
   if (most_kept == 0) return;
   std::vector<std::uint64_t> kept(s.ranks.size());
-  std::vector<char> told(s.ranks.size());
+  std::vector<char> is_reported(s.ranks.size());
   each_placed(s.ranks, [&](placed_action const& p) {
     if (!is_compute(p.what.kind) || !dependencies.in_range(p.what)) return;
     auto& count = kept[index(p.rank)];
     if (p.what.kind == action_kind::forward) {
-      if (++count <= most_kept || told[index(p.rank)]) return;
-      told[index(p.rank)] = 1;
+      if (++count <= most_kept || is_reported[index(p.rank)]) return;
+      is_reported[index(p.rank)] = 1;
       to.add(schedule_fault::kind::memory, p, {}, count);
     } else if (p.what.kind != action_kind::input_gradient && count > 0) {
       --count;

@@ -111,7 +111,7 @@ class outer_builder {
       if (calls_[i] != none<position>) n.after.push_back(calls_[i]);
     n.name = names_.take(name_candidate(n.kind, n.target));
     bool const bare = piece.outputs.size() == 1 && options_.results == result_form::bare_if_single;
-    if (bare) tell(n, piece.outputs.front());
+    if (bare) describe_as(n, piece.outputs.front());
     position const result = outer_.add(std::move(n));
     if (bare) at_[piece.outputs.front()] = result;
     for (std::size_t i = 0; i < piece.outputs.size() && !bare; ++i) {
@@ -119,14 +119,14 @@ class outer_builder {
       item.target = "getitem";
       item.args = {node_argument(result), {static_cast<std::int64_t>(i)}};
       item.name = names_.take(item.target);
-      tell(item, piece.outputs[i]);
+      describe_as(item, piece.outputs[i]);
       at_[piece.outputs[i]] = outer_.add(std::move(item));
     }
     return result;
   }
 
   /// Copies the shape, symbols and metadata of `v` to `n`, which has its value.
-  void tell(module_node& n, position v) const {
+  void describe_as(module_node& n, position v) const {
     n.shape = g_[v].shape;
     n.expression = g_[v].expression;
     n.binds = g_[v].binds;

@@ -109,7 +109,7 @@ class onnx_shape_arithmetic {
   }
 
   /// Records the elements of a value.
-  void learn(std::string const& name, onnx_integers value) {
+  void define(std::string const& name, onnx_integers value) {
     values_.insert_or_assign(name, std::move(value));
   }
 

@@ -687,11 +687,11 @@ class multilevel_kway {
 
   partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     auto levels = level_hierarchy(static_cast<std::uint32_t>(limit_.size()), config_, team_).above(g, fixed);
-    tell(kway_phase::coarsened, g.nodes);
+    notify(kway_phase::coarsened, g.nodes);
     auto const top = [&] { return levels.empty() ? g : levels.back().graph.view(); };
     auto const bound = [&]() -> auto const& { return levels.empty() ? fixed : levels.back().fixed; };
     auto p = first_cut(limit_, config_, team_).parts(top(), bound(), random_);
-    tell(kway_phase::first_cut, top().nodes);
+    notify(kway_phase::first_cut, top().nodes);
     auto active = no_boundary_nodes(top().nodes);
     for (std::uint32_t n = 0; n < top().nodes; ++n) active.add(n);
     refine(top(), p, bound(), active);
@@ -702,14 +702,14 @@ class multilevel_kway {
       active = boundary_of(top(), p.of, team_, [&](std::uint32_t n) {
         return cluster_of[n] != no_cluster && active.is[cluster_of[n]];
       });
-      tell(kway_phase::projected, top().nodes);
+      notify(kway_phase::projected, top().nodes);
       refine(top(), p, bound(), active);
     }
     return p;
   }
 
  private:
-  void tell(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
+  void notify(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
@@ -721,7 +721,7 @@ class multilevel_kway {
           refine_by_flows(g, p, fixed, active,
                           {.width = {.steps = config_.flow_steps}, .rounds = config_.flow_rounds}, team_);
     }
-    tell(kway_phase::refined, g.nodes, gained);
+    notify(kway_phase::refined, g.nodes, gained);
   }
 
   std::vector<std::int64_t> limit_;

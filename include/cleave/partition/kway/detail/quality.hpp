@@ -61,7 +61,7 @@ class quality_kway {
     return {excess_weight(p), cut_of(g, p.of)};
   }
 
-  void tell(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
+  void notify(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
@@ -102,7 +102,7 @@ class quality_kway {
     if (g.nodes <= config_.flow_nodes && config_.standard.flow_rounds > 0)
       gained += refine_by_flows(g, p, fixed, active,
                                 {.width = {.steps = config_.standard.flow_steps}, .rounds = 1}, team_);
-    tell(kway_phase::refined, g.nodes, gained);
+    notify(kway_phase::refined, g.nodes, gained);
   }
 
   /// Coarsens within the classes of `together`, which lie within parts of `p`, and refines on the way back.
@@ -136,7 +136,7 @@ class quality_kway {
   void descend(weighted_view const& below, std::vector<std::uint32_t> const& fixed,
                uninitialized_array<std::uint32_t> const& cluster_of, partitioned_level& p) {
     project(below, p, fixed, cluster_of, team_);
-    tell(kway_phase::projected, below.nodes);
+    notify(kway_phase::projected, below.nodes);
     refine(below, fixed, p);
   }
 
@@ -165,7 +165,7 @@ class quality_kway {
       gained += refine_by_flows(g, p, fixed, active,
                                 {.width = {.steps = steps}, .rounds = config_.strip_rounds}, team_);
     }
-    tell(kway_phase::refined, g.nodes, gained);
+    notify(kway_phase::refined, g.nodes, gained);
   }
 
   /// Returns the width of flow regions in steps. Their running time grows with the square of the width.

@@ -86,11 +86,11 @@ class coordinator {
 
  private:
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(presence_.size()); }
-  void tell(rank_id r, rendezvous_message m) {
+  void send_to(rank_id r, rendezvous_message m) {
     if (is_here(r)) letters_.push_back({r, std::move(m)});
   }
-  void tell_all(rendezvous_message const& m) {
-    for (std::uint32_t r = 0; r < ranks(); ++r) tell(rank_id{r}, m);
+  void send_to_all(rendezvous_message const& m) {
+    for (std::uint32_t r = 0; r < ranks(); ++r) send_to(rank_id{r}, m);
   }
 
   void decide(published_failure p) {
@@ -98,7 +98,7 @@ class coordinator {
     decided_ = true;
     if (p.what.reporter == no_rank) p.what.reporter = p.by;
     p.what = portable(std::move(p.what));
-    tell_all(failed_message(p));
+    send_to_all(failed_message(p));
   }
 
   void part(rank_id r, rank_presence how) {
@@ -106,7 +106,7 @@ class coordinator {
     presence_[index(r)] = how;
     message_writer w;
     w.number(index(r)).number(static_cast<std::uint8_t>(how));
-    tell_all({message_kind::absent, std::move(w.bytes)});
+    send_to_all({message_kind::absent, std::move(w.bytes)});
     if (how == rank_presence::left && arrivals_ > 0) cannot_meet(r);
     if (asker_ && !decided_) {
       answers_[index(r)] = {activity_kind::gone};
@@ -141,7 +141,7 @@ class coordinator {
     without.number(place_);
     with.number(place_).bytes += has_bytes ? arrived_[index(root)]->bytes : "";
     for (std::uint32_t r = 0; r < ranks(); ++r)
-      tell(rank_id{r}, {message_kind::release, rank_id{r} == root ? without.bytes : with.bytes});
+      send_to(rank_id{r}, {message_kind::release, rank_id{r} == root ? without.bytes : with.bytes});
     std::ranges::fill(arrived_, std::nullopt);
     arrivals_ = 0;
     ++place_;
@@ -194,7 +194,7 @@ class coordinator {
         if (!is_here(rank_id{r}))
           answers_[r] = rank_activity{activity_kind::gone};
         else if (rank_id{r} != from)
-          tell(rank_id{r}, {message_kind::asked});
+          send_to(rank_id{r}, {message_kind::asked});
     }
     answers_[index(from)] = std::move(a);
     conclude_if_all_answered();

@@ -12,7 +12,7 @@ namespace cleave::detail {
 /// A growing list whose elements never move, so that pointers to them stay valid. Elements need not be
 /// movable.
 template <class T>
-class steady_list {
+class stable_list {
  public:
   std::size_t size() const { return places_.size(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/model/stable_list.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,10 +25,10 @@ struct guest {
 
 }  // namespace
 
-TEST_CASE("steady_list: elements keep their addresses and are destroyed in order") {
+TEST_CASE("stable_list: elements keep their addresses and are destroyed in order") {
   std::vector<int> gone;
   {
-    steady_list<guest> all;
+    stable_list<guest> all;
     std::vector<guest*> made;
     for (int n = 0; n < 100; ++n) made.push_back(&all.emplace(n, gone));
     CHECK(all.size() == 100);
@@ -42,9 +42,9 @@ TEST_CASE("steady_list: elements keep their addresses and are destroyed in order
   CHECK(gone == std::vector<int>{0, 1, 2});
 }
 
-TEST_CASE("steady_list: an element whose constructor throws leaves nothing behind") {
+TEST_CASE("stable_list: an element whose constructor throws leaves nothing behind") {
   std::vector<int> gone;
-  steady_list<guest> all;
+  stable_list<guest> all;
   all.emplace(1, gone);
   CHECK_THROWS_AS(all.emplace(-1, gone), std::runtime_error);
   CHECK(all.size() == 1);
