@@ -33,7 +33,7 @@ std::string folded(std::string const& nodes, onnx_integers* whole = nullptr) {
         if (v.name() == name) return &v.type();
       return nullptr;
     });
-    if (last) arithmetic.learn(n.output(0), *last);
+    if (last) arithmetic.define(n.output(0), *last);
   }
   if (!last) return "nothing";
   if (whole != nullptr) *whole = *last;

@@ -57,13 +57,13 @@ TEST_CASE("participant: without an answer from rank 0, its own failure counts, o
 
 TEST_CASE("participant: losing rank 0 is a failure; its leaving is one only for ranks that need it") {
   participant lost(rank_id{1}, 3);
-  lost.lose_hub(rank_presence::lost, failure_code::peer_lost, "gone");
+  lost.on_hub_lost(rank_presence::lost, failure_code::peer_lost, "gone");
   CHECK(lost.first()->culprit == rank_id{0});
   CHECK(lost.presence()[0] == rank_presence::lost);
 
   participant left(rank_id{1}, 3);
   left.take({message_kind::leave});
-  left.lose_hub(rank_presence::lost, failure_code::peer_lost, "the connection ends after the good-bye");
+  left.on_hub_lost(rank_presence::lost, failure_code::peer_lost, "the connection ends after the good-bye");
   CHECK_FALSE(left.first());
   CHECK(left.presence()[0] == rank_presence::left);
   CHECK_FALSE(left.report({activity_kind::waiting, {rank_id{2}}}, start + 1s));
