@@ -17,6 +17,7 @@ class small_stages {
   using stream = cleave::host_device::stream;
   using views = std::span<cleave::tensor_view const>;
 
+  // [passes]
   void forward(stream&, cleave::stage_pass const& p, views in, std::span<cleave::tensor_view> out) {
     double const x = number(in[0]);
     kept_[{p.stage, p.microbatch}] = x;
@@ -31,6 +32,7 @@ class small_stages {
     gradient_ += g * kept_[{p.stage, p.microbatch}];
     if (in[0].data) number(in[0]) = g * weight_;
   }
+  // [passes]
 
   std::span<cleave::region const> gradients(cleave::stage_id) { return region_of(gradient_); }
   std::span<cleave::region const> parameters(cleave::stage_id) { return region_of(weight_); }
