@@ -106,23 +106,20 @@ bool alike(level_graph const& a, level_graph const& b) {
 
 void check_level(weighted_view const& g) {
   cluster_rules const rules{.heaviest = 9, .fixed = nullptr, .grain = 700};
-  for (int kind = 0; kind < 2; ++kind) {
-    auto const clusters = [&](thread_team const& team) {
-      return kind == 0 ? label_clustering<std::int64_t>(g, rules).clusters(2, team)
-                       : heavy_edge_matching(g, rules).clusters(2, team);
-    };
-    auto const one = clusters(thread_team(1));
-    check_clusters(g, one, rules.heaviest, kind == 0 ? rules.grain : g.nodes);
-    CHECK(one.clusters < g.nodes * 3 / 4);
-    auto const above = contraction(g, one).graph(thread_team(1));
-    check_contraction(g, one, above);
-    CHECK(alike(above, contraction(g, one).graph(thread_team(1), weight_width::narrow)));
-    CHECK(alike(above, contraction(g, one).graph(thread_team(1), weight_width::wide)));
-    for (std::uint32_t const threads : {2u, 5u}) {
-      auto const more = clusters(thread_team(threads));
-      REQUIRE(std::equal(one.of.begin(), one.of.end(), more.of.begin()));
-      CHECK(alike(above, contraction(g, more).graph(thread_team(threads))));
-    }
+  auto const clusters = [&](thread_team const& team) {
+    return label_clustering<std::int64_t>(g, rules).clusters(2, team);
+  };
+  auto const one = clusters(thread_team(1));
+  check_clusters(g, one, rules.heaviest, rules.grain);
+  CHECK(one.clusters < g.nodes * 3 / 4);
+  auto const above = contraction(g, one).graph(thread_team(1));
+  check_contraction(g, one, above);
+  CHECK(alike(above, contraction(g, one).graph(thread_team(1), weight_width::narrow)));
+  CHECK(alike(above, contraction(g, one).graph(thread_team(1), weight_width::wide)));
+  for (std::uint32_t const threads : {2u, 5u}) {
+    auto const more = clusters(thread_team(threads));
+    REQUIRE(std::equal(one.of.begin(), one.of.end(), more.of.begin()));
+    CHECK(alike(above, contraction(g, more).graph(thread_team(threads))));
   }
 }
 
@@ -162,7 +159,7 @@ TEST_CASE("contraction: keeps weights above 32 bits in 64 bits") {
   CHECK(coarse.view().width() == weight_width::wide);
 }
 
-TEST_CASE("label_clustering, heavy_edge_matching: no cluster holds nodes fixed to different parts") {
+TEST_CASE("label_clustering: no cluster holds nodes fixed to different parts") {
   rng random(7);
   for (int i = 0; i < 20; ++i) {
     auto const g = random_level(400, random);
@@ -171,15 +168,12 @@ TEST_CASE("label_clustering, heavy_edge_matching: no cluster holds nodes fixed t
       if (random.one_in(4)) part = static_cast<std::uint32_t>(random.below(3));
     cluster_rules const rules{.heaviest = 30, .fixed = &fixed};
     thread_team const team(1);
-    for (int kind = 0; kind < 2; ++kind) {
-      auto const c = kind == 0 ? label_clustering<std::int64_t>(g.unit(), rules).clusters(3, team)
-                               : heavy_edge_matching(g.unit(), rules).clusters(2, team);
-      std::vector<std::uint32_t> bound(c.clusters, cleave::detail::no_block);
-      for (std::uint32_t n = 0; n < fixed.size(); ++n) {
-        if (fixed[n] == cleave::detail::no_block || c.of[n] == cleave::detail::no_cluster) continue;
-        REQUIRE((bound[c.of[n]] == cleave::detail::no_block || bound[c.of[n]] == fixed[n]));
-        bound[c.of[n]] = fixed[n];
-      }
+    auto const c = label_clustering<std::int64_t>(g.unit(), rules).clusters(3, team);
+    std::vector<std::uint32_t> bound(c.clusters, cleave::detail::no_block);
+    for (std::uint32_t n = 0; n < fixed.size(); ++n) {
+      if (fixed[n] == cleave::detail::no_block || c.of[n] == cleave::detail::no_cluster) continue;
+      REQUIRE((bound[c.of[n]] == cleave::detail::no_block || bound[c.of[n]] == fixed[n]));
+      bound[c.of[n]] = fixed[n];
     }
   }
 }

@@ -26,8 +26,8 @@ std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k, doubl
 }
 
 /// A configuration that coarsens even small graphs.
-cleave::detail::quality_config config_for(weighted_level const& g, std::uint32_t k) {
-  auto config = cleave::detail::choose_quality_config(g.view(), k);
+cleave::detail::quality_config quick_config() {
+  auto config = cleave::detail::choose_quality_config();
   config.standard.least_nodes = 60, config.standard.nodes_a_part = 5;
   for (auto& trial : config.trials) trial.least_nodes = 40, trial.nodes_a_part = 5;
   return config;
@@ -74,7 +74,7 @@ TEST_CASE("quality_kway: parts obey their limits and fixed nodes stay") {
     auto const g = cleave::testing::random_strip(r, 100 + r.below(500), 1 + r.below(20), 1 + r.below(2));
     auto const k = static_cast<std::uint32_t>(2 + r.below(5));
     auto const fixed = i % 2 != 0 ? some_fixed(r, g, k) : std::vector<std::uint32_t>{};
-    auto const p = quality_parts(g, limits(g, k, 1.1), config_for(g, k), fixed, 1, 1);
+    auto const p = quality_parts(g, limits(g, k, 1.1), quick_config(), fixed, 1, 1);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < k; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
@@ -91,7 +91,7 @@ TEST_CASE("quality_kway: is never worse than its first trial") {
     auto const k = static_cast<std::uint32_t>(2 + r.below(8));
     auto const fixed = i % 3 == 0 ? some_fixed(r, g, k) : std::vector<std::uint32_t>{};
     auto const limit = limits(g, k, 1.03);
-    auto const config = config_for(g, k);
+    auto const config = quick_config();
     auto const seed = r.below(1000);
     cleave::detail::thread_team const team(1);
     auto const first =
@@ -113,7 +113,7 @@ TEST_CASE("quality_kway: improve() never increases the cut") {
     auto p = cleave::testing::random_parts(r, g, 3);
     auto const before = g.cut(p.of);
     cleave::detail::thread_team const team(1);
-    cleave::detail::quality_kway(p.limit, config_for(g, 3), 1, team, nullptr).improve(g.view(), {}, p);
+    cleave::detail::quality_kway(p.limit, quick_config(), 1, team, nullptr).improve(g.view(), {}, p);
     REQUIRE(g.cut(p.of) <= before);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < 3; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
@@ -124,7 +124,7 @@ TEST_CASE("quality_kway: gives the same parts with any number of threads") {
   cleave::testing::rng r(3);
   for (auto const& g : {cleave::testing::random_strip(r, 2000, 40, 2), stars(r, 1500, 30, 0)}) {
     auto const of = [&](std::uint32_t threads) {
-      return quality_parts(g, limits(g, 7, 1.03), config_for(g, 7), {}, 1, threads).of;
+      return quality_parts(g, limits(g, 7, 1.03), quick_config(), {}, 1, threads).of;
     };
     auto const one = of(1);
     for (std::uint32_t const threads : {2u, 3u, 8u}) REQUIRE(of(threads) == one);
@@ -145,7 +145,7 @@ TEST_CASE("quality_kway: cuts a square into eight parts better than 2 by 4 block
   g.node_weight.assign(side * side, 1);
   g.edge_weight.assign(g.targets.size(), 1);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    auto const config = cleave::detail::choose_quality_config(g.view(), 8);
+    auto const config = cleave::detail::choose_quality_config();
     auto const p = quality_parts(g, limits(g, 8, 1.03), config, {}, seed, 1);
     CHECK(g.cut(p.of) < 4 * 60);  // 2 by 4; columns of 3, 2 and 3 cut about 225
   }

@@ -28,8 +28,6 @@ struct cluster_rules {
       fixed;                       ///< nodes fixed to different parts are not clustered together; may be null
   std::uint32_t grain = 1u << 17;  ///< nodes in a range; each range is clustered on its own
 
-  tie_breaking ties = tie_breaking::lighter;
-
   bool may_join(std::uint32_t a, std::uint32_t b) const {
     if (!fixed || fixed->empty()) return true;
     return (*fixed)[a] == no_block || (*fixed)[b] == no_block || (*fixed)[a] == (*fixed)[b];
@@ -275,7 +273,7 @@ class label_clustering {
       auto const label = nearby.seen[i];
       auto const connection = std::exchange(nearby.weight[label - lo], Sum{0});
       if (label == own || connection < most) continue;
-      if (connection == most && (best == own || !preferred(label, best))) continue;
+      if (connection == most && (best == own || weight_[label] >= weight_[best])) continue;
       if (weight_[label] + w > heaviest_ || !may_take(label, n)) continue;
       best = label;
       most = connection;
@@ -296,11 +294,6 @@ class label_clustering {
   }
   void bind(std::uint32_t label, std::uint32_t n) {
     if (!bound_.empty() && (*rules_.fixed)[n] != no_block) bound_[label] = (*rules_.fixed)[n];
-  }
-
-  bool preferred(std::uint32_t label, std::uint32_t other) const {
-    return rules_.ties == tie_breaking::heavier ? weight_[label] > weight_[other]
-                                                : weight_[label] < weight_[other];
   }
 
   /// Two-hop clustering: joins singletons that prefer the same cluster, which has no room for them.
@@ -351,164 +344,6 @@ class label_clustering {
   uninitialized_array<std::uint32_t> bound_;  // part of each cluster's fixed nodes; empty if no node is fixed
 };
 
-/// Matches neighbours along heavy edges: each node in turn takes the free neighbour with the heaviest edge.
-/// Ties go to the lightest neighbour. A row-major mesh contracts to a row-major mesh, so its straight cuts
-/// survive. O(n + m). Karypis, Kumar, SISC 20(1), 1998, section 3.1.
-class heavy_edge_matching {
- public:
-  heavy_edge_matching(weighted_view const& g, cluster_rules const& rules)
-      : g_(g), rules_(rules), mate_(g.nodes) {}
-
-  /// Returns pairs (rounds = 1), pairs of pairs (2) and so on, without contractions in between.
-  clustering clusters(std::uint32_t rounds, thread_team const& team) {
-    match_nodes(team);
-    clustering c = pairs();
-    for (std::uint32_t round = 1; round < rounds; ++round) join_clusters(c, team);
-    return c;
-  }
-
- private:
-  void match_nodes(thread_team const& team) {
-    std::fill_n(mate_.data(), mate_.size(), no_block);
-    id_ranges const ranges{g_.nodes, rules_.grain};
-    team.share(ranges.count(), [&](std::size_t r) {
-      for (auto n = ranges.begin(r); n < ranges.end(r); ++n)
-        if (mate_[n] == no_block) take_neighbour(n, ranges.begin(r), ranges.end(r));
-    });
-  }
-
-  void take_neighbour(std::uint32_t n, std::uint32_t lo, std::uint32_t hi) {
-    auto best = no_block;
-    std::int64_t heaviest = 0;
-    auto const room = rules_.heaviest - g_.weight(n);
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
-      auto const other = g_.targets[e];
-      if (other - lo >= hi - lo || mate_[other] != no_block || other == n) continue;
-      auto const w = g_.edge_weight(e);
-      if (best != no_block && (w < heaviest || (w == heaviest && g_.weight(other) >= g_.weight(best))))
-        continue;
-      if (g_.weight(other) > room || !rules_.may_join(n, other)) continue;
-      best = other;
-      heaviest = w;
-    }
-    mate_[n] = best == no_block ? n : best;
-    if (best != no_block) mate_[best] = n;
-  }
-
-  clustering pairs() {
-    clustering c;
-    c.of = uninitialized_array<std::uint32_t>(g_.nodes);
-    c.begin = uninitialized_array<std::uint32_t>(std::size_t{g_.nodes} + 1);
-    c.member = uninitialized_array<std::uint32_t>(g_.nodes);
-    std::uint32_t at = 0;
-    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
-      auto const mate = mate_[n];
-      if (mate < n) continue;
-      if (mate == n && g_.degree(n) == 0) {
-        c.of[n] = no_cluster;
-        continue;
-      }
-      c.begin[c.clusters] = at;
-      c.member[at++] = n;
-      c.of[n] = c.clusters;
-      if (mate != n) {
-        c.member[at++] = mate;
-        c.of[mate] = c.clusters;
-      }
-      ++c.clusters;
-    }
-    c.begin[c.clusters] = at;
-    return c;
-  }
-
-  /// Matches clusters as if they had been contracted.
-  void join_clusters(clustering& c, thread_team const& team) {
-    uninitialized_array<std::uint32_t> mate(c.clusters);
-    std::fill_n(mate.data(), c.clusters, no_block);
-    auto const weight = weights(c);
-    id_ranges const ranges{c.clusters, rules_.grain / 2};
-    team.share(ranges.count(), [&](std::size_t r) {
-      std::vector<std::pair<std::uint32_t, std::int64_t>> around;
-      for (auto i = ranges.begin(r); i < ranges.end(r); ++i)
-        if (mate[i] == no_block) take_cluster(c, i, ranges.begin(r), ranges.end(r), mate, weight, around);
-    });
-    renumber(c, mate);
-  }
-
-  std::vector<std::int64_t> weights(clustering const& c) const {
-    std::vector<std::int64_t> weight(c.clusters, 0);
-    for (std::uint32_t i = 0; i < c.clusters; ++i)
-      for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) weight[i] += g_.weight(c.member[at]);
-    return weight;
-  }
-
-  void take_cluster(clustering const& c, std::uint32_t i, std::uint32_t lo, std::uint32_t hi,
-                    uninitialized_array<std::uint32_t>& mate, std::vector<std::int64_t> const& weight,
-                    std::vector<std::pair<std::uint32_t, std::int64_t>>& around) const {
-    around.clear();
-    for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) {
-      auto const n = c.member[at];
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
-        auto const other = c.of[g_.targets[e]];
-        if (other == i || other - lo >= hi - lo || mate[other] != no_block) continue;
-        std::size_t seen = 0;
-        while (seen < around.size() && around[seen].first != other) ++seen;
-        if (seen == around.size()) {
-          if (seen == 32) continue;  // longer searches cost more than the best choice saves
-          around.emplace_back(other, 0);
-        }
-        around[seen].second += g_.edge_weight(e);
-      }
-    }
-    auto best = no_block;
-    std::int64_t heaviest = 0;
-    for (auto const& [other, w] : around) {
-      if (best != no_block && (w < heaviest || (w == heaviest && weight[other] >= weight[best]))) continue;
-      if (weight[i] + weight[other] > rules_.heaviest) continue;
-      if (!rules_.may_join(bound_member(c, i), bound_member(c, other))) continue;
-      best = other;
-      heaviest = w;
-    }
-    mate[i] = best == no_block ? i : best;
-    if (best != no_block) mate[best] = i;
-  }
-
-  /// Returns a member that is fixed to a part, or the first member if none is.
-  std::uint32_t bound_member(clustering const& c, std::uint32_t i) const {
-    if (rules_.fixed && !rules_.fixed->empty())
-      for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at)
-        if ((*rules_.fixed)[c.member[at]] != no_block) return c.member[at];
-    return c.member[c.begin[i]];
-  }
-
-  void renumber(clustering& c, uninitialized_array<std::uint32_t> const& mate) const {
-    clustering joined;
-    joined.of = std::move(c.of);
-    joined.begin = uninitialized_array<std::uint32_t>(std::size_t{c.clusters} + 1);
-    joined.member = uninitialized_array<std::uint32_t>(c.begin[c.clusters]);
-    std::uint32_t to = 0;
-    auto const append = [&](std::uint32_t i) {
-      for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) {
-        joined.member[to++] = c.member[at];
-        joined.of[c.member[at]] = joined.clusters;
-      }
-    };
-    for (std::uint32_t i = 0; i < c.clusters; ++i) {
-      if (mate[i] < i) continue;
-      joined.begin[joined.clusters] = to;
-      append(i);
-      if (mate[i] != i) append(mate[i]);
-      ++joined.clusters;
-    }
-    joined.begin[joined.clusters] = to;
-    c = std::move(joined);
-  }
-
-  weighted_view const& g_;
-  cluster_rules const& rules_;
-  uninitialized_array<std::uint32_t> mate_;
-};
-
 /// One level of the hierarchy, with its mapping from the next finer level.
 struct level_above {
   level_graph graph;
@@ -542,7 +377,6 @@ class level_hierarchy {
     auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{config_.shrink};
     cluster_rules rules{.heaviest = (std::min)(heaviest_, std::max<std::int64_t>(level_cap, 1)),
                         .fixed = &fixed};
-    rules.ties = config_.ties;
     rules.grain = grain_for(g.nodes);
     if (local_share(g, rules.grain) < 0.8) rules.grain = g.nodes;
     auto c = clusters(g, rules);
@@ -590,8 +424,6 @@ class level_hierarchy {
   }
 
   clustering clusters(weighted_view const& g, cluster_rules const& rules) const {
-    if (config_.clusters == coarsening::matching)
-      return heavy_edge_matching(g, rules).clusters(config_.match_rounds, team_);
     if (width_ == weight_width::narrow)
       return label_clustering<std::uint32_t>(g, rules).clusters(config_.label_rounds, team_);
     return label_clustering<std::int64_t>(g, rules).clusters(config_.label_rounds, team_);

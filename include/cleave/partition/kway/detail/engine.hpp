@@ -33,10 +33,8 @@ inline partitioned_level run_multilevel(weighted_view const& g, kway_problem con
                                         thread_team const& team) {
   auto const& o = task.options;
   if (o.preset == kway_preset::quality)
-    return quality_kway(task.limit, choose_quality_config(g, task.parts(), team), o.seed, team, o.observer)
-        .parts(g, task.fixed);
-  return multilevel_kway(task.limit, choose_config(o.preset, g, task.parts(), team), o.seed, team, o.observer)
-      .parts(g, task.fixed);
+    return quality_kway(task.limit, choose_quality_config(), o.seed, team, o.observer).parts(g, task.fixed);
+  return multilevel_kway(task.limit, choose_config(o.preset), o.seed, team, o.observer).parts(g, task.fixed);
 }
 
 /// Refines the given parts with the effort of the preset.
@@ -45,11 +43,10 @@ inline partitioned_level refined_parts(weighted_view const& g, kway_problem& tas
   partitioned_level p{std::move(task.start), std::vector<std::int64_t>(task.limit.size()), task.limit};
   for (std::uint32_t n = 0; n < g.nodes; ++n) p.weight[p.of[n]] += g.weight(n);
   if (o.preset == kway_preset::quality) {
-    quality_kway(task.limit, choose_quality_config(g, p.parts(), team), o.seed, team, o.observer)
-        .improve(g, task.fixed, p);
+    quality_kway(task.limit, choose_quality_config(), o.seed, team, o.observer).improve(g, task.fixed, p);
   } else {
     auto active = boundary_of(g, p.of, team);
-    refine_level(g, p, task.fixed, active, choose_config(o.preset, g, p.parts(), team), team);
+    refine_parts(g, p, task.fixed, active, choose_config(o.preset), team);
   }
   return p;
 }

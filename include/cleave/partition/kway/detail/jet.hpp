@@ -34,13 +34,13 @@ class jet_refinement {
     save_best(0);
     best_excess_ = excess();
     std::int64_t now = 0;
-    for (auto const gain_temperature : options.gain_temperature) {
+    for (auto const gain_temperature : options.gain_temperatures) {
       for (std::uint32_t idle = 0; idle < options.max_fruitless_iterations; ++idle) {
         auto const moved = step(active, gain_temperature, now);
         now += rebalance(active);
         auto const over = excess();
         if (over < best_excess_ || (over == best_excess_ && now > best_gain_)) {
-          if (now - best_gain_ > 0) idle = 0;
+          if (static_cast<double>(now - best_gain_) > options.least_gain * boundary_weight_) idle = 0;
           best_excess_ = over;
           save_best(now);
         }
@@ -114,6 +114,7 @@ class jet_refinement {
   /// other parts.
   void propose(boundary_nodes& active, double gain_temperature) {
     proposed_.clear();
+    boundary_weight_ = 0;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < active.list.size(); ++i) {
       auto const n = active.list[i];
@@ -127,6 +128,8 @@ class jet_refinement {
         continue;
       }
       active.list[kept++] = n;
+      for (auto const part : connectivity_.nearby())
+        if (part != own) boundary_weight_ += static_cast<double>(connectivity_.to(part)) / 2;
       if (locked_[n] || !is_free(n)) continue;
       auto const gain = connectivity_.to(to) - connectivity_.to(own);
       if (gain < 0 &&
@@ -221,6 +224,7 @@ class jet_refinement {
   std::vector<std::pair<double, std::uint32_t>> heap_;
   std::vector<undo_entry> undo_log_;
   std::int64_t best_gain_ = 0, best_excess_ = 0;
+  double boundary_weight_ = 0;  // the cut when moves were last proposed
 };
 
 /// Refines by Jet and returns the decrease of the cut.

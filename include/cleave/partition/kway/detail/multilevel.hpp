@@ -14,6 +14,7 @@
 #include "cleave/partition/kway/detail/coarsening.hpp"
 #include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/flow.hpp"
+#include "cleave/partition/kway/detail/jet.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/rounding.hpp"
@@ -58,11 +59,16 @@ inline void weigh(weighted_view const& g, two_sides& s) {
 class two_way_fm {
  public:
   two_way_fm(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
-      : g_(g), fixed_(fixed), leaving_{gain_buckets(g.nodes), gain_buckets(g.nodes)}, gain_(g.nodes) {
+      : g_(g),
+        fixed_(fixed),
+        leaving_{gain_buckets(g.nodes), gain_buckets(g.nodes)},
+        gain_(g.nodes),
+        least_gain_(g.nodes) {
     for (std::uint32_t n = 0; n < g.nodes; ++n) heaviest_ = (std::max)(heaviest_, g.weight(n));
   }
 
   void refine(two_sides& s, std::uint32_t passes, std::uint32_t max_fruitless_moves) {
+    count_gains(s);
     for (std::uint32_t pass = 0; pass < passes; ++pass)
       if (!improve(s, max_fruitless_moves)) break;
   }
@@ -102,19 +108,25 @@ class two_way_fm {
     return (std::max)(s.weight[0] - s.limit[0], s.weight[1] - s.limit[1]);
   }
 
-  void start(two_sides const& s) {
-    locked_.assign(g_.nodes, 0);
+  void count_gains(two_sides const& s) {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       std::int64_t inside = 0, outside = 0;
       for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
         (s.of[g_.targets[e]] == s.of[n] ? inside : outside) += g_.edge_weight(e);
       gain_[n] = outside - inside;
-      if (!fixed_.empty() && fixed_[n] != no_block) {
-        locked_[n] = 1;
-      } else if (outside > 0 || s.excess() > 0 || g_.degree(n) == 0) {
-        leaving_[s.of[n]].put(n, gain_[n]);
-      }
+      least_gain_[n] = -outside - inside;
     }
+  }
+
+  /// Queues the nodes on the boundary; all nodes if a side is above its limit.
+  void start(two_sides const& s) {
+    locked_.assign(g_.nodes, 0);
+    bool const all = s.excess() > 0;
+    for (std::uint32_t n = 0; n < g_.nodes; ++n)
+      if (!fixed_.empty() && fixed_[n] != no_block)
+        locked_[n] = 1;
+      else if (all || gain_[n] > least_gain_[n] || g_.degree(n) == 0)
+        leaving_[s.of[n]].put(n, gain_[n]);
   }
 
   /// Returns the next node to move: from an overweight side, otherwise from the side with the higher gain.
@@ -146,30 +158,33 @@ class two_way_fm {
   }
 
   void move(std::uint32_t n, two_sides& s) {
-    auto const from = s.of[n];
     s.cut -= gain_[n];
     shift(n, s);
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
-      auto const other = g_.targets[e];
-      auto const w = g_.edge_weight(e);
-      for (int end = 0; end < 2; ++end) gain_[other] += s.of[other] == from ? w : -w;  // 2 * w may overflow
-      if (!locked_[other]) leaving_[s.of[other]].put(other, gain_[other]);
-    }
+    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+      if (auto const other = g_.targets[e]; !locked_[other]) leaving_[s.of[other]].put(other, gain_[other]);
   }
 
-  void put_back(std::uint32_t n, two_sides& s) const { shift(n, s); }
+  void put_back(std::uint32_t n, two_sides& s) { shift(n, s); }
 
-  void shift(std::uint32_t n, two_sides& s) const {
+  /// Changes the side of a node and updates all gains.
+  void shift(std::uint32_t n, two_sides& s) {
     auto const from = s.of[n];
     s.of[n] = 1 - from;
     s.weight[from] -= g_.weight(n);
     s.weight[1 - from] += g_.weight(n);
+    gain_[n] = -gain_[n];
+    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+      auto const other = g_.targets[e];
+      auto const w = g_.edge_weight(e);
+      for (int end = 0; end < 2; ++end) gain_[other] += s.of[other] == from ? w : -w;  // 2 * w may overflow
+    }
   }
 
   weighted_view const& g_;
   std::vector<std::uint32_t> const& fixed_;
   std::array<gain_buckets, 2> leaving_;
-  std::vector<std::int64_t> gain_;
+  std::vector<std::int64_t> gain_,
+      least_gain_;  // the gain, and the gain if no neighbour is on the other side
   std::vector<std::uint8_t> locked_;
   std::vector<std::uint32_t> moves_;
   std::int64_t heaviest_ = 0;
@@ -441,6 +456,9 @@ class repeated_bisection {
     pieces_.push_back(std::move(whole));
   }
 
+  /// Returns one bisection of the whole graph, the first of those that `parts` compares.
+  two_sides first_sides(splitmix random) const { return bisection_of(pieces_[0]).sides(random.next(), 0); }
+
   std::vector<std::uint32_t> parts(splitmix& random) {
     pieces_[0].random = random;
     skip(random, pieces_[0].parts, 0);
@@ -617,6 +635,18 @@ class repeated_bisection {
   std::vector<piece> pieces_;
 };
 
+/// Refines a level by all methods of the configuration. Returns the decrease of the cut.
+inline std::int64_t refine_parts(weighted_view const& g, partitioned_level& p,
+                                 std::vector<std::uint32_t> const& fixed, boundary_nodes& active,
+                                 kway_config const& config, thread_team const& team) {
+  auto gained = refine_level(g, p, fixed, active, config, team);
+  gained += refine_by_jet(g, p, fixed, active, config.jet);
+  if (config.flow_rounds > 0)
+    gained += refine_by_flows(g, p, fixed, active,
+                              {.width = {.steps = config.flow_steps}, .rounds = config.flow_rounds}, team);
+  return gained;
+}
+
 /// Partitions the coarsest level.
 class first_cut {
  public:
@@ -628,9 +658,8 @@ class first_cut {
     partitioned_level p;
     p.limit = limit_;
     p.weight.assign(limit_.size(), 0);
-    if (config_.first == first_method::centres && are_free(g, fixed)) p.of = grown_parts(g, random);
-    if (!p.of.empty() && bisections_cut_less(g, fixed, p.of, random)) p.of.clear();
-    if (p.of.empty()) p.of = repeated_bisection(g, fixed, limit_, config_.bisection, team_).parts(random);
+    p.of = repeated_bisection(g, fixed, limit_, config_.bisection, team_).parts(random);
+    if (config_.grow_parts && may_grow(g, fixed)) keep_grown_if_better(g, fixed, p.of, random);
     std::vector<std::uint32_t> isolated;
     for (std::uint32_t n = 0; n < g.nodes; ++n)
       if (p.of[n] == no_block)
@@ -642,10 +671,28 @@ class first_cut {
   }
 
  private:
-  /// Returns true if no node is fixed and the limits differ by at most a factor of about 2.
-  bool are_free(weighted_view const& g, std::vector<std::uint32_t> const& fixed) const {
+  /// Returns true if there are at least 16 parts with several nodes each, no node is fixed, and the limits
+  /// differ by at most a factor of about 2.
+  bool may_grow(weighted_view const& g, std::vector<std::uint32_t> const& fixed) const {
     auto const [least, most] = std::minmax_element(limit_.begin(), limit_.end());
-    return g.nodes >= limit_.size() && fixed.empty() && *most / 2 <= *least;
+    return limit_.size() >= 16 && g.nodes / limit_.size() >= 16 && fixed.empty() && *most / 2 <= *least;
+  }
+
+  /// Replaces `of`, made by bisections, by parts grown from centres if these cut less after refinement. Grown
+  /// parts win ties: compact parts gain more on finer levels. They are not tried if `of` cuts a quarter of
+  /// the edges, because then no part is compact.
+  void keep_grown_if_better(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                            std::vector<std::uint32_t>& of, splitmix& random) const {
+    auto const cut = refined_cut(g, fixed, of);
+    if (cut > edge_weight_of(g) / 4) return;
+    auto grown = grown_parts(g, random);
+    if (!grown.empty() && refined_cut(g, fixed, grown) <= cut + cut / 128) of = std::move(grown);
+  }
+
+  static std::int64_t edge_weight_of(weighted_view const& g) {
+    std::int64_t twice = 0;
+    for (std::uint32_t e = 0; e < g.directed_edges(); ++e) twice += g.edge_weight(e);
+    return twice / 2;
   }
 
   std::vector<std::uint32_t> grown_parts(weighted_view const& g, splitmix& random) const {
@@ -663,13 +710,22 @@ class first_cut {
     return of;
   }
 
-  /// Returns true if fast bisections cut at least a ninth less than the grown parts, for example because the
-  /// graph is long and thin.
-  bool bisections_cut_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
-                           std::vector<std::uint32_t> const& grown, splitmix random) const {
-    bisection_config const hurry{.growths = 1, .passes = 1, .max_fruitless_moves = 50};
-    auto const bisected = repeated_bisection(g, fixed, limit_, hurry, team_).parts(random);
-    return cut_of(g, bisected) < cut_of(g, grown) / 9 * 8;
+  /// Returns the cut of the parts after refinement.
+  std::int64_t refined_cut(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                           std::vector<std::uint32_t> of) const {
+    partitioned_level p{std::move(of), std::vector<std::int64_t>(limit_.size(), 0), limit_};
+    std::vector<std::uint32_t> isolated;
+    for (std::uint32_t n = 0; n < g.nodes; ++n)
+      if (p.of[n] == no_block)
+        isolated.push_back(n);
+      else
+        p.weight[p.of[n]] += g.weight(n);
+    place_isolated_nodes(g, p, fixed, isolated);
+    auto active = boundary_of(g, p.of, team_);
+    auto quick = config_;
+    quick.flow_rounds = 0;
+    refine_parts(g, p, fixed, active, quick, team_);
+    return cut_of(g, p.of);
   }
 
   std::vector<std::int64_t> const& limit_;
@@ -688,8 +744,14 @@ class multilevel_kway {
   partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     auto levels = level_hierarchy(static_cast<std::uint32_t>(limit_.size()), config_, team_).above(g, fixed);
     notify(kway_phase::coarsened, g.nodes);
+    auto const arcs = config_.bisection_work * (std::max)(g.directed_edges(), 1u << 16);
+    config_.bisection.arcs = static_cast<std::uint32_t>((std::min)(arcs, 0x1p22));
     auto const top = [&] { return levels.empty() ? g : levels.back().graph.view(); };
     auto const bound = [&]() -> auto const& { return levels.empty() ? fixed : levels.back().fixed; };
+    if (periphery_cuts_less(g, fixed, top(), bound())) {
+      levels.clear();
+      peel_periphery();
+    }
     auto p = first_cut(limit_, config_, team_).parts(top(), bound(), random_);
     notify(kway_phase::first_cut, top().nodes);
     auto active = no_boundary_nodes(top().nodes);
@@ -713,14 +775,56 @@ class multilevel_kway {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
+  /// Returns true if the edges of some nodes that fill a side of the first bisection weigh less than a
+  /// bisection of the coarsest level. Such nodes lie around a dense core, and clusters would hide that.
+  /// Borgatti, Everett, Social Networks 21(4), 2000 (core and periphery).
+  bool periphery_cuts_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                           weighted_view const& top, std::vector<std::uint32_t> const& top_fixed) const {
+    if (!fixed.empty()) return false;
+    auto const coarse =
+        repeated_bisection(top, top_fixed, limit_, config_.bisection, team_).first_sides(random_);
+    auto const side = (std::min)(coarse.weight[0], coarse.weight[1]);
+    return lightest_periphery(g, side) < static_cast<double>(coarse.cut);
+  }
+
+  /// Estimates the total edge weight of nodes that weigh `weight` together, lightest edges per weight first.
+  /// Nodes are sorted into buckets. O(n + m), or O(n) without edge weights.
+  static double lightest_periphery(weighted_view const& g, std::int64_t weight) {
+    struct sums {
+      double edges = 0, nodes = 0;
+    };
+    std::vector<sums> found(gain_buckets::buckets);
+    for (std::uint32_t n = 0; n < g.nodes; ++n) {
+      std::int64_t edges = 0;
+      if (g.edge_weights.all_one())
+        edges = g.degree(n);
+      else
+        for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) edges += g.edge_weight(e);
+      auto const w = static_cast<double>(std::max<std::int64_t>(1, g.weight(n)));
+      auto const density = static_cast<double>(edges) / w;
+      auto& bucket =
+          found[gain_buckets::bucket_of(static_cast<std::int64_t>((std::min)(density, 0x1p40) * 0x1p10))];
+      bucket.edges += static_cast<double>(edges);
+      bucket.nodes += static_cast<double>(g.weight(n));
+    }
+    double edges = 0, left = static_cast<double>(weight);
+    for (auto const& bucket : found) {
+      if (bucket.nodes >= left) return edges + (bucket.nodes > 0 ? bucket.edges * (left / bucket.nodes) : 0);
+      edges += bucket.edges, left -= bucket.nodes;
+    }
+    return edges;
+  }
+
+  /// Configures bisections of the whole graph that grow a side from the nodes with the lightest edges.
+  void peel_periphery() {
+    config_.grow_parts = false;
+    config_.bisection.smallest = ~0u;  // no contraction
+    config_.bisection.restarts = config_.bisection.least_restarts = config_.bisection.growths = 1;
+  }
+
   void refine(weighted_view const& g, partitioned_level& p, std::vector<std::uint32_t> const& fixed,
               boundary_nodes& active) const {
-    auto gained = refine_level(g, p, fixed, active, config_, team_);
-    if (config_.flow_rounds > 0 && g.nodes <= config_.flow_nodes) {
-      gained +=
-          refine_by_flows(g, p, fixed, active,
-                          {.width = {.steps = config_.flow_steps}, .rounds = config_.flow_rounds}, team_);
-    }
+    auto const gained = refine_parts(g, p, fixed, active, config_, team_);
     notify(kway_phase::refined, g.nodes, gained);
   }
 

@@ -10,7 +10,6 @@
 #include "cleave/partition/kway/detail/coarsening.hpp"
 #include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/flow.hpp"
-#include "cleave/partition/kway/detail/jet.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/multilevel.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
@@ -48,7 +47,6 @@ class quality_kway {
 
   /// Improves `p`, whose parts may exceed their limits.
   void improve(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p) {
-    weigh_edges(g);
     refine(g, fixed, p);
     cycle(g, fixed, p, p.of);
     finish(g, fixed, p);
@@ -87,28 +85,15 @@ class quality_kway {
     for (std::size_t n = 0; n < other.size(); ++n) other[n] = fits ? p.of[n] * p.parts() + other[n] : p.of[n];
   }
 
-  void weigh_edges(weighted_view const& g) {
-    edge_total_ = 0;
-    for (std::uint32_t a = 0; a < g.directed_edges(); ++a) edge_total_ += g.edge_weight(a);
-    edge_total_ /= 2;
-  }
-
   void refine(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p) {
     auto active = boundary_of(g, p.of, team_);
-    auto gained = refine_level(g, p, fixed, active, config_.standard, team_);
-    bool const widely_cut = 5 * cut_of(g, p.of) > edge_total_;  // then no narrow region contains a good cut
-    if (g.nodes <= config_.jet_nodes && !widely_cut)
-      gained += refine_by_jet(g, p, fixed, active, config_.jet);
-    if (g.nodes <= config_.flow_nodes && config_.standard.flow_rounds > 0)
-      gained += refine_by_flows(g, p, fixed, active,
-                                {.width = {.steps = config_.standard.flow_steps}, .rounds = 1}, team_);
+    auto const gained = refine_parts(g, p, fixed, active, config_.standard, team_);
     notify(kway_phase::refined, g.nodes, gained);
   }
 
   /// Coarsens within the classes of `together`, which lie within parts of `p`, and refines on the way back.
   void cycle(weighted_view const& g, std::vector<std::uint32_t> const& fixed, partitioned_level& p,
              std::vector<std::uint32_t> together) {
-    weigh_edges(g);
     auto stack = level_hierarchy(p.parts(), config_.standard, team_).above(g, together);
     together = {};
     if (stack.empty()) return refine(g, fixed, p);
@@ -184,7 +169,6 @@ class quality_kway {
   std::uint64_t seed_;
   thread_team const& team_;
   kway_observer* observer_;
-  std::int64_t edge_total_ = 0;
 };
 
 }  // namespace cleave::detail
