@@ -39,7 +39,7 @@ partitioned_level first_parts(weighted_level const& g, std::size_t parts, bool g
   config.grow_parts = grow;
   config.bisection.restarts = config.bisection.least_restarts = 4;
   splitmix random(seed);
-  return first_cut(limit, config, thread_team{}).parts(g.view(), {}, random);
+  return first_cut(limit, config, edge_weight_of(g.view()), thread_team{}).parts(g.view(), {}, random);
 }
 
 }  // namespace

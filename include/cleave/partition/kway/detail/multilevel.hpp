@@ -647,11 +647,21 @@ inline std::int64_t refine_parts(weighted_view const& g, partitioned_level& p,
   return gained;
 }
 
+/// Returns the total edge weight, each edge counted once.
+inline std::int64_t edge_weight_of(weighted_view const& g) {
+  if (g.edge_weights.all_one()) return g.directed_edges() / 2;
+  std::int64_t twice = 0;
+  for (std::uint32_t e = 0; e < g.directed_edges(); ++e) twice += g.edge_weight(e);
+  return twice / 2;
+}
+
 /// Partitions the coarsest level.
 class first_cut {
  public:
-  first_cut(std::vector<std::int64_t> const& limit, kway_config const& config, thread_team const& team)
-      : limit_(limit), config_(config), team_(team) {}
+  /// Creates the search. `edge_weight` is the total edge weight of the finest level.
+  first_cut(std::vector<std::int64_t> const& limit, kway_config const& config, std::int64_t edge_weight,
+            thread_team const& team)
+      : limit_(limit), config_(config), edge_weight_(edge_weight), team_(team) {}
 
   partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                           splitmix& random) const {
@@ -684,15 +694,9 @@ class first_cut {
   void keep_grown_if_better(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                             std::vector<std::uint32_t>& of, splitmix& random) const {
     auto const cut = refined_cut(g, fixed, of);
-    if (cut > edge_weight_of(g) / 4) return;
+    if (cut > edge_weight_ / 4) return;
     auto grown = grown_parts(g, random);
     if (!grown.empty() && refined_cut(g, fixed, grown) <= cut + cut / 128) of = std::move(grown);
-  }
-
-  static std::int64_t edge_weight_of(weighted_view const& g) {
-    std::int64_t twice = 0;
-    for (std::uint32_t e = 0; e < g.directed_edges(); ++e) twice += g.edge_weight(e);
-    return twice / 2;
   }
 
   std::vector<std::uint32_t> grown_parts(weighted_view const& g, splitmix& random) const {
@@ -730,6 +734,7 @@ class first_cut {
 
   std::vector<std::int64_t> const& limit_;
   kway_config const& config_;
+  std::int64_t edge_weight_;
   thread_team const& team_;
 };
 
@@ -752,7 +757,7 @@ class multilevel_kway {
       levels.clear();
       peel_periphery();
     }
-    auto p = first_cut(limit_, config_, team_).parts(top(), bound(), random_);
+    auto p = first_cut(limit_, config_, edge_weight_of(g), team_).parts(top(), bound(), random_);
     notify(kway_phase::first_cut, top().nodes);
     auto active = no_boundary_nodes(top().nodes);
     for (std::uint32_t n = 0; n < top().nodes; ++n) active.add(n);
