@@ -12,7 +12,8 @@ inline kway_config choose_config(kway_preset preset) {
     e.jet = {.gain_temperatures = {0}, .max_fruitless_iterations = 2};
     e.grow_parts = false;
     e.bisection.restarts = 16, e.bisection.least_restarts = 2;
-    e.bisection_work = 0.5;
+    e.bisection_work = 0.25;
+    e.least_nodes = 1000;
     return e;
   }
   e.nodes_a_part = 40;
