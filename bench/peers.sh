@@ -4,6 +4,7 @@
 #   ./dev bench peers run GRAPH... -k 2,8,32 --csv OUT [--parts DIR]      and eval, table, probe, missing: peers.py
 #   ./dev bench peers instances list|write ...                            instances.py
 #   ./dev bench peers stages table|speed ...                              stages.py
+#   ./dev bench peers hypergraphs DIR [FILE.hgr ...] ...                  hypergraphs.py: Mt-KaHyPar on hypergraphs
 #   ./dev bench peers real DIR                                            real.py: real graphs from Debian packages, as METIS files
 #   ./dev bench peers install                                             retry failed downloads
 # Python packages go into build/venv-peers; failed downloads are reported, and their peers are left out.
@@ -60,6 +61,10 @@ case ${1:-missing} in
   real)
     [[ -n ${2:-} ]] || { say "the folder for the graphs is missing, as in ./dev bench peers real graphs/real"; exit 1; }
     write_real_graphs "$2"
+    ;;
+  hypergraphs)
+    "$root/dev" cleave --version > /dev/null
+    CLEAVE_TOOL=$root/build/ci/bin/cleave exec "$python" "$root/bench/peers/hypergraphs.py" "${@:2}"
     ;;
   instances | stages) exec "$python" "$root/bench/peers/$1.py" "${@:2}" ;;
   *) exec "$python" "$root/bench/peers/peers.py" "${@:-missing}" ;;

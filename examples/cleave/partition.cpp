@@ -67,6 +67,9 @@ bool is_of_operations(partition_task const& task) {
   using enum partition_goal;
   if (task.goal == edges) return false;
   bool const directed = cleave::is_directed(cleave::graph_format_of(task.file, "c"));
+  if (task.goal == connectivity || task.goal == cut_nets)
+    throw usage_error("--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
+                      " needs a hypergraph (.hgr)");
   if (!directed && task.goal != by_file)
     throw usage_error("--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
                       " needs a directed graph (.dag or .json); use --goal edges for an undirected one");
@@ -91,8 +94,9 @@ void add_options(command& c, partition_task& task) {
                          return read;
                        }});
   c.options.push_back(
-      {"", "--goal", "WHAT", "edges, bottleneck or cut",
-       "quantity to minimise: edges (undirected graphs); bottleneck or cut (directed; bottleneck)",
+      {"", "--goal", "WHAT", "edges, bottleneck, cut, connectivity or cut-nets",
+       "quantity to minimise: edges (undirected graphs); bottleneck or cut (directed; bottleneck);\n"
+       "connectivity or cut-nets (hypergraphs; connectivity)",
        [&](auto text) {
          auto const found = std::ranges::find(goal_names, text);
          task.goal = static_cast<partition_goal>(found - goal_names.begin());
@@ -144,7 +148,7 @@ int partition(std::span<std::string const> words) {
       "Cuts a graph into parts of equal weight with few edges between them. Reports cut and balance,\n"
       "recounted from the file and the parts. FILE is METIS (.graph), Matrix Market (.mtx), an edge list\n"
       "(.edges, .txt) or DIMACS (.dimacs, .col, .gr). A directed acyclic graph (.dag, .json) is cut into\n"
-      "parts without cyclic dependencies.",
+      "parts without cyclic dependencies. A hypergraph (.hgr) is cut into parts with few cut nets.",
       {}};
   add_options(c, task);
   auto const operands = read_options(c, words).operands;
@@ -157,6 +161,7 @@ int partition(std::span<std::string const> words) {
     throw usage_error("the number of parts is missing; give it with -k" + example);
   if (!task.verify.empty() && !task.out.empty())
     throw usage_error("--verify checks existing parts and writes nothing; leave out --out");
+  if (task.file.ends_with(".hgr")) return cut_hypergraph(task);
   if (is_of_operations(task)) return cut_operations(task);
   if (task.flops_per_byte)
     throw usage_error(

@@ -26,9 +26,10 @@
 namespace tool {
 
 /// The quantity to minimise: the weight of the edges between parts or, for a directed graph, the largest load
-/// or the cut of acyclic parts.
-enum class partition_goal : std::uint8_t { by_file, edges, bottleneck, cut };
-inline constexpr std::array<std::string_view, 4> goal_names = {"", "edges", "bottleneck", "cut"};
+/// or the cut of acyclic parts or, for a hypergraph, the parts of its nets.
+enum class partition_goal : std::uint8_t { by_file, edges, bottleneck, cut, connectivity, cut_nets };
+inline constexpr std::array<std::string_view, 6> goal_names = {"",    "edges",        "bottleneck",
+                                                               "cut", "connectivity", "cut-nets"};
 
 /// The arguments of cleave partition.
 struct partition_task {
@@ -46,6 +47,8 @@ inline constexpr std::array<std::string_view, 3> preset_names = {"fast", "standa
 
 /// Cuts a directed graph into acyclic parts, or checks such parts. Returns the exit code.
 int cut_operations(partition_task const& task);
+/// Cuts a hypergraph, or checks its parts. Returns the exit code.
+int cut_hypergraph(partition_task const& task);
 
 /// CPU seconds of this process, summed over its threads.
 inline double processor_seconds() {

@@ -20,6 +20,8 @@
 #include "cleave/formats/graph_files/graph_file.hpp"
 /// The METIS format.
 #include "cleave/formats/graph_files/metis_graph.hpp"
+/// The hypergraphs of hMETIS.
+#include "cleave/formats/graph_files/hmetis_hypergraph.hpp"
 /// The Matrix Market format.
 #include "cleave/formats/graph_files/matrix_market.hpp"
 /// The formats of the DIMACS challenges.

@@ -30,6 +30,7 @@ inline quality_config choose_quality_config() {
   e.standard = choose_config(kway_preset::standard);
   e.standard.jet = {
       .gain_temperatures = {0.75, 0.35, 0}, .max_fruitless_iterations = 6, .least_gain = 0.0005};
+  e.standard.bisection.restarts = 32, e.standard.bisection.least_restarts = 8;
   e.trials = {e.standard};
   e.trials[0].bisection.first_share = 1. / 3;  // rows of parts with different lengths may cut less
   return e;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -135,16 +136,17 @@ std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options c
 }
 
 /// Returns the weight limit of each part: (1 + imbalance) * its fair weight, rounded down. A limit is raised
-/// only if a single node, or the nodes fixed to the part, would not fit.
-inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<std::int64_t> const& fair,
-                                               kway_options const& o) {
+/// only if a single node, or the nodes fixed to the part, would not fit. Without node weights, all weigh 1.
+inline std::vector<std::int64_t> weight_limits(std::span<std::int64_t const> node_weight, std::size_t nodes,
+                                               std::vector<std::int64_t> const& fair, kway_options const& o) {
   auto const parts = fair.size();
   std::vector<std::int64_t> limit(parts), bound(parts, 0);
-  std::int64_t heaviest = 0;
-  bool const alike = !g.weighted && o.fixed.empty();
-  if (alike) heaviest = 1;
-  for (std::uint32_t n = 0; n < g.nodes && !alike; ++n) {
-    auto const w = g.weighted ? g.node_weight[n] : 1;
+  std::int64_t heaviest = 0, total = 0;
+  bool const alike = node_weight.empty() && o.fixed.empty();
+  if (alike) heaviest = 1, total = static_cast<std::int64_t>(nodes);
+  for (std::size_t n = 0; n < nodes && !alike; ++n) {
+    auto const w = node_weight.empty() ? 1 : node_weight[n];
+    total += w;
     if (!o.fixed.empty() && o.fixed[n] != no_part)
       bound[index(o.fixed[n])] += w;
     else
@@ -154,12 +156,17 @@ inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<
     auto const slack = o.imbalance[part] * static_cast<double>(fair[part]);
     auto const room = (std::numeric_limits<std::int64_t>::max)() / 2 - fair[part];
     limit[part] = fair[part] + (slack < static_cast<double>(room) ? static_cast<std::int64_t>(slack) : room);
-    limit[part] = (std::min)((std::max)(limit[part], bound[part]), g.node_total);
+    limit[part] = (std::min)((std::max)(limit[part], bound[part]), total);
   }
   if (std::none_of(limit.begin(), limit.end(), [&](std::int64_t l) { return l >= heaviest; }))
     for (std::size_t part = 0; part < parts; ++part)
       if (fair[part] > 0 || heaviest == 0) limit[part] = (std::max)(limit[part], heaviest);
   return limit;
+}
+
+inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<std::int64_t> const& fair,
+                                               kway_options const& o) {
+  return weight_limits({g.node_weight.data(), g.node_weight.size()}, g.nodes, fair, o);
 }
 
 /// Checks the arrays like `check_adjacency`, on several threads if the graph has no weights. Returns the

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compares cleave with Mt-KaHyPar on hypergraphs: the connectivity (lambda - 1) and the CPU time of one thread.
+
+    hypergraphs.py DIR [FILE.hgr ...] [-k 2,8,32] [--presets fast,standard] [--peers default,quality,deterministic] [--csv OUT]
+
+Without files, it writes hypergraphs into DIR: random nets, netlists, rows of matrices as nets, and values with their
+readers. Each result is recomputed here from the parts. Times are those of the partitioning call alone. CLEAVE_TOOL names the tool.
+"""
+import argparse, csv, math, os, random, re, subprocess, sys, time
+
+
+def write(path, nodes, nets):
+    nets = [e for e in (sorted(set(e)) for e in nets) if len(e) > 1]
+    with open(path, 'w') as f:
+        f.write(f'{len(nets)} {nodes}\n')
+        f.writelines(' '.join(str(n + 1) for n in e) + '\n' for e in nets)
+
+
+def random_nets(nodes, nets, seed):
+    r = random.Random(seed)
+    return [[r.randrange(nodes) for _ in range(r.choice((2, 3, 3, 4, 5)))] for _ in range(nets)]
+
+
+def netlist(nodes, nets, seed):
+    """Short nets among near nodes, fewer over long distances, and four nets with a twentieth of all nodes (clocks)."""
+    r = random.Random(seed)
+    made = []
+    for _ in range(nets):
+        size = 2 if r.random() < .55 else 3 if r.random() < .5 else min(40, 3 + int(r.expovariate(.25)))
+        at, span = r.randrange(nodes), max(4, int(2 ** (r.random() ** 2 * 13)))
+        made.append([at] + [(at + r.randrange(-span, span + 1)) % nodes for _ in range(size - 1)])
+    return made + [[r.randrange(nodes) for _ in range(nodes // 20)] for _ in range(4)]
+
+
+def rows_of_graph(path):
+    lines = open(path).read().split('\n')
+    nodes = int(lines[0].split()[0])
+    return nodes, [[i] + [int(x) - 1 for x in lines[i + 1].split()] for i in range(nodes)]
+
+
+def values_of_dag(path):
+    lines = open(path).read().split('\n')
+    nodes, arcs = map(int, lines[0].split())
+    nets = [[n] for n in range(nodes)]
+    for line in lines[nodes + 1:nodes + 1 + arcs]:
+        producer, consumer = line.split()[:2]
+        nets[int(producer)].append(int(consumer))
+    return nodes, nets
+
+
+def instances(tool, folder):
+    os.makedirs(folder, exist_ok=True)
+    write(f'{folder}/random.hgr', 10000, random_nets(10000, 15000, 1))
+    write(f'{folder}/netlist_12k.hgr', 12000, netlist(12000, 13000, 2))
+    write(f'{folder}/netlist_40k.hgr', 40000, netlist(40000, 44000, 3))
+    for name, read in [('fem2d_10k', rows_of_graph), ('rhyp_14', rows_of_graph), ('grid3d_27k', rows_of_graph),
+                       ('ba_14', rows_of_graph), ('tfm_L64_H16', values_of_dag), ('layered_10k', values_of_dag),
+                       ('moe_32x64', values_of_dag), ('inception_3k', values_of_dag)]:
+        subprocess.run([tool, 'instances', folder, name], check=True, stdout=subprocess.DEVNULL)
+        source = f'{folder}/{name}.' + ('graph' if read is rows_of_graph else 'dag')
+        write(f'{folder}/{"rows" if read is rows_of_graph else "values"}_{name}.hgr', *read(source))
+    return sorted(f'{folder}/{f}' for f in os.listdir(folder) if f.endswith('.hgr'))
+
+
+def read_nets(path):
+    rows = [line.split() for line in open(path) if line.strip() and not line.startswith('%')]
+    if len(rows[0]) > 2:
+        sys.exit(f'{path}: weights are not compared here; give a file without fmt')
+    return int(rows[0][1]), [[int(x) - 1 for x in row] for row in rows[1:int(rows[0][0]) + 1]]
+
+
+def judged(nets, nodes, parts, k):
+    """The connectivity and the imbalance of parts, counted here."""
+    sizes = [0] * k
+    for p in parts:
+        sizes[p] += 1
+    return sum(len({parts[n] for n in e}) - 1 for e in nets), max(sizes) / math.ceil(nodes / k) - 1
+
+
+def run_cleave(tool, path, k, preset):
+    parts = path + '.parts'
+    done = subprocess.run([tool, 'partition', path, '-k', str(k), '--preset', preset, '--out', parts, '--overwrite'],
+                          check=True, capture_output=True, text=True)
+    seconds = float(re.search(r'of processors ([0-9.e-]+)', done.stdout).group(1))
+    result = [int(x) for x in open(parts)]
+    os.remove(parts)
+    return result, seconds
+
+
+def run_mtkahypar(path, k, preset):
+    program = f'''
+import mtkahypar, time
+mtk = mtkahypar.initialize(1)
+context = mtk.context_from_preset(mtkahypar.PresetType.{preset.upper()})
+context.set_partitioning_parameters({k}, 0.03, mtkahypar.Objective.KM1)
+context.logging = False
+mtkahypar.set_seed(1)
+h = mtk.hypergraph_from_file({path!r}, context, mtkahypar.FileFormat.HMETIS)
+t = time.process_time()
+p = h.partition(context)
+print("seconds", time.process_time() - t)
+print("parts", *p.get_partition())
+'''
+    done = subprocess.run([sys.executable, '-c', program], check=True, capture_output=True, text=True)
+    lines = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.split()}
+    return [int(x) for x in lines['parts']], float(lines['seconds'][0])
+
+
+def mean(values):
+    return math.exp(sum(math.log(max(v, 1e-9)) for v in values) / len(values))
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument('folder')
+    a.add_argument('files', nargs='*')
+    a.add_argument('-k', default='2,8,32')
+    a.add_argument('--presets', default='fast,standard,quality')
+    a.add_argument('--peers', default='default,quality,deterministic')
+    a.add_argument('--csv')
+    a = a.parse_args()
+    tool = os.environ.get('CLEAVE_TOOL') or sys.exit('CLEAVE_TOOL names no tool; use ./dev bench peers hypergraphs')
+    try:
+        import mtkahypar  # noqa: F401
+        peers = a.peers.split(',')
+    except ImportError:
+        print('mtkahypar is not installed; it is left out', file=sys.stderr)
+        peers = []
+    runs = [('cleave-' + p, lambda f, k, p=p: run_cleave(tool, f, k, p)) for p in a.presets.split(',')]
+    runs += [('mtk-' + p, lambda f, k, p=p: run_mtkahypar(f, k, p)) for p in peers]
+    rows = []
+    for path in a.files or instances(tool, a.folder):
+        nodes, nets = read_nets(path)
+        for k in map(int, a.k.split(',')):
+            for name, run in runs:
+                parts, seconds = run(path, k)
+                cost, imbalance = judged(nets, nodes, parts, k)
+                rows.append([name, os.path.basename(path)[:-4], nodes, len(nets), k, cost, round(imbalance, 4), round(seconds, 4)])
+                print(*rows[-1], sep=',', flush=True)
+    if a.csv:
+        with open(a.csv, 'w', newline='') as f:
+            csv.writer(f).writerows([['run', 'hypergraph', 'nodes', 'nets', 'k', 'connectivity', 'imbalance', 'cpu_s']] + rows)
+    if 'mtk-default' not in [name for name, _ in runs]:
+        return
+    of = {(r[0], r[1], r[4]): r for r in rows}
+    names, problems = [name for name, _ in runs], sorted({(r[1], r[4]) for r in rows})
+    print('\n| hypergraph | k | ' + ' | '.join(names) + ' |\n|---|' + '---|' * (len(names) + 1))
+    for h, k in problems:
+        base = of['mtk-default', h, k]
+        cells = [f'{base[5]}, {base[7]:.3g} s' if n == 'mtk-default' else
+                 f'{of[n, h, k][5] / max(base[5], 1):.3f} / {of[n, h, k][7] / base[7]:.2f}' for n in names]
+        print(f'| {h} | {k} | ' + ' | '.join(cells) + ' |')
+    print('| **mean** | | ' + ' | '.join(
+        f'{mean([of[n, h, k][5] / max(of["mtk-default", h, k][5], 1) for h, k in problems]):.3f} / '
+        f'{mean([of[n, h, k][7] / of["mtk-default", h, k][7] for h, k in problems]):.2f}' for n in names) + ' |')
+
+
+main()

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// Partitions hypergraphs into k balanced parts with few cut nets, as hMETIS, PaToH and KaHyPar do.
+
+/// A partition: the part of each node.
+#include "cleave/partition/model/partition.hpp"
+/// Hypergraphs in CSR arrays, and what a partition of their nodes costs.
+#include "cleave/partition/hypergraph/hypergraph.hpp"
+/// The options: objective, imbalance, preset, seed, threads, fixed nodes.
+#include "cleave/partition/hypergraph/options.hpp"
+/// Partitions a hypergraph.
+#include "cleave/partition/hypergraph/partition_hypergraph.hpp"
+/// A computation as a hypergraph: a value and its readers are a net.
+#include "cleave/partition/hypergraph/hypergraph_of.hpp"

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/partition/hypergraph/detail/hyper_level.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+
+namespace cleave::detail {
+
+/// A graph whose edge cut is close to the cost of the nets: each small net becomes a clique, and each large
+/// one a ring with chords. Its edges share the weight of the net. Hadley, Mark, Vannelli, 1992 (cliques).
+class clique_graph {
+ public:
+  explicit clique_graph(hyper_level const& h) : h_(h) {
+    double sum = 0;
+    for (std::uint32_t e = 0; e < h.nets(); ++e)
+      sum += static_cast<double>(h.net_weight[e]) * static_cast<double>(h.size_of(e));
+    scale_ = static_cast<std::int64_t>(std::clamp(0x1p58 / (std::max)(sum, 1.), 1., 1024.));
+    offsets_.assign(h.nodes() + std::size_t{1}, 0);
+    each_edge([&](std::uint32_t a, std::uint32_t b, std::int64_t) {
+      ++offsets_[a + std::size_t{1}], ++offsets_[b + std::size_t{1}];
+    });
+    for (std::size_t n = 0; n < h.nodes(); ++n) offsets_[n + 1] += offsets_[n];
+    targets_.resize(offsets_.back());
+    weights_.resize(offsets_.back());
+    auto next = offsets_;
+    each_edge([&](std::uint32_t a, std::uint32_t b, std::int64_t w) {
+      targets_[next[a]] = b, weights_[next[a]++] = w;
+      targets_[next[b]] = a, weights_[next[b]++] = w;
+    });
+  }
+
+  weighted_view view() const {
+    return {h_.nodes(), offsets_.data(), targets_.data(), h_.node_weight.data(), weights_.data()};
+  }
+
+ private:
+  static constexpr std::uint32_t chords = 5;  // neighbours of a pin in each direction
+
+  /// Calls `visit(a, b, weight)` for each edge.
+  template <class Visit>
+  void each_edge(Visit const& visit) const {
+    for (std::uint32_t e = 0; e < h_.nets(); ++e) {
+      auto const* const pin = h_.pin.data() + h_.net_first[e];
+      auto const size = h_.size_of(e);
+      if (size <= 2 * chords + 1) {
+        auto const w = std::max<std::int64_t>(1, h_.net_weight[e] * scale_ / (size - 1));
+        for (std::uint32_t i = 0; i < size; ++i)
+          for (auto j = i + 1; j < size; ++j) visit(pin[i], pin[j], w);
+      } else {
+        auto const w = std::max<std::int64_t>(1, h_.net_weight[e] * scale_ / (2 * chords));
+        for (std::uint32_t i = 0; i < size; ++i)
+          for (std::uint32_t step = 1; step <= chords; ++step) visit(pin[i], pin[(i + step) % size], w);
+      }
+    }
+  }
+
+  hyper_level const& h_;
+  std::int64_t scale_ = 1;
+  std::vector<std::uint32_t> offsets_, targets_;
+  std::vector<std::int64_t> weights_;
+};
+
+}  // namespace cleave::detail
