@@ -140,7 +140,7 @@ struct hyper_clusters {
 struct hyper_cluster_rules {
   std::int64_t heaviest = 1;              ///< weight limit of a cluster
   std::uint32_t least = 1;                ///< stops at this many clusters
-  std::uint32_t largest_net = 1000;       ///< larger nets say little about who belongs together
+  std::uint32_t largest_net = 300;        ///< larger nets say little about who belongs together
   std::uint32_t const* within = nullptr;  ///< nodes with different values are not clustered; may be null
 };
 

@@ -48,8 +48,8 @@ inline hyper_config choose_hyper_config(kway_preset preset) {
               .trials = 1,
               .cycles = 3,
               .first_bisections = 20,
-              .passes = 6,
-              .max_fruitless_moves = 1000};
+              .passes = 4,
+              .max_fruitless_moves = 500};
   }
   return {};
 }

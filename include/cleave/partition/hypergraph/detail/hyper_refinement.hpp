@@ -16,9 +16,9 @@ namespace cleave::detail {
 
 /// The number of pins that each net has in each part. A net with fewer pins than parts lists only the parts
 /// that it has, so the memory is at most twice that of the pins.
-class pin_counts {
+class net_pin_counts {
  public:
-  pin_counts(hyper_level const& h, std::vector<std::uint32_t> const& of, std::uint32_t parts)
+  net_pin_counts(hyper_level const& h, std::vector<std::uint32_t> const& of, std::uint32_t parts)
       : h_(h), parts_(parts), first_(h.nets() + std::size_t{1}, 0), spread_(h.nets(), 0) {
     for (std::uint32_t e = 0; e < h.nets(); ++e)
       first_[e + std::size_t{1}] = first_[e] + (std::min)(h.size_of(e), parts);
@@ -162,7 +162,7 @@ class hyper_refinement {
     std::uint32_t node, from;
   };
   enum target_parts : std::uint8_t { near_part, any_part };
-  static constexpr std::uint32_t large_net = 300;  // the gains of its pins are computed when they are popped
+  static constexpr std::uint32_t large_net = 100;  // the gains of its pins are computed when they are popped
 
   bool on_boundary(std::uint32_t n) const {
     for (auto at = h_.node_first[n]; at < h_.node_first[n + 1]; ++at)
@@ -284,7 +284,7 @@ class hyper_refinement {
   hyper_level const& h_;
   partitioned_level& p_;
   hypergraph_objective objective_;
-  pin_counts pins_;
+  net_pin_counts pins_;
   std::vector<std::int64_t> towards_;
   std::vector<std::uint32_t> near_, touched_;
   gain_buckets open_;
