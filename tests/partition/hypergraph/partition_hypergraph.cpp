@@ -69,7 +69,8 @@ std::int64_t objective_of(hypergraph_cut<std::int64_t> const& cut, hypergraph_ob
   return objective == hypergraph_objective::connectivity ? cut.connectivity : cut.cut_net_weight;
 }
 
-/// The least objective of all partitions whose parts weigh at most `limit`; -1 if there is none.
+/// The least objective of all partitions without empty parts whose parts weigh at most `limit`; -1 if there
+/// is none.
 std::int64_t least_objective(hypergraph<std::uint32_t> const& h, std::uint32_t k, std::int64_t limit,
                              hypergraph_objective objective) {
   std::int64_t least = -1;
@@ -83,6 +84,7 @@ std::int64_t least_objective(hypergraph<std::uint32_t> const& h, std::uint32_t k
       weight[rest % k] += h.node_weight.empty() ? 1 : h.node_weight[n];
     }
     if (*std::max_element(weight.begin(), weight.end()) > limit) continue;
+    if (*std::min_element(weight.begin(), weight.end()) == 0) continue;  // no part may be empty
     auto const cost = objective_of(naive_cut(h, p), objective);
     if (least < 0 || cost < least) least = cost;
   }
@@ -120,7 +122,7 @@ TEST_CASE(
     }
   }
   CHECK(tried >= 100);
-  CHECK(found * 10 >= tried * 8);
+  CHECK(found * 10 >= tried * 9);
 }
 
 TEST_CASE("measure_cut: counts as a set of parts per net does") {
@@ -136,8 +138,8 @@ TEST_CASE("measure_cut: counts as a set of parts per net does") {
 
 TEST_CASE("partition_hypergraph: keeps limits, reports what it did and does not depend on threads") {
   testing::rng r(3);
-  for (int i = 0; i < 6; ++i) {
-    auto const h = i % 2 == 0 ? netlist(r, 1500) : random_hypergraph(r, 800, 1200, true);
+  for (int i = 0; i < 2; ++i) {
+    auto const h = i % 2 == 0 ? netlist(r, 1000) : random_hypergraph(r, 500, 700, true);
     for (auto const preset : presets)
       for (auto const objective : objectives) {
         auto const k = static_cast<std::uint32_t>(2 + r.below(9));

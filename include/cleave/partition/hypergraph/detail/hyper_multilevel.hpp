@@ -28,6 +28,7 @@ namespace cleave::detail {
 struct hyper_config {
   kway_preset graph = kway_preset::standard;  ///< preset for the clique graph, whose parts are a candidate
   std::uint32_t trials = 0;                   ///< candidates made on the hypergraph itself
+  std::uint32_t small_trials = 4;       ///< the same if the hypergraph is small: all read 2^15 pins at most
   std::uint32_t cycles = 2;             ///< times that the best one is coarsened within its parts and refined
   std::uint32_t nodes_a_part = 160;     ///< coarsening stops at this many nodes per part
   std::uint32_t first_bisections = 12;  ///< initial bisections of the smallest level of a bisection
@@ -40,12 +41,14 @@ struct hyper_config {
 inline hyper_config choose_hyper_config(kway_preset preset) {
   switch (preset) {
     case kway_preset::fast:
-      return {.graph = kway_preset::fast, .cycles = 0, .passes = 1, .max_fruitless_moves = 50};
+      return {
+          .graph = kway_preset::fast, .small_trials = 0, .cycles = 0, .passes = 1, .max_fruitless_moves = 50};
     case kway_preset::standard:
       return {};
     case kway_preset::quality:
       return {.graph = kway_preset::quality,
               .trials = 1,
+              .small_trials = 8,
               .cycles = 3,
               .first_bisections = 20,
               .passes = 4,
@@ -347,7 +350,8 @@ inline partitioned_level hyper_parts(hyper_level const& h, std::vector<std::int6
   auto const config = choose_hyper_config(o.preset);
   std::vector<std::uint64_t> seeds;
   splitmix random(o.seed);
-  while (seeds.size() <= config.trials) seeds.push_back(random.next());
+  auto const small = std::min<std::size_t>(config.small_trials, (1u << 15) / (h.pin.size() + 1));
+  while (seeds.size() <= std::max<std::size_t>(config.trials, small)) seeds.push_back(random.next());
   std::vector<partitioned_level> made(seeds.size());
   thread_team(o.threads).share(seeds.size(), [&](std::size_t i) {
     hyper_partitioner partitioner(limit, config, o.objective, seeds[i]);
