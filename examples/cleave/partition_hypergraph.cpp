@@ -6,7 +6,8 @@
 #include <cleave/formats/graph_files/hmetis_hypergraph.hpp>
 #include <cleave/formats/graph_files/text.hpp>
 #include <cleave/formats/units.hpp>
-#include <cleave/partition/hypergraph/hypergraph.hpp>
+#include <cleave/graph/hypergraph.hpp>
+#include <cleave/partition/hypergraph/hypergraph_cut.hpp>
 #include <cleave/partition/hypergraph/options.hpp>
 #include <cleave/partition/hypergraph/partition_hypergraph.hpp>
 #include <cleave/partition/model/partition.hpp>

@@ -5,8 +5,10 @@
 
 /// A partition: the part of each node.
 #include "cleave/partition/model/partition.hpp"
-/// Hypergraphs in CSR arrays, and what a partition of their nodes costs.
-#include "cleave/partition/hypergraph/hypergraph.hpp"
+/// Hypergraphs in CSR arrays.
+#include "cleave/graph/hypergraph.hpp"
+/// What a partition of their nodes costs.
+#include "cleave/partition/hypergraph/hypergraph_cut.hpp"
 /// The options: objective, imbalance, preset, seed, threads, fixed nodes.
 #include "cleave/partition/hypergraph/options.hpp"
 /// Partitions a hypergraph.

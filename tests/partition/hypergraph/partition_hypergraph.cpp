@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/partition/hypergraph/hypergraph.hpp"
+#include "cleave/graph/hypergraph.hpp"
+#include "cleave/partition/hypergraph/hypergraph_cut.hpp"
 #include "cleave/partition/hypergraph/options.hpp"
 #include "cleave/partition/kway/options.hpp"
 #include "support/rng.hpp"

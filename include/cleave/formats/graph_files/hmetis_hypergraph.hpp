@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,7 +8,7 @@
 
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/hypergraph/hypergraph.hpp"
+#include "cleave/graph/hypergraph.hpp"
 
 /// hMETIS' hypergraph files (its manual, section 5.1). After a heading `nets nodes [fmt]`, each net has a row
 /// with its pins, counted from 1. With fmt 1 the row begins with the weight of the net; with fmt 10, a row

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/hypergraph.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
-#include "cleave/partition/hypergraph/hypergraph.hpp"
 
 namespace cleave {
 
