@@ -7,9 +7,9 @@
 #include <cleave/formats/graph_files/text.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/graph/hypergraph.hpp>
-#include <cleave/partition/hypergraph/hypergraph_cut.hpp>
-#include <cleave/partition/hypergraph/options.hpp>
-#include <cleave/partition/hypergraph/partition_hypergraph.hpp>
+#include <cleave/partition/kway/hypergraph_cut.hpp>
+#include <cleave/partition/kway/hypergraph_options.hpp>
+#include <cleave/partition/kway/partition_hypergraph.hpp>
 #include <cleave/partition/model/partition.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -8,10 +8,10 @@
 /// Hypergraphs in CSR arrays.
 #include "cleave/graph/hypergraph.hpp"
 /// What a partition of their nodes costs.
-#include "cleave/partition/hypergraph/hypergraph_cut.hpp"
+#include "cleave/partition/kway/hypergraph_cut.hpp"
 /// The options: objective, imbalance, preset, seed, threads, fixed nodes.
-#include "cleave/partition/hypergraph/options.hpp"
+#include "cleave/partition/kway/hypergraph_options.hpp"
 /// Partitions a hypergraph.
-#include "cleave/partition/hypergraph/partition_hypergraph.hpp"
+#include "cleave/partition/kway/partition_hypergraph.hpp"
 /// A computation as a hypergraph: a value and its readers are a net.
-#include "cleave/partition/hypergraph/hypergraph_of.hpp"
+#include "cleave/partition/kway/hypergraph_of.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/detail/multilevel.hpp"
+#include "cleave/partition/kway/detail/bisection.hpp"
 
 #include <doctest/doctest.h>
 

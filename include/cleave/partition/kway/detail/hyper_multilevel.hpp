@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/partition/hypergraph/detail/clique_graph.hpp"
-#include "cleave/partition/hypergraph/detail/hyper_level.hpp"
-#include "cleave/partition/hypergraph/detail/hyper_refinement.hpp"
-#include "cleave/partition/hypergraph/options.hpp"
+#include "cleave/partition/kway/detail/clique_graph.hpp"
 #include "cleave/partition/kway/detail/engine.hpp"
+#include "cleave/partition/kway/detail/hyper_level.hpp"
+#include "cleave/partition/kway/detail/hyper_refinement.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/multilevel.hpp"
 #include "cleave/partition/kway/detail/presets.hpp"
 #include "cleave/partition/kway/detail/quality.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
+#include "cleave/partition/kway/hypergraph_options.hpp"
 
 namespace cleave::detail {
 
@@ -259,7 +259,7 @@ class hyper_partitioner {
     }
     random_.shuffle(order);
     auto const share = static_cast<double>(limit_[0]) /
-                       std::max(1., static_cast<double>(limit_[0]) + static_cast<double>(limit_[1]));
+                       (std::max)(1., static_cast<double>(limit_[0]) + static_cast<double>(limit_[1]));
     auto const aim = static_cast<std::int64_t>(static_cast<double>(total) * share);
     gain_buckets open(h.nodes());
     std::vector<std::int64_t> gain(h.nodes(), 0);

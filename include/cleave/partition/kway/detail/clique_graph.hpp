@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/partition/hypergraph/detail/hyper_level.hpp"
+#include "cleave/partition/kway/detail/hyper_level.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 
 namespace cleave::detail {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/partition/hypergraph/detail/hyper_level.hpp"
-#include "cleave/partition/hypergraph/options.hpp"
+#include "cleave/partition/kway/detail/hyper_level.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
+#include "cleave/partition/kway/hypergraph_options.hpp"
 
 namespace cleave::detail {
 

@@ -149,7 +149,7 @@ struct hyper_cluster_rules {
 /// O(sum of squared net sizes up to `largest_net`).
 inline hyper_clusters clustered(hyper_level const& h, hyper_cluster_rules const& rules, splitmix& random) {
   auto const nodes = h.nodes();
-  std::vector<std::uint32_t> leader(nodes), order(nodes), near;
+  std::vector<std::uint32_t> leader(nodes), order(nodes), nearby;
   std::vector<std::int64_t> weight = h.node_weight;
   std::vector<std::uint32_t> bound = h.fixed;
   std::vector<std::uint8_t> joined(nodes, 0);
@@ -161,9 +161,9 @@ inline hyper_clusters clustered(hyper_level const& h, hyper_cluster_rules const&
   for (auto const n : order) {
     if (left <= rules.least) break;
     if (joined[n]) continue;
-    near.clear();
+    nearby.clear();
     if (h.node_first[n] == h.node_first[n + 1]) {
-      if (lone != no_block && lone != n) near.push_back(lone), rating[lone] = 1;
+      if (lone != no_block && lone != n) nearby.push_back(lone), rating[lone] = 1;
       lone = n;
     }
     for (auto at = h.node_first[n]; at < h.node_first[n + 1]; ++at) {
@@ -173,13 +173,13 @@ inline hyper_clusters clustered(hyper_level const& h, hyper_cluster_rules const&
       auto const share = static_cast<double>(h.net_weight[e]) / (size - 1);
       for (auto p = h.net_first[e]; p < h.net_first[e + 1]; ++p) {
         auto const lead = leader[h.pin[p]];
-        if (rating[lead] == 0) near.push_back(lead);
+        if (rating[lead] == 0) nearby.push_back(lead);
         rating[lead] += share;
       }
     }
     auto best = no_block;
     double most = 0;
-    for (auto const lead : near) {
+    for (auto const lead : nearby) {
       auto const r = std::exchange(rating[lead], 0);
       if (lead == n || weight[lead] + weight[n] > rules.heaviest) continue;
       if (rules.within && rules.within[lead] != rules.within[n]) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/hypergraph/partition_hypergraph.hpp"
+#include "cleave/partition/kway/partition_hypergraph.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,8 +14,8 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/hypergraph.hpp"
-#include "cleave/partition/hypergraph/hypergraph_cut.hpp"
-#include "cleave/partition/hypergraph/options.hpp"
+#include "cleave/partition/kway/hypergraph_cut.hpp"
+#include "cleave/partition/kway/hypergraph_options.hpp"
 #include "cleave/partition/kway/options.hpp"
 #include "support/rng.hpp"
 
