@@ -7,8 +7,12 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/formats/graph_files/graph_file.hpp"
+#include "cleave/formats/graph_files/hmetis_hypergraph.hpp"
 #include "cleave/formats/graph_files/part_file.hpp"
 #include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/hypergraph.hpp"
+#include "cleave/partition/kway/options.hpp"
+#include "cleave/partition/kway/partition_hypergraph.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
 #include "fuzz/unless_refused.hpp"
 
@@ -48,6 +52,20 @@ void check_graph(std::string const& text, graph_format format) {
   expects(same(matrix, *g), "a matrix again");
 }
 
+/// A hypergraph in hMETIS' format survives a round trip, and can be cut.
+template <class Weight>
+void check_hypergraph(std::string const& text) {
+  auto const h = unless_refused([&] { return read_hmetis_hypergraph<std::uint32_t, Weight>(text); });
+  if (!h) return;
+  expects(!find_hypergraph_fault(h->view()), "a hypergraph that keeps its promises");
+  if (h->nodes > 200) return;
+  auto const again = read_hmetis_hypergraph<std::uint32_t, Weight>(write_hmetis_hypergraph(h->view()));
+  expects(again.pins == h->pins && again.net_weight == h->net_weight && again.node_weight == h->node_weight,
+          "hMETIS again");
+  auto const p = partition_hypergraph(h->view(), 3, {.preset = kway_preset::fast});
+  expects(p.of.size() == h->nodes, "a part for each node");
+}
+
 void check_operations(std::string const& text) {
   for (auto const format : {graph_format::dag, graph_format::json}) {
     auto const d = unless_refused([&] { return read_cost_dag_text(text, format); });
@@ -69,6 +87,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     check_graph<double>(text, format);
   }
   check_operations(text);
+  check_hypergraph<std::int64_t>(text);
+  check_hypergraph<double>(text);
   adjacency<std::uint32_t> const four{{0, 1, 2, 3, 4}, {1, 0, 3, 2}, {}, {}};
   if (auto const p = unless_refused([&] { return read_part_file(text, 4); }); p && p->parts < 1000) {
     expects(read_part_file(write_part_file(*p), 4, p->parts) == *p, "parts again");

@@ -75,5 +75,6 @@ TEST_CASE("read_hmetis_hypergraph: refuses other texts and names the place") {
   CHECK(refused("1 2 10\n1 2\n4\n").find("the file ends after 1 weights of 2 nodes") != std::string::npos);
   CHECK(refused("1 2 10\n1 2\n4 4\n4\n").find("line 3, column 3") == 0);
   CHECK(refused("1 2 1\n-4 1 2\n").find("line 2, column 1") == 0);
+  CHECK(refused("1 4000000000\n1 2\n").find("line 1, column 3: the heading says 4000000000 nodes") == 0);
   CHECK(refused("4000000000 2\n1 2\n").find("the heading says 4000000000 nets") != std::string::npos);
 }

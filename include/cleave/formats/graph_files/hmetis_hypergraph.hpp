@@ -40,6 +40,10 @@ hypergraph<Index, Weight> read_hmetis_hypergraph(std::string_view text) {
   if (nets > c.left() + 1)
     c.fail_at(nets_at, "the heading says " + std::to_string(nets) + " nets, but the file has only " +
                            std::to_string(c.left()) + " bytes below it; each net has a line");
+  if (!node_weights && h.nodes > c.left() + (1u << 20))
+    c.fail_at(nodes_at, "the heading says " + std::to_string(h.nodes) + " nodes, but the file has only " +
+                            std::to_string(c.left()) +
+                            " bytes below it; nearly all nodes would be in no net");
   if (node_weights && h.nodes > c.left() + 1)
     c.fail_at(nodes_at, "the heading says " + std::to_string(h.nodes) +
                             " nodes with weights, but the file has only " + std::to_string(c.left()) +
