@@ -33,7 +33,7 @@ class kway_observer {
 
 /// Trades running time for a smaller cut.
 enum class kway_preset : std::uint8_t {
-  fast,      ///< faster than METIS, and the cut is seldom larger
+  fast,      ///< about as fast as METIS, faster on large graphs; the cut is seldom larger
   standard,  ///< cuts like those of the best fast partitioners, in a few times their time
   quality,   ///< cuts like those of the slow, high-quality partitioners
 };

@@ -82,6 +82,7 @@ namespace cleave {
 /// \returns        the part of each node, the cut and the part weights
 /// \throws hypergraph_error if the arrays are not a valid hypergraph.
 /// \throws kway_option_error if an option does not fit the hypergraph or `k`.
+/// \throws kway_size_error if a tenth of 2^32 pins is exceeded.
 template <std::integral Index, weight_number NodeWeight, weight_number NetWeight, std::integral Offset>
 hypergraph_partition<NodeWeight, NetWeight> partition_hypergraph(
     hypergraph_view<Index, NodeWeight, NetWeight, Offset> h, std::uint32_t k,

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cleave/partition/kway/detail/hyper_level.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/task.hpp"
 
 namespace cleave::detail {
 
@@ -14,10 +16,19 @@ namespace cleave::detail {
 /// one a ring with chords. Its edges share the weight of the net. Hadley, Mark, Vannelli, 1992 (cliques).
 class clique_graph {
  public:
+  /// \throws kway_size_error if directed edges exceed 32 bits.
   explicit clique_graph(hyper_level const& h) : h_(h) {
     double sum = 0;
-    for (std::uint32_t e = 0; e < h.nets(); ++e)
-      sum += static_cast<double>(h.net_weight[e]) * static_cast<double>(h.size_of(e));
+    std::uint64_t arcs = 0;
+    for (std::uint32_t e = 0; e < h.nets(); ++e) {
+      std::uint64_t const size = h.size_of(e);
+      sum += static_cast<double>(h.net_weight[e]) * static_cast<double>(size);
+      arcs += size * (std::min<std::uint64_t>)(size - 1, 2 * chords);
+    }
+    if (arcs >= no_block)
+      throw kway_size_error("hypergraph: the nets have too many pins for the graph of " +
+                            std::to_string(arcs) +
+                            " directed edges that approximates them: at most 4294967294 are supported");
     scale_ = static_cast<std::int64_t>(std::clamp(0x1p58 / (std::max)(sum, 1.), 1., 1024.));
     offsets_.assign(h.nodes() + std::size_t{1}, 0);
     each_edge([&](std::uint32_t a, std::uint32_t b, std::int64_t) {
