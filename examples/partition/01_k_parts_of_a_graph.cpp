@@ -34,6 +34,6 @@ int main() {
 
 // It prints:
 //
-//   cut 154, parts at most 1.25 % above their share
-//   node 0 is in part 0, which weighs 405
+//   cut 156, parts at most 2.75 % above their share
+//   node 0 is in part 2, which weighs 390
 //   refined: cut 154
