@@ -4,12 +4,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/hypergraph.hpp"
@@ -48,12 +47,26 @@ inline kway_options shared_options(hypergraph_options const& o) {
           .threads = o.threads};
 }
 
+/// Returns the unit in which net weights become integers. The weights of all nets, each times its pins, sum
+/// to less than 2^60, so that no objective overflows.
+template <std::integral Index, weight_number NodeWeight, weight_number NetWeight, std::integral Offset>
+fixed_point unit_of_nets(hypergraph_view<Index, NodeWeight, NetWeight, Offset> h) {
+  if constexpr (std::floating_point<NetWeight>) {
+    double total = 0;
+    for (std::size_t e = 0; e < h.nets(); ++e)
+      total += static_cast<double>(h.weight_of_net(e)) * static_cast<double>(h.pins_of(e).size());
+    return fixed_point::for_total(total);
+  } else {
+    return {};
+  }
+}
+
 /// Converts a user's hypergraph.
 template <std::integral Index, weight_number NodeWeight, weight_number NetWeight, std::integral Offset>
 hyper_level make_hyper_level(hypergraph_view<Index, NodeWeight, NetWeight, Offset> h,
                              std::vector<part_id> const& fixed) {
   auto const node_unit = exact_unit(h.node_weight);
-  auto net_unit = exact_unit(h.net_weight);
+  auto const net_unit = unit_of_nets(h);
   std::vector<std::int64_t> weight(h.nodes);
   for (std::size_t n = 0; n < h.nodes; ++n)
     weight[n] = h.node_weight.empty() ? 1 : in_unit(h.weight(n), node_unit);
@@ -82,7 +95,8 @@ namespace cleave {
 /// \returns        the part of each node, the cut and the part weights
 /// \throws hypergraph_error if the arrays are not a valid hypergraph.
 /// \throws kway_option_error if an option does not fit the hypergraph or `k`.
-/// \throws kway_size_error if a tenth of 2^32 pins is exceeded.
+/// \throws kway_size_error if there are more than 400 million pins; the exact limit depends on the sizes of
+/// nets.
 template <std::integral Index, weight_number NodeWeight, weight_number NetWeight, std::integral Offset>
 hypergraph_partition<NodeWeight, NetWeight> partition_hypergraph(
     hypergraph_view<Index, NodeWeight, NetWeight, Offset> h, std::uint32_t k,
@@ -100,7 +114,7 @@ hypergraph_partition<NodeWeight, NetWeight> partition_hypergraph(
     for (auto const w : level.node_weight) total += w;
     auto const limit =
         detail::weight_limits(level.node_weight, h.nodes, detail::fair_weights(total, k, shared), shared);
-    auto const parts = detail::hyper_parts(level, limit, options);
+    auto const parts = detail::hyper_parts(level, limit, shared, options.objective);
     for (std::size_t n = 0; n < h.nodes; ++n) result.of[n] = part_id{parts.of[n]};
     result.within_limits = detail::excess_weight(parts) == 0;
   }

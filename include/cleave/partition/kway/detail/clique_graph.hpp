@@ -12,8 +12,8 @@
 
 namespace cleave::detail {
 
-/// A graph whose edge cut is close to the cost of the nets: each small net becomes a clique, and each large
-/// one a ring with chords. Its edges share the weight of the net. Hadley, Mark, Vannelli, 1992 (cliques).
+/// A graph that approximates a hypergraph. Each small net becomes a clique, and each large net a ring with
+/// chords. The edges of a net share its weight. Hadley, Mark, Vannelli, 1992 (cliques).
 class clique_graph {
  public:
   /// \throws kway_size_error if directed edges exceed 32 bits.
@@ -29,7 +29,7 @@ class clique_graph {
       throw kway_size_error("hypergraph: the nets have too many pins for the graph of " +
                             std::to_string(arcs) +
                             " directed edges that approximates them: at most 4294967294 are supported");
-    scale_ = static_cast<std::int64_t>(std::clamp(0x1p58 / (std::max)(sum, 1.), 1., 1024.));
+    scale_ = (std::min)(1024., 0x1p60 / (std::max)(sum, 1.));
     offsets_.assign(h.nodes() + std::size_t{1}, 0);
     each_edge([&](std::uint32_t a, std::uint32_t b, std::int64_t) {
       ++offsets_[a + std::size_t{1}], ++offsets_[b + std::size_t{1}];
@@ -58,19 +58,25 @@ class clique_graph {
       auto const* const pin = h_.pin.data() + h_.net_first[e];
       auto const size = h_.size_of(e);
       if (size <= 2 * chords + 1) {
-        auto const w = std::max<std::int64_t>(1, h_.net_weight[e] * scale_ / (size - 1));
+        auto const w = share(e, size - 1);
         for (std::uint32_t i = 0; i < size; ++i)
           for (auto j = i + 1; j < size; ++j) visit(pin[i], pin[j], w);
       } else {
-        auto const w = std::max<std::int64_t>(1, h_.net_weight[e] * scale_ / (2 * chords));
+        auto const w = share(e, 2 * chords);
         for (std::uint32_t i = 0; i < size; ++i)
           for (std::uint32_t step = 1; step <= chords; ++step) visit(pin[i], pin[(i + step) % size], w);
       }
     }
   }
 
+  /// Returns the weight of an edge of net `e`, one of `neighbours` at each pin.
+  std::int64_t share(std::uint32_t e, std::uint32_t neighbours) const {
+    return std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(static_cast<double>(h_.net_weight[e]) * scale_ / neighbours));
+  }
+
   hyper_level const& h_;
-  std::int64_t scale_ = 1;
+  double scale_ = 1;  // makes shares integers whose sum is at most 2^60
   std::vector<std::uint32_t> offsets_, targets_;
   std::vector<std::int64_t> weights_;
 };

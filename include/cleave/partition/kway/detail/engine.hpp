@@ -28,13 +28,13 @@ inline void finish_parts(weighted_view const& g, partitioned_level& p,
   fill_empty_parts(g, p, fixed);
 }
 
-/// Partitions a graph with the preset of the task.
-inline partitioned_level run_multilevel(weighted_view const& g, kway_problem const& task,
+/// Partitions a graph with the preset of the options.
+inline partitioned_level run_multilevel(weighted_view const& g, std::vector<std::int64_t> const& limit,
+                                        std::vector<std::uint32_t> const& fixed, kway_options const& o,
                                         thread_team const& team) {
-  auto const& o = task.options;
   if (o.preset == kway_preset::quality)
-    return quality_kway(task.limit, choose_quality_config(), o.seed, team, o.observer).parts(g, task.fixed);
-  return multilevel_kway(task.limit, choose_config(o.preset), o.seed, team, o.observer).parts(g, task.fixed);
+    return quality_kway(limit, choose_quality_config(), o.seed, team, o.observer).parts(g, fixed);
+  return multilevel_kway(limit, choose_config(o.preset), o.seed, team, o.observer).parts(g, fixed);
 }
 
 /// Refines the given parts with the effort of the preset.
@@ -54,7 +54,8 @@ inline partitioned_level refined_parts(weighted_view const& g, kway_problem& tas
 /// Partitions or refines the graph `g` of the task, then balances the result.
 inline partitioned_level parts_of_level(weighted_view const& g, kway_problem& task) {
   thread_team const team(task.options.threads);
-  auto p = task.start.empty() ? run_multilevel(g, task, team) : refined_parts(g, task, team);
+  auto p = task.start.empty() ? run_multilevel(g, task.limit, task.fixed, task.options, team)
+                              : refined_parts(g, task, team);
   finish_parts(g, p, task.fixed);
   return p;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -15,12 +14,10 @@
 #include "cleave/partition/kway/detail/hyper_level.hpp"
 #include "cleave/partition/kway/detail/hyper_refinement.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
-#include "cleave/partition/kway/detail/multilevel.hpp"
-#include "cleave/partition/kway/detail/presets.hpp"
-#include "cleave/partition/kway/detail/quality.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/hypergraph_options.hpp"
+#include "cleave/partition/kway/options.hpp"
 
 namespace cleave::detail {
 
@@ -28,7 +25,7 @@ namespace cleave::detail {
 struct hyper_config {
   kway_preset graph = kway_preset::standard;  ///< preset for the clique graph, whose parts are a candidate
   std::uint32_t trials = 0;                   ///< candidates made on the hypergraph itself
-  std::uint32_t small_trials = 4;       ///< the same if the hypergraph is small: all read 2^15 pins at most
+  std::uint32_t small_trials = 4;       ///< more of them, as long as all together read at most 2^15 pins
   std::uint32_t cycles = 2;             ///< times that the best one is coarsened within its parts and refined
   std::uint32_t nodes_a_part = 160;     ///< coarsening stops at this many nodes per part
   std::uint32_t first_bisections = 12;  ///< initial bisections of the smallest level of a bisection
@@ -57,6 +54,13 @@ inline hyper_config choose_hyper_config(kway_preset preset) {
   return {};
 }
 
+/// Returns the total weight of the nodes.
+inline std::int64_t total_weight(hyper_level const& h) {
+  std::int64_t total = 0;
+  for (auto const w : h.node_weight) total += w;
+  return total;
+}
+
 /// Returns the value of the objective. O(pins).
 inline std::int64_t cost_of(hyper_level const& h, std::vector<std::uint32_t> const& of, std::uint32_t parts,
                             hypergraph_objective objective) {
@@ -82,13 +86,12 @@ struct hyper_hierarchy {
   }
 };
 
-/// Coarsens until a level has `least` nodes or hardly shrinks. Clusters stay within equal values of `within`,
-/// which may be empty and is then replaced by the values of the coarsest level.
+/// Coarsens until a level has `least` nodes or hardly shrinks. Only nodes with equal values of `within` are
+/// clustered; afterwards, `within` has the values of the coarsest level. If it is empty, any nodes may be.
 inline hyper_hierarchy coarsen(hyper_level const& h, std::uint32_t least, std::vector<std::uint32_t>& within,
                                splitmix& random) {
   hyper_hierarchy all;
-  std::int64_t total = 0;
-  for (auto const w : h.node_weight) total += w;
+  auto const total = total_weight(h);
   auto const* top = &h;
   while (top->nodes() > least) {
     hyper_cluster_rules const rules{.heaviest = std::max<std::int64_t>(total / least * 3 / 2, 1),
@@ -121,19 +124,16 @@ class hyper_partitioner {
     auto const k = static_cast<std::uint32_t>(limit_.size());
     std::vector<std::uint32_t> anywhere;
     auto const levels = coarsen(h, config_.nodes_a_part * (std::max)(k, 2u), anywhere, random_);
-    partitioned_level p{bisected(levels.at(levels.level.size(), h)), std::vector<std::int64_t>(k, 0), limit_};
-    return climbed(h, levels, std::move(p));
+    partitioned_level p{parts_by_bisection(levels.at(levels.level.size(), h)),
+                        std::vector<std::int64_t>(k, 0), limit_};
+    return project_and_refine(h, levels, std::move(p));
   }
 
   /// Partitions the clique graph, then refines the result as a partition of the hypergraph.
-  partitioned_level parts_of_graph(hyper_level const& h, std::uint64_t seed) {
-    thread_team const alone;
+  partitioned_level parts_of_graph(hyper_level const& h, kway_options options, thread_team const& team) {
+    options.preset = config_.graph;
     clique_graph const graph(h);
-    auto p =
-        config_.graph == kway_preset::quality
-            ? quality_kway(limit_, choose_quality_config(), seed, alone, nullptr).parts(graph.view(), h.fixed)
-            : multilevel_kway(limit_, choose_config(config_.graph), seed, alone, nullptr)
-                  .parts(graph.view(), h.fixed);
+    auto p = run_multilevel(graph.view(), limit_, h.fixed, options, team);
     refine(h, p);
     return p;
   }
@@ -147,7 +147,8 @@ class hyper_partitioner {
     for (std::size_t n = 0; n < within.size() && fits; ++n) within[n] = p.of[n] * k + other[n];
     auto const levels = coarsen(h, config_.nodes_a_part * (std::max)(k, 2u), within, random_);
     for (auto& both : within) both = fits ? both / k : both;
-    auto next = climbed(h, levels, {std::move(within), std::vector<std::int64_t>(limit_.size(), 0), limit_});
+    auto next = project_and_refine(h, levels,
+                                   {std::move(within), std::vector<std::int64_t>(limit_.size(), 0), limit_});
     if (rank_of(h, next) < rank_of(h, p)) p = std::move(next);
   }
 
@@ -157,6 +158,8 @@ class hyper_partitioner {
   }
 
  private:
+  static constexpr std::uint32_t least_nodes = 150;  // coarsening of a bisection stops here
+
   struct piece {
     hyper_level level;
     std::vector<std::uint32_t> node;  // ids in the level that is bisected
@@ -171,7 +174,8 @@ class hyper_partitioner {
   }
 
   /// Projects parts of the coarsest level down to `h` and refines them on each level.
-  partitioned_level climbed(hyper_level const& h, hyper_hierarchy const& levels, partitioned_level p) {
+  partitioned_level project_and_refine(hyper_level const& h, hyper_hierarchy const& levels,
+                                       partitioned_level p) {
     for (auto i = levels.level.size() + 1; i-- > 0;) {
       auto const& now = levels.at(i, h);
       if (i < levels.level.size()) {
@@ -187,7 +191,7 @@ class hyper_partitioner {
   }
 
   /// Partitions a small level by bisections of bisections.
-  std::vector<std::uint32_t> bisected(hyper_level const& h) {
+  std::vector<std::uint32_t> parts_by_bisection(hyper_level const& h) {
     std::vector<std::uint32_t> of(h.nodes(), 0);
     std::vector<piece> open(1);
     open[0].level = h;
@@ -200,7 +204,7 @@ class hyper_partitioner {
         for (auto const n : p.node) of[n] = p.first_part;
         continue;
       }
-      auto const side = two_sides_of(p);
+      auto const side = bisect(p);
       for (std::uint32_t s = 0; s < 2; ++s) open.push_back(half(p, side, s));
     }
     return of;
@@ -210,46 +214,51 @@ class hyper_partitioner {
 
   /// Returns the weight limit of each side. The slack is divided among the bisections that remain.
   std::array<std::int64_t, 2> side_limits(piece const& p) const {
-    double total = 0, room = 0, room_left = 0;
-    for (auto const w : p.level.node_weight) total += static_cast<double>(w);
+    auto const total = total_weight(p.level);
+    double room = 0, room_left = 0;
     for (std::uint32_t i = 0; i < p.parts; ++i) {
       room += static_cast<double>(limit_[p.first_part + i]);
       if (i + 1 == left(p)) room_left = room;
     }
+    auto const all = static_cast<double>(total);
     auto const depth = static_cast<double>(std::bit_width(p.parts - 1));
-    auto const slack = room > total && total > 0 ? (room / total - 1) / depth : 0;
-    std::array<std::int64_t, 2> limit{};
-    for (std::size_t s = 0; s < 2; ++s) {
-      auto const all = s == 0 ? room_left : room - room_left;
-      auto const share = room > 0 ? total * (all / room) : 0;
-      limit[s] = static_cast<std::int64_t>((std::min)(all, share * (1 + slack) + 1));
-    }
-    return limit;
+    auto const slack = room > all && total > 0 ? (room / all - 1) / depth : 0;
+    auto const limit_of = [&](double side) {
+      auto const share = room > 0 ? all * (side / room) : 0;
+      return at_most(total, (std::min)(side, share * (1 + slack) + 1));
+    };
+    return {limit_of(room_left), limit_of(room - room_left)};
   }
 
-  std::vector<std::uint32_t> two_sides_of(piece const& p) {
+  /// Returns the integer part of `x`, or `most` if that is less. \pre `x` is not negative.
+  static std::int64_t at_most(std::int64_t most, double x) {
+    return x < static_cast<double>(most) ? static_cast<std::int64_t>(x) : most;
+  }
+
+  std::vector<std::uint32_t> bisect(piece const& p) {
     auto h = p.level;  // its fixed nodes get sides instead of parts
     for (auto& part : h.fixed)
       if (part != no_block) part = part - p.first_part < left(p) ? 0 : 1;
     auto const limit = side_limits(p);
     std::vector<std::uint32_t> anywhere;
-    auto const levels = coarsen(h, 150, anywhere, random_);
+    auto const levels = coarsen(h, least_nodes, anywhere, random_);
     auto const& top = levels.at(levels.level.size(), h);
     hyper_partitioner two({limit[0], limit[1]}, config_, objective_, random_.next());
     partitioned_level best;
     std::pair<std::int64_t, std::int64_t> best_rank{};
     for (std::uint32_t i = 0; i < config_.first_bisections; ++i) {
-      partitioned_level next{two.grown(top, i), {0, 0}, two.limit_};
+      partitioned_level next{two.grow_side(top, i), {0, 0}, two.limit_};
       for (std::uint32_t n = 0; n < top.nodes(); ++n) next.weight[next.of[n]] += top.node_weight[n];
       two.refine(top, next);
       auto const rank = two.rank_of(top, next);
       if (i == 0 || rank < best_rank) best = std::move(next), best_rank = rank;
     }
-    return two.climbed(h, levels, std::move(best)).of;
+    return two.project_and_refine(h, levels, std::move(best)).of;
   }
 
-  /// Grows side 0 until it has its share, from a random node: by gain, in breadth-first order, or at random.
-  std::vector<std::uint32_t> grown(hyper_level const& h, std::uint32_t kind) {
+  /// Grows side 0 from a random node until it has its share. `attempt` modulo 3 says how: by gain, in
+  /// breadth-first order, or at random.
+  std::vector<std::uint32_t> grow_side(hyper_level const& h, std::uint32_t attempt) {
     std::vector<std::uint32_t> side(h.nodes(), 1), order(h.nodes());
     std::int64_t total = 0, weight = 0;
     for (std::uint32_t n = 0; n < h.nodes(); ++n) {
@@ -260,7 +269,7 @@ class hyper_partitioner {
     random_.shuffle(order);
     auto const share = static_cast<double>(limit_[0]) /
                        (std::max)(1., static_cast<double>(limit_[0]) + static_cast<double>(limit_[1]));
-    auto const aim = static_cast<std::int64_t>(static_cast<double>(total) * share);
+    auto const aim = at_most(total, static_cast<double>(total) * share);
     gain_buckets open(h.nodes());
     std::vector<std::int64_t> gain(h.nodes(), 0);
     std::vector<std::uint32_t> inside(h.nets(), 0);
@@ -271,12 +280,12 @@ class hyper_partitioner {
       for (auto at = h.node_first[n]; at < h.node_first[n + 1]; ++at) {
         auto const e = h.net[at];
         auto const before = inside[e]++;
-        if (kind % 3 == 2 || h.size_of(e) > 300) continue;
+        if (attempt % 3 == 2 || h.size_of(e) > hyper_cluster_rules{}.largest_net) continue;
         if (before > 0 && before + 2 != h.size_of(e)) continue;
         for (auto i = h.net_first[e]; i < h.net_first[e + 1]; ++i) {
           auto const other = h.pin[i];
           if (side[other] == 0 || h.is_fixed(other)) continue;
-          if (kind % 3 == 1) {
+          if (attempt % 3 == 1) {
             if (!open.contains(other)) open.put(other, --turn);
           } else {
             gain[other] += h.net_weight[e];
@@ -346,25 +355,26 @@ class hyper_partitioner {
 /// Partitions a hypergraph: makes candidates, which may run at the same time, and combines the best one with
 /// each of the others.
 inline partitioned_level hyper_parts(hyper_level const& h, std::vector<std::int64_t> const& limit,
-                                     hypergraph_options const& o) {
+                                     kway_options const& o, hypergraph_objective objective) {
   auto const config = choose_hyper_config(o.preset);
-  std::vector<std::uint64_t> seeds;
   splitmix random(o.seed);
   auto const small = std::min<std::size_t>(config.small_trials, (1u << 15) / (h.pin.size() + 1));
-  while (seeds.size() <= std::max<std::size_t>(config.trials, small)) seeds.push_back(random.next());
+  std::vector<std::uint64_t> seeds(1 + std::max<std::size_t>(config.trials, small));
+  for (auto& seed : seeds) seed = random.next();
   std::vector<partitioned_level> made(seeds.size());
-  thread_team(o.threads).share(seeds.size(), [&](std::size_t i) {
-    hyper_partitioner partitioner(limit, config, o.objective, seeds[i]);
-    made[i] = i == 0 ? partitioner.parts_of_graph(h, o.seed) : partitioner.parts(h);
+  thread_team const each((std::max)(1u, o.threads / static_cast<std::uint32_t>(made.size())));
+  thread_team(o.threads).share(made.size(), [&](std::size_t i) {
+    hyper_partitioner partitioner(limit, config, objective, seeds[i]);
+    made[i] = i == 0 ? partitioner.parts_of_graph(h, o, each) : partitioner.parts(h);
   });
-  hyper_partitioner last(limit, config, o.objective, random.next());
+  hyper_partitioner last(limit, config, objective, random.next());
   auto const best = std::min_element(made.begin(), made.end(), [&](auto const& a, auto const& b) {
     return last.rank_of(h, a) < last.rank_of(h, b);
   });
   std::swap(*best, made.front());
   auto p = std::move(made.front());
   for (std::size_t i = 1; i < made.size(); ++i) last.combine(h, p, made[i].of);
-  for (std::uint32_t cycle = 0; cycle < config.cycles; ++cycle) last.combine(h, p, std::vector(p.of));
+  for (std::uint32_t cycle = 0; cycle < config.cycles; ++cycle) last.combine(h, p, p.of);
   if (excess_weight(p) > 0 || std::find(p.weight.begin(), p.weight.end(), 0) != p.weight.end()) {
     clique_graph const graph(h);
     finish_parts(graph.view(), p, h.fixed);

@@ -108,8 +108,7 @@ class hyper_refinement {
         open_(h.nodes()),
         locked_(h.nodes(), 0) {}
 
-  /// Brings parts within their limits if moves can. Nodes leave overweight parts with the least loss per
-  /// weight first.
+  /// Brings parts within their limits if single moves can. The move with the least loss is made first.
   void rebalance() {
     if (excess_weight(p_) == 0) return;
     for (std::uint32_t n = 0; n < h_.nodes(); ++n)
@@ -128,7 +127,8 @@ class hyper_refinement {
     }
   }
 
-  /// Moves each node to its best part in random order, as long as that reduces the objective.
+  /// Moves each node to its best part, in random order, if that reduces the objective, or improves the
+  /// balance at the same objective.
   void propagate_labels(std::uint32_t rounds, splitmix& random) {
     std::vector<std::uint32_t> order(h_.nodes());
     for (std::uint32_t n = 0; n < h_.nodes(); ++n) order[n] = n;
@@ -147,7 +147,8 @@ class hyper_refinement {
     }
   }
 
-  /// Makes FM passes. A pass moves each node at most once, best gain first, and returns to the best state.
+  /// Makes FM passes until one gains nothing. A pass moves each node at most once, best gain first, and
+  /// returns to the best state seen.
   void refine_by_fm(std::uint32_t passes, std::size_t max_fruitless_moves) {
     for (std::uint32_t pass = 0; pass < passes; ++pass)
       if (!improve(max_fruitless_moves)) break;

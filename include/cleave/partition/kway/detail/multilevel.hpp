@@ -50,19 +50,9 @@ class first_cut {
 
   partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                           splitmix& random) const {
-    partitioned_level p;
-    p.limit = limit_;
-    p.weight.assign(limit_.size(), 0);
-    p.of = repeated_bisection(g, fixed, limit_, config_.bisection, team_).parts(random);
-    if (config_.grow_parts && may_grow(g, fixed)) keep_grown_if_better(g, fixed, p.of, random);
-    std::vector<std::uint32_t> isolated;
-    for (std::uint32_t n = 0; n < g.nodes; ++n)
-      if (p.of[n] == no_block)
-        isolated.push_back(n);
-      else
-        p.weight[p.of[n]] += g.weight(n);
-    place_isolated_nodes(g, p, fixed, isolated);
-    return p;
+    auto of = repeated_bisection(g, fixed, limit_, config_.bisection, team_).parts(random);
+    if (config_.grow_parts && may_grow(g, fixed)) keep_grown_if_better(g, fixed, of, random);
+    return complete(g, fixed, std::move(of));
   }
 
  private:
@@ -73,8 +63,8 @@ class first_cut {
     return limit_.size() >= 16 && g.nodes / limit_.size() >= 16 && fixed.empty() && *most / 2 <= *least;
   }
 
-  /// Replaces `of`, made by bisections, by parts grown from centres if these cut less after refinement. Grown
-  /// parts win ties: compact parts gain more on finer levels. They are not tried if `of` cuts a quarter of
+  /// Replaces `of`, made by bisections, by parts grown from centres if these cut less after refinement, or at
+  /// most 0.8 % more: compact parts gain more on finer levels. Parts are not grown if `of` cuts a quarter of
   /// the edges, because then no part is compact.
   void keep_grown_if_better(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                             std::vector<std::uint32_t>& of, splitmix& random) const {
@@ -82,6 +72,20 @@ class first_cut {
     if (cut > edge_weight_ / 4) return;
     auto grown = grown_parts(g, random);
     if (!grown.empty() && refined_cut(g, fixed, grown) <= cut + cut / 128) of = std::move(grown);
+  }
+
+  /// Adds the part weights, and places the nodes that have no part yet.
+  partitioned_level complete(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                             std::vector<std::uint32_t> of) const {
+    partitioned_level p{std::move(of), std::vector<std::int64_t>(limit_.size(), 0), limit_};
+    std::vector<std::uint32_t> unplaced;
+    for (std::uint32_t n = 0; n < g.nodes; ++n)
+      if (p.of[n] == no_block)
+        unplaced.push_back(n);
+      else
+        p.weight[p.of[n]] += g.weight(n);
+    place_isolated_nodes(g, p, fixed, unplaced);
+    return p;
   }
 
   std::vector<std::uint32_t> grown_parts(weighted_view const& g, splitmix& random) const {
@@ -102,14 +106,7 @@ class first_cut {
   /// Returns the cut of the parts after refinement.
   std::int64_t refined_cut(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                            std::vector<std::uint32_t> of) const {
-    partitioned_level p{std::move(of), std::vector<std::int64_t>(limit_.size(), 0), limit_};
-    std::vector<std::uint32_t> isolated;
-    for (std::uint32_t n = 0; n < g.nodes; ++n)
-      if (p.of[n] == no_block)
-        isolated.push_back(n);
-      else
-        p.weight[p.of[n]] += g.weight(n);
-    place_isolated_nodes(g, p, fixed, isolated);
+    auto p = complete(g, fixed, std::move(of));
     auto active = boundary_of(g, p.of, team_);
     auto quick = config_;
     quick.flow_rounds = 0;
@@ -165,9 +162,9 @@ class multilevel_kway {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
-  /// Returns true if the edges of some nodes that fill a side of the first bisection weigh less than a
-  /// bisection of the coarsest level. Such nodes lie around a dense core, and clusters would hide that.
-  /// Borgatti, Everett, Social Networks 21(4), 2000 (core and periphery).
+  /// Returns true if nodes with few edges can fill a side of the first bisection, and their edges weigh less
+  /// than the cut of a bisection of the coarsest level. Such nodes lie around a dense core, which clusters
+  /// would hide. Borgatti, Everett, Social Networks 21(4), 2000 (core and periphery).
   bool periphery_cuts_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                            weighted_view const& top, std::vector<std::uint32_t> const& top_fixed) const {
     if (!fixed.empty()) return false;
