@@ -112,6 +112,9 @@ struct small_run {
 
 using clock_type = std::chrono::steady_clock;
 
+/// Memory of the caller of a step, which `cudaFree` frees once all kernels of the GPU have ended.
+enum class freed : std::uint8_t { before_the_run, after_the_run };
+
 /// The error of each rank in a step, and its time. `suffer(pass, run)` is called before each pass of rank 1.
 struct step_failures {
   lines texts;
@@ -119,18 +122,22 @@ struct step_failures {
 
   template <class Suffer>
   step_failures(small_run const& r, std::uint32_t ranks, cleave::cuda::pipeline_options const& o,
-                Suffer suffer)
+                Suffer suffer, freed values = freed::before_the_run)
       : known(ranks) {
     texts = on_ranks(ranks, [&](process_start const& s) {
       linear_pipeline* running = nullptr;
       auto const prepare = [&](stage_pass const& p) {
         if (s.rank == rank_id{1}) suffer(p, *running);
       };
-      std::optional<cuda_step> step;  // read until the run is destroyed
+      cleave::cuda::device own({.device = static_cast<int>(index(s.rank))});
+      std::optional<cuda_step> outliving;
       linear_pipeline run(
           r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model, prepare)(s.rank, d); }, o, s);
       running = &run;
-      step.emplace(run.own_device(), r.model.values());
+      std::optional<cuda_step> local;
+      bool const is_local = values == freed::before_the_run;
+      auto& step = is_local ? local : outliving;
+      step.emplace(is_local ? own : run.own_device(), r.model.values());
       try {
         run.run_step(step->values());
       } catch (...) {
@@ -143,8 +150,8 @@ struct step_failures {
 
 template <class Suffer>
 lines failures_of(small_run const& r, std::uint32_t ranks, cleave::cuda::pipeline_options const& o,
-                  Suffer suffer) {
-  return step_failures(r, ranks, o, suffer).texts;
+                  Suffer suffer, freed values = freed::before_the_run) {
+  return step_failures(r, ranks, o, suffer, values).texts;
 }
 
 double seconds_since(clock_type::time_point t) {
@@ -272,7 +279,8 @@ TEST_CASE("cuda::pipeline: a stage that hangs on the host is named, and a hangin
   fake_cuda fake(fake_gpus(3));
   fake.hang("linear_forward", 4);
   auto const begin = std::chrono::steady_clock::now();
-  auto const thrown = failures_of(r, 3, hasty(1500ms), [](stage_pass const&, linear_pipeline&) {});
+  auto const thrown =
+      failures_of(r, 3, hasty(1500ms), [](stage_pass const&, linear_pipeline&) {}, freed::after_the_run);
   CHECK(seconds_since(begin) < 10);
   for (auto const& text : thrown) CHECK(text.find("timed out: ") != text.npos);
   // Pinned memory is freed once all GPUs of the process are idle; here all ranks share one process.

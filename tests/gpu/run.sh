@@ -84,12 +84,10 @@ object() {
   { "$@" -o "$out/objects/$name.o" > "$out/log/compile-$name.txt" 2>&1 || rm -f "$out/objects/$name.o"; } &
 }
 by_gxx() {  # SOURCE [FLAG...]
-  local name=${1%.cpp}
-  object "${name//\//_}" $cached g++ "${of_host[@]}" "${@:2}" -c "$root/$1"
+  object "${1//\//_}" $cached g++ "${of_host[@]}" "${@:2}" -c "$root/$1"
 }
 by_nvcc() {  # SOURCE [FLAG...]
-  local name=${1%.cu}
-  object "${name//\//_}" $cached "$nvcc" "${of_device[@]}" "${@:2}" -c "$root/$1"
+  object "${1//\//_}" $cached "$nvcc" "${of_device[@]}" "${@:2}" -c "$root/$1"
 }
 
 # program NAME SOURCE...: 1, and a row, where something of it could not be built. That of gpu_torch is skipped: what another's
@@ -99,7 +97,6 @@ program() {
   shift
   [[ $name != gpu_torch ]] || verdict=skipped
   for source in "$@"; do
-    source=${source%.*}
     source=${source//\//_}
     if [[ ! -f $out/objects/$source.o ]]; then
       row build "$name" "is built" "$(grep -m 1 -E 'error|fatal' "$out/log/compile-$source.txt" | cut -c 1-300)" $verdict
@@ -134,20 +131,19 @@ build() {
     for source in "$root"/tests/support/cuda/*.cpp; do
       source=${source#"$root/"}
       by_gxx "$source"
-      source=${source%.cpp}
       fakes+=("$out/objects/${source//\//_}.o")
     done
     by_gxx tests/gpu/spin_on_fake.cpp
-    for source in tests_gpu_spin_on_fake tests_gpu_spin tests_support_cuda_linear_kernels tests_support_cuda_library_kernels; do
+    for source in tests_gpu_spin_on_fake.cpp tests_gpu_spin.cu tests_support_cuda_linear_kernels.cu tests_support_cuda_library_kernels.cu; do
       fakes+=("$out/objects/$source.o")
     done
     by_gxx bench/gpu/without_cub.cpp
-    [[ ! $nccl_header ]] || by_gxx tests/gpu/ranks_on_fake.cpp -isystem "$nccl_header"
+    [[ ! $nccl_header ]] || by_gxx tests/gpu/ranks_on_fake.cpp -idirafter "$nccl_header"
   else
     by_nvcc tests/gpu/kernels.cu
     by_nvcc bench/gpu/by_cub.cu --extended-lambda
     by_gxx bench/gpu/without_cub.cpp
-    [[ ! $nccl_header ]] || by_gxx tests/gpu/rank.cpp -isystem "$nccl_header"
+    [[ ! $nccl_header ]] || by_gxx tests/gpu/rank.cpp -idirafter "$nccl_header"
     by_nvcc examples/frameworks/cuda/kernels.cu
     by_gxx examples/frameworks/cuda/threads.cpp
   fi
@@ -166,7 +162,7 @@ build() {
   # All that is bound to the fake runtime is in each program there.
   local kernels=(tests/gpu/kernels.cu) linear=(tests/support/cuda/linear_kernels.cu) spin=(tests/gpu/spin.cu) cub=bench/gpu/by_cub.cu
   [[ ! $fake ]] || kernels=() linear=() spin=()
-  [[ -f $out/objects/bench_gpu_by_cub.o ]] || cub=bench/gpu/without_cub.cpp
+  [[ -f $out/objects/bench_gpu_by_cub.cu.o ]] || cub=bench/gpu/without_cub.cpp
   program gpu_kernels tests/gpu/kernels.cpp "${kernels[@]}"
   program gpu_loopback tests/gpu/loopback.cpp "${kernels[@]}" "${linear[@]}" "${spin[@]}"
   program gpu_sums bench/gpu/sums.cpp "${kernels[@]}" "$cub"

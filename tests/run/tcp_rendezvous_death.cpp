@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/run/processes/process_pipeline.hpp"
 #include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 #include "support/rng.hpp"
 
@@ -153,6 +154,31 @@ TEST_CASE("tcp_rendezvous: all ranks learn of a killed rank within 100 ms") {
       }
     }
   MESSAGE("known after ", static_cast<double>(slowest.count()) * 1e-6, " ms at most");
+}
+
+TEST_CASE("failure_reporter: a loss that names no rank gets the rank whose connection ended") {
+  for (std::uint32_t const victim : {0u, 2u}) {
+    processes p(3, usual(), [](tcp_rendezvous& b, processes& here) {
+      struct : activity_source {
+        rank_activity activity() const override { return {}; }
+      } idle;
+      failure_reporter const reporter(b, idle);
+      b.barrier(in(20s));
+      b.publish({.code = failure_code::peer_lost, .detail = "NCCL: a remote process exited"});
+      here.be_ready();
+      auto const f = reporter.named(b.poll().value());
+      return describe(f) + " <" + std::to_string(index(f.culprit)) + ">";
+    });
+    p.wait_until_ready(3);
+    p.send(victim, SIGKILL);
+    auto const learnt = p.learnt(2);
+    CHECK(learnt.size() == 2);
+    for (auto const& [r, k] : learnt) {
+      std::string const text = k.text.data();
+      CHECK_MESSAGE(text.ends_with("<" + std::to_string(victim) + ">"), text);
+      CHECK_MESSAGE(text.find("peer lost: NCCL: a remote process exited") != std::string::npos, text);
+    }
+  }
 }
 
 TEST_CASE("tcp_rendezvous: a process that exits abruptly is lost, one that ends normally is not") {

@@ -38,7 +38,7 @@ struct gpu_lanes : device_lanes {
       std::memcpy(&x, u, sizeof x);
     } else if constexpr (sizeof(T) == 8) {
       std::uint64_t u;
-      asm volatile("ld.global.u64 %0, [%1];" : "=l"(u) : "l"(p));
+      asm volatile("ld.global.L1::no_allocate.L2::128B.u64 %0, [%1];" : "=l"(u) : "l"(p));
       std::memcpy(&x, &u, sizeof x);
     } else if constexpr (sizeof(T) == 4) {
       std::uint32_t u;
@@ -56,6 +56,7 @@ struct gpu_lanes : device_lanes {
     return x;
   }
 
+  /// Packs are stored to be evicted first: sums are larger than the caches, and are not read again soon.
   template <class T>
   static __device__ void store(std::byte* at, T const& x) {
     auto const p = __cvta_generic_to_global(at);
@@ -63,13 +64,13 @@ struct gpu_lanes : device_lanes {
       uint4 u[sizeof(T) / 16];
       std::memcpy(u, &x, sizeof x);
       for (std::size_t k = 0; k < sizeof(T) / 16; ++k)
-        asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p + 16 * k), "r"(u[k].x), "r"(u[k].y),
+        asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p + 16 * k), "r"(u[k].x), "r"(u[k].y),
                      "r"(u[k].z), "r"(u[k].w)
                      : "memory");
     } else if constexpr (sizeof(T) == 8) {
       std::uint64_t u;
       std::memcpy(&u, &x, sizeof x);
-      asm volatile("st.global.u64 [%0], %1;" ::"l"(p), "l"(u) : "memory");
+      asm volatile("st.global.cs.u64 [%0], %1;" ::"l"(p), "l"(u) : "memory");
     } else if constexpr (sizeof(T) == 4) {
       std::uint32_t u;
       std::memcpy(&u, &x, sizeof x);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,9 @@ namespace cleave {
 /// - `b.prepare(c, program)`: prepares the messages of a program of this rank. Collective over the ranks of
 ///   `c`.
 /// - `b.release(f)`: from `watchdog::waiter`.
-/// - `b.end()`: called after a failure. On return nothing uses memory of this rank any more; noexcept.
+/// - `b.end()`: called after a failure, perhaps more than once. On return nothing uses memory of this rank
+/// any
+///   more; noexcept.
 template <class B>
 concept process_backend =
     communicator<typename B::communicator, typename B::device> && std::derived_from<B, watchdog::waiter> &&
@@ -139,6 +142,17 @@ class failure_reporter {
     }
     return f;
   }
+  /// Returns `f` with the lost rank, if `f` says that some rank is lost but not which, as NCCL does. Waits up
+  /// to 0.5 s for the rendezvous to notice.
+  failure named(failure f) const {
+    if (f.code != failure_code::peer_lost || f.culprit != no_rank) return f;
+    auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    auto lost = rendezvous_.lost();
+    for (; lost.empty() && std::chrono::steady_clock::now() < until; lost = rendezvous_.lost())
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (!lost.empty()) f.culprit = lost.front();
+    return f;
+  }
 
  private:
   tcp_rendezvous& rendezvous_;
@@ -221,8 +235,9 @@ class process_pipeline : activity_source {
     return add_plan_together(p);
   }
 
-  /// Runs this rank's part of a step. `values` are those of its replica. If it throws, their memory may still
-  /// be read until the pipeline is destroyed.
+  /// Runs this rank's part of a step. `values` are those of its replica. If it throws, all operations of this
+  /// rank have ended, so memory can be freed. (`cudaFree` waits for all kernels of the GPU, and a kernel that
+  /// waits for a message of a lost rank would never end.)
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values, std::size_t plan_number = 0) {
     expects(plan_number < plans_, "process_pipeline: plan_number has been added");
@@ -356,9 +371,12 @@ class process_pipeline : activity_source {
       auto const here = detail::scope_of(own_device());
       f();
     } catch (stage_error const&) {
+      end_operations();
       throw;
     } catch (run_error const& e) {
-      throw run_error(reporter_.placed(e.info));
+      auto const placed = reporter_.placed(e.info);
+      end_operations();
+      throw run_error(reporter_.named(placed));
     }
   }
 
@@ -371,6 +389,9 @@ class process_pipeline : activity_source {
   /// Ends the backend within the limits of `watchdog_options`.
   void end_backend() noexcept {
     watchdog::turn const together(watchdog_);
+    end_operations();
+  }
+  void end_operations() noexcept {
     if (runtime_) runtime_->forget_recordings();
     backend_.end();
   }

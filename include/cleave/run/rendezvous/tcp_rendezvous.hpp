@@ -424,13 +424,9 @@ class tcp_rendezvous {
     return news_.wait_until(lock, until, [&] { return member_.first() || member_.is_alone(); });
   }
   /// Returns the ranks that have neither left nor been lost, as known here.
-  std::vector<rank_id> alive() const {
-    std::lock_guard lock(mutex_);
-    std::vector<rank_id> found;
-    for (std::uint32_t r = 0; r < ranks_; ++r)
-      if (member_.presence()[r] == detail::rank_presence::here) found.push_back(rank_id{r});
-    return found;
-  }
+  std::vector<rank_id> alive() const { return ranks_that_are(detail::rank_presence::here); }
+  /// Returns the ranks whose connection ended before they left, as known here.
+  std::vector<rank_id> lost() const { return ranks_that_are(detail::rank_presence::lost); }
 
   /// Copies the bytes of rank `root` to all ranks, and returns when all ranks have called it. `bytes` has the
   /// same size on all ranks.
@@ -467,7 +463,7 @@ class tcp_rendezvous {
 
   /// Leaves the run: after this the end of the connection is not a failure. Rank 0 first waits until all
   /// others have left or the run has failed, since they need it. Returns at `until` or soon after. Afterwards
-  /// only `poll`, `alive` and `wait_until` may be called, and the destructor does nothing.
+  /// only `poll`, `alive`, `lost` and `wait_until` may be called, and the destructor does nothing.
   void leave(time_point until) noexcept {
     if (!thread_.joinable()) return;
     {
@@ -495,6 +491,13 @@ class tcp_rendezvous {
     if (index(here) >= ranks)
       throw error("there is no rank " + std::to_string(index(here)) + " of " + std::to_string(ranks));
     if (auto const fault = detail::find_key_fault(options.key)) throw error(*fault);
+  }
+  std::vector<rank_id> ranks_that_are(detail::rank_presence how) const {
+    std::lock_guard lock(mutex_);
+    std::vector<rank_id> found;
+    for (std::uint32_t r = 0; r < ranks_; ++r)
+      if (member_.presence()[r] == how) found.push_back(rank_id{r});
+    return found;
   }
   static time_point from_now(std::chrono::milliseconds d) { return std::chrono::steady_clock::now() + d; }
 
