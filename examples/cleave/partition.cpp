@@ -41,18 +41,16 @@ int cut_graph(partition_task const& task) {
     doing("cutting into " + plural(task.parts, "part"));
     p = cleave::partition_kway(view, task.parts, task.options);
     took = clock.facts();
-    auto const preset = preset_names[static_cast<std::size_t>(task.options.preset)];
-    text +=
-        fact("parts", cleave::count_text(task.parts) + ", preset " + std::string(preset) + ", seed " +
-                          std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread"));
+    text += made_fact(task);
     write_parts(task, p);
   } else {
     p = read_parts(task, view.nodes());
-    text += fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
+    text += read_fact(task, p);
   }
   doing.clear();
   auto const v = cleave::verify_partition(view, p, {.imbalance = task.options.imbalance[0]});
-  text += facts_of(v, task);
+  text += fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
+  text += balance_facts(v, task);
   auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
   if (empty.wrong)
     text += empty.text;  // if there are enough nodes for all parts, the verdict names the empty ones

@@ -99,7 +99,7 @@ int cut_operations(partition_task const& task) {
     write_parts(task, p);
   } else {
     p = read_parts(task, d.nodes());
-    text += fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
+    text += read_fact(task, p);
   }
   doing.clear();
   auto const v = cleave::verify_partition(d, p);

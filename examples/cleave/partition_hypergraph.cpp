@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // cleave partition FILE.hgr -k 8: cuts a hypergraph in a file into parts with few cut nets.
-#include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/graph_files/hmetis_hypergraph.hpp>
 #include <cleave/formats/graph_files/text.hpp>
-#include <cleave/formats/units.hpp>
+#include <cleave/graph/adjacency.hpp>
 #include <cleave/graph/hypergraph.hpp>
 #include <cleave/partition/kway/hypergraph_cut.hpp>
 #include <cleave/partition/kway/hypergraph_options.hpp>
 #include <cleave/partition/kway/partition_hypergraph.hpp>
 #include <cleave/partition/model/partition.hpp>
+#include <cleave/partition/verify/verify_partition.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -44,34 +44,13 @@ cleave::hypergraph_options options_of(partition_task const& task) {
           .threads = task.options.threads};
 }
 
-/// Describes the balance, counted from the weights alone. Sets `wrong` if a part is too heavy.
+/// Measures the balance with `verify_partition`, on a graph with these nodes and no edges.
 template <class Weight>
-std::string balance_facts(cleave::hypergraph_view<std::uint32_t, Weight, Weight> h,
-                          cleave::partition const& p, partition_task const& task, bool& wrong) {
-  using sum = cleave::weight_total<Weight>;
-  std::vector<sum> weight(p.parts, 0);
-  sum total = 0, heaviest_node = 0;
-  for (std::size_t n = 0; n < h.nodes; ++n) {
-    auto const w = static_cast<sum>(h.weight(n));
-    weight[index(p.of[n])] += w;
-    total += w;
-    heaviest_node = (std::max)(heaviest_node, w);
-  }
-  auto const fair = cleave::detail::fair_weights(total, p.parts, {});
-  double most = 0;
-  std::string faults;
-  for (std::uint32_t part = 0; part < p.parts; ++part) {
-    if (!(fair[part] > 0)) continue;
-    auto const above = static_cast<double>(weight[part]) / static_cast<double>(fair[part]) - 1;
-    most = (std::max)(most, above);
-    if (above <= task.options.imbalance[0] * (1 + 1e-12) + 1e-12 || weight[part] <= heaviest_node) continue;
-    wrong = true;
-    if (faults.size() < 1000)
-      faults += fact("wrong", "part " + std::to_string(part) + " weighs " + number_text(weight[part]) +
-                                  ", but its share is " + number_text(fair[part]));
-  }
-  auto const share = cleave::decimal_text(100 * task.options.imbalance[0], 2) + "\u00a0%";
-  return fact("imbalance", cleave::fixed_text(100 * most, 2) + "\u00a0%, of at most " + share) + faults;
+auto verify_balance(cleave::hypergraph_view<std::uint32_t, Weight, Weight> h, cleave::partition const& p,
+                    partition_task const& task) {
+  std::vector<std::uint32_t> const offsets(h.nodes + 1, 0);
+  cleave::adjacency_view<std::uint32_t, Weight, Weight> const nodes{offsets, {}, h.node_weight};
+  return cleave::verify_partition(nodes, p, {.imbalance = task.options.imbalance[0]});
 }
 
 template <class Weight>
@@ -91,26 +70,24 @@ int cut_file(partition_task const& task) {
     doing("cutting into " + plural(task.parts, "part"));
     p = cleave::partition_hypergraph(view, task.parts, options_of(task));
     took = clock.facts();
-    auto const preset = preset_names[static_cast<std::size_t>(task.options.preset)];
-    text +=
-        fact("parts", cleave::count_text(task.parts) + ", preset " + std::string(preset) + ", seed " +
-                          std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread"));
+    text += made_fact(task);
     write_parts(task, p);
   } else {
     p = read_parts(task, view.nodes);
-    text += fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
+    text += read_fact(task, p);
   }
   doing.clear();
   auto const costs = cleave::measure_cut(view, p);
   text += fact("lambda - 1", number_text(costs.connectivity));
   text += fact("cut nets", number_text(costs.cut_net_weight) + " (" + plural(costs.cut_nets, "net") + ")");
-  bool wrong = false;
-  text += balance_facts(view, p, task, wrong);
-  auto const empty = empty_parts_of(task, p, view.nodes >= p.parts);
-  text += empty.text + took;
+  auto const v = verify_balance(view, p, task);
+  auto const empty = view.nodes < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
+  text += balance_facts(v, task);
+  if (empty.wrong) text += empty.text;  // if there are enough nodes, the verdict names the empty parts
+  text += took;
   if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
   say(task, text);
-  return wrong || empty.wrong ? 1 : 0;
+  return v.sound() && !empty.wrong ? 0 : 1;
 }
 
 }  // namespace

@@ -119,12 +119,23 @@ inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::parti
   return {fact(wrong ? "wrong" : "empty", text), wrong};
 }
 
-/// Describes a partition. The numbers are counted from the graph and the parts alone.
+/// Describes how a partition of `partition_kway` or `partition_hypergraph` was made.
+inline std::string made_fact(partition_task const& task) {
+  auto const preset = preset_names[static_cast<std::size_t>(task.options.preset)];
+  return fact("parts", cleave::count_text(task.parts) + ", preset " + std::string(preset) + ", seed " +
+                           std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread"));
+}
+
+/// Names the file that the parts were read from.
+inline std::string read_fact(partition_task const& task, cleave::partition const& p) {
+  return fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
+}
+
+/// Describes the balance of a partition and its faults, as `verify_partition` counted them.
 template <class Verdict>
-std::string facts_of(Verdict const& v, partition_task const& task) {
-  auto text = fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
+std::string balance_facts(Verdict const& v, partition_task const& task) {
   auto const share = cleave::decimal_text(100 * task.options.imbalance[0], 2) + "\u00a0%";
-  text += fact("imbalance", cleave::fixed_text(100 * v.imbalance, 2) + "\u00a0%, of at most " + share);
+  auto text = fact("imbalance", cleave::fixed_text(100 * v.imbalance, 2) + "\u00a0%, of at most " + share);
   if (v.empty > 0) text += fact("empty", plural(v.empty, "part"));
   std::size_t told = 0;
   for (auto const& f : v.findings)

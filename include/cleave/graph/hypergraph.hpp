@@ -17,6 +17,9 @@ namespace cleave {
 ///
 /// The pins of net e are the entries of `pins` from `offsets[e]` to `offsets[e + 1] - 1`, in any order. A pin
 /// that is listed twice counts once. No weight is negative.
+///
+/// The template arguments are deduced from the arrays: `hypergraph_view h{nodes, offsets, pins}`, optionally
+/// followed by node weights and net weights. Pass `{}` for the node weights if only nets have weights.
 template <std::integral Index, weight_number NodeWeight = std::int64_t, weight_number NetWeight = NodeWeight,
           std::integral Offset = Index>
 struct hypergraph_view {
@@ -35,6 +38,15 @@ struct hypergraph_view {
   NodeWeight weight(std::size_t n) const { return node_weight.empty() ? NodeWeight{1} : node_weight[n]; }
   NetWeight weight_of_net(std::size_t e) const { return net_weight.empty() ? NetWeight{1} : net_weight[e]; }
 };
+
+template <class Offsets, class Pins, class NodeWeights = std::span<std::int64_t const>>
+hypergraph_view(std::size_t, Offsets const&, Pins const&, NodeWeights const& = {})
+    -> hypergraph_view<element_of<Pins>, element_of<NodeWeights>, element_of<NodeWeights>,
+                       element_of<Offsets>>;
+template <class Offsets, class Pins, class NodeWeights = std::span<std::int64_t const>, class NetWeights>
+hypergraph_view(std::size_t, Offsets const&, Pins const&, NodeWeights const&, NetWeights const&)
+    -> hypergraph_view<element_of<Pins>, element_of<NodeWeights>, element_of<NetWeights>,
+                       element_of<Offsets>>;
 
 /// A hypergraph in arrays of its own; `hypergraph_view` describes their contents.
 template <std::integral Index, weight_number NodeWeight = std::int64_t, weight_number NetWeight = NodeWeight>
@@ -56,17 +68,17 @@ enum class hypergraph_violation : std::uint8_t {
   offsets_out_of_range,  ///< `offsets` does not rise from 0 to the size of `pins`; `net` is the first wrong
                          ///< one
   no_such_node,          ///< pin `pin` of `pins` is not a node
-  bad_node_weight,       ///< the weight of node `pin` is negative, infinite or NaN
+  bad_node_weight,       ///< the weight of node `node` is negative, infinite or NaN
   bad_net_weight,        ///< the weight of net `net` is negative, infinite or NaN
   nodes_too_heavy,       ///< the sum of the node weights is above 2^63 - 1, or overflows a double
   nets_too_heavy,        ///< the sum of the net weights, each times its pins, does
   too_large,             ///< nodes, nets or pins exceed 32 bits
 };
 
-/// A broken promise and its place.
+/// A broken promise and its place. `pin` is an index of `pins`.
 struct hypergraph_fault {
   hypergraph_violation what;
-  std::size_t net = 0, pin = 0;
+  std::size_t net = 0, pin = 0, node = 0;
 
   bool operator==(hypergraph_fault const&) const = default;
 };
@@ -82,7 +94,7 @@ inline std::string describe(hypergraph_fault const& f) {
     case hypergraph_violation::no_such_node:
       return "pin " + std::to_string(f.pin) + ", of " + net + ", is not a node: pins are below `nodes`";
     case hypergraph_violation::bad_node_weight:
-      return "the weight of node #" + std::to_string(f.pin) + " is negative or not finite";
+      return "the weight of node #" + std::to_string(f.node) + " is negative or not finite";
     case hypergraph_violation::bad_net_weight:
       return "the weight of " + net + " is negative or not finite";
     case hypergraph_violation::nodes_too_heavy:
@@ -126,7 +138,7 @@ std::optional<hypergraph_fault> find_hypergraph_fault(
   detail::weight_sum<NodeWeight> nodes;
   for (std::size_t n = 0; n < h.nodes; ++n) {
     if (!detail::weight_sum<NodeWeight>::is_weight(h.weight(n)))
-      return hypergraph_fault{bad_node_weight, 0, n};
+      return hypergraph_fault{.what = bad_node_weight, .node = n};
     nodes.add(h.weight(n));
   }
   if (nodes.overflows()) return hypergraph_fault{nodes_too_heavy};

@@ -76,5 +76,8 @@ TEST_CASE("read_hmetis_hypergraph: refuses other texts and names the place") {
   CHECK(refused("1 2 10\n1 2\n4 4\n4\n").find("line 3, column 3") == 0);
   CHECK(refused("1 2 1\n-4 1 2\n").find("line 2, column 1") == 0);
   CHECK(refused("1 4000000000\n1 2\n").find("line 1, column 3: the heading says 4000000000 nodes") == 0);
+  CHECK(testing::error_text<graph_file_error>([] {
+          read_hmetis_hypergraph<std::int16_t>("1 40000\n1 2\n");
+        }).find("there are more nets or nodes than indices of 16 bits can number") != std::string::npos);
   CHECK(refused("4000000000 2\n1 2\n").find("the heading says 4000000000 nets") != std::string::npos);
 }

@@ -190,7 +190,8 @@ TEST_CASE("partition_hypergraph: fixed nodes are in their parts, and shares set 
   }
 }
 
-TEST_CASE("partition_hypergraph: takes hypergraphs without nets, nodes or sense") {
+TEST_CASE(
+    "partition_hypergraph: accepts hypergraphs without nets or nodes, and nets with repeated pins or none") {
   for (auto const preset : presets) {
     hypergraph<std::uint32_t> h;
     CHECK(partition_hypergraph(h.view(), 3, {.preset = preset}).of.empty());
@@ -214,8 +215,7 @@ TEST_CASE("partition_hypergraph: weights may be real numbers, or close to the la
   testing::rng r(6);
   auto const plain = netlist(r, 300);
   std::vector<double> real(plain.nodes, 0.1), nets(plain.offsets.size() - 1, 1e-9);
-  hypergraph_view<std::uint32_t, double, double> const small{plain.nodes, plain.offsets, plain.pins, real,
-                                                             nets};
+  hypergraph_view const small{plain.nodes, plain.offsets, plain.pins, real, nets};
   auto const p = partition_hypergraph(small, 4);
   CHECK(p.within_limits);
   CHECK(p.imbalance <= 0.031);
@@ -224,6 +224,26 @@ TEST_CASE("partition_hypergraph: weights may be real numbers, or close to the la
   auto const pins = static_cast<std::int64_t>(plain.pins.size());
   big.net_weight.assign(plain.offsets.size() - 1, std::numeric_limits<std::int64_t>::max() / (pins + 1));
   CHECK(partition_hypergraph(big.view(), 4).cut.cut_nets > 0);
+}
+
+TEST_CASE("partition_hypergraph: sums of real weights over large nets, and huge limits, do not overflow") {
+  testing::rng r(7);
+  hypergraph<std::uint32_t, std::int64_t, double> h;
+  h.nodes = 300;
+  for (int e = 0; e < 100; ++e) {
+    for (int pin = 0; pin < 150; ++pin) h.pins.push_back(static_cast<std::uint32_t>(r.below(h.nodes)));
+    h.offsets.push_back(static_cast<std::uint32_t>(h.pins.size()));
+    h.net_weight.push_back(0.1 * static_cast<double>(1 + r.below(7)));
+  }
+  hypergraph<std::uint32_t> heavy;
+  heavy.nodes = 4, heavy.pins = {0, 1, 1, 2, 2, 3}, heavy.offsets = {0, 2, 4, 6};
+  heavy.node_weight.assign(4, (std::int64_t{1} << 61) - 1);
+  for (auto const preset : presets) {
+    for (auto const objective : objectives)  // every net is in every part
+      CHECK(partition_hypergraph(h.view(), 16, {.preset = preset, .objective = objective}).cut.cut_nets ==
+            100);
+    CHECK(partition_hypergraph(heavy.view(), 3, {.preset = preset, .imbalance = 1e9}).cut.connectivity == 2);
+  }
 }
 
 TEST_CASE("find_hypergraph_fault: names the place of each fault") {
@@ -248,7 +268,8 @@ TEST_CASE("find_hypergraph_fault: names the place of each fault") {
   CHECK(fault([](auto& h) { h.offsets[0] = 1; }) == hypergraph_fault{offsets_out_of_range});
   CHECK(fault([](auto& h) { h.node_weight = {1, 2}; }) == hypergraph_fault{wrong_length});
   CHECK(fault([](auto& h) { h.net_weight = {1}; }) == hypergraph_fault{wrong_length});
-  CHECK(fault([](auto& h) { h.node_weight = {1, -2, 3}; }) == hypergraph_fault{bad_node_weight, 0, 1});
+  CHECK(fault([](auto& h) { h.node_weight = {1, -2, 3}; }) ==
+        hypergraph_fault{.what = bad_node_weight, .node = 1});
   CHECK(fault([](auto& h) { h.net_weight = {1, -1}; }) == hypergraph_fault{bad_net_weight, 1});
   auto const most = std::numeric_limits<std::int64_t>::max();
   CHECK(fault([&](auto& h) { h.node_weight = {most, 1, 0}; }) == hypergraph_fault{nodes_too_heavy});

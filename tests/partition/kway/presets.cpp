@@ -45,12 +45,3 @@ TEST_CASE("partition_kway: every preset cuts off leaves rather than cut a dense 
     }
   }
 }
-
-TEST_CASE("choose_config: `standard` does at least the work of `fast`") {
-  auto const fast = cleave::detail::choose_config(kway_preset::fast);
-  auto const standard = cleave::detail::choose_config(kway_preset::standard);
-  CHECK(fast.passes <= standard.passes);
-  CHECK(fast.jet.gain_temperatures.size() <= standard.jet.gain_temperatures.size());
-  CHECK(fast.bisection_work <= standard.bisection_work);
-  CHECK(fast.nodes_a_part <= standard.nodes_a_part);
-}

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -10,9 +11,10 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/hypergraph.hpp"
 
-/// hMETIS' hypergraph files (its manual, section 5.1). After a heading `nets nodes [fmt]`, each net has a row
-/// with its pins, counted from 1. With fmt 1 the row begins with the weight of the net; with fmt 10, a row
-/// with the weight of each node follows the nets; with fmt 11, both. Lines that begin with % are comments.
+/// The format of hMETIS' hypergraph files (its manual, section 5.1). The first line is `nets nodes [fmt]`.
+/// Then each net has a line with its pins, counted from 1. With fmt 1, the line begins with the weight of the
+/// net. With fmt 10, the lines of the nets are followed by one line per node with its weight. Fmt 11 means
+/// both. Lines that begin with % are comments.
 namespace cleave {
 
 /// Reads an hMETIS hypergraph. O(size of the text).
@@ -37,6 +39,13 @@ hypergraph<Index, Weight> read_hmetis_hypergraph(std::string_view text) {
     net_weights = fmt == "1" || fmt == "11", node_weights = fmt == "10" || fmt == "11";
   }
   c.end_line("the heading nets nodes [fmt]");
+  constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
+  auto const too_many = [&](char const* what) {
+    c.fail_at(nets_at, std::string("there are more ") + what + " than indices of " +
+                           std::to_string(8 * sizeof(Index)) +
+                           " bits can number; read the file with 64 bits");
+  };
+  if (nets >= most || h.nodes >= most) too_many("nets or nodes");
   if (nets > c.left() + 1)
     c.fail_at(nets_at, "the heading says " + std::to_string(nets) + " nets, but the file has only " +
                            std::to_string(c.left()) + " bytes below it; each net has a line");
@@ -58,6 +67,7 @@ hypergraph<Index, Weight> read_hmetis_hypergraph(std::string_view text) {
     if (c.at_line_end()) c.fail("expected the pins of a net");
     while (!c.at_line_end()) h.pins.push_back(static_cast<Index>(c.whole("a pin", 1, h.nodes) - 1));
     c.skip_line();
+    if (h.pins.size() >= most) too_many("pins");
     h.offsets.push_back(static_cast<Index>(h.pins.size()));
   }
   for (std::size_t n = 0; n < h.nodes && node_weights; ++n) {

@@ -11,7 +11,7 @@
 
 namespace cleave {
 
-/// What the nets of a hypergraph cost if its nodes are in parts.
+/// The cost of a partition of a hypergraph, by each objective.
 template <class Sum>
 struct hypergraph_cut {
   Sum connectivity = 0;      ///< for each net: its weight, times the number of its parts minus 1 (λ - 1)
@@ -21,7 +21,8 @@ struct hypergraph_cut {
   bool operator==(hypergraph_cut const&) const = default;
 };
 
-/// Computes what the nets cost, from the pins alone. O(pins).
+/// Computes the cost of a partition from its parts and the pins. It shares no code with the partitioner.
+/// O(pins).
 /// \pre Every pin has a part below `p.parts`.
 template <std::integral Index, weight_number NodeWeight, weight_number NetWeight, std::integral Offset>
 hypergraph_cut<weight_total<NetWeight>> measure_cut(hypergraph_view<Index, NodeWeight, NetWeight, Offset> h,
@@ -37,7 +38,7 @@ hypergraph_cut<weight_total<NetWeight>> measure_cut(hypergraph_view<Index, NodeW
     }
     if (parts <= 1) continue;
     auto const weight = static_cast<weight_total<NetWeight>>(h.weight_of_net(e));
-    for (std::size_t i = 1; i < parts; ++i) cut.connectivity += weight;
+    cut.connectivity += weight * static_cast<weight_total<NetWeight>>(parts - 1);
     cut.cut_net_weight += weight;
     ++cut.cut_nets;
   }

@@ -9,11 +9,11 @@
 
 namespace cleave {
 
-/// What a partition of a hypergraph minimizes.
+/// The objective of `partition_hypergraph`.
 enum class hypergraph_objective : std::uint8_t {
-  connectivity,  ///< λ - 1: a net costs its weight for each part beyond the first, as a value does that is
-                 ///< sent once to each part that reads it
-  cut_nets,      ///< a net with pins in several parts costs its weight, however many parts there are
+  connectivity,  ///< λ - 1: a net with pins in λ parts costs λ - 1 times its weight. A value that is sent
+                 ///< once to each other part that reads it costs as much
+  cut_nets,      ///< a net with pins in more than one part costs its weight
 };
 
 /// Options of `partition_hypergraph`.
