@@ -44,7 +44,9 @@ struct kway_config {
   std::uint32_t flow_rounds = 0;  ///< rounds of flow refinement between pairs of parts, per level
   std::uint32_t flow_steps = 3;   ///< width of the flow region, in steps from the boundary
   bool grow_parts = true;         ///< parts grown from centres compete with recursive bisection
-  double bisection_work = 2;  ///< directed edges read in all restarts of a bisection, relative to the graph
+  /// Directed edges that all restarts of a bisection read, relative to those of the graph, counted as 2^16 at
+  /// least; at most 2^22.
+  double bisection_work = 2;
   bisection_config bisection{};
 };
 
