@@ -30,6 +30,7 @@ std::vector<subcommand> const subcommands = {
     {"verify", "lists every fault of a schedule in a file", tool::verify},
     {"simulate", "simulates a schedule from a file and draws it over time", tool::simulate},
     {"partition", "cuts a graph into balanced parts with few edges between them", tool::partition},
+    {"order", "orders a sparse matrix so that its Cholesky factor has few entries", tool::order},
     {"instances", "writes generated graphs for partitioners", tool::instances},
     {"bench", "compares partitioners on the same graphs", tool::bench},
     {"report", "shows the tables of cleave bench as a page or pictures", tool::report}};

@@ -11,9 +11,9 @@
 /// Recognises files that the tool wrote in an earlier run, which a new run may replace.
 namespace tool {
 
-/// Forms that other programs write too: lists with one part per line, and schedules in PyTorch's CSV or in
-/// JSON. Their text cannot tell who wrote it; `is_marked` can.
-inline constexpr char part_list_form[] = "parts", schedule_form[] = "schedule";
+/// Forms that other programs write too: lists with one part or position per line, and schedules in PyTorch's
+/// CSV or in JSON. Their text cannot tell who wrote it; `is_marked` can.
+inline constexpr char part_list_form[] = "parts", order_form[] = "order", schedule_form[] = "schedule";
 
 /// Returns whether `write_page` wrote this HTML page or SVG picture.
 inline bool is_own_page(std::string const& text) { return text.ends_with(page_mark); }

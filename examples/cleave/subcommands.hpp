@@ -15,6 +15,7 @@ int verify(std::span<std::string const> words);
 int simulate(std::span<std::string const> words);
 int instances(std::span<std::string const> words);
 int partition(std::span<std::string const> words);
+int order(std::span<std::string const> words);
 int bench(std::span<std::string const> words);
 int report(std::span<std::string const> words);
 int train(std::span<std::string const> words);  ///< `cleave demo train`
