@@ -17,7 +17,7 @@ std::vector<bench_algorithm> bench_algorithms() {
 }
 
 std::vector<std::string> bench_algorithms_left_out() {
-  return metis_algorithms().empty() ? std::vector<std::string>{"metis", "metis-rb"}
+  return metis_algorithms().empty() ? std::vector<std::string>{"metis", "metis-contig", "metis-rb"}
                                     : std::vector<std::string>();
 }
 

@@ -14,13 +14,16 @@ namespace tool {
 
 namespace {
 
-template <cleave::kway_preset Preset>
+template <cleave::kway_preset Preset, bool Connected = false>
 std::function<bench_answer()> prepare(bench_task const& task) {
   std::vector<std::uint32_t> part_of(task.graph.nodes());
   return [task, part_of]() mutable {
-    auto const p = cleave::partition_kway(
-        task.graph, task.parts,
-        {.preset = Preset, .imbalance = task.eps, .seed = task.seed, .threads = task.threads});
+    auto const p = cleave::partition_kway(task.graph, task.parts,
+                                          {.preset = Preset,
+                                           .imbalance = task.eps,
+                                           .connected = Connected,
+                                           .seed = task.seed,
+                                           .threads = task.threads});
     std::ranges::transform(p.of, part_of.begin(), [](cleave::part_id id) { return cleave::index(id); });
     return bench_answer{std::move(part_of), p.cut};
   };
@@ -41,6 +44,14 @@ std::vector<bench_algorithm> kway_algorithms() {
           {.name = "cleave-quality",
            .about = "multilevel k-way, preset quality",
            .prepare = prepare<quality>,
+           .has_threads = true},
+          {.name = "cleave-fast-connected",
+           .about = "preset fast, connected parts",
+           .prepare = prepare<fast, true>,
+           .has_threads = true},
+          {.name = "cleave-standard-connected",
+           .about = "preset standard, connected parts",
+           .prepare = prepare<standard, true>,
            .has_threads = true}};
 }
 

@@ -47,8 +47,11 @@ struct metis_arrays {
   std::vector<idx_t> first, head, node_weight, edge_weight, options, part;
 };
 
-template <bool Recursive>
+enum class metis_method : std::uint8_t { kway, connected_kway, recursive };
+
+template <metis_method Method>
 std::function<bench_answer()> prepare(bench_task const& task) {
+  constexpr bool recursive = Method == metis_method::recursive;
   metis_arrays arrays{{task.graph.offsets.begin(), task.graph.offsets.end()},
                       {task.graph.targets.begin(), task.graph.targets.end()},
                       narrowed(task.graph.node_weight),
@@ -57,11 +60,12 @@ std::function<bench_answer()> prepare(bench_task const& task) {
                       std::vector<idx_t>(task.graph.nodes())};
   METIS_SetDefaultOptions(arrays.options.data());
   arrays.options[METIS_OPTION_SEED] = static_cast<idx_t>(task.seed);
-  arrays.options[METIS_OPTION_UFACTOR] = load_tolerance(task.eps, task.parts, Recursive);
+  arrays.options[METIS_OPTION_UFACTOR] = load_tolerance(task.eps, task.parts, recursive);
+  arrays.options[METIS_OPTION_CONTIG] = Method == metis_method::connected_kway;
   return [a = std::move(arrays), parts = static_cast<idx_t>(task.parts), n = task.graph.nodes()]() mutable {
     auto const or_null = [](std::vector<idx_t>& list) { return list.empty() ? nullptr : list.data(); };
     idx_t nodes = static_cast<idx_t>(n), constraints = 1, cut = -1;
-    auto const partition = Recursive ? METIS_PartGraphRecursive : METIS_PartGraphKway;
+    auto const partition = recursive ? METIS_PartGraphRecursive : METIS_PartGraphKway;
     int const code =
         partition(&nodes, &constraints, a.first.data(), a.head.data(), or_null(a.node_weight), nullptr,
                   or_null(a.edge_weight), &parts, nullptr, nullptr, a.options.data(), &cut, a.part.data());
@@ -73,8 +77,11 @@ std::function<bench_answer()> prepare(bench_task const& task) {
 }  // namespace
 
 std::vector<bench_algorithm> metis_algorithms() {
-  return {{"metis", "METIS, k-way", bench_algorithm::input::graph, prepare<false>},
-          {"metis-rb", "METIS, recursive bisection", bench_algorithm::input::graph, prepare<true>}};
+  using enum metis_method;
+  return {{"metis", "METIS, k-way", bench_algorithm::input::graph, prepare<kway>},
+          {"metis-contig", "METIS, k-way, connected parts", bench_algorithm::input::graph,
+           prepare<connected_kway>},
+          {"metis-rb", "METIS, recursive bisection", bench_algorithm::input::graph, prepare<recursive>}};
 }
 
 }  // namespace tool

@@ -24,6 +24,18 @@ namespace tool {
 
 namespace {
 
+/// Describes the connected pieces of parts: `1 per part`, or the parts that have several.
+std::string pieces_text(std::vector<std::size_t> const& pieces) {
+  auto const several = std::ranges::count_if(pieces, [](std::size_t n) { return n > 1; });
+  if (several == 0) return "1 per part";
+  std::string text;
+  for (std::size_t part = 0, told = 0; part < pieces.size() && told < 4; ++part)
+    if (pieces[part] > 1)
+      text +=
+          (told++ > 0 ? ", " : "") + cleave::count_text(pieces[part]) + " in part " + std::to_string(part);
+  return text + (several > 4 ? ", several in " + std::to_string(several - 4) + " more" : "");
+}
+
 template <class Weight>
 int cut_graph(partition_task const& task) {
   progress const doing;
@@ -48,8 +60,10 @@ int cut_graph(partition_task const& task) {
     text += read_fact(task, p);
   }
   doing.clear();
-  auto const v = cleave::verify_partition(view, p, {.imbalance = task.options.imbalance[0]});
+  auto const v = cleave::verify_partition(
+      view, p, {.imbalance = task.options.imbalance[0], .connected = task.options.connected});
   text += fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
+  if (task.options.connected) text += fact("pieces", pieces_text(v.pieces));
   text += balance_facts(v, task);
   auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
   if (empty.wrong)
@@ -104,6 +118,8 @@ void add_options(command& c, partition_task& task) {
       {"", "--flops-per-byte", "R", "a number from 0",
        "for a graph in JSON: cost of moving a byte between parts, in its unit (0)",
        [&](auto text) { return read_number(text, task.flops_per_byte.emplace(), 0.0, 1e12); }});
+  c.options.push_back(flag("--connected", "make each part connected, or with --verify, check that it is",
+                           task.options.connected));
   c.options.push_back({"", "--seed", "N", "a whole number", "seed of the random choices (1)", [&](auto text) {
                          return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
                        }});
@@ -159,8 +175,12 @@ int partition(std::span<std::string const> words) {
     throw usage_error("the number of parts is missing; give it with -k" + example);
   if (!task.verify.empty() && !task.out.empty())
     throw usage_error("--verify checks existing parts and writes nothing; leave out --out");
-  if (task.file.ends_with(".hgr")) return cut_hypergraph(task);
-  if (is_of_operations(task)) return cut_operations(task);
+  bool const is_hypergraph = task.file.ends_with(".hgr"),
+             is_directed = !is_hypergraph && is_of_operations(task);
+  if (task.options.connected && (is_hypergraph || is_directed))
+    throw usage_error("--connected is for undirected graphs; leave it out");
+  if (is_hypergraph) return cut_hypergraph(task);
+  if (is_directed) return cut_operations(task);
   if (task.flops_per_byte)
     throw usage_error(
         "--flops-per-byte is for directed graphs in JSON; leave it out for an undirected graph");

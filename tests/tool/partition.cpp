@@ -61,6 +61,25 @@ TEST_CASE("cleave partition: writes one part per line, the same with any threads
              "line 401, column 1: the file has more lines than the graph has nodes, which is 400");
 }
 
+TEST_CASE("cleave partition --connected: makes parts connected, and names parts in several pieces") {
+  scratch_folder const at;
+  put_grid(at / "grid.edges", 20);
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "5", "--connected", "--out", at / "parts"}), 0,
+             "pieces     1 per part");
+  check_said(run_tool({"partition", at / "grid.edges", "--connected", "--verify", at / "parts"}), 0,
+             "pieces     1 per part");
+  std::ofstream halves(at / "halves");  // the last node is on the other side
+  for (int n = 0; n < 400; ++n) halves << (n < 200 || n == 399 ? 0 : 1) << '\n';
+  halves.close();
+  check_said(run_tool({"partition", at / "grid.edges", "--verify", at / "halves"}), 0, "imbalance  0.50");
+  auto const found = run_tool({"partition", at / "grid.edges", "--connected", "--verify", at / "halves"});
+  check_said(found, 1, "pieces     2 in part 0");
+  check_said(found, 1, "part 0 has 2 connected pieces, but could have 1");
+  std::ofstream(at / "net.hgr") << "1 2\n1 2\n";
+  check_said(run_tool({"partition", at / "net.hgr", "-k", "2", "--connected"}), 2,
+             "--connected is for undirected graphs");
+}
+
 TEST_CASE("cleave partition: reads .mtx weights, .dag costs and edge lists that count from 1") {
   scratch_folder const at;
   std::ofstream(at / "a.mtx")

@@ -46,6 +46,8 @@ struct kway_options {
                                       ///< equal shares
   std::vector<part_id> fixed{};       ///< the part of each fixed node, `no_part` for free nodes; empty: all
                                       ///< nodes are free
+  bool connected = false;             ///< whether the nodes of a part must be connected, within each
+                                      ///< component of the graph; fixed nodes may prevent it
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;          ///< does not affect the result
   kway_observer* observer = nullptr;  ///< must outlive the call

@@ -22,13 +22,15 @@ namespace cleave {
 
 /// A fault of a partition. `code_of` uses the same names.
 enum class partition_fault : std::uint8_t {
-  wrong_length,     ///< `amount` parts are given for `limit` nodes
-  no_such_part,     ///< node `node` is in part `part`, but there are `limit` parts
-  overweight,       ///< part `part` weighs `amount`, more than `limit`
-  empty_part,       ///< part `part` has no nodes, although there are enough nodes
-  one_sided_graph,  ///< the edges between parts weigh `amount` in one direction and `limit` in the other
-  sums_overflow,    ///< weights sum to more than 2^63 - 1
-  part_cycle,       ///< part `part` depends on itself through the parts after it in the witness
+  wrong_length,       ///< `amount` parts are given for `limit` nodes
+  no_such_part,       ///< node `node` is in part `part`, but there are `limit` parts
+  overweight,         ///< part `part` weighs `amount`, more than `limit`
+  empty_part,         ///< part `part` has no nodes, although there are enough nodes
+  one_sided_graph,    ///< the edges between parts weigh `amount` in one direction and `limit` in the other
+  sums_overflow,      ///< weights sum to more than 2^63 - 1
+  part_cycle,         ///< part `part` depends on itself through the parts after it in the witness
+  disconnected_part,  ///< part `part` has `amount` connected pieces, but its nodes lie in `limit` components
+                      ///< of the graph
 };
 
 /// A fault with its place and the numbers that show it. The comments of `partition_fault` say which fields
@@ -68,15 +70,18 @@ inline std::string describe(partition_finding const& f) {
       return "the sum of weights exceeds 2^63 - 1";
     case partition_fault::part_cycle:
       return part + " depends on itself through other parts";
+    case partition_fault::disconnected_part:
+      return part + " has " + number(f.amount) + " connected pieces, but could have " + number(f.limit);
   }
   return "";
 }
 
-/// The balance that a partition must have.
+/// What a partition must fulfil.
 struct partition_requirements {
   double imbalance = 0.03;      ///< a part may weigh (1 + imbalance) times its share, where integer shares
                                 ///< are rounded up
   std::vector<double> share{};  ///< of each part: its fraction of the total weight; empty: equal shares
+  bool connected = false;       ///< the nodes of a part must be connected, within each component of the graph
 };
 
 /// Measurements of a partition, and its faults.
@@ -88,6 +93,7 @@ struct partition_report {
   NodeSum total = 0;                        ///< weight of all nodes
   std::vector<NodeSum> part_weight = {};    ///< of each part
   std::vector<std::size_t> part_size = {};  ///< of each part: number of nodes
+  std::vector<std::size_t> pieces = {};     ///< of each part: connected pieces; 1 if it is connected
   double imbalance = 0;     ///< largest ratio of a part's weight to its rounded share, minus 1
   std::uint32_t empty = 0;  ///< parts without nodes
   NodeSum heaviest_node = 0;
@@ -120,15 +126,56 @@ struct exact_sum {
   }
 };
 
+/// Numbers the connected pieces of a graph without the edges that `may_pass(from, to)` refuses. Returns the
+/// piece of each node, numbered by first nodes. O(n + m).
+template <class Graph, class MayPass>
+std::vector<std::size_t> connected_pieces(Graph const& g, MayPass may_pass) {
+  constexpr auto none = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> piece(g.nodes(), none), open;
+  std::size_t pieces = 0;
+  for (std::size_t first = 0; first < g.nodes(); ++first) {
+    if (piece[first] != none) continue;
+    piece[first] = pieces;
+    open.push_back(first);
+    while (!open.empty()) {
+      auto const n = open.back();
+      open.pop_back();
+      for (auto const target : g.neighbours(n)) {
+        auto const to = static_cast<std::size_t>(target);
+        if (piece[to] != none || !may_pass(n, to)) continue;
+        piece[to] = pieces;
+        open.push_back(to);
+      }
+    }
+    ++pieces;
+  }
+  return piece;
+}
+
+/// Counts for each part the different numbers that its nodes have.
+inline std::vector<std::size_t> count_by_part(partition const& p, std::vector<std::size_t> const& number) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> seen;
+  for (std::size_t n = 0; n < number.size(); ++n) {
+    std::pair const now{index(p.of[n]), number[n]};
+    if (seen.empty() || seen.back() != now) seen.push_back(now);
+  }
+  std::sort(seen.begin(), seen.end());
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  std::vector<std::size_t> count(p.parts, 0);
+  for (auto const& [part, unused] : seen) ++count[part];
+  return count;
+}
+
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Measures a partition and lists its faults. Never throws because of the parts. O(n + m + parts).
+/// Measures a partition and lists its faults. Never throws because of the parts. O(m + n log n +
+/// parts).
 ///
 /// \param g             the graph in CSR form
 /// \param p             the partition
-/// \param requirements  the balance that is required
+/// \param requirements  balance, and whether parts must be connected
 /// \pre The rows of the graph lie within its arrays (see `find_adjacency_fault`), and weights are not
 ///     negative.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
@@ -196,6 +243,15 @@ partition_report<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_part
       if (n >= p.parts) find({partition_fault::empty_part, 0, part});
     }
   }
+  auto const in_one_part = [&](std::size_t a, std::size_t b) { return p.of[a] == p.of[b]; };
+  v.pieces = detail::count_by_part(p, detail::connected_pieces(g, in_one_part));
+  if (!requirements.connected) return v;
+  auto const always = [](std::size_t, std::size_t) { return true; };
+  auto const components = detail::count_by_part(p, detail::connected_pieces(g, always));
+  for (std::uint32_t part = 0; part < p.parts; ++part)
+    if (v.pieces[part] > components[part])
+      find({partition_fault::disconnected_part, 0, part, static_cast<double>(v.pieces[part]),
+            static_cast<double>(components[part])});
   return v;
 }
 

@@ -547,9 +547,10 @@ class repeated_bisection {
     return a > most - (std::min)(b, most) ? most : a + b;
   }
 
+  /// Returns `total * part / whole`, at most `total`.
   static std::int64_t scaled(std::int64_t total, std::int64_t part, std::int64_t whole) {
-    return static_cast<std::int64_t>(static_cast<double>(total) * static_cast<double>(part) /
-                                     static_cast<double>(whole));
+    auto const x = static_cast<double>(total) * static_cast<double>(part) / static_cast<double>(whole);
+    return x < static_cast<double>(total) ? static_cast<std::int64_t>(x) : total;
   }
 
   /// Returns the weight limit of a side: its share of the total, plus 1/`depth` of its slack.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/partition/kway/detail/config.hpp"
+#include "cleave/partition/kway/detail/connected_parts.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/multilevel.hpp"
 #include "cleave/partition/kway/detail/presets.hpp"
@@ -57,6 +58,7 @@ inline partitioned_level parts_of_level(weighted_view const& g, kway_problem& ta
   auto p = task.start.empty() ? run_multilevel(g, task.limit, task.fixed, task.options, team)
                               : refined_parts(g, task, team);
   finish_parts(g, p, task.fixed);
+  if (task.options.connected) connected_parts(g, p, task.fixed).repair();
   return p;
 }
 
