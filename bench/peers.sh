@@ -5,6 +5,7 @@
 #   ./dev bench peers instances list|write ...                            instances.py
 #   ./dev bench peers stages table|speed ...                              stages.py
 #   ./dev bench peers hypergraphs DIR [FILE.hgr ...] ...                  hypergraphs.py: Mt-KaHyPar on hypergraphs
+#   ./dev bench peers mapping GRAPH... [--machine 4:4:4 --distances 1:10:100]   mapping.py: Mt-KaHyPar's mapping to a machine
 #   ./dev bench peers real DIR                                            real.py: real graphs from Debian packages, as METIS files
 #   ./dev bench peers install                                             retry failed downloads
 # Python packages go into build/venv-peers; failed downloads are reported, and their peers are left out.
@@ -62,9 +63,9 @@ case ${1:-missing} in
     [[ -n ${2:-} ]] || { say "the folder for the graphs is missing, as in ./dev bench peers real graphs/real"; exit 1; }
     write_real_graphs "$2"
     ;;
-  hypergraphs)
+  hypergraphs | mapping)
     "$root/dev" cleave --version > /dev/null
-    CLEAVE_TOOL=$root/build/ci/bin/cleave exec "$python" "$root/bench/peers/hypergraphs.py" "${@:2}"
+    CLEAVE_TOOL=$root/build/ci/bin/cleave exec "$python" "$root/bench/peers/$1.py" "${@:2}"
     ;;
   instances | stages) exec "$python" "$root/bench/peers/$1.py" "${@:2}" ;;
   *) exec "$python" "$root/bench/peers/peers.py" "${@:-missing}" ;;

@@ -8,6 +8,8 @@
 #include <cleave/formats/graph_files/text.hpp>
 #include <cleave/graph/adjacency.hpp>
 #include <cleave/partition/kway/kway.hpp>
+#include <cleave/partition/mapping/machine.hpp>
+#include <cleave/partition/mapping/map_kway.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,6 +38,34 @@ std::string pieces_text(std::vector<std::size_t> const& pieces) {
   return text + (several > 4 ? ", several in " + std::to_string(several - 4) + " more" : "");
 }
 
+/// Reads numbers that colons separate, as in `4:8:2`.
+template <class Number>
+bool read_levels(std::string_view text, std::vector<Number>& to, Number least, Number most) {
+  to.clear();
+  for (std::size_t at = 0; at <= text.size();) {
+    auto const end = (std::min)(text.find(':', at), text.size());
+    if (!read_number(text.substr(at, end - at), to.emplace_back(), least, most)) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+cleave::machine machine_of(partition_task const& task) {
+  return cleave::machine::hierarchy(task.group_sizes, task.distances);
+}
+
+/// Takes the number of parts from the machine, if there is one.
+void require_machine(partition_task& task) {
+  if (task.group_sizes.empty() != task.distances.empty())
+    throw usage_error("--machine and --distances go together, as in --machine 4:8 --distances 1:10");
+  if (task.group_sizes.empty()) return;
+  auto const places = machine_of(task).places();
+  if (task.parts != 0 && task.parts != places)
+    throw usage_error("the machine has " + plural(places, "place") + ", but -k asks for " +
+                      plural(task.parts, "part") + "; leave out -k");
+  task.parts = places;
+}
+
 template <class Weight>
 int cut_graph(partition_task const& task) {
   progress const doing;
@@ -51,7 +81,10 @@ int cut_graph(partition_task const& task) {
   std::string took;
   if (task.verify.empty()) {
     doing("cutting into " + plural(task.parts, "part"));
-    p = cleave::partition_kway(view, task.parts, task.options);
+    if (task.group_sizes.empty())
+      p = cleave::partition_kway(view, task.parts, task.options);
+    else
+      p = cleave::map_kway(view, machine_of(task), task.options);
     took = clock.facts();
     text += made_fact(task);
     write_parts(task, p);
@@ -63,6 +96,9 @@ int cut_graph(partition_task const& task) {
   auto const v = cleave::verify_partition(
       view, p, {.imbalance = task.options.imbalance[0], .connected = task.options.connected});
   text += fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
+  if (!task.group_sizes.empty() && v.part_size.size() == p.parts)
+    text += fact("cost", number_text(cleave::communication_cost(view, p, machine_of(task))) +
+                             ", edges times distances");
   if (task.options.connected) text += fact("pieces", pieces_text(v.pieces));
   text += balance_facts(v, task);
   auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
@@ -118,6 +154,13 @@ void add_options(command& c, partition_task& task) {
       {"", "--flops-per-byte", "R", "a number from 0",
        "for a graph in JSON: cost of moving a byte between parts, in its unit (0)",
        [&](auto text) { return read_number(text, task.flops_per_byte.emplace(), 0.0, 1e12); }});
+  c.options.push_back({"", "--machine", "SIZES", "whole numbers from 1 with colons between them, as in 4:8",
+                       "map the parts to a machine: groups of 4 places, and 8 groups; replaces -k",
+                       [&](auto text) { return read_levels(text, task.group_sizes, 1u, 65'536u); }});
+  c.options.push_back(
+      {"", "--distances", "LENGTHS", "whole numbers from 0 with colons between them",
+       "cost of a unit of edge weight inside a group of each level, as in 1:10",
+       [&](auto text) { return read_levels(text, task.distances, std::int64_t{0}, std::int64_t{1} << 30); }});
   c.options.push_back(flag("--connected", "make each part connected, or with --verify, check that it is",
                            task.options.connected));
   c.options.push_back({"", "--seed", "N", "a whole number", "seed of the random choices (1)", [&](auto text) {
@@ -171,6 +214,7 @@ int partition(std::span<std::string const> words) {
   if (operands.size() > 1)
     throw usage_error("one graph at a time; found a second operand: " + cleave::printable(operands[1]));
   task.file = operands[0];
+  require_machine(task);
   if (task.parts == 0 && task.verify.empty())
     throw usage_error("the number of parts is missing; give it with -k" + example);
   if (!task.verify.empty() && !task.out.empty())
@@ -179,6 +223,8 @@ int partition(std::span<std::string const> words) {
              is_directed = !is_hypergraph && is_of_operations(task);
   if (task.options.connected && (is_hypergraph || is_directed))
     throw usage_error("--connected is for undirected graphs; leave it out");
+  if (!task.group_sizes.empty() && (is_hypergraph || is_directed))
+    throw usage_error("--machine is for undirected graphs; leave it out");
   if (is_hypergraph) return cut_hypergraph(task);
   if (is_directed) return cut_operations(task);
   if (task.flops_per_byte)

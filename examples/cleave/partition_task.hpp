@@ -36,7 +36,9 @@ struct partition_task {
   std::string file;
   std::uint32_t parts = 0;
   partition_goal goal = partition_goal::by_file;
-  std::optional<double> flops_per_byte{};  ///< for a graph in JSON; 0 if not given
+  std::optional<double> flops_per_byte{};    ///< for a graph in JSON; 0 if not given
+  std::vector<std::uint32_t> group_sizes{};  ///< of a machine to map to; empty: none
+  std::vector<std::int64_t> distances{};     ///< between places of the machine, by level
   cleave::kway_options options;
   cleave::graph_file_options reading;
   output_file out;     ///< output of the parts: a file, `-` for stdout, or empty for none

@@ -57,6 +57,7 @@ std::vector<output> const outputs = {
     {"simulate", "--out", {"@two.csv", "--json"}, "two.csv"},
     {"verify", "--repair", {"@crossed.csv", "--transport", "rendezvous"}, "crossed.csv"},
     {"partition", "--out", {"@a.graph", "-k", "2"}, "a.graph"},
+    {"order", "--out", {"@a.graph"}, "a.graph"},
     {"bench", "--out", {"@a.graph", "-k", "2", "--algos", "fast"}, "a.graph"},
     {"bench", "--out", {"@graphs", "-k", "2", "--algos", "fast"}, "graphs/b.graph"},
     {"bench",
@@ -78,8 +79,9 @@ std::set<std::pair<std::string, std::string>> const inputs = {{"split", "--sched
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {
-    "N",    "K,...", "X",    "X[,X...]", "R",      "S",    "SIZE[,SIZE...]", "TIME",        "SHARE", "0|1",
-    "WHAT", "HOW",   "RULE", "POLICY",   "NAME=N", "NAME", "NAME,...",       "VALUE=SHAPE", "PRESET"};
+    "N",      "K,...", "X",        "X[,X...]",    "R",      "S",     "SIZE[,SIZE...]",
+    "TIME",   "SHARE", "0|1",      "WHAT",        "HOW",    "RULE",  "POLICY",
+    "NAME=N", "NAME",  "NAME,...", "VALUE=SHAPE", "PRESET", "SIZES", "LENGTHS"};
 
 /// A folder with a small file of each kind.
 class workplace {
@@ -164,6 +166,7 @@ TEST_CASE("cleave --help: every option that takes a file is known here as an inp
                                   {"verify"},
                                   {"simulate"},
                                   {"partition"},
+                                  {"order"},
                                   {"instances"},
                                   {"bench"},
                                   {"report"}}) {
@@ -198,7 +201,7 @@ TEST_CASE("cleave --help: every option that takes a file is known here as an inp
   for (std::string text; std::getline(all, text);)
     if (text.starts_with("  ")) names.insert(text.substr(2, text.find(' ', 2) - 2));
   CHECK(names == std::set<std::string>{"split", "inspect", "demo", "schedule", "verify", "simulate",
-                                       "partition", "instances", "bench", "report"});
+                                       "partition", "order", "instances", "bench", "report"});
 }
 
 TEST_CASE("cleave: never writes an output over an input") {
@@ -523,10 +526,10 @@ TEST_CASE("cleave: writes to devices and pipes directly, and keeps the permissio
   CHECK(full.to_stderr.find("'/dev/full' cannot be written: No space left on device") != std::string::npos);
 }
 
-TEST_CASE("cleave: `-` as an output file is an error outside of partition") {
+TEST_CASE("cleave: `-` as an output file is an error outside of partition and order") {
   workplace const w;
   for (auto const& o : outputs) {
-    if (o.subcommand == "partition") continue;
+    if (o.subcommand == "partition" || o.subcommand == "order") continue;
     CAPTURE(o.subcommand);
     auto const r = w.run(o, {o.option, "-"});
     CHECK(r.exit == 2);

@@ -80,6 +80,29 @@ TEST_CASE("cleave partition --connected: makes parts connected, and names parts 
              "--connected is for undirected graphs");
 }
 
+TEST_CASE("cleave partition --machine: maps parts to places, and counts the cost of parts from anywhere") {
+  scratch_folder const at;
+  put_grid(at / "grid.edges", 20);
+  std::vector<std::string> const to_boards{"--machine", "4:2", "--distances", "1:10"};
+  auto const run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"partition", at / "grid.edges"});
+    words.insert(words.end(), to_boards.begin(), to_boards.end());
+    return run_tool(words);
+  };
+  auto const made = run({"--out", at / "parts"});
+  check_said(made, 0, "parts      8, ");
+  check_said(made, 0, ", edges times distances");
+  auto const line = [](std::string const& text) { return text.substr(text.find("cost "), 20); };
+  CHECK(line(run({"--verify", at / "parts"}).said) == line(made.said));
+  check_said(run({"-k", "3"}), 2, "the machine has 8 places, but -k asks for 3 parts");
+  check_said(run_tool({"partition", at / "grid.edges", "--machine", "4"}), 2,
+             "--machine and --distances go together");
+  check_said(run_tool({"partition", at / "grid.edges", "--machine", "4:", "--distances", "1"}), 2,
+             "--machine");
+  check_said(run_tool({"partition", at / "grid.edges", "--machine", "4:2", "--distances", "1"}), 3,
+             "2 sizes of groups and 1 distances");
+}
+
 TEST_CASE("cleave partition: reads .mtx weights, .dag costs and edge lists that count from 1") {
   scratch_folder const at;
   std::ofstream(at / "a.mtx")

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// Maps graphs to machines whose places are at different distances, as process mapping does.
+
+/// Undirected graphs in CSR arrays, and their construction from a list of edges.
+#include "cleave/graph/adjacency.hpp"
+/// The places of a machine and their distances.
+#include "cleave/partition/mapping/machine.hpp"
+/// Partitions a graph so that heavy edges lead to near places.
+#include "cleave/partition/mapping/map_kway.hpp"
