@@ -8,8 +8,8 @@
 #include <cleave/formats/graph_files/text.hpp>
 #include <cleave/graph/adjacency.hpp>
 #include <cleave/partition/kway/kway.hpp>
-#include <cleave/partition/mapping/machine.hpp>
-#include <cleave/partition/mapping/map_kway.hpp>
+#include <cleave/partition/kway/machine.hpp>
+#include <cleave/partition/kway/map_kway.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>

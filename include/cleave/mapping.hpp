@@ -6,6 +6,6 @@
 /// Undirected graphs in CSR arrays, and their construction from a list of edges.
 #include "cleave/graph/adjacency.hpp"
 /// The places of a machine and their distances.
-#include "cleave/partition/mapping/machine.hpp"
+#include "cleave/partition/kway/machine.hpp"
 /// Partitions a graph so that heavy edges lead to near places.
-#include "cleave/partition/mapping/map_kway.hpp"
+#include "cleave/partition/kway/map_kway.hpp"

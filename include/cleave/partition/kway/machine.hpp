@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <queue>
 #include <string>
@@ -142,8 +141,12 @@ class machine {
   template <class Graph>
   static std::vector<std::int64_t> shortest_paths(Graph const& g, std::uint32_t from) {
     std::vector<std::int64_t> length(g.nodes(), unreachable);
-    using step = std::pair<std::int64_t, std::uint32_t>;
-    std::priority_queue<step, std::vector<step>, std::greater<>> open;
+    struct step {
+      std::int64_t length;
+      std::uint32_t place;
+      bool operator<(step const& other) const { return length > other.length; }  // the shortest on top
+    };
+    std::priority_queue<step> open;
     open.push({length[from] = 0, from});
     while (!open.empty()) {
       auto const [so_far, at] = open.top();

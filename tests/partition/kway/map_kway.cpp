@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/mapping/map_kway.hpp"
+#include "cleave/partition/kway/map_kway.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/partition/mapping/machine.hpp"
+#include "cleave/partition/kway/machine.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"

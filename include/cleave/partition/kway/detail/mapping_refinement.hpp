@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cleave/partition/kway/detail/level.hpp"
-#include "cleave/partition/mapping/machine.hpp"
+#include "cleave/partition/kway/machine.hpp"
 
 namespace cleave::detail {
 

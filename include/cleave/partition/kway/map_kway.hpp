@@ -15,12 +15,12 @@
 #include "cleave/partition/kway/detail/connected_parts.hpp"
 #include "cleave/partition/kway/detail/engine.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/mapping_refinement.hpp"
 #include "cleave/partition/kway/detail/task.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/kway.hpp"
+#include "cleave/partition/kway/machine.hpp"
 #include "cleave/partition/kway/options.hpp"
-#include "cleave/partition/mapping/detail/mapping_refinement.hpp"
-#include "cleave/partition/mapping/machine.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
