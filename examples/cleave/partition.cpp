@@ -143,8 +143,7 @@ void add_options(command& c, partition_task& task) {
                        }});
   c.options.push_back(
       {"", "--goal", "WHAT", "edges, bottleneck, cut, connectivity or cut-nets",
-       "quantity to minimise: edges (undirected graphs); bottleneck or cut (directed; bottleneck);\n"
-       "connectivity or cut-nets (hypergraphs; connectivity)",
+       "minimise edges; of directed graphs bottleneck or cut; of hypergraphs connectivity or cut-nets",
        [&](auto text) {
          auto const found = std::ranges::find(goal_names, text);
          task.goal = static_cast<partition_goal>(found - goal_names.begin());
@@ -155,11 +154,11 @@ void add_options(command& c, partition_task& task) {
        "for a graph in JSON: cost of moving a byte between parts, in its unit (0)",
        [&](auto text) { return read_number(text, task.flops_per_byte.emplace(), 0.0, 1e12); }});
   c.options.push_back({"", "--machine", "SIZES", "whole numbers from 1 with colons between them, as in 4:8",
-                       "map the parts to a machine: groups of 4 places, and 8 groups; replaces -k",
+                       "machine to map the parts to, in place of -k: 4:8 is 8 groups of 4 places",
                        [&](auto text) { return read_levels(text, task.group_sizes, 1u, 65'536u); }});
   c.options.push_back(
       {"", "--distances", "LENGTHS", "whole numbers from 0 with colons between them",
-       "cost of a unit of edge weight inside a group of each level, as in 1:10",
+       "distances of places of that machine: 1:10 is 1 in a group, and 10 between groups",
        [&](auto text) { return read_levels(text, task.distances, std::int64_t{0}, std::int64_t{1} << 30); }});
   c.options.push_back(flag("--connected", "make each part connected, or with --verify, check that it is",
                            task.options.connected));
