@@ -138,3 +138,18 @@ TEST_CASE("connected_parts: weight flows through full parts to the one with room
   CHECK(p.weight == std::vector<std::int64_t>{10, 10, 10});
   CHECK(std::ranges::is_sorted(p.of));
 }
+
+TEST_CASE("connected_parts: fixed nodes stay, however heavy nodes are") {
+  // A star of heavy leaves: no single node may leave the part of the hub but leaves, and leaf 1 is fixed.
+  adjacency<std::uint32_t> const star = testing::adjacency_of(5, {{0, 1}, {0, 2}, {0, 3}, {3, 4}});
+  constexpr auto heavy = std::int64_t{1} << 60;
+  detail::partitioned_level p{
+      .of = {0, 0, 0, 0, 1}, .weight = {4 * heavy, heavy}, .limit = {heavy, 4 * heavy}};
+  std::vector<std::int64_t> const weights(5, heavy);
+  detail::weighted_view const g{5, star.offsets.data(), star.targets.data(), weights.data(), {}};
+  auto const free = detail::no_block;
+  std::vector<std::uint32_t> const fixed{free, 0, free, free, free};
+  detail::connected_parts(g, p, fixed).repair();
+  CHECK(p.of[1] == 0);
+  CHECK(p.of[3] == 1);
+}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -43,17 +42,16 @@ class multisection {
       : sizes_(m.sizes()), p_(p), fixed_(fixed), options_(o), team_(team) {}
 
   void cut(weighted_view const& g) {
-    open_.push_back({owned(g), {}, 0, p_.parts(), sizes_.size()});
-    auto& whole = open_.back();
+    auto& whole = open_.emplace_back(part_of_graph{{}, g, {}, 0, p_.parts(), sizes_.size()});
     whole.node.resize(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) whole.node[n] = n;
     while (!open_.empty()) {
-      auto const piece = std::move(open_.back());
+      auto piece = std::move(open_.back());
       open_.pop_back();
       if (piece.places == 1)
         for (auto const n : piece.node) p_.of[n] = piece.first_place;
       else
-        cut_piece(piece);
+        cut_piece(std::move(piece));
     }
     std::fill(p_.weight.begin(), p_.weight.end(), 0);
     for (std::uint32_t n = 0; n < g.nodes; ++n) p_.weight[p_.of[n]] += g.weight(n);
@@ -63,63 +61,49 @@ class multisection {
   struct graph {
     std::vector<std::uint32_t> offsets{0}, targets;
     std::vector<std::int64_t> node_weight, edge_weight;
-
-    weighted_view view() const {
-      return {static_cast<std::uint32_t>(offsets.size() - 1), offsets.data(), targets.data(),
-              node_weight.data(), edge_weight.data()};
-    }
   };
   struct part_of_graph {
-    graph g;
+    graph arrays;  // of the view; the whole graph has none
+    weighted_view view;
     std::vector<std::uint32_t> node;  // ids in the whole graph
     std::uint32_t first_place, places;
     std::size_t levels;  // groups of so many levels are inside
   };
 
-  static graph owned(weighted_view const& g) {
-    graph to;
-    to.offsets.assign(g.offsets, g.offsets + g.nodes + 1);
-    to.targets.assign(g.targets, g.targets + g.directed_edges());
-    for (std::uint32_t n = 0; n < g.nodes; ++n) to.node_weight.push_back(g.weight(n));
-    for (std::uint32_t e = 0; e < g.directed_edges(); ++e) to.edge_weight.push_back(g.edge_weight(e));
-    return to;
-  }
-
   /// Returns the limits of the groups. Each level uses its share of the slack that is left.
   std::vector<std::int64_t> limits_of(part_of_graph const& piece, std::uint32_t groups) const {
     auto const each = piece.places / groups;
     double total = 0, room = 0;
-    for (auto const w : piece.g.node_weight) total += static_cast<double>(w);
+    for (std::uint32_t n = 0; n < piece.view.nodes; ++n) total += static_cast<double>(piece.view.weight(n));
     std::vector<double> most(groups, 0);
     for (std::uint32_t i = 0; i < piece.places; ++i) {
-      most[i / each] += static_cast<double>(p_.limit[piece.first_place + i]);
-      room += static_cast<double>(p_.limit[piece.first_place + i]);
+      auto const limit = static_cast<double>(p_.limit[piece.first_place + i]);
+      most[i / each] += limit;
+      room += limit;
     }
-    auto const slack = total > 0 ? (std::max)(1.0, room / total) : 1.0;
-    auto const kept = std::pow(slack, 1.0 - 1.0 / static_cast<double>(piece.levels));  // for the levels below
+    auto const slack = total > 0 ? (std::max)(0.0, room / total - 1) : 0.0;
+    auto const levels = static_cast<double>(piece.levels);
+    auto const kept = 1 + slack * ((levels - 1) / levels);  // for the levels below
     std::vector<std::int64_t> limit;
     for (auto const m : most) {
-      auto const x = std::ceil((std::min)(m / kept, total));
+      auto const x = (std::min)(m / kept, total) + 0.5;
       limit.push_back(x < 0x1p62 ? static_cast<std::int64_t>(x) : std::int64_t{1} << 62);
     }
     return limit;
   }
 
-  void cut_piece(part_of_graph const& piece) {
+  void cut_piece(part_of_graph piece) {
+    while (sizes_[piece.levels - 1] == 1) --piece.levels;
     auto const groups = sizes_[piece.levels - 1], each = piece.places / groups;
-    if (groups == 1) {
-      open_.push_back(piece);
-      --open_.back().levels;
-      return;
-    }
     std::vector<std::uint32_t> fixed;
     if (!fixed_.empty())
       for (auto const n : piece.node)
         fixed.push_back(fixed_[n] == no_block ? no_block : (fixed_[n] - piece.first_place) / each);
-    auto const view = piece.g.view();
-    auto parts = piece.node.empty() ? partitioned_level{{}, std::vector<std::int64_t>(groups, 0), {}}
-                                    : run_multilevel(view, limits_of(piece, groups), fixed, options_, team_);
-    if (!piece.node.empty()) finish_parts(view, parts, fixed);
+    partitioned_level parts;
+    if (!piece.node.empty()) {
+      parts = run_multilevel(piece.view, limits_of(piece, groups), fixed, options_, team_);
+      finish_parts(piece.view, parts, fixed);
+    }
     for (auto group = groups; group-- > 0;) {
       std::vector<std::uint32_t> nodes;
       for (std::uint32_t n = 0; n < parts.of.size(); ++n)
@@ -130,19 +114,22 @@ class multisection {
 
   part_of_graph induced(part_of_graph const& from, std::vector<std::uint32_t> const& nodes,
                         std::uint32_t first_place, std::uint32_t places) {
-    part_of_graph to{{}, {}, first_place, places, from.levels - 1};
+    part_of_graph to{{}, {}, {}, first_place, places, from.levels - 1};
+    auto& [offsets, targets, node_weight, edge_weight] = to.arrays;
     number_.assign(from.node.size(), no_block);
     for (std::uint32_t i = 0; i < nodes.size(); ++i) number_[nodes[i]] = i;
     for (auto const n : nodes) {
       to.node.push_back(from.node[n]);
-      to.g.node_weight.push_back(from.g.node_weight[n]);
-      for (auto e = from.g.offsets[n]; e < from.g.offsets[n + 1]; ++e)
-        if (auto const other = number_[from.g.targets[e]]; other != no_block) {
-          to.g.targets.push_back(other);
-          to.g.edge_weight.push_back(from.g.edge_weight[e]);
+      node_weight.push_back(from.view.weight(n));
+      for (auto e = from.view.offsets[n]; e < from.view.offsets[n + 1]; ++e)
+        if (auto const other = number_[from.view.targets[e]]; other != no_block) {
+          targets.push_back(other);
+          edge_weight.push_back(from.view.edge_weight(e));
         }
-      to.g.offsets.push_back(static_cast<std::uint32_t>(to.g.targets.size()));
+      offsets.push_back(static_cast<std::uint32_t>(targets.size()));
     }
+    to.view = {static_cast<std::uint32_t>(nodes.size()), offsets.data(), targets.data(), node_weight.data(),
+               edge_weight.data()};
     return to;
   }
 

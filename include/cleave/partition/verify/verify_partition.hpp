@@ -76,7 +76,7 @@ inline std::string describe(partition_finding const& f) {
   return "";
 }
 
-/// What a partition must fulfil.
+/// The requirements that `verify_partition` checks.
 struct partition_requirements {
   double imbalance = 0.03;      ///< a part may weigh (1 + imbalance) times its share, where integer shares
                                 ///< are rounded up

@@ -58,7 +58,8 @@ class connected_parts {
     std::vector<std::uint32_t> nodes{};
   };
 
-  /// Calls `visit(n)` for the nodes that can be reached from `from` through nodes of which `may` holds.
+  /// Calls `visit(n)` for `from` and each node that can be reached from it. Paths use only nodes for which
+  /// `may(n)` returns true.
   template <class May, class Visit>
   void reach(std::uint32_t from, May may, Visit visit) {
     queue_.assign(1, from);
@@ -210,7 +211,7 @@ class connected_parts {
     near_.clear();
   }
 
-  /// Returns for each part how many parts its weight must pass to reach a part with room.
+  /// Returns the distance of each part to the nearest part with room, in steps between adjacent parts.
   std::vector<std::uint32_t> distances_to_room() {
     std::vector<std::uint64_t> pairs;
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
@@ -281,8 +282,8 @@ class connected_parts {
     return moved;
   }
 
-  /// Moves branches of spanning trees of a part to parts nearer to room: without a branch, the rest of the
-  /// tree still connects the part. For parts in which no single node may leave.
+  /// Moves branches of a spanning tree of the part to parts nearer to room. The rest of the tree still
+  /// connects the part. Used if no single node may leave.
   bool shed_branches(std::uint32_t part, std::vector<std::uint32_t> const& nodes,
                      std::vector<std::uint32_t> const& distance) {
     bool moved = false;
@@ -316,11 +317,15 @@ class connected_parts {
             order.push_back(to);
           }
     }
-    constexpr auto heavy = (std::numeric_limits<std::int64_t>::max)() / 4;  // more than any limit
-    for (auto const n : order) branch_[n] = is_fixed(n) ? heavy : (std::min)(g_.weight(n), heavy);
+    constexpr std::int64_t stays = -1;  // a branch with a fixed node
+    for (auto const n : order) branch_[n] = is_fixed(n) ? stays : g_.weight(n);
     for (auto i = order.size(); i-- > 0;)
       if (auto const up = parent_[order[i]]; up != none)
-        branch_[up] = (std::min)(branch_[up] + branch_[order[i]], heavy);
+        branch_[up] =
+            branch_[up] == stays || branch_[order[i]] == stays ? stays : branch_[up] + branch_[order[i]];
+    auto const fits = [&](std::uint32_t n, std::int64_t most) {
+      return parent_[n] != none && branch_[n] != stays && branch_[n] <= most;
+    };
     // the heaviest branch that fits, of those that begin at or above a node next to the other part
     std::uint32_t top = none, to = none;
     for (auto const n : order)
@@ -329,8 +334,8 @@ class connected_parts {
         if (distance[other] >= distance[part]) continue;
         auto const most = distance[other] == 0 ? (std::min)(p_.room(other), -p_.room(part)) : -p_.room(part);
         auto at = n;
-        if (branch_[at] > most || parent_[at] == none) continue;
-        while (parent_[parent_[at]] != none && branch_[parent_[at]] <= most) at = parent_[at];
+        if (!fits(at, most)) continue;
+        while (fits(parent_[at], most)) at = parent_[at];
         if (top == none || branch_[at] > branch_[top]) top = at, to = other;
       }
     if (top == none || branch_[top] == 0) return false;

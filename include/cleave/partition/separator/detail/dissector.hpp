@@ -71,7 +71,7 @@ inline plain_graph grouped(plain_graph const& g, std::vector<std::uint32_t> cons
 /// Eliminates nodes of degree at most 2, one after the other. Their neighbours become adjacent.
 class thin_elimination {
  public:
-  explicit thin_elimination(plain_graph const& g) : eliminated(g.nodes(), 0), rows_(g.nodes()) {
+  explicit thin_elimination(plain_graph const& g) : eliminated_(g.nodes(), 0), rows_(g.nodes()) {
     std::vector<std::uint32_t> open;
     for (std::uint32_t n = 0; n < g.nodes(); ++n) {
       rows_[n] = {g.offsets[n], g.degree(n)};
@@ -81,10 +81,9 @@ class thin_elimination {
     while (!open.empty()) {
       auto const n = open.back();
       open.pop_back();
-      if (eliminated[n] || rows_[n].size > 2) continue;
+      if (eliminated_[n] || rows_[n].size > 2) continue;
       if (rows_[n].size == 2 && !may_join(list_[rows_[n].first], list_[rows_[n].first + 1])) continue;
-      eliminated[n] = 1;
-      ++count;
+      eliminated_[n] = 1;
       auto const first = rows_[n].first;
       if (rows_[n].size == 2) {
         auto const a = list_[first], b = list_[first + 1];
@@ -105,7 +104,7 @@ class thin_elimination {
     nodes.clear();
     std::vector<std::uint32_t> number(rows_.size());
     for (std::uint32_t n = 0; n < rows_.size(); ++n)
-      if (!eliminated[n]) number[n] = static_cast<std::uint32_t>(nodes.size()), nodes.push_back(n);
+      if (!eliminated_[n]) number[n] = static_cast<std::uint32_t>(nodes.size()), nodes.push_back(n);
     plain_graph g;
     for (auto const n : nodes) {
       for (std::uint32_t i = 0; i < rows_[n].size; ++i)
@@ -115,9 +114,6 @@ class thin_elimination {
     g.weight.assign(nodes.size(), 1);
     return g;
   }
-
-  std::vector<std::uint8_t> eliminated;
-  std::uint32_t count = 0;
 
  private:
   static constexpr std::uint32_t longest_search = 64;
@@ -138,6 +134,7 @@ class thin_elimination {
     *at = erase ? *(first + --rows_[n].size) : to;
   }
 
+  std::vector<std::uint8_t> eliminated_;
   std::vector<row> rows_;
   std::vector<std::uint32_t> list_;
 };

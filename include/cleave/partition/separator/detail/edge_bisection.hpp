@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/graph/flow/residual_network.hpp"
+#include "cleave/graph/flow/local_flow.hpp"
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 #include "cleave/partition/separator/detail/separation.hpp"
 
@@ -21,7 +21,7 @@ struct edge_bisection {
   std::array<std::int64_t, 2> weight{};
   std::int64_t cut = 0;
 
-  /// Returns what to minimize first: the weight above the limit, the cut, and the difference of the sides.
+  /// Returns the cost, compared in this order: weight above the limit, cut, weight of the heavier side.
   std::tuple<std::int64_t, std::int64_t, std::int64_t> cost(std::int64_t limit) const {
     auto const heavier = (std::max)(weight[0], weight[1]);
     return {std::max<std::int64_t>(0, heavier - limit), cut, heavier};
@@ -193,7 +193,7 @@ class lightest_cover {
   explicit lightest_cover(plain_graph const& g) : g_(g) {}
 
   /// Returns the separation whose separator is the cover.
-  separation separated(edge_bisection const& s) {
+  separation separated(edge_bisection const& s) const {
     std::vector<std::uint32_t> border;
     std::vector<std::uint32_t> number(g_.nodes(), 0);
     for (std::uint32_t n = 0; n < g_.nodes(); ++n)
@@ -203,26 +203,24 @@ class lightest_cover {
           border.push_back(n);
           break;
         }
-    net_.clear(border.size() + 2);
+    local_flow flow(border.size() + 2);
     auto const unlimited = std::max<std::int64_t>(1, s.weight[0] + s.weight[1]);
     for (std::uint32_t i = 0; i < border.size(); ++i) {
       auto const n = border[i];
       if (s.of[n] == 0)
-        net_.edge(source, i + 2, g_.weight[n], 0);
+        flow.arc(source, i + 2, g_.weight[n]);
       else
-        net_.edge(i + 2, sink, g_.weight[n], 0);
+        flow.arc(i + 2, sink, g_.weight[n]);
       for (auto e = g_.offsets[n]; s.of[n] == 0 && e < g_.offsets[n + 1]; ++e)
-        if (s.of[g_.targets[e]] == 1) net_.edge(i + 2, number[g_.targets[e]], unlimited, 0);
+        if (s.of[g_.targets[e]] == 1) flow.arc(i + 2, number[g_.targets[e]], unlimited);
     }
-    net_.build();
-    while (set_levels()) augment_all();
+    flow.most(source, sink, static_cast<std::size_t>(-1));
     separation result;
     result.of = s.of;
     result.weight = {s.weight[0], s.weight[1], 0};
     for (std::uint32_t i = 0; i < border.size(); ++i) {
       auto const n = border[i];
-      bool const reached = level_[i + 2] != none;
-      if (reached != (s.of[n] == 1)) continue;
+      if (flow.reached(i + 2) != (s.of[n] == 1)) continue;
       result.of[n] = in_separator;
       result.weight[s.of[n]] -= g_.weight[n];
       result.weight[2] += g_.weight[n];
@@ -231,56 +229,9 @@ class lightest_cover {
   }
 
  private:
-  static constexpr std::uint32_t none = 0xffffffff, source = 0, sink = 1;
-
-  /// Numbers the nodes by their distance from the source. Returns whether the sink can be reached.
-  bool set_levels() {
-    level_.assign(net_.nodes(), none);
-    queue_.assign(1, source);
-    level_[source] = 0;
-    for (std::size_t i = 0; i < queue_.size(); ++i)
-      for (auto const& a : net_.arcs_of(queue_[i]))
-        if (a.room > 0 && level_[a.head] == none) {
-          level_[a.head] = level_[queue_[i]] + 1;
-          queue_.push_back(a.head);
-        }
-    return level_[sink] != none;
-  }
-
-  /// Sends flow along shortest paths until none is left: Dinic, 1970.
-  void augment_all() {
-    next_.resize(net_.nodes());
-    for (std::uint32_t n = 0; n < net_.nodes(); ++n) next_[n] = net_.first(n);
-    path_.clear();
-    for (auto at = source;;) {
-      if (at == sink) {
-        auto amount = net_[path_[0]].room;
-        for (auto const a : path_) amount = (std::min)(amount, net_[a].room);
-        for (auto const a : path_) net_.push(a, amount);
-        path_.clear();
-        at = source;
-        continue;
-      }
-      auto& a = next_[at];
-      while (a < net_.first(at + std::size_t{1}) &&
-             !(net_[a].room > 0 && level_[net_[a].head] == level_[at] + 1))
-        ++a;
-      if (a < net_.first(at + std::size_t{1})) {
-        path_.push_back(a);
-        at = net_[a].head;
-      } else if (path_.empty()) {
-        return;
-      } else {
-        at = net_.tail(path_.back());
-        path_.pop_back();
-        ++next_[at];
-      }
-    }
-  }
+  static constexpr std::uint32_t source = 0, sink = 1;
 
   plain_graph const& g_;
-  residual_network net_;
-  std::vector<std::uint32_t> level_, queue_, next_, path_;
 };
 
 }  // namespace cleave::detail

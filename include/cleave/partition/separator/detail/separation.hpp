@@ -26,8 +26,8 @@ struct separation {
   }
 };
 
-/// What to minimize: the weight above the limit of a side, the weight of the separator, and the difference of
-/// the sides.
+/// The cost of a separation. It is compared in this order: weight above the limit of a side, weight of the
+/// separator, difference of the sides.
 using separation_cost = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 inline separation_cost cost_of(separation const& s, std::int64_t limit) {
