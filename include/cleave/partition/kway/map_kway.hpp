@@ -67,7 +67,7 @@ class multisection {
     weighted_view view;
     std::vector<std::uint32_t> node;  // ids in the whole graph
     std::uint32_t first_place, places;
-    std::size_t levels;  // groups of so many levels are inside
+    std::size_t levels;  // levels of groups within it
   };
 
   /// Returns the limits of the groups. Each level uses its share of the slack that is left.
@@ -160,7 +160,7 @@ inline partitioned_level mapped_parts(weighted_view const& g, kway_problem& task
   auto best = run_multilevel(g, task.limit, task.fixed, task.options, team);
   bool const is_equal = std::ranges::all_of(task.limit, [&](auto l) { return l == task.limit[0]; });
   if (task.fixed.empty() && is_equal && m.places() <= 4096) {
-    // recursive bisection gives parts that are near each other near numbers, which may be places already
+    // recursive bisection gives adjacent parts similar numbers, so these may be good places already
     auto as_numbered = best;
     auto const swapped = [&](partitioned_level& p) {
       mapping_refinement refinement(g, p, task.fixed, distance);
@@ -209,7 +209,7 @@ mapped_partition<NodeWeight, EdgeWeight> map_kway(adjacency_view<Index, NodeWeig
     throw detail::kway_size_error("mapping: edges weigh " + std::to_string(total / 2) +
                                   ", and distances are up to " + std::to_string(m.diameter()) +
                                   ": their product exceeds 2^62; scale one of them down");
-  for (auto left = total; left > most; left /= 2)  // weights that were not integers may be rounded more
+  for (auto left = total; left > most; left /= 2)  // weights that were rounded to integers before
     for (std::size_t e = 0; e < flat.edge_weight.size(); ++e) flat.edge_weight[e] /= 2;
   detail::kway_problem task{flat, {}, {}, {}, options};
   task.limit =

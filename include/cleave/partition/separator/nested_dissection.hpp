@@ -36,8 +36,8 @@ struct elimination_order {
 
 namespace cleave::detail {
 
-/// Returns the graph without the edges of nodes that have a large part of all nodes as neighbours. Such nodes
-/// are listed in `dense`, and ordered last.
+/// Returns the graph without the edges of dense nodes, which have very many neighbours. `dense` tells which
+/// nodes these are. They are ordered last.
 inline plain_graph without_dense_nodes(plain_graph g, std::vector<std::uint8_t>& dense) {
   // More than 10 times the square root of the number of nodes.
   auto const is_dense = [&](std::uint64_t degree) {

@@ -47,8 +47,8 @@ class mapping_refinement {
     return sum;
   }
 
-  /// Places whole parts: the one with the heaviest edges to placed parts next, where it costs least. Muller
-  /// Merbach's greedy construction. Only if no node is fixed and all limits are equal.
+  /// Places whole parts: the one with the heaviest edges to placed parts next, where it costs least. Greedy
+  /// construction of Müller-Merbach. Only if no node is fixed and all limits are equal.
   void place_parts() {
     auto const parts = p_.parts();
     auto const edges = edges_between_parts();
