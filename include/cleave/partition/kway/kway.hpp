@@ -14,6 +14,7 @@
 #include "cleave/graph/neighbours.hpp"
 #include "cleave/partition/kway/detail/engine.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/several_weights.hpp"
 #include "cleave/partition/kway/detail/task.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/options.hpp"
@@ -21,14 +22,21 @@
 
 namespace cleave {
 
+/// The balance of a partition in one of `further_weights`.
+struct further_balance {
+  std::vector<double> part_weights{};  ///< of each part
+  double imbalance = 0;                ///< largest excess of a part over its share
+};
+
 /// A partition of an undirected graph, with its cut and balance.
 template <weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight>
 struct kway_partition : partition {
   weight_total<EdgeWeight> cut{};                        ///< weight of the edges between parts, each edge
                                                          ///< counted once
   std::vector<weight_total<NodeWeight>> part_weights{};  ///< total node weight of each part
-  double imbalance = 0;       ///< largest excess of a part over its share: 0.03 is 3 %
-  bool within_limits = true;  ///< false if no partition within the weight limits was found
+  double imbalance = 0;                    ///< largest excess of a part over its share: 0.03 is 3 %
+  std::vector<further_balance> further{};  ///< for each of `kway_options::further_weights`
+  bool within_limits = true;               ///< false if no partition within the weight limits was found
 };
 
 }  // namespace cleave
@@ -38,6 +46,26 @@ namespace cleave::detail {
 /// Thrown if the given partition does not fit the graph. `witness` is the first node without a valid part, or
 /// the number of entries if that differs from the number of nodes.
 using kway_start_error = tagged_error<struct kway_start_tag, std::size_t>;
+
+/// Returns the balance of a partition in a further weight.
+inline further_balance balance_of(partition const& p, further_weight const& w) {
+  auto const unit = unit_of(w.of);
+  std::vector<std::int64_t> sum(p.parts, 0);
+  std::int64_t total = 0;
+  for (std::size_t n = 0; n < p.of.size(); ++n) {
+    sum[index(p.of[n])] += unit.of(w.of[n]);
+    total += unit.of(w.of[n]);
+  }
+  auto const fair = fair_weights(total, p.parts, w.share);
+  further_balance result;
+  for (std::uint32_t part = 0; part < p.parts; ++part) {
+    result.part_weights.push_back(unit.value(sum[part]));
+    if (fair[part] > 0)
+      result.imbalance =
+          (std::max)(result.imbalance, static_cast<double>(sum[part]) / static_cast<double>(fair[part]) - 1);
+  }
+  return result;
+}
 
 /// Computes cut, part weights and imbalance in the user's units.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
@@ -78,6 +106,7 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
       result.imbalance =
           (std::max)(result.imbalance,
                      static_cast<double>(result.part_weights[part]) / static_cast<double>(fair[part]) - 1);
+  for (auto const& w : options.further_weights) result.further.push_back(balance_of(result, w));
   return result;
 }
 
@@ -103,7 +132,7 @@ kway_partition<NodeWeight, EdgeWeight> partition_or_refine(
     thread_team(options.threads).share(ranges.count(), [&](std::size_t r) {
       for (auto n = ranges.begin(r); n < ranges.end(r); ++n) p.of[n] = part_id{parts.of[n]};
     });
-    within = excess_weight(parts) == 0;
+    within = parts.within_limits;
   }
   auto result = weighed_parts(g, std::move(p), options);
   result.within_limits = within;

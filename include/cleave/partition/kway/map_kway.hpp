@@ -201,6 +201,7 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 mapped_partition<NodeWeight, EdgeWeight> map_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                   machine const& m, kway_options const& options = {}) {
   detail::check_options(options, g.nodes(), m.places());
+  detail::refuse_further_weights(options);
   auto const loops = detail::check_arrays(g, detail::thread_team(options.threads));
   auto flat = detail::make_flat(g, loops);
   auto const most = (std::int64_t{1} << 62) / (std::max)(m.diameter(), std::int64_t{1});

@@ -487,6 +487,7 @@ repartitioned<NodeWeight, EdgeWeight> repartition(adjacency_view<Index, NodeWeig
                                                   repartition_options const& options = {}) {
   detail::check_repartition(g.nodes(), old, k, options);
   detail::check_options(options.kway, g.nodes(), k);
+  detail::refuse_further_weights(options.kway);
   check_adjacency(g);
   return detail::repartitioner<Index, NodeWeight, EdgeWeight, Offset>(g, old, k, options).best();
 }

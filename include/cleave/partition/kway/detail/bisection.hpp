@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,10 +26,29 @@ struct two_sides {
   std::array<std::int64_t, 2> weight{};
   std::array<std::int64_t, 2> limit{};
   std::int64_t cut = 0;
+  std::vector<std::int64_t> further{};            ///< sums of the further weights of each side, side by side
+  further_limits const* further_limit = nullptr;  ///< of the two sides; null if nodes have one weight only
 
   /// Returns the total weight above the limits.
-  std::int64_t excess() const {
-    return std::max<std::int64_t>(0, weight[0] - limit[0]) + std::max<std::int64_t>(0, weight[1] - limit[1]);
+  std::int64_t excess() const { return excess(0) + excess(1); }
+  std::int64_t excess(std::uint32_t side) const {
+    auto const over = std::max<std::int64_t>(0, weight[side] - limit[side]);
+    if (!further_limit) return over;
+    return over + further_limit->excess(further_of(side), further_limit->of(side));
+  }
+  std::int64_t const* further_of(std::uint32_t side) const {
+    return further.data() + std::size_t{side} * further_limit->weights;
+  }
+  /// Adds the weights of a node to a side, or removes them with `sign` -1.
+  void add_weight(weighted_view const& g, std::uint32_t n, std::uint32_t side, int sign = 1) {
+    weight[side] += sign * g.weight(n);
+    if (!further_limit) return;
+    auto* const sum = further.data() + std::size_t{side} * further_limit->weights;
+    for (std::uint32_t w = 0; w < further_limit->weights; ++w) sum[w] += sign * g.further.of(n)[w];
+  }
+  void clear_weights() {
+    weight = {};
+    further.assign(further_limit ? std::size_t{2} * further_limit->weights : 0, 0);
   }
   bool better_than(two_sides const& other) const {
     if (excess() != other.excess()) return excess() < other.excess();
@@ -39,10 +59,10 @@ struct two_sides {
 
 /// Computes weights and cut from `of`.
 inline void weigh(weighted_view const& g, two_sides& s) {
-  s.weight = {};
+  s.clear_weights();
   s.cut = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
-    s.weight[s.of[n]] += g.weight(n);
+    s.add_weight(g, n, s.of[n]);
     for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
       if (s.of[g.targets[e]] != s.of[n]) s.cut += g.edge_weight(e);
   }
@@ -57,10 +77,12 @@ class two_way_fm {
   two_way_fm(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
       : g_(g),
         fixed_(fixed),
-        leaving_{gain_buckets(g.nodes), gain_buckets(g.nodes)},
+        classes_((std::max)(1u, g.further.count())),
         gain_(g.nodes),
         least_gain_(g.nodes) {
+    for (std::uint32_t i = 0; i < 2 * classes_; ++i) leaving_.emplace_back(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) heaviest_ = (std::max)(heaviest_, g.weight(n));
+    if (g.further.limits) classify();
   }
 
   void refine(two_sides& s, std::uint32_t passes, std::uint32_t max_fruitless_moves) {
@@ -90,8 +112,7 @@ class two_way_fm {
         best_moves = moves_.size();
       }
     }
-    leaving_[0].clear();
-    leaving_[1].clear();
+    for (auto& queue : leaving_) queue.clear();
     while (moves_.size() > best_moves) {
       put_back(moves_.back(), s);
       moves_.pop_back();
@@ -122,11 +143,72 @@ class two_way_fm {
       if (!fixed_.empty() && fixed_[n] != no_block)
         locked_[n] = 1;
       else if (all || gain_[n] > least_gain_[n] || g_.degree(n) == 0)
-        leaving_[s.of[n]].put(n, gain_[n]);
+        queue_of(n, s).put(n, gain_[n]);
+  }
+
+  /// Finds the weight that is largest in each node, relative to its total, and the heaviest nodes.
+  void classify() {
+    class_of_.assign(g_.nodes, 0);
+    heaviest_further_.assign(classes_, 0);
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      auto const* const own = g_.further.of(n);
+      for (std::uint32_t w = 0; w < classes_; ++w) {
+        auto const& limits = *g_.further.limits;
+        if (limits.counted(own[w], w) > limits.counted(own[class_of_[n]], class_of_[n])) class_of_[n] = w;
+        heaviest_further_[w] = (std::max)(heaviest_further_[w], own[w]);
+      }
+    }
+  }
+
+  gain_buckets& queue_of(std::uint32_t n, two_sides const& s) {
+    return leaving_[s.of[n] * classes_ + (class_of_.empty() ? 0 : class_of_[n])];
+  }
+
+  /// Returns the next node to move if there are several weights: from a side above a limit, if there is one,
+  /// a node in which that weight is largest; otherwise the node with the highest gain.
+  std::uint32_t next_further(two_sides const& s) {
+    for (;;) {
+      auto const queue = queue_to_leave(s);
+      if (queue == leaving_.size()) return no_block;
+      auto const from = static_cast<std::uint32_t>(queue / classes_);
+      auto const n = leaving_[queue].pop();
+      locked_[n] = 1;
+      if (s.excess(from) > 0 || (s.excess(1 - from) == 0 && nearly_fits(n, 1 - from, s))) return n;
+    }
+  }
+
+  std::size_t queue_to_leave(two_sides const& s) const {
+    auto const none = leaving_.size();
+    auto best = none;
+    std::int64_t most = 0;
+    for (std::uint32_t side = 0; side < 2; ++side) {
+      if (s.excess(side) == 0) continue;
+      for (std::uint32_t w = 0; w < classes_; ++w) {
+        auto const i = std::size_t{side} * classes_ + w;
+        if (leaving_[i].empty()) continue;
+        auto const over = s.further_of(side)[w] - s.further_limit->of(side)[w];
+        auto const counted = over > 0 ? s.further_limit->counted(over, w) : 0;
+        if (best == none || counted > most) best = i, most = counted;
+      }
+    }
+    if (best != none) return best;
+    for (std::size_t i = 0; i < leaving_.size(); ++i)
+      if (!leaving_[i].empty() && (best == none || leaving_[i].highest() > leaving_[best].highest()))
+        best = i;
+    return best;
+  }
+
+  /// Returns true if a node exceeds no limit of a side by more than the heaviest node.
+  bool nearly_fits(std::uint32_t n, std::uint32_t side, two_sides const& s) const {
+    for (std::uint32_t w = 0; w < classes_; ++w)
+      if (s.further_of(side)[w] + g_.further.of(n)[w] > s.further_limit->of(side)[w] + heaviest_further_[w])
+        return false;
+    return true;
   }
 
   /// Returns the next node to move: from an overweight side, otherwise from the side with the higher gain.
   std::uint32_t next(two_sides const& s) {
+    if (s.further_limit) return next_further(s);
     for (;;) {
       std::size_t from = 2;
       for (std::size_t side = 0; side < 2; ++side)
@@ -157,7 +239,7 @@ class two_way_fm {
     s.cut -= gain_[n];
     shift(n, s);
     for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
-      if (auto const other = g_.targets[e]; !locked_[other]) leaving_[s.of[other]].put(other, gain_[other]);
+      if (auto const other = g_.targets[e]; !locked_[other]) queue_of(other, s).put(other, gain_[other]);
   }
 
   void put_back(std::uint32_t n, two_sides& s) { shift(n, s); }
@@ -166,8 +248,8 @@ class two_way_fm {
   void shift(std::uint32_t n, two_sides& s) {
     auto const from = s.of[n];
     s.of[n] = 1 - from;
-    s.weight[from] -= g_.weight(n);
-    s.weight[1 - from] += g_.weight(n);
+    s.add_weight(g_, n, from, -1);
+    s.add_weight(g_, n, 1 - from);
     gain_[n] = -gain_[n];
     for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
       auto const other = g_.targets[e];
@@ -178,7 +260,10 @@ class two_way_fm {
 
   weighted_view const& g_;
   std::vector<std::uint32_t> const& fixed_;
-  std::array<gain_buckets, 2> leaving_;
+  std::uint32_t classes_;              // kinds of nodes: by their largest weight, if they have several
+  std::vector<gain_buckets> leaving_;  // for each side and class
+  std::vector<std::uint32_t> class_of_;
+  std::vector<std::int64_t> heaviest_further_;  // node, by weight
   std::vector<std::int64_t> gain_,
       least_gain_;  // the gain, and the gain if no neighbour is on the other side
   std::vector<std::uint8_t> locked_;
@@ -206,7 +291,7 @@ class side_growing {
     std::int64_t const least = total - s.limit[1];
     bool chosen = false;
     std::size_t best = 0;
-    std::int64_t best_cut = 0, best_distance = 0;
+    std::int64_t best_excess = 0, best_cut = 0, best_distance = 0;
     order_.clear();
     place_fixed(s);
     while (s.weight[0] < s.limit[0]) {
@@ -219,10 +304,11 @@ class side_growing {
       take(n, s);
       if (s.weight[0] < least) continue;
       auto const distance = s.weight[0] > aim ? s.weight[0] - aim : aim - s.weight[0];
-      if (!chosen || s.cut < best_cut || (s.cut == best_cut && distance < best_distance)) {
+      auto const excess = s.further_limit ? s.excess() : 0;
+      if (!chosen || std::tuple(excess, s.cut, distance) < std::tuple(best_excess, best_cut, best_distance)) {
         chosen = true;
         best = order_.size();
-        best_cut = s.cut, best_distance = distance;
+        best_excess = excess, best_cut = s.cut, best_distance = distance;
       }
     }
     border_.clear();
@@ -232,11 +318,11 @@ class side_growing {
  private:
   void start(two_sides& s) {
     s.of.assign(g_.nodes, 1);
-    s.weight = {};
+    s.clear_weights();
     s.cut = 0;
     outside_.clear();
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
-      s.weight[1] += g_.weight(n);
+      s.add_weight(g_, n, 1);
       gain_[n] = 0;
       for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) gain_[n] -= g_.edge_weight(e);
       if (!fixed_.empty() && fixed_[n] != no_block) continue;
@@ -275,8 +361,8 @@ class side_growing {
 
   void take(std::uint32_t n, two_sides& s) {
     s.of[n] = 0;
-    s.weight[1] -= g_.weight(n);
-    s.weight[0] += g_.weight(n);
+    s.add_weight(g_, n, 1, -1);
+    s.add_weight(g_, n, 0);
     s.cut -= gain_[n];
     order_.push_back(n);
     for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
@@ -309,8 +395,14 @@ class side_growing {
 class multilevel_bisection {
  public:
   multilevel_bisection(weighted_view const& g, std::vector<std::uint32_t> fixed,
-                       std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_config const& config)
-      : g_(g), fixed_(std::move(fixed)), limit_(limit), aim_(aim), config_(config) {}
+                       std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_config const& config,
+                       further_limits further = {})
+      : g_(g),
+        fixed_(std::move(fixed)),
+        limit_(limit),
+        further_(std::move(further)),
+        aim_(aim),
+        config_(config) {}
 
   /// Returns the bisection from one hierarchy. `restart` numbers the hierarchies from 0.
   two_sides sides(std::uint64_t seed, std::uint32_t restart) const {
@@ -411,6 +503,7 @@ class multilevel_bisection {
     for (std::uint32_t i = 0; i < config_.growths; ++i) {
       two_sides s;
       s.limit = limit_;
+      if (g.further.limits) s.further_limit = &further_;
       growing.grow(s, i == 0 ? growth::anywhere : growth::around_a_node, aim_, random);
       fm.refine(s, config_.passes, g.nodes);
       if (i == 0 || s.better_than(best)) best = std::move(s);
@@ -422,6 +515,7 @@ class multilevel_bisection {
                              two_sides const& s) {
     two_sides below;
     below.weight = s.weight, below.limit = s.limit, below.cut = s.cut;
+    below.further = s.further, below.further_limit = s.further_limit;
     below.of.resize(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) below.of[n] = s.of[cluster_of[n]];
     return below;
@@ -430,6 +524,7 @@ class multilevel_bisection {
   weighted_view g_;
   std::vector<std::uint32_t> fixed_;  // to a side
   std::array<std::int64_t, 2> limit_;
+  further_limits further_;  // of the two sides
   std::int64_t aim_;
   bisection_config config_;
 };
@@ -538,7 +633,28 @@ class repeated_bisection {
     std::array<std::int64_t, 2> const limit{side_limit(total, room_left, room, depth),
                                             side_limit(total, room - room_left, room, depth)};
     auto const aim = room == 0 ? 0 : scaled(total, room_left, room);
-    return {p.view, sides_of(p), limit, aim, config_};
+    return {p.view, sides_of(p), limit, aim, config_, further_side_limits(p, depth)};
+  }
+
+  /// Returns the limits of the further weights of both sides of a piece.
+  further_limits further_side_limits(piece const& p, int depth) const {
+    further_limits sides;
+    if (!p.view.further.limits) return sides;
+    auto const& all = *p.view.further.limits;
+    sides.weights = all.weights;
+    sides.unit = all.unit;
+    sides.limit.assign(std::size_t{2} * all.weights, 0);
+    for (std::uint32_t w = 0; w < all.weights; ++w) {
+      std::int64_t total = 0, room_left = 0, room = 0;
+      for (std::uint32_t n = 0; n < p.view.nodes; ++n) total += p.view.further.of(n)[w];
+      for (std::uint32_t i = 0; i < p.parts; ++i) {
+        room = added(room, all.of(p.first_part + i)[w]);
+        if (i + 1 == left(p.parts)) room_left = room;
+      }
+      sides.limit[w] = side_limit(total, room_left, room, depth);
+      sides.limit[all.weights + w] = side_limit(total, room - room_left, room, depth);
+    }
+    return sides;
   }
 
   /// Adds without overflow: at most half the largest integer, because limits may be as large as the total.
@@ -593,6 +709,10 @@ class repeated_bisection {
     auto& g = h.graph;
     g = into.offsets.empty() ? room_for(kept.size(), arcs, p.view) : std::move(into);
     g.nodes = static_cast<std::uint32_t>(kept.size());
+    g.limits = p.view.further.limits;
+    auto const weights = p.view.further.count();
+    for (std::size_t i = 0; i < kept.size() && weights > 0; ++i)
+      for (std::uint32_t w = 0; w < weights; ++w) g.further[i * weights + w] = p.view.further.of(kept[i])[w];
     std::uint32_t end = 0;
     for (std::uint32_t i = 0; i < g.nodes; ++i) {
       auto const n = kept[i];
@@ -609,6 +729,7 @@ class repeated_bisection {
     g.offsets[g.nodes] = end;
     g.offsets.shrink(g.nodes + std::size_t{1});
     g.node_weights.shrink(g.nodes);
+    if (weights > 0) g.further.shrink(kept.size() * weights);
     g.targets.shrink(end);
     g.edge_weights.shrink(end);
     h.view = g.view();
@@ -621,6 +742,7 @@ class repeated_bisection {
     g.targets = uninitialized_array<std::uint32_t>(arcs);
     if (!like.node_weights.all_one()) g.node_weights = level_weights(nodes, like.width());
     if (!like.edge_weights.all_one()) g.edge_weights = level_weights(arcs, like.width());
+    if (like.further.limits) g.further = uninitialized_array<std::int64_t>(nodes * like.further.count());
     return g;
   }
 

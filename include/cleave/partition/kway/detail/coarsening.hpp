@@ -100,10 +100,22 @@ class contraction {
       merge_all<std::uint32_t>(coarse, team);
     else
       merge_all<std::int64_t>(coarse, team);
+    if (g_.further.limits) add_further(coarse);
     return coarse;
   }
 
  private:
+  /// Adds up the further weights of each cluster.
+  void add_further(level_graph& coarse) const {
+    auto const count = g_.further.count();
+    coarse.limits = g_.further.limits;
+    coarse.further = uninitialized_array<std::int64_t>::zeros(std::size_t{c_.clusters} * count);
+    for (std::uint32_t i = 0; i < c_.clusters; ++i)
+      for (auto at = c_.begin[i]; at < c_.begin[i + 1]; ++at)
+        for (std::uint32_t w = 0; w < count; ++w)
+          coarse.further[std::size_t{i} * count + w] += g_.further.of(c_.member[at])[w];
+  }
+
   /// Merges ranges of rows in parallel, each into space for all of its directed edges, and then compacts
   /// them.
   template <class Weight>

@@ -162,10 +162,10 @@ class connected_parts {
   }
 
   void change_part(std::uint32_t n, std::uint32_t part) {
-    p_.weight[p_.of[n]] -= g_.weight(n);
+    p_.remove_weight(g_, n, p_.of[n]);
     --size_[p_.of[n]];
     p_.of[n] = part;
-    p_.weight[part] += g_.weight(n);
+    p_.add_weight(g_, n, part);
     ++size_[part];
   }
 
@@ -224,7 +224,8 @@ class connected_parts {
     std::vector<std::uint32_t> distance(p_.parts(), none);
     std::vector<std::uint32_t> open;
     for (std::uint32_t part = 0; part < p_.parts(); ++part)
-      if (p_.room(part) >= (std::max)(lightest_, std::int64_t{1})) distance[part] = 0, open.push_back(part);
+      if (p_.room(part) >= (std::max)(lightest_, std::int64_t{1}) && !p_.is_over(part))
+        distance[part] = 0, open.push_back(part);
     for (std::size_t i = 0; i < open.size(); ++i) {
       auto at = std::lower_bound(pairs.begin(), pairs.end(), std::uint64_t{open[i]} << 32);
       for (; at != pairs.end() && *at >> 32 == open[i]; ++at)
@@ -243,7 +244,7 @@ class connected_parts {
       auto const distance = distances_to_room();
       for (auto& list : nodes) list.clear();
       for (std::uint32_t n = 0; n < g_.nodes; ++n)
-        if (p_.room(p_.of[n]) < 0) nodes[p_.of[n]].push_back(n);
+        if (p_.is_over(p_.of[n])) nodes[p_.of[n]].push_back(n);
       bool moved = false;
       for (std::uint32_t part = 0; part < p_.parts(); ++part)
         if (!nodes[part].empty() && distance[part] != none)
@@ -261,7 +262,7 @@ class connected_parts {
     heap_.clear();
     for (auto const n : nodes) push(n, distance);
     bool moved = false;
-    while (p_.room(part) < 0 && !heap_.empty()) {
+    while (p_.is_over(part) && !heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end());
       auto const c = heap_.back();
       heap_.pop_back();
@@ -287,6 +288,7 @@ class connected_parts {
   bool shed_branches(std::uint32_t part, std::vector<std::uint32_t> const& nodes,
                      std::vector<std::uint32_t> const& distance) {
     bool moved = false;
+    if (p_.further_limit) return false;
     for (int branch = 0; branch < 100 && p_.room(part) < 0; ++branch) {
       if (!shed_branch(part, nodes, distance)) break;
       moved = true;
@@ -371,7 +373,7 @@ class connected_parts {
     auto const own = p_.of[n];
     for (auto const part : near_) {
       if (part == own || distance[part] >= distance[own]) continue;
-      if (distance[part] == 0 && p_.room(part) < g_.weight(n)) continue;
+      if (distance[part] == 0 && !p_.fits(g_, n, part)) continue;
       auto const gain = edges_to_[part] - edges_to_[own];
       if (best.to == none || std::pair(gain, best.to) > std::pair(best.gain, part))
         best.gain = gain, best.to = part;
@@ -389,7 +391,7 @@ class connected_parts {
       auto to = none;
       auto most = edges_to_[p_.of[n]];
       for (auto const part : near_)
-        if (edges_to_[part] > most && p_.room(part) >= g_.weight(n)) to = part, most = edges_to_[part];
+        if (edges_to_[part] > most && p_.fits(g_, n, part)) to = part, most = edges_to_[part];
       forget_edges();
       if (to == none || !may_leave(n)) continue;
       change_part(n, to);

@@ -59,11 +59,7 @@ class jet_refinement {
     std::uint32_t node, from;
   };
 
-  std::int64_t excess() const {
-    std::int64_t sum = 0;
-    for (std::uint32_t part = 0; part < p_.parts(); ++part) sum += std::max<std::int64_t>(0, -p_.room(part));
-    return sum;
-  }
+  std::int64_t excess() const { return excess_weight(p_); }
 
   void save_best(std::int64_t gain) {
     best_gain_ = gain;
@@ -164,13 +160,13 @@ class jet_refinement {
     if (excess() == 0) return 0;
     heap_.clear();
     for (auto const n : active.list)
-      if (p_.room(p_.of[n]) < 0) push_candidate(n);
+      if (p_.is_over(p_.of[n])) push_candidate(n);
     std::make_heap(heap_.begin(), heap_.end());
     while (!heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end());
       auto const [price, n] = heap_.back();
       heap_.pop_back();
-      if (p_.room(p_.of[n]) >= 0) continue;
+      if (!p_.is_over(p_.of[n]) || p_.relief(g_, n) <= 0) continue;
       auto const to = feasible_target(n);
       if (to == no_block) continue;
       if (auto const actual = relative_gain(n, to); actual < price) {
@@ -181,7 +177,7 @@ class jet_refinement {
       gained += move(n, to, active);
       for (auto a = g_.offsets[n], stop = g_.offsets[n + 1]; a < stop; ++a) {
         auto const other = g_.targets[a];
-        if (p_.of[other] != p_.of[n] && p_.room(p_.of[other]) < 0 && !is_candidate_[other]) {
+        if (p_.of[other] != p_.of[n] && p_.is_over(p_.of[other]) && !is_candidate_[other]) {
           auto const size = heap_.size();
           push_candidate(other);
           if (heap_.size() > size) std::push_heap(heap_.begin(), heap_.end());
@@ -194,7 +190,7 @@ class jet_refinement {
   }
 
   void push_candidate(std::uint32_t n) {
-    if (!is_free(n) || g_.weight(n) <= 0) return;
+    if (!is_free(n) || p_.relief(g_, n) <= 0) return;
     if (is_candidate_.empty()) is_candidate_.assign(g_.nodes, 0);
     is_candidate_[n] = 1;
     candidates_.push_back(n);
@@ -204,11 +200,11 @@ class jet_refinement {
   /// Returns the best part with room for a node, and computes the node's connectivity.
   std::uint32_t feasible_target(std::uint32_t n) {
     connectivity_.count(g_, p_.of, n);
-    return connectivity_.best_target(p_, p_.of[n], g_.weight(n));
+    return connectivity_.best_target(g_, p_, n);
   }
   double relative_gain(std::uint32_t n, std::uint32_t to) const {
     auto const gain = static_cast<double>(connectivity_.to(to) - connectivity_.to(p_.of[n]));
-    auto const weight = static_cast<double>(g_.weight(n));
+    auto const weight = static_cast<double>(p_.relief(g_, n));
     return gain > 0 ? gain * weight : gain / weight;
   }
 

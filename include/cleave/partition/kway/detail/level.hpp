@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cleave/core/language.hpp"
+#include "cleave/partition/kway/detail/further_weights.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
 namespace cleave::detail {
@@ -126,6 +127,7 @@ struct weighted_view {
   std::uint32_t const* targets = nullptr;  ///< neighbours, row by row
   weights_view node_weights;
   weights_view edge_weights;  ///< parallel to `targets`
+  further_weights further{};  ///< of the nodes, if they have several weights
 
   std::uint32_t directed_edges() const { return offsets[nodes]; }
   std::uint32_t degree(std::uint32_t n) const { return offsets[n + 1] - offsets[n]; }
@@ -146,26 +148,90 @@ struct level_graph {
   uninitialized_array<std::uint32_t> targets;
   level_weights node_weights;
   level_weights edge_weights;
+  uninitialized_array<std::int64_t> further;  ///< further weights of the nodes, node by node; may be empty
+  further_limits const* limits = nullptr;     ///< of the further weights
 
   weighted_view view() const {
-    return {nodes, offsets.data(), targets.data(), node_weights.view(), edge_weights.view()};
+    return {nodes,
+            offsets.data(),
+            targets.data(),
+            node_weights.view(),
+            edge_weights.view(),
+            {further.data(), limits}};
   }
 };
 
 /// The part of each node of a level, with the weight and limit of each part.
 struct partitioned_level {
-  std::vector<std::uint32_t> of;     ///< part of each node
-  std::vector<std::int64_t> weight;  ///< weight of each part, without isolated nodes that were set aside
-  std::vector<std::int64_t> limit;   ///< weight limit of each part
+  std::vector<std::uint32_t> of;        ///< part of each node
+  std::vector<std::int64_t> weight;     ///< weight of each part, without isolated nodes that were set aside
+  std::vector<std::int64_t> limit;      ///< weight limit of each part
+  std::vector<std::int64_t> further{};  ///< sums of the further weights of each part, part by part
+  further_limits const* further_limit = nullptr;  ///< null if nodes have one weight only
+
   std::uint32_t parts() const { return static_cast<std::uint32_t>(limit.size()); }
   std::int64_t room(std::uint32_t part) const { return limit[part] - weight[part]; }
+
+  /// Returns true if a part can take a node without exceeding a limit.
+  bool fits(weighted_view const& g, std::uint32_t n, std::uint32_t part) const {
+    if (weight[part] + g.weight(n) > limit[part]) return false;
+    if (!further_limit) return true;
+    auto const *const own = g.further.of(n), *const sum = further_of(part),
+                      *const most = further_limit->of(part);
+    for (std::uint32_t w = 0; w < further_limit->weights; ++w)
+      if (own[w] > 0 && sum[w] + own[w] > most[w]) return false;
+    return true;
+  }
+  /// Returns how much a part exceeds its limits.
+  std::int64_t excess(std::uint32_t part) const {
+    auto const over = std::max<std::int64_t>(0, weight[part] - limit[part]);
+    return further_limit ? over + further_limit->excess(further_of(part), further_limit->of(part)) : over;
+  }
+  bool is_over(std::uint32_t part) const { return excess(part) > 0; }
+  /// Returns the weight that counts if a node leaves its part: only weights whose limits are exceeded, if
+  /// there are several.
+  std::int64_t relief(weighted_view const& g, std::uint32_t n) const {
+    if (!further_limit) return g.weight(n);
+    auto const part = of[n];
+    auto const *const own = g.further.of(n), *const sum = further_of(part),
+                      *const most = further_limit->of(part);
+    auto all = room(part) < 0 ? g.weight(n) : 0;
+    for (std::uint32_t w = 0; w < further_limit->weights; ++w)
+      if (sum[w] > most[w] && own[w] > 0) all += further_limit->counted(own[w], w);
+    return all;
+  }
+  std::int64_t const* further_of(std::uint32_t part) const {
+    return further.data() + std::size_t{part} * further_limit->weights;
+  }
+
+  /// Adds a node to the weights of a part.
+  void add_weight(weighted_view const& g, std::uint32_t n, std::uint32_t part) {
+    weight[part] += g.weight(n);
+    if (!further_limit) return;
+    auto* const sum = further.data() + std::size_t{part} * further_limit->weights;
+    for (std::uint32_t w = 0; w < further_limit->weights; ++w) sum[w] += g.further.of(n)[w];
+  }
+  /// Removes a node from the weights of a part.
+  void remove_weight(weighted_view const& g, std::uint32_t n, std::uint32_t part) {
+    weight[part] -= g.weight(n);
+    if (!further_limit) return;
+    auto* const sum = further.data() + std::size_t{part} * further_limit->weights;
+    for (std::uint32_t w = 0; w < further_limit->weights; ++w) sum[w] -= g.further.of(n)[w];
+  }
+  /// Computes the weights of all parts from the parts of the nodes. Nodes without a part are left out.
+  void weigh(weighted_view const& g) {
+    weight.assign(limit.size(), 0);
+    further_limit = g.further.limits;
+    further.assign(limit.size() * g.further.count(), 0);
+    for (std::uint32_t n = 0; n < g.nodes; ++n)
+      if (of[n] < parts()) add_weight(g, n, of[n]);
+  }
 };
 
 /// Returns the total weight by which parts exceed their limits.
 inline std::int64_t excess_weight(partitioned_level const& p) {
   std::int64_t sum = 0;
-  for (std::uint32_t part = 0; part < p.parts(); ++part)
-    sum += std::max<std::int64_t>(0, p.weight[part] - p.limit[part]);
+  for (std::uint32_t part = 0; part < p.parts(); ++part) sum += p.excess(part);
   return sum;
 }
 
@@ -187,6 +253,24 @@ struct id_ranges {
   }
 };
 
+/// Returns the part that is least full with a node in it: the fullest of its weights, relative to the limit,
+/// counts. O(parts). \pre Nodes have several weights.
+inline std::uint32_t emptiest(weighted_view const& g, partitioned_level const& p, std::uint32_t n) {
+  std::uint32_t best = 0;
+  double least = 0;
+  auto const* const own = g.further.of(n);
+  for (std::uint32_t part = 0; part < p.parts(); ++part) {
+    double fullest = 0;
+    auto const *const sum = p.further_of(part), *const most = p.further_limit->of(part);
+    for (std::uint32_t w = 0; w < p.further_limit->weights; ++w) {
+      auto const with = static_cast<double>(sum[w]) + static_cast<double>(own[w]);
+      if (own[w] > 0) fullest = (std::max)(fullest, with / (std::max)(1.0, static_cast<double>(most[w])));
+    }
+    if (part == 0 || fullest < least) best = part, least = fullest;
+  }
+  return best;
+}
+
 /// Places isolated nodes: fixed nodes in their parts, the others by decreasing weight in the part with the
 /// most room.
 inline void place_isolated_nodes(weighted_view const& g, partitioned_level& p,
@@ -197,12 +281,19 @@ inline void place_isolated_nodes(weighted_view const& g, partitioned_level& p,
   for (auto const n : nodes) {
     if (!fixed.empty() && fixed[n] != no_block) {
       p.of[n] = fixed[n];
-      p.weight[fixed[n]] += g.weight(n);
+      p.add_weight(g, n, fixed[n]);
     } else {
       heaviest_first.emplace_back(-g.weight(n), n);
     }
   }
   std::sort(heaviest_first.begin(), heaviest_first.end());
+  if (p.further_limit) {
+    for (auto const& [weight, n] : heaviest_first) {
+      p.of[n] = emptiest(g, p, n);
+      p.add_weight(g, n, p.of[n]);
+    }
+    return;
+  }
   std::vector<std::pair<std::int64_t, std::uint32_t>> room;
   for (std::uint32_t part = 0; part < p.parts(); ++part) room.emplace_back(p.room(part), ~part);
   std::make_heap(room.begin(), room.end());
@@ -256,13 +347,14 @@ class part_connectivity {
   /// Returns the parts that contain neighbours of the node.
   std::vector<std::uint32_t> const& nearby() const { return near_; }
 
-  /// Returns the part other than `own` to which the node is most connected and which has room for weight `w`.
+  /// Returns the part other than its own to which the node is most connected and which has room for it.
   /// Ties go to the part with the most room. Returns `no_block` if no part qualifies.
-  std::uint32_t best_target(partitioned_level const& p, std::uint32_t own, std::int64_t w) const {
+  std::uint32_t best_target(weighted_view const& g, partitioned_level const& p, std::uint32_t n) const {
+    auto const own = p.of[n];
     auto best = no_block;
     std::int64_t most = 0;
     for (auto const part : near_) {
-      if (part == own || weight_[part] < most || p.weight[part] + w > p.limit[part]) continue;
+      if (part == own || weight_[part] < most || !p.fits(g, n, part)) continue;
       if (weight_[part] == most && best != no_block && p.room(part) <= p.room(best)) continue;
       best = part;
       most = weight_[part];
@@ -277,9 +369,8 @@ class part_connectivity {
 
 /// Moves a node to another part.
 inline void move_node(weighted_view const& g, partitioned_level& p, std::uint32_t n, std::uint32_t to) {
-  auto const w = g.weight(n);
-  p.weight[p.of[n]] -= w;
-  p.weight[to] += w;
+  p.remove_weight(g, n, p.of[n]);
+  p.add_weight(g, n, to);
   p.of[n] = to;
 }
 

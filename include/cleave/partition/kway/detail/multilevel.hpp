@@ -68,22 +68,21 @@ class first_cut {
   /// the edges, because then no part is compact.
   void keep_grown_if_better(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                             std::vector<std::uint32_t>& of, splitmix& random) const {
-    auto const cut = refined_cut(g, fixed, of);
+    auto const [excess, cut] = refined_rank(g, fixed, of);
     if (cut > edge_weight_ / 4) return;
     auto grown = grown_parts(g, random);
-    if (!grown.empty() && refined_cut(g, fixed, grown) <= cut + cut / 128) of = std::move(grown);
+    if (!grown.empty() && refined_rank(g, fixed, grown) <= std::pair(excess, cut + cut / 128))
+      of = std::move(grown);
   }
 
   /// Adds the part weights, and places the nodes that have no part yet.
   partitioned_level complete(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                              std::vector<std::uint32_t> of) const {
-    partitioned_level p{std::move(of), std::vector<std::int64_t>(limit_.size(), 0), limit_};
+    partitioned_level p{std::move(of), {}, limit_};
+    p.weigh(g);
     std::vector<std::uint32_t> unplaced;
     for (std::uint32_t n = 0; n < g.nodes; ++n)
-      if (p.of[n] == no_block)
-        unplaced.push_back(n);
-      else
-        p.weight[p.of[n]] += g.weight(n);
+      if (p.of[n] == no_block) unplaced.push_back(n);
     place_isolated_nodes(g, p, fixed, unplaced);
     return p;
   }
@@ -103,15 +102,16 @@ class first_cut {
     return of;
   }
 
-  /// Returns the cut of the parts after refinement.
-  std::int64_t refined_cut(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
-                           std::vector<std::uint32_t> of) const {
+  /// Returns the weight above limits and the cut of the parts after refinement.
+  std::pair<std::int64_t, std::int64_t> refined_rank(weighted_view const& g,
+                                                     std::vector<std::uint32_t> const& fixed,
+                                                     std::vector<std::uint32_t> of) const {
     auto p = complete(g, fixed, std::move(of));
     auto active = boundary_of(g, p.of, team_);
     auto quick = config_;
     quick.flow_rounds = 0;
     refine_parts(g, p, fixed, active, quick, team_);
-    return cut_of(g, p.of);
+    return {excess_weight(p), cut_of(g, p.of)};
   }
 
   std::vector<std::int64_t> const& limit_;
@@ -167,7 +167,7 @@ class multilevel_kway {
   /// would hide. Borgatti, Everett, Social Networks 21(4), 2000 (core and periphery).
   bool periphery_cuts_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                            weighted_view const& top, std::vector<std::uint32_t> const& top_fixed) const {
-    if (!fixed.empty()) return false;
+    if (!fixed.empty() || g.further.limits) return false;
     auto const coarse =
         repeated_bisection(top, top_fixed, limit_, config_.bisection, team_).first_sides(random_);
     auto const side = (std::min)(coarse.weight[0], coarse.weight[1]);

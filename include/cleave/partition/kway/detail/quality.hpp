@@ -104,8 +104,7 @@ class quality_kway {
       bound = above.fixed = lifted(bound, above);
     }
     auto const top = stack.back().graph.view();
-    std::fill(p.weight.begin(), p.weight.end(), 0);
-    for (std::uint32_t n = 0; n < top.nodes; ++n) p.weight[p.of[n]] += top.weight(n);
+    p.weigh(top);
     refine(top, stack.back().fixed, p);
     while (!stack.empty()) {
       auto const cluster_of = std::move(stack.back().cluster_of);

@@ -10,75 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/partition/kway/detail/boundary.hpp"
 #include "cleave/partition/kway/detail/config.hpp"
+#include "cleave/partition/kway/detail/further_balance.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
 namespace cleave::detail {
-
-/// The boundary nodes, which refinement visits: nodes with a neighbour in another part, and nodes that moves
-/// have touched.
-struct boundary_nodes {
-  enum state : std::uint8_t { absent, listed, counted };  // counted: its gain in `gain_cache` is valid
-
-  std::vector<std::uint32_t> list;
-  std::vector<std::uint8_t> is;  ///< state of each node
-
-  void add(std::uint32_t n) {
-    if (is[n]) return;
-    is[n] = listed;
-    list.push_back(n);
-  }
-  /// Adds a node, or invalidates its cached gain.
-  void touch(std::uint32_t n) {
-    if (!is[n]) list.push_back(n);
-    is[n] = listed;
-  }
-};
-
-/// Returns an empty set for a graph of `nodes` nodes.
-inline boundary_nodes no_boundary_nodes(std::uint32_t nodes) {
-  return {{}, std::vector<std::uint8_t>(nodes)};
-}
-
-/// Returns true if a neighbour is in another part.
-inline bool is_on_boundary(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
-  for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e)
-    if (of[g.targets[e]] != of[n]) return true;
-  return false;
-}
-
-/// Returns the boundary nodes that satisfy `may_be(n)`. O(n + m).
-template <class MayBe>
-boundary_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
-                           thread_team const& team, MayBe const& may_be) {
-  auto active = no_boundary_nodes(g.nodes);
-  id_ranges const ranges{g.nodes, 1u << 14};
-  std::vector<std::vector<std::uint32_t>> found(ranges.count());
-  team.share(ranges.count(), [&](std::size_t r) {
-    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
-      if (!may_be(n) || !is_on_boundary(g, of, n)) continue;
-      found[r].push_back(n);
-      active.is[n] = boundary_nodes::listed;
-    }
-  });
-  for (auto const& nodes : found) active.list.insert(active.list.end(), nodes.begin(), nodes.end());
-  return active;
-}
-
-inline boundary_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
-                                  thread_team const& team) {
-  return boundary_of(g, of, team, [](std::uint32_t) { return true; });
-}
-
-/// Returns the weight of the edges between parts. O(n + m).
-inline std::int64_t cut_of(weighted_view const& g, std::vector<std::uint32_t> const& of) {
-  std::int64_t twice = 0;
-  for (std::uint32_t n = 0; n < g.nodes; ++n)
-    for (auto a = g.offsets[n], stop = g.offsets[n + 1]; a < stop; ++a)
-      if (of[n] != of[g.targets[a]]) twice += g.edge_weight(a);
-  return twice / 2;
-}
 
 /// A bucket priority queue of nodes by gain, last in first out within a bucket. Gains of absolute value below
 /// 32 have a bucket each; larger ones share one with gains within 6 %. Weights may therefore be arbitrary,
@@ -252,7 +190,7 @@ inline std::int64_t refine_by_label_propagation(weighted_view const& g, partitio
       auto const own = p.of[n];
       connectivity.count(g, p.of, n);
       auto const w = g.weight(n);
-      auto const to = connectivity.best_target(p, own, w);
+      auto const to = connectivity.best_target(g, p, n);
       if (to == no_block) continue;
       auto const gain = connectivity.to(to) - connectivity.to(own);
       if (gain < 0 || (gain == 0 && p.room(to) - w <= p.room(own))) continue;
@@ -308,7 +246,7 @@ class kway_fm {
       auto const n = open_.pop();
       connectivity_.count(g_, p_.of, n);
       auto const own = p_.of[n];
-      auto const to = connectivity_.best_target(p_, own, g_.weight(n));
+      auto const to = connectivity_.best_target(g_, p_, n);
       if (to == no_block) continue;
       auto const gain = connectivity_.to(to) - connectivity_.to(own);
       if (!open_.empty() && gain_buckets::bucket_of(gain) < open_.highest()) {
@@ -402,6 +340,7 @@ inline std::uint32_t roomiest(partitioned_level const& p) {
 inline std::int64_t rebalance(weighted_view const& g, partitioned_level& p,
                               std::vector<std::uint32_t> const& fixed, boundary_nodes& active) {
   if (excess_weight(p) == 0) return 0;
+  if (p.further_limit) return further_balancing(g, p, fixed, active).move_nodes();
   std::int64_t gained = 0;
   part_connectivity connectivity(p.parts());
   gain_buckets open(g.nodes);
@@ -409,7 +348,7 @@ inline std::int64_t rebalance(weighted_view const& g, partitioned_level& p,
   auto const gain_of = [&](std::uint32_t n, std::uint32_t& to) {
     connectivity.count(g, p.of, n);
     auto const own = p.of[n];
-    to = connectivity.best_target(p, own, g.weight(n));
+    to = connectivity.best_target(g, p, n);
     if (to == no_block) {
       auto const away = roomiest(p);
       if (away != own && p.room(away) >= g.weight(n)) to = away;
@@ -474,11 +413,10 @@ class swap_refinement {
       if (!fixed_.empty() && fixed_[n] != no_block) continue;
       connectivity_.count(g_, p_.of, n);
       auto const own = p_.of[n];
-      auto const weight = g_.weight(n);
       for (auto const part : connectivity_.nearby())
-        if (part != own && p_.room(part) < weight && connectivity_.to(part) > connectivity_.to(own))
+        if (part != own && !p_.fits(g_, n, part) && connectivity_.to(part) > connectivity_.to(own))
           in_[part].push_back({connectivity_.to(own) - connectivity_.to(part), n});
-      if (auto const to = connectivity_.best_target(p_, own, weight); to != no_block)
+      if (auto const to = connectivity_.best_target(g_, p_, n); to != no_block)
         out_[own].push_back({connectivity_.to(own) - connectivity_.to(to), n});
     }
     for (auto& list : in_) std::sort(list.begin(), list.end());
@@ -499,20 +437,20 @@ class swap_refinement {
   std::int64_t swap(std::uint32_t comer, std::uint32_t leaver, std::uint32_t part) {
     auto const from = p_.of[comer];
     if (from == part || p_.of[leaver] != part) return 0;
-    auto const room = p_.room(part) + g_.weight(leaver) - g_.weight(comer);
-    if (room < 0) return 0;
+    if (p_.room(part) + g_.weight(leaver) < g_.weight(comer)) return 0;
     connectivity_.count(g_, p_.of, leaver);
-    auto const to = connectivity_.best_target(p_, part, g_.weight(leaver));
+    auto const to = connectivity_.best_target(g_, p_, leaver);
     if (to == no_block) return 0;
     auto const left = connectivity_.to(to) - connectivity_.to(part);
     move_node(g_, p_, leaver, to);
     connectivity_.count(g_, p_.of, comer);
     auto const gain = left + connectivity_.to(part) - connectivity_.to(from);
-    if (gain <= 0)
+    if (gain <= 0 || !p_.fits(g_, comer, part)) {
       move_node(g_, p_, leaver, part);
-    else
-      move_node(g_, p_, comer, part);
-    return std::max<std::int64_t>(gain, 0);
+      return 0;
+    }
+    move_node(g_, p_, comer, part);
+    return gain;
   }
 
   weighted_view const& g_;
@@ -549,7 +487,7 @@ inline void fill_empty_parts(weighted_view const& g, partitioned_level& p,
   for (auto const part : empty) {
     while (!open.empty()) {
       auto const n = open.pop();
-      if (nodes_in[p.of[n]] <= 1 || g.weight(n) > p.limit[part]) continue;
+      if (nodes_in[p.of[n]] <= 1 || !p.fits(g, n, part)) continue;
       auto const gain = gain_of(n);
       if (!open.empty() && gain_buckets::bucket_of(gain) < open.highest()) {
         open.put(n, gain);
@@ -563,21 +501,23 @@ inline void fill_empty_parts(weighted_view const& g, partitioned_level& p,
 }
 
 /// If parts exceed their limits, packs all nodes again, heaviest first, into the part with the most room.
-/// Keeps the packing if it exceeds the limits less. This is meant for few heavy nodes, where balance leaves
-/// no choice of cut.
+/// Keeps the packing if it exceeds the limits less or, if nodes have several weights, if it keeps them. This
+/// is meant for few heavy nodes, where balance leaves no choice of cut.
 inline void pack_if_over(weighted_view const& g, partitioned_level& p,
                          std::vector<std::uint32_t> const& fixed) {
   if (excess_weight(p) == 0) return;
   auto packed = p;
   std::fill(packed.weight.begin(), packed.weight.end(), 0);
+  std::fill(packed.further.begin(), packed.further.end(), 0);
   std::vector<std::uint32_t> nodes(g.nodes);
   for (std::uint32_t n = 0; n < g.nodes; ++n) nodes[n] = n;
   place_isolated_nodes(g, packed, fixed, nodes);
   auto const worst = [](partitioned_level const& parts) {
     std::int64_t over = 0;
-    for (std::uint32_t part = 0; part < parts.parts(); ++part) over = (std::max)(over, -parts.room(part));
+    for (std::uint32_t part = 0; part < parts.parts(); ++part) over = (std::max)(over, parts.excess(part));
     return over;
   };
+  if (p.further_limit && excess_weight(packed) > 0) return;
   if (worst(packed) < worst(p)) p = std::move(packed);
 }
 

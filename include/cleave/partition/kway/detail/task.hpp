@@ -117,17 +117,17 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
 
 /// Returns the weight that each part should have. Integer weights are rounded up.
 template <class Total>
-std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options const& o) {
+std::vector<Total> fair_weights(Total total, std::uint32_t parts, per_part<double> const& share) {
   double shares = 0;
-  for (std::uint32_t part = 0; part < parts; ++part) shares += o.share.same() ? 1 : o.share[part];
+  for (std::uint32_t part = 0; part < parts; ++part) shares += share.same() ? 1 : share[part];
   std::vector<Total> fair(parts);
   for (std::uint32_t part = 0; part < parts; ++part) {
     if constexpr (std::floating_point<Total>) {
-      fair[part] = total * ((o.share.same() ? 1 : o.share[part]) / shares);
-    } else if (o.share.same()) {
+      fair[part] = total * ((share.same() ? 1 : share[part]) / shares);
+    } else if (share.same()) {
       fair[part] = total / parts + (total % parts != 0);
     } else {
-      auto const exact = static_cast<double>(total) * (o.share[part] / shares);
+      auto const exact = static_cast<double>(total) * (share[part] / shares);
       fair[part] = exact < static_cast<double>(total) ? static_cast<Total>(exact) : total;
       if (static_cast<double>(fair[part]) < exact && fair[part] < total) ++fair[part];
     }
@@ -135,25 +135,32 @@ std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options c
   return fair;
 }
 
+template <class Total>
+std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options const& o) {
+  return fair_weights(total, parts, o.share);
+}
+
 /// Returns the weight limit of each part: (1 + imbalance) * its fair weight, rounded down. A limit is raised
 /// only if a single node, or the nodes fixed to the part, would not fit. Without node weights, all weigh 1.
 inline std::vector<std::int64_t> weight_limits(std::span<std::int64_t const> node_weight, std::size_t nodes,
-                                               std::vector<std::int64_t> const& fair, kway_options const& o) {
+                                               std::vector<std::int64_t> const& fair,
+                                               per_part<double> const& imbalance,
+                                               std::vector<part_id> const& fixed) {
   auto const parts = fair.size();
   std::vector<std::int64_t> limit(parts), bound(parts, 0);
   std::int64_t heaviest = 0, total = 0;
-  bool const alike = node_weight.empty() && o.fixed.empty();
+  bool const alike = node_weight.empty() && fixed.empty();
   if (alike) heaviest = 1, total = static_cast<std::int64_t>(nodes);
   for (std::size_t n = 0; n < nodes && !alike; ++n) {
     auto const w = node_weight.empty() ? 1 : node_weight[n];
     total += w;
-    if (!o.fixed.empty() && o.fixed[n] != no_part)
-      bound[index(o.fixed[n])] += w;
+    if (!fixed.empty() && fixed[n] != no_part)
+      bound[index(fixed[n])] += w;
     else
       heaviest = (std::max)(heaviest, w);
   }
   for (std::size_t part = 0; part < parts; ++part) {
-    auto const slack = o.imbalance[part] * static_cast<double>(fair[part]);
+    auto const slack = imbalance[part] * static_cast<double>(fair[part]);
     auto const room = (std::numeric_limits<std::int64_t>::max)() / 2 - fair[part];
     limit[part] = fair[part] + (slack < static_cast<double>(room) ? static_cast<std::int64_t>(slack) : room);
     limit[part] = (std::min)((std::max)(limit[part], bound[part]), total);
@@ -162,6 +169,11 @@ inline std::vector<std::int64_t> weight_limits(std::span<std::int64_t const> nod
     for (std::size_t part = 0; part < parts; ++part)
       if (fair[part] > 0 || heaviest == 0) limit[part] = (std::max)(limit[part], heaviest);
   return limit;
+}
+
+inline std::vector<std::int64_t> weight_limits(std::span<std::int64_t const> node_weight, std::size_t nodes,
+                                               std::vector<std::int64_t> const& fair, kway_options const& o) {
+  return weight_limits(node_weight, nodes, fair, o.imbalance, o.fixed);
 }
 
 inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<std::int64_t> const& fair,
