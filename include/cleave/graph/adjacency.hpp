@@ -88,6 +88,14 @@ struct adjacency {
     return {offsets, targets, node_weight, edge_weight};
   }
 };
+
+/// What must be known of a graph before its nodes are read one by one.
+struct graph_totals {
+  std::uint64_t nodes = 0;
+  std::optional<std::int64_t> node_weight{};  ///< sum over all nodes; empty: each node weighs 1
+  std::optional<std::int64_t> edge_weight{};  ///< sum over all edges, each counted once; empty: unknown
+};
+
 /// A promise of `adjacency_view` that arrays may break.
 enum class adjacency_violation : std::uint8_t {
   wrong_length,          ///< an array of weights is neither empty nor as long as the array that it belongs to
