@@ -20,6 +20,8 @@
 #include "cleave/formats/graph_files/graph_file.hpp"
 /// The METIS format.
 #include "cleave/formats/graph_files/metis_graph.hpp"
+/// The METIS format row by row, for graphs larger than memory.
+#include "cleave/formats/graph_files/metis_rows.hpp"
 /// The hypergraphs of hMETIS.
 #include "cleave/formats/graph_files/hmetis_hypergraph.hpp"
 /// The Matrix Market format.

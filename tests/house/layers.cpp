@@ -256,7 +256,8 @@ TEST_CASE(
                                                  {"schedule_search", "schedule/search"}};
   names const above{"repartition.hpp",  // it needs both kinds of partitions
                     "hypergraph.hpp",   // it cuts a graph first
-                    "mapping.hpp"};     // so does it
+                    "mapping.hpp",      // so does it
+                    "streaming.hpp"};   // it cuts buffers
   for (auto const& [front, includes] : fronts())
     for (auto const& header : reached_from(front))
       for (auto const& [own, room] : heavy)

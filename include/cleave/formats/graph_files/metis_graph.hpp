@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
@@ -23,8 +24,15 @@ struct metis_heading {
   bool has_sizes = false, has_node_weights = false, has_edge_weights = false;
   char const *nodes_at = nullptr, *edges_at = nullptr;  ///< their places in the text
 
+  /// Reads the heading, and compares it with the size of the text.
   static metis_heading read(text_cursor& c) {
     c.skip_to_content("%");
+    auto const h = read_line(c);
+    h.check_size(c, c.left());
+    return h;
+  }
+
+  static metis_heading read_line(text_cursor& c) {
     metis_heading h;
     h.nodes_at = c.here();
     auto const whole = [&](char const* what, std::uint64_t most = ~std::uint64_t{0}) {
@@ -50,15 +58,48 @@ struct metis_heading {
         c.fail_at(at, "only one weight per node is supported; keep one of them and write 1, or nothing");
     }
     c.end_line("the heading n m [fmt [ncon]]");
-    if (h.nodes > c.left() + 1)
-      c.fail_at(h.nodes_at, "the heading says " + std::to_string(h.nodes) + " nodes, but the file has only " +
-                                std::to_string(c.left()) + " bytes below it; each node has a line");
-    if (h.edges > (c.left() + 1) / 2)
-      c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, but the file has only " +
-                                std::to_string(c.left()) + " bytes below it; each edge is in two rows");
     return h;
   }
+
+  /// Checks that `bytes` below the heading can hold so many nodes and edges. \throws graph_file_error
+  void check_size(text_cursor const& c, std::uint64_t bytes) const {
+    if (nodes > bytes + 1)
+      c.fail_at(nodes_at, "the heading says " + std::to_string(nodes) + " nodes, but the file has only " +
+                              std::to_string(bytes) + " bytes below it; each node has a line");
+    if (edges > (bytes + 1) / 2)
+      c.fail_at(edges_at, "the heading says " + std::to_string(edges) + " edges, but the file has only " +
+                              std::to_string(bytes) + " bytes below it; each edge is in two rows");
+  }
+  /// Checks that the heading counts the edges of the rows. `ends` are those in the rows, without self-loops.
+  void check_edges(text_cursor const& c, std::uint64_t ends, std::uint64_t loops) const {
+    if (edges < ends / 2 || edges > ends / 2 + loops)
+      c.fail_at(edges_at, "the heading says " + std::to_string(edges) + " edges, the rows list " +
+                              std::to_string(ends) + " ends of edges, two for each edge");
+  }
 };
+
+/// Reads the row of node `n`, and appends its entries to arrays as those of `adjacency`. Returns the number
+/// of self-loops.
+template <class Index, weight_number Weight>
+std::size_t read_metis_row(text_cursor& c, metis_heading const& h, std::size_t n,
+                           std::vector<Weight>& node_weight, std::vector<Index>& targets,
+                           std::vector<Weight>& edge_weight) {
+  std::size_t loops = 0;
+  if (h.has_sizes) read_weight<Weight>(c, "the size of a node");
+  if (h.has_node_weights) node_weight.push_back(read_weight<Weight>(c, "the weight of a node"));
+  while (!c.at_line_end()) {
+    auto const to = c.whole("a neighbour", 1, h.nodes) - 1;
+    loops += to == n ? 1 : 0;
+    targets.push_back(static_cast<Index>(to));
+    if (h.has_edge_weights) edge_weight.push_back(read_weight<Weight>(c, "the weight of an edge"));
+  }
+  c.skip_line();
+  return loops;
+}
+[[noreturn]] inline void fail_for_missing_row(text_cursor const& c, metis_heading const& h, std::size_t n) {
+  c.fail("the file ends after " + std::to_string(n) + " rows of " + std::to_string(h.nodes) +
+         "; a node without neighbours has an empty line");
+}
 
 /// Returns the place of a row, or of an entry of a row, in a METIS text. Entries count along the row.
 inline text_place metis_place(std::string_view text, std::size_t node, std::size_t arc_of_row) {
@@ -113,27 +154,14 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text) {
   std::size_t loops = 0;
   for (std::size_t n = 0; n < h.nodes; ++n) {
     c.skip_comments("%");
-    if (c.at_end())
-      c.fail("the file ends after " + std::to_string(n) + " rows of " + std::to_string(h.nodes) +
-             "; a node without neighbours has an empty line");
-    if (h.has_sizes) read_weight<Weight>(c, "the size of a node");
-    if (h.has_node_weights) g.node_weight.push_back(read_weight<Weight>(c, "the weight of a node"));
-    while (!c.at_line_end()) {
-      auto const to = c.whole("a neighbour", 1, h.nodes) - 1;
-      loops += to == n ? 1 : 0;
-      g.targets.push_back(static_cast<Index>(to));
-      if (h.has_edge_weights) g.edge_weight.push_back(read_weight<Weight>(c, "the weight of an edge"));
-    }
-    c.skip_line();
+    if (c.at_end()) fail_for_missing_row(c, h, n);
+    loops += read_metis_row(c, h, n, g.node_weight, g.targets, g.edge_weight);
     g.offsets.push_back(static_cast<Index>(g.targets.size()));
   }
   c.skip_to_content("%");
   if (!c.at_end()) c.fail("a line after the " + std::to_string(h.nodes) + " rows given in the heading");
   check_metis_rows<Index, Weight>(text, g.view());
-  auto const ends = g.targets.size() - loops;
-  if (h.edges < ends / 2 || h.edges > ends / 2 + loops)
-    c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, the rows list " +
-                              std::to_string(ends) + " ends of edges, two for each edge");
+  h.check_edges(c, g.targets.size() - loops, loops);
   return g;
 }
 

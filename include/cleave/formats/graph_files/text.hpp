@@ -47,8 +47,9 @@ namespace cleave::detail {
 /// and column are computed only then.
 class text_cursor {
  public:
-  explicit text_cursor(std::string_view text)
-      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
+  /// Starts at the beginning of the text, which is that of line `line` of its file.
+  explicit text_cursor(std::string_view text, std::size_t line = 1)
+      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()), line_(line) {}
 
   bool at_end() const { return at_ == end_; }
   /// Skips blanks; returns true at the end of the line.
@@ -146,7 +147,7 @@ class text_cursor {
     auto const line = static_cast<std::size_t>(std::count(begin_, at, '\n'));
     auto const* start = at;
     while (start != begin_ && start[-1] != '\n') --start;
-    return {line + 1, static_cast<std::size_t>(at - start) + 1};
+    return {line_ + line, static_cast<std::size_t>(at - start) + 1};
   }
 
  private:
@@ -163,6 +164,7 @@ class text_cursor {
   }
 
   char const *begin_, *at_, *end_;
+  std::size_t line_;
 };
 
 /// Checks the stated number of nodes before memory is allocated for them. Isolated nodes take no bytes in the
