@@ -124,6 +124,18 @@ bool is_of_operations(partition_task const& task) {
   return directed;
 }
 
+/// Checks that the other options fit a graph that is read row by row.
+void require_stream(partition_task const& task) {
+  if (!task.file.ends_with(".graph") && !task.file.ends_with(".metis"))
+    throw usage_error(
+        "--stream reads METIS files (.graph or .metis), which have a row for each node; found " +
+        cleave::printable(task.file, 200));
+  if (task.options.connected || !task.group_sizes.empty())
+    throw usage_error("--connected and --machine need the whole graph in memory; leave out --stream");
+  if (task.goal != partition_goal::by_file && task.goal != partition_goal::edges)
+    throw usage_error("--stream minimises edges; leave out --goal");
+}
+
 void add_options(command& c, partition_task& task) {
   c.options.push_back({"-k", "--parts", "N", "a whole number from 1", "number of parts",
                        [&](auto text) { return read_number(text, task.parts, 1u, 0xfffffffeu); }});
@@ -162,6 +174,20 @@ void add_options(command& c, partition_task& task) {
        [&](auto text) { return read_levels(text, task.distances, std::int64_t{0}, std::int64_t{1} << 30); }});
   c.options.push_back(flag("--connected", "make each part connected, or with --verify, check that it is",
                            task.options.connected));
+  c.options.push_back(flag("--stream",
+                           "read a METIS file row by row and never load the graph, which may exceed memory",
+                           task.stream));
+  c.options.push_back(
+      {"", "--buffer", "N", "a whole number from 0",
+       "of a stream: nodes that are cut together; 0: each node is placed alone (65536)", [&](auto text) {
+         return read_number(text, task.buffer.emplace(), std::size_t{0}, (std::size_t{1} << 31) - 1);
+       }});
+  c.options.push_back({"", "--rule", "RULE", "ldg or fennel",
+                       "of a stream: how a single node is placed: ldg, fennel (ldg)", [&](auto text) {
+                         auto const found = std::ranges::find(rule_names, text);
+                         task.rule = static_cast<cleave::stream_rule>(found - rule_names.begin());
+                         return task.rule_given = found != rule_names.end();
+                       }});
   c.options.push_back({"", "--seed", "N", "a whole number", "seed of the random choices (1)", [&](auto text) {
                          return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
                        }});
@@ -218,6 +244,12 @@ int partition(std::span<std::string const> words) {
     throw usage_error("the number of parts is missing; give it with -k" + example);
   if (!task.verify.empty() && !task.out.empty())
     throw usage_error("--verify checks existing parts and writes nothing; leave out --out");
+  if (task.stream) {
+    require_stream(task);
+    return cut_stream(task);
+  }
+  if (task.buffer || task.rule_given)
+    throw usage_error("--buffer and --rule are for --stream; add it, or leave them out");
   bool const is_hypergraph = task.file.ends_with(".hgr"),
              is_directed = !is_hypergraph && is_of_operations(task);
   if (task.options.connected && (is_hypergraph || is_directed))

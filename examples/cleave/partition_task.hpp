@@ -11,6 +11,7 @@
 #include <cleave/formats/graph_files/part_file.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/partition/kway/options.hpp>
+#include <cleave/partition/kway/stream_partitioner.hpp>
 #include <cleave/partition/model/partition.hpp>
 #include <cleave/partition/verify/verify_partition.hpp>
 #include <cstddef>
@@ -36,9 +37,13 @@ struct partition_task {
   std::string file;
   std::uint32_t parts = 0;
   partition_goal goal = partition_goal::by_file;
-  std::optional<double> flops_per_byte{};    ///< for a graph in JSON; 0 if not given
-  std::vector<std::uint32_t> group_sizes{};  ///< of a machine to map to; empty: none
-  std::vector<std::int64_t> distances{};     ///< between places of the machine, by level
+  std::optional<double> flops_per_byte{};               ///< for a graph in JSON; 0 if not given
+  std::vector<std::uint32_t> group_sizes{};             ///< of a machine to map to; empty: none
+  std::vector<std::int64_t> distances{};                ///< between places of the machine, by level
+  bool stream = false;                                  ///< read row by row, without loading the graph
+  cleave::stream_rule rule = cleave::stream_rule::ldg;  ///< of a stream
+  bool rule_given = false;
+  std::optional<std::size_t> buffer{};  ///< of a stream, in nodes
   cleave::kway_options options;
   cleave::graph_file_options reading;
   output_file out;     ///< output of the parts: a file, `-` for stdout, or empty for none
@@ -46,9 +51,12 @@ struct partition_task {
 };
 
 inline constexpr std::array<std::string_view, 3> preset_names = {"fast", "standard", "quality"};
+inline constexpr std::array<std::string_view, 2> rule_names = {"ldg", "fennel"};
 
 /// Cuts a directed graph into acyclic parts, or checks such parts. Returns the exit code.
 int cut_operations(partition_task const& task);
+/// Cuts a METIS file row by row, or checks its parts. Returns the exit code.
+int cut_stream(partition_task const& task);
 /// Cuts a hypergraph, or checks its parts. Returns the exit code.
 int cut_hypergraph(partition_task const& task);
 
