@@ -167,7 +167,7 @@ class metis_rows {
       detail::text_cursor(heading_line_, heading_at_)
           .fail(
               "some edge is in the row of one of its nodes only, or with two weights; each edge must be in "
-              "the rows of both its nodes; read_graph_file names it, if the graph fits in memory");
+              "the rows of both its nodes; reading the file as a whole names it");
     detail::text_cursor c(heading_line_, heading_at_);
     c.skip_to_content("%");
     detail::metis_heading::read_line(c).check_edges(c, ends_ - loops_, loops_);
