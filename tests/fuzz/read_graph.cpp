@@ -3,11 +3,14 @@
 // error. A graph that is read must satisfy its invariants, survive a round trip and be evaluable.
 #include <cstddef>
 #include <cstdint>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "cleave/core/expects.hpp"
 #include "cleave/formats/graph_files/graph_file.hpp"
 #include "cleave/formats/graph_files/hmetis_hypergraph.hpp"
+#include "cleave/formats/graph_files/metis_rows.hpp"
 #include "cleave/formats/graph_files/part_file.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/hypergraph.hpp"
@@ -52,6 +55,32 @@ void check_graph(std::string const& text, graph_format format) {
   expects(same(matrix, *g), "a matrix again");
 }
 
+/// Reading a METIS file row by row gives the same graph, or an error if reading the whole does.
+template <class Weight>
+void check_rows(std::string const& text) {
+  if (text.starts_with("\xef\xbb\xbf")) return;  // only files may begin with a mark
+  auto const whole = unless_refused([&] { return read_metis_graph<std::uint64_t, Weight>(text); });
+  auto const rows = unless_refused([&] {
+    std::istringstream in(text);
+    metis_rows<Weight> from(in);
+    adjacency<std::uint64_t, Weight> g;
+    while (from.next()) {
+      g.targets.insert(g.targets.end(), from.neighbours().begin(), from.neighbours().end());
+      g.edge_weight.insert(g.edge_weight.end(), from.edge_weights().begin(), from.edge_weights().end());
+      g.node_weight.push_back(from.node_weight());
+      g.offsets.push_back(g.targets.size());
+    }
+    return g;
+  });
+  expects(whole.has_value() == rows.has_value(), "a file that is read in both ways or in none");
+  if (!whole) return;
+  auto weights = whole->node_weight;
+  if (weights.empty()) weights.assign(whole->view().nodes(), Weight{1});
+  expects(rows->offsets == whole->offsets && rows->targets == whole->targets &&
+              rows->edge_weight == whole->edge_weight && rows->node_weight == weights,
+          "the same graph");
+}
+
 /// A hypergraph in hMETIS' format survives a round trip, and can be cut.
 template <class Weight>
 void check_hypergraph(std::string const& text) {
@@ -86,6 +115,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     check_graph<std::int64_t>(text, format);
     check_graph<double>(text, format);
   }
+  check_rows<std::int64_t>(text);
+  check_rows<double>(text);
   check_operations(text);
   check_hypergraph<std::int64_t>(text);
   check_hypergraph<double>(text);

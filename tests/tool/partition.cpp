@@ -268,3 +268,67 @@ TEST_CASE("cleave partition: rejects wrong input and says how to correct it") {
   check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--out", at / "no/folder/parts"}), 3,
              "No such file or directory");
 }
+
+TEST_CASE("cleave partition --stream: cuts a METIS file row by row, and verifies parts in the same way") {
+  scratch_folder const at;
+  std::ofstream grid(at / "grid.graph");
+  grid << "400 760\n";
+  for (int n = 0; n < 400; ++n) {
+    if (n >= 20) grid << n - 19 << ' ';
+    if (n % 20 > 0) grid << n << ' ';
+    if (n % 20 < 19) grid << n + 2 << ' ';
+    if (n < 380) grid << n + 21;
+    grid << '\n';
+  }
+  grid.close();
+  auto const line = [&](std::vector<std::string> const& more) {
+    std::vector<std::string> words{"partition", at / "grid.graph", "--stream"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_tool(words);
+  };
+  auto const alone = line({"-k", "4", "--buffer", "0", "--rule", "fennel"});
+  check_said(alone, 0, "400 nodes, 760 edges");
+  check_said(alone, 0, "rule fennel, no buffer");
+  auto const together = line({"-k", "4", "--buffer", "100", "--out", at / "parts"});
+  check_said(together, 0, "rule ldg, buffer of 100 nodes, preset standard, seed 1, 1 thread");
+  check_said(together, 0, "memory     ");
+  CHECK(text_of_file(at / "parts").size() == 800);
+  CHECK(line({"-k", "4", "--buffer", "100", "--threads", "2", "--out", "-"}).said ==
+        text_of_file(at / "parts"));
+
+  auto const cut = [](child_report const& r) {
+    auto const from = r.said.find("  cut ");
+    return r.said.substr(from, r.said.find('\n', from) - from);
+  };
+  CHECK(cut(together).size() > 10);
+  CHECK(cut(line({"--verify", at / "parts"})) == cut(together));
+  CHECK(cut(run_tool({"partition", at / "grid.graph", "--verify", at / "parts"})) == cut(together));
+  check_said(line({"-k", "5", "--verify", at / "parts"}), 1,
+             "part 4 is empty, although there are enough nodes for all parts");
+  std::ofstream uneven(at / "parts");
+  for (int n = 0; n < 400; ++n) uneven << (n < 300 ? 0 : 1) << '\n';
+  uneven.close();
+  check_said(line({"--verify", at / "parts"}), 1, "part 0 weighs 300, but its limit is 206");
+}
+
+TEST_CASE("cleave partition --stream: names the option, the line or the node at fault") {
+  scratch_folder const at;
+  auto const refused = [&](std::string const& text) {
+    std::ofstream(at / "bad.graph") << text;
+    return run_tool({"partition", at / "bad.graph", "-k", "2", "--stream"});
+  };
+  check_said(refused("2 1\n2\nx\n"), 3, "bad.graph: line 3, column 1: expected a neighbour");
+  check_said(refused("3 2\n2\n1 3\n\n"), 3, "bad.graph: line 1, column 1: some edge is in the row of one");
+  check_said(refused("2 1 1\n2 0.5\n1 0.5\n"), 3, "--stream takes whole weights only");
+  check_said(refused("3 0 10\n9\n1\n1\n"), 3, "node #0 weighs 9, but a part may weigh only 6");
+  check_said(run_tool({"partition", at / "none.graph", "-k", "2", "--stream"}), 3, "cannot be opened");
+  put_grid(at / "grid.edges", 3);
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--stream"}), 2,
+             "--stream reads METIS files");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--buffer", "9"}), 2,
+             "--buffer and --rule are for --stream");
+  check_said(run_tool({"partition", at / "bad.graph", "-k", "2", "--stream", "--rule", "hash"}), 2,
+             "ldg or fennel");
+  check_said(run_tool({"partition", at / "bad.graph", "-k", "2", "--stream", "--connected"}), 2,
+             "leave out --stream");
+}
