@@ -221,12 +221,11 @@ class buffer_cut {
  public:
   buffer_cut(buffer_graph const& g, placed_parts const& placed, std::int64_t total, kway_options options)
       : g_(g), placed_(placed), options_(std::move(options)) {
-    double seen = 0;
     for (std::uint32_t n = 0; n < g.nodes; ++n) {
       weight_ += g.node_weight[n];
       heaviest_ = (std::max)(heaviest_, g.node_weight[n]);
     }
-    seen = static_cast<double>(weight_);
+    auto seen = static_cast<double>(weight_);
     for (auto const w : placed.weights()) seen += static_cast<double>(w);
     auto const share = total > 0 ? (std::min)(1.0, seen / static_cast<double>(total)) : 1.0;
     balanced_ = static_cast<std::int64_t>(std::ceil(static_cast<double>(placed.limit()) * share));
@@ -467,8 +466,8 @@ class stream_partitioner {
 
   static graph_totals checked(std::uint32_t parts, graph_totals const& t, stream_options const& o) {
     detail::check_options({.imbalance = o.imbalance}, t.nodes, parts);
-    if (t.nodes > std::uint64_t{1} << 62)
-      fail(t.nodes, text(t.nodes) + " nodes are announced; at most 2^62 can be numbered");
+    if (t.nodes > std::uint64_t{1} << 60)
+      fail(t.nodes, text(t.nodes) + " nodes are announced: give the true number, which is at most 2^60");
     if (t.node_weight.value_or(0) < 0 || t.edge_weight.value_or(0) < 0)
       fail(t.nodes, "a total weight is negative: give the sum of the weights, which are 0 or more");
     if (o.rule == stream_rule::fennel && !t.edge_weight)
