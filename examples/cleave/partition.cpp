@@ -54,6 +54,60 @@ cleave::machine machine_of(partition_task const& task) {
   return cleave::machine::hierarchy(task.group_sizes, task.distances);
 }
 
+/// Reads the imbalances of all weights, which commas separate.
+bool read_imbalances(std::string_view text, partition_task& task) {
+  std::vector<double> all;
+  for (std::size_t at = 0; at <= text.size();) {
+    auto const end = (std::min)(text.find(',', at), text.size());
+    if (!read_number(text.substr(at, end - at), all.emplace_back(), 0.0, 1e9)) return false;
+    at = end + 1;
+  }
+  task.options.imbalance = all.front();
+  task.further_imbalances.assign(all.begin() + 1, all.end());
+  return true;
+}
+
+/// Sets the weights of the nodes beyond the first, with their imbalances.
+void set_further_weights(partition_task& task, std::vector<std::vector<double>> lists) {
+  auto& to = task.options.further_weights;
+  to.clear();
+  if (!task.further_imbalances.empty() && task.further_imbalances.size() != lists.size())
+    throw usage_error("the nodes of " + cleave::printable(task.file, 200) + " have " +
+                      plural(lists.size() + 1, "weight") + ", but --eps has " +
+                      plural(task.further_imbalances.size() + 1, "number") +
+                      "; give one for all, or one for each");
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    to.push_back({std::move(lists[i]),
+                  task.further_imbalances.empty() ? task.options.imbalance[0] : task.further_imbalances[i]});
+}
+
+/// Checks the balance of the weights beyond the first, and describes it in a line for each.
+template <class View>
+std::string further_facts(partition_task const& task, View view, cleave::partition const& p, bool& sound) {
+  std::string text;
+  for (std::size_t i = 0; i < task.options.further_weights.size(); ++i) {
+    auto const& w = task.options.further_weights[i];
+    auto const most = w.imbalance[0];
+    auto const told = [&](auto const& v) {
+      sound = sound && v.sound();
+      text += fact("weight " + std::to_string(i + 2), imbalance_text(v.imbalance, most));
+      for (std::size_t f = 0; f < v.findings.size() && f < 10; ++f)
+        text += fact("wrong", cleave::describe(v.findings[f]));
+    };
+    auto const verified = [&](auto const& weights) {
+      cleave::adjacency_view const other{view.offsets, view.targets, weights, view.edge_weight};
+      told(cleave::verify_partition(other, p, {.imbalance = most}));
+    };
+    bool const whole = std::ranges::all_of(
+        w.of, [](double x) { return x < 0x1p53 && static_cast<double>(static_cast<std::int64_t>(x)) == x; });
+    if (whole)  // shares of whole weights are rounded up
+      verified(std::vector<std::int64_t>(w.of.begin(), w.of.end()));
+    else
+      verified(w.of);
+  }
+  return text;
+}
+
 /// Takes the number of parts from the machine, if there is one.
 void require_machine(partition_task& task) {
   if (task.group_sizes.empty() != task.distances.empty())
@@ -67,11 +121,14 @@ void require_machine(partition_task& task) {
 }
 
 template <class Weight>
-int cut_graph(partition_task const& task) {
+int cut_graph(partition_task& task) {
   progress const doing;
   doing("reading " + task.file);
   partition_clock clock;
+  std::vector<std::vector<double>> further;
+  task.reading.further_weights = task.group_sizes.empty() ? &further : nullptr;
   auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, task.reading);
+  set_further_weights(task, std::move(further));
   auto const view = g.view();
   clock.has_read();
   require_parts(task, task.parts, view.nodes());
@@ -101,13 +158,15 @@ int cut_graph(partition_task const& task) {
                              ", edges times distances");
   if (task.options.connected) text += fact("pieces", pieces_text(v.pieces));
   text += balance_facts(v, task);
+  bool sound = v.sound();
+  text += further_facts(task, view, p, sound);
   auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
   if (empty.wrong)
     text += empty.text;  // if there are enough nodes for all parts, the verdict names the empty ones
   text += took;
   if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
   say(task, text);
-  return v.sound() && !empty.wrong ? 0 : 1;
+  return sound && !empty.wrong ? 0 : 1;
 }
 
 /// Returns whether the file is cut as a directed graph.
@@ -146,13 +205,10 @@ void add_options(command& c, partition_task& task) {
                          task.options.preset = static_cast<cleave::kway_preset>(at);
                          return found != preset_names.end();
                        }});
-  c.options.push_back({"", "--eps", "SHARE", "a number from 0, as in 0.03",
-                       "imbalance: share by which a part may exceed the average (0.03)", [&](auto text) {
-                         double share = 0;
-                         bool const read = read_number(text, share, 0.0, 1e9);
-                         task.options.imbalance = share;
-                         return read;
-                       }});
+  c.options.push_back({"", "--eps", "SHARE",
+                       "a number from 0, as in 0.03, or one for each weight, as in 0.03,0.1",
+                       "imbalance: share by which a part may exceed the average (0.03)",
+                       [&](auto text) { return read_imbalances(text, task); }});
   c.options.push_back(
       {"", "--goal", "WHAT", "edges, bottleneck, cut, connectivity or cut-nets",
        "minimise edges; of directed graphs bottleneck or cut; of hypergraphs connectivity or cut-nets",
@@ -244,7 +300,13 @@ int partition(std::span<std::string const> words) {
     throw usage_error("the number of parts is missing; give it with -k" + example);
   if (!task.verify.empty() && !task.out.empty())
     throw usage_error("--verify checks existing parts and writes nothing; leave out --out");
+  auto const require_one_imbalance = [&] {
+    if (!task.further_imbalances.empty())
+      throw usage_error(
+          "--eps takes one number here; several are for undirected graphs with several weights");
+  };
   if (task.stream) {
+    require_one_imbalance();
     require_stream(task);
     return cut_stream(task);
   }
@@ -256,6 +318,7 @@ int partition(std::span<std::string const> words) {
     throw usage_error("--connected is for undirected graphs; leave it out");
   if (!task.group_sizes.empty() && (is_hypergraph || is_directed))
     throw usage_error("--machine is for undirected graphs; leave it out");
+  if (is_hypergraph || is_directed) require_one_imbalance();
   if (is_hypergraph) return cut_hypergraph(task);
   if (is_directed) return cut_operations(task);
   if (task.flops_per_byte)

@@ -45,6 +45,7 @@ struct partition_task {
   bool rule_given = false;
   std::optional<std::size_t> buffer{};  ///< of a stream, in nodes
   cleave::kway_options options;
+  std::vector<double> further_imbalances{};  ///< for weights of the nodes beyond the first; empty: the same
   cleave::graph_file_options reading;
   output_file out;     ///< output of the parts: a file, `-` for stdout, or empty for none
   std::string verify;  ///< file of parts to check instead of cutting
@@ -141,11 +142,15 @@ inline std::string read_fact(partition_task const& task, cleave::partition const
   return fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
 }
 
+inline std::string imbalance_text(double found, double most) {
+  return cleave::fixed_text(100 * found, 2) + "\u00a0%, of at most " + cleave::decimal_text(100 * most, 2) +
+         "\u00a0%";
+}
+
 /// Describes the balance of a partition and its faults, as `verify_partition` counted them.
 template <class Verdict>
 std::string balance_facts(Verdict const& v, partition_task const& task) {
-  auto const share = cleave::decimal_text(100 * task.options.imbalance[0], 2) + "\u00a0%";
-  auto text = fact("imbalance", cleave::fixed_text(100 * v.imbalance, 2) + "\u00a0%, of at most " + share);
+  auto text = fact("imbalance", imbalance_text(v.imbalance, task.options.imbalance[0]));
   if (v.empty > 0) text += fact("empty", plural(v.empty, "part"));
   std::size_t told = 0;
   for (auto const& f : v.findings)

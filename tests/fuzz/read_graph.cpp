@@ -36,12 +36,17 @@ bool same(Graph const& a, Graph const& b) {
 /// dropped.
 template <class Weight>
 void check_graph(std::string const& text, graph_format format) {
-  auto const g = unless_refused(
-      [&] { return read_graph_text<std::uint32_t, Weight>(text, format, {0, matrix_values::weights}); });
+  std::vector<std::vector<double>> further;
+  auto const g = unless_refused([&] {
+    return read_graph_text<std::uint32_t, Weight>(text, format, {0, matrix_values::weights, &further});
+  });
   if (!g) return;
   expects(!find_adjacency_fault(g->view()), "a graph that keeps its promises");
   if (g->view().nodes() > 10'000) return;  // writing as much text again takes long
-  expects(same(read_metis_graph<std::uint32_t, Weight>(write_metis_graph(g->view())), *g), "METIS again");
+  auto const written = write_metis_graph(g->view(), further);
+  std::vector<std::vector<double>> further_again;
+  expects(same(read_metis_graph<std::uint32_t, Weight>(written, &further_again), *g), "METIS again");
+  expects(further_again == further, "all weights again");
   if (format == graph_format::metis) return;
   if (g->node_weight.empty() || g->edge_weight.empty()) {
     auto const again = read_dimacs_graph<std::uint32_t, Weight>(write_dimacs_graph(g->view()));

@@ -332,3 +332,31 @@ TEST_CASE("cleave partition --stream: names the option, the line or the node at 
   check_said(run_tool({"partition", at / "bad.graph", "-k", "2", "--stream", "--connected"}), 2,
              "leave out --stream");
 }
+
+TEST_CASE("cleave partition: balances several weights of a METIS file, each with its imbalance") {
+  scratch_folder const at;
+  std::ofstream out(at / "ring.graph");
+  out << "200 200 010 2\n";
+  for (int n = 0; n < 200; ++n)
+    out << "1 " << (n < 50 ? 3 : 1) << ' ' << (n + 199) % 200 + 1 << ' ' << (n + 1) % 200 + 1 << '\n';
+  out.close();
+  auto const file = at / "ring.graph", parts = at / "parts";
+  auto const made = run_tool({"partition", file, "-k", "4", "--eps", "0.04,0.1", "--out", parts});
+  check_said(made, 0, "of at most 4");
+  check_said(made, 0, "weight 2");
+  check_said(made, 0, "of at most 10");
+  check_said(run_tool({"partition", file, "--verify", parts, "--eps", "0.04,0.1"}), 0, "weight 2");
+  std::ofstream wrong(at / "wrong");
+  for (int n = 0; n < 200; ++n) wrong << n / 50 << '\n';
+  wrong.close();
+  check_said(run_tool({"partition", file, "--verify", at / "wrong"}), 1,
+             "part 0 weighs 150, but its limit is 77");
+  check_said(run_tool({"partition", file, "-k", "4", "--eps", "0.1,0.1,0.1"}), 2,
+             "have 2 weights, but --eps has 3 numbers");
+  check_said(run_tool({"partition", file, "-k", "4", "--stream", "--eps", "0.1,0.1"}), 2,
+             "--eps takes one number");
+  check_said(run_tool({"partition", file, "-k", "4", "--stream"}), 3,
+             "only one weight per node is supported here");
+  check_said(run_tool({"partition", file, "--machine", "4", "--distances", "1"}), 3,
+             "only one weight per node");
+}

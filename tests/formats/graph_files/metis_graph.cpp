@@ -61,6 +61,36 @@ TEST_CASE("write_metis_graph: random graphs with all kinds of weights read back 
   }
 }
 
+TEST_CASE("read_metis_graph: reads several weights of nodes, and writes them again") {
+  std::vector<std::vector<double>> further{{7}};
+  auto const g = read_metis_graph("3 2 111 3\n9 4 0.5 1 2 6\n9 5 2 0 1 6 3 1\n9 6 1e3 1 2 1\n", &further);
+  CHECK(g.node_weight == std::vector<std::int64_t>{4, 5, 6});
+  CHECK(g.edge_weight == std::vector<std::int64_t>{6, 6, 1, 1});
+  CHECK(further == std::vector<std::vector<double>>{{0.5, 2, 1000}, {1, 0, 1}});
+  auto const text = write_metis_graph(g.view(), further);
+  CHECK(text == "3 2 011 3\n4 0.5 1 2 6\n5 2 0 1 6 3 1\n6 1000 1 2 1\n");
+  std::vector<std::vector<double>> again;
+  CHECK(testing::same_graph(read_metis_graph(text, &again), g));
+  CHECK(again == further);
+  read_metis_graph("2 1\n2\n1\n", &again);
+  CHECK(again.empty());
+}
+
+TEST_CASE("read_metis_graph: rejects wrong numbers of weights and names the place") {
+  std::vector<std::vector<double>> further;
+  auto const why = [&](std::string const& text) {
+    return testing::error_text<graph_file_error>([&] { read_metis_graph(text, &further); });
+  };
+  CHECK(why("2 1 010 2\n2\n1\n") ==
+        "line 2, column 2: expected a further weight of a node, a number, got the end of the line");
+  CHECK(
+      why("2 1 001 2\n2 1\n1 1\n").starts_with("line 1, column 9: there are several weights per node, but"));
+  CHECK(why("2 1 010 9999\n2\n1\n").starts_with("line 1, column 9: at most 1000 weights per node"));
+  CHECK(why("2 1 010 2\n2 -1 2\n1 1 1\n").starts_with("line 2, column 3: a further weight of a node is neg"));
+  CHECK(why("2 1 010 2\n1 1 2\n1 1\n")
+            .starts_with("line 2, column 5: the row of node 1 lists node 2, the row"));
+}
+
 TEST_CASE("read_metis_graph: rejects a file whose heading states a wrong size and names the place") {
   CHECK(refused("3 2\n2\n1 3\n") ==
         "line 4, column 1: the file ends after 2 rows of 3; a node without neighbours has an empty line");

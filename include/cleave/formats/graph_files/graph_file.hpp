@@ -110,8 +110,11 @@ namespace cleave {
 
 /// Options of `read_graph_file`.
 struct graph_file_options {
-  std::uint64_t first_node = 0;                   ///< number of the first node of edge lists
-  matrix_values values = matrix_values::by_type;  ///< use of the entries of Matrix Market files
+  std::uint64_t first_node = 0;                                 ///< number of the first node of edge lists
+  matrix_values values = matrix_values::by_type;                ///< use of the entries of Matrix Market files
+  std::vector<std::vector<double>>* further_weights = nullptr;  ///< receives a list for each weight of the
+                                                                ///< nodes beyond the first (METIS); null: a
+                                                                ///< file with several is an error
 };
 
 }  // namespace cleave
@@ -153,9 +156,10 @@ template <std::integral Index = std::uint32_t, weight_number Weight = std::int64
 adjacency<Index, Weight> read_graph_text(std::string text, graph_format format,
                                          graph_file_options const& options = {}) {
   adjacency<Index, Weight> g;
+  if (options.further_weights) options.further_weights->clear();
   switch (format) {
     case graph_format::metis:
-      return read_metis_graph<Index, Weight>(text);  // checked there
+      return read_metis_graph<Index, Weight>(text, options.further_weights);  // checked there
     case graph_format::matrix_market:
       g = read_matrix_market<Index, Weight>(text, options.values);
       break;
