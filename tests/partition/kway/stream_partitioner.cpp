@@ -275,6 +275,8 @@ TEST_CASE("stream_partitioner: an edge that is listed at one end only is found, 
     });
   };
   CHECK(text(0).find("the graph is not symmetric") != std::string::npos);
+  CHECK(text(1).find("the graph is not symmetric") != std::string::npos);
+  CHECK(text(100).find("the edge from node #1 to node #2, of weight 1") != std::string::npos);
   CHECK(text(3).find("the edge from node #1 to node #2, of weight 1") != std::string::npos);
   std::vector<std::int64_t> const two{2}, three{3};
   CHECK(testing::error_text<stream_error>([&] {

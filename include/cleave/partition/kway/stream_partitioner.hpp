@@ -348,7 +348,8 @@ namespace cleave {
 /// buffer). Complexity: O(edges + nodes * log(parts)) without a buffer.
 class stream_partitioner {
  public:
-  /// Starts with no node. \param parts number of parts, from 1 to the number of nodes + 65,536
+  /// Starts with no node.
+  /// \param parts  number of parts, from 1 to the number of nodes + 65,536
   /// \throws kway_option_error if the imbalance or `parts` is invalid
   /// \throws stream_error if totals are negative, too large, or missing for the rule
   stream_partitioner(std::uint32_t parts, graph_totals const& totals, stream_options const& options = {})
@@ -366,9 +367,9 @@ class stream_partitioner {
   /// Takes the next node. Its neighbours are numbered from 0, may come earlier or later, and each edge is
   /// listed at both of its ends with the same weight. Self-loops are ignored; parallel edges add up.
   /// \param edge_weights  of the edge to each neighbour; empty: all weigh 1
-  /// \throws stream_error that names the node, if it is one too many, too heavy, or lists a node that does
-  /// not
-  ///   exist or a negative weight; the node is then not taken
+  /// \throws stream_error that names the node, if it is one too many or too heavy, or has a neighbour that
+  ///   does not exist or a negative weight. The node is then not taken.
+  /// \throws stream_error that names an edge of the buffer, if it is listed at one of its ends only
   void add(std::span<std::uint64_t const> neighbours, std::int64_t weight = 1,
            std::span<std::int64_t const> edge_weights = {}) {
     expects(edge_weights.empty() || edge_weights.size() == neighbours.size(),
@@ -411,10 +412,12 @@ class stream_partitioner {
     if (weight_ != total_weight(totals_))
       fail(taken, "the nodes weigh " + text(weight_) + " together, but " + text(total_weight(totals_)) +
                       " was announced: give the true total");
-    if (!symmetry_.even())
+    if (!symmetry_.even()) {
+      if (together_) graph_of_buffer();  // names the edge if both of its ends are there
       fail(taken,
            "the graph is not symmetric: an edge is listed at one of its ends only, or with two different "
            "weights; list each edge at both ends with the same weight");
+    }
     if (together_) place_buffer(true);
     bool const joint =
         together_ && std::pair(together_->excess(), cut_) <= std::pair(alone_.excess(), cut_alone_);
