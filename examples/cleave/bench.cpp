@@ -5,6 +5,7 @@
 #include <cleave/core/real.hpp>
 #include <cleave/formats/files/durable_file.hpp>
 #include <cleave/formats/graph_files/part_file.hpp>
+#include <cleave/partition/kway/hypergraph_options.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench_algorithms.hpp"
@@ -21,8 +23,7 @@
 #include "bench_judge.hpp"
 #include "bench_row.hpp"
 #include "bench_run.hpp"
-#include "bench_summary.hpp"
-#include "bench_tables.hpp"
+#include "bench_sections.hpp"
 #include "files.hpp"
 #include "options.hpp"
 #include "own_files.hpp"
@@ -41,6 +42,7 @@ struct bench_options {
   std::uint32_t threads = 1;
   output_file out;
   std::string part_folder;
+  std::vector<cleave::hypergraph_objective> goals{cleave::hypergraph_objective::connectivity};
   bool append = false, list = false, overwrite = false;
 };
 
@@ -53,14 +55,25 @@ bool read_counts(std::string_view text, std::vector<std::uint32_t>& to) {
   return !to.empty();
 }
 
+/// Reads `connectivity`, `cut-nets` or both.
+bool read_goals(std::string_view text, std::vector<cleave::hypergraph_objective>& to) {
+  using enum cleave::hypergraph_objective;
+  to.clear();
+  for (auto const& word : names_in(text)) {
+    if (word != "connectivity" && word != "cut-nets") return false;
+    auto const goal = word == "connectivity" ? connectivity : cut_nets;
+    if (std::ranges::find(to, goal) == to.end()) to.push_back(goal);
+  }
+  return !to.empty();
+}
+
 command command_of(bench_options& o) {
   command c{
       "bench",
       "[INSTANCE ...]",
       "Compares partitioners. Each run has its own process; cut and balance are recounted from the parts.\n"
-      "An instance is a file (METIS .graph, Matrix Market, edge list, DIMACS, .dag), a folder of such "
-      "files,\n"
-      "or a generated graph (--list). The table has the columns of bench/peers.",
+      "An instance is a file (METIS .graph, Matrix Market, edge list, DIMACS, .dag, hMETIS .hgr), a folder\n"
+      "of such files, or a generated one (--list). The table has the columns of bench/peers.",
       {}};
   auto const option = [&](std::string short_name, std::string name, std::string value, std::string wants,
                           std::string help,
@@ -75,6 +88,9 @@ command command_of(bench_options& o) {
   });
   option("-k", "--k", "K,...", "whole numbers from 1, with commas", "numbers of parts (2,8,32)",
          [&](auto text) { return read_counts(text, o.parts); });
+  option("", "--goal", "NAME,...", "connectivity, cut-nets or both",
+         "what few nets of a hypergraph means: connectivity (λ - 1), cut-nets, or both (connectivity)",
+         [&](auto text) { return read_goals(text, o.goals); });
   option("", "--eps", "X", "a number from 0 to 10",
          "imbalance: share by which a part may exceed the average (0.03)",
          [&](auto text) { return read_number(text, o.eps, 0.0, 10.0); });
@@ -103,12 +119,12 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
   for (auto const& a : all) names.push_back(a.name);
   std::vector<bench_algorithm> found;
   for (auto const& word : asked) {
-    auto const is = [&](auto const& a) { return a.name == word || a.name == "cleave-" + word; };
-    auto const at = std::ranges::find_if(all, is);
     auto const lacking = bench_algorithms_left_out();
-    if (at != all.end())
-      found.push_back(*at);
-    else if (std::ranges::find(lacking, word) != lacking.end())
+    auto const before = found.size();
+    for (auto const& a : all)  // graphs and hypergraphs may share a name
+      if (a.name == word || a.name == "cleave-" + word) found.push_back(a);
+    if (found.size() > before) continue;
+    if (std::ranges::find(lacking, word) != lacking.end())
       note(word + " is skipped: the tool was built without its library (Debian: libmetis-dev)");
     else
       throw usage_error("unknown algorithm " + cleave::printable(word) + suggestion(word, names) +
@@ -145,11 +161,13 @@ int list() {
     text += "  " + name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + about + "\n";
   };
   for (auto const& a : bench_algorithms())
-    show(a.name, a.about + (a.takes == bench_algorithm::input::dag ? " (for .dag files)" : ""));
+    show(a.name, a.about + (a.takes == bench_algorithm::input::dag          ? " (for .dag files)"
+                            : a.takes == bench_algorithm::input::hypergraph ? " (for hypergraphs)"
+                                                                            : ""));
   for (auto const& name : bench_algorithms_left_out()) show(name, "not built in");
   text +=
-      "\nGenerated instances; also FAMILY:NODES, as in rgg2d:100k, and all instances of a size: "
-      "small\n\n";
+      "\nGenerated instances; also FAMILY:NODES, as in rgg2d:100k or rows_rgg2d:100k, and all instances\n"
+      "of a size: small\n\n";
   for (auto const& [name, about] : generated_instances()) show(name, about);
   print(text);
   return 0;
@@ -187,9 +205,55 @@ void keep_parts(bench_options const& o, bench_row const& row, run_outcome const&
   auto const file =
       fs::path(o.part_folder) /
       (row.instance + "." + row.algorithm + ".k" + std::to_string(row.parts) + ".eps" + csv_number(row.eps) +
-       ".seed" + std::to_string(row.seed) + ".threads" + std::to_string(row.threads) + ".part");
+       ".seed" + std::to_string(row.seed) + ".threads" + std::to_string(row.threads) +
+       (row.metric == bench_metric::cut_nets ? ".cut-nets" : "") + ".part");
   if (!o.overwrite) require_own(file, {.what = file_use::kind::written, .form = part_list_form});
   write_file({file, part_list_form}, cleave::write_part_file(partition_of(run, row.parts)));
+}
+
+/// The plural of what an algorithm cuts.
+std::string_view what_is_cut(bench_algorithm::input kind) {
+  using enum bench_algorithm::input;
+  return kind == dag ? "directed graphs" : kind == hypergraph ? "hypergraphs" : "undirected graphs";
+}
+
+/// Returns the names of algorithms that cut undirected graphs but no hypergraphs: `metis, fm`.
+std::string names_without_hypergraphs(std::vector<bench_algorithm> const& algorithms) {
+  using enum bench_algorithm::input;
+  std::string names;
+  for (auto const& a : algorithms) {
+    auto const cuts_nets = [&](auto const& b) { return b.name == a.name && b.takes == hypergraph; };
+    if (a.takes == graph && std::ranges::none_of(algorithms, cuts_nets))
+      names += (names.empty() ? "" : ", ") + a.name;
+  }
+  return names;
+}
+
+/// Runs the algorithms one after the other on a problem, so that ratios hold on a busy machine.
+void run_problem(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
+                 bench_instance const& instance, loaded_instance const& loaded, bench_task task,
+                 progress const& doing, row_writer& write, std::vector<bench_row>& rows) {
+  for (auto const& a : algorithms) {
+    if (a.takes != loaded.kind()) continue;
+    doing(a.name + " on " + instance.name + ", k = " + std::to_string(task.parts));
+    task.threads = a.has_threads ? o.threads : 1;
+    auto const run = run_apart(a, task, o.time_limit);
+    bench_row row{.algorithm = a.name,
+                  .instance = instance.name,
+                  .nodes = task.nodes(),
+                  .edges = task.edges(),
+                  .parts = task.parts,
+                  .eps = task.eps,
+                  .seed = task.seed,
+                  .threads = task.threads};
+    if (loaded.hypergraph)
+      row.metric = task.goal == cleave::hypergraph_objective::cut_nets ? bench_metric::cut_nets
+                                                                       : bench_metric::connectivity;
+    judge(row, task, run);
+    keep_parts(o, row, run);
+    write(row);
+    rows.push_back(row);
+  }
 }
 
 std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
@@ -197,35 +261,30 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
   row_writer write(o);
   progress const doing;
   std::vector<bench_row> rows;
+  bool told = o.algorithms.empty();  // whether the names of those that cut no hypergraphs were printed
   for (auto const& instance : instances) {
     doing("reading " + instance.name);
     auto const loaded = load(instance);
     if (!loaded) continue;
-    bench_dag const* const dag = loaded->dag ? &*loaded->dag : nullptr;
-    auto const takes = dag != nullptr ? bench_algorithm::input::dag : bench_algorithm::input::graph;
-    if (std::ranges::find(algorithms, takes, &bench_algorithm::takes) == algorithms.end())
-      note(cleave::printable(instance.name) +
-           (dag != nullptr ? ": skipped, since none of the chosen algorithms cuts directed graphs"
-                           : ": skipped, since none of the chosen algorithms cuts undirected graphs"));
-    for (auto const k : o.parts)
-      for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
-        for (auto const& a : algorithms) {  // one after the other, so that ratios hold on a busy machine
-          if (a.takes != takes) continue;
-          doing(a.name + " on " + instance.name + ", k = " + std::to_string(k));
-          bench_task const task{loaded->rows.view(), dag, k, o.eps, seed, a.has_threads ? o.threads : 1};
-          auto const run = run_apart(a, task, o.time_limit);
-          bench_row row{.algorithm = a.name,
-                        .instance = instance.name,
-                        .nodes = task.nodes(),
-                        .edges = task.edges(),
-                        .parts = k,
-                        .eps = o.eps,
-                        .seed = seed,
-                        .threads = task.threads};
-          judge(row, task, run);
-          keep_parts(o, row, run);
-          write(row);
-          rows.push_back(row);
+    auto const kind = loaded->kind();
+    if (std::ranges::find(algorithms, kind, &bench_algorithm::takes) == algorithms.end()) {
+      note(cleave::printable(instance.name) + ": skipped, since none of the chosen algorithms cuts " +
+           std::string(what_is_cut(kind)));
+      continue;
+    }
+    if (kind == bench_algorithm::input::hypergraph && !std::exchange(told, true))
+      if (auto const names = names_without_hypergraphs(algorithms); !names.empty())
+        note("left out for hypergraphs, which they do not cut: " + names);
+    bench_task task{loaded->rows.view()};
+    if (loaded->dag) task.dag = &*loaded->dag;
+    if (loaded->hypergraph) task.hypergraph = &*loaded->hypergraph;
+    task.eps = o.eps;
+    auto const goals = loaded->hypergraph ? o.goals : std::vector{cleave::hypergraph_objective::connectivity};
+    for (auto const goal : goals)
+      for (auto const k : o.parts)
+        for (std::uint64_t seed = 1; seed <= o.seeds; ++seed) {
+          task.goal = goal, task.parts = k, task.seed = seed;
+          run_problem(o, algorithms, instance, *loaded, task, doing, write, rows);
         }
   }
   return rows;
@@ -262,9 +321,7 @@ int bench(std::span<std::string const> words) {
         "no algorithm fits these instances, so nothing was run; cleave bench --list shows the graphs that "
         "each cuts");
   if (o.out.empty()) return 0;
-  bench_summary s(rows);
-  if (auto const metis = s.find_algorithm("metis")) s.compare_with({*metis});
-  print(terminal_table(s));
+  print(text_of(sections_of(rows), false));
   print("  " + shown(o.out.path) + "\n");
   return 0;
 }

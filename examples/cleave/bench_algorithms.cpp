@@ -12,6 +12,7 @@ std::vector<bench_algorithm> bench_algorithms() {
   auto all = kway_algorithms();
   for (auto& classic : classic_algorithms()) all.push_back(std::move(classic));
   for (auto& dag : dag_algorithms()) all.push_back(std::move(dag));
+  for (auto& nets : hypergraph_algorithms()) all.push_back(std::move(nets));
   for (auto& metis : metis_algorithms()) all.push_back(std::move(metis));
   return all;
 }

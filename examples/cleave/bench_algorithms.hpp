@@ -2,6 +2,8 @@
 #pragma once
 #include <cleave/formats/graph_files/cost_dag.hpp>
 #include <cleave/graph/adjacency.hpp>
+#include <cleave/graph/hypergraph.hpp>
+#include <cleave/partition/kway/hypergraph_options.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,17 +21,28 @@ struct bench_dag {
   cleave::dag_snapshot snapshot;
 };
 
-/// The task of a run.
+using bench_hypergraph = cleave::hypergraph<std::uint32_t, std::int64_t>;
+
+/// The task of a run. It has one of three: a graph, a DAG, a hypergraph.
 struct bench_task {
   bench_graph graph;
-  bench_dag const* dag = nullptr;  ///< if set, there is no graph
+  bench_dag const* dag = nullptr;
+  bench_hypergraph const* hypergraph = nullptr;
+  cleave::hypergraph_objective goal = cleave::hypergraph_objective::connectivity;  ///< of a hypergraph
   std::uint32_t parts = 2;
   double eps = 0.03;
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;
 
-  std::size_t nodes() const { return dag != nullptr ? dag->file.nodes() : graph.nodes(); }
-  std::size_t edges() const { return dag != nullptr ? dag->file.arcs.size() : graph.directed_edges() / 2; }
+  std::size_t nodes() const {
+    return dag != nullptr ? dag->file.nodes() : hypergraph != nullptr ? hypergraph->nodes : graph.nodes();
+  }
+  /// The number of edges, arcs or nets.
+  std::size_t edges() const {
+    return dag != nullptr          ? dag->file.arcs.size()
+           : hypergraph != nullptr ? hypergraph->view().nets()
+                                   : graph.directed_edges() / 2;
+  }
 };
 
 struct bench_answer {
@@ -38,9 +51,10 @@ struct bench_answer {
   std::optional<double> claimed_bottleneck{}, bound{};
 };
 
-/// An algorithm of the bench. `prepare` converts the graph to its format and returns the call to be timed.
+/// An algorithm of the bench for one kind of input; an algorithm for two kinds is there twice, with one name.
+/// `prepare` converts the input to its format and returns the call to be timed.
 struct bench_algorithm {
-  enum class input : std::uint8_t { graph, dag };
+  enum class input : std::uint8_t { graph, dag, hypergraph };
   std::string name, about;
   input takes = input::graph;
   std::function<std::function<bench_answer()>(bench_task const&)> prepare;
@@ -56,6 +70,9 @@ std::vector<bench_algorithm> dag_algorithms();
 
 /// The presets of `partition_kway`.
 std::vector<bench_algorithm> kway_algorithms();
+
+/// The presets of `partition_hypergraph`.
+std::vector<bench_algorithm> hypergraph_algorithms();
 
 /// The methods of `classic_methods`.
 std::vector<bench_algorithm> classic_algorithms();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,17 +42,49 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 28> b
     {"layered", "layered DAGs"},
 }};
 
-inline constexpr std::string_view other_class = "other graphs";
+/// The same of hypergraphs.
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 5> bench_hypergraph_families{{
+    {"rows", "rows of matrices"},
+    {"values", "values of computations"},
+    {"netlist", "netlists"},
+    {"nets", "random nets"},
+    {"random", "random nets"},
+}};
+
+inline constexpr std::string_view other_class = "other graphs", other_hypergraphs = "other hypergraphs";
 
 /// Returns the family of a name: `grid2d` for `grid2d_10k`.
 inline std::string_view family_of(std::string_view instance) {
   return instance.substr(0, instance.find_first_of("_:."));
 }
 
-inline std::string_view class_of_instance(std::string_view instance) {
+inline std::string_view class_of_instance(std::string_view instance, bool is_hypergraph = false) {
+  if (is_hypergraph) {
+    for (auto const& [family, kind] : bench_hypergraph_families)
+      if (family == family_of(instance)) return kind;
+    return other_hypergraphs;
+  }
   for (auto const& [family, kind] : bench_families)
     if (family == family_of(instance)) return kind;
   return other_class;
 }
+
+/// A range of sizes. Partitioners differ on small graphs, where their fixed costs count.
+enum class size_band : std::uint8_t { unknown, small, medium, large };
+
+inline constexpr std::array<std::string_view, 4> size_band_names = {"size not given", "small", "medium",
+                                                                    "large"};
+inline constexpr std::uint64_t medium_nodes = 20'000, large_nodes = 500'000;  ///< the least of each band
+
+inline size_band band_of(std::uint64_t nodes) {
+  using enum size_band;
+  return nodes == 0 ? unknown : nodes < medium_nodes ? small : nodes < large_nodes ? medium : large;
+}
+
+inline std::string_view name_of(size_band b) { return size_band_names[static_cast<std::size_t>(b)]; }
+
+/// Says what the bands are, in one sentence.
+inline constexpr std::string_view size_bands_sentence =
+    "Small: fewer than 20 000 nodes. Medium: fewer than 500 000. Large: all others.";
 
 }  // namespace tool

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "../../bench/instances/catalogue.hpp"
+#include "../../bench/instances/hypergraphs.hpp"
 #include "files.hpp"
+#include "hypergraphs.hpp"
 #include "terminal.hpp"
 
 namespace tool {
@@ -26,12 +28,14 @@ std::vector<bench_instance> files_in(std::string const& folder) {
   for (auto const& entry : fs::directory_iterator(folder)) {
     auto const path = entry.path().string();
     if (path.ends_with(".by-degree.graph")) continue;  // written by bench/peers for KaMinPar
-    if (std::ranges::any_of(cleave::graph_suffixes, [&](auto const& s) { return path.ends_with(s.suffix); }))
+    if (is_hypergraph_file(path) ||
+        std::ranges::any_of(cleave::graph_suffixes, [&](auto const& s) { return path.ends_with(s.suffix); }))
       found.push_back({.name = entry.path().stem().string(), .path = path, .named = false});
   }
   std::ranges::sort(found, {}, &bench_instance::path);
   if (found.empty())
-    throw cleave::error(cleave::printable(folder, 200) + ": this folder contains no graph file");
+    throw cleave::error(cleave::printable(folder, 200) +
+                        ": this folder contains no file of a graph or hypergraph");
   return found;
 }
 
@@ -47,6 +51,8 @@ loaded_instance of_dag(cleave::cost_dag file) {
 }
 
 loaded_instance made(std::string const& name) {
+  if (auto h = bench::find_hypergraph(name))
+    return {.hypergraph = bench_hypergraph{h->nodes, std::move(h->offsets), std::move(h->pins), {}, {}}};
   auto instance = *bench::find_instance(name);
   if (auto* const dag = std::get_if<cleave::cost_dag>(&instance)) return of_dag(std::move(*dag));
   auto& g = std::get<bench::graph>(instance);
@@ -61,11 +67,12 @@ loaded_instance made(std::string const& name) {
 std::vector<bench_instance> instances_of(std::string const& word) {
   std::vector<bench_instance> found;
   for (auto const& i : bench::instances_called(word)) found.push_back({.name = std::string(i.name)});
+  for (auto const& i : bench::hypergraphs_called(word)) found.push_back({.name = std::string(i.name)});
   if (!found.empty()) return found;
   std::error_code unknown;
   if (fs::is_directory(word, unknown)) return files_in(word);
   if (fs::exists(word, unknown)) return {{.name = fs::path(word).stem().string(), .path = word}};
-  if (bench::find_instance(word)) return {{.name = word}};
+  if (bench::find_hypergraph(word) || bench::find_instance(word)) return {{.name = word}};
   throw cleave::error(
       cleave::printable(word, 200) +
       ": no such file, folder or generated instance; cleave bench --list shows the generated ones");
@@ -74,12 +81,15 @@ std::vector<bench_instance> instances_of(std::string const& word) {
 std::vector<std::pair<std::string, std::string>> generated_instances() {
   std::vector<std::pair<std::string, std::string>> list;
   for (auto const& i : bench::instances()) list.emplace_back(i.name, i.about);
+  for (auto const& i : bench::hypergraph_instances()) list.emplace_back(i.name, i.about);
   return list;
 }
 
 std::optional<loaded_instance> load(bench_instance const& i) {
   if (i.path.empty()) return made(i.name);
   try {
+    if (is_hypergraph_file(i.path))
+      return loaded_instance{.hypergraph = read_hypergraph_file<std::int64_t>(i.path)};
     if (is_directed(i.path)) return of_dag(cleave::read_cost_dag(i.path));
     return loaded_instance{.rows = cleave::read_graph_file<std::int32_t, std::int64_t>(i.path)};
   } catch (cleave::error const& e) {

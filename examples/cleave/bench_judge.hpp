@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/ids.hpp>
+#include <cleave/partition/kway/hypergraph_cut.hpp>
 #include <cleave/partition/model/partition.hpp>
 #include <cleave/partition/verify/verify_partition.hpp>
 #include <cmath>
@@ -15,11 +16,15 @@
 #include "bench_algorithms.hpp"
 #include "bench_row.hpp"
 #include "bench_run.hpp"
+#include "hypergraphs.hpp"
 
 namespace tool {
 
-/// Bytes of a graph in CSR arrays with 32-bit entries, the unit of memory for all algorithms.
+/// Bytes of a graph or hypergraph in CSR arrays with 32-bit entries, the unit of memory for all algorithms.
 inline double row_bytes(bench_task const& task) {
+  if (auto const* const h = task.hypergraph)
+    return 4 * static_cast<double>(h->offsets.size() + h->pins.size() + h->node_weight.size() +
+                                   h->net_weight.size());
   auto const words =
       task.nodes() + 1 + 2 * task.edges() + task.graph.node_weight.size() + task.graph.edge_weight.size();
   return 4 * static_cast<double>(words);
@@ -80,14 +85,34 @@ inline std::optional<std::string> judge_graph(bench_row& row, bench_graph const&
   return {};
 }
 
+/// For a hypergraph, the cut is the objective of the task, counted from the pins.
+inline std::optional<std::string> judge_hypergraph(bench_row& row, bench_task const& task,
+                                                   run_outcome const& run, cleave::partition const& p) {
+  auto const view = task.hypergraph->view();
+  auto const v = verify_balance(view, p, row.eps);
+  if (auto const fault = broken(v.findings)) return fault;
+  auto const cost = cleave::measure_cut(view, p);
+  auto const cut =
+      task.goal == cleave::hypergraph_objective::connectivity ? cost.connectivity : cost.cut_net_weight;
+  row.cut = static_cast<double>(cut);
+  row.imbalance = v.total > 0 ? v.imbalance : 0;
+  row.empty = v.empty;
+  if (run.claimed_cut) {
+    row.claimed_cut = static_cast<double>(*run.claimed_cut);
+    if (*run.claimed_cut != cut) row.status = "cut reported wrongly";
+  }
+  return {};
+}
+
 /// Fills a run's row with the numbers that the library's verifier counts from the instance and the parts
 /// alone.
 inline void judge(bench_row& row, bench_task const& task, run_outcome const& run) {
   row.status = run.status;
   if (run.status != "ok") return;
   auto const p = partition_of(run, row.parts);
-  auto const fault =
-      task.dag != nullptr ? judge_dag(row, *task.dag, run, p) : judge_graph(row, task.graph, run, p);
+  auto const fault = task.dag != nullptr          ? judge_dag(row, *task.dag, run, p)
+                     : task.hypergraph != nullptr ? judge_hypergraph(row, task, run, p)
+                                                  : judge_graph(row, task.graph, run, p);
   if (fault) row.status = *fault;
   row.wall_s = run.wall_s;
   row.cpu_s = run.cpu_s;

@@ -9,6 +9,7 @@
 #include <cleave/formats/units.hpp>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -93,31 +94,41 @@ class bench_plot {
   std::string id_;
 };
 
-/// The performance profile: for each algorithm, the share of problems solved within each multiple of the best
-/// cut.
+/// A performance profile: for each algorithm, the share of problems that it solves with at most so many times
+/// the best cut, or the least time.
 class profile_plot : bench_plot {
  public:
-  profile_plot(cleave::markup_writer& to, bench_summary const& from) : bench_plot(to, from, "profile") {
-    for (std::size_t a = 0; a < from.algorithms().size(); ++a) profiles_.push_back(from.profile(a));
+  enum class measure : std::uint8_t { cut, time };
+
+  profile_plot(cleave::markup_writer& to, bench_summary const& from, std::string id = "profile",
+               measure of = measure::cut)
+      : bench_plot(to, from, std::move(id)), of_(of), most_(of == measure::cut ? 1.05 : 2) {
+    for (std::size_t a = 0; a < from.algorithms().size(); ++a)
+      profiles_.push_back(of == measure::cut ? from.profile(a) : from.time_profile(a));
     for (auto const& p : profiles_)
       if (!p.empty()) most_ = std::max(most_, p.back());
-    most_ = std::min(most_ * 1.02, 8.0);
+    most_ = std::min(most_ * 1.02, of == measure::cut ? 2.0 : 100.0);
   }
 
   void write() {
-    open("Performance profile of the cuts",
+    bool const cuts = of_ == measure::cut;
+    std::string const best = cuts ? "best cut" : "least time";
+    open("Performance profile of the " + std::string(cuts ? "cuts" : "times"),
          "For each algorithm the share of problems that it solves, within the balance, with at most so many "
-         "times the least cut of all.");
+         "times the " +
+             best + ".");
     for (double const share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
       line("grid", left, y(share), right, y(share));
       tick(left - 10, y(share) + 4, "end", cleave::decimal_text(100 * share, 0) + "\u00a0%");
     }
-    for (double const ratio : {1.0, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0})
-      if (ratio <= most_) {
-        line("grid", x(ratio), top, x(ratio), bottom);
-        tick(x(ratio), bottom + 20, "middle", ratio_text(ratio));
-      }
-    tick((left + right) / 2, bottom + 44, "middle", "cut, in times the least of all");
+    for (double const ratio : {1.0, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0}) {
+      if (ratio > most_ || (!cuts && ratio > 1 && ratio < 1.5)) continue;
+      line("grid", x(ratio), top, x(ratio), bottom);
+      tick(x(ratio), bottom + 20, "middle", cleave::decimal_text(ratio, 2));
+    }
+    tick((left + right) / 2, bottom + 44, "middle",
+         cuts ? "cut, in multiples of the best one" : "time, in multiples of the least one");
+    tick(width - 8, top, "end", "best on");
     auto const order = by_area();
     for (auto a = order.rbegin(); a != order.rend(); ++a) curve(*a);
     for (std::size_t i = 0; i < order.size(); ++i) legend(order[i], i);
@@ -125,9 +136,10 @@ class profile_plot : bench_plot {
   }
 
  private:
-  /// The axis is stretched near 1, where algorithms differ.
+  /// The axis of cuts is stretched near 1, where algorithms differ.
   double x(double ratio) const {
-    return left + (right - left) * std::sqrt(std::log(std::clamp(ratio, 1.0, most_)) / std::log(most_));
+    double const part = std::log(std::clamp(ratio, 1.0, most_)) / std::log(most_);
+    return left + (right - left) * (of_ == measure::cut ? std::sqrt(part) : part);
   }
   static double y(double share) { return bottom - (bottom - top) * share; }
   double share(std::size_t solved) const {
@@ -146,6 +158,9 @@ class profile_plot : bench_plot {
     std::ranges::sort(order, {}, [&](std::size_t a) { return std::pair(-area(a), a); });
     return order;
   }
+  std::size_t best_on(std::size_t a) const {
+    return static_cast<std::size_t>(std::ranges::count(profiles_[a], 1.0));
+  }
 
   void curve(std::size_t a) {
     auto const& p = profiles_[a];
@@ -156,27 +171,32 @@ class profile_plot : bench_plot {
     to_.open(
         "path",
         {{"class", "curve " + hue(a) + (ours(a) ? " ours" : "")}, {"data-algorithm", name(a)}, {"d", path}});
-    to_.element("title", cleave::printable(name(a)) + ": the least cut of all on " +
-                             std::to_string(std::ranges::count(p, 1.0)) + " of " +
-                             std::to_string(from_.problems().size()) + " problems, an answer on " +
-                             std::to_string(p.size()));
+    auto const within = std::ranges::count_if(p, [&](double ratio) { return ratio <= most_; });
+    to_.element("title",
+                cleave::printable(name(a)) + ": the " + (of_ == measure::cut ? "best cut" : "least time") +
+                    " on " + std::to_string(best_on(a)) + " of " + std::to_string(from_.problems().size()) +
+                    " problems, within " + cleave::decimal_text(most_, 2) + " times it on " +
+                    std::to_string(within) + ", an answer within the balance on " + std::to_string(p.size()));
     to_.close("path");
   }
   void legend(std::size_t a, std::size_t row) {
-    double const at = top + 10 + 20 * static_cast<double>(row);
+    double const at = top + 22 + 20 * static_cast<double>(row);
     line("curve " + hue(a) + (ours(a) ? " ours" : ""), right + 22, at, right + 56, at);
-    write_svg_text(to_, "name", right + 66, at + 4, "start", cleave::printable(name(a), 28));
+    write_svg_text(to_, "name", right + 66, at + 4, "start", cleave::printable(name(a), 24));
+    tick(width - 8, at + 4, "end", cleave::decimal_text(100 * share(best_on(a)), 0) + "\u00a0%");
   }
 
+  measure of_;
   std::vector<std::vector<double>> profiles_;
-  double most_ = 1.05;
+  double most_;
 };
 
 /// The plot of time and cut: each algorithm at its means relative to the baseline, with one standard
 /// deviation to each side.
 class time_plot : bench_plot {
  public:
-  time_plot(cleave::markup_writer& to, bench_summary const& from) : bench_plot(to, from, "times") {
+  time_plot(cleave::markup_writer& to, bench_summary const& from, std::string id = "times")
+      : bench_plot(to, from, std::move(id)) {
     auto const any = [](auto const&) { return true; };
     for (std::size_t a = 0; a < from.algorithms().size(); ++a) {
       point const p{a, from.mean(&bench_summary::time_ratio, a, any),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
@@ -18,10 +19,26 @@
 
 namespace tool {
 
+/// What the cut of a row counts: the edges between parts, or of a hypergraph λ - 1 or the cut nets.
+enum class bench_metric : std::uint8_t { edge_cut, connectivity, cut_nets };
+
+/// The names of the metrics in tables.
+inline constexpr std::array<std::string_view, 3> bench_metric_names = {"edge-cut", "connectivity",
+                                                                       "cut-nets"};
+
+inline std::string_view name_of(bench_metric m) { return bench_metric_names[static_cast<std::size_t>(m)]; }
+
+/// Returns the metric of this name, or nothing.
+inline std::optional<bench_metric> find_bench_metric(std::string_view name) {
+  auto const at = std::ranges::find(bench_metric_names, name);
+  if (at == bench_metric_names.end()) return {};
+  return static_cast<bench_metric>(at - bench_metric_names.begin());
+}
+
 /// One run of one algorithm on one instance: a row of the tables that `cleave bench` and bench/peers write.
 struct bench_row {
   std::string algorithm, instance;
-  std::uint64_t nodes = 0, edges = 0;
+  std::uint64_t nodes = 0, edges = 0;  ///< edges, arcs or nets; 0 if the table does not say
   std::uint32_t parts = 0;
   double eps = 0;  ///< the requested imbalance
   std::uint64_t seed = 0;
@@ -35,11 +52,12 @@ struct bench_row {
   std::string status{};                ///< "ok", or the failure
   std::optional<double> bottleneck{};  ///< largest load, for algorithms on DAGs that minimise it
   std::optional<double> bound{};       ///< lower bound of the bottleneck, reported by the algorithm
+  bench_metric metric = bench_metric::edge_cut;
 };
 
 inline constexpr std::string_view bench_columns =
     "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status,"
-    "bottleneck,bound";
+    "bottleneck,bound,metric";
 
 /// Returns the shortest decimal that reads back as `x`; whole numbers below 10^15 have no exponent.
 inline std::string csv_number(double x) {
@@ -67,11 +85,11 @@ inline std::string csv_line(bench_row const& r) {
     line += ",,,,,,";
   auto const known = [](std::optional<double> x) { return x ? csv_number(*x) : std::string(); };
   return line + known(r.claimed_cut) + "," + name(r.status) + "," + known(r.bottleneck) + "," +
-         known(r.bound) + "\n";
+         known(r.bound) + "," + std::string(name_of(r.metric)) + "\n";
 }
 
 /// Reads such a table. Columns may come in any order, unknown ones are ignored, and the header may be
-/// repeated, as in joined tables.
+/// repeated, as in joined tables. Without the column `metric`, cuts are those of edges.
 class csv_reader {
  public:
   csv_reader(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {}
@@ -169,13 +187,19 @@ class csv_reader {
     r.threads = needed<std::uint32_t>("threads");
     r.cut = number<double>("cut");
     if (r.cut) {
-      r.wall_s = needed<double>("wall_s");
+      r.wall_s = r.threads > 1 ? needed<double>("wall_s") : number<double>("wall_s").value_or(0);
       r.cpu_s = needed<double>("cpu_s");
       r.imbalance = needed<double>("imbalance");
     }
     r.empty = number<std::uint32_t>("empty").value_or(0);
     r.bottleneck = number<double>("bottleneck");
     r.bound = number<double>("bound");
+    if (auto const text = cell("metric"); !text.empty()) {
+      auto const metric = find_bench_metric(text);
+      if (!metric)
+        refuse("column 'metric' has edge-cut, connectivity or cut-nets, not " + cleave::quoted(text));
+      r.metric = *metric;
+    }
     return r;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,8 +25,18 @@ struct bench_problem {
   std::uint32_t parts;
   double eps;
   bool by_bottleneck;  ///< for DAGs: the largest load is compared, not the cut
-  bool operator==(bench_problem const&) const = default;
+  bench_metric metric = bench_metric::edge_cut;
+  std::uint64_t nodes = 0;  ///< 0 if no row says it; not compared
+
+  bool operator==(bench_problem const& b) const {
+    return instance == b.instance && parts == b.parts && eps == b.eps && by_bottleneck == b.by_bottleneck &&
+           metric == b.metric;
+  }
 };
+
+inline std::string_view class_of(bench_problem const& p) {
+  return class_of_instance(p.instance, p.metric != bench_metric::edge_cut);
+}
 
 /// The result of an algorithm on a problem over all seeds: medians of the runs that kept the balance.
 struct bench_cell {
@@ -99,16 +110,13 @@ inline ratio_mean mean_of(std::vector<double> const& ratios) {
 class bench_summary {
  public:
   explicit bench_summary(std::span<bench_row const> rows) {
-    std::set<std::string_view> levelling;  // algorithms that minimise the bottleneck
     for (auto const& r : rows)
-      if (r.bottleneck) levelling.insert(r.algorithm);
+      if (r.bottleneck) levelling_.insert(r.algorithm);
     std::map<std::pair<std::size_t, std::size_t>, std::vector<bench_row const*>> groups;
     for (auto const& r : rows) {
-      auto const p =
-          place_in(problems_, bench_problem{r.instance, r.parts, r.eps, levelling.contains(r.algorithm)});
-      auto const name =
-          r.algorithm + (r.threads > 1 ? " (" + std::to_string(r.threads) + " threads)" : std::string());
-      auto const a = place_in(algorithms_, name);
+      auto const p = place_in(problems_, problem_of(r));
+      problems_[p].nodes = std::max(problems_[p].nodes, r.nodes);
+      auto const a = place_in(algorithms_, name_of_algorithm(r));
       if (a == threads_.size()) threads_.push_back(r.threads);
       groups[{p, a}].push_back(&r);
     }
@@ -126,9 +134,22 @@ class bench_summary {
     if (found == algorithms_.end()) return {};
     return static_cast<std::size_t>(found - algorithms_.begin());
   }
+  /// Returns the problem and the algorithm of a row of any table, or nothing if they are not in this one.
+  std::optional<std::pair<std::size_t, std::size_t>> find(bench_row const& r) const {
+    auto const p = std::ranges::find(problems_, problem_of(r));
+    auto const a = find_algorithm(name_of_algorithm(r));
+    if (p == problems_.end() || !a) return {};
+    return std::pair(static_cast<std::size_t>(p - problems_.begin()), *a);
+  }
   std::vector<std::string_view> classes() const {
     std::vector<std::string_view> found;
-    for (auto const& p : problems_) place_in(found, class_of_instance(p.instance));
+    for (auto const& p : problems_) place_in(found, class_of(p));
+    return found;
+  }
+  /// The size bands of the problems, in ascending order.
+  std::set<size_band> bands() const {
+    std::set<size_band> found;
+    for (auto const& p : problems_) found.insert(band_of(p.nodes));
     return found;
   }
 
@@ -163,9 +184,8 @@ class bench_summary {
   std::optional<double> time_ratio(std::size_t problem, std::size_t algorithm) const {
     auto const &a = at(problem, algorithm), &b = at(problem, base_of(problem));
     if (a.good == 0 || b.good == 0) return {};
-    double constexpr step = 1e-4;
-    if (threads_[algorithm] > 1) return std::max(a.wall_s, step) / std::max(b.wall_s, step);
-    return std::max(a.cpu_s, step) / std::max(b.cpu_s, step);
+    if (threads_[algorithm] > 1) return std::max(a.wall_s, clock_step) / std::max(b.wall_s, clock_step);
+    return std::max(a.cpu_s, clock_step) / std::max(b.cpu_s, clock_step);
   }
 
   template <class Ratio, class Wanted>
@@ -197,8 +217,35 @@ class bench_summary {
     std::ranges::sort(ratios);
     return ratios;
   }
+  /// The same of times: the ratio to the least time of an algorithm that kept the balance.
+  std::vector<double> time_profile(std::size_t algorithm) const {
+    std::vector<double> ratios;
+    for (std::size_t p = 0; p < problems_.size(); ++p) {
+      if (at(p, algorithm).good == 0) continue;
+      double least = seconds(p, algorithm);
+      for (std::size_t a = 0; a < algorithms_.size(); ++a)
+        if (at(p, a).good > 0) least = std::min(least, seconds(p, a));
+      ratios.push_back(seconds(p, algorithm) / least);
+    }
+    std::ranges::sort(ratios);
+    return ratios;
+  }
 
  private:
+  static std::string name_of_algorithm(bench_row const& r) {
+    return r.algorithm + (r.threads > 1 ? " (" + std::to_string(r.threads) + " threads)" : std::string());
+  }
+  bench_problem problem_of(bench_row const& r) const {
+    return {r.instance, r.parts, r.eps, levelling_.contains(r.algorithm), r.metric};
+  }
+  /// Wall seconds if the algorithm had several threads, else CPU seconds. Times below the clock's resolution
+  /// count as that resolution.
+  double seconds(std::size_t problem, std::size_t algorithm) const {
+    auto const& c = at(problem, algorithm);
+    return std::max(threads_[algorithm] > 1 ? c.wall_s : c.cpu_s, clock_step);
+  }
+  static constexpr double clock_step = 1e-4;
+
   template <class List, class Item>
   static std::size_t place_in(List& list, Item item) {
     auto const found = std::ranges::find(list, item);
@@ -207,6 +254,7 @@ class bench_summary {
     return at;
   }
 
+  std::set<std::string, std::less<>> levelling_;  ///< algorithms that minimise the bottleneck
   std::vector<bench_problem> problems_;
   std::vector<std::string> algorithms_;
   std::vector<std::uint32_t> threads_;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench_changes.hpp"
 #include "bench_summary.hpp"
 #include "terminal.hpp"
 
@@ -24,13 +25,44 @@ struct problem_group {
   std::function<bool(bench_problem const&)> has;
 };
 
+inline problem_group all_problems() {
+  return {"all", [](bench_problem const&) { return true; }};
+}
+
 inline std::vector<problem_group> groups_by_class(bench_summary const& s) {
   std::vector<problem_group> groups;
   for (auto const kind : s.classes())
-    groups.push_back({std::string(kind),
-                      [kind](bench_problem const& p) { return class_of_instance(p.instance) == kind; }});
-  if (groups.size() > 1) groups.push_back({"all", [](bench_problem const&) { return true; }});
+    groups.push_back({std::string(kind), [kind](bench_problem const& p) { return class_of(p) == kind; }});
+  if (groups.size() > 1) groups.push_back(all_problems());
   return groups;
+}
+
+/// Groups by size, the small ones first; empty if all problems are of one size.
+inline std::vector<problem_group> groups_by_size(bench_summary const& s) {
+  std::vector<problem_group> groups;
+  auto const bands = s.bands();
+  for (auto const band : bands)
+    if (bands.size() > 1)
+      groups.push_back(
+          {std::string(name_of(band)), [band](bench_problem const& p) { return band_of(p.nodes) == band; }});
+  return groups;
+}
+
+/// Says which sizes the problems have.
+inline std::string sizes_sentence(bench_summary const& s) {
+  auto const bands = s.bands();
+  if (bands.size() > 1) return std::string(size_bands_sentence);
+  switch (*bands.begin()) {
+    case size_band::small:
+      return "All instances are small: fewer than 20 000 nodes. On larger ones the ratios may differ.";
+    case size_band::medium:
+      return "All instances are of medium size: 20 000 to 500 000 nodes.";
+    case size_band::large:
+      return "All instances are large: 500 000 nodes or more.";
+    case size_band::unknown:
+      return "The table does not give the sizes of the instances.";
+  }
+  return "";
 }
 
 inline std::vector<problem_group> groups_by_parts(bench_summary const& s) {
@@ -115,31 +147,74 @@ inline run_counts counts_of(bench_summary const& s, std::size_t algorithm) {
   return n;
 }
 
-/// Returns the means by class and the counts of runs, for a terminal.
-inline std::string terminal_table(bench_summary const& s) {
-  auto const groups = groups_by_class(s);
-  std::vector<std::vector<std::string>> rows{{"cut / time, × " + s.baseline_name()}};
-  for (auto const& g : groups) rows[0].push_back(g.name);
-  rows[0].push_back("good");
-  rows[0].push_back("infeasible");
-  rows[0].push_back("no answer");
+/// Says how many runs count: `All 40 runs count.`, or `3 of 40 runs do not count: 2 broke the balance, 1
+/// timed out.`
+inline std::string runs_sentence(bench_summary const& s) {
+  run_counts sum;
   for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
-    std::vector<std::string> row{cleave::printable(s.algorithms()[a], 40)};
-    for (auto const& g : groups) {
-      auto const r = result_of(s, a, g);
-      row.push_back(r.known() ? r.means() : "–");
-    }
     auto const n = counts_of(s, a);
-    row.push_back(std::to_string(n.good));
-    row.push_back(std::to_string(n.infeasible));
-    row.push_back(std::to_string(n.late + n.crashed + n.refused));
-    rows.push_back(row);
+    sum.good += n.good, sum.infeasible += n.infeasible, sum.late += n.late;
+    sum.crashed += n.crashed, sum.refused += n.refused;
   }
-  return table_text(rows);
+  auto const bad = sum.infeasible + sum.late + sum.crashed + sum.refused;
+  if (bad == 0) return "All " + plural(sum.good, "run") + " kept the balance.";
+  std::string why;
+  auto const add = [&](std::size_t count, char const* what) {
+    if (count > 0) why += (why.empty() ? "" : ", ") + cleave::count_text(count) + what;
+  };
+  add(sum.infeasible, " broke the balance");
+  add(sum.late, " timed out");
+  add(sum.crashed, " crashed");
+  add(sum.refused, " ended with an error");
+  return cleave::count_text(bad) + " of " + plural(sum.good + bad, "run") + (bad == 1 ? " does" : " do") +
+         " not count: " + why + ".";
 }
 
-/// Returns the tables in Markdown, as in docs/performance/partitioning.md.
-inline std::string markdown_of(bench_summary const& s) {
+/// Returns the means by size and by class, and the counts of runs, for a terminal.
+inline std::string terminal_table(bench_summary const& s) {
+  auto const rows_of = [&](std::vector<problem_group> const& groups, bool counts) {
+    std::vector<std::vector<std::string>> rows{{"cut / time, × " + s.baseline_name()}};
+    for (auto const& g : groups) rows[0].push_back(g.name);
+    if (counts) rows[0].insert(rows[0].end(), {"good", "infeasible", "no answer"});
+    for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
+      std::vector<std::string> row{cleave::printable(s.algorithms()[a], 40)};
+      for (auto const& g : groups) {
+        auto const r = result_of(s, a, g);
+        row.push_back(r.known() ? r.means() + " (" + std::to_string(r.cut.count) + ")" : "–");
+      }
+      auto const n = counts_of(s, a);
+      if (counts)
+        row.insert(row.end(), {std::to_string(n.good), std::to_string(n.infeasible),
+                               std::to_string(n.late + n.crashed + n.refused)});
+      rows.push_back(row);
+    }
+    return rows;
+  };
+  auto sizes = groups_by_size(s);
+  sizes.push_back(all_problems());
+  auto text = table_text(rows_of(sizes, true)) + "  " + sizes_sentence(s) + " " + runs_sentence(s) + "\n";
+  if (s.classes().size() > 1) text += "\n" + table_text(rows_of(groups_by_class(s), false));
+  return text;
+}
+
+/// Lists the results that are worse than recorded, the worst first, and then the number of those left out.
+inline std::string terminal_changes(bench_summary const& s, bench_changes const& changes) {
+  constexpr std::size_t most = 20;
+  std::vector<std::vector<std::string>> rows{{"worse than recorded", "k", "algorithm", "cut", "change"}};
+  std::size_t worse = 0;
+  for (auto const& c : changes.ranked()) {
+    if (!c.is_worse() || ++worse > most) continue;
+    rows.push_back({cleave::printable(s.problems()[c.problem].instance, 40),
+                    std::to_string(s.problems()[c.problem].parts),
+                    cleave::printable(s.algorithms()[c.algorithm], 40), cuts_text(c), change_text(c)});
+  }
+  if (worse == 0) return "";
+  return table_text(rows) + (worse > most ? "  and " + std::to_string(worse - most) + " more\n" : "");
+}
+
+/// Returns the tables in Markdown, as in docs/performance/partitioning.md; with the changes since a recorded
+/// run if they are given.
+inline std::string markdown_of(bench_summary const& s, bench_changes const* changes = nullptr) {
   std::string text;
   auto const row = [&](std::vector<std::string> const& cells) {
     text += "|";
@@ -166,8 +241,22 @@ inline std::string markdown_of(bench_summary const& s) {
     }
     text += "\n";
   };
+  if (auto sizes = groups_by_size(s); !sizes.empty()) {
+    sizes.push_back(all_problems());
+    table(sizes);
+  }
   table(groups_by_class(s));
   table(groups_by_parts(s));
+  text += sizes_sentence(s) + " " + runs_sentence(s) + "\n\n";
+  if (auto const ranked = changes != nullptr ? changes->ranked() : std::vector<bench_change>();
+      !ranked.empty()) {
+    head({"changed since the recorded run", "k", "algorithm", "cut", "change"});
+    for (auto const& c : ranked)
+      row({cleave::printable(s.problems()[c.problem].instance), std::to_string(s.problems()[c.problem].parts),
+           s.algorithms()[c.algorithm], cuts_text(c),
+           c.is_worse() ? "**" + change_text(c) + "**" : change_text(c)});
+    text += "\n";
+  }
   std::vector<std::string> columns{"instance", "k"};
   columns.insert(columns.end(), s.algorithms().begin(), s.algorithms().end());
   head(columns);

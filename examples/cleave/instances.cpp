@@ -7,6 +7,7 @@
 #include <cleave/core/nearest_names.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/graph_files/cost_dag.hpp>
+#include <cleave/formats/graph_files/hmetis_hypergraph.hpp>
 #include <cleave/formats/graph_files/metis_graph.hpp>
 #include <cstddef>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "../../bench/instances/hypergraphs.hpp"
 #include "files.hpp"
 #include "options.hpp"
 #include "subcommands.hpp"
@@ -31,6 +33,9 @@ std::string list_of_instances() {
   for (auto const& i : bench::instances())
     rows.push_back({std::string(i.name), std::string(bench::size_names[static_cast<std::size_t>(i.size)]),
                     i.directed ? ".dag" : ".graph", std::string(i.about)});
+  for (auto const& i : bench::hypergraph_instances())
+    rows.push_back({std::string(i.name), std::string(bench::size_names[static_cast<std::size_t>(i.size)]),
+                    ".hgr", std::string(i.about)});
   std::string text;
   std::vector<std::size_t> width(4);
   for (auto const& row : rows)
@@ -45,23 +50,50 @@ std::string list_of_instances() {
   }
   std::string families;
   for (auto const& f : bench::families()) families += (families.empty() ? "" : ", ") + std::string(f.name);
-  return text + "\nor FAMILY:NODES[:SEED], as in rgg2d:100k or rgg2d:100k:7, of " + families + "\n";
+  return text + "\nor FAMILY:NODES[:SEED], as in rgg2d:100k or rgg2d:100k:7, of " + families +
+         ";\nhypergraphs: netlist:NODES[:SEED], nets:NODES[:SEED], rows_ before the name of an undirected " +
+         "graph,\nvalues_ before that of a directed one\n";
 }
 
-/// Writes a graph to `folder` under its name, with `_` for `:`.
-void write_instance(fs::path const& folder, std::string name, bench::made_instance const& made) {
+/// A generated instance as the text of a file.
+struct instance_text {
+  std::string suffix, text;
+  std::size_t nodes;
+};
+
+instance_text text_of(bench::made_instance const& made) {
+  if (auto const* g = std::get_if<bench::graph>(&made))
+    return {".graph", cleave::write_metis_graph(g->view()), g->view().nodes()};
+  auto const& dag = std::get<cleave::cost_dag>(made);
+  return {".dag", cleave::write_dag_file(dag), dag.nodes()};
+}
+
+instance_text text_of(bench::hypergraph const& h) {
+  return {".hgr", cleave::write_hmetis_hypergraph(h.view()), h.nodes};
+}
+
+/// Writes an instance to `folder` under its name, with `_` for `:`.
+void write_instance(fs::path const& folder, std::string name, instance_text const& made) {
   std::ranges::replace(name, ':', '_');
-  auto const* g = std::get_if<bench::graph>(&made);
-  auto const file = folder / (name + (g != nullptr ? ".graph" : ".dag"));
-  auto const text = g != nullptr ? cleave::write_metis_graph(g->view())
-                                 : cleave::write_dag_file(std::get<cleave::cost_dag>(made));
+  auto const file = folder / (name + made.suffix);
   std::error_code missing;
   bool const there = fs::exists(file, missing) && fs::file_size(file, missing) > 0;
-  if (there && read_text(file) != text)  // generators give the same text on every machine
+  if (there && read_text(file) != made.text)  // generators give the same text on every machine
     throw cleave::error(shown(file) + ": exists and holds another graph; move it, or choose another folder");
-  if (!there) write_file({file}, text);
-  auto const nodes = g != nullptr ? g->view().nodes() : std::get<cleave::cost_dag>(made).nodes();
-  print("  " + shown(file) + ": " + plural(nodes, "node") + "\n");
+  if (!there) write_file({file}, made.text);
+  print("  " + shown(file) + ": " + plural(made.nodes, "node") + "\n");
+}
+
+/// Writes all instances that a word stands for. Returns false if there are none.
+bool write_instances(fs::path const& folder, std::string const& word) {
+  auto const called = bench::instances_called(word);
+  auto const nets_called = bench::hypergraphs_called(word);
+  for (auto const& i : called) write_instance(folder, std::string(i.name), text_of(i.make()));
+  for (auto const& i : nets_called) write_instance(folder, std::string(i.name), text_of(i.make()));
+  if (!called.empty() || !nets_called.empty()) return true;
+  if (auto const h = bench::find_hypergraph(word)) return write_instance(folder, word, text_of(*h)), true;
+  if (auto const made = bench::find_instance(word)) return write_instance(folder, word, text_of(*made)), true;
+  return false;
 }
 
 }  // namespace
@@ -70,10 +102,11 @@ int instances(std::span<std::string const> words) {
   command const c{
       "instances",
       "[DIR NAME...]",
-      "Writes generated graphs into a folder: meshes, random graphs and operator graphs. They are the same\n"
-      "on every machine. NAME is a name in the list, a family (rgg2d), a size (small, medium, large),\n"
-      "graph, dag or all; or FAMILY:NODES[:SEED] (rgg2d:100k:7). After a name, +nodes, +edges or +weights\n"
-      "gives nodes, edges or both heavy-tailed weights from 1 to 256. Without a folder, prints the list.",
+      "Writes generated graphs into a folder: meshes, random graphs, operator graphs and hypergraphs. They\n"
+      "are the same on every machine. NAME is a name in the list, a family (rgg2d), a size (small, medium,\n"
+      "large), graph, dag, hypergraph or all; or FAMILY:NODES[:SEED] (rgg2d:100k:7). After the name of an\n"
+      "undirected graph, +nodes, +edges or +weights gives nodes, edges or both heavy-tailed weights from 1\n"
+      "to 256. Without a folder, prints the list.",
       {},
       {}};
   auto const operands = read_options(c, words).operands;
@@ -86,18 +119,13 @@ int instances(std::span<std::string const> words) {
   fs::path const folder = operands[0];
   make_folder(folder);
   for (auto const& word : std::span(operands).subspan(1)) {
-    auto const called = bench::instances_called(word);
-    for (auto const& i : called) write_instance(folder, std::string(i.name), i.make());
-    if (!called.empty()) continue;
-    auto const made = bench::find_instance(word);
-    if (!made) {
-      std::vector<std::string> names;
-      for (auto const& i : bench::instances()) names.emplace_back(i.name);
-      throw usage_error("unknown graph " + cleave::quoted(word) +
-                        cleave::suggestion(cleave::nearest_names(word, names)) +
-                        "; cleave instances lists all names");
-    }
-    write_instance(folder, word, *made);
+    if (write_instances(folder, word)) continue;
+    std::vector<std::string> names;
+    for (auto const& i : bench::instances()) names.emplace_back(i.name);
+    for (auto const& i : bench::hypergraph_instances()) names.emplace_back(i.name);
+    throw usage_error("unknown graph " + cleave::quoted(word) +
+                      cleave::suggestion(cleave::nearest_names(word, names)) +
+                      "; cleave instances lists all names");
   }
   return 0;
 }

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "hypergraphs.hpp"
 #include "options.hpp"
 #include "own_files.hpp"
 #include "subcommands.hpp"
@@ -312,7 +313,7 @@ int partition(std::span<std::string const> words) {
   }
   if (task.buffer || task.rule_given)
     throw usage_error("--buffer and --rule are for --stream; add it, or leave them out");
-  bool const is_hypergraph = task.file.ends_with(".hgr"),
+  bool const is_hypergraph = is_hypergraph_file(task.file),
              is_directed = !is_hypergraph && is_of_operations(task);
   if (task.options.connected && (is_hypergraph || is_directed))
     throw usage_error("--connected is for undirected graphs; leave it out");

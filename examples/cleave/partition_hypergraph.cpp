@@ -2,21 +2,17 @@
 // cleave partition FILE.hgr -k 8: cuts a hypergraph in a file into parts with few cut nets.
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/formats/graph_files/hmetis_hypergraph.hpp>
 #include <cleave/formats/graph_files/text.hpp>
-#include <cleave/graph/adjacency.hpp>
-#include <cleave/graph/hypergraph.hpp>
 #include <cleave/partition/kway/hypergraph_cut.hpp>
 #include <cleave/partition/kway/hypergraph_options.hpp>
 #include <cleave/partition/kway/partition_hypergraph.hpp>
 #include <cleave/partition/model/partition.hpp>
-#include <cleave/partition/verify/verify_partition.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "files.hpp"
+#include "hypergraphs.hpp"
 #include "options.hpp"
 #include "partition_task.hpp"
 #include "terminal.hpp"
@@ -24,16 +20,6 @@
 namespace tool {
 
 namespace {
-
-template <class Weight>
-cleave::hypergraph<std::uint32_t, Weight> read_hypergraph(std::string const& file) {
-  auto const text = read_text(file);
-  try {
-    return cleave::read_hmetis_hypergraph<std::uint32_t, Weight>(text);
-  } catch (cleave::graph_file_error const& e) {
-    throw cleave::graph_file_error(file, e);
-  }
-}
 
 cleave::hypergraph_options options_of(partition_task const& task) {
   return {.preset = task.options.preset,
@@ -44,21 +30,12 @@ cleave::hypergraph_options options_of(partition_task const& task) {
           .threads = task.options.threads};
 }
 
-/// Measures the balance with `verify_partition`, on a graph with these nodes and no edges.
-template <class Weight>
-auto verify_balance(cleave::hypergraph_view<std::uint32_t, Weight, Weight> h, cleave::partition const& p,
-                    partition_task const& task) {
-  std::vector<std::uint32_t> const offsets(h.nodes + 1, 0);
-  cleave::adjacency_view<std::uint32_t, Weight, Weight> const nodes{offsets, {}, h.node_weight};
-  return cleave::verify_partition(nodes, p, {.imbalance = task.options.imbalance[0]});
-}
-
 template <class Weight>
 int cut_file(partition_task const& task) {
   progress const doing;
   doing("reading " + task.file);
   partition_clock clock;
-  auto const h = read_hypergraph<Weight>(task.file);
+  auto const h = read_hypergraph_file<Weight>(task.file);
   auto const view = h.view();
   clock.has_read();
   require_parts(task, task.parts, view.nodes);
@@ -80,7 +57,7 @@ int cut_file(partition_task const& task) {
   auto const costs = cleave::measure_cut(view, p);
   text += fact("lambda - 1", number_text(costs.connectivity));
   text += fact("cut nets", number_text(costs.cut_net_weight) + " (" + plural(costs.cut_nets, "net") + ")");
-  auto const v = verify_balance(view, p, task);
+  auto const v = verify_balance(view, p, task.options.imbalance[0]);
   auto const empty = view.nodes < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
   text += balance_facts(v, task);
   if (empty.wrong) text += empty.text;  // if there are enough nodes, the verdict names the empty parts

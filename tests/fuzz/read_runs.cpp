@@ -3,13 +3,13 @@
 // and written again.
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "../../examples/cleave/bench_page.hpp"
 #include "../../examples/cleave/bench_row.hpp"
-#include "../../examples/cleave/bench_summary.hpp"
-#include "../../examples/cleave/bench_tables.hpp"
+#include "../../examples/cleave/bench_sections.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 
@@ -27,11 +27,14 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   for (auto const& row : rows) again += csv_line(row);
   auto const same = tool::csv_reader(again, "again.csv").read();
   cleave::expects(same.size() == rows.size(), "as many rows as were written");
-  tool::bench_summary s(rows);
-  for (std::size_t a = 0; a < s.algorithms().size() && a < 3; ++a) {
-    s.compare_with({a});
-    cleave::expects(!markdown_of(s).empty() && !terminal_table(s).empty(), "tables");
-    cleave::expects(write_bench_page(s, rows.size()).ends_with("</html>\n"), "a page");
+  auto sections = tool::sections_of(rows);
+  auto const recorded = std::span<tool::bench_row const>(rows).first(rows.size() / 2 + 1);
+  for (auto& s : sections) s.changes = changes_since(s.summary, s.rows, recorded);
+  for (std::size_t a = 0; a < 3; ++a) {
+    for (auto& s : sections)
+      if (a < s.summary.algorithms().size()) s.summary.compare_with({a});
+    cleave::expects(!text_of(sections, true).empty() && !text_of(sections, false).empty(), "tables");
+    cleave::expects(tool::write_bench_page(sections).ends_with("</html>\n"), "a page");
   }
   return 0;
 }
