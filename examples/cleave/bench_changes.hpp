@@ -133,15 +133,21 @@ inline std::string changes_sentence(std::span<bench_changes const> tables, doubl
     not_recorded += t.not_recorded, other_graphs += t.other_graphs;
     for (auto const& c : t.all) worse += c.is_worse(), better += c.is_better();
   }
-  auto text = cleave::count_text(notable) + " of " + plural(compared, "result") + " worse by more than " +
+  auto const outside = [&] {
+    std::string text;
+    if (not_recorded > 0) text += " Not recorded: " + cleave::count_text(not_recorded) + ".";
+    if (other_graphs > 0)
+      text += " Recorded on another graph of the same name: " + cleave::count_text(other_graphs) + ".";
+    return text;
+  };
+  if (compared == 0) return "No result was recorded with the same graph and seed." + outside();
+  auto text = cleave::count_text(notable) + " of " + plural(compared, "result") +
+              (notable == 1 ? " is" : " are") + " worse by more than " +
               cleave::decimal_text(100 * share, 2) + "\u00a0% than recorded";
   if (worse > notable) text += ", " + cleave::count_text(worse - notable) + " by less";
   text += "; " + cleave::count_text(better) + " better, " + cleave::count_text(compared - worse - better) +
           " equal.";
-  if (not_recorded > 0) text += " Not recorded: " + cleave::count_text(not_recorded) + ".";
-  if (other_graphs > 0)
-    text += " Recorded on another graph of the same name: " + cleave::count_text(other_graphs) + ".";
-  return text;
+  return text + outside();
 }
 
 /// Returns the recorded cut and the present one: `462 → 470`; `–` without an answer.

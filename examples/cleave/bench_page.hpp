@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench_changes.hpp"
@@ -26,6 +27,10 @@ td.bad, .worse, td small.worse { color: var(--bad); }
 .better, td small.better { color: var(--good); }
 td.begin, th.begin { border-left: 1px solid var(--line); }
 th.group { text-align: left; }
+thead th { white-space: normal; min-width: 4.5rem; }
+table.narrow { font-size: 0.85rem; }
+table.narrow th, table.narrow td { padding-left: 0.4rem; padding-right: 0.4rem; }
+table.narrow tr > :first-child { padding-left: 0; }
 tr.base th, tr.base td { background: var(--panel); }
 tr.worse th, tr.worse td { color: var(--bad); }
 tr.better th, tr.better td { color: var(--good); }
@@ -123,13 +128,13 @@ class bench_page_writer {
     picture(
         "profiles", "Performance profile of the cuts", [&] { profile_plot(to_, s(), id("profile")).write(); },
         "Share of the problems that an algorithm solves with a cut of at most this multiple of the best one. "
-        "A curve further up and left is better. Runs that broke the balance, timed out or crashed never "
-        "count as solved.");
+        "A curve further up and left is better. It ends below 100 % if cuts beyond the right edge remain, or "
+        "runs that broke the balance, timed out or failed.");
     picture(
         "time-profiles", "Performance profile of the times",
         [&] { profile_plot(to_, s(), id("time-profile"), profile_plot::measure::time).write(); },
         "The same of times: share of the problems solved within this multiple of the least time.");
-    if (s().bands().size() > 1 && s().classes().size() > 1) by_class_and_size();
+    if (s().classes().size() > 1 && has_class_of_two_sizes()) by_class_and_size();
     means("classes", "By class of instance", groups_by_class(s()));
     means("counts", "By number of parts", groups_by_parts(s()));
     runs();
@@ -187,22 +192,27 @@ class bench_page_writer {
                          " on the same problem; below 1 is less cut, and less time. In brackets: the number "
                          "of problems that both solved within the balance. " +
                          runs_sentence(s()));
-    auto const sizes = groups_by_size(s()), classes = groups_by_class(s());
-    bool const several = classes.size() > 1;
+    auto sizes = groups_by_size(s()), classes = groups_by_class(s());
+    sizes.push_back(all_problems());
+    if (classes.size() > 1)
+      classes.pop_back();  // `all` stands beside the sizes
+    else
+      classes.clear();
     open_wide("headline");
-    to_.open("table").open("thead");
-    if (!sizes.empty() && several) {
+    to_.open("table", {{"class", "narrow"}}).open("thead");
+    if (sizes.size() > 1 && !classes.empty()) {
       to_.open("tr").element("th", {{"scope", "col"}}, "");
-      to_.element("th", {{"class", "group begin"}, {"scope", "colgroup"}, {"colspan", sizes.size()}}, "Size");
-      to_.element("th", {{"class", "group begin"}, {"scope", "colgroup"}, {"colspan", classes.size() - 1}},
-                  "Class");
-      to_.element("th", {{"class", "begin"}, {"scope", "col"}}, "").close("tr");
+      auto const over = [&](std::string_view name, std::size_t columns) {
+        to_.element("th", {{"class", "group begin"}, {"scope", "colgroup"}, {"colspan", columns}}, name);
+      };
+      over("by size", sizes.size());
+      over("by class", classes.size());
+      to_.close("tr");
     }
     to_.open("tr").element("th", {{"scope", "col"}}, "Algorithm");
     auto const every = [&](auto cell) {
-      for (std::size_t i = 0; i < sizes.size(); ++i) cell(sizes[i], i == 0);
-      for (std::size_t i = 0; several && i + 1 < classes.size(); ++i) cell(classes[i], i == 0);
-      cell(all_problems(), true);
+      for (auto const* const groups : {&sizes, &classes})
+        for (auto const& g : *groups) cell(g, &g == groups->data());
     };
     every([&](problem_group const& g, bool begins) {
       to_.element("th", {{"class", begins ? "begin" : "none"}, {"scope", "col"}}, g.name);
@@ -235,6 +245,12 @@ class bench_page_writer {
       close_table();
     }
     to_.close("section");
+  }
+
+  bool has_class_of_two_sizes() const {
+    std::set<std::pair<std::string_view, size_band>> both;
+    for (auto const& p : s().problems()) both.emplace(class_of(p), band_of(p.nodes));
+    return both.size() > s().classes().size();
   }
 
   /// Each class with its small instances above the larger ones.
