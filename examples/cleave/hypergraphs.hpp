@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cleave/formats/graph_files/hmetis_hypergraph.hpp>
+#include <cleave/formats/graph_files/patoh_hypergraph.hpp>
 #include <cleave/formats/graph_files/text.hpp>
 #include <cleave/graph/adjacency.hpp>
 #include <cleave/graph/hypergraph.hpp>
@@ -15,15 +16,21 @@
 
 namespace tool {
 
-/// Returns whether the tool reads a file of this name as a hypergraph: hMETIS' `.hgr`.
-inline bool is_hypergraph_file(std::string_view file) { return file.ends_with(".hgr"); }
+/// Returns whether a file of this name is in PaToH's format.
+inline bool is_patoh_file(std::string_view file) { return file.ends_with(".u") || file.ends_with(".patoh"); }
+
+/// Returns whether the tool reads a file of this name as a hypergraph: hMETIS' `.hgr`, or PaToH's.
+inline bool is_hypergraph_file(std::string_view file) {
+  return file.ends_with(".hgr") || is_patoh_file(file);
+}
 
 /// Reads such a file. \throws cleave::graph_file_error with the file and the place
 template <class Weight>
 cleave::hypergraph<std::uint32_t, Weight> read_hypergraph_file(std::string const& file) {
   auto const text = read_text(file);
   try {
-    return cleave::read_hmetis_hypergraph<std::uint32_t, Weight>(text);
+    return is_patoh_file(file) ? cleave::read_patoh_hypergraph<std::uint32_t, Weight>(text)
+                               : cleave::read_hmetis_hypergraph<std::uint32_t, Weight>(text);
   } catch (cleave::graph_file_error const& e) {
     throw cleave::graph_file_error(file, e);
   }

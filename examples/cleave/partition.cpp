@@ -177,7 +177,7 @@ bool is_of_operations(partition_task const& task) {
   bool const directed = cleave::is_directed(cleave::graph_format_of(task.file, "c"));
   if (task.goal == connectivity || task.goal == cut_nets)
     throw usage_error("--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
-                      " needs a hypergraph (.hgr)");
+                      " needs a hypergraph (.hgr, .u, .patoh)");
   if (!directed && task.goal != by_file)
     throw usage_error("--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
                       " needs a directed graph (.dag or .json); use --goal edges for an undirected one");
@@ -287,7 +287,8 @@ int partition(std::span<std::string const> words) {
       "Cuts a graph into parts of equal weight with few edges between them. Reports cut and balance,\n"
       "recounted from the file and the parts. FILE is METIS (.graph), Matrix Market (.mtx), an edge list\n"
       "(.edges, .txt) or DIMACS (.dimacs, .col, .gr). A directed acyclic graph (.dag, .json) is cut into\n"
-      "parts without cyclic dependencies. A hypergraph (.hgr) is cut into parts with few cut nets.",
+      "parts without cyclic dependencies. A hypergraph (hMETIS .hgr; PaToH .u, .patoh) is cut into\n"
+      "parts with few cut nets.",
       {}};
   add_options(c, task);
   auto const operands = read_options(c, words).operands;

@@ -24,6 +24,8 @@
 #include "cleave/formats/graph_files/metis_rows.hpp"
 /// The hypergraphs of hMETIS.
 #include "cleave/formats/graph_files/hmetis_hypergraph.hpp"
+/// The hypergraphs of PaToH.
+#include "cleave/formats/graph_files/patoh_hypergraph.hpp"
 /// The Matrix Market format.
 #include "cleave/formats/graph_files/matrix_market.hpp"
 /// The formats of the DIMACS challenges.

@@ -12,6 +12,7 @@
 #include "cleave/formats/graph_files/hmetis_hypergraph.hpp"
 #include "cleave/formats/graph_files/metis_rows.hpp"
 #include "cleave/formats/graph_files/part_file.hpp"
+#include "cleave/formats/graph_files/patoh_hypergraph.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/hypergraph.hpp"
 #include "cleave/partition/kway/options.hpp"
@@ -86,16 +87,26 @@ void check_rows(std::string const& text) {
           "the same graph");
 }
 
-/// A hypergraph in hMETIS' format survives a round trip, and can be cut.
+template <class Hypergraph>
+bool same_hypergraph(Hypergraph const& a, Hypergraph const& b) {
+  return a.nodes == b.nodes && a.offsets == b.offsets && a.pins == b.pins && a.net_weight == b.net_weight &&
+         a.node_weight == b.node_weight;
+}
+
+/// A hypergraph in the format of hMETIS or PaToH survives a round trip in both, and can be cut.
 template <class Weight>
-void check_hypergraph(std::string const& text) {
-  auto const h = unless_refused([&] { return read_hmetis_hypergraph<std::uint32_t, Weight>(text); });
+void check_hypergraph(std::string const& text, bool is_patoh) {
+  auto const h = unless_refused([&] {
+    return is_patoh ? read_patoh_hypergraph<std::uint32_t, Weight>(text)
+                    : read_hmetis_hypergraph<std::uint32_t, Weight>(text);
+  });
   if (!h) return;
   expects(!find_hypergraph_fault(h->view()), "a hypergraph that keeps its promises");
   if (h->nodes > 200) return;
   auto const again = read_hmetis_hypergraph<std::uint32_t, Weight>(write_hmetis_hypergraph(h->view()));
-  expects(again.pins == h->pins && again.net_weight == h->net_weight && again.node_weight == h->node_weight,
-          "hMETIS again");
+  expects(same_hypergraph(again, *h), "hMETIS again");
+  auto const patoh = read_patoh_hypergraph<std::uint32_t, Weight>(write_patoh_hypergraph(h->view()));
+  expects(same_hypergraph(patoh, *h), "PaToH again");
   auto const p = partition_hypergraph(h->view(), 3, {.preset = kway_preset::fast});
   expects(p.of.size() == h->nodes, "a part for each node");
 }
@@ -123,8 +134,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   check_rows<std::int64_t>(text);
   check_rows<double>(text);
   check_operations(text);
-  check_hypergraph<std::int64_t>(text);
-  check_hypergraph<double>(text);
+  for (bool const is_patoh : {false, true}) {
+    check_hypergraph<std::int64_t>(text, is_patoh);
+    check_hypergraph<double>(text, is_patoh);
+  }
   adjacency<std::uint32_t> const four{{0, 1, 2, 3, 4}, {1, 0, 3, 2}, {}, {}};
   if (auto const p = unless_refused([&] { return read_part_file(text, 4); }); p && p->parts < 1000) {
     expects(read_part_file(write_part_file(*p), 4, p->parts) == *p, "parts again");

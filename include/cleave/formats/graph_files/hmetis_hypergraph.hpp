@@ -15,6 +15,76 @@
 /// Then each net has a line with its pins, counted from 1. With fmt 1, the line begins with the weight of the
 /// net. With fmt 10, the lines of the nets are followed by one line per node with its weight. Fmt 11 means
 /// both. Lines that begin with % are comments.
+namespace cleave::detail {
+
+/// The numbers in the heading of a file of a hypergraph, and their places.
+struct stated_hypergraph {
+  std::size_t nets = 0, nodes = 0;
+  char const *nets_at = nullptr, *nodes_at = nullptr;
+  bool net_weights = false, node_weights = false;
+};
+
+/// Fails if the indices cannot number the nodes, nets or pins.
+template <std::integral Index>
+void require_index_range(text_cursor const& c, stated_hypergraph const& s, std::size_t items,
+                         char const* what) {
+  if (items >= static_cast<std::uint64_t>((std::numeric_limits<Index>::max)()))
+    c.fail_at(s.nets_at, std::string("there are more ") + what + " than indices of " +
+                             std::to_string(8 * sizeof(Index)) +
+                             " bits can number; read the file with 64 bits");
+}
+
+/// Checks stated numbers against the bytes below the heading, before memory is allocated for them.
+template <std::integral Index>
+void check_stated_hypergraph(text_cursor const& c, stated_hypergraph const& s) {
+  require_index_range<Index>(c, s, s.nets > s.nodes ? s.nets : s.nodes, "nets or nodes");
+  if (s.nets > c.left() + 1)
+    c.fail_at(s.nets_at, "the heading says " + std::to_string(s.nets) + " nets, but the file has only " +
+                             std::to_string(c.left()) + " bytes below it; each net has a line");
+  if (!s.node_weights && s.nodes > c.left() + (1u << 20))
+    c.fail_at(s.nodes_at, "the heading says " + std::to_string(s.nodes) + " nodes, but the file has only " +
+                              std::to_string(c.left()) +
+                              " bytes below it; nearly all nodes would be in no net");
+  if (s.node_weights && s.nodes > c.left() + 1)
+    c.fail_at(s.nodes_at, "the heading says " + std::to_string(s.nodes) +
+                              " nodes with weights, but the file has only " + std::to_string(c.left()) +
+                              " bytes below it; each node has a weight");
+}
+
+/// Reads a line for each net: its weight if nets have weights, then its pins, counted from `first`.
+template <std::integral Index, weight_number Weight>
+void read_net_lines(text_cursor& c, stated_hypergraph const& s, std::uint64_t first,
+                    hypergraph<Index, Weight>& h) {
+  h.offsets.reserve(s.nets + 1);
+  for (std::size_t e = 0; e < s.nets; ++e) {
+    c.skip_to_content("%");
+    if (c.at_end())
+      c.fail("the file ends after " + std::to_string(e) + " nets of " + std::to_string(s.nets) +
+             "; each net has a line with at least one pin");
+    if (s.net_weights) h.net_weight.push_back(read_weight<Weight>(c, "the weight of a net"));
+    if (c.at_line_end()) c.fail("expected the pins of a net");
+    while (!c.at_line_end()) {
+      if (h.nodes == 0) c.fail("a net has a pin, but the heading says 0 nodes");
+      h.pins.push_back(static_cast<Index>(c.whole("a pin", first, h.nodes - 1 + first) - first));
+    }
+    c.skip_line();
+    require_index_range<Index>(c, s, h.pins.size(), "pins");
+    h.offsets.push_back(static_cast<Index>(h.pins.size()));
+  }
+}
+
+/// Checks that nothing follows, and that sums of weights do not overflow.
+template <std::integral Index, weight_number Weight>
+void end_hypergraph(text_cursor& c, stated_hypergraph const& s, hypergraph<Index, Weight> const& h) {
+  c.skip_to_content("%");
+  if (!c.at_end())
+    c.fail("a line after the " + std::to_string(s.nets) + " nets" +
+           (s.node_weights ? " and the weights of the nodes" : "") + " given in the heading");
+  if (auto const fault = find_hypergraph_fault(h.view())) c.fail_at(s.nets_at, describe(*fault));
+}
+
+}  // namespace cleave::detail
+
 namespace cleave {
 
 /// Reads an hMETIS hypergraph. O(size of the text).
@@ -23,54 +93,26 @@ template <std::integral Index = std::uint32_t, weight_number Weight = std::int64
 hypergraph<Index, Weight> read_hmetis_hypergraph(std::string_view text) {
   detail::text_cursor c(text);
   c.skip_to_content("%");
-  auto const* const nets_at = c.here();
-  auto const nets = static_cast<std::size_t>(c.whole("the number of nets", 0, 0xfffffffe));
+  detail::stated_hypergraph s;
+  s.nets_at = c.here();
+  s.nets = static_cast<std::size_t>(c.whole("the number of nets", 0, 0xfffffffe));
   if (c.at_line_end())
     c.fail("expected the number of nodes after that of nets: a heading is nets nodes [fmt]");
-  hypergraph<Index, Weight> h;
-  auto const* const nodes_at = c.here();
-  h.nodes = static_cast<std::size_t>(c.whole("the number of nodes", 0, 0xfffffffe));
-  bool net_weights = false, node_weights = false;
+  s.nodes_at = c.here();
+  s.nodes = static_cast<std::size_t>(c.whole("the number of nodes", 0, 0xfffffffe));
   if (!c.at_line_end()) {
     auto const* const at = c.here();
     auto const fmt = c.word();
     if (fmt != "0" && fmt != "1" && fmt != "10" && fmt != "11")
       c.fail_at(at, "expected a format of 1, 10 or 11, or none, got " + quoted(fmt));
-    net_weights = fmt == "1" || fmt == "11", node_weights = fmt == "10" || fmt == "11";
+    s.net_weights = fmt == "1" || fmt == "11", s.node_weights = fmt == "10" || fmt == "11";
   }
   c.end_line("the heading nets nodes [fmt]");
-  constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
-  auto const too_many = [&](char const* what) {
-    c.fail_at(nets_at, std::string("there are more ") + what + " than indices of " +
-                           std::to_string(8 * sizeof(Index)) +
-                           " bits can number; read the file with 64 bits");
-  };
-  if (nets >= most || h.nodes >= most) too_many("nets or nodes");
-  if (nets > c.left() + 1)
-    c.fail_at(nets_at, "the heading says " + std::to_string(nets) + " nets, but the file has only " +
-                           std::to_string(c.left()) + " bytes below it; each net has a line");
-  if (!node_weights && h.nodes > c.left() + (1u << 20))
-    c.fail_at(nodes_at, "the heading says " + std::to_string(h.nodes) + " nodes, but the file has only " +
-                            std::to_string(c.left()) +
-                            " bytes below it; nearly all nodes would be in no net");
-  if (node_weights && h.nodes > c.left() + 1)
-    c.fail_at(nodes_at, "the heading says " + std::to_string(h.nodes) +
-                            " nodes with weights, but the file has only " + std::to_string(c.left()) +
-                            " bytes below it; each weight has a line");
-  h.offsets.reserve(nets + 1);
-  for (std::size_t e = 0; e < nets; ++e) {
-    c.skip_to_content("%");
-    if (c.at_end())
-      c.fail("the file ends after " + std::to_string(e) + " nets of " + std::to_string(nets) +
-             "; each net has a line with at least one pin");
-    if (net_weights) h.net_weight.push_back(detail::read_weight<Weight>(c, "the weight of a net"));
-    if (c.at_line_end()) c.fail("expected the pins of a net");
-    while (!c.at_line_end()) h.pins.push_back(static_cast<Index>(c.whole("a pin", 1, h.nodes) - 1));
-    c.skip_line();
-    if (h.pins.size() >= most) too_many("pins");
-    h.offsets.push_back(static_cast<Index>(h.pins.size()));
-  }
-  for (std::size_t n = 0; n < h.nodes && node_weights; ++n) {
+  detail::check_stated_hypergraph<Index>(c, s);
+  hypergraph<Index, Weight> h;
+  h.nodes = s.nodes;
+  detail::read_net_lines(c, s, 1, h);
+  for (std::size_t n = 0; n < h.nodes && s.node_weights; ++n) {
     c.skip_to_content("%");
     if (c.at_end())
       c.fail("the file ends after " + std::to_string(n) + " weights of " + std::to_string(h.nodes) +
@@ -78,11 +120,7 @@ hypergraph<Index, Weight> read_hmetis_hypergraph(std::string_view text) {
     h.node_weight.push_back(detail::read_weight<Weight>(c, "the weight of a node"));
     c.end_line("the weight of a node");
   }
-  c.skip_to_content("%");
-  if (!c.at_end())
-    c.fail("a line after the " + std::to_string(nets) + " nets" +
-           (node_weights ? " and the weights of the nodes" : "") + " given in the heading");
-  if (auto const fault = find_hypergraph_fault(h.view())) c.fail_at(nets_at, describe(*fault));
+  detail::end_hypergraph(c, s, h);
   return h;
 }
 
