@@ -31,7 +31,7 @@ larger=(grid2d_1M road_1M mesh3d_216k del2d_18 rgg2d_18 rhyp_18 rmat:30k)
 nets=(rows_fem2d_10k rows_rhyp_14 values_layered_10k netlist_10k netlist:30k)
 (($#)) || set -- "${small[@]}" "${larger[@]}" "${nets[@]}" --algos fast,standard,quality,metis,metis-rb -k 2,8,32
 mkdir -p "$out"
-"$tool" bench "$@" --out "$out/runs.csv" --parts "$out/parts"
+"$tool" bench "$@" --out "$out/runs.csv" --parts "$out/parts" > /dev/null
 against=()  # of a result that is in several tables, the last one counts
 for table in more_graphs networks real_graphs weighted_graphs connected hypergraphs default_run partition_ours; do
   against+=(--against "$root/bench/recorded/$table.csv")

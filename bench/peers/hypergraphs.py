@@ -10,6 +10,15 @@ readers. Each result is recomputed here from the parts. Times are those of the p
 import argparse, csv, math, os, random, re, subprocess, sys, time
 
 
+COLUMNS = ['peer', 'graph', 'n', 'm', 'k', 'eps', 'seed', 'threads', 'wall_s', 'cpu_s', 'cut', 'imbalance', 'status', 'metric']
+
+
+def in_columns(row):
+    """A row as `cleave report` reads it; m is the number of nets, and wall seconds are not measured."""
+    name, hypergraph, nodes, nets, k, cost, imbalance, seconds = row
+    return [name, hypergraph, nodes, nets, k, 0.03, 1, 1, '', seconds, cost, imbalance, 'ok', 'connectivity']
+
+
 def write(path, nodes, nets):
     nets = [e for e in (sorted(set(e)) for e in nets) if len(e) > 1]
     with open(path, 'w') as f:
@@ -140,7 +149,7 @@ def main():
                 print(*rows[-1], sep=',', flush=True)
     if a.csv:
         with open(a.csv, 'w', newline='') as f:
-            csv.writer(f).writerows([['run', 'hypergraph', 'nodes', 'nets', 'k', 'connectivity', 'imbalance', 'cpu_s']] + rows)
+            csv.writer(f, lineterminator='\n').writerows([COLUMNS] + [in_columns(r) for r in rows])
     if 'mtk-default' not in [name for name, _ in runs]:
         return
     of = {(r[0], r[1], r[4]): r for r in rows}

@@ -25,6 +25,7 @@ struct file_use {
   bool (*has)(std::string_view name) = nullptr;       ///< folder: recognises the names of files written there
   std::string_view prefix{};                          ///< part of the value before the file's name
   std::string form{};                                 ///< output: see `output_file`
+  bool repeats = false;                               ///< all values of the option count, not only the last
 
   bool is_output() const { return what == kind::written || what == kind::folder; }
 };

@@ -147,8 +147,7 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
     c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
   auto const add_file = [&](std::string const& by, std::string_view value, file_use const& use) {
     if (use.what == file_use::kind::none || value == "-" || !value.starts_with(use.prefix)) return;
-    std::erase_if(typed.files,
-                  [&](auto const& f) { return !by.empty() && f.by == by; });  // the last one counts
+    std::erase_if(typed.files, [&](auto const& f) { return !by.empty() && !use.repeats && f.by == by; });
     typed.files.push_back({by, value.substr(use.prefix.size()), use});
   };
   auto const add_operand = [&](std::string const& word) {

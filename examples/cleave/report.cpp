@@ -56,7 +56,7 @@ command command_of(report_options& o) {
                        "a file name",
                        "show what is worse or better than in this table of a recorded run; may be repeated",
                        [&](auto text) { return !o.recorded.emplace_back(text).empty(); },
-                       {file_use::kind::read}});
+                       {.what = file_use::kind::read, .repeats = true}});
   c.options.push_back({"", "--fail-if-worse", "X", "a percentage from 0",
                        "with --against: exit with 1 if a cut grew by more than X %, or an answer was lost",
                        [&](auto text) { return read_number(text, o.most_growth.emplace(), 0.0, 1e9); }});
@@ -98,8 +98,7 @@ std::string svg_of(bench_summary const& s) {
 
 int report(std::span<std::string const> words) {
   report_options o;
-  auto typed = read_options(command_of(o), words);
-  typed.require_kept({o.recorded.begin(), o.recorded.end()});
+  auto const typed = read_options(command_of(o), words);
   if (typed.operands.empty()) throw usage_error("a table is missing, as in cleave report RUNS.csv");
   if (o.most_growth && o.recorded.empty())
     throw usage_error("--fail-if-worse needs the recorded table that --against names");

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "cleave/graph/adjacency.hpp"
 #include "instances/catalogue.hpp"
+#include "instances/hypergraphs.hpp"
 #include "support/error_text.hpp"
 
 using namespace cleave;
@@ -116,6 +118,39 @@ TEST_CASE("find_instance: accepts names, families and sizes, and rejects other w
   CHECK(text("rgg2d:9000000000").find("says no graph") != std::string::npos);
   CHECK(bench::node_count("20k") == 20'000u);
   CHECK(bench::node_count("1M") == 1'000'000u);
+}
+
+TEST_CASE("find_hypergraph: hypergraphs are valid and the same with every compiler") {
+  std::map<std::string, std::uint64_t> const recorded{{"rows_fem2d_10k", 0xc9ded471a01873ef},
+                                                      {"netlist_10k", 0x54d96d0844718c68},
+                                                      {"nets_10k", 0x0e3abc76431d4a35},
+                                                      {"values_moe_32x64", 0x8bbbe64315947b3f},
+                                                      {"netlist:20:2", 0x34a3eefaa43f0800}};
+  for (auto const& [name, digest] : recorded) {
+    CAPTURE(name);
+    auto const h = bench::find_hypergraph(name);
+    REQUIRE(h.has_value());
+    CHECK(!find_hypergraph_fault(h->view()));
+    word_digest d;
+    for (auto const i : h->offsets) d.add(i);
+    for (auto const i : h->pins) d.add(i);
+    CHECK(d.value() == digest);
+    for (std::size_t e = 0; e < h->view().nets(); ++e) {
+      auto const pins = h->view().pins_of(e);
+      if (pins.size() < 2 || std::ranges::adjacent_find(pins, std::greater_equal<>()) != pins.end())
+        FAIL_CHECK("pins that do not rise in net " << e);
+    }
+  }
+  CHECK(bench::hypergraphs_called("rows").size() == 5);
+  CHECK(bench::hypergraphs_called("all").size() == bench::hypergraph_instances().size());
+  CHECK(!bench::find_hypergraph("rgg2d_14"));
+  CHECK(!bench::find_hypergraph("rows.graph"));
+  auto const text = [](char const* word) {
+    return testing::error_text<error>([&] { bench::find_hypergraph(word); });
+  };
+  CHECK(text("rows_rgg:100").find("no family of graphs is called 'rgg'") != std::string::npos);
+  CHECK(text("values_rgg2d:100").find("values_ before a directed one") != std::string::npos);
+  CHECK(text("nets:0").find("write nets:100k for 100000 nodes") != std::string::npos);
 }
 
 TEST_CASE("find_instance: networks have their known degrees and numbers of edges") {

@@ -55,11 +55,12 @@ TEST_CASE("cleave bench: runs each algorithm on each instance, k and seed, and w
   REQUIRE(rows.size() == 1 + 2 * 2 * 2 * algorithms.size());
   CHECK(rows[0][0] == "peer");
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    REQUIRE(rows[i].size() == 18);
+    REQUIRE(rows[i].size() == 19);
     CHECK(rows[i][0] == algorithms[(i - 1) % algorithms.size()]);
     CHECK(rows[i][10] == (rows[i][4] == "2" ? "1" : "3"));  // a path in k parts
     CHECK(rows[i][14] == rows[i][10]);
     CHECK(rows[i][15] == "ok");
+    CHECK(rows[i][18] == "edge-cut");
   }
   auto const parts = text_of_file(out / "parts/b.cleave-fast.k4.eps0.03.seed2.threads1.part");
   CHECK(std::ranges::count(parts, '\n') == 300);
@@ -85,6 +86,63 @@ TEST_CASE("cleave bench: gives directed instances only to algorithms that leave 
   CHECK(rows[1][15] == "ok");
   CHECK(rows[1][16] == "5");  // 3 of work, one value out and one in
   CHECK(rows[2][0] == "cleave-fast");
+}
+
+TEST_CASE("cleave bench: cuts hypergraphs beside graphs, for each goal, and recounts the nets") {
+  scratch_folder const out;
+  std::ofstream(out / "a.hgr") << "4 6\n1 2 3\n4 5 6\n3 4\n1 3\n";  // the net 3 4 joins two halves
+  std::ofstream(out / "b.graph") << path_graph(64);
+  std::ofstream(out / "c.u") << "% PaToH\n0 4 2 5 2\n7 0 1\n5 1 2 3\n";
+  auto const r = run_tool({"bench", out.path(), "--algos", "fast,standard", "--goal", "connectivity,cut-nets",
+                           "-k", "2,3", "--eps", "0", "--out", out / "r.csv", "--parts", out / "parts"});
+  CAPTURE(r.to_stderr);
+  REQUIRE(r.exit == 0);
+  auto const rows = cells_of(text_of_file(out / "r.csv"));
+  REQUIRE(rows.size() == 1 + 8 + 4 + 8);
+  CHECK(rows[0][18] == "metric");
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    CAPTURE(i);
+    auto const& row = rows[i];
+    CHECK(row[0] == (i % 2 == 1 ? "cleave-fast" : "cleave-standard"));
+    CHECK(row[15] == "ok");
+    CHECK(row[14] == row[10]);
+    if (row[1] == "b") {
+      CHECK(row[18] == "edge-cut");
+      continue;
+    }
+    CHECK(row[3] == (row[1] == "a" ? "4" : "2"));  // nets
+    CHECK(row[18] == ((i - 1) % 12 < 4 ? "connectivity" : "cut-nets"));
+    if (row[1] == "a" && row[4] == "2") CHECK(row[10] == "1");
+  }
+  CHECK(r.said.find("Hypergraphs: connectivity, λ − 1") != std::string::npos);
+  CHECK(r.said.find("Hypergraphs: cut nets") != std::string::npos);
+  for (std::string const goal : {"", ".cut-nets"}) {
+    auto const parts = text_of_file(out / ("parts/a.cleave-fast.k2.eps0.seed1.threads1" + goal + ".part"));
+    CHECK((parts == "0\n0\n0\n1\n1\n1\n" || parts == "1\n1\n1\n0\n0\n0\n"));
+  }
+}
+
+TEST_CASE("cleave bench: leaves algorithms out that cut no hypergraphs, and says so once") {
+  scratch_folder const out;
+  std::ofstream(out / "a.hgr") << "2 4\n1 2\n3 4\n";
+  std::ofstream(out / "b.hgr") << "2 4\n1 3\n2 4\n";
+  auto const r = run_tool({"bench", out.path(), "--algos", "fast,fm,labels", "-k", "2"});
+  CHECK(r.exit == 0);
+  CHECK(cells_of(r.said).size() == 3);
+  std::string const note = "left out for hypergraphs, which they do not cut: fm, labels";
+  auto const at = r.to_stderr.find(note);
+  REQUIRE(at != std::string::npos);
+  CHECK(r.to_stderr.find(note, at + 1) == std::string::npos);
+  auto const none = run_tool({"bench", out / "a.hgr", "--algos", "fm", "-k", "2"});
+  CHECK(none.exit == 3);
+  CHECK(none.to_stderr.find("a: skipped, since none of the chosen algorithms cuts hypergraphs") !=
+        std::string::npos);
+  auto const wrong = run_tool({"bench", out / "a.hgr", "--goal", "nets"});
+  CHECK(wrong.exit == 2);
+  CHECK(wrong.to_stderr.find("--goal takes connectivity, cut-nets or both, not 'nets'") != std::string::npos);
+  std::ofstream(out / "c.hgr") << "1 4\n1 5\n";
+  CHECK(run_tool({"bench", out / "c.hgr"}).to_stderr.find("c.hgr: line 2, column 3: expected a pin") !=
+        std::string::npos);
 }
 
 TEST_CASE("cleave bench: makes graphs by name, or by family and size") {

@@ -66,16 +66,16 @@ std::vector<output> const outputs = {
      "",
      "a.cleave-fast.k2.eps0.03.seed1.threads1.part"},
     {"report", "--out", {"@runs.csv"}, "runs.csv"},
+    {"report", "--out", {"@runs.csv", "--against", "@old.csv"}, "old.csv"},
+    {"report", "--out", {"@runs.csv", "--against", "@old.csv", "--against", "@older.csv"}, "old.csv"},
     {"report", "--profile-svg", {"@runs.csv"}, "runs.csv"},
     {"report", "--times-svg", {"@runs.csv"}, "runs.csv"},
 };
 
 /// Options that read a file.
-std::set<std::pair<std::string, std::string>> const inputs = {{"split", "--schedule"},
-                                                              {"schedule", "--costs"},
-                                                              {"simulate", "--costs"},
-                                                              {"verify", "--map"},
-                                                              {"partition", "--verify"}};
+std::set<std::pair<std::string, std::string>> const inputs = {
+    {"split", "--schedule"}, {"schedule", "--costs"},   {"simulate", "--costs"},
+    {"verify", "--map"},     {"partition", "--verify"}, {"report", "--against"}};
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {
@@ -100,9 +100,10 @@ class workplace {
     put("a.graph", "4 3\n2\n1 3\n2 4\n3\n");
     fs::create_directory(at("graphs"));
     put("graphs/b.graph", "4 3\n2\n1 3\n2 4\n3\n");
-    put("runs.csv",
-        "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status,"
-        "bottleneck,bound\nmetis,a,4,3,2,0.03,1,1,0.1,0.1,1,0,0,1,1,ok,,\n");
+    for (auto const* const table : {"runs.csv", "old.csv", "older.csv"})
+      put(table,
+          "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status,"
+          "bottleneck,bound,metric\nmetis,a,4,3,2,0.03,1,1,0.1,0.1,1,0,0,1,1,ok,,,edge-cut\n");
   }
 
   std::string at(std::string const& name) const { return folder_ / name; }

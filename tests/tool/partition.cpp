@@ -80,6 +80,21 @@ TEST_CASE("cleave partition --connected: makes parts connected, and names parts 
              "--connected is for undirected graphs");
 }
 
+TEST_CASE("cleave partition: cuts hypergraphs in the formats of hMETIS and PaToH") {
+  scratch_folder const at;
+  std::ofstream(at / "a.hgr") << "4 6 1\n2 1 2 3\n2 4 5 6\n1 3 4\n3 1 3\n";
+  std::ofstream(at / "a.u") << "0 6 4 10 2\n2 0 1 2\n2 3 4 5\n1 2 3\n3 0 2\n";
+  std::ofstream(at / "a.patoh") << "% the same\n1 6 4 10 2\n2 1 2 3\n2 4 5 6\n1 3 4\n3 1 3\n";
+  for (std::string const file : {"a.hgr", "a.u", "a.patoh"}) {
+    auto const r = run_tool({"partition", at / file, "-k", "2", "--goal", "cut-nets"});
+    check_said(r, 0, "6 nodes, 4 nets, 10 pins");
+    check_said(r, 0, "cut nets   1 (1 net)");
+  }
+  std::ofstream(at / "wrong.u") << "0 6 1 3\n0 1 6\n";
+  check_said(run_tool({"partition", at / "wrong.u", "-k", "2"}), 3,
+             "wrong.u: line 2, column 5: expected a pin");
+}
+
 TEST_CASE("cleave partition --machine: maps parts to places, and counts the cost of parts from anywhere") {
   scratch_folder const at;
   put_grid(at / "grid.edges", 20);
