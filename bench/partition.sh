@@ -26,8 +26,8 @@ if [[ ${1:-} == --page ]]; then
   write_page "${@:2}"
   exit
 fi
-small=(grid2d_10k road_10k mesh3d_13k fem2d_10k rgg2d_14 rhyp_14 ba_14 rmat_13)
-larger=(grid2d_1M road_1M mesh3d_216k del2d_18 rgg2d_18 rhyp_18 rmat:30k)
+small=(grid2d_10k road_10k mesh3d_13k fem2d_10k rgg2d_14 rhyp_14 rmat_13)
+larger=(grid2d_1M road_1M mesh3d_216k del2d_18 rgg2d_18 rhyp_18 rmat:40k)
 nets=(rows_fem2d_10k rows_rhyp_14 values_layered_10k netlist_10k netlist:30k)
 (($#)) || set -- "${small[@]}" "${larger[@]}" "${nets[@]}" --algos fast,standard,quality,metis,metis-rb -k 2,8,32
 mkdir -p "$out"

@@ -88,8 +88,11 @@ std::vector<std::pair<std::string, std::string>> generated_instances() {
 std::optional<loaded_instance> load(bench_instance const& i) {
   if (i.path.empty()) return made(i.name);
   try {
-    if (is_hypergraph_file(i.path))
-      return loaded_instance{.hypergraph = read_hypergraph_file<std::int64_t>(i.path)};
+    if (is_hypergraph_file(i.path)) {
+      loaded_instance loaded;  // g++ 12 destroys `rows` twice if an initializer below it throws
+      loaded.hypergraph = read_hypergraph_file<std::int64_t>(i.path);
+      return loaded;
+    }
     if (is_directed(i.path)) return of_dag(cleave::read_cost_dag(i.path));
     return loaded_instance{.rows = cleave::read_graph_file<std::int32_t, std::int64_t>(i.path)};
   } catch (cleave::error const& e) {

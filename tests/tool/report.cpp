@@ -161,7 +161,8 @@ TEST_CASE(
   CAPTURE(text.said);
   CHECK(text.exit == 0);
   CHECK(text.said.find(sentence) != std::string::npos);
-  CHECK(text.said.find("100 → 102   +2.0\u00a0%") != std::string::npos);
+  CHECK(row_of(text.said, "                   g1 ") ==
+        "                   g1   2           a     100 → 102               +2.0\u00a0%");
   auto const markdown = against({"--markdown"}).said;
   CHECK(markdown.find("| g1 | 2 | a | 100 → 102 | **+2.0\u00a0%** |") != std::string::npos);
   CHECK(markdown.find("| g3 | 2 | a | 100 → 90 | −10.0\u00a0% |") != std::string::npos);
