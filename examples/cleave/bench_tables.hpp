@@ -157,7 +157,8 @@ inline std::string runs_sentence(bench_summary const& s) {
     sum.crashed += n.crashed, sum.refused += n.refused;
   }
   auto const bad = sum.infeasible + sum.late + sum.crashed + sum.refused;
-  if (bad == 0) return "All " + plural(sum.good, "run") + " kept the balance.";
+  if (bad == 0)
+    return (sum.good == 1 ? std::string("The run") : "All " + plural(sum.good, "run")) + " kept the balance.";
   std::string why;
   auto const add = [&](std::size_t count, char const* what) {
     if (count > 0) why += (why.empty() ? "" : ", ") + cleave::count_text(count) + what;
@@ -241,13 +242,17 @@ inline std::string markdown_of(bench_summary const& s, bench_changes const* chan
     }
     text += "\n";
   };
+  std::string under;  // of the first table
   if (auto sizes = groups_by_size(s); !sizes.empty()) {
     sizes.push_back(all_problems());
     table(sizes);
+    text += sizes_sentence(s) + " " + runs_sentence(s) + "\n\n";
+  } else {
+    under = sizes_sentence(s) + " " + runs_sentence(s) + "\n\n";
   }
   table(groups_by_class(s));
+  text += under;
   table(groups_by_parts(s));
-  text += sizes_sentence(s) + " " + runs_sentence(s) + "\n\n";
   if (auto const ranked = changes != nullptr ? changes->ranked() : std::vector<bench_change>();
       !ranked.empty()) {
     head({"changed since the recorded run", "k", "algorithm", "cut", "change"});
