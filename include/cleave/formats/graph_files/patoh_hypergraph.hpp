@@ -11,11 +11,11 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/hypergraph.hpp"
 
-/// The format of PaToH's hypergraph files (its manual, "Input file format"). The first line is `base cells
-/// nets pins [scheme [constraints]]`, where `base` is the number of the first cell, 0 or 1, and cells are
-/// nodes. Then each net has a line with its pins. Scheme 1 gives weights of the cells, 2 costs of the nets, 3
-/// both. The cost of a net begins its line; the weights of all cells follow the nets, in one line or several.
-/// Lines that begin with % are comments.
+/// The format of PaToH's hypergraph files. The first line is `base cells nets pins [scheme [constraints]]`,
+/// where `base` is the number of the first cell, 0 or 1, and cells are nodes. Then each net has a line with
+/// its pins. Scheme 1 gives weights of the cells, 2 costs of the nets, 3 both. The cost of a net begins its
+/// line; the weights of all cells follow the nets, in one line or several. Lines that begin with % are
+/// comments.
 namespace cleave {
 
 /// Reads a PaToH hypergraph. O(size of the text).
