@@ -10,6 +10,7 @@
 #include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
 
 namespace cleave::detail {
 
@@ -19,10 +20,12 @@ namespace cleave::detail {
 /// 2025 (rounds of falling gain temperature).
 class jet_refinement {
  public:
-  jet_refinement(weighted_view const& g, partitioned_level& p, std::span<std::uint32_t const> fixed)
+  jet_refinement(weighted_view const& g, partitioned_level& p, std::span<std::uint32_t const> fixed,
+                 thread_team const& team)
       : g_(g),
         p_(p),
         fixed_(fixed),
+        team_(team),
         connectivity_(p.parts()),
         gain_(g.nodes),
         target_(g.nodes, no_block),
@@ -96,9 +99,7 @@ class jet_refinement {
   /// Moves a set of nodes simultaneously. Returns true if any node moved.
   bool step(boundary_nodes& active, double gain_temperature, std::int64_t& now) {
     propose(active, gain_temperature);
-    chosen_.clear();
-    for (auto const n : proposed_)
-      if (gain_after_better(n) >= 0) chosen_.push_back(n);
+    choose();
     for (auto const n : moved_) locked_[n] = 0;
     for (auto const n : chosen_) now += move(n, target_[n], active), locked_[n] = 1;
     for (auto const n : proposed_) target_[n] = no_block;
@@ -106,36 +107,67 @@ class jet_refinement {
     return !moved_.empty();
   }
 
+  /// The results of one range of nodes. They are joined in order, so that threads do not change the result.
+  struct range_results {
+    std::vector<std::uint32_t> kept{}, taken{};
+    double boundary_weight = 0;
+  };
+
   /// Proposes for each active node the part to which it is most connected. Drops nodes without neighbours in
   /// other parts.
   void propose(boundary_nodes& active, double gain_temperature) {
+    id_ranges const ranges{static_cast<std::uint32_t>(active.list.size()), (std::max)(p_.parts(), 1u << 12)};
+    std::vector<range_results> found(ranges.count());
+    team_.share(ranges.count(), [&](std::size_t r) {
+      part_connectivity connectivity(p_.parts());
+      for (auto at = ranges.begin(r); at < ranges.end(r); ++at)
+        propose_node(active.list[at], gain_temperature, active, connectivity, found[r]);
+    });
     proposed_.clear();
     boundary_weight_ = 0;
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < active.list.size(); ++i) {
-      auto const n = active.list[i];
-      auto const own = p_.of[n];
-      connectivity_.count(g_, p_.of, n);
-      std::uint32_t to = no_block;
-      for (auto const part : connectivity_.nearby())
-        if (part != own && (to == no_block || connectivity_.to(part) > connectivity_.to(to))) to = part;
-      if (to == no_block) {
-        active.is[n] = 0;
-        continue;
-      }
-      active.list[kept++] = n;
-      for (auto const part : connectivity_.nearby())
-        if (part != own) boundary_weight_ += static_cast<double>(connectivity_.to(part)) / 2;
-      if (locked_[n] || !is_free(n)) continue;
-      auto const gain = connectivity_.to(to) - connectivity_.to(own);
-      if (gain < 0 &&
-          static_cast<double>(-gain) >= gain_temperature * static_cast<double>(connectivity_.to(own)))
-        continue;
-      gain_[n] = gain;
-      target_[n] = to;
-      proposed_.push_back(n);
+    for (auto const& f : found) {
+      proposed_.insert(proposed_.end(), f.taken.begin(), f.taken.end());
+      boundary_weight_ += f.boundary_weight;
+      for (auto const n : f.kept) active.list[kept++] = n;
     }
     active.list.resize(kept);
+  }
+
+  void propose_node(std::uint32_t n, double gain_temperature, boundary_nodes& active,
+                    part_connectivity& connectivity, range_results& found) {
+    auto const own = p_.of[n];
+    connectivity.count(g_, p_.of, n);
+    std::uint32_t to = no_block;
+    for (auto const part : connectivity.nearby())
+      if (part != own && (to == no_block || connectivity.to(part) > connectivity.to(to))) to = part;
+    if (to == no_block) {
+      active.is[n] = 0;
+      return;
+    }
+    found.kept.push_back(n);
+    for (auto const part : connectivity.nearby())
+      if (part != own) found.boundary_weight += static_cast<double>(connectivity.to(part)) / 2;
+    if (locked_[n] || !is_free(n)) return;
+    auto const gain = connectivity.to(to) - connectivity.to(own);
+    if (gain < 0 &&
+        static_cast<double>(-gain) >= gain_temperature * static_cast<double>(connectivity.to(own)))
+      return;
+    gain_[n] = gain;
+    target_[n] = to;
+    found.taken.push_back(n);
+  }
+
+  /// Chooses the proposed moves that do not increase the cut after better ones.
+  void choose() {
+    id_ranges const ranges{static_cast<std::uint32_t>(proposed_.size()), 1u << 12};
+    std::vector<std::vector<std::uint32_t>> found(ranges.count());
+    team_.share(ranges.count(), [&](std::size_t r) {
+      for (auto at = ranges.begin(r); at < ranges.end(r); ++at)
+        if (gain_after_better(proposed_[at]) >= 0) found[r].push_back(proposed_[at]);
+    });
+    chosen_.clear();
+    for (auto const& nodes : found) chosen_.insert(chosen_.end(), nodes.begin(), nodes.end());
   }
 
   /// Returns the gain of a proposed move, assuming that all proposed moves with higher gain are made first.
@@ -211,6 +243,7 @@ class jet_refinement {
   weighted_view const& g_;
   partitioned_level& p_;
   std::span<std::uint32_t const> fixed_;
+  thread_team const& team_;
   part_connectivity connectivity_;
   std::vector<std::int64_t> gain_;
   std::vector<std::uint32_t> target_;  // proposed part
@@ -226,8 +259,8 @@ class jet_refinement {
 /// Refines by Jet and returns the decrease of the cut.
 inline std::int64_t refine_by_jet(weighted_view const& g, partitioned_level& p,
                                   std::span<std::uint32_t const> fixed, boundary_nodes& active,
-                                  jet_options const& options) {
-  return jet_refinement(g, p, fixed).refine(active, options);
+                                  jet_options const& options, thread_team const& team = thread_team{}) {
+  return jet_refinement(g, p, fixed, team).refine(active, options);
 }
 
 }  // namespace cleave::detail

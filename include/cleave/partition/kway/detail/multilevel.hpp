@@ -25,7 +25,7 @@ inline std::int64_t refine_parts(weighted_view const& g, partitioned_level& p,
                                  std::vector<std::uint32_t> const& fixed, boundary_nodes& active,
                                  kway_config const& config, thread_team const& team) {
   auto gained = refine_level(g, p, fixed, active, config, team);
-  gained += refine_by_jet(g, p, fixed, active, config.jet);
+  gained += refine_by_jet(g, p, fixed, active, config.jet, team);
   if (config.flow_rounds > 0)
     gained += refine_by_flows(g, p, fixed, active,
                               {.width = {.steps = config.flow_steps}, .rounds = config.flow_rounds}, team);
