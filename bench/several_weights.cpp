@@ -14,10 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "cleave/core/random.hpp"
+#include "cleave/core/error.hpp"
 #include "cleave/formats/graph_files/graph_file.hpp"
 #include "cleave/kway.hpp"
 #include "instances/catalogue.hpp"
+#include "instances/several_weights.hpp"
 #include "measure.hpp"
 
 #if __has_include(<metis.h>)
@@ -26,13 +27,14 @@
 
 namespace {
 
-using graph = cleave::adjacency<std::uint32_t>;
+using bench::graph;
 using weights = std::vector<std::vector<double>>;  // a list for each weight
 
 struct asked {
   std::vector<std::string> graphs;
   std::vector<std::size_t> counts{2, 3, 5}, parts{8, 64}, seeds{1};
-  std::vector<std::string> kinds{"random", "regions", "phases"};
+  std::vector<bench::weight_kind> kinds{bench::weight_kind::random, bench::weight_kind::regions,
+                                        bench::weight_kind::phases};
   double imbalance = 0.05;
   std::size_t runs = 1;
 };
@@ -40,48 +42,6 @@ struct asked {
 graph graph_called(std::string const& word) {
   if (auto const made = bench::find_instance(word)) return bench::undirected_instance(*made);
   return cleave::read_graph_file<std::uint32_t>(word);
-}
-
-/// Returns `count` connected regions, grown from random nodes. Nodes that none reaches are in region 0.
-std::vector<std::uint32_t> regions(graph const& g, std::uint32_t count, cleave::splitmix& random) {
-  std::vector<std::uint32_t> of(g.view().nodes(), count), open;
-  for (std::uint32_t r = 0; r < count; ++r) {
-    auto const n = static_cast<std::uint32_t>(random.below(of.size()));
-    if (of[n] == count) of[n] = r, open.push_back(n);
-  }
-  for (std::size_t i = 0; i < open.size(); ++i)
-    for (auto const to : g.view().neighbours(open[i]))
-      if (of[to] == count) of[to] = of[open[i]], open.push_back(to);
-  for (auto& r : of) r = r == count ? 0 : r;
-  return of;
-}
-
-/// Returns weights as in Karypis and Kumar, "Multilevel algorithms for multi-constraint graph partitioning",
-/// SC 1998: at random from 0 to 19 for each node (`random`) or for each of 16 regions (`regions`); or 1 for
-/// the nodes that are active in a phase of a computation (`phases`): all in the first, then fewer regions of
-/// 32.
-weights weights_of(graph const& g, std::string const& kind, std::size_t count, std::uint64_t seed) {
-  cleave::splitmix random(seed);
-  weights all(count, std::vector<double>(g.view().nodes()));
-  if (kind == "random") {
-    for (auto& list : all)
-      for (auto& w : list) w = static_cast<double>(random.below(20));
-    return all;
-  }
-  std::uint32_t const number = kind == "regions" ? 16 : 32;
-  auto const of = regions(g, number, random);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::vector<double> of_region(number);
-    std::size_t const active =
-        i == 0 ? number
-               : (std::max)(number / 8,
-                            static_cast<std::uint32_t>(number * (4 - (std::min<std::size_t>)(i, 3)) / 4));
-    for (std::uint32_t r = 0; r < number; ++r)
-      of_region[r] = kind == "regions" ? static_cast<double>(random.below(20)) : r < active ? 1 : 0;
-    if (kind == "phases") random.shuffle(of_region);
-    for (std::size_t n = 0; n < of.size(); ++n) all[i][n] = of_region[of[n]];
-  }
-  return all;
 }
 
 struct measured {
@@ -165,6 +125,16 @@ std::vector<std::size_t> numbers(std::string const& list) {
   return all;
 }
 
+std::vector<bench::weight_kind> kinds(std::string const& list) {
+  std::vector<bench::weight_kind> all;
+  for (auto const& word : split(list)) {
+    auto const found = std::ranges::find(bench::weight_kind_names, word);
+    if (found == bench::weight_kind_names.end()) throw cleave::error("--kinds: random, regions or phases");
+    all.push_back(static_cast<bench::weight_kind>(found - bench::weight_kind_names.begin()));
+  }
+  return all;
+}
+
 asked read_arguments(int count, char** words) {
   asked a;
   for (int i = 1; i < count; ++i) {
@@ -174,7 +144,7 @@ asked read_arguments(int count, char** words) {
       if (word == "--weights") a.counts = numbers(value);
       if (word == "-k") a.parts = numbers(value);
       if (word == "--seeds") a.seeds = numbers(value);
-      if (word == "--kinds") a.kinds = split(value);
+      if (word == "--kinds") a.kinds = kinds(value);
       if (word == "--imbalance") a.imbalance = std::stod(value);
       if (word == "--runs") a.runs = std::stoul(value);
     } else {
@@ -187,6 +157,9 @@ asked read_arguments(int count, char** words) {
   return a;
 }
 
+std::string name_of(bench::weight_kind kind) {
+  return std::string(bench::weight_kind_names[static_cast<std::size_t>(kind)]);
+}
 std::string name_of(std::string const& word) { return word.substr(word.find_last_of('/') + 1); }
 
 /// Sums of logarithms of ratios, and of problems whose parts are too heavy.
@@ -210,7 +183,7 @@ int main(int count, char** words) try {
         for (auto const k : a.parts) {
           std::vector<measured> mean(names.size());
           for (auto const seed : a.seeds) {
-            auto const all = weights_of(g, kind, number, seed);
+            auto const all = bench::several_weights(g, kind, number, seed);
             std::vector<measured> one{ours(g, all, k, cleave::kway_preset::fast, a, seed),
                                       ours(g, all, k, cleave::kway_preset::standard, a, seed)};
 #if __has_include(<metis.h>)
@@ -222,8 +195,8 @@ int main(int count, char** words) try {
               mean[i].imbalance = (std::max)(mean[i].imbalance, one[i].imbalance);
             }
           }
-          std::printf("| %s | %zu %s | %zu |", name_of(word).c_str(), number, kind.c_str(), k);
-          auto& sums = by_kind[kind];
+          std::printf("| %s | %zu %s | %zu |", name_of(word).c_str(), number, name_of(kind).c_str(), k);
+          auto& sums = by_kind[name_of(kind)];
           sums.resize(names.size());
           for (std::size_t i = 0; i < mean.size(); ++i) {
             bool const broken = mean[i].imbalance > a.imbalance + 1e-6;
@@ -246,8 +219,8 @@ int main(int count, char** words) try {
   for (auto const& [kind, sums] : by_kind)
     for (std::size_t i = 0; i < sums.size(); ++i) {
       auto const mean = [&](double sum) { return std::exp(sum / static_cast<double>(sums[i].problems)); };
-      std::printf("| %s | %s | %.3f | %.2f | %zu of %zu | %.1f %% |\n", kind.c_str(), names[i].c_str(),
-                  mean(sums[i].cut), mean(sums[i].time), sums[i].broken, sums[i].problems,
+      std::printf("| %s | %s | %.3f | %.2f | %zu of %zu | %.1f %% |\n", name_of(kind).c_str(),
+                  names[i].c_str(), mean(sums[i].cut), mean(sums[i].time), sums[i].broken, sums[i].problems,
                   100 * sums[i].worst);
     }
 } catch (std::exception const& e) {

@@ -6,6 +6,7 @@
 #include <cleave/formats/files/durable_file.hpp>
 #include <cleave/formats/graph_files/part_file.hpp>
 #include <cleave/partition/kway/hypergraph_options.hpp>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -234,7 +235,7 @@ void run_problem(bench_options const& o, std::vector<bench_algorithm> const& alg
                  bench_instance const& instance, loaded_instance const& loaded, bench_task task,
                  progress const& doing, row_writer& write, std::vector<bench_row>& rows) {
   for (auto const& a : algorithms) {
-    if (a.takes != loaded.kind()) continue;
+    if (a.takes != loaded.kind() || (!a.several_weights && !loaded.further.empty())) continue;
     doing(a.name + " on " + instance.name + ", k = " + std::to_string(task.parts));
     task.threads = a.has_threads ? o.threads : 1;
     auto const run = run_apart(a, task, o.time_limit);
@@ -256,6 +257,16 @@ void run_problem(bench_options const& o, std::vector<bench_algorithm> const& alg
   }
 }
 
+/// METIS takes whole weights only. \throws cleave::error if a weight is not whole
+void require_whole_weights(loaded_instance const& loaded, bench_instance const& instance) {
+  for (auto const& list : loaded.further)
+    for (double const w : list)
+      if (w != std::floor(w) || w >= 0x1p53)
+        throw cleave::error(cleave::printable(instance.name) +
+                            ": cleave bench compares whole weights, but one is " + cleave::short_text(w) +
+                            "; use a smaller unit");
+}
+
 std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
                                std::vector<bench_instance> const& instances) {
   row_writer write(o);
@@ -275,7 +286,13 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
     if (kind == bench_algorithm::input::hypergraph && !std::exchange(told, true))
       if (auto const names = names_without_hypergraphs(algorithms); !names.empty())
         note("left out for hypergraphs, which they do not cut: " + names);
-    bench_task task{loaded->rows.view()};
+    if (!loaded->further.empty()) require_whole_weights(*loaded, instance);
+    if (!loaded->further.empty() && std::ranges::none_of(algorithms, &bench_algorithm::several_weights)) {
+      note(cleave::printable(instance.name) +
+           ": skipped, since none of the chosen algorithms balances several weights");
+      continue;
+    }
+    bench_task task{loaded->rows.view(), loaded->further};
     if (loaded->dag) task.dag = &*loaded->dag;
     if (loaded->hypergraph) task.hypergraph = &*loaded->hypergraph;
     task.eps = o.eps;

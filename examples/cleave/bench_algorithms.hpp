@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ using bench_hypergraph = cleave::hypergraph<std::uint32_t, std::int64_t>;
 /// The task of a run. It has one of three: a graph, a DAG, a hypergraph.
 struct bench_task {
   bench_graph graph;
+  std::span<std::vector<double> const> further{};  ///< weights of the nodes beyond the first
   bench_dag const* dag = nullptr;
   bench_hypergraph const* hypergraph = nullptr;
   cleave::hypergraph_objective goal = cleave::hypergraph_objective::connectivity;  ///< of a hypergraph
@@ -58,7 +60,8 @@ struct bench_algorithm {
   std::string name, about;
   input takes = input::graph;
   std::function<std::function<bench_answer()>(bench_task const&)> prepare;
-  bool has_threads = false;  ///< else it always runs on one thread
+  bool has_threads = false;      ///< else it always runs on one thread
+  bool several_weights = false;  ///< whether it balances several weights of the nodes
 };
 
 /// All algorithms of this build, and the names of those that are not built in.

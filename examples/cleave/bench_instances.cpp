@@ -15,6 +15,7 @@
 
 #include "../../bench/instances/catalogue.hpp"
 #include "../../bench/instances/hypergraphs.hpp"
+#include "../../bench/instances/several_weights.hpp"
 #include "files.hpp"
 #include "hypergraphs.hpp"
 #include "terminal.hpp"
@@ -50,16 +51,24 @@ loaded_instance of_dag(cleave::cost_dag file) {
   return {.dag = bench_dag{std::move(file), std::move(snapshot)}};
 }
 
-loaded_instance made(std::string const& name) {
-  if (auto h = bench::find_hypergraph(name))
-    return {.hypergraph = bench_hypergraph{h->nodes, std::move(h->offsets), std::move(h->pins), {}, {}}};
-  auto instance = *bench::find_instance(name);
-  if (auto* const dag = std::get_if<cleave::cost_dag>(&instance)) return of_dag(std::move(*dag));
-  auto& g = std::get<bench::graph>(instance);
+loaded_instance of_graph(bench::graph g) {
   return {.rows = {{g.offsets.begin(), g.offsets.end()},
                    {g.targets.begin(), g.targets.end()},
                    std::move(g.node_weight),
                    std::move(g.edge_weight)}};
+}
+
+loaded_instance made(std::string const& name) {
+  if (auto h = bench::find_hypergraph(name))
+    return {.hypergraph = bench_hypergraph{h->nodes, std::move(h->offsets), std::move(h->pins), {}, {}}};
+  if (auto g = bench::find_with_weights(name)) {
+    auto loaded = of_graph(std::move(g->rows));
+    loaded.further = std::move(g->further);
+    return loaded;
+  }
+  auto instance = *bench::find_instance(name);
+  if (auto* const dag = std::get_if<cleave::cost_dag>(&instance)) return of_dag(std::move(*dag));
+  return of_graph(std::get<bench::graph>(std::move(instance)));
 }
 
 }  // namespace
@@ -72,7 +81,8 @@ std::vector<bench_instance> instances_of(std::string const& word) {
   std::error_code unknown;
   if (fs::is_directory(word, unknown)) return files_in(word);
   if (fs::exists(word, unknown)) return {{.name = fs::path(word).stem().string(), .path = word}};
-  if (bench::find_hypergraph(word) || bench::find_instance(word)) return {{.name = word}};
+  if (bench::find_hypergraph(word) || bench::find_with_weights(word) || bench::find_instance(word))
+    return {{.name = word}};
   throw cleave::error(
       cleave::printable(word, 200) +
       ": no such file, folder or generated instance; cleave bench --list shows the generated ones");
@@ -94,7 +104,10 @@ std::optional<loaded_instance> load(bench_instance const& i) {
       return loaded;
     }
     if (is_directed(i.path)) return of_dag(cleave::read_cost_dag(i.path));
-    return loaded_instance{.rows = cleave::read_graph_file<std::int32_t, std::int64_t>(i.path)};
+    loaded_instance loaded;
+    loaded.rows =
+        cleave::read_graph_file<std::int32_t, std::int64_t>(i.path, {.further_weights = &loaded.further});
+    return loaded;
   } catch (cleave::error const& e) {
     if (i.named) throw;
     note(std::string(e.what()) + "; skipped");

@@ -29,6 +29,7 @@ std::vector<std::pair<std::string, std::string>> generated_instances();
 /// An instance in memory: adjacency rows of an undirected graph, a DAG, or a hypergraph.
 struct loaded_instance {
   cleave::adjacency<std::int32_t, std::int64_t, std::int64_t> rows{};
+  std::vector<std::vector<double>> further{};  ///< weights of the nodes beyond the first, a list for each
   std::optional<bench_dag> dag{};
   std::optional<bench_hypergraph> hypergraph{};
 

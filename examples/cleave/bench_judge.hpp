@@ -71,13 +71,23 @@ inline std::optional<std::string> judge_dag(bench_row& row, bench_dag const& dag
   return {};
 }
 
-inline std::optional<std::string> judge_graph(bench_row& row, bench_graph const& g, run_outcome const& run,
+/// With several weights, the imbalance is the largest of any weight.
+inline std::optional<std::string> judge_graph(bench_row& row, bench_task const& task, run_outcome const& run,
                                               cleave::partition const& p) {
+  auto const& g = task.graph;
   auto const v = cleave::verify_partition(g, p, {.imbalance = row.eps});
   if (auto const fault = broken(v.findings)) return fault;
   row.cut = static_cast<double>(v.cut);
   row.imbalance = v.total > 0 ? v.imbalance : 0;
   row.empty = v.empty;
+  for (auto const& list : task.further) {
+    std::vector<std::int64_t> weight;
+    for (double const w : list) weight.push_back(std::llround(w));
+    cleave::adjacency_view const other{g.offsets, g.targets, weight, g.edge_weight};
+    auto const one = cleave::verify_partition(other, p, {.imbalance = row.eps});
+    if (auto const fault = broken(one.findings)) return fault;
+    if (one.total > 0) row.imbalance = std::max(row.imbalance, one.imbalance);
+  }
   if (run.claimed_cut) {
     row.claimed_cut = static_cast<double>(*run.claimed_cut);
     if (*run.claimed_cut != v.cut) row.status = "cut reported wrongly";
@@ -112,7 +122,7 @@ inline void judge(bench_row& row, bench_task const& task, run_outcome const& run
   auto const p = partition_of(run, row.parts);
   auto const fault = task.dag != nullptr          ? judge_dag(row, *task.dag, run, p)
                      : task.hypergraph != nullptr ? judge_hypergraph(row, task, run, p)
-                                                  : judge_graph(row, task.graph, run, p);
+                                                  : judge_graph(row, task, run, p);
   if (fault) row.status = *fault;
   row.wall_s = run.wall_s;
   row.cpu_s = run.cpu_s;

@@ -43,6 +43,17 @@ idx_t load_tolerance(double eps, std::uint32_t parts, bool recursive) {
   return std::max<idx_t>(1, static_cast<idx_t>(1000 * slack + 1e-6));
 }
 
+/// Returns the weights of the nodes, all those of a node one after the other.
+std::vector<idx_t> node_weights(bench_task const& task) {
+  if (task.further.empty()) return narrowed(task.graph.node_weight);
+  std::vector<std::int64_t> all;
+  for (std::size_t n = 0; n < task.graph.nodes(); ++n) {
+    all.push_back(task.graph.weight(n));
+    for (auto const& list : task.further) all.push_back(std::llround(list[n]));
+  }
+  return narrowed(all);
+}
+
 struct metis_arrays {
   std::vector<idx_t> first, head, node_weight, edge_weight, options, part;
 };
@@ -54,7 +65,7 @@ std::function<bench_answer()> prepare(bench_task const& task) {
   constexpr bool recursive = Method == metis_method::recursive;
   metis_arrays arrays{{task.graph.offsets.begin(), task.graph.offsets.end()},
                       {task.graph.targets.begin(), task.graph.targets.end()},
-                      narrowed(task.graph.node_weight),
+                      node_weights(task),
                       narrowed(task.graph.edge_weight),
                       std::vector<idx_t>(METIS_NOPTIONS),
                       std::vector<idx_t>(task.graph.nodes())};
@@ -62,9 +73,10 @@ std::function<bench_answer()> prepare(bench_task const& task) {
   arrays.options[METIS_OPTION_SEED] = static_cast<idx_t>(task.seed);
   arrays.options[METIS_OPTION_UFACTOR] = load_tolerance(task.eps, task.parts, recursive);
   arrays.options[METIS_OPTION_CONTIG] = Method == metis_method::connected_kway;
-  return [a = std::move(arrays), parts = static_cast<idx_t>(task.parts), n = task.graph.nodes()]() mutable {
+  return [a = std::move(arrays), parts = static_cast<idx_t>(task.parts), n = task.graph.nodes(),
+          constraints = static_cast<idx_t>(task.further.size() + 1)]() mutable {
     auto const or_null = [](std::vector<idx_t>& list) { return list.empty() ? nullptr : list.data(); };
-    idx_t nodes = static_cast<idx_t>(n), constraints = 1, cut = -1;
+    idx_t nodes = static_cast<idx_t>(n), cut = -1;
     auto const partition = recursive ? METIS_PartGraphRecursive : METIS_PartGraphKway;
     int const code =
         partition(&nodes, &constraints, a.first.data(), a.head.data(), or_null(a.node_weight), nullptr,
@@ -78,10 +90,15 @@ std::function<bench_answer()> prepare(bench_task const& task) {
 
 std::vector<bench_algorithm> metis_algorithms() {
   using enum metis_method;
-  return {{"metis", "METIS, k-way", bench_algorithm::input::graph, prepare<kway>},
-          {"metis-contig", "METIS, k-way, connected parts", bench_algorithm::input::graph,
-           prepare<connected_kway>},
-          {"metis-rb", "METIS, recursive bisection", bench_algorithm::input::graph, prepare<recursive>}};
+  return {{.name = "metis", .about = "METIS, k-way", .prepare = prepare<kway>, .several_weights = true},
+          {.name = "metis-contig",
+           .about = "METIS, k-way, connected parts",
+           .prepare = prepare<connected_kway>,
+           .several_weights = true},
+          {.name = "metis-rb",
+           .about = "METIS, recursive bisection",
+           .prepare = prepare<recursive>,
+           .several_weights = true}};
 }
 
 }  // namespace tool

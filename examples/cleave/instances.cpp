@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "../../bench/instances/hypergraphs.hpp"
+#include "../../bench/instances/several_weights.hpp"
 #include "files.hpp"
 #include "options.hpp"
 #include "subcommands.hpp"
@@ -68,6 +69,10 @@ instance_text text_of(bench::made_instance const& made) {
   return {".dag", cleave::write_dag_file(dag), dag.nodes()};
 }
 
+instance_text text_of(bench::graph_with_weights const& g) {
+  return {".graph", cleave::write_metis_graph(g.rows.view(), g.further), g.rows.view().nodes()};
+}
+
 instance_text text_of(bench::hypergraph const& h) {
   return {".hgr", cleave::write_hmetis_hypergraph(h.view()), h.nodes};
 }
@@ -92,6 +97,7 @@ bool write_instances(fs::path const& folder, std::string const& word) {
   for (auto const& i : nets_called) write_instance(folder, std::string(i.name), text_of(i.make()));
   if (!called.empty() || !nets_called.empty()) return true;
   if (auto const h = bench::find_hypergraph(word)) return write_instance(folder, word, text_of(*h)), true;
+  if (auto const g = bench::find_with_weights(word)) return write_instance(folder, word, text_of(*g)), true;
   if (auto const made = bench::find_instance(word)) return write_instance(folder, word, text_of(*made)), true;
   return false;
 }
@@ -106,7 +112,8 @@ int instances(std::span<std::string const> words) {
       "are the same on every machine. NAME is a name in the list, a family (rgg2d), a size (small, medium,\n"
       "large), graph, dag, hypergraph or all; or FAMILY:NODES[:SEED] (rgg2d:100k:7). After the name of an\n"
       "undirected graph, +nodes, +edges or +weights gives nodes, edges or both heavy-tailed weights from 1\n"
-      "to 256. Without a folder, prints the list.",
+      "to 256; +random3, +regions3 or +phases3 gives each node three weights. Without a folder, prints the\n"
+      "list.",
       {},
       {}};
   auto const operands = read_options(c, words).operands;

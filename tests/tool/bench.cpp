@@ -192,3 +192,21 @@ TEST_CASE("cleave bench: rejects missing instances, wrong options, unknown algor
   CHECK(nothing.find("; skipped") != std::string::npos);
   CHECK(nothing.find("nothing was run") != std::string::npos);
 }
+
+TEST_CASE("cleave bench: balances several weights, and leaves out algorithms that balance one") {
+  scratch_folder const at;
+  run_tool({"instances", at.path(), "rgg2d:2k+phases3"});
+  auto const file = at / "rgg2d_2k+phases3.graph", table = at / "t.csv";
+  auto const r = run_tool({"bench", file, "rgg2d:2k+random2", "--algos", "fast,growing", "-k", "4", "--out", table});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  auto const rows = text_of_file(table);
+  CHECK(rows.find("cleave-fast,rgg2d_2k+phases3") != std::string::npos);
+  CHECK(rows.find("cleave-fast,rgg2d:2k+random2") != std::string::npos);
+  CHECK(rows.find("growing") == std::string::npos);
+  auto const none = run_tool({"bench", "rgg2d:2k+random2", "--algos", "growing"});
+  CHECK(none.to_stderr.find("none of the chosen algorithms balances several weights") != std::string::npos);
+  auto const wrong = run_tool({"bench", "rgg2d:2k+random9", "--algos", "fast"});
+  CHECK(wrong.exit == 3);
+  CHECK(wrong.to_stderr.find("write +random3 behind the name of an undirected one") != std::string::npos);
+}
