@@ -19,8 +19,7 @@ class further_balancing {
       : g_(g), p_(p), fixed_(fixed), active_(active), connectivity_(p.parts()) {}
 
   /// Moves nodes out of parts above their limits, those first that raise the cut least for what they relieve.
-  /// Each move decreases the total excess. Returns the decrease of the cut. O((n + m + moves * parts) * log
-  /// n).
+  /// Returns the decrease of the cut. O((n + m + moves * parts) * log n).
   std::int64_t move_nodes() {
     std::int64_t gained = 0;
     heap_.clear();
@@ -55,8 +54,8 @@ class further_balancing {
   }
 
  private:
-  static constexpr std::uint32_t most_rounds = 3, most_steps = 10'000, most_idle_steps = 500, tenure = 20;
-  static constexpr std::uint32_t most_visits = 1u << 25;               // of nodes by exchanges
+  static constexpr std::uint32_t most_rounds = 3, most_idle_steps = 500, tenure = 20;
+  static constexpr std::uint32_t most_visits = 1u << 25;               // of nodes, in a round
   static constexpr std::size_t most_leavers = 64, most_comers = 1024;  // compared at a time
 
   /// Exchanges pairs of nodes as long as that decreases the total excess.
@@ -119,9 +118,11 @@ class further_balancing {
     auto now = excess_weight(p_);
     auto best = now;
     undo_.clear();
-    for (std::uint32_t step = 1, idle = 0; now > 0 && idle < most_idle_steps && step < most_steps;
+    std::size_t visits = 0;
+    for (std::uint32_t step = 1, idle = 0; now > 0 && idle < most_idle_steps && visits < most_visits;
          ++step, ++idle) {
       auto const from = heaviest_part();
+      visits += members[from].size() + most_leavers * p_.parts();
       auto const [n, to] = least_harm(members[from], from, step, free_from);
       if (n == no_block) break;
       now -= decrease(n, to);
