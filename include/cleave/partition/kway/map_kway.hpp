@@ -59,7 +59,8 @@ class multisection {
 
  private:
   struct graph {
-    std::vector<std::uint32_t> offsets{0}, targets;
+    level_offsets offsets;
+    std::vector<std::uint32_t> targets;
     std::vector<std::int64_t> node_weight, edge_weight;
   };
   struct part_of_graph {
@@ -117,18 +118,24 @@ class multisection {
     part_of_graph to{{}, {}, {}, first_place, places, from.levels - 1};
     auto& [offsets, targets, node_weight, edge_weight] = to.arrays;
     number_.assign(from.node.size(), no_block);
-    for (std::uint32_t i = 0; i < nodes.size(); ++i) number_[nodes[i]] = i;
+    std::uint64_t most = 0;
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+      number_[nodes[i]] = i;
+      most += from.view.degree(nodes[i]);
+    }
+    offsets = level_offsets(nodes.size() + 1, width_for_edges(most));
     for (auto const n : nodes) {
+      offsets.set(to.node.size(), targets.size());
       to.node.push_back(from.node[n]);
       node_weight.push_back(from.view.weight(n));
-      for (auto e = from.view.offsets[n]; e < from.view.offsets[n + 1]; ++e)
+      for (auto e = from.view.offsets[n], stop = from.view.offsets[n + 1]; e < stop; ++e)
         if (auto const other = number_[from.view.targets[e]]; other != no_block) {
           targets.push_back(other);
           edge_weight.push_back(from.view.edge_weight(e));
         }
-      offsets.push_back(static_cast<std::uint32_t>(targets.size()));
     }
-    to.view = {static_cast<std::uint32_t>(nodes.size()), offsets.data(), targets.data(), node_weight.data(),
+    offsets.set(nodes.size(), targets.size());
+    to.view = {static_cast<std::uint32_t>(nodes.size()), offsets.view(), targets.data(), node_weight.data(),
                edge_weight.data()};
     return to;
   }

@@ -16,7 +16,6 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/csr.hpp"
 #include "cleave/partition/kway/kway.hpp"
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
@@ -80,8 +79,15 @@ struct previous_assignment {
 /// vertices).
 template <weight_number NodeWeight>
 struct migration_graph {
-  adjacency<std::uint32_t, NodeWeight, std::int64_t> graph;
+  std::vector<std::uint64_t> offsets{0};
+  std::vector<std::uint32_t> targets;
+  std::vector<NodeWeight> node_weight;
+  std::vector<std::int64_t> edge_weight;
   std::vector<part_id> fixed;
+
+  adjacency_view<std::uint32_t, NodeWeight, std::int64_t, std::uint64_t> view() const {
+    return {offsets, targets, node_weight, edge_weight};
+  }
 };
 
 /// Returns the factor that makes edge weights and costs integers: 1 if all are integers, 1024 for fractional
@@ -110,14 +116,13 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 migration_graph<NodeWeight> add_migration_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                 std::uint32_t k, previous_assignment const& previous,
                                                 std::span<part_id const> fixed) {
-  migration_graph<NodeWeight> made;
+  migration_graph<NodeWeight> a;
   auto const scale = integer_scale(g, previous);
   auto const scaled = [&](double cost) { return rounded((std::min)(cost * scale, 0x1p61)); };
   auto const n = g.nodes();
   auto const anchor = [&](part_id part) { return static_cast<std::uint32_t>(n + index(part)); };
   std::vector<std::uint32_t> residents(k, 0);
-  auto& a = made.graph;
-  auto const close = [&] { a.offsets.push_back(narrow<std::uint32_t>(a.targets.size())); };
+  auto const close = [&] { a.offsets.push_back(a.targets.size()); };
   auto const tie_of = [&](std::size_t node) -> std::int64_t {
     auto const part = previous.of[node];
     return part == no_part || index(part) >= k ? 0 : scaled(previous.cost(node));
@@ -149,10 +154,10 @@ migration_graph<NodeWeight> add_migration_edges(adjacency_view<Index, NodeWeight
       a.targets[at] = static_cast<std::uint32_t>(node);
       a.edge_weight[at++] = tie;
     }
-  made.fixed.assign(fixed.begin(), fixed.end());
-  made.fixed.resize(n, no_part);
-  for (std::uint32_t part = 0; part < k; ++part) made.fixed.push_back(part_id{part});
-  return made;
+  a.fixed.assign(fixed.begin(), fixed.end());
+  a.fixed.resize(n, no_part);
+  for (std::uint32_t part = 0; part < k; ++part) a.fixed.push_back(part_id{part});
+  return a;
 }
 
 /// Renumbers the parts so that the fewest bytes move. Parts a and b exchange numbers only if `alike(a, b)`.
@@ -339,7 +344,7 @@ class repartitioner {
       partition start = from;
       start.parts = k_;
       for (std::uint32_t part = 0; part < k_; ++part) start.of.push_back(part_id{part});
-      return without_part_nodes(refine_kway(migration.graph.view(), start, tied));
+      return without_part_nodes(refine_kway(migration.view(), start, tied));
     };
     partition start{previous_.of, k_};
     assign_unplaced(start);
@@ -350,7 +355,7 @@ class repartitioner {
         renumbered_to_minimize_migration(fresh, previous_, [&](auto a, auto b) { return alike(a, b); });
     consider(remapped, repartition_way::remapped);
     consider(refined(remapped), repartition_way::remapped);
-    consider(without_part_nodes(partition_kway(migration.graph.view(), k_, tied)),
+    consider(without_part_nodes(partition_kway(migration.view(), k_, tied)),
              repartition_way::with_migration_edges);
     consider(refined(*best_), repartition_way{best_->way});
     return std::move(*best_);

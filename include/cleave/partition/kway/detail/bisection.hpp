@@ -63,7 +63,7 @@ inline void weigh(weighted_view const& g, two_sides& s) {
   s.cut = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
     s.add_weight(g, n, s.of[n]);
-    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+    for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e)
       if (s.of[g.targets[e]] != s.of[n]) s.cut += g.edge_weight(e);
   }
   s.cut /= 2;
@@ -128,7 +128,7 @@ class two_way_fm {
   void count_gains(two_sides const& s) {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       std::int64_t inside = 0, outside = 0;
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
         (s.of[g_.targets[e]] == s.of[n] ? inside : outside) += g_.edge_weight(e);
       gain_[n] = outside - inside;
       least_gain_[n] = -outside - inside;
@@ -238,7 +238,7 @@ class two_way_fm {
   void move(std::uint32_t n, two_sides& s) {
     s.cut -= gain_[n];
     shift(n, s);
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
       if (auto const other = g_.targets[e]; !locked_[other]) queue_of(other, s).put(other, gain_[other]);
   }
 
@@ -251,7 +251,7 @@ class two_way_fm {
     s.add_weight(g_, n, from, -1);
     s.add_weight(g_, n, 1 - from);
     gain_[n] = -gain_[n];
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
       auto const other = g_.targets[e];
       auto const w = g_.edge_weight(e);
       for (int end = 0; end < 2; ++end) gain_[other] += s.of[other] == from ? w : -w;  // 2 * w may overflow
@@ -324,7 +324,7 @@ class side_growing {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       s.add_weight(g_, n, 1);
       gain_[n] = 0;
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) gain_[n] -= g_.edge_weight(e);
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) gain_[n] -= g_.edge_weight(e);
       if (!fixed_.empty() && fixed_[n] != no_block) continue;
       outside_.push_back(n);
     }
@@ -365,7 +365,7 @@ class side_growing {
     s.add_weight(g_, n, 0);
     s.cut -= gain_[n];
     order_.push_back(n);
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
       auto const other = g_.targets[e];
       for (int end = 0; end < 2; ++end) gain_[other] += g_.edge_weight(e);  // twice the weight may overflow
       if (s.of[other] == 1 && (fixed_.empty() || fixed_[other] == no_block))
@@ -469,7 +469,7 @@ class multilevel_bisection {
       if (leader[n] != no_cluster) continue;
       auto best = no_block;
       double most = 0;
-      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) {
+      for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) {
         auto const other = g.targets[e];
         if (leader[other] != no_cluster || g.weight(n) + g.weight(other) > heaviest ||
             !rules.may_join(n, other))
@@ -543,7 +543,7 @@ class repeated_bisection {
     whole.node.resize(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) whole.node[n] = n;
     whole.view = g;
-    if (g.nodes > 0) most_restarts_ = (std::max)(1u, config.arcs / (std::max)(1u, g.directed_edges()));
+    if (g.nodes > 0) most_restarts_ = most_restarts(g, config);
     pieces_.push_back(std::move(whole));
   }
 
@@ -566,6 +566,12 @@ class repeated_bisection {
     weighted_view view;
     splitmix random{0};
   };
+
+  /// Returns the number of restarts that read `config.arcs` directed edges together, at least 1.
+  static std::uint32_t most_restarts(weighted_view const& g, bisection_config const& config) {
+    auto const edges = std::max<std::uint64_t>(1, g.directed_edges());
+    return (std::max)(1u, static_cast<std::uint32_t>(config.arcs / edges));
+  }
 
   /// Returns the number of parts in the first half of `parts` parts.
   std::uint32_t left(std::uint32_t parts) const {
@@ -696,7 +702,7 @@ class repeated_bisection {
     h.first_part = side == 0 ? p.first_part : p.first_part + left(p.parts);
     h.parts = side == 0 ? left(p.parts) : p.parts - left(p.parts);
     std::vector<std::uint32_t> renamed(p.view.nodes, no_block), kept;
-    std::uint32_t arcs = 0;
+    std::uint64_t arcs = 0;
     for (std::uint32_t n = 0; n < p.view.nodes; ++n) {
       if (sides.of[n] != side) continue;
       renamed[n] = static_cast<std::uint32_t>(kept.size());
@@ -713,11 +719,11 @@ class repeated_bisection {
     auto const weights = p.view.further.count();
     for (std::size_t i = 0; i < kept.size() && weights > 0; ++i)
       for (std::uint32_t w = 0; w < weights; ++w) g.further[i * weights + w] = p.view.further.of(kept[i])[w];
-    std::uint32_t end = 0;
+    std::uint64_t end = 0;
     for (std::uint32_t i = 0; i < g.nodes; ++i) {
       auto const n = kept[i];
       auto const row = p.view.offsets[n], stop = p.view.offsets[n + 1];
-      g.offsets[i] = end;
+      g.offsets.set(i, end);
       g.node_weights.set(i, p.view.weight(n));
       for (auto e = row; e < stop; ++e) {
         auto const other = renamed[p.view.targets[e]];
@@ -726,7 +732,7 @@ class repeated_bisection {
         g.targets[end++] = other;
       }
     }
-    g.offsets[g.nodes] = end;
+    g.offsets.set(g.nodes, end);
     g.offsets.shrink(g.nodes + std::size_t{1});
     g.node_weights.shrink(g.nodes);
     if (weights > 0) g.further.shrink(kept.size() * weights);
@@ -736,9 +742,9 @@ class repeated_bisection {
     return h;
   }
 
-  static level_graph room_for(std::size_t nodes, std::uint32_t arcs, weighted_view const& like) {
+  static level_graph room_for(std::size_t nodes, std::uint64_t arcs, weighted_view const& like) {
     level_graph g;
-    g.offsets = uninitialized_array<std::uint32_t>(nodes + 1);
+    g.offsets = level_offsets(nodes + 1, width_for_edges(arcs));
     g.targets = uninitialized_array<std::uint32_t>(arcs);
     if (!like.node_weights.all_one()) g.node_weights = level_weights(nodes, like.width());
     if (!like.edge_weights.all_one()) g.edge_weights = level_weights(arcs, like.width());

@@ -90,16 +90,23 @@ class contraction {
 
   /// Contracts with weights of the given width. \pre Sums of weights fit `width`.
   level_graph graph(thread_team const& team, weight_width width) const {
+    return graph(team, width, width_for_edges(g_.directed_edges()));
+  }
+
+  /// Contracts with weights and offsets of the given widths. Positions are remembered up to `most_positions`
+  /// directed edges, then anew. \pre Offsets fit `offsets`, and the clusters are at most `most_positions`.
+  level_graph graph(thread_team const& team, weight_width width, offset_width offsets,
+                    std::uint32_t most_positions = 0xffffffff) const {
     level_graph coarse;
     coarse.nodes = c_.clusters;
-    coarse.offsets = uninitialized_array<std::uint32_t>(std::size_t{c_.clusters} + 1);
+    coarse.offsets = level_offsets(std::size_t{c_.clusters} + 1, offsets);
     coarse.targets = uninitialized_array<std::uint32_t>(g_.directed_edges());
     coarse.node_weights = level_weights(c_.clusters, width);
     coarse.edge_weights = level_weights(g_.directed_edges(), width);
     if (width == weight_width::narrow)
-      merge_all<std::uint32_t>(coarse, team);
+      merge_all<std::uint32_t>(coarse, team, most_positions);
     else
-      merge_all<std::int64_t>(coarse, team);
+      merge_all<std::int64_t>(coarse, team, most_positions);
     if (g_.further.limits) add_further(coarse);
     return coarse;
   }
@@ -119,11 +126,11 @@ class contraction {
   /// Merges ranges of rows in parallel, each into space for all of its directed edges, and then compacts
   /// them.
   template <class Weight>
-  void merge_all(level_graph& coarse, thread_team const& team) const {
+  void merge_all(level_graph& coarse, thread_team const& team, std::uint32_t most_positions) const {
     bool const in_one = team.threads() == 1 || c_.clusters < 1u << 14;
     id_ranges const ranges{c_.clusters,
                            in_one ? (std::max)(c_.clusters, 1u) : c_.clusters / (4 * team.threads()) + 1};
-    std::vector<std::uint32_t> place(ranges.count() + 1, 0), arcs(ranges.count() + 1, 0);
+    std::vector<std::uint64_t> place(ranges.count() + 1, 0), arcs(ranges.count() + 1, 0);
     if (ranges.count() > 1)
       team.share(ranges.count(), [&](std::size_t r) {
         for (auto at = c_.begin[ranges.begin(r)]; at < c_.begin[ranges.end(r)]; ++at)
@@ -131,17 +138,18 @@ class contraction {
       });
     for (std::size_t r = 0; r < ranges.count(); ++r) place[r + 1] += place[r];
     team.share(ranges.count(), [&](std::size_t r) {
-      arcs[r + 1] = merge<Weight>(ranges.begin(r), ranges.end(r), coarse, place[r]);
+      arcs[r + 1] = merge<Weight>(ranges.begin(r), ranges.end(r), coarse, place[r], most_positions);
     });
     for (std::size_t r = 0; r < ranges.count(); ++r) arcs[r + 1] += arcs[r];
-    coarse.offsets[c_.clusters] = arcs.back();
+    coarse.offsets.set(c_.clusters, arcs.back());
     if (ranges.count() == 1) {
       coarse.targets.shrink(arcs.back());
       coarse.edge_weights.shrink(arcs.back());
       return;
     }
     team.share(ranges.count(), [&](std::size_t r) {
-      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.offsets[i] -= place[r] - arcs[r];
+      for (auto i = ranges.begin(r); i < ranges.end(r); ++i)
+        coarse.offsets.set(i, coarse.offsets[i] - (place[r] - arcs[r]));
     });
     coarse.targets = contracted_targets(coarse.targets, place, arcs, team);
     auto& weights = coarse.edge_weights.array<Weight>();
@@ -151,8 +159,8 @@ class contraction {
   /// Copies the used elements of pieces that begin at `from` to their final positions `to`.
   template <class T>
   static uninitialized_array<T> contracted_targets(uninitialized_array<T> const& pieces,
-                                                   std::vector<std::uint32_t> const& from,
-                                                   std::vector<std::uint32_t> const& to,
+                                                   std::vector<std::uint64_t> const& from,
+                                                   std::vector<std::uint64_t> const& to,
                                                    thread_team const& team) {
     uninitialized_array<T> all(to.back());
     team.share(from.size() - 1, [&](std::size_t r) {
@@ -164,17 +172,24 @@ class contraction {
   /// Writes the rows and weights of the clusters in [lo, hi), the first directed edge at `begin`. Returns the
   /// number of directed edges.
   template <class Weight>
-  std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint32_t begin) const {
-    auto last = uninitialized_array<std::uint32_t>::zeros(c_.clusters);  // last position of each neighbour,
-                                                                         // plus 1
-    auto* const head = coarse.targets.data();
-    auto* const weight = coarse.edge_weights.array<Weight>().data();
+  std::uint64_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint64_t begin,
+                      std::uint32_t most_positions) const {
+    auto last = uninitialized_array<std::uint32_t>::zeros(c_.clusters);  // last position of each neighbour
+                                                                         // after `base`, plus 1
+    auto base = begin;
+    auto* head = coarse.targets.data() + base;
+    auto* weight = coarse.edge_weights.array<Weight>().data() + base;
     auto const* const of = c_.of.data();
     auto const edge_weights = g_.edge_weights;
-    auto end = begin;
+    std::uint32_t end = 0;  // after `base`
     for (auto i = lo; i < hi; ++i) {
+      if (end > most_positions - c_.clusters) {  // a row may be longer than what is left
+        std::fill_n(last.data(), c_.clusters, 0u);
+        base += end, head += end, weight += end;
+        end = 0;
+      }
       auto const row = end;
-      coarse.offsets[i] = row;
+      coarse.offsets.set(i, base + row);
       std::int64_t sum = 0;
       for (auto at = c_.begin[i]; at < c_.begin[i + 1]; ++at) {
         auto const n = c_.member[at];
@@ -195,7 +210,7 @@ class contraction {
       }
       coarse.node_weights.array<Weight>()[i] = static_cast<Weight>(sum);
     }
-    return end - begin;
+    return base + end - begin;
   }
 
   weighted_view const& g_;
@@ -409,7 +424,7 @@ class level_hierarchy {
   weight_width width_of(weighted_view const& g) const {
     if (g.width() == weight_width::narrow) return weight_width::narrow;
     std::int64_t arcs = 0;
-    for (std::uint32_t e = 0; e < g.directed_edges(); ++e) arcs += g.edge_weight(e);
+    for (std::uint64_t e = 0; e < g.directed_edges(); ++e) arcs += g.edge_weight(e);
     return (std::max)(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
   }
 
@@ -428,7 +443,7 @@ class level_hierarchy {
     auto const step = std::max<std::uint64_t>(37, g.nodes / 4096);
     for (std::uint64_t n = 0; n < g.nodes && g.nodes > grain; n += step) {
       auto const node = static_cast<std::uint32_t>(n);
-      for (auto e = g.offsets[node]; e < g.offsets[node + 1]; ++e)
+      for (auto e = g.offsets[node], stop = g.offsets[node + 1]; e < stop; ++e)
         inside += g.targets[e] / grain == node / grain;
       arcs += g.degree(node);
     }

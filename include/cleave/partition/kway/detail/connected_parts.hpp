@@ -65,7 +65,7 @@ class connected_parts {
     queue_.assign(1, from);
     for (std::size_t i = 0; i < queue_.size(); ++i) {
       visit(queue_[i]);
-      for (auto e = g_.offsets[queue_[i]]; e < g_.offsets[queue_[i] + 1]; ++e)
+      for (auto e = g_.offsets[queue_[i]], stop = g_.offsets[queue_[i] + 1]; e < stop; ++e)
         if (auto const to = g_.targets[e]; may(to)) {
           seen_[to] = stamp_;
           queue_.push_back(to);
@@ -149,7 +149,7 @@ class connected_parts {
   std::uint32_t best_part_for(std::vector<std::uint32_t> const& nodes, std::int64_t weight,
                               std::vector<std::uint32_t> const& piece_of) {
     for (auto const n : nodes)
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
         if (piece_of[g_.targets[e]] == none) add_edge(e);
     auto best = none;
     std::tuple<bool, std::int64_t, std::uint32_t> most{};
@@ -176,7 +176,7 @@ class connected_parts {
     if (is_fixed(n) || size_[part] < 2) return false;
     ++stamp_;
     std::uint32_t left = 0, first = none;
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
       if (auto const to = g_.targets[e]; p_.of[to] == part && wanted(to)) ++left, first = to;
     if (left <= 1) return true;
     auto const found = stamp_ + 1;  // `stamp_` marks neighbours that have not been reached yet
@@ -185,7 +185,7 @@ class connected_parts {
     --left;
     queue_.assign(1, first);
     for (std::size_t i = 0; i < queue_.size() && i < longest_search && left > 0; ++i)
-      for (auto e = g_.offsets[queue_[i]]; e < g_.offsets[queue_[i] + 1]; ++e) {
+      for (auto e = g_.offsets[queue_[i]], stop = g_.offsets[queue_[i] + 1]; e < stop; ++e) {
         auto const to = g_.targets[e];
         if (p_.of[to] != part || seen_[to] == found) continue;
         if (seen_[to] == found - 1) --left;
@@ -198,13 +198,13 @@ class connected_parts {
   bool wanted(std::uint32_t n) { return std::exchange(seen_[n], stamp_) != stamp_; }
 
   /// Adds an edge to the sum of its part, and lists the part in `near_`. `forget_edges` undoes it.
-  void add_edge(std::uint32_t e) {
+  void add_edge(std::uint64_t e) {
     auto const part = p_.of[g_.targets[e]];
     if (!std::exchange(is_near_[part], std::uint8_t{1})) near_.push_back(part);
     edges_to_[part] += g_.edge_weight(e);
   }
   void add_edges(std::uint32_t n) {
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) add_edge(e);
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) add_edge(e);
   }
   void forget_edges() {
     for (auto const part : near_) edges_to_[part] = 0, is_near_[part] = 0;
@@ -215,7 +215,7 @@ class connected_parts {
   std::vector<std::uint32_t> distances_to_room() {
     std::vector<std::uint64_t> pairs;
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
         if (auto const a = p_.of[n], b = p_.of[g_.targets[e]]; a != b)
           if (auto const pair = std::uint64_t{a} << 32 | b; pairs.empty() || pairs.back() != pair)
             pairs.push_back(pair);
@@ -277,7 +277,7 @@ class connected_parts {
       if (!may_leave(c.node)) continue;
       change_part(c.node, now.to);
       moved = true;
-      for (auto e = g_.offsets[c.node]; e < g_.offsets[c.node + 1]; ++e)
+      for (auto e = g_.offsets[c.node], stop = g_.offsets[c.node + 1]; e < stop; ++e)
         if (p_.of[g_.targets[e]] == part) push(g_.targets[e], distance);
     }
     return moved;
@@ -313,7 +313,7 @@ class connected_parts {
       auto const first = order.size();
       order.push_back(root);
       for (auto i = first; i < order.size(); ++i)
-        for (auto e = g_.offsets[order[i]]; e < g_.offsets[order[i] + 1]; ++e)
+        for (auto e = g_.offsets[order[i]], stop = g_.offsets[order[i] + 1]; e < stop; ++e)
           if (auto const to = g_.targets[e]; p_.of[to] == part && wanted(to)) {
             parent_[to] = order[i];
             order.push_back(to);
@@ -331,7 +331,7 @@ class connected_parts {
     // the heaviest branch that fits, of those that begin at or above a node next to the other part
     std::uint32_t top = none, to = none;
     for (auto const n : order)
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
         auto const other = p_.of[g_.targets[e]];
         if (distance[other] >= distance[part]) continue;
         auto const most = distance[other] == 0 ? (std::min)(p_.room(other), -p_.room(part)) : -p_.room(part);

@@ -222,18 +222,23 @@ class flow_region {
   static constexpr std::uint32_t nowhere = 0xffffffff;
 
  private:
+  static constexpr std::uint64_t most_arcs = std::uint64_t{1} << 30;  // of a side, so that those of a network
+                                                                      // fit 32 bits
+
   void collect(weighted_view const& g, partitioned_level const& p, std::span<std::uint32_t const> fixed,
                part_pair const& pair, std::uint32_t own, std::uint32_t other, flow_region_width const& width,
                std::span<std::uint32_t> position) {
     auto const room = most(p, own, other, width.slack);
     std::int64_t taken = 0;
+    std::uint64_t arcs = 0;
     auto const begin = node_.size();
     auto const sign = own == pair.a ? 1 : -1;
     auto const take = [&](std::uint32_t n, std::uint32_t steps) {
       if (p.of[n] != own || position[n] != nowhere || (!fixed.empty() && fixed[n] != no_block)) return;
       auto const weight = g.weight(n);
-      if (taken + weight > room) return;
-      taken += weight;
+      auto const added = g.degree(n) + 4;  // with the edges to the terminals
+      if (taken + weight > room || arcs + added > most_arcs) return;
+      taken += weight, arcs += added;
       position[n] = static_cast<std::uint32_t>(node_.size());
       node_.push_back(n);
       net.weight.push_back(weight);
@@ -245,7 +250,7 @@ class flow_region {
       auto const steps = static_cast<std::uint32_t>(sign * net.depth[i]);
       if (steps >= width.steps) break;
       auto const n = node_[i];
-      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) take(g.targets[a], steps + 1);
+      for (auto a = g.offsets[n], stop = g.offsets[n + 1]; a < stop; ++a) take(g.targets[a], steps + 1);
     }
   }
 
@@ -261,7 +266,7 @@ class flow_region {
 
   static bool touches(weighted_view const& g, partitioned_level const& p, std::uint32_t n,
                       std::uint32_t part) {
-    for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a)
+    for (auto a = g.offsets[n], stop = g.offsets[n + 1]; a < stop; ++a)
       if (p.of[g.targets[a]] == part) return true;
     return false;
   }
@@ -273,7 +278,7 @@ class flow_region {
     for (std::uint32_t i = 2; i < node_.size(); ++i) {
       auto const n = node_[i];
       std::int64_t beyond[2] = {0, 0};
-      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) {
+      for (auto a = g.offsets[n], stop = g.offsets[n + 1]; a < stop; ++a) {
         auto const to = g.targets[a];
         auto const part = p.of[to];
         if (part != pair.a && part != pair.b) continue;
@@ -390,7 +395,7 @@ class flow_refinement {
     for (auto at = lo; at < hi; ++at) {
       auto const n = active_.list[at];
       auto const own = p_.of[n];
-      for (auto a = g_.offsets[n]; a < g_.offsets[n + 1]; ++a) {
+      for (auto a = g_.offsets[n], stop = g_.offsets[n + 1]; a < stop; ++a) {
         auto const other = p_.of[g_.targets[a]];
         if (other == own || seen[other] == n || (!changed_[own] && !changed_[other])) continue;
         seen[other] = n;

@@ -206,7 +206,7 @@ class further_balancing {
   void move(std::uint32_t n, std::uint32_t to) {
     move_node(g_, p_, n, to);
     active_.add(n);
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) active_.add(g_.targets[e]);
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) active_.add(g_.targets[e]);
   }
 
   weighted_view const& g_;

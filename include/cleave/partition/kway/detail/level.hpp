@@ -119,20 +119,76 @@ class level_weights {
   uninitialized_array<std::int64_t> wide_;
 };
 
+/// Storage of offsets: 32 bits if they number all directed edges, otherwise 64 bits.
+enum class offset_width : std::uint8_t { narrow, wide };
+
+/// Returns the width of the offsets of a graph with at most `edges` directed edges.
+constexpr offset_width width_for_edges(std::uint64_t edges) {
+  return edges <= 0xffffffff ? offset_width::narrow : offset_width::wide;
+}
+
+/// A view of offsets of either width.
+struct offsets_view {
+  std::uint32_t const* narrow = nullptr;
+  std::uint64_t const* wide = nullptr;
+
+  offsets_view(std::nullptr_t = nullptr) {}
+  offsets_view(std::uint32_t const* n) : narrow(n) {}
+  offsets_view(std::uint64_t const* w) : wide(w) {}
+
+  std::uint64_t operator[](std::size_t i) const { return narrow ? narrow[i] : wide[i]; }
+  bool empty() const { return !narrow && !wide; }
+};
+
+/// The offsets of a level that owns its arrays. They are uninitialized.
+class level_offsets {
+ public:
+  level_offsets() = default;
+  level_offsets(std::size_t size, offset_width width) {
+    if (width == offset_width::narrow)
+      narrow_ = uninitialized_array<std::uint32_t>(size);
+    else
+      wide_ = uninitialized_array<std::uint64_t>(size);
+  }
+
+  offsets_view view() const {
+    return narrow_.empty() ? offsets_view(wide_.data()) : offsets_view(narrow_.data());
+  }
+  std::uint64_t operator[](std::size_t i) const { return narrow_.empty() ? wide_[i] : narrow_[i]; }
+  /// Stores an offset. \pre `offset` fits the width.
+  void set(std::size_t i, std::uint64_t offset) {
+    if (!narrow_.empty())
+      narrow_[i] = static_cast<std::uint32_t>(offset);
+    else
+      wide_[i] = offset;
+  }
+  void shrink(std::size_t size) {
+    if (!narrow_.empty()) narrow_.shrink(size);
+    if (!wide_.empty()) wide_.shrink(size);
+  }
+  std::size_t size() const { return narrow_.size() + wide_.size(); }
+  bool empty() const { return size() == 0; }
+  offset_width width() const { return wide_.empty() ? offset_width::narrow : offset_width::wide; }
+
+ private:
+  uninitialized_array<std::uint32_t> narrow_;
+  uninitialized_array<std::uint64_t> wide_;
+};
+
 /// One level of a k-way partition: an undirected graph in CSR form without self-loops or negative weights.
 /// The sum of all edge weights and the sum of all node weights fit 63 bits.
 struct weighted_view {
   std::uint32_t nodes = 0;
-  std::uint32_t const* offsets = nullptr;  ///< start of each node's row; nodes + 1 entries
+  offsets_view offsets;                    ///< start of each node's row; nodes + 1 entries
   std::uint32_t const* targets = nullptr;  ///< neighbours, row by row
   weights_view node_weights;
   weights_view edge_weights;  ///< parallel to `targets`
   further_weights further{};  ///< of the nodes, if they have several weights
 
-  std::uint32_t directed_edges() const { return offsets[nodes]; }
-  std::uint32_t degree(std::uint32_t n) const { return offsets[n + 1] - offsets[n]; }
+  std::uint64_t directed_edges() const { return offsets[nodes]; }
+  std::uint64_t degree(std::uint32_t n) const { return offsets[n + std::size_t{1}] - offsets[n]; }
   std::int64_t weight(std::uint32_t n) const { return node_weights[n]; }
-  std::int64_t edge_weight(std::uint32_t e) const { return edge_weights[e]; }
+  std::int64_t edge_weight(std::uint64_t e) const { return edge_weights[e]; }
   /// Returns the width that holds any sum of weights of this level.
   weight_width width() const {
     bool const wide =
@@ -144,7 +200,7 @@ struct weighted_view {
 /// A level that owns its arrays: the contraction of the next finer level.
 struct level_graph {
   std::uint32_t nodes = 0;
-  uninitialized_array<std::uint32_t> offsets;
+  level_offsets offsets;
   uninitialized_array<std::uint32_t> targets;
   level_weights node_weights;
   level_weights edge_weights;
@@ -153,7 +209,7 @@ struct level_graph {
 
   weighted_view view() const {
     return {nodes,
-            offsets.data(),
+            offsets.view(),
             targets.data(),
             node_weights.view(),
             edge_weights.view(),

@@ -41,7 +41,7 @@ class mapping_refinement {
   std::int64_t cost() const {
     std::int64_t sum = 0;
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
         if (auto const to = g_.targets[e]; to > n && p_.of[to] != p_.of[n])
           sum += g_.edge_weight(e) * distance_(p_.of[n], p_.of[to]);
     return sum;
@@ -122,7 +122,7 @@ class mapping_refinement {
         auto const gain = move_if_better(n);
         if (gain == 0) continue;
         now += gain;
-        for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) active[g_.targets[e]] = 1;
+        for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) active[g_.targets[e]] = 1;
       }
       gained += now;
       if (now == 0) break;
@@ -157,7 +157,7 @@ class mapping_refinement {
   }
 
   void add_edges(std::uint32_t n) {
-    for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+    for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
       auto const part = p_.of[g_.targets[e]];
       if (!std::exchange(is_near_[part], std::uint8_t{1})) near_.push_back(part);
       edges_to_[part] += g_.edge_weight(e);

@@ -34,9 +34,9 @@ inline std::int64_t refine_parts(weighted_view const& g, partitioned_level& p,
 
 /// Returns the total edge weight, each edge counted once.
 inline std::int64_t edge_weight_of(weighted_view const& g) {
-  if (g.edge_weights.all_one()) return g.directed_edges() / 2;
+  if (g.edge_weights.all_one()) return static_cast<std::int64_t>(g.directed_edges() / 2);
   std::int64_t twice = 0;
-  for (std::uint32_t e = 0; e < g.directed_edges(); ++e) twice += g.edge_weight(e);
+  for (std::uint64_t e = 0; e < g.directed_edges(); ++e) twice += g.edge_weight(e);
   return twice / 2;
 }
 
@@ -131,7 +131,8 @@ class multilevel_kway {
   partitioned_level parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     auto levels = level_hierarchy(static_cast<std::uint32_t>(limit_.size()), config_, team_).above(g, fixed);
     notify(kway_phase::coarsened, g.nodes);
-    auto const arcs = config_.bisection_work * (std::max)(g.directed_edges(), 1u << 16);
+    auto const arcs =
+        config_.bisection_work * static_cast<double>((std::max)(g.directed_edges(), std::uint64_t{1} << 16));
     config_.bisection.arcs = static_cast<std::uint32_t>((std::min)(arcs, 0x1p22));
     auto const top = [&] { return levels.empty() ? g : levels.back().graph.view(); };
     auto const bound = [&]() -> auto const& { return levels.empty() ? fixed : levels.back().fixed; };
@@ -184,9 +185,9 @@ class multilevel_kway {
     for (std::uint32_t n = 0; n < g.nodes; ++n) {
       std::int64_t edges = 0;
       if (g.edge_weights.all_one())
-        edges = g.degree(n);
+        edges = static_cast<std::int64_t>(g.degree(n));
       else
-        for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) edges += g.edge_weight(e);
+        for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) edges += g.edge_weight(e);
       auto const w = static_cast<double>(std::max<std::int64_t>(1, g.weight(n)));
       auto const density = static_cast<double>(edges) / w;
       auto& bucket =

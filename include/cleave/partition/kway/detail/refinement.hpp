@@ -372,7 +372,7 @@ inline std::int64_t rebalance(weighted_view const& g, partitioned_level& p,
     move_node(g, p, n, to);
     gained += gain;
     active.add(n);
-    for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) active.add(g.targets[e]);
+    for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) active.add(g.targets[e]);
   }
   return gained;
 }

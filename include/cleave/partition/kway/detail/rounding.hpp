@@ -23,16 +23,17 @@ class lazy_random_walk {
   explicit lazy_random_walk(weighted_view const& g) : share_(g.directed_edges()) {
     for (std::uint32_t n = 0; n < g.nodes; ++n) {
       double sum = 0;
-      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e) sum += static_cast<double>(g.edge_weight(e));
+      for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e)
+        sum += static_cast<double>(g.edge_weight(e));
       auto const unit = sum > 0 ? (one - kept) / sum : 0;
-      for (auto e = g.offsets[n]; e < g.offsets[n + 1]; ++e)
+      for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e)
         share_[e] = static_cast<std::uint32_t>(unit * static_cast<double>(g.edge_weight(e)));
     }
   }
 
   /// Returns the fraction of the amount at the target of edge `e` that its source receives. The shares of a
   /// node's edges and `kept` sum to at most `one`.
-  std::uint32_t share(std::uint32_t e) const { return share_[e]; }
+  std::uint32_t share(std::uint64_t e) const { return share_[e]; }
 
  private:
   uninitialized_array<std::uint32_t> share_;
@@ -78,7 +79,7 @@ class centre_growing {
 
   void measure_edges() {
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
         auto const ends = static_cast<double>(g_.weight(n) + g_.weight(g_.targets[e]));
         auto const weight = static_cast<double>(g_.edge_weight(e));
         // Lengths are at most 2^31, so that the length of a path fits 63 bits.
@@ -160,7 +161,7 @@ class centre_growing {
       auto const [distance, n] = open_.back();
       open_.pop_back();
       if (distance > distance_[n]) continue;
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) {
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
         auto const other = g_.targets[e];
         if (length_[e] == 0 || distance + length_[e] >= distance_[other]) continue;
         open_.push_back({distance_[other] = distance + length_[e], other});
@@ -200,7 +201,7 @@ class centre_growing {
     for (int step = 0; step < 8; ++step) {
       for (std::uint32_t n = 0; n < g_.nodes; ++n) {
         std::uint64_t sum = std::uint64_t{lazy_random_walk::kept} * now[n];
-        for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e)
+        for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
           if (of_[g_.targets[e]] == of_[n]) sum += std::uint64_t{walk_.share(e)} * now[g_.targets[e]];
         next[n] = static_cast<std::uint32_t>(sum / lazy_random_walk::one);
       }
@@ -280,7 +281,8 @@ class border_smoothing {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       near_.clear();
       get(now_[n], lazy_random_walk::kept);
-      for (auto e = g_.offsets[n]; e < g_.offsets[n + 1]; ++e) get(now_[g_.targets[e]], walk_.share(e));
+      for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e)
+        get(now_[g_.targets[e]], walk_.share(e));
       auto const most = [&](std::uint32_t a, std::uint32_t b) {
         return sum_[a] != sum_[b] ? sum_[a] > sum_[b] : a < b;
       };

@@ -55,9 +55,8 @@ class several_weights {
   void add(std::vector<std::int64_t> const& own, std::vector<std::int64_t> const& limit) {
     auto const w = limits_.unit.size();
     std::int64_t total = 0;
-    for (std::uint32_t n = 0; n < nodes_; ++n) total += of_nodes_[n * limits_.weights + w] = own[n];
-    for (std::uint32_t part = 0; part < parts_; ++part)
-      limits_.limit[part * limits_.weights + w] = limit[part];
+    for (std::size_t n = 0; n < nodes_; ++n) total += of_nodes_[n * limits_.weights + w] = own[n];
+    for (std::size_t part = 0; part < parts_; ++part) limits_.limit[part * limits_.weights + w] = limit[part];
     limits_.unit.push_back(total > 0 ? 0x1p31 / limits_.weights / static_cast<double>(total) : 1);
   }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "cleave/core/error.hpp"
@@ -20,27 +21,38 @@
 
 namespace cleave::detail {
 
-/// Thrown if a graph has more nodes or directed edges than 32 bits can number.
+/// Thrown if a graph has more nodes than 32 bits can number, or is too large for another reason.
 class kway_size_error : public error {
  public:
   using error::error;
 };
 
-/// A user's graph as the partitioner reads it: 32-bit ids, no self-loops, integer weights. User arrays that
-/// already have this form are referenced, not copied.
+/// A user's graph as the partitioner reads it: 32-bit ids, offsets of 32 or 64 bits, no self-loops, integer
+/// weights. User arrays that already have this form are referenced, not copied.
 struct flat_graph {
   std::uint32_t nodes = 0;
-  std::uint32_t const* offsets = nullptr;
+  offsets_view offsets;
   std::uint32_t const* targets = nullptr;
   bool weighted = false;                          ///< if false, all weights are 1
   uninitialized_array<std::int64_t> node_weight;  ///< only if `weighted`
   uninitialized_array<std::int64_t> edge_weight;  ///< only if `weighted`
-  uninitialized_array<std::uint32_t> own_offsets, own_targets;
+  level_offsets own_offsets;
+  uninitialized_array<std::uint32_t> own_targets;
   std::int64_t node_total = 0, edge_total = 0;
   fixed_point node_unit, edge_unit;  ///< units in which floating-point weights were rounded to integers
 
-  std::uint32_t directed_edges() const { return offsets ? offsets[nodes] : 0; }
+  std::uint64_t directed_edges() const { return offsets.empty() ? 0 : offsets[nodes]; }
 };
+
+/// Returns the given numbers as unsigned integers, or null if their type is another one. Types that differ
+/// only in sign may alias.
+template <class Own, class Given>
+Own const* as_unsigned(std::span<Given const> numbers) {
+  if constexpr (std::same_as<Given, Own> || std::same_as<Given, std::make_signed_t<Own>>)
+    return reinterpret_cast<Own const*>(numbers.data());
+  else
+    return nullptr;
+}
 
 /// Returns the number of self-loops, counted as directed edges.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
@@ -54,13 +66,12 @@ std::size_t count_loops(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g)
 /// Converts a user's graph. `loops` is its number of self-loops. O(n + m), or O(1) if the user's arrays can
 /// be used as they are.
 /// \pre `find_adjacency_fault` returns no fault.
-/// \throws kway_size_error if nodes or directed edges exceed 32 bits.
+/// \throws kway_size_error if nodes exceed 32 bits.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::size_t loops) {
-  if (g.nodes() >= no_block || g.directed_edges() >= no_block)
-    throw kway_size_error("k-way partition: " + std::to_string(g.nodes()) + " nodes with " +
-                          std::to_string(g.directed_edges()) +
-                          " directed edges are too many: at most 4294967294 of each are supported");
+  if (g.nodes() >= no_block)
+    throw kway_size_error("k-way partition: " + std::to_string(g.nodes()) +
+                          " nodes are too many: at most 4294967294 are supported");
   flat_graph f;
   f.nodes = static_cast<std::uint32_t>(g.nodes());
   f.weighted = !g.node_weight.empty() || !g.edge_weight.empty();
@@ -68,14 +79,13 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, st
   f.edge_total = static_cast<std::int64_t>(g.directed_edges() - loops);
 
   if (loops == 0 && f.nodes > 0) {
-    // The bytes are the same, because no index is negative. Types that differ only in sign may alias.
-    if constexpr (sizeof(Offset) == sizeof(std::uint32_t))
-      f.offsets = reinterpret_cast<std::uint32_t const*>(g.offsets.data());
-    if constexpr (sizeof(Index) == sizeof(std::uint32_t))
-      f.targets = reinterpret_cast<std::uint32_t const*>(g.targets.data());
+    f.offsets.narrow = as_unsigned<std::uint32_t>(g.offsets);
+    f.offsets.wide = as_unsigned<std::uint64_t>(g.offsets);
+    f.targets = as_unsigned<std::uint32_t>(g.targets);
   }
-  bool const rows_copied = f.offsets == nullptr, heads_copied = f.targets == nullptr;
-  if (rows_copied) f.own_offsets = uninitialized_array<std::uint32_t>(std::size_t{f.nodes} + 1);
+  bool const rows_copied = f.offsets.empty(), heads_copied = f.targets == nullptr;
+  if (rows_copied)
+    f.own_offsets = level_offsets(std::size_t{f.nodes} + 1, width_for_edges(g.directed_edges() - loops));
   if (heads_copied) f.own_targets = uninitialized_array<std::uint32_t>(g.directed_edges() - loops + 1);
   f.node_unit = exact_unit(g.node_weight);
   f.edge_unit = exact_unit(g.edge_weight);
@@ -85,11 +95,11 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, st
     f.node_total = f.edge_total = 0;
   }
   if (!rows_copied && !heads_copied && !f.weighted) return f;
-  std::uint32_t to = 0;
+  std::uint64_t to = 0;
   for (std::uint32_t n = 0; n < f.nodes; ++n) {
-    if (rows_copied) f.own_offsets[n] = to;
+    if (rows_copied) f.own_offsets.set(n, to);
     if (!heads_copied && !f.weighted) {
-      to = static_cast<std::uint32_t>(g.offsets[n + 1]);
+      to = static_cast<std::uint64_t>(g.offsets[n + 1]);
       continue;
     }
     if (f.weighted) f.node_total += f.node_weight[n] = in_unit(g.weight(n), f.node_unit);
@@ -103,8 +113,8 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, st
     }
   }
   if (rows_copied) {
-    f.own_offsets[f.nodes] = to;
-    f.offsets = f.own_offsets.data();
+    f.own_offsets.set(f.nodes, to);
+    f.offsets = f.own_offsets.view();
   }
   if (heads_copied) f.targets = f.own_targets.data();
   return f;
