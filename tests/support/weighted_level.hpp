@@ -104,6 +104,19 @@ inline weighted_level triangulated_squares(std::size_t side, std::size_t squares
   return g;
 }
 
+/// Returns true if two levels have the same rows and weights; the widths of their arrays may differ.
+inline bool alike(level_graph const& a, level_graph const& b) {
+  if (a.nodes != b.nodes) return false;
+  auto const x = a.view(), y = b.view();
+  for (std::size_t n = 0; n <= x.nodes; ++n)
+    if (x.offsets[n] != y.offsets[n]) return false;
+  for (std::uint32_t n = 0; n < x.nodes; ++n)
+    if (x.weight(n) != y.weight(n)) return false;
+  for (std::uint64_t e = 0; e < x.directed_edges(); ++e)
+    if (x.targets[e] != y.targets[e] || x.edge_weight(e) != y.edge_weight(e)) return false;
+  return true;
+}
+
 /// Assigns each node to a random part. The limit of a part exceeds its weight by less than 20.
 inline partitioned_level random_parts(rng& r, weighted_level const& g, std::uint32_t k) {
   partitioned_level p;

@@ -12,10 +12,12 @@
 
 #include "cleave/partition/kway/detail/level.hpp"
 #include "support/rng.hpp"
+#include "support/weighted_level.hpp"
 
 using namespace cleave;
 
 using namespace cleave::detail;
+using cleave::testing::alike;
 using cleave::testing::rng;
 
 namespace {
@@ -90,18 +92,6 @@ void check_contraction(weighted_view const& g, clustering const& c, level_graph 
       CHECK(found.emplace(std::pair(n, view.targets[e]), view.edge_weight(e)).second);
   }
   CHECK(found == between);
-}
-
-bool alike(level_graph const& a, level_graph const& b) {
-  if (a.nodes != b.nodes ||
-      !std::equal(a.offsets.begin(), a.offsets.begin() + a.nodes + 1, b.offsets.begin()))
-    return false;
-  auto const x = a.view(), y = b.view();
-  for (std::uint32_t n = 0; n < x.nodes; ++n)
-    if (x.weight(n) != y.weight(n)) return false;
-  for (std::uint32_t e = 0; e < x.directed_edges(); ++e)
-    if (x.targets[e] != y.targets[e] || x.edge_weight(e) != y.edge_weight(e)) return false;
-  return true;
 }
 
 void check_level(weighted_view const& g) {

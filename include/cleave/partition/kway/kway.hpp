@@ -158,7 +158,7 @@ namespace cleave {
 /// \returns        the part of each node by its position, the cut and the part weights
 /// \throws adjacency_error if the arrays are not a valid undirected graph.
 /// \throws kway_option_error if an option does not fit the graph or `k`.
-/// \throws kway_size_error if nodes or directed edges exceed 32 bits.
+/// \throws kway_size_error if there are 2^32 - 1 nodes or more.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                       std::uint32_t k, kway_options const& options = {}) {

@@ -93,8 +93,9 @@ class contraction {
     return graph(team, width, width_for_edges(g_.directed_edges()));
   }
 
-  /// Contracts with weights and offsets of the given widths. Positions are remembered up to `most_positions`
-  /// directed edges, then anew. \pre Offsets fit `offsets`, and the clusters are at most `most_positions`.
+  /// Contracts with weights and offsets of the given widths. The remembered positions are forgotten each time
+  /// they might exceed `most_positions`. \pre All offsets fit `offsets`, and there are at most
+  /// `most_positions` clusters.
   level_graph graph(thread_team const& team, weight_width width, offset_width offsets,
                     std::uint32_t most_positions = 0xffffffff) const {
     level_graph coarse;
@@ -423,8 +424,9 @@ class level_hierarchy {
   /// Returns the width that holds the weights of all coarser levels.
   weight_width width_of(weighted_view const& g) const {
     if (g.width() == weight_width::narrow) return weight_width::narrow;
-    std::int64_t arcs = 0;
-    for (std::uint64_t e = 0; e < g.directed_edges(); ++e) arcs += g.edge_weight(e);
+    auto arcs = g.edge_weights.all_one() ? static_cast<std::int64_t>(g.directed_edges()) : 0;
+    for (std::uint64_t e = 0; e < g.directed_edges() && !g.edge_weights.all_one(); ++e)
+      arcs += g.edge_weight(e);
     return (std::max)(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
   }
 

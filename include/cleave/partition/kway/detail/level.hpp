@@ -193,7 +193,8 @@ struct weighted_view {
   weight_width width() const {
     bool const wide =
         node_weights.width() == weight_width::wide || edge_weights.width() == weight_width::wide;
-    return wide ? weight_width::wide : weight_width::narrow;
+    bool const many = edge_weights.all_one() && width_for_edges(directed_edges()) == offset_width::wide;
+    return wide || many ? weight_width::wide : weight_width::narrow;
   }
 };
 

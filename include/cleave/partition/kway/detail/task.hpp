@@ -66,7 +66,7 @@ std::size_t count_loops(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g)
 /// Converts a user's graph. `loops` is its number of self-loops. O(n + m), or O(1) if the user's arrays can
 /// be used as they are.
 /// \pre `find_adjacency_fault` returns no fault.
-/// \throws kway_size_error if nodes exceed 32 bits.
+/// \throws kway_size_error if there are 2^32 - 1 nodes or more.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::size_t loops) {
   if (g.nodes() >= no_block)
