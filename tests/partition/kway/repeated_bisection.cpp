@@ -183,7 +183,7 @@ TEST_CASE("repeated_bisection: tries a graph with many edges less often") {
   rng r(3);
   auto const g = random_strip(r, 400, 8, 4);
   auto const limit = limits(g, 6);
-  auto const arcs = g.view().directed_edges();
+  auto const arcs = static_cast<std::uint32_t>(g.view().directed_edges());
   auto const thrice = bisected(g, {}, limit, {.restarts = 3, .least_restarts = 3});
   CHECK(bisected(g, {}, limit, {.restarts = 12, .least_restarts = 12, .arcs = 3 * arcs}) == thrice);
   CHECK(bisected(g, {}, limit, {.restarts = 12, .least_restarts = 12}) != thrice);
