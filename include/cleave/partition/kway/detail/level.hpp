@@ -393,10 +393,14 @@ class part_connectivity {
   void count(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
     for (auto const part : near_) weight_[part] = 0;
     near_.clear();
+    auto const* const target = g.targets;
+    auto const* const part_of = of.data();
+    auto const edge_weights = g.edge_weights;
+    auto* const weight = weight_.data();
     for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) {
-      auto const part = of[g.targets[e]];
-      if (weight_[part] == 0) near_.push_back(part);
-      weight_[part] += g.edge_weight(e);
+      auto const part = part_of[target[e]];
+      if (weight[part] == 0) near_.push_back(part);
+      weight[part] += edge_weights[e];
     }
   }
 
