@@ -85,7 +85,8 @@ TEST_CASE(
   int possible = 0, kept = 0;
   std::int64_t cut = 0, best_cut = 0;
   for (int round = 0; round < 300; ++round) {
-    auto const nodes = 5 + static_cast<std::uint32_t>(random.below(5)), k = 2 + round % 2u;
+    auto const nodes = 5 + static_cast<std::uint32_t>(random.below(5)),
+               k = 2 + static_cast<std::uint32_t>(round % 2);
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
     for (std::uint32_t a = 0; a < nodes; ++a)
       for (std::uint32_t b = a + 1; b < nodes; ++b)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <utility>
 #include <vector>
+
+#include "cleave/core/language.hpp"
 
 namespace cleave::detail {
 
