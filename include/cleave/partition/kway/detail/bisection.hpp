@@ -26,29 +26,21 @@ struct two_sides {
   std::array<std::int64_t, 2> weight{};
   std::array<std::int64_t, 2> limit{};
   std::int64_t cut = 0;
-  std::vector<std::int64_t> further{};            ///< sums of the further weights of each side, side by side
-  further_limits const* further_limit = nullptr;  ///< of the two sides; null if nodes have one weight only
+  further_sums further{};  ///< of both sides, if nodes have several weights
 
   /// Returns the total weight above the limits.
   std::int64_t excess() const { return excess(0) + excess(1); }
   std::int64_t excess(std::uint32_t side) const {
-    auto const over = std::max<std::int64_t>(0, weight[side] - limit[side]);
-    if (!further_limit) return over;
-    return over + further_limit->excess(further_of(side), further_limit->of(side));
-  }
-  std::int64_t const* further_of(std::uint32_t side) const {
-    return further.data() + std::size_t{side} * further_limit->weights;
+    return std::max<std::int64_t>(0, weight[side] - limit[side]) + further.excess(side);
   }
   /// Adds the weights of a node to a side, or removes them with `sign` -1.
   void add_weight(weighted_view const& g, std::uint32_t n, std::uint32_t side, int sign = 1) {
     weight[side] += sign * g.weight(n);
-    if (!further_limit) return;
-    auto* const sum = further.data() + std::size_t{side} * further_limit->weights;
-    for (std::uint32_t w = 0; w < further_limit->weights; ++w) sum[w] += sign * g.further.of(n)[w];
+    further.add(g.further, n, side, sign);
   }
   void clear_weights() {
     weight = {};
-    further.assign(further_limit ? std::size_t{2} * further_limit->weights : 0, 0);
+    further.clear(2);
   }
   bool better_than(two_sides const& other) const {
     if (excess() != other.excess()) return excess() < other.excess();
@@ -186,8 +178,8 @@ class two_way_fm {
       for (std::uint32_t w = 0; w < classes_; ++w) {
         auto const i = std::size_t{side} * classes_ + w;
         if (leaving_[i].empty()) continue;
-        auto const over = s.further_of(side)[w] - s.further_limit->of(side)[w];
-        auto const counted = over > 0 ? s.further_limit->counted(over, w) : 0;
+        auto const over = s.further.of(side)[w] - s.further.limits->of(side)[w];
+        auto const counted = over > 0 ? s.further.limits->counted(over, w) : 0;
         if (best == none || counted > most) best = i, most = counted;
       }
     }
@@ -201,14 +193,14 @@ class two_way_fm {
   /// Returns true if a node exceeds no limit of a side by more than the heaviest node.
   bool nearly_fits(std::uint32_t n, std::uint32_t side, two_sides const& s) const {
     for (std::uint32_t w = 0; w < classes_; ++w)
-      if (s.further_of(side)[w] + g_.further.of(n)[w] > s.further_limit->of(side)[w] + heaviest_further_[w])
+      if (s.further.of(side)[w] + g_.further.of(n)[w] > s.further.limits->of(side)[w] + heaviest_further_[w])
         return false;
     return true;
   }
 
   /// Returns the next node to move: from an overweight side, otherwise from the side with the higher gain.
   std::uint32_t next(two_sides const& s) {
-    if (s.further_limit) return next_further(s);
+    if (s.further.limits) return next_further(s);
     for (;;) {
       std::size_t from = 2;
       for (std::size_t side = 0; side < 2; ++side)
@@ -304,7 +296,7 @@ class side_growing {
       take(n, s);
       if (s.weight[0] < least) continue;
       auto const distance = s.weight[0] > aim ? s.weight[0] - aim : aim - s.weight[0];
-      auto const excess = s.further_limit ? s.excess() : 0;
+      auto const excess = s.further.limits ? s.excess() : 0;
       if (!chosen || std::tuple(excess, s.cut, distance) < std::tuple(best_excess, best_cut, best_distance)) {
         chosen = true;
         best = order_.size();
@@ -503,7 +495,7 @@ class multilevel_bisection {
     for (std::uint32_t i = 0; i < config_.growths; ++i) {
       two_sides s;
       s.limit = limit_;
-      if (g.further.limits) s.further_limit = &further_;
+      if (g.further.limits) s.further.limits = &further_;
       growing.grow(s, i == 0 ? growth::anywhere : growth::around_a_node, aim_, random);
       fm.refine(s, config_.passes, g.nodes);
       if (i == 0 || s.better_than(best)) best = std::move(s);
@@ -515,7 +507,7 @@ class multilevel_bisection {
                              two_sides const& s) {
     two_sides below;
     below.weight = s.weight, below.limit = s.limit, below.cut = s.cut;
-    below.further = s.further, below.further_limit = s.further_limit;
+    below.further = s.further;
     below.of.resize(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) below.of[n] = s.of[cluster_of[n]];
     return below;

@@ -162,7 +162,7 @@ class connected_parts {
   }
 
   void change_part(std::uint32_t n, std::uint32_t part) {
-    p_.remove_weight(g_, n, p_.of[n]);
+    p_.add_weight(g_, n, p_.of[n], -1);
     --size_[p_.of[n]];
     p_.of[n] = part;
     p_.add_weight(g_, n, part);
@@ -288,7 +288,7 @@ class connected_parts {
   bool shed_branches(std::uint32_t part, std::vector<std::uint32_t> const& nodes,
                      std::vector<std::uint32_t> const& distance) {
     bool moved = false;
-    if (p_.further_limit) return false;
+    if (p_.further.limits) return false;
     for (int branch = 0; branch < 100 && p_.room(part) < 0; ++branch) {
       if (!shed_branch(part, nodes, distance)) break;
       moved = true;

@@ -8,7 +8,7 @@
 #include "cleave/partition/kway/detail/boundary.hpp"
 #include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/detail/connected_parts.hpp"
-#include "cleave/partition/kway/detail/further_balance.hpp"
+#include "cleave/partition/kway/detail/further_balancing.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/multilevel.hpp"
 #include "cleave/partition/kway/detail/presets.hpp"
@@ -27,10 +27,10 @@ inline void finish_parts(weighted_view const& g, partitioned_level& p,
   if (excess_weight(p) > 0) {
     auto active = no_boundary_nodes(g.nodes);
     rebalance(g, p, fixed, active);
-    if (p.further_limit) further_balancing(g, p, fixed, active).repair();
+    if (p.further.limits) further_balancing(g, p, fixed, active).repair();
     bool const was_over = excess_weight(p) > 0;
     pack_if_over(g, p, fixed);
-    if (p.further_limit && was_over && excess_weight(p) == 0) {  // packed without regard to the cut
+    if (p.further.limits && was_over && excess_weight(p) == 0) {  // packed without regard to the cut
       active = boundary_of(g, p.of, team);
       refine_parts(g, p, fixed, active, choose_config(kway_preset::fast, true), team);
     }

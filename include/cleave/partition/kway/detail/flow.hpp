@@ -445,30 +445,19 @@ class flow_refinement {
         auto const part = kit.cutter.side_of(i + 2) == flow_end::source ? w.pair.a : w.pair.b;
         if (p_.of[n] != part) w.moved.push_back(n);
       }
-      if (p_.further_limit && exceeds(w)) w.moved.clear(), w.gain = 0;
+      if (p_.further.limits && exceeds(w)) w.moved.clear(), w.gain = 0;
     }
   }
 
   /// Returns true if the moves increase the excess of the two parts over the limits of further weights.
   bool exceeds(work const& w) const {
-    auto const& limits = *p_.further_limit;
-    std::array<std::vector<std::int64_t>, 2> sum;
-    std::int64_t before = 0, after = 0;
-    for (std::size_t side = 0; side < 2; ++side) {
-      auto const part = side == 0 ? w.pair.a : w.pair.b;
-      sum[side].assign(p_.further_of(part), p_.further_of(part) + limits.weights);
-      before += limits.excess(sum[side].data(), limits.of(part));
-    }
+    auto after = p_.further;
     for (auto const n : w.moved) {
-      std::size_t const from = p_.of[n] == w.pair.b;
-      for (std::uint32_t i = 0; i < limits.weights; ++i) {
-        sum[from][i] -= g_.further.of(n)[i];
-        sum[1 - from][i] += g_.further.of(n)[i];
-      }
+      after.add(g_.further, n, p_.of[n], -1);
+      after.add(g_.further, n, p_.of[n] == w.pair.a ? w.pair.b : w.pair.a);
     }
-    for (std::size_t side = 0; side < 2; ++side)
-      after += limits.excess(sum[side].data(), limits.of(side == 0 ? w.pair.a : w.pair.b));
-    return after > before;
+    return after.excess(w.pair.a) + after.excess(w.pair.b) >
+           p_.further.excess(w.pair.a) + p_.further.excess(w.pair.b);
   }
 
   std::int64_t apply(work const& w) {

@@ -16,13 +16,6 @@ struct further_limits {
   std::vector<double> unit;         ///< of each weight: what an excess of 1 counts; totals count the same
 
   std::int64_t const* of(std::uint32_t part) const { return limit.data() + std::size_t{part} * weights; }
-  /// Returns how much the sums of a part exceed `most`, over all weights together; 0 only if none does.
-  std::int64_t excess(std::int64_t const* sum, std::int64_t const* most) const {
-    std::int64_t all = 0;
-    for (std::uint32_t w = 0; w < weights; ++w)
-      if (sum[w] > most[w]) all += counted(sum[w] - most[w], w);
-    return all;
-  }
   /// Returns `amount` of weight `w` in units that all weights share; at least 1.
   std::int64_t counted(std::int64_t amount, std::uint32_t w) const {
     return std::int64_t{1} + static_cast<std::int64_t>(static_cast<double>(amount) * unit[w]);
@@ -36,6 +29,38 @@ struct further_weights {
 
   std::uint32_t count() const { return limits ? limits->weights : 0; }
   std::int64_t const* of(std::uint32_t n) const { return of_nodes + std::size_t{n} * limits->weights; }
+};
+
+/// The sums of the further weights in each part.
+struct further_sums {
+  std::vector<std::int64_t> sum{};         ///< of part p for weight w: entry p * weights + w
+  further_limits const* limits = nullptr;  ///< null if nodes have one weight only
+
+  std::int64_t const* of(std::uint32_t part) const {
+    return sum.data() + std::size_t{part} * limits->weights;
+  }
+  void clear(std::size_t parts) { sum.assign(limits ? parts * limits->weights : 0, 0); }
+
+  /// Adds the weights of a node to a part, or removes them with `sign` -1.
+  void add(further_weights const& g, std::uint32_t n, std::uint32_t part, int sign = 1) {
+    if (!limits) return;
+    auto* const to = sum.data() + std::size_t{part} * limits->weights;
+    for (std::uint32_t w = 0; w < limits->weights; ++w) to[w] += sign * g.of(n)[w];
+  }
+  /// Returns true if a part can take a node without exceeding a limit.
+  bool fits(further_weights const& g, std::uint32_t n, std::uint32_t part) const {
+    if (!limits) return true;
+    for (std::uint32_t w = 0; w < limits->weights; ++w)
+      if (g.of(n)[w] > 0 && of(part)[w] + g.of(n)[w] > limits->of(part)[w]) return false;
+    return true;
+  }
+  /// Returns how much a part exceeds its limits, over all weights together; 0 only if it exceeds none.
+  std::int64_t excess(std::uint32_t part) const {
+    std::int64_t all = 0;
+    for (std::uint32_t w = 0; limits && w < limits->weights; ++w)
+      if (auto const over = of(part)[w] - limits->of(part)[w]; over > 0) all += limits->counted(over, w);
+    return all;
+  }
 };
 
 }  // namespace cleave::detail

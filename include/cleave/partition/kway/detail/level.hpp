@@ -220,66 +220,45 @@ struct level_graph {
 
 /// The part of each node of a level, with the weight and limit of each part.
 struct partitioned_level {
-  std::vector<std::uint32_t> of;        ///< part of each node
-  std::vector<std::int64_t> weight;     ///< weight of each part, without isolated nodes that were set aside
-  std::vector<std::int64_t> limit;      ///< weight limit of each part
-  std::vector<std::int64_t> further{};  ///< sums of the further weights of each part, part by part
-  further_limits const* further_limit = nullptr;  ///< null if nodes have one weight only
+  std::vector<std::uint32_t> of;     ///< part of each node
+  std::vector<std::int64_t> weight;  ///< weight of each part, without isolated nodes that were set aside
+  std::vector<std::int64_t> limit;   ///< weight limit of each part
+  further_sums further{};            ///< of each part, if nodes have several weights
 
   std::uint32_t parts() const { return static_cast<std::uint32_t>(limit.size()); }
   std::int64_t room(std::uint32_t part) const { return limit[part] - weight[part]; }
 
   /// Returns true if a part can take a node without exceeding a limit.
   bool fits(weighted_view const& g, std::uint32_t n, std::uint32_t part) const {
-    if (weight[part] + g.weight(n) > limit[part]) return false;
-    if (!further_limit) return true;
-    auto const *const own = g.further.of(n), *const sum = further_of(part),
-                      *const most = further_limit->of(part);
-    for (std::uint32_t w = 0; w < further_limit->weights; ++w)
-      if (own[w] > 0 && sum[w] + own[w] > most[w]) return false;
-    return true;
+    return weight[part] + g.weight(n) <= limit[part] && further.fits(g.further, n, part);
   }
   /// Returns how much a part exceeds its limits.
   std::int64_t excess(std::uint32_t part) const {
-    auto const over = std::max<std::int64_t>(0, weight[part] - limit[part]);
-    return further_limit ? over + further_limit->excess(further_of(part), further_limit->of(part)) : over;
+    return std::max<std::int64_t>(0, weight[part] - limit[part]) + further.excess(part);
   }
   bool is_over(std::uint32_t part) const { return excess(part) > 0; }
-  /// Returns the weight that counts if a node leaves its part: only weights whose limits are exceeded, if
-  /// there are several.
+  /// Returns the weight that counts if a node leaves its part: if there are several, only weights whose
+  /// limits are exceeded.
   std::int64_t relief(weighted_view const& g, std::uint32_t n) const {
-    if (!further_limit) return g.weight(n);
+    if (!further.limits) return g.weight(n);
     auto const part = of[n];
-    auto const *const own = g.further.of(n), *const sum = further_of(part),
-                      *const most = further_limit->of(part);
     auto all = room(part) < 0 ? g.weight(n) : 0;
-    for (std::uint32_t w = 0; w < further_limit->weights; ++w)
-      if (sum[w] > most[w] && own[w] > 0) all += further_limit->counted(own[w], w);
+    for (std::uint32_t w = 0; w < further.limits->weights; ++w)
+      if (auto const own = g.further.of(n)[w]; own > 0 && further.of(part)[w] > further.limits->of(part)[w])
+        all += further.limits->counted(own, w);
     return all;
   }
-  std::int64_t const* further_of(std::uint32_t part) const {
-    return further.data() + std::size_t{part} * further_limit->weights;
-  }
 
-  /// Adds a node to the weights of a part.
-  void add_weight(weighted_view const& g, std::uint32_t n, std::uint32_t part) {
-    weight[part] += g.weight(n);
-    if (!further_limit) return;
-    auto* const sum = further.data() + std::size_t{part} * further_limit->weights;
-    for (std::uint32_t w = 0; w < further_limit->weights; ++w) sum[w] += g.further.of(n)[w];
-  }
-  /// Removes a node from the weights of a part.
-  void remove_weight(weighted_view const& g, std::uint32_t n, std::uint32_t part) {
-    weight[part] -= g.weight(n);
-    if (!further_limit) return;
-    auto* const sum = further.data() + std::size_t{part} * further_limit->weights;
-    for (std::uint32_t w = 0; w < further_limit->weights; ++w) sum[w] -= g.further.of(n)[w];
+  /// Adds the weights of a node to a part, or removes them with `sign` -1.
+  void add_weight(weighted_view const& g, std::uint32_t n, std::uint32_t part, int sign = 1) {
+    weight[part] += sign * g.weight(n);
+    further.add(g.further, n, part, sign);
   }
   /// Computes the weights of all parts from the parts of the nodes. Nodes without a part are left out.
   void weigh(weighted_view const& g) {
     weight.assign(limit.size(), 0);
-    further_limit = g.further.limits;
-    further.assign(limit.size() * g.further.count(), 0);
+    further.limits = g.further.limits;
+    further.clear(limit.size());
     for (std::uint32_t n = 0; n < g.nodes; ++n)
       if (of[n] < parts()) add_weight(g, n, of[n]);
   }
@@ -318,10 +297,10 @@ inline std::uint32_t emptiest(weighted_view const& g, partitioned_level const& p
   auto const* const own = g.further.of(n);
   for (std::uint32_t part = 0; part < p.parts(); ++part) {
     double fullest = 0;
-    auto const *const sum = p.further_of(part), *const most = p.further_limit->of(part);
-    for (std::uint32_t w = 0; w < p.further_limit->weights; ++w) {
-      auto const with = static_cast<double>(sum[w]) + static_cast<double>(own[w]);
-      if (own[w] > 0) fullest = (std::max)(fullest, with / (std::max)(1.0, static_cast<double>(most[w])));
+    for (std::uint32_t w = 0; w < g.further.count(); ++w) {
+      auto const with = static_cast<double>(p.further.of(part)[w]) + static_cast<double>(own[w]);
+      auto const most = static_cast<double>(p.further.limits->of(part)[w]);
+      if (own[w] > 0) fullest = (std::max)(fullest, with / (std::max)(1.0, most));
     }
     if (part == 0 || fullest < least) best = part, least = fullest;
   }
@@ -344,7 +323,7 @@ inline void place_isolated_nodes(weighted_view const& g, partitioned_level& p,
     }
   }
   std::sort(heaviest_first.begin(), heaviest_first.end());
-  if (p.further_limit) {
+  if (p.further.limits) {
     for (auto const& [weight, n] : heaviest_first) {
       p.of[n] = emptiest(g, p, n);
       p.add_weight(g, n, p.of[n]);
@@ -430,7 +409,7 @@ class part_connectivity {
 
 /// Moves a node to another part.
 inline void move_node(weighted_view const& g, partitioned_level& p, std::uint32_t n, std::uint32_t to) {
-  p.remove_weight(g, n, p.of[n]);
+  p.add_weight(g, n, p.of[n], -1);
   p.add_weight(g, n, to);
   p.of[n] = to;
 }

@@ -12,7 +12,7 @@
 
 #include "cleave/partition/kway/detail/boundary.hpp"
 #include "cleave/partition/kway/detail/config.hpp"
-#include "cleave/partition/kway/detail/further_balance.hpp"
+#include "cleave/partition/kway/detail/further_balancing.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
@@ -216,7 +216,8 @@ class kway_fm {
         connectivity_(p.parts()),
         open_(g.nodes),
         gain_(g.nodes),
-        locked_(uninitialized_array<std::uint8_t>::zeros(g.nodes)) {}
+        locked_(uninitialized_array<std::uint8_t>::zeros(g.nodes)),
+        counted_in_(uninitialized_array<std::uint32_t>::zeros(g.nodes)) {}
 
   /// Returns the decrease of the cut.
   std::int64_t refine(boundary_nodes& active, gain_cache& gains, std::uint32_t passes,
@@ -298,11 +299,14 @@ class kway_fm {
   void update_neighbours(std::uint32_t n, std::uint32_t from, std::uint32_t to, boundary_nodes& active,
                          gain_cache const& gains) {
     active.touch(n);
+    ++move_;
     for (auto e = g_.offsets[n], stop = g_.offsets[n + 1]; e < stop; ++e) {
       auto const other = g_.targets[e];
       active.touch(other);
-      if (locked_[other] || gains.is_fixed(other)) continue;
+      // Without the check of the move, many parallel edges would take quadratic time.
+      if (locked_[other] || counted_in_[other] == move_ || gains.is_fixed(other)) continue;
       if (g_.degree(other) <= counted_anew || !open_.contains(other)) {
+        counted_in_[other] = move_;
         connectivity_.count(g_, p_.of, other);
         push_candidate(other, gain_cache::best(connectivity_, p_.of[other]));
       } else {  // an estimate; the exact gain is computed when the node is popped
@@ -322,6 +326,8 @@ class kway_fm {
   gain_buckets open_;
   uninitialized_array<std::int64_t> gain_;
   uninitialized_array<std::uint8_t> locked_;
+  uninitialized_array<std::uint32_t> counted_in_;  // the last move after which the node's gain was counted
+  std::uint32_t move_ = 0;
   std::vector<step> moves_;
   std::uint32_t least_open_ = 0;  // below this bucket, only touched nodes are queued
 };
@@ -340,7 +346,7 @@ inline std::uint32_t roomiest(partitioned_level const& p) {
 inline std::int64_t rebalance(weighted_view const& g, partitioned_level& p,
                               std::vector<std::uint32_t> const& fixed, boundary_nodes& active) {
   if (excess_weight(p) == 0) return 0;
-  if (p.further_limit) return further_balancing(g, p, fixed, active).move_nodes();
+  if (p.further.limits) return further_balancing(g, p, fixed, active).move_nodes();
   std::int64_t gained = 0;
   part_connectivity connectivity(p.parts());
   gain_buckets open(g.nodes);
@@ -508,7 +514,7 @@ inline void pack_if_over(weighted_view const& g, partitioned_level& p,
   if (excess_weight(p) == 0) return;
   auto packed = p;
   std::fill(packed.weight.begin(), packed.weight.end(), 0);
-  std::fill(packed.further.begin(), packed.further.end(), 0);
+  packed.further.clear(packed.parts());
   std::vector<std::uint32_t> nodes(g.nodes);
   for (std::uint32_t n = 0; n < g.nodes; ++n) nodes[n] = n;
   place_isolated_nodes(g, packed, fixed, nodes);
@@ -517,7 +523,7 @@ inline void pack_if_over(weighted_view const& g, partitioned_level& p,
     for (std::uint32_t part = 0; part < parts.parts(); ++part) over = (std::max)(over, parts.excess(part));
     return over;
   };
-  if (p.further_limit && excess_weight(packed) > 0) return;
+  if (p.further.limits && excess_weight(packed) > 0) return;
   if (worst(packed) < worst(p)) p = std::move(packed);
 }
 

@@ -90,12 +90,15 @@ class further_balancing {
   std::int64_t decrease_of_exchange(std::uint32_t a, std::uint32_t b) {
     auto const of_a = p_.of[a], of_b = p_.of[b];
     auto const before = p_.excess(of_a) + p_.excess(of_b);
-    p_.remove_weight(g_, a, of_a), p_.add_weight(g_, a, of_b);
-    p_.remove_weight(g_, b, of_b), p_.add_weight(g_, b, of_a);
+    shift_weight(a, of_a, of_b), shift_weight(b, of_b, of_a);
     auto const after = p_.excess(of_a) + p_.excess(of_b);
-    p_.remove_weight(g_, a, of_b), p_.add_weight(g_, a, of_a);
-    p_.remove_weight(g_, b, of_a), p_.add_weight(g_, b, of_b);
+    shift_weight(a, of_b, of_a), shift_weight(b, of_a, of_b);
     return before - after;
+  }
+
+  void shift_weight(std::uint32_t n, std::uint32_t from, std::uint32_t to) {
+    p_.add_weight(g_, n, from, -1);
+    p_.add_weight(g_, n, to);
   }
 
   /// Keeps at most `most` nodes, at equal distances in the list.
@@ -169,9 +172,9 @@ class further_balancing {
   std::int64_t decrease(std::uint32_t n, std::uint32_t to) {
     auto const from = p_.of[n];
     auto const before = p_.excess(from) + p_.excess(to);
-    p_.remove_weight(g_, n, from), p_.add_weight(g_, n, to);
+    shift_weight(n, from, to);
     auto const after = p_.excess(from) + p_.excess(to);
-    p_.remove_weight(g_, n, to), p_.add_weight(g_, n, from);
+    shift_weight(n, to, from);
     return before - after;
   }
 
