@@ -19,7 +19,7 @@
 
 namespace tool {
 
-/// The change of a result, which is that of one algorithm on one problem, since a recorded run.
+/// The change of an algorithm's result on one problem since a recorded run.
 struct bench_change {
   enum class kind : std::uint8_t {
     equal,

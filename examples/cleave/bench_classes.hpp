@@ -42,7 +42,7 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 28> b
     {"layered", "layered DAGs"},
 }};
 
-/// The same of hypergraphs.
+/// Families of hypergraphs and their classes.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 5> bench_hypergraph_families{{
     {"rows", "rows of matrices"},
     {"values", "values of computations"},

@@ -94,8 +94,8 @@ class bench_plot {
   std::string id_;
 };
 
-/// A performance profile: for each algorithm, the share of problems that it solves with at most so many times
-/// the best cut, or the least time.
+/// A performance profile: for each algorithm, the share of problems that it solves within a factor of the
+/// best cut, or of the least time.
 class profile_plot : bench_plot {
  public:
   enum class measure : std::uint8_t { cut, time };

@@ -19,7 +19,7 @@
 
 namespace tool {
 
-/// What the cut of a row counts: the edges between parts, or of a hypergraph λ - 1 or the cut nets.
+/// The quantity in the column `cut`: edges between parts or, for hypergraphs, λ - 1 or cut nets.
 enum class bench_metric : std::uint8_t { edge_cut, connectivity, cut_nets };
 
 /// The names of the metrics in tables.

@@ -217,7 +217,7 @@ class bench_summary {
     std::ranges::sort(ratios);
     return ratios;
   }
-  /// The same of times: the ratio to the least time of an algorithm that kept the balance.
+  /// Returns the ratios of an algorithm's times to the least time of any that kept the balance, ascending.
   std::vector<double> time_profile(std::size_t algorithm) const {
     std::vector<double> ratios;
     for (std::size_t p = 0; p < problems_.size(); ++p) {

@@ -147,8 +147,8 @@ inline run_counts counts_of(bench_summary const& s, std::size_t algorithm) {
   return n;
 }
 
-/// Says how many runs count: `All 40 runs count.`, or `3 of 40 runs do not count: 2 broke the balance, 1
-/// timed out.`
+/// Says how many runs count: `All 40 runs kept the balance.`, or `3 of 40 runs do not count: 2 broke the
+/// balance, 1 timed out.`
 inline std::string runs_sentence(bench_summary const& s) {
   run_counts sum;
   for (std::size_t a = 0; a < s.algorithms().size(); ++a) {

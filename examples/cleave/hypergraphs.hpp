@@ -24,7 +24,7 @@ inline bool is_hypergraph_file(std::string_view file) {
   return file.ends_with(".hgr") || is_patoh_file(file);
 }
 
-/// Reads such a file. \throws cleave::graph_file_error with the file and the place
+/// Reads a file of a hypergraph. \throws cleave::graph_file_error with the file and the place
 template <class Weight>
 cleave::hypergraph<std::uint32_t, Weight> read_hypergraph_file(std::string const& file) {
   auto const text = read_text(file);

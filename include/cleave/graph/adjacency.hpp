@@ -89,7 +89,7 @@ struct adjacency {
   }
 };
 
-/// What must be known of a graph before its nodes are read one by one.
+/// The number of nodes of a graph and the sums of its weights.
 struct graph_totals {
   std::uint64_t nodes = 0;
   std::optional<std::int64_t> node_weight{};  ///< sum over all nodes; empty: each node weighs 1

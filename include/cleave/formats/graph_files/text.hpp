@@ -47,7 +47,7 @@ namespace cleave::detail {
 /// and column are computed only then.
 class text_cursor {
  public:
-  /// Starts at the beginning of the text, which is that of line `line` of its file.
+  /// Starts at the beginning of the text, which begins at line `line` of its file.
   explicit text_cursor(std::string_view text, std::size_t line = 1)
       : begin_(text.data()), at_(begin_), end_(begin_ + text.size()), line_(line) {}
 

@@ -38,7 +38,7 @@ enum class kway_preset : std::uint8_t {
   quality,   ///< cuts like those of the slow, high-quality partitioners
 };
 
-/// One more weight of each node that parts must balance: `partition_kway` keeps the limits of all weights.
+/// A further weight of the nodes, with limits of its own that parts must keep.
 struct further_weight {
   std::vector<double> of;             ///< of each node, by position; at least 0
   per_part<double> imbalance = 0.03;  ///< how far a part may exceed its share of this weight
@@ -53,7 +53,7 @@ struct kway_options {
                                       ///< equal shares
   std::vector<part_id> fixed{};       ///< the part of each fixed node, `no_part` for free nodes; empty: all
                                       ///< nodes are free
-  std::vector<further_weight> further_weights{};  ///< to balance beside the node weights of the graph
+  std::vector<further_weight> further_weights{};  ///< that parts must balance too
   bool connected = false;  ///< whether the nodes of a part must be connected, within each
                            ///< component of the graph; fixed nodes may prevent it
   std::uint64_t seed = 1;
@@ -94,7 +94,7 @@ using kway_option_error = witness_error<kway_option_fault>;
 /// Returns true for a finite number of at least 0.
 inline bool is_amount(double x) { return x >= 0 && is_finite(x); }
 
-/// Returns the first entry that is no amount, or the number of entries if that does not fit `parts`.
+/// Returns the first entry that `is_amount` rejects, or the number of entries if that does not fit `parts`.
 inline std::optional<std::size_t> find_amount_fault(per_part<double> const& values, std::size_t parts) {
   if (!values.covers(parts)) return values.size();
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -102,7 +102,8 @@ inline std::optional<std::size_t> find_amount_fault(per_part<double> const& valu
   return std::nullopt;
 }
 
-/// Does the same for shares, which must not all be 0.
+/// Returns the first share that is no amount, the number of shares if that does not fit `parts`, or 0 if all
+/// shares are 0.
 inline std::optional<std::size_t> find_share_fault(per_part<double> const& share, std::size_t parts) {
   if (auto const where = find_amount_fault(share, parts)) return where;
   double sum = 0;

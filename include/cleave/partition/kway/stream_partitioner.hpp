@@ -271,8 +271,8 @@ class buffer_cut {
     for (auto const w : placed_.weights()) room.push_back(std::max<std::int64_t>(0, most - w));
     return room;
   }
-  /// The same, but closes all parts beyond those that the buffer fills. Parts with many edges to the buffer
-  /// are open first, then heavy ones.
+  /// Returns such limits, but 0 for all parts beyond those that the buffer fills. Parts with many edges to
+  /// the buffer are open first, then heavy ones.
   std::vector<std::int64_t> few_open(std::int64_t most) const {
     std::vector<std::int64_t> pull(g_.parts, 0);
     for (std::uint32_t p = 0; p < g_.parts; ++p)

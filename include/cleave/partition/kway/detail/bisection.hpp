@@ -156,8 +156,8 @@ class two_way_fm {
     return leaving_[s.of[n] * classes_ + (class_of_.empty() ? 0 : class_of_[n])];
   }
 
-  /// Returns the next node to move if there are several weights: from a side above a limit, if there is one,
-  /// a node in which that weight is largest; otherwise the node with the highest gain.
+  /// Returns the next node to move if nodes have several weights. If a side exceeds limits, it is a node of
+  /// that side in which the most exceeded weight is largest; otherwise it is the node with the highest gain.
   std::uint32_t next_further(two_sides const& s) {
     for (;;) {
       auto const queue = queue_to_leave(s);

@@ -13,10 +13,10 @@ namespace cleave::detail {
 struct further_limits {
   std::uint32_t weights = 0;        ///< the number of weights of a node
   std::vector<std::int64_t> limit;  ///< of part p for weight w: entry p * weights + w
-  std::vector<double> unit;         ///< of each weight: what an excess of 1 counts; totals count the same
+  std::vector<double> unit;         ///< of each weight: the value of 1; all totals have the same value
 
   std::int64_t const* of(std::uint32_t part) const { return limit.data() + std::size_t{part} * weights; }
-  /// Returns `amount` of weight `w` in units that all weights share; at least 1.
+  /// Returns the value of an amount of weight `w`, at least 1, so that weights can be compared.
   std::int64_t counted(std::int64_t amount, std::uint32_t w) const {
     return std::int64_t{1} + static_cast<std::int64_t>(static_cast<double>(amount) * unit[w]);
   }

@@ -289,8 +289,8 @@ struct id_ranges {
   }
 };
 
-/// Returns the part that is least full with a node in it: the fullest of its weights, relative to the limit,
-/// counts. O(parts). \pre Nodes have several weights.
+/// Returns the part that would be least full with the node in it. A part is as full as the fullest of its
+/// weights, relative to the limit. O(parts). \pre Nodes have several weights.
 inline std::uint32_t emptiest(weighted_view const& g, partitioned_level const& p, std::uint32_t n) {
   std::uint32_t best = 0;
   double least = 0;

@@ -13,7 +13,7 @@
 
 namespace cleave::detail {
 
-/// Returns the unit 1 if all weights are whole and their sum is below 2^62; it keeps them as they are.
+/// Returns the unit in which the weights become integers: 1 if all are whole and their sum is below 2^62.
 inline fixed_point unit_of(std::vector<double> const& weights) {
   double total = 0;
   bool whole = true;
@@ -24,9 +24,8 @@ inline fixed_point unit_of(std::vector<double> const& weights) {
   return whole && total < 0x1p62 ? fixed_point{} : fixed_point::for_total(total);
 }
 
-/// All weights of the nodes of a graph, if they have several: the weight of the graph and those of the
-/// options. It also has the sum of a node's weights, each relative to its total, which guides the steps that
-/// know one weight only.
+/// The weights of the nodes of a graph: its own weight and those of the options. Steps that know only one
+/// weight use the guide: the sum of a node's weights, each relative to its total.
 class several_weights {
  public:
   /// \pre The options fit the graph. `limit` has the limits of the graph's own weight.
