@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -218,13 +219,13 @@ std::string_view what_is_cut(bench_algorithm::input kind) {
   return kind == dag ? "directed graphs" : kind == hypergraph ? "hypergraphs" : "undirected graphs";
 }
 
-/// Returns the names of algorithms that cut undirected graphs but no hypergraphs: `metis, fm`.
-std::string names_without_hypergraphs(std::vector<bench_algorithm> const& algorithms) {
-  using enum bench_algorithm::input;
+/// Returns the names of algorithms that cut undirected graphs but not such instances: `metis, fm`.
+template <class Cuts>
+std::string names_left_out(std::vector<bench_algorithm> const& algorithms, Cuts cuts) {
   std::string names;
   for (auto const& a : algorithms) {
-    auto const cuts_nets = [&](auto const& b) { return b.name == a.name && b.takes == hypergraph; };
-    if (a.takes == graph && std::ranges::none_of(algorithms, cuts_nets))
+    auto const is_other = [&](auto const& b) { return b.name == a.name && cuts(b); };
+    if (a.takes == bench_algorithm::input::graph && std::ranges::none_of(algorithms, is_other))
       names += (names.empty() ? "" : ", ") + a.name;
   }
   return names;
@@ -272,7 +273,8 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
   row_writer write(o);
   progress const doing;
   std::vector<bench_row> rows;
-  bool told = o.algorithms.empty();  // whether the names of those that cut no hypergraphs were printed
+  // whether the names of those that are left out were printed
+  bool told_nets = o.algorithms.empty(), told_weights = o.algorithms.empty();
   for (auto const& instance : instances) {
     doing("reading " + instance.name);
     auto const loaded = load(instance);
@@ -283,8 +285,9 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
            std::string(what_is_cut(kind)));
       continue;
     }
-    if (kind == bench_algorithm::input::hypergraph && !std::exchange(told, true))
-      if (auto const names = names_without_hypergraphs(algorithms); !names.empty())
+    auto const cuts_nets = [](auto const& b) { return b.takes == bench_algorithm::input::hypergraph; };
+    if (kind == bench_algorithm::input::hypergraph && !std::exchange(told_nets, true))
+      if (auto const names = names_left_out(algorithms, cuts_nets); !names.empty())
         note("left out for hypergraphs, which they do not cut: " + names);
     if (!loaded->further.empty()) require_whole_weights(*loaded, instance);
     if (!loaded->further.empty() && std::ranges::none_of(algorithms, &bench_algorithm::several_weights)) {
@@ -292,6 +295,10 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
            ": skipped, since none of the chosen algorithms balances several weights");
       continue;
     }
+    if (!loaded->further.empty() && !std::exchange(told_weights, true))
+      if (auto const names = names_left_out(algorithms, std::mem_fn(&bench_algorithm::several_weights));
+          !names.empty())
+        note("left out for nodes with several weights, of which they balance one: " + names);
     bench_task task{loaded->rows.view(), loaded->further};
     if (loaded->dag) task.dag = &*loaded->dag;
     if (loaded->hypergraph) task.hypergraph = &*loaded->hypergraph;

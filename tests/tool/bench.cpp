@@ -197,13 +197,16 @@ TEST_CASE("cleave bench: balances several weights, and leaves out algorithms tha
   scratch_folder const at;
   run_tool({"instances", at.path(), "rgg2d:2k+phases3"});
   auto const file = at / "rgg2d_2k+phases3.graph", table = at / "t.csv";
-  auto const r = run_tool({"bench", file, "rgg2d:2k+random2", "--algos", "fast,growing", "-k", "4", "--out", table});
+  auto const r =
+      run_tool({"bench", file, "rgg2d:2k+random2", "--algos", "fast,growing", "-k", "4", "--out", table});
   CAPTURE(r.to_stderr);
   CHECK(r.exit == 0);
   auto const rows = text_of_file(table);
   CHECK(rows.find("cleave-fast,rgg2d_2k+phases3") != std::string::npos);
   CHECK(rows.find("cleave-fast,rgg2d:2k+random2") != std::string::npos);
   CHECK(rows.find("growing") == std::string::npos);
+  CHECK(r.to_stderr.find("left out for nodes with several weights, of which they balance one: growing") !=
+        std::string::npos);
   auto const none = run_tool({"bench", "rgg2d:2k+random2", "--algos", "growing"});
   CHECK(none.to_stderr.find("none of the chosen algorithms balances several weights") != std::string::npos);
   auto const wrong = run_tool({"bench", "rgg2d:2k+random9", "--algos", "fast"});

@@ -266,7 +266,8 @@ TEST_CASE("cleave partition: rejects wrong input and says how to correct it") {
              "-k takes a whole number from 1, not '0'");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--preset", "best"}), 2,
              "fast, standard or quality");
-  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--eps", "3%"}), 2, "as in 0.03, not '3%'");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--eps", "3%"}), 2,
+             "as in 0.03, or one for each weight, as in 0.03,0.1, not '3%'");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--out", "a", "--verify", "b"}), 2,
              "leave out --out");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "100000000"}), 1, "are more than the 9 nodes");

@@ -13,6 +13,7 @@
 #include "cleave/partition/kway/kway.hpp"
 #include "cleave/partition/kway/machine.hpp"
 #include "cleave/partition/kway/map_kway.hpp"
+#include "cleave/partition/verify/verify_partition.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -84,8 +85,8 @@ TEST_CASE(
   rng random(1);
   int possible = 0, kept = 0;
   std::int64_t cut = 0, best_cut = 0;
-  for (int round = 0; round < 300; ++round) {
-    auto const nodes = 5 + static_cast<std::uint32_t>(random.below(5)),
+  for (int round = 0; round < 150; ++round) {
+    auto const nodes = 5 + static_cast<std::uint32_t>(random.below(4)),
                k = 2 + static_cast<std::uint32_t>(round % 2);
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
     for (std::uint32_t a = 0; a < nodes; ++a)
@@ -119,7 +120,7 @@ TEST_CASE(
     CHECK(p.cut >= least);
     ++kept, cut += p.cut, best_cut += least;
   }
-  CHECK(possible > 100);
+  CHECK(possible > 60);
   CHECK(kept >= possible * 95 / 100);
   CHECK(cut <= best_cut * 11 / 10);
 }
@@ -154,12 +155,13 @@ TEST_CASE("further_weights: weights that differ from region to region are balanc
   for (std::size_t n = 0; n < 1024; ++n) o.further_weights[n % 32 < 8 ? 0 : 1].of[n] = 1;  // left and right
   auto const p = partition_kway(g.view(), 4, o);
   CHECK(p.within_limits);
-  CHECK(sums(p, o.further_weights[0].of)[0] <= 67);  // 256 / 4 = 64, plus 5 %
+  CHECK(std::ranges::max(sums(p, o.further_weights[0].of)) <= 67);   // 256 / 4 = 64, plus 5 %
+  CHECK(std::ranges::max(sums(p, o.further_weights[1].of)) <= 201);  // 768 / 4 = 192, plus 5 %
   auto const alone = partition_kway(g.view(), 4, {.imbalance = 0.05});
-  CHECK(p.cut >= alone.cut);
+  CHECK(std::ranges::max(sums(alone, o.further_weights[0].of)) > 67);
 }
 
-TEST_CASE("further_weights: shares, fixed nodes, isolated nodes and connected parts are respected") {
+TEST_CASE("further_weights: shares, fixed nodes, isolated nodes and connected parts hold") {
   rng random(3);
   auto g = grid(20);
   g.offsets.resize(431, g.offsets.back());  // 30 nodes without edges
@@ -180,7 +182,10 @@ TEST_CASE("further_weights: shares, fixed nodes, isolated nodes and connected pa
   kway_options joined{.imbalance = 0.3, .connected = true};
   joined.further_weights = {{random_weights(random, 400, 9), 0.3}};
   auto const q = partition_kway(whole.view(), 4, joined);
-  CHECK(q.within_limits == (q.imbalance <= 0.3 && q.further[0].imbalance <= 0.3));
+  CHECK(q.within_limits);
+  CHECK(q.imbalance <= 0.3);
+  CHECK(q.further[0].imbalance <= 0.3);
+  CHECK(verify_partition(whole.view(), q, {.imbalance = 0.3, .connected = true}).sound());
 }
 
 TEST_CASE("further_weights: refine_kway brings all weights of a bad start within their limits") {
