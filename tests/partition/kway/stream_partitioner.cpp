@@ -103,7 +103,7 @@ graph some_graph(testing::rng& r, std::size_t round) {
 
 TEST_CASE("stream_partitioner: places each node, keeps the limits, and counts the cut of the whole graph") {
   testing::rng r(1);
-  for (std::size_t round = 0; round < 48; ++round) {
+  for (std::size_t round = 0; round < 30; ++round) {
     auto const g = some_graph(r, round);
     auto const nodes = g.view().nodes();
     stream_options o;
@@ -133,7 +133,7 @@ TEST_CASE("stream_partitioner: places each node, keeps the limits, and counts th
 
 TEST_CASE("stream_partitioner: keeps tight limits of nodes that weigh 1") {
   testing::rng r(2);
-  for (std::size_t round = 0; round < 24; ++round) {
+  for (std::size_t round = 0; round < 12; ++round) {
     auto g = testing::random_adjacency(r, 60 + r.below(100), r.below(600), 5);
     g.node_weight.clear();
     auto const parts = static_cast<std::uint32_t>(2 + r.below(8));
@@ -189,8 +189,8 @@ TEST_CASE("stream_partitioner: a buffer for all nodes cuts a ring of cliques bet
 
 TEST_CASE("stream_partitioner: threads do not affect the result, seeds are kept") {
   testing::rng r(5);
-  auto const g = testing::random_adjacency(r, 2000, 6000, 3);
-  stream_options o{.imbalance = 0.1, .buffer = 500, .seed = 7};
+  auto const g = testing::random_adjacency(r, 1000, 3000, 3);
+  stream_options o{.imbalance = 0.1, .buffer = 250, .seed = 7};
   auto const one = streamed(g, 8, o);
   CHECK(streamed(g, 8, o).of == one.of);
   o.threads = 3;

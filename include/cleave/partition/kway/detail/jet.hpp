@@ -28,8 +28,8 @@ class jet_refinement {
         team_(team),
         connectivity_(p.parts()),
         gain_(g.nodes),
-        target_(g.nodes, no_block),
-        locked_(g.nodes) {}
+        proposal_(uninitialized_array<std::uint32_t>::zeros(g.nodes)),
+        locked_(uninitialized_array<std::uint8_t>::zeros(g.nodes)) {}
 
   /// Returns the decrease of the cut; it is negative only if limits were exceeded before. `active` contains
   /// all boundary nodes, before and after the call.
@@ -51,7 +51,7 @@ class jet_refinement {
       }
       rollback_to_best(active);
       now = best_gain_;
-      std::fill(locked_.begin(), locked_.end(), std::uint8_t{0});
+      for (auto const n : moved_) locked_[n] = 0;
       moved_.clear();
     }
     return best_gain_;
@@ -94,6 +94,8 @@ class jet_refinement {
     return gain;
   }
 
+  /// \pre A move of the node is proposed.
+  std::uint32_t target(std::uint32_t n) const { return proposal_[n] - 1; }
   bool is_free(std::uint32_t n) const { return fixed_.empty() || fixed_[n] == no_block; }
 
   /// Moves a set of nodes simultaneously. Returns true if any node moved.
@@ -101,8 +103,8 @@ class jet_refinement {
     propose(active, gain_temperature);
     choose();
     for (auto const n : moved_) locked_[n] = 0;
-    for (auto const n : chosen_) now += move(n, target_[n], active), locked_[n] = 1;
-    for (auto const n : proposed_) target_[n] = no_block;
+    for (auto const n : chosen_) now += move(n, target(n), active), locked_[n] = 1;
+    for (auto const n : proposed_) proposal_[n] = 0;
     std::swap(moved_, chosen_);
     return !moved_.empty();
   }
@@ -154,7 +156,7 @@ class jet_refinement {
         static_cast<double>(-gain) >= gain_temperature * static_cast<double>(connectivity.to(own)))
       return;
     gain_[n] = gain;
-    target_[n] = to;
+    proposal_[n] = to + 1;
     found.taken.push_back(n);
   }
 
@@ -173,12 +175,12 @@ class jet_refinement {
   /// Returns the gain of a proposed move, assuming that all proposed moves with higher gain are made first.
   std::int64_t gain_after_better(std::uint32_t n) const {
     std::int64_t gain = 0;
-    auto const own = p_.of[n], to = target_[n];
+    auto const own = p_.of[n], to = target(n);
     for (auto a = g_.offsets[n], stop = g_.offsets[n + 1]; a < stop; ++a) {
       auto const other = g_.targets[a];
       bool const before =
-          target_[other] != no_block && (gain_[other] > gain_[n] || (gain_[other] == gain_[n] && other < n));
-      auto const part = before ? target_[other] : p_.of[other];
+          proposal_[other] != 0 && (gain_[other] > gain_[n] || (gain_[other] == gain_[n] && other < n));
+      auto const part = before ? target(other) : p_.of[other];
       if (part == to) gain += g_.edge_weight(a);
       if (part == own) gain -= g_.edge_weight(a);
     }
@@ -245,9 +247,9 @@ class jet_refinement {
   std::span<std::uint32_t const> fixed_;
   thread_team const& team_;
   part_connectivity connectivity_;
-  std::vector<std::int64_t> gain_;
-  std::vector<std::uint32_t> target_;  // proposed part
-  std::vector<std::uint8_t> locked_;   // moved in the last step
+  uninitialized_array<std::int64_t> gain_;       // of the proposed move
+  uninitialized_array<std::uint32_t> proposal_;  // the proposed part plus 1, or 0
+  uninitialized_array<std::uint8_t> locked_;     // moved in the last step
   std::vector<std::uint8_t> is_candidate_;
   std::vector<std::uint32_t> proposed_, chosen_, moved_, candidates_;
   std::vector<std::pair<double, std::uint32_t>> heap_;

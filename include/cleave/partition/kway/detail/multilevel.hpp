@@ -172,35 +172,45 @@ class multilevel_kway {
     auto const coarse =
         repeated_bisection(top, top_fixed, limit_, config_.bisection, team_).first_sides(random_);
     auto const side = (std::min)(coarse.weight[0], coarse.weight[1]);
-    return lightest_periphery(g, side) < static_cast<double>(coarse.cut);
+    return lightest_periphery(g, side, team_) < static_cast<double>(coarse.cut);
   }
+
+  /// The sums over nodes with about the same edge weight per node weight.
+  struct periphery_bucket {
+    double edges = 0, nodes = 0;
+  };
+  using periphery = std::vector<periphery_bucket>;
 
   /// Estimates the total edge weight of nodes that weigh `weight` together, lightest edges per weight first.
   /// Nodes are sorted into buckets. O(n + m), or O(n) without edge weights.
-  static double lightest_periphery(weighted_view const& g, std::int64_t weight) {
-    struct sums {
-      double edges = 0, nodes = 0;
-    };
-    std::vector<sums> found(gain_buckets::buckets);
-    for (std::uint32_t n = 0; n < g.nodes; ++n) {
-      std::int64_t edges = 0;
-      if (g.edge_weights.all_one())
-        edges = static_cast<std::int64_t>(g.degree(n));
-      else
-        for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) edges += g.edge_weight(e);
-      auto const w = static_cast<double>(std::max<std::int64_t>(1, g.weight(n)));
-      auto const density = static_cast<double>(edges) / w;
-      auto& bucket =
-          found[gain_buckets::bucket_of(static_cast<std::int64_t>((std::min)(density, 0x1p40) * 0x1p10))];
-      bucket.edges += static_cast<double>(edges);
-      bucket.nodes += static_cast<double>(g.weight(n));
-    }
+  static double lightest_periphery(weighted_view const& g, std::int64_t weight, thread_team const& team) {
+    id_ranges const ranges{g.nodes, 1u << 17};
+    std::vector<periphery> found(ranges.count(), periphery(gain_buckets::buckets));
+    team.share(ranges.count(), [&](std::size_t r) {
+      for (auto n = ranges.begin(r); n < ranges.end(r); ++n) add_to(found[r], g, n);
+    });
     double edges = 0, left = static_cast<double>(weight);
-    for (auto const& bucket : found) {
-      if (bucket.nodes >= left) return edges + (bucket.nodes > 0 ? bucket.edges * (left / bucket.nodes) : 0);
-      edges += bucket.edges, left -= bucket.nodes;
+    for (std::size_t b = 0; b < gain_buckets::buckets; ++b) {
+      periphery_bucket sum;
+      for (auto const& of_range : found) sum.edges += of_range[b].edges, sum.nodes += of_range[b].nodes;
+      if (sum.nodes >= left) return edges + (sum.nodes > 0 ? sum.edges * (left / sum.nodes) : 0);
+      edges += sum.edges, left -= sum.nodes;
     }
     return edges;
+  }
+
+  static void add_to(periphery& buckets, weighted_view const& g, std::uint32_t n) {
+    std::int64_t edges = 0;
+    if (g.edge_weights.all_one())
+      edges = static_cast<std::int64_t>(g.degree(n));
+    else
+      for (auto e = g.offsets[n], stop = g.offsets[n + 1]; e < stop; ++e) edges += g.edge_weight(e);
+    auto const w = static_cast<double>(std::max<std::int64_t>(1, g.weight(n)));
+    auto const density = static_cast<double>(edges) / w;
+    auto& bucket =
+        buckets[gain_buckets::bucket_of(static_cast<std::int64_t>((std::min)(density, 0x1p40) * 0x1p10))];
+    bucket.edges += static_cast<double>(edges);
+    bucket.nodes += static_cast<double>(g.weight(n));
   }
 
   /// Configures bisections of the whole graph that grow a side from the nodes with the lightest edges.
