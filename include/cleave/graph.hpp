@@ -20,6 +20,8 @@
 #include "cleave/graph/snapshot.hpp"
 /// Computes a topological order or finds a cycle, and lists the producers of given nodes, producers first.
 #include "cleave/graph/order.hpp"
+/// Derives the order of nodes from the memory and other resources that they read and write.
+#include "cleave/graph/effect_order.hpp"
 /// Finds which memory is written, and which of it is viewed through several handles at once.
 #include "cleave/graph/memory.hpp"
 /// Scopes: state such as autocast that marker nodes enter and leave.

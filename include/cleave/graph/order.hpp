@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <ranges>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -211,5 +213,39 @@ std::vector<Node> producers_first(std::vector<Node> const& roots, Operands opera
     }
   }
   return order;
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Returns the node in the result of `producer(v)`: a pointer, or what an optional holds.
+template <class Found>
+auto found_node(Found const& found) {
+  if constexpr (std::is_pointer_v<Found>)
+    return found;
+  else
+    return *found;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// The same for IRs whose nodes read values that know their producers. Returns all nodes that `values` depend
+/// on, producers first. `producer(v)` returns the node that makes `v`: a `std::optional`, or a pointer that
+/// is null if there is none. `operands(n)` returns the values that `n` reads and is called once per node. O(V
+/// + E), without recursion.
+template <std::ranges::input_range Values, class Producer, class Operands>
+auto producers_first(Values&& values, Producer producer, Operands operands) {
+  using value = std::ranges::range_value_t<Values>;
+  using node = decltype(detail::found_node(producer(std::declval<value const&>())));
+  auto const producers_of = [&](auto&& list) {
+    std::vector<node> nodes;
+    for (auto const& v : list)
+      if (auto const found = producer(v)) nodes.push_back(detail::found_node(found));
+    return nodes;
+  };
+  return producers_first(producers_of(values), [&](node const& n) { return producers_of(operands(n)); });
 }
 }  // namespace cleave
