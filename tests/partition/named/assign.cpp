@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,16 @@ TEST_CASE("assign: calls the function once per node, in order") {
     return 0;
   });
   CHECK(asked == g.all);
+}
+
+TEST_CASE("assign: accepts nodes that are a filtered view") {
+  struct odd_numbers : numbers {
+    auto nodes() const {
+      return all | std::views::filter([](int n) { return n % 2 == 1; });
+    }
+  };
+  odd_numbers const g{{{10, 11, 12, 13}}};
+  CHECK(assign(g, [](int n) { return n; }).label == std::vector<int>{11, 13});
 }
 
 TEST_CASE("assign: accepts an array of part numbers with one entry per node") {

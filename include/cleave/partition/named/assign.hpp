@@ -65,9 +65,10 @@ class label_numbering {
   std::conditional_t<handle<Label>, numbering<Label, std::uint32_t>, std::vector<Label>> known_;
 };
 
-/// Returns the partition of `nodes` by their labels `label_of(n)`, called in order.
+/// Returns the partition of `nodes` by their labels `label_of(n)`, called in order. The range may be a view
+/// that only a variable can iterate, such as `std::views::filter`.
 template <class Nodes, class F>
-auto assign_each(Nodes const& nodes, F& label_of) {
+auto assign_each(Nodes&& nodes, F& label_of) {
   using label = label_t<std::invoke_result_t<F&, std::ranges::range_value_t<Nodes>>>;
   label_numbering<label> known;
   labelled_partition<label> p;
