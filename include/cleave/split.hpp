@@ -16,6 +16,8 @@
 #include "cleave/split/emit.hpp"
 /// Plans and emits in one call.
 #include "cleave/split/split.hpp"
+/// Runs the stages of a cut one after the other, with the values that they exchange.
+#include "cleave/split/run_stages.hpp"
 /// Plans and emits graphs with scopes, such as autocast.
 #include "cleave/split/split_with_scopes.hpp"
 /// Joins stages into one graph again.
