@@ -33,7 +33,8 @@ stage_map random_map(testing::rng& random) {
   int names = 0;
   for (auto stages = random.below(6); stages > 0; --stages) {
     mapped_stage stage{.rank = rank_id{number(m.ranks)}};
-    for (auto* list : {&stage.nodes, &stage.modules, &stage.state, &stage.inputs, &stage.outputs})
+    for (auto* list :
+         {&stage.nodes, &stage.modules, &stage.state, &stage.inputs, &stage.outputs, &stage.constants})
       for (auto n = random.below(4); n > 0; --n) list->push_back("\"\u00e9\n" + std::to_string(names++));
     m.stages.push_back(std::move(stage));
   }

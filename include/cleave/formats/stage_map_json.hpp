@@ -22,8 +22,9 @@
 ///      "stages": [{"stage": 0, "rank": 0, "nodes": ["embed", "h_0"], "modules": ["embed", "h.0"],
 ///                  "state": ["position"], "inputs": ["tokens"], "outputs": ["h_0"]}, …]}
 ///
-/// Nodes are in program order. A node that is cheap to copy may be in several stages. Only `stage`, `rank`
-/// and `nodes` are required.
+/// Nodes are in program order. Nodes that a stage has as copies, since they depend on weights alone, are
+/// listed as its `constants`, if it has any; several stages may have one. Only `stage`, `rank` and `nodes`
+/// are required.
 namespace cleave {
 
 inline constexpr char stage_map_json_format[] = "cleave stage map 1";
@@ -35,6 +36,7 @@ struct mapped_stage {
   std::vector<std::string> modules{};            ///< modules called by its nodes
   std::vector<std::string> state{};              ///< parameters and buffers
   std::vector<std::string> inputs{}, outputs{};  ///< values that it receives, and values that it produces
+  std::vector<std::string> constants{};          ///< nodes that it has as copies
 
   bool operator==(mapped_stage const&) const = default;
 };
@@ -80,6 +82,7 @@ inline std::string write_stage_map_json(stage_map const& m,
     auto const& stage = m.stages[i];
     w.open_object().member("stage", i).member("rank", index(stage.rank));
     list("nodes", stage.nodes);
+    if (!stage.constants.empty()) list("constants", stage.constants);
     list("modules", stage.modules);
     list("state", stage.state);
     list("inputs", stage.inputs);
@@ -101,7 +104,7 @@ inline stage_map read_stage_map_json(std::string text) {
   stage_map m{top["ranks"].integer<std::uint32_t>(), {}};
   std::vector<stage_on_rank> entries;
   top["stages"].each_element([&](detail::json_value const& entry) {
-    entry.allow({"stage", "rank", "nodes", "modules", "state", "inputs", "outputs"});
+    entry.allow({"stage", "rank", "nodes", "constants", "modules", "state", "inputs", "outputs"});
     entries.push_back({entry["stage"].integer(), entry["rank"].integer()});
   });
   auto const place = detail::place_stages(entries, m.ranks);
@@ -115,8 +118,9 @@ inline stage_map read_stage_map_json(std::string text) {
     };
     read(entry["nodes"], stage.nodes);
     for (auto const& [key, names] :
-         {std::pair("modules", &stage.modules), std::pair("state", &stage.state),
-          std::pair("inputs", &stage.inputs), std::pair("outputs", &stage.outputs)})
+         {std::pair("constants", &stage.constants), std::pair("modules", &stage.modules),
+          std::pair("state", &stage.state), std::pair("inputs", &stage.inputs),
+          std::pair("outputs", &stage.outputs)})
       if (auto const list = entry.find(key)) read(*list, *names);
   });
   return m;

@@ -60,6 +60,21 @@ TEST_CASE("assign_by_name: entries in any order give the same parts as assign wi
   }
 }
 
+TEST_CASE("assign_by_name: replicable nodes need no entry") {
+  struct copied_last : named_nodes {
+    bool replicable(int n) const { return n == 2; }
+  };
+  copied_last const g{{abc.names}};
+  auto const last = abc.names[2];
+  auto const without = assign_by_name(g, {{"#1", "b"}, {"#0", "a"}});
+  CHECK(without.of == std::vector{cleave::part_id{0}, cleave::part_id{1}, cleave::no_part});
+  CHECK(without.label == std::vector<std::string>{"a", "b"});
+  CHECK(without.parts == 2);
+  auto const with = assign_by_name(g, {{"#1", "b"}, {"#0", "a"}, {last, "b"}});
+  CHECK(with.of == std::vector{cleave::part_id{0}, cleave::part_id{1}, cleave::part_id{1}});
+  CHECK_THROWS_AS(assign_by_name(g, {{"#1", "b"}, {last, "b"}}), assignment_error);
+}
+
 TEST_CASE("assign_by_name: rejects an invalid entry with its number and a way to correct it") {
   CHECK(
       refusal(abc, {{"embed", "0"}, {"blok", "0"}}, 1) ==

@@ -210,7 +210,8 @@ struct named_part {
 using assignment_error = tagged_error<struct assignment_tag, std::size_t>;
 
 /// Partitions `g` by a list with one entry per node. Parts are numbered by their first node. A name that
-/// several nodes share cannot be used. Expected O(V + entries), more if an entry is invalid.
+/// several nodes share cannot be used. Replicable nodes need no entry; without one they have no part.
+/// Expected O(V + entries), more if an entry is invalid.
 /// \throws assignment_error for an unknown node (the message suggests the nearest names), an ambiguous name,
 /// a node listed twice, a node without an entry, or a negative part.
 template <named_graph Graph>
@@ -261,12 +262,18 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
     entry_of[n] = i;
   }
   std::size_t n = 0;
+  detail::label_numbering<std::string> parts;
+  labelled_partition<std::string> p;
   for (auto const node : g.nodes()) {
-    if (entry_of[n] == none_yet)
+    bool needs_entry = true;
+    if constexpr (replicating_graph<Graph>) needs_entry = !g.replicable(node);
+    if (entry_of[n] == none_yet && needs_entry)
       throw assignment_error("assignment: there is no entry for node " + label(g, node, n), entries.size());
+    p.of.push_back(entry_of[n] == none_yet ? no_part : part_id{parts.insert(entries[entry_of[n]].part)});
     ++n;
   }
-  n = 0;
-  return assign(g, [&](auto const&) { return entries[entry_of[n++]].part; });
+  p.label = std::move(parts).labels();
+  p.parts = static_cast<std::uint32_t>(p.label.size());
+  return p;
 }
 }  // namespace cleave
