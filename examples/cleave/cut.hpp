@@ -125,14 +125,38 @@ struct cut {
   std::optional<pricing_advice> advice{};  ///< if too few costs are known for a bound
 };
 
+using model_snapshot = cleave::snapshot<cleave::onnx::graph>;
+
+/// \throws cleave::onnx::error if values of unknown type allow fewer than `k` stages
+inline cleave::balanced_partition balanced_parts(model const& m, model_snapshot const& s, std::uint32_t k,
+                                                 cleave::balance_options const& limits) {
+  auto parts = cleave::balance(s, k, limits);
+  if (auto const fault = cleave::onnx::find_untyped_limit(m.graph, parts.parts, k))
+    throw cleave::onnx::error(*fault);
+  return parts;
+}
+
+/// \throws cleave::onnx::error if the rule sends a value of unknown type
+inline cleave::balanced_partition parts_by_rule(model const& m, model_snapshot const& s, cut_rule const& rule,
+                                                cleave::balance_options const& limits) {
+  try {
+    return certified_parts(rule, m.graph, s, facts_of_nodes(m.graph), limits);
+  } catch (cleave::partition_error const& e) {
+    if (e.witness.size() == 2)
+      for (auto const v : s.results[e.witness[0]])
+        if (std::ranges::count(s.users[v], e.witness[1]) > 0 && s.portable[v] == 0)
+          throw cleave::onnx::error(cleave::onnx::untyped_fault(m.graph, s.value[v]));
+    throw;
+  }
+}
+
 /// \throws cleave::infeasible_error if no cut fits into the memory.
 inline cut cut_model(model const& m, cut_options const& options, progress const& doing) {
   auto s = cleave::snapshot_of(m.graph);
   auto const limits = limits_of(options, options.flops_per_byte.value_or(5) / cleave::onnx::rates{}.flops);
   doing("balancing");
-  auto parts = options.rule.what == cut_rule::kind::balance
-                   ? cleave::balance(s, options.stages, limits)
-                   : certified_parts(options.rule, m.graph, s, facts_of_nodes(m.graph), limits);
+  auto parts = options.rule.what == cut_rule::kind::balance ? balanced_parts(m, s, options.stages, limits)
+                                                            : parts_by_rule(m, s, options.rule, limits);
   doing("cutting");
   auto plan = cleave::make_plan(s, parts);
   auto boxes = cleave::quotient_of(s, plan);
@@ -185,6 +209,12 @@ inline std::vector<cleave::onnx::notes::tie> ties_of(model const& m, cut const& 
   return ties;
 }
 
+/// Returns the number of nodes that depend on weights alone, and of their copies.
+inline std::string constants_text(cleave::onnx::notes const& notes) {
+  return plural(notes.copied.size(), "node") + " of weights alone, in " + cleave::count_text(notes.copies) +
+         (notes.copies == 1 ? " copy" : " copies") + " where they are read";
+}
+
 /// Returns remarks on a cut, one per line.
 inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::uint32_t asked) {
   std::vector<std::string> lines;
@@ -193,7 +223,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   };
   if (asked > 0 && c.parts.parts < asked && c.parts.parts > 0)
     lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
-                    ": the model has " + plural(m.graph.nodes().size(), "node") + " to place");
+                    ": the model has " + plural(m.nodes_to_place(), "node") + " to place");
   if (!c.notes.unsized.empty())
     lines.push_back("unknown size, counted as 0 bytes: " + names(c.notes.unsized) +
                     " (set sizes with --dim or --shape)");
@@ -207,6 +237,17 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
                     first_of(ties, 3, tie_text));
   if (!c.notes.passed.empty())
     lines.push_back("outputs that no stage makes, since the caller has them: " + names(c.notes.passed));
+  if (!c.notes.copied.empty())
+    lines.push_back(
+        constants_text(c.notes) +
+        "; their results are not sent, and they count as free, since runtimes run them once, at load");
+  if (!c.notes.not_copied.empty())
+    lines.push_back(plural(c.notes.not_copied.size(), "node") +
+                    " of weights alone not copied, since they may be random: " +
+                    first_of(c.notes.not_copied, 4, [&](auto n) { return cleave::quoted(m.graph.name(n)); }));
+  if (!c.notes.untyped.empty())
+    lines.push_back("of unknown type, so that no cut can send them: " + names(c.notes.untyped) +
+                    " (give shapes and types with --shape)");
   if (!c.notes.dead.empty())
     lines.push_back(plural(c.notes.dead.size(), "node") + " left out: no output needs them");
   if (!c.notes.external.empty())
@@ -220,6 +261,7 @@ inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::pa
   cleave::report r;
   r.title = m.path.filename().string();
   r.facts = facts_of(m);
+  if (!c.notes.copied.empty()) r.facts.push_back({"Run at load", constants_text(c.notes)});
   r.cut = c.boxes;
   r.cost_unit = "s";
   for (auto const& f : files) r.files.push_back(f.filename().string());

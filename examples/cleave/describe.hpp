@@ -82,9 +82,10 @@ inline std::string description_of(model const& m) {
                    (producer.empty() ? "" : ", from " + cleave::printable(producer, 60)));
   line("nodes", cleave::count_text(m.graph.file_nodes()) +
                     (s.operators.empty() ? "" : ": " + frequencies_text(s.operators, 5)));
-  if (m.graph.nodes().size() < m.graph.file_nodes())
+  if (m.nodes_to_place() < m.graph.file_nodes())
     line("to place",
-         plural(m.graph.nodes().size(), "node") + "; the others are constants or reach no output");
+         plural(m.nodes_to_place(), "node") + "; the others are constants or reach no output" +
+             (s.at_load == 0 ? "" : ", or depend on weights alone (" + cleave::count_text(s.at_load) + ")"));
   line("weights", plural(s.parameters, "parameter") + " in " + plural(s.weights, "tensor") + ", " +
                       cleave::bytes_text(s.weight_bytes));
   line("inputs", values(m.graph.inputs()));

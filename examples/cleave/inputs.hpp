@@ -47,8 +47,8 @@ inline std::optional<cleave::onnx::graph::value> find_table(cleave::onnx::graph 
     auto const reads = g.operands(n);
     if (reads.empty() || g.proto(n).op_type() == "Shape") continue;
     auto const& type = g.proto(n).op_type();
-    if (type == "Gather" && reads.size() == 2 && same[reads[1]] && g.tensor(reads[0]) != nullptr)
-      return reads[0];
+    if (type == "Gather" && reads.size() == 2 && same[reads[1]] && g.tensor(g.storage(reads[0])) != nullptr)
+      return g.storage(reads[0]);
     bool const keeps = type == "Cast" || type == "Identity" || type == "Reshape" || type == "Unsqueeze" ||
                        type == "Squeeze" || type == "Flatten";
     if (keeps && same[reads[0]]) same[g.results(n)[0]] = 1;

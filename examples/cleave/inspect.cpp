@@ -4,7 +4,8 @@
 // --json writes one object:
 //   file, bytes         of the model, unpacked
 //   ir_version, opsets  {domain: version}; the default domain is "ai.onnx"
-//   nodes, live_nodes   in the file; those placed in stages, which reach an output and are not constants
+//   nodes, live_nodes   in the file; those placed in stages, which reach an output and depend on an input
+//   constant_nodes      that depend on weights alone; a runtime runs them once, at load
 //   operators           {operator: nodes of the file}
 //   weights             {tensors, parameters, bytes}
 //   inputs, outputs     [{name, type, bytes}]; null if unknown
@@ -49,7 +50,8 @@ std::string json_of(model const& m) {
   json.member("ir_version", m.proto->ir_version()).key("opsets").open_object();
   for (auto const& o : m.proto->opset_import())
     json.member(o.domain().empty() ? "ai.onnx" : o.domain(), o.version());
-  json.close_object().member("nodes", m.graph.file_nodes()).member("live_nodes", m.graph.nodes().size());
+  json.close_object().member("nodes", m.graph.file_nodes()).member("live_nodes", m.nodes_to_place());
+  json.member("constant_nodes", s.at_load);
   counts("operators", s.operators);
   json.key("weights").open_object().member("tensors", s.weights).member("parameters", s.parameters);
   json.member("bytes", s.weight_bytes).close_object();

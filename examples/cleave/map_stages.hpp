@@ -84,7 +84,7 @@ void write_map(map_options const& to, Snapshot const& s, Plan const& p, std::vec
     auto const& stage = p.stages[i];
     cleave::mapped_stage mapped{.rank = place.rank_of[i]};
     for (auto const n : stage.nodes) {
-      mapped.nodes.push_back(nodes[n]);
+      (s.replicable[n] != 0 ? mapped.constants : mapped.nodes).push_back(nodes[n]);
       if (!modules[n].empty() && std::ranges::find(mapped.modules, modules[n]) == mapped.modules.end())
         mapped.modules.push_back(modules[n]);
     }

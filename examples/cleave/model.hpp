@@ -41,6 +41,12 @@ struct model {
   cleave::onnx::type_options given;  ///< sizes given by the user
 
   std::string name() const { return model_name(path); }
+
+  /// Returns the number of live nodes that are neither constants nor copied where they are read.
+  std::size_t nodes_to_place() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(graph.nodes(), [&](auto n) { return !graph.replicable(n); }));
+  }
 };
 
 /// Adds the options that give sizes which a file leaves open.
@@ -143,10 +149,11 @@ struct model_summary {
   std::map<std::string, std::size_t> operators;  ///< number of nodes in the graph, by operator
   std::size_t weights = 0, parameters = 0;       ///< initializers, and their elements
   std::size_t weight_bytes = 0;
-  std::size_t made = 0;                  ///< results of live nodes
+  std::size_t at_load = 0;               ///< live nodes that depend on weights alone
+  std::size_t made = 0;                  ///< results of the other live nodes
   std::size_t untyped = 0, unsized = 0;  ///< of these, results of unknown type and of unknown size
   cleave::unpriced lacking;
-  double flops = 0;  ///< of nodes with a known cost
+  double flops = 0;  ///< of these nodes, if their cost is known
 };
 
 inline model_summary summary_of(model const& m) {
@@ -162,13 +169,18 @@ inline model_summary summary_of(model const& m) {
     s.parameters += elements;
     s.weight_bytes += elements * cleave::onnx::element_size(t.data_type());
   }
-  for (auto const n : g.nodes())
+  for (auto const n : g.nodes()) {
+    if (g.replicable(n)) {
+      ++s.at_load;
+      continue;
+    }
     for (auto const v : g.results(n)) {
       ++s.made;
       s.untyped += m.types.declaration(g.name_of(v)) == nullptr;
       s.unsized += g.bytes(v) == 0;
     }
-  for (auto const n : g.nodes()) s.flops += m.costs.of[n].flops;
+    s.flops += m.costs.of[n].flops;
+  }
   s.lacking = cleave::onnx::find_unpriced(g, m.types, m.costs);
   return s;
 }

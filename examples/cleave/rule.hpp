@@ -140,6 +140,23 @@ struct placed_graph {
   std::string_view path(std::size_t n) const { return facts[n].path; }
 };
 
+/// Returns `p` without the parts of replicable nodes, which are copied to their readers, and without parts of
+/// such nodes only. The other parts keep their order.
+template <class Snapshot>
+cleave::partition without_copies(Snapshot const& s, cleave::partition p) {
+  std::vector<char> used(p.parts);
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    if (s.replicable[n] == 0) used[index(p.of[n])] = 1;
+  if (std::ranges::count(used, 1) == 0 && s.nodes() > 0) used.assign(1, 1);  // some part must hold the copies
+  std::vector<std::uint32_t> number;
+  std::uint32_t next = 0;
+  for (char const u : used) number.push_back(u != 0 ? next++ : next);
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    p.of[n] = s.replicable[n] != 0 ? cleave::no_part : cleave::part_id{number[index(p.of[n])]};
+  p.parts = next;
+  return p;
+}
+
 /// Returns the parts of a rule other than balance, with cycles treated as `--cycles` says. `s` is the
 /// snapshot of `g`.
 /// \throws cleave::error with the node, module or line that breaks the rule.
@@ -151,7 +168,7 @@ cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const&
     switch (rule.what) {
       case tags:
         return cleave::assign(s, [&](std::size_t n) -> std::string const& {
-          if (facts[n].tag.empty())
+          if (facts[n].tag.empty() && s.replicable[n] == 0)
             throw cleave::error(
                 "--by tags: node " + s.label(n) +
                 " has no tag; give each node one, in ONNX its doc_string, in JSON its meta 'tag'");
@@ -178,7 +195,7 @@ cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const&
         return parts_in_file(g, rule.words.front());
     }
   }();
-  return cleave::acyclic_parts(s, parts, rule.cycles).parts;
+  return cleave::acyclic_parts(s, without_copies(s, parts), rule.cycles).parts;
 }
 
 }  // namespace tool

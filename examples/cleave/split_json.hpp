@@ -15,6 +15,7 @@ namespace tool {
 ///   file                        path of the model
 ///   stages                      a list of objects with
 ///     nodes, names              positions in the file; names there, or operators if unnamed
+///     constants                 positions of its copies of nodes that depend on weights alone
 ///     cost, share               estimated seconds, and as a multiple of an even share
 ///     load                      cost at the stage's speed plus cost of its transfers, in seconds
 ///     weight_, in_, out_bytes   null if a size is unknown
@@ -27,6 +28,10 @@ namespace tool {
 ///   unpriced                    {nodes, node_share, values, value_share} of unknown cost or unknown bytes
 ///   would_price                 null, or {option, nodes, values}: the option that would give most costs
 ///   ties                        [{weight, stages}]: a weight in several stages
+///   constants                   {nodes, copies, not_copied}: nodes that depend on weights alone, their
+///   copies in
+///                               all stages, and nodes that read weights alone but may be random
+///   untyped                     values of unknown type, which no cut can send
 ///   passed                      outputs that no stage makes
 ///   remarks                     the notes that the text prints below the table
 inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
@@ -51,8 +56,13 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
     auto const& box = c.boxes.stages[i];
     auto const& stage = c.stages.plan().stages[i];
     json.open_object();
-    list("nodes", stage.nodes, [&](auto n) { return s.node[n]; });
-    list("names", stage.nodes, [&](auto n) { return std::string(m.graph.name(s.node[n])); });
+    auto const copied = [&](auto n) { return s.replicable[n] != 0; };
+    auto own = stage.nodes, copies = stage.nodes;
+    std::erase_if(own, copied);
+    std::erase_if(copies, [&](auto n) { return !copied(n); });
+    list("nodes", own, [&](auto n) { return s.node[n]; });
+    list("names", own, [&](auto n) { return std::string(m.graph.name(s.node[n])); });
+    list("constants", copies, [&](auto n) { return s.node[n]; });
     json.member("cost", box.cost)
         .member("share", total > 0 ? box.cost * static_cast<double>(c.stages.size()) / total : 1);
     json.member("load", c.parts.loads[i]);
@@ -85,6 +95,9 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
     json.close_object();
   }
   json.close_array();
+  json.key("constants").open_object().member("nodes", c.notes.copied.size());
+  json.member("copies", c.notes.copies).member("not_copied", c.notes.not_copied.size()).close_object();
+  list("untyped", c.notes.untyped, [&](auto v) { return m.graph.name_of(v); });
   list("passed", c.notes.passed, [&](auto v) { return m.graph.name_of(v); });
   list("remarks", remarks_on(m, c, asked), [](auto const& line) { return line; });
   return json.close_object().text() + "\n";

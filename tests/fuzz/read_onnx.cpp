@@ -4,6 +4,7 @@
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -44,11 +45,17 @@ void ::onnx::shape_inference::InferShapes(::onnx::ModelProto& m, ::onnx::ISchema
 
 namespace {
 
-/// Checks that each live node is in exactly one stage, and that stages have the outputs they declare.
+/// Checks that each live node is in exactly one stage if it is not copied, and that stages have the outputs
+/// they declare.
 void check_stages(cleave::onnx::split_result const& cut) {
-  std::size_t held = 0;
-  for (auto const& stage : cut.stages.plan().stages) held += stage.nodes.size();
-  expects(held == cut.graph->nodes().size(), "each node in one stage");
+  auto const& replicable = cut.stages.snapshot().replicable;
+  std::ptrdiff_t held = 0;
+  for (auto const& stage : cut.stages.plan().stages)
+    held += std::ranges::count_if(stage.nodes, [&](auto n) { return replicable[n] == 0; });
+  expects(held == std::ranges::count(replicable, 0), "each node in one stage");
+  for (auto const& t : cut.stages.plan().transfers)
+    expects(!cut.graph->is_constant(cut.stages.snapshot().value[t.value]),
+            "nothing of weights alone is sent");
   expects(cut.parts.bound <= cut.parts.bottleneck, "a bound that no cut is below");
   expects(cut.stages.size() <= 3, "no more stages than asked for");
   auto const models = cleave::onnx::stages(cut.stages, cut.types);

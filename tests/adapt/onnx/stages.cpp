@@ -101,14 +101,16 @@ TEST_CASE("onnx::split: cuts every model into min(k, nodes) nonempty stages, at 
     for (std::uint32_t const k : {1u, 2u, 3u, 4u, 8u}) {
       CAPTURE(k);
       auto const cut = cleave::onnx::split(m, k);
-      auto const nodes = cut.graph->nodes().size();
-      CHECK(cut.stages.size() == std::min<std::size_t>(k, nodes));
+      auto const nodes = nodes_to_place(*cut.graph);
+      CHECK(cut.stages.size() == std::min(k, nodes));
       CHECK(cleave::onnx::live_stages(cut.stages).size() == cut.stages.size());
       std::size_t held = 0;
       for (auto const& stage : cut.stages.plan().stages) {
         CHECK(!stage.nodes.empty());
-        held += stage.nodes.size();
+        for (auto const n : stage.nodes) held += cut.stages.snapshot().replicable[n] == 0;
       }
+      for (auto const& t : cut.stages.plan().transfers)
+        CHECK(!cut.graph->is_constant(cut.stages.snapshot().value[t.value]));
       CHECK(held == nodes);
       CHECK(cut.parts.bottleneck >= cut.parts.bound);
     }

@@ -52,6 +52,7 @@ std::pair<std::size_t, std::size_t> counted(::onnx::ModelProto const& m,
     return std::ranges::any_of(g.nodes(), [&](auto n) { return std::ranges::count(g.reads(n), v) > 0; });
   };
   for (auto const n : g.nodes()) {
+    if (g.replicable(n)) continue;
     if (costs.of[n].unknown) ++count.first;
     for (auto const v : g.results(n))
       if (!cleave::onnx::elements(types.priced(g.name_of(v))) && is_read(v)) ++count.second;

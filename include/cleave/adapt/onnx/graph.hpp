@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cleave/adapt/onnx/detail/constant.hpp"
+#include "cleave/adapt/onnx/detail/determinism.hpp"
 #include "cleave/adapt/onnx/detail/read_scopes.hpp"
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/core/expects.hpp"
@@ -23,11 +24,11 @@
 
 namespace cleave::onnx {
 
-/// The treatment of nodes that only hold or rename a weight.
+/// The treatment of nodes that depend on weights alone.
 enum class constants : std::uint8_t {
-  as_nodes,  ///< they stay nodes, and their results are sent like others
-  as_state,  ///< results of Constant, and of Identity of a weight, become state: each stage that reads one
-             ///< has a copy under its own name
+  as_nodes,  ///< they are placed, and their results are sent like others
+  as_state,  ///< results of Constant become state, and the other nodes are replicable: each stage that reads
+             ///< such a result has its own copy
 };
 
 /// Options of `onnx::graph`.
@@ -48,6 +49,11 @@ struct options {
 /// an input. In IR version 3 it is an ordinary weight. A constant that is an output of the model stays a
 /// node, so that some stage makes it.
 ///
+/// A node that depends on weights alone is replicable: it is copied into each stage that reads a result,
+/// costs nothing, and its results are never sent. A runtime computes them once, when it loads the stage. A
+/// node is not replicable if it reads a default that the caller may override, or if it or a node in its
+/// bodies is random or of an unknown operator.
+///
 /// The model must outlive the graph and must not change.
 class graph {
  public:
@@ -64,8 +70,12 @@ class graph {
     std::iota(storage_.begin(), storage_.end(), value{});
     is_state_.resize(values());
     data_.resize(values());
+    replicable_.resize(file_nodes());
     place_arguments();
-    if (options.constants == onnx::constants::as_state) place_constants();
+    if (options.constants == onnx::constants::as_state) {
+      place_constants();
+      find_replicable();
+    }
     place_nodes(options.live_only);
   }
 
@@ -80,9 +90,13 @@ class graph {
   std::span<value const> state() const { return state_; }
   static std::span<value const> constants() { return {}; }  ///< empty: constants are state
 
-  /// Returns the initializer that `v` equals through Identity nodes, or `v`. Stages that hold equal storages
-  /// share a tie.
+  /// Returns the weight that `v` equals through Identity nodes, or `v`.
   value storage(value v) const { return storage_[v]; }
+
+  /// Returns true if `n` depends on weights alone and gives the same results in every run.
+  bool replicable(node n) const { return n < replicable_.size() && replicable_[n] != 0; }
+  /// Returns false if a stage cannot declare `v`, because `price` found no type for it.
+  bool portable(value v) const { return untyped_.empty() || untyped_[v] == 0; }
 
   std::span<region const> regions(node n) const { return scopes_.bodies[n]; }
   auto nodes(region r) const {
@@ -102,11 +116,15 @@ class graph {
   /// Returns the bytes set by `price`, or 0 (unknown) if no costs were set.
   std::size_t bytes(value v) const { return bytes_.empty() ? 0 : bytes_[v]; }
 
-  /// Sets the weight of each node of the file and the bytes of each value.
-  void price(std::vector<double> node_weight, std::vector<std::size_t> value_bytes) {
+  /// Sets the weight of each node of the file and the bytes of each value. Values with a nonzero entry in
+  /// `untyped`, which may be empty, are not portable.
+  void price(std::vector<double> node_weight, std::vector<std::size_t> value_bytes,
+             std::vector<char> untyped = {}) {
     expects(node_weight.size() >= file_nodes(),
             "price: node_weight needs an entry for each node of the file");
     expects(value_bytes.size() == values(), "price: value_bytes needs an entry for each value");
+    expects(untyped.empty() || untyped.size() == values(), "price: untyped needs an entry for each value");
+    untyped_ = std::move(untyped);
     weight_ = std::move(node_weight);
     bytes_ = std::move(value_bytes);
   }
@@ -136,6 +154,14 @@ class graph {
 
   bool is_state(value v) const { return is_state_[v] != 0; }
 
+  /// Returns true if `v` is the same in every run: state that the caller cannot override, or the result of a
+  /// replicable node.
+  bool is_constant(value v) const {
+    if (is_state_[v]) return !overridable(v);
+    node const n = scopes_.values[v].producer;
+    return n != none<node> && replicable(n);
+  }
+
   /// Returns true if the caller may pass `v` although it has a default.
   bool overridable(value v) const {
     return is_state(v) && scopes_.values[v].listed && model_->ir_version() >= 4;
@@ -161,24 +187,35 @@ class graph {
     }
   }
 
-  /// Turns constants, and Identity of constants, into state; in topological order, so that chains resolve.
+  /// Turns the results of Constant nodes into state. Engines treat both alike. Identity of a weight stays a
+  /// node: engines multiply by an initializer in another order than by a value that a node makes.
   void place_constants() {
     std::vector<char> returned(values());
     for (value const v : outputs()) returned[v] = 1;
     for (node const n : scopes_.order) {
       if (results(n).size() != 1 || proto(n).output_size() != 1 || returned[results(n)[0]]) continue;
       value const made = results(n)[0];
-      if (detail::is_onnx_operator(proto(n), "Identity") && operands(n).size() == 1) {
-        value const v = operands(n)[0];
-        if (data_[v] == nullptr || overridable(v)) continue;
-        data_[made] = data_[v];
-        storage_[made] = storage_[v];
-      } else if (operands(n).empty()) {
-        data_[made] = detail::onnx_constant_tensor(proto(n));
-      }
+      if (!operands(n).empty()) continue;
+      data_[made] = detail::onnx_constant_tensor(proto(n));
       if (data_[made] == nullptr) continue;
       is_state_[made] = 1;
       state_.push_back(made);
+    }
+  }
+
+  /// Finds the nodes that depend on weights alone, in topological order.
+  void find_replicable() {
+    detail::onnx_determinism const is_deterministic(*model_);
+    auto const is_false = [&](std::string_view name) {
+      auto const v = find_value(name);
+      return v && !overridable(*v) && data_[*v] != nullptr && detail::is_onnx_false(*data_[*v]);
+    };
+    for (node const n : scopes_.order) {
+      if (results(n).size() == 1 && is_state_[results(n)[0]]) continue;
+      replicable_[n] = std::ranges::all_of(reads(n), [&](value v) { return is_constant(v); }) &&
+                       is_deterministic(proto(n), is_false);
+      if (replicable_[n] && detail::is_onnx_operator(proto(n), "Identity") && operands(n).size() == 1)
+        storage_[results(n)[0]] = storage_[operands(n)[0]];
     }
   }
 
@@ -202,7 +239,7 @@ class graph {
   detail::onnx_scopes scopes_;
   std::vector<node> nodes_;
   std::vector<value> inputs_, state_, storage_;
-  std::vector<char> is_state_;
+  std::vector<char> is_state_, replicable_, untyped_;
   std::vector<std::shared_ptr<::onnx::TensorProto const>> data_;  // for each value
   std::unordered_map<std::string_view, value> by_name_;
   std::vector<double> weight_;
@@ -211,5 +248,19 @@ class graph {
 
 static_assert(multi_result<onnx::graph> && stateful_graph<onnx::graph> && closed_graph<onnx::graph> &&
               tied_graph<onnx::graph> && nested_graph<onnx::graph> && named_graph<onnx::graph> &&
-              weighted_graph<onnx::graph> && sized_graph<onnx::graph>);
+              weighted_graph<onnx::graph> && sized_graph<onnx::graph> && replicating_graph<onnx::graph> &&
+              bounded_graph<onnx::graph>);
+
 }  // namespace cleave::onnx
+
+namespace cleave::detail {
+
+/// Returns for each value whether a node of `g` reads it.
+inline std::vector<char> values_read(onnx::graph const& g) {
+  std::vector<char> is_read(g.values());
+  for (auto const n : g.nodes())
+    for (auto const v : g.reads(n)) is_read[v] = 1;
+  return is_read;
+}
+
+}  // namespace cleave::detail

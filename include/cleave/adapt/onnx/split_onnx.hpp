@@ -35,7 +35,11 @@ struct split_result {
 /// Cuts a model into min(k, nodes) stages, balanced by the cost of nodes and the size of values. Use
 /// `onnx::write_stages` or `onnx::stages` to get models of the stages. Precondition: `onnx::check` accepts
 /// the model.
-/// \throws onnx::error if an option contradicts the model, or a value's size does not fit
+///
+/// Nodes that depend on weights alone are copied into the stages that read them, and count as no work
+/// (`onnx::graph`). No value of unknown type is sent.
+/// \throws onnx::error if an option contradicts the model, a value's size does not fit, or values of unknown
+///   type allow fewer than k stages (without this error if `balance.together` is given, which may be why)
 /// \throws error as `balance`, for instance if k is 0
 /// \throws infeasible_error if a memory limit cannot be met
 inline onnx::split_result split(::onnx::ModelProto const& model, std::uint32_t k,
@@ -50,6 +54,8 @@ inline onnx::split_result split(::onnx::ModelProto const& model, std::uint32_t k
   auto balanced = options.balance;
   balanced.cost_per_byte = 1 / options.rates.link;
   auto parts = balance(s, k, balanced);
+  if (auto const fault = find_untyped_limit(*graph, parts.parts, k); fault && balanced.together.empty())
+    throw error(*fault);
   auto cut = make_plan(s, parts);
   onnx::staged stages(*graph, std::move(s), std::move(cut));
   return {std::move(types), std::move(costs), std::move(graph), std::move(parts), std::move(stages)};

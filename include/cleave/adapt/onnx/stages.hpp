@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <onnx/onnx_pb.h>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -103,8 +104,14 @@ class onnx_emission {
   onnx::graph const& graph;
   onnx::types const& types;
   onnx_function_table functions;
-  std::string mark;                       ///< as returned by `onnx_model_mark`
-  std::unordered_set<std::string> names;  ///< node names used in any stage so far; each may be used once
+  std::string mark;  ///< as returned by `onnx_model_mark`
+
+  /// Returns true if the `place`-th node inside node `n` of the graph, counted from `n` itself, may have this
+  /// name: no other node of any stage so far has it. Copies of one node keep its name.
+  bool claim_name(std::string const& name, onnx::graph::node n, std::size_t place) {
+    auto const [at, fresh] = owner_.try_emplace(name, n, place);
+    return fresh || at->second == std::pair(n, place);
+  }
 
   /// Returns the declaration of a value in the file, or null.
   ::onnx::ValueInfoProto const* declared(std::string_view name) const {
@@ -123,14 +130,16 @@ class onnx_emission {
  private:
   std::unordered_map<std::string_view, ::onnx::ValueInfoProto const*> declared_;
   std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, std::pair<onnx::graph::node, std::size_t>> owner_;  // of each node name
 };
 
 /// Builds one stage as an ONNX model: `emit(stages, i, builder)`, then `finish()`.
 ///
 /// Values keep their names, so captures of bodies need no rewriting. Nodes are copied as messages, including
-/// fields of later ONNX versions. Of several nodes with one name, the first written keeps it. State becomes
-/// initializers. A default that the caller may override is also an input, and up to IR version 3 so is every
-/// initializer. External data stays a reference, as in the file.
+/// fields of later ONNX versions. Of several nodes with one name, the first written keeps it. Copies of a
+/// replicable node all keep theirs. State becomes initializers. A default that the caller may override is
+/// also an input, and up to IR version 3 so is every initializer. External data stays a reference, as in the
+/// file.
 class onnx_builder {
  public:
   using value = onnx::graph::value;
@@ -159,12 +168,8 @@ class onnx_builder {
     for (value const v : all_.graph.operands(n)) expects(lookup(v) == v, "a value must keep its name");
     auto& copy = *graph().add_node();
     copy = all_.graph.proto(n);
-    if (all_.graph.regions(n).empty()) {
-      claim_name(copy);
-    } else {
-      claim_names(copy);
-      has_bodies_ = true;
-    }
+    claim_names(copy, n);
+    has_bodies_ |= !all_.graph.regions(n).empty();
     for (value const v : all_.graph.results(n)) made_.push_back(v);
     return all_.graph.results(n);
   }
@@ -239,16 +244,13 @@ class onnx_builder {
     }
   }
 
-  void claim_name(::onnx::NodeProto& n) {
-    if (!n.name().empty() && !all_.names.insert(n.name()).second) n.clear_name();
-  }
-
-  void claim_names(::onnx::NodeProto& holder) {
+  /// Clears the names of a node and of the nodes inside it that other nodes have.
+  void claim_names(::onnx::NodeProto& holder, node of) {
     std::vector<::onnx::NodeProto*> open{&holder};
-    while (!open.empty()) {
+    for (std::size_t place = 0; !open.empty(); ++place) {
       auto& n = *open.back();
       open.pop_back();
-      claim_name(n);
+      if (!n.name().empty() && !all_.claim_name(n.name(), of, place)) n.clear_name();
       for (auto& a : *n.mutable_attribute()) {
         if (a.has_g())
           for (auto& inner : *a.mutable_g()->mutable_node()) open.push_back(&inner);
@@ -274,16 +276,21 @@ namespace cleave::onnx {
 /// A graph of an ONNX model together with its cut into stages.
 using staged = staged_graph<onnx::graph>;
 
-/// Sets the costs of the graph: seconds for nodes, bytes for values.
+/// Sets the costs of the graph: seconds for nodes, bytes for values. Values between nodes whose type is
+/// unknown are no longer portable, because no stage could declare them.
 /// \throws onnx::error if a value's size does not fit in 64 bits
 inline void price(onnx::graph& g, onnx::types const& types, onnx::costs const& costs,
                   onnx::rates const& rates = {}) {
   std::vector<double> weight;
   for (auto const& work : costs.of) weight.push_back(rates.seconds(work));
   std::vector<std::size_t> bytes(g.values());
+  std::vector<char> untyped(g.values());
   auto const& whole = g.scopes().scopes.front();
-  for (auto v = whole.first_value; v < whole.end_value; ++v) bytes[v] = types.bytes(g.name_of(v));
-  g.price(std::move(weight), std::move(bytes));
+  for (auto v = whole.first_value; v < whole.end_value; ++v) {
+    bytes[v] = types.bytes(g.name_of(v));
+    untyped[v] = g.producer(v) != none<onnx::graph::node> && types.declaration(g.name_of(v)) == nullptr;
+  }
+  g.price(std::move(weight), std::move(bytes), std::move(untyped));
 }
 
 /// Returns the stages that become files, in the order in which they run: those with outputs.
@@ -298,21 +305,34 @@ inline std::vector<stage_id> live_stages(onnx::staged const& stages) {
 
 namespace cleave::detail {
 
+/// Returns up to four names, and the number of the others.
+inline std::string onnx_names_text(onnx::graph const& g, std::span<onnx::graph::value const> values) {
+  std::string text;
+  for (auto const v : values.first((std::min)(values.size(), std::size_t{4})))
+    text += (text.empty() ? "" : ", ") + quoted(g.name_of(v));
+  return values.size() > 4 ? text + " and " + std::to_string(values.size() - 4) + " more" : text;
+}
+
+/// Returns the fault of a value of unknown type; `sent` says what a cut does with it.
+inline onnx::fault onnx_untyped_fault(onnx::graph const& g, onnx::graph::value v, std::string const& sent) {
+  return {
+      onnx::fault_kind::type,
+      "value " + quoted(g.name_of(v)) + ", which " + g.scopes().label(g.producer(v)) + " makes, " + sent +
+          ", but its type is not known; give its shape and type (as in --shape NAME=float32:1x3x?) or cut "
+          "elsewhere",
+      {std::string(g.name_of(v))}};
+}
+
 /// Returns a fault for the first value between stages whose type is unknown, with both its ends; or nothing.
 inline std::optional<onnx::fault> find_untyped_onnx_boundary(onnx::staged const& stages,
                                                              onnx::types const& types) {
   auto const& g = stages.graph();
   for (auto const& t : stages.plan().transfers) {
     auto const v = stages.snapshot().value[t.value];
-    auto const name = g.name_of(v);
-    if (types.declaration(name) != nullptr) continue;
-    return onnx::fault{onnx::fault_kind::type,
-                       "value " + quoted(name) + ", which " + g.scopes().label(g.producer(v)) +
-                           " makes, is sent from stage " + std::to_string(index(t.from)) + " to stage " +
-                           std::to_string(index(t.to)) +
-                           ", but its type is not known; give its shape and type (as in --shape "
-                           "NAME=float32:1x3x?) or cut elsewhere",
-                       {std::string(name)}};
+    if (types.declaration(g.name_of(v)) != nullptr) continue;
+    return onnx_untyped_fault(
+        g, v,
+        "is sent from stage " + std::to_string(index(t.from)) + " to stage " + std::to_string(index(t.to)));
   }
   return std::nullopt;
 }
@@ -342,6 +362,41 @@ inline std::vector<::onnx::ModelProto> stages(onnx::staged const& stages, onnx::
   return models;
 }
 
+/// Returns the values of unknown type that keep their producer and their readers in one stage.
+inline std::vector<onnx::graph::value> list_unportable(onnx::graph const& g) {
+  auto const is_read = detail::values_read(g);
+  std::vector<onnx::graph::value> found;
+  for (auto const n : g.nodes())
+    for (auto const v : g.results(n))
+      if (is_read[v] && !g.portable(v) && !g.replicable(n)) found.push_back(v);
+  return found;
+}
+
+/// Returns the fault of a cut that reads `v`, a value of unknown type, in another stage than that which makes
+/// it.
+inline onnx::fault untyped_fault(onnx::graph const& g, onnx::graph::value v) {
+  return detail::onnx_untyped_fault(g, v, "is read in another stage");
+}
+
+/// Returns a fault if values of unknown type allow only `parts` parts, although `k` are asked for and there
+/// are enough nodes. Its message says which values these are and which k works.
+inline std::optional<onnx::fault> find_untyped_limit(onnx::graph const& g, std::uint32_t parts,
+                                                     std::uint32_t k) {
+  auto const nodes = std::ranges::count_if(g.nodes(), [&](auto n) { return !g.replicable(n); });
+  if (parts >= k || static_cast<std::ptrdiff_t>(parts) >= nodes) return std::nullopt;
+  auto const untyped = list_unportable(g);
+  if (untyped.empty()) return std::nullopt;
+  onnx::fault f{onnx::fault_kind::type,
+                "a cut into " + std::to_string((std::min<std::ptrdiff_t>)(k, nodes)) +
+                    " stages would send values whose types are not known: " +
+                    detail::onnx_names_text(g, untyped) + "; at most " + std::to_string(parts) +
+                    (parts == 1 ? " stage is" : " stages are") + " possible (-k " + std::to_string(parts) +
+                    "), or give shapes and types (as in --shape NAME=float32:1x3x?)",
+                {}};
+  for (auto const v : untyped) f.names.emplace_back(g.name_of(v));
+  return f;
+}
+
 /// Facts about a cut in addition to its stages.
 struct notes {
   using value = onnx::graph::value;
@@ -355,6 +410,12 @@ struct notes {
   std::vector<tie> ties;
   std::vector<value> passed;   ///< outputs of the model that no stage makes: inputs, initializers
   std::vector<value> unsized;  ///< values sent between stages whose size is unknown
+  std::vector<value> untyped;  ///< values of unknown type, which no stage sends to another
+  std::vector<onnx::graph::node>
+      copied;              ///< nodes that depend on weights alone: copied into the stages that need them
+  std::size_t copies = 0;  ///< number of these copies in all stages
+  std::vector<onnx::graph::node>
+      not_copied;  ///< nodes that read weights alone, but are random or of an unknown operator
   std::vector<onnx::graph::node>
       dead;  ///< nodes of the file that do not contribute to an output, and are in no stage
   std::vector<stage_id> dead_stages;  ///< stages without outputs, which become no file
@@ -386,6 +447,16 @@ inline onnx::notes notes_of(onnx::staged const& stages) {
       notes.ties.push_back({static_cast<onnx::notes::value>(v), holders[v]});
   }
   notes.external.assign(external.begin(), external.end());
+
+  notes.untyped = list_unportable(g);
+  for (auto const n : g.nodes()) {
+    if (g.replicable(n))
+      notes.copied.push_back(n);
+    else if (std::ranges::all_of(g.reads(n), [&](auto v) { return g.is_constant(v); }))
+      notes.not_copied.push_back(n);
+  }
+  for (auto const& stage : stages.plan().stages)
+    for (auto const n : stage.nodes) notes.copies += g.replicable(s.node[n]);
 
   for (auto const v : g.outputs())
     if (g.producer(v) == none<onnx::graph::node>) notes.passed.push_back(v);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -26,7 +27,8 @@ namespace cleave::onnx {
 ///
 /// There are two views, because the user's sizes price one run and must not restrict all runs. `declaration`
 /// holds in every run and may be written into a stage. Symbolic dimensions stay symbolic there, and the
-/// user's shape is used only if nothing else gives a rank. `priced` and `bytes` use the user's sizes.
+/// user's shape is used only if nothing else gives a rank. Of types that follow from it, the element type is.
+/// `priced` and `bytes` use the user's sizes.
 class types {
  public:
   /// Infers types. If inference fails, less is known (see `complaint`).
@@ -87,6 +89,20 @@ class types {
     for (auto const& [name, shape] : options.shapes)
       if (auto const* known = declaration(name); known == nullptr || !has_rank(*known))
         by_name_[priced_by_name_.find(name)->first] = priced(name);
+    if (!options.shapes.empty()) add_followed_types();
+  }
+
+  /// Declares the element types that only follow from the user's types. Their sizes may differ in other runs.
+  void add_followed_types() {
+    followed_ = std::make_shared<std::deque<::onnx::TypeProto>>();
+    for (auto const& [name, type] : priced_by_name_) {
+      if (!type->has_tensor_type()) continue;
+      auto const [at, fresh] = by_name_.try_emplace(name, nullptr);
+      if (!fresh) continue;
+      auto& made = followed_->emplace_back();
+      made.mutable_tensor_type()->set_elem_type(type->tensor_type().elem_type());
+      at->second = &made;
+    }
   }
 
   static ::onnx::TypeProto const* look_up(names const& by, std::string_view value) {
@@ -300,6 +316,7 @@ class types {
   onnx::inference inference_;
   std::string complaint_;  // declared before the members that inference initializes
   std::shared_ptr<::onnx::ModelProto> declared_, priced_;
+  std::shared_ptr<std::deque<::onnx::TypeProto>> followed_;
   names by_name_, priced_by_name_;
 };
 }  // namespace cleave::onnx

@@ -25,24 +25,18 @@ inline bool is_onnx_sized(::onnx::TypeProto const* type) {
   return onnx::elements(type).has_value() && onnx::element_size(type->tensor_type().elem_type()) > 0;
 }
 
-/// Returns for each value whether a node of `g` reads it.
-inline std::vector<char> values_read(onnx::graph const& g) {
-  std::vector<char> is_read(g.values());
-  for (auto const n : g.nodes())
-    for (auto const v : g.reads(n)) is_read[v] = 1;
-  return is_read;
-}
-
 }  // namespace cleave::detail
 
 namespace cleave::onnx {
 
-/// Counts the nodes of `g` without a cost, and the values between nodes without a size. `types` and `costs`
-/// must belong to the same model. O(V + E).
+/// Counts the nodes of `g` without a cost, and the values between nodes without a size. Replicable nodes and
+/// their results cost nothing and are not counted. `types` and `costs` must belong to the same model. O(V +
+/// E).
 inline unpriced find_unpriced(onnx::graph const& g, onnx::types const& types, onnx::costs const& costs) {
   unpriced u;
   auto const is_read = detail::values_read(g);
   for (auto const n : g.nodes()) {
+    if (g.replicable(n)) continue;
     ++u.of_nodes;
     u.nodes += costs.of[n].unknown;
     for (auto const v : g.results(n)) {
@@ -186,14 +180,14 @@ inline std::optional<onnx::open_size> find_lost_shape(onnx::graph const& g, onnx
       lost.measured = false;
       std::vector<char> depends(g.values());
       depends[v] = 1;
-      lost.values = is_read[v] != 0;
-      lost.nodes = costs.of[n].unknown;
+      lost.values = is_read[v] != 0 && !g.replicable(n);
+      lost.nodes = costs.of[n].unknown && !g.replicable(n);
       for (auto const m : g.nodes()) {
         if (m == n || !std::ranges::any_of(g.reads(m), [&](auto r) { return depends[r] != 0; })) continue;
-        lost.nodes += costs.of[m].unknown;
+        lost.nodes += costs.of[m].unknown && !g.replicable(m);
         for (auto const made : g.results(m)) {
           depends[made] = 1;
-          lost.values += is_read[made] != 0 && !sized(made);
+          lost.values += is_read[made] != 0 && !sized(made) && !g.replicable(m);
         }
       }
       if (best && std::pair(best->nodes, best->values) >= std::pair(lost.nodes, lost.values)) continue;
