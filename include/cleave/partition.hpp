@@ -8,6 +8,8 @@
 #include "cleave/partition/model/partition.hpp"
 /// Computes k parts of nearly equal load, with a lower bound.
 #include "cleave/partition/slices/balance.hpp"
+/// Cuts into the stages of ranks that run several stages each, for the least largest load of a rank.
+#include "cleave/partition/slices/balance_ranks.hpp"
 /// Assigns parts by callback, by markers, by the module that a node belongs to, or by a list of names.
 #include "cleave/partition/named/assign.hpp"
 /// Cut points: at marker nodes, or before or after a module.

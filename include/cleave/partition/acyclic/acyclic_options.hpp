@@ -69,6 +69,7 @@ template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(acyclic_options const& o, basic_snapshot_arrays<Index> const& g,
                                              std::uint32_t k) {
   if (auto fault = find_option_fault(o.limits, g, k)) return fault;
+  if (o.limits.relayed) return "`relayed` is supported by balance only; leave it out";
   if (!(o.epsilon >= 0) || !is_finite(o.epsilon))
     return "epsilon is " + std::to_string(o.epsilon) + ": expected a finite number of at least 0";
   if (!(o.effort >= 0) || !is_finite(o.effort))

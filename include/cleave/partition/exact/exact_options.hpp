@@ -60,6 +60,7 @@ template <std::unsigned_integral Index>
 std::optional<std::string> find_exact_option_fault(exact_balance_options const& o,
                                                    basic_snapshot_arrays<Index> const& g, std::uint32_t k) {
   if (auto fault = find_option_fault(o.balance, g, k)) return fault;
+  if (o.balance.relayed) return "`relayed` is supported by balance only; leave it out";
   for (std::size_t s = 1; s < o.balance.link.size(); ++s)
     if (o.balance.link[s] != o.balance.link[0])
       return "the links of parts 0 and " + std::to_string(s) +

@@ -25,6 +25,8 @@ struct load_model {
   per_part<double> speed{};  ///< weight processed per unit of time, per part; 1 if empty
   per_part<double> link{};   ///< factor on the transfer cost of each part; 1 if empty. 0 for a part that pays
                              ///< no transfers, such as a host whose memory the other devices access directly
+  bool relayed = false;  ///< a value passes through all parts between its producer and its last reader, in
+                         ///< the order of the parts; each of these receives it and sends it on
 };
 
 }  // namespace cleave
@@ -82,11 +84,29 @@ std::vector<std::size_t> part_transfers(basic_snapshot_arrays<Index> const& g, p
   return bytes;
 }
 
+/// Returns the bytes that enter or leave each part if each part sends to the next one only, and to the
+/// previous one. \throws error if a sum overflows.
+template <std::unsigned_integral Index>
+std::vector<std::size_t> part_relays(basic_snapshot_arrays<Index> const& g, partition const& p) {
+  std::vector<std::size_t> bytes(p.parts);
+  if (g.bytes.empty()) return bytes;
+  each_crossing(g, p, [&](Index v, part_id from, std::span<part_id const> readers) {
+    auto const [low, high] = std::ranges::minmax(readers);
+    auto const first = index((std::min)(low, from)), last = index((std::max)(high, from));
+    for (auto part = first; part <= last; ++part) {
+      if (part > first) add_bytes(bytes[part], g.bytes[v], g, g.producer[v]);
+      if (part < last) add_bytes(bytes[part], g.bytes[v], g, g.producer[v]);
+    }
+  });
+  return bytes;
+}
+
 }  // namespace cleave::detail
 
 namespace cleave {
 
-/// Returns the load of each part: its compute cost plus its transfer cost, in units of time. O(V + E).
+/// Returns the load of each part: its compute cost plus its transfer cost, in units of time. O(V + E), plus
+/// O(parts) for each value that is relayed.
 /// \throws error if the bytes of a part overflow.
 template <std::unsigned_integral Index>
 std::vector<double> part_loads(basic_snapshot_arrays<Index> const& g, partition const& p,
@@ -94,7 +114,7 @@ std::vector<double> part_loads(basic_snapshot_arrays<Index> const& g, partition 
   expects(model.speed.covers(p.parts), "one speed, or one for each part");
   expects(model.link.covers(p.parts), "one link, or one for each part");
   auto load = part_weights(g, p);
-  auto const bytes = detail::part_transfers(g, p);
+  auto const bytes = model.relayed ? detail::part_relays(g, p) : detail::part_transfers(g, p);
   for (std::size_t i = 0; i < load.size(); ++i)
     load[i] = load[i] / (model.speed.empty() ? 1 : model.speed[i]) +
               (model.link.empty() ? 1 : model.link[i]) * model.cost_per_byte * static_cast<double>(bytes[i]);

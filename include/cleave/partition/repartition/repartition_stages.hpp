@@ -253,6 +253,7 @@ std::optional<std::string> find_option_fault(stage_repartition_options const& o,
                                              basic_snapshot_arrays<Index> const& g, partition const& old,
                                              std::uint32_t k) {
   if (auto fault = find_option_fault(o.balance, g, k)) return fault;
+  if (o.balance.relayed) return "`relayed` is supported by balance only; leave it out";
   auto const count = [](std::size_t n) { return std::to_string(n); };
   auto const all = count(g.nodes()) + " nodes";
   if (!(o.cost_per_moved_byte >= 0) || !is_finite(o.cost_per_moved_byte))

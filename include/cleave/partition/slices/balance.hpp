@@ -47,6 +47,8 @@ struct balance_options {
   per_part<std::size_t> memory{};  ///< bytes of state, constants and `node_memory` that each part can hold
   per_part<double> speed{};        ///< weight that each part processes per unit of time
   per_part<double> link{};         ///< factor on each part's transfer costs; 0 for a host that pays none
+  bool relayed = false;  ///< values pass through all parts between producer and readers, as in runtimes
+                         ///< in which each part sends to the next one only; these parts pay too
   std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
   std::vector<char> backward{};            ///< per node: nonzero if its edges do not restrict the order
   std::vector<part_id> fixed{};            ///< per node: its part, or no_part
@@ -95,6 +97,9 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
   if (may_leave_gaps(o) && k > g.nodes() + 65'536)  // reject before allocating tables of that size
     return count(k) + " parts are requested, but the graph has only " + count(g.nodes()) +
            " nodes; request fewer parts";
+  if (o.relayed && o.empty == empty_parts::allowed)
+    return "`relayed` needs parts that are not empty, which would pass values on; set empty to "
+           "empty_parts::forbidden";
   if (o.orders.empty() && o.random_orders == 0)
     return "`orders` is empty and `random_orders` is 0; give at least one order";
   if (g.weight.size() != g.nodes())
@@ -251,7 +256,7 @@ class balancer {
       result.loads.resize(result.parts);
       return result;
     }
-    costs_ = costs_of(g_, units_, parts_, {o_.cost_per_byte, o_.speed, o_.link});
+    costs_ = costs_of(g_, units_, parts_, {o_.cost_per_byte, o_.speed, o_.link, o_.relayed});
     if (!o_.memory.empty()) memory_ = memory_of<Index>(g_, units_, o_.node_memory);
     rank_units();
     place_fixed_nodes();
@@ -343,11 +348,14 @@ class balancer {
   }
 
   slicing_task<Index> task_for(std::vector<Index> const& order) const {
-    slicing_task<Index> t{pairs_of<Index>(costs_, order),  costs_.speed_of, {}, {}, {}, {}, {},
+    auto const pairs = [&](std::span<std::int64_t const> price) {
+      return o_.relayed ? relay_pairs_of<Index>(costs_.touching, order, price)
+                        : pairs_of<Index>(costs_.touching, costs_.touched, order, price);
+    };
+    slicing_task<Index> t{pairs(costs_.transfer),          costs_.speed_of, {}, {}, {}, {}, {},
                           o_.empty == empty_parts::allowed};
     if (!costs_.linked.empty()) t.link_of = costs_.link_of;
-    for (auto const& row : costs_.linked)
-      t.linked.push_back(pairs_of<Index>(costs_.touching, costs_.touched, order, row));
+    for (auto const& row : costs_.linked) t.linked.push_back(pairs(row));
     for (auto const& weight : costs_.weight) {
       auto& before = t.before.emplace_back(1);
       for (Index const u : order) before.push_back(before.back() + weight[u]);
@@ -462,7 +470,8 @@ namespace cleave {
 /// topological order. For each order that is tried, the best slices are found exactly.
 ///
 /// The load of a part is the weight of its nodes divided by its speed, plus `cost_per_byte` times its link
-/// for each byte that enters or leaves it (`load_model`). Nodes that must share a part form one unit: groups
+/// for each byte that enters or leaves it (`load_model`). With `relayed`, a value also enters and leaves the
+/// parts between its producer and its last reader. Nodes that must share a part form one unit: groups
 /// of the graph, sets of `together`, and cycles through these. Parts are numbered in pipeline order: no edge
 /// leads to a part with a smaller number, except edges of backward nodes. Replicable nodes have no part. A
 /// graph with replicable nodes only has 1 part, and an empty graph has 0.

@@ -138,6 +138,38 @@ transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const
   return pairs_of<Index>(c.touching, c.touched, order, c.transfer);
 }
 
+/// Returns the pairs of an order of units, for parts that send to their neighbours only. A slice then pays
+/// for each value that crosses its begin or its end, so the values that cross a boundary act like one value
+/// that the units on both sides of it touch. O(units + touches).
+template <std::unsigned_integral Index>
+transfer_pairs<Index> relay_pairs_of(csr<Index> const& touching, std::span<Index const> order,
+                                     std::span<std::int64_t const> price) {
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t j = 0; j < order.size(); ++j) place[order[j]] = j;
+  std::vector<std::int64_t> crossing(order.size() + 1);  // per boundary: its change, then its sum
+  for (std::size_t v = 0; v < price.size(); ++v) {
+    auto first = order.size(), last = std::size_t{};
+    for (Index const unit : touching[v]) {
+      first = (std::min)(first, place[unit]);
+      last = (std::max)(last, place[unit]);
+    }
+    crossing[first + 1] += price[v];
+    crossing[last + 1] -= price[v];
+  }
+  for (std::size_t j = 1; j < crossing.size(); ++j) crossing[j] += crossing[j - 1];
+  transfer_pairs<Index> pairs;
+  pairs.alone.resize(order.size());
+  for (std::size_t j = 0; j < order.size(); ++j) {
+    pairs.alone[j] = crossing[j] + crossing[j + 1];
+    if (crossing[j] > 0) {
+      pairs.earlier.push_back(static_cast<Index>(j - 1));
+      pairs.saved.push_back(2 * crossing[j]);
+    }
+    pairs.first.push_back(narrow<Index>(pairs.earlier.size()));
+  }
+  return pairs;
+}
+
 /// An order of units to be cut into slices. Part s extends from boundary s to boundary s + 1.
 template <std::unsigned_integral Index>
 struct slicing_task {

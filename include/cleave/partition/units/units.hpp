@@ -227,10 +227,13 @@ unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Ind
       require(sum[u.of[n]] += g.weight[n], n, "the weights");
       require(total += g.weight[n] / slowest, n, "the weights");
     }
-  for (std::size_t v = 0; v < prices.size(); ++v)
-    require(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] *
-                     *std::max_element(links.begin(), links.end()),
-            u.members[c.touching[v].front()].front(), "the transfer costs");
+  for (std::size_t v = 0; v < prices.size(); ++v) {
+    // a relayed value may count at every boundary between two units
+    auto const times = model.relayed ? 2 * u.size() : c.touching[v].size();
+    require(
+        total += 2 * static_cast<double>(times) * prices[v] * *std::max_element(links.begin(), links.end()),
+        u.members[c.touching[v].front()].front(), "the transfer costs");
+  }
 
   c.scale = detail::fixed_point::for_total(total);
   std::uint64_t bits = 0;  // common trailing zeros are dropped below, which saves search steps
