@@ -30,7 +30,8 @@ struct cut_options {
   bool counted = false;               ///< -k was given
   std::vector<std::size_t> memory{};  ///< one for all stages, or one each
   std::vector<double> speed{};
-  std::optional<double> flops_per_byte{};  ///< default: 5 for models; 0 for graphs, whose costs have any unit
+  std::optional<double> flops_per_byte{};  ///< default: 5 for models; docs/graph_json.md for graphs
+  std::optional<double> bandwidth{};       ///< in bytes per second, instead of `flops_per_byte`
   cut_rule rule{};
 };
 
@@ -49,10 +50,25 @@ inline void add_cut_options(command& c, cut_options& to) {
   list.push_back({"", "--speed", "X[,X...]", "a number above 0, or one for each stage",
                   "speed of a stage (1)",
                   [&to, ratio](auto text) { return read_list(text, to.speed, ratio); }});
-  list.push_back(
-      {"", "--flops-per-byte", "R", "a number from 0",
-       "cost of moving a byte between stages, in operations (5); for a graph in JSON, in its unit (0)",
-       [&to](auto text) { return read_number(text, to.flops_per_byte.emplace(), 0.0, 1e12); }});
+  list.push_back({"", "--flops-per-byte", "R", "a number from 0",
+                  "cost of moving a byte between stages, in operations (5); for a graph in JSON, in its unit",
+                  [&to](auto text) { return read_number(text, to.flops_per_byte.emplace(), 0.0, 1e12); }});
+  list.push_back({"", "--bandwidth", "RATE", "a size per second, as in 10GB/s",
+                  "rate between stages, instead of --flops-per-byte (10GB/s)", [&to](auto text) {
+                    if (text.ends_with("/s")) text.remove_suffix(2);
+                    auto const bytes = cleave::parse_bytes(text);
+                    to.bandwidth = static_cast<double>(bytes.value_or(0));
+                    return bytes.value_or(0) > 0;
+                  }});
+}
+
+/// Returns the cost of moving a byte between stages, where a second of work costs `second` and an operation
+/// `flop`.
+/// \throws usage_error if two options give it
+inline double cost_per_byte_of(cut_options const& options, double second, double flop) {
+  if (options.bandwidth && options.flops_per_byte)
+    throw usage_error("--bandwidth and --flops-per-byte both give the cost of a byte; leave out one");
+  return options.bandwidth ? second / *options.bandwidth : options.flops_per_byte.value_or(5) * flop;
 }
 
 /// Returns the limits that `balance` must respect.
@@ -153,7 +169,7 @@ inline cleave::balanced_partition parts_by_rule(model const& m, model_snapshot c
 /// \throws cleave::infeasible_error if no cut fits into the memory.
 inline cut cut_model(model const& m, cut_options const& options, progress const& doing) {
   auto s = cleave::snapshot_of(m.graph);
-  auto const limits = limits_of(options, options.flops_per_byte.value_or(5) / cleave::onnx::rates{}.flops);
+  auto const limits = limits_of(options, cost_per_byte_of(options, 1, 1 / cleave::onnx::rates{}.flops));
   doing("balancing");
   auto parts = options.rule.what == cut_rule::kind::balance ? balanced_parts(m, s, options.stages, limits)
                                                             : parts_by_rule(m, s, options.rule, limits);
@@ -256,6 +272,40 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   return lines;
 }
 
+/// Returns how the costs of a model are estimated.
+inline std::string cost_origin_text() {
+  constexpr cleave::onnx::rates r;
+  return "static model: the slower of " + cleave::amount_text(r.flops, "FLOP/s") + " and " +
+         cleave::amount_text(r.bytes, "B/s") + " of memory, and " + cleave::amount_text(1 / r.nodes, "s") +
+         " to start a node";
+}
+
+/// Returns the nodes of each stage of a model, with their operators and costs.
+inline std::vector<std::vector<cleave::report_node>> nodes_of(model const& m, cut const& c) {
+  auto const& s = c.stages.snapshot();
+  std::vector<std::vector<cleave::report_node>> nodes;
+  for (auto const& stage : c.stages.plan().stages) {
+    nodes.emplace_back();
+    for (auto const n : stage.nodes) {
+      auto const name = std::string(m.graph.name(s.node[n]));
+      nodes.back().push_back({name.empty() ? "#" + std::to_string(s.node[n]) : name,
+                              m.graph.proto(s.node[n]).op_type(), s.weight[n]});
+    }
+  }
+  return nodes;
+}
+
+/// Returns the values that stages of `p` send to each other. `name` returns the name of a value.
+template <class Snapshot, class Plan, class Name>
+std::vector<cleave::report_transfer> transfers_of(Snapshot const& s, Plan const& p, Name name) {
+  std::vector<cleave::report_transfer> list;
+  for (auto const& t : p.transfers) {
+    auto const bytes = cleave::bytes_of(s, t.value);
+    list.push_back({name(s.value[t.value]), t.from, t.to, {bytes, bytes == 0}});
+  }
+  return list;
+}
+
 /// Returns the report without the run.
 inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::path> const& files) {
   cleave::report r;
@@ -267,6 +317,10 @@ inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::pa
   for (auto const& f : files) r.files.push_back(f.filename().string());
   r.balance = cleave::report_balance{c.proof.objective, c.parts.loads, c.parts.bound, c.proof.lacking};
   if (c.advice) r.balance->advice = advice_text(*c.advice);
+  r.cost_origin = cost_origin_text();
+  r.nodes = nodes_of(m, c);
+  r.transfers = transfers_of(c.stages.snapshot(), c.stages.plan(),
+                             [&](auto v) { return std::string(m.graph.name_of(v)); });
   return r;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cleave inspect MODEL.onnx: describes a model for cutting.
+// cleave inspect MODEL.onnx | GRAPH.json: describes a model or a graph for cutting.
 //
-// --json writes one object:
+// --json writes one object; graph_facts.hpp has that for graphs. For models:
 //   file, bytes         of the model, unpacked
 //   ir_version, opsets  {domain: version}; the default domain is "ai.onnx"
 //   nodes, live_nodes   in the file; those placed in stages, which reach an output and depend on an input
@@ -19,6 +19,7 @@
 #include <string>
 
 #include "describe.hpp"
+#include "graph_facts.hpp"
 #include "model.hpp"
 #include "subcommands.hpp"
 
@@ -69,11 +70,20 @@ std::string json_of(model const& m) {
 int inspect(std::span<std::string const> words) {
   bool as_json = false;
   cleave::onnx::type_options types;
-  command c{"inspect", "MODEL.onnx", "Describes a model: its nodes, weights, inputs, outputs and work.", {}};
+  command c{"inspect",
+            "MODEL.onnx | GRAPH.json",
+            "Describes a model or a graph: its nodes, weights, inputs, outputs and work.",
+            {}};
   c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words).operands);
 
+  if (path.extension() == ".json") {
+    auto const g = read_graph(path);
+    print(as_json ? json_of(path, g)
+                  : bold(cleave::printable(path.filename().string())) + "\n" + description_of(g));
+    return 0;
+  }
   progress const doing;
   auto const m = read_model(path, types, doing);
   doing.clear();

@@ -20,23 +20,13 @@
 #include <vector>
 
 #include "cut.hpp"
+#include "graph_copies.hpp"
+#include "graph_costs.hpp"
+#include "graph_facts.hpp"
 #include "map_stages.hpp"
 #include "model.hpp"
 
 namespace tool {
-
-/// \throws cleave::error with the path and the fault in the file.
-inline cleave::costed_module_graph read_graph(fs::path const& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || (text << in.rdbuf()).bad())
-    throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
-  try {
-    return cleave::costed_module_graph(cleave::read_graph_json(std::move(text).str()));
-  } catch (cleave::error const& e) {
-    throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
-  }
-}
 
 /// A node's tag and path are its metadata `tag` and `path`; its operation is the target of the call.
 inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
@@ -56,6 +46,8 @@ struct split_graph_result {
   std::vector<std::string> names;      ///< of the pieces, as in the outer graph
   cleave::balanced_partition parts{};  ///< for rules other than cuts inside modules
   certificate proof{};                 ///< for these parts
+  cleave::report report{};             ///< about these parts, without its title and facts
+  std::vector<std::string> remarks{};
 
   cleave::module_graph const& graph(std::size_t i) const {
     return outer.find_attribute(names[i])->body.front();
@@ -78,7 +70,7 @@ void write_map_of(cleave::costed_module_graph const& g, Snapshot const& s, cleav
 
 /// \throws cleave::error with the node or module that breaks the rule.
 inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options,
-                                    map_options const& map) {
+                                    map_options const& map, bool reports) {
   using enum cut_rule::kind;
   auto const names_of = [](cleave::module_graph const& outer) {
     std::vector<std::string> names;
@@ -90,8 +82,10 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   auto const facts = facts_of_nodes(g);
   bool const flat = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
   if (options.rule.what == modules && !flat) {
-    if (!map.file.empty())
-      throw usage_error("--map is for cuts between the nodes of a graph, not for cuts inside its modules");
+    for (auto const& [name, given] : {std::pair("--map", !map.file.empty()), {"--report", reports}})
+      if (given)
+        throw usage_error(std::string(name) +
+                          " is for cuts between the nodes of a graph, not for cuts inside its modules");
     auto outer = cleave::split_hierarchy(g, options.rule.words).outer;
     auto names = names_of(outer);
     return {std::move(outer), std::move(names)};
@@ -100,24 +94,31 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   if (options.rule.what == balance && !g.has_costs())
     throw cleave::error(
         "no node has a `cost`, which --by balance needs; give the nodes costs, or choose another --by");
-  auto const limits = limits_of(options, options.flops_per_byte.value_or(0));
+  auto const unit = unit_of(g);
+  auto const limits = limits_of(options, cost_per_byte_of(options, unit));
   auto parts = options.rule.what == balance ? cleave::balance(s, options.stages, limits)
                                             : certified_parts(options.rule, g, s, facts, limits);
   if (!map.file.empty()) write_map_of(g, s, parts, map);
+  auto const plan = cleave::make_plan(s, parts);
+  auto const copies = with_copies(g, s, plan);
   std::size_t next = 0;  // calls come in the order of nodes()
-  auto const part_of = [&](cleave::module_node const&) { return std::to_string(index(parts.of[next++])); };
-  auto outer = cleave::split_module(g, part_of).outer;
+  auto const part_of = [&](cleave::module_node const&) { return std::to_string(copies.stage[next++]); };
+  auto outer = with_origins(cleave::split_module(copies.graph, part_of).outer, copies.original, true);
   auto names = names_of(outer);
   certificate proof{objective_of(limits.cost_per_byte),
-                    parts.bottleneck,
-                    parts.bound,
+                    parts.bottleneck * unit.of_name,
+                    parts.bound * unit.of_name,
                     plural(parts.parts, "stage"),
-                    "",
+                    unit.name,
                     cleave::unpriced_calls(g, limits.cost_per_byte)};
-  return {std::move(outer), std::move(names), std::move(parts), std::move(proof)};
+  auto report = report_of(g, s, plan, parts, proof, unit);
+  auto remarks = remarks_on(g, s, options, unit);
+  return {std::move(outer), std::move(names),  std::move(parts),
+          std::move(proof), std::move(report), std::move(remarks)};
 }
 
-/// Number and total cost of the calls of a graph, including those in the bodies of its modules.
+/// Number and total cost of the calls of a graph, including those in the bodies of its modules. Copies are
+/// free.
 inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
   std::pair<std::size_t, double> work;
   std::vector<cleave::module_graph const*> rest{&g};
@@ -131,7 +132,7 @@ inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
         rest.push_back(&a->body.front());
       else
         ++work.first;
-      work.second += costs.weight(n);
+      work.second += costs.replicable(n) ? 0 : costs.weight(n);
     }
   }
   return work;
@@ -220,26 +221,33 @@ inline std::vector<fs::path> write_pieces(fs::path const& folder, split_graph_re
 inline int split_graph(fs::path const& path, cut_options const& options, map_options const& map,
                        std::string const& out, typed_words const& typed, output_file const& report_file,
                        bool as_json) {
-  if (!report_file.empty()) throw usage_error("--report is for ONNX models");
   auto const g = read_graph(path);
-  auto const cut = cut_graph(g, options, map);
+  auto const unit = unit_of(g);
+  auto cut = cut_graph(g, options, map, !report_file.empty());
   auto const files = out.empty() ? std::vector<fs::path>{} : write_pieces(out, cut, graph_mark(g), typed);
   cleave::json::writer json(cleave::json::writer::layout::indented);
-  json.open_object().member("file", path.string()).key("stages").open_array();
+  json.open_object().member("file", path.string()).member("unit", unit.name).key("stages").open_array();
   std::vector<std::vector<std::string>> rows = {{"stage", "name", "nodes", "cost", "inputs", "outputs"}};
   for (std::size_t i = 0; i < cut.names.size(); ++i) {
     auto const& piece = cut.graph(i);
     auto const [nodes, cost] = work_of(piece);
     rows.push_back({std::to_string(i), cleave::printable(cut.names[i]), cleave::count_text(nodes),
-                    cleave::amount_text(cost, ""), std::to_string(piece.inputs().size()),
+                    cost_text(cost, unit), std::to_string(piece.inputs().size()),
                     std::to_string(piece.outputs().size())});
-    json.open_object().member("name", cut.names[i]).member("nodes", nodes).member("cost", cost);
+    json.open_object().member("name", cut.names[i]).member("nodes", nodes);
+    json.member("cost", cost * unit.of_name);
     json.member("inputs", piece.inputs().size()).member("outputs", piece.outputs().size());
     if (i < files.size()) json.member("file", files[i].string());
     json.close_object();
   }
   json.close_array();
   if (cut.parts.parts > 0) add_certificate(json, cut.proof);
+  if (!report_file.empty()) {
+    cut.report.title = path.filename().string();
+    cut.report.facts = facts_of(g);
+    for (auto const& f : files) cut.report.files.push_back(f.filename().string());
+    write_page(report_file, cleave::write_report(cut.report));
+  }
   if (as_json) {
     print(json.close_object().text() + "\n");
     return 0;
@@ -255,9 +263,11 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
     print("  note: only " + plural(cut.parts.parts, "stage") + " instead of " +
           std::to_string(options.stages) + ": the graph has " + plural(g.nodes().size(), "node") +
           " to place\n");
+  for (auto const& line : cut.remarks) print("  note: " + line + "\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!files.empty()) print("  " + shown(fs::path(out) / outer_name) + " calls them\n");
   if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");
+  if (!report_file.empty()) print("  " + shown(report_file.path) + "\n");
   return 0;
 }
 

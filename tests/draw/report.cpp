@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/markup.hpp"
@@ -65,7 +67,7 @@ std::size_t count(std::vector<element> const& page, std::string const& tag, std:
 std::string all_text(std::vector<element> const& page) {
   std::string out;
   for (auto const& e : page)
-    if (e.tag != "style") out += e.text + '\n';
+    if (e.tag != "style" && e.tag != "script") out += e.text + '\n';
   return out;
 }
 
@@ -176,16 +178,130 @@ TEST_CASE("write_report: is well-formed for any names and numbers and loads noth
     r.cut.stages[0].cost = r.balance->load[1] = odd[i++ % 6];
     r.balance->bound = odd[(i * 5) % 6];
     r.run->largest_difference = odd[(i * 7) % 6];
+    r.cost_origin = name;
+    r.nodes = {{{name, name, odd[i % 6]}}, {{"plain", name, 1}}};
+    r.transfers = {{name, stage_id{0}, stage_id{1}, {7, 0}}};
     auto const text = write_report(r);
     auto const page = testing::read_markup(text);
-    CHECK(count(page, "script") == 0);
+    CHECK(count(page, "script") == 1);
     CHECK(count(page, "link") == 0);
     CHECK(count(page, "img") == 0);
     for (auto const& e : page)
       if (e.tag == "h1") CHECK(e.text == printable(name, 120));
+    for (auto const& e : page)
+      if (e.attributes.contains("href")) CHECK(e.at("href").starts_with("#stage-"));
     for (auto const* outside : {"http:", "https:", "url(", "@import", "src="})
       CHECK(text.find(outside) == std::string::npos);
   }
+}
+
+TEST_CASE("write_report: lists the operators, the nodes and the transfers of each stage") {
+  testing::rng random(5);
+  auto r = example(3, 1);
+  r.cost_unit = "s";
+  r.cost_origin = "measured";
+  std::vector<std::map<std::string, std::size_t>> expected(3);
+  r.nodes.resize(3);
+  for (std::size_t s = 0; s < 3; ++s)
+    for (std::uint32_t i = 0; i < 1 + random.below(20); ++i) {
+      std::string const operation = random.below(2) == 0 ? "Conv" : "Relu";
+      r.nodes[s].push_back({"node " + std::to_string(i), operation, 1e-6 * random.unit()});
+      ++expected[s][operation];
+    }
+  r.transfers = {{"x", stage_id{0}, stage_id{2}, {4096, 0}}, {"y", stage_id{0}, stage_id{1}, {0, 1}}};
+  auto const page = testing::read_markup(write_report(r));
+  std::vector<std::string> lists, operators;
+  for (auto const& e : page) {
+    if (e.tag == "pre") lists.push_back(e.text);
+    if (e.tag == "li" && page[e.parent].is("operators")) operators.push_back(e.text);
+  }
+  REQUIRE(lists.size() == 3);
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < 3; ++s) {
+    CHECK(static_cast<std::size_t>(std::ranges::count(lists[s], '\n')) == r.nodes[s].size());
+    std::istringstream lines(lists[s]);
+    std::string line;
+    for (auto const& n : r.nodes[s]) {
+      std::getline(lines, line);
+      CHECK(line.ends_with(n.operation + "  " + n.name));
+      CHECK(line.find(amount_text(n.cost, "s")) != std::string::npos);
+    }
+    for (std::size_t i = 0; i < expected[s].size(); ++i, ++next) {
+      auto const gap = operators[next].find("\u00a0");
+      auto const name = operators[next].substr(gap + 2, 4);
+      CHECK(operators[next].substr(0, gap) == std::to_string(expected[s].at(name)));
+    }
+  }
+  CHECK(next == operators.size());
+  auto const text = all_text(page);
+  for (auto const* part :
+       {"Sends 2 values, ≥4\u00a0KiB: x to stage\u00a02 (4\u00a0KiB), y to stage\u00a01 (?\u00a0B).",
+        "Receives 1 value, 4\u00a0KiB: x from stage\u00a00 (4\u00a0KiB).",
+        "Costs are in s. Origin: measured."}) {
+    CAPTURE(part);
+    CHECK(text.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("write_report: a link to a stage leads to its contents; without nodes there are neither") {
+  for (std::uint32_t const k : {4u, 13u}) {
+    auto r = example(k, 1);
+    r.nodes.assign(k, {{"a", "Conv", 1}});
+    auto page = testing::read_markup(write_report(r));
+    std::set<std::string> targets;
+    std::size_t links = 0;
+    for (auto const& e : page)
+      if (e.attributes.contains("id")) targets.insert('#' + e.at("id"));
+    for (auto const& e : page)
+      if (e.tag == "a") {
+        ++links;
+        CHECK(targets.contains(e.at("href")));
+      }
+    CHECK(links == k + (k <= 12 ? k : r.cut.links.size()));
+    r.nodes.pop_back();  // a list is missing
+    page = testing::read_markup(write_report(r));
+    CHECK(count(page, "a") == 0);
+    CHECK(count(page, "script") == 0);
+    CHECK(count(page, "details") == 0);
+  }
+}
+
+TEST_CASE("write_report: draws lines up to 12 stages, then a matrix with a cell for each pair that sends") {
+  for (std::uint32_t const k : {12u, 13u, 24u, 64u}) {
+    auto r = example(k, 1);
+    r.cut.links.push_back({stage_id{0}, stage_id{k - 1}, 3, {5u << 20, 0}});
+    auto const page = testing::read_markup(write_report(r));
+    std::map<std::pair<double, double>, std::string> cells;  // column and row
+    for (std::size_t i = 0; i < page.size(); ++i)
+      if (page[i].is("cell"))
+        for (auto const& e : page)
+          if (e.tag == "title" && e.parent == page[i].parent)
+            cells[{page[i].number("x"), page[i].number("y")}] = e.text;
+    CHECK(count(page, "rect", "frame") == (k > 12 ? 0 : k));
+    REQUIRE(cells.size() == (k > 12 ? r.cut.links.size() : 0));
+    if (k == 12) continue;
+    // The last column of the first row.
+    auto const corner = std::ranges::max_element(
+        cells, {}, [](auto const& c) { return c.first.first - 1000 * c.first.second; });
+    CHECK(corner->second == "stage 0 to stage " + std::to_string(k - 1) + ": 3 values, 5\u00a0MiB");
+    std::size_t listed = 0;
+    for (auto const& e : page)
+      listed += e.tag == "h3" && e.text.starts_with(k > 10 ? "The 10 largest of " : "All");
+    CHECK(listed == 1);
+  }
+}
+
+TEST_CASE("write_report: no cost is without its unit") {
+  auto r = example(12, 1);
+  r.cost_unit = "s";
+  for (auto& box : r.cut.stages) box.cost = 8.01e-6;
+  std::size_t boxes = 0;
+  for (auto const& e : testing::read_markup(write_report(r)))
+    if (e.tag == "text" && e.is("detail") && e.text.find("8.01") != std::string::npos) {
+      CHECK(e.text == "8.01\u00a0µs");
+      ++boxes;
+    }
+  CHECK(boxes == 12);
 }
 
 TEST_CASE("write_report: pictures and tables are labelled for screen readers") {

@@ -21,7 +21,8 @@ using namespace cleave;
 using namespace cleave::detail;
 
 static_assert(weighted_graph<costed_module_graph> && sized_graph<costed_module_graph> &&
-              stateful_graph<costed_module_graph> && tied_graph<costed_module_graph>);
+              stateful_graph<costed_module_graph> && tied_graph<costed_module_graph> &&
+              replicating_graph<costed_module_graph> && !replicating_graph<module_graph>);
 
 namespace {
 
@@ -78,12 +79,31 @@ TEST_CASE("read_graph_json: reads the example of the documentation") {
   CHECK(costed_module_graph(g).weight(2) == 12.5);
 }
 
-TEST_CASE("costed_module_graph: rejects invalid costs and bytes") {
-  for (std::string const what : {R"("cost": -1)", R"("cost": "much")", R"("cost": {"real": "nan"})",
-                                 R"("bytes": -1)", R"("bytes": 0.5)", R"("cost": {"list": []})"}) {
-    auto g = read_graph_json(with_nodes_text("{\"name\": \"a\", " + what + "}"));
-    CHECK_THROWS_AS(costed_module_graph(std::move(g)), cost_error);
+TEST_CASE("costed_module_graph: rejects invalid costs, bytes and marks in metadata, and names the node") {
+  for (std::string const what :
+       {R"("cost": -1)", R"("cost": "much")", R"("cost": {"real": "nan"})", R"("bytes": -1)",
+        R"("bytes": 0.5)", R"("cost": {"list": []})", R"("replicable": 1)", R"("replicable": null)"}) {
+    auto g = read_graph_json(with_nodes_text("{\"name\": \"a\", \"meta\": {" + what + "}}"));
+    auto const said = testing::error_text<cost_error>([&] { costed_module_graph{std::move(g)}; });
+    CAPTURE(said);
+    CHECK(
+        said.starts_with("node 'a': its metadata '" + what.substr(1, what.find('"', 1) - 1) + "' must be "));
   }
+}
+
+TEST_CASE("costed_module_graph: replicable nodes are free and copied, if they read nothing else") {
+  costed_module_graph const g(read_graph_json(R"({"format": "cleave graph 1", "nodes": [
+    {"name": "x", "op": "placeholder"},
+    {"name": "steps", "cost": 5, "bytes": 8, "replicable": true},
+    {"name": "cos", "operands": ["steps"], "cost": 3, "bytes": 8, "replicable": true},
+    {"name": "a", "operands": ["x", "cos"], "cost": 9, "bytes": 8, "replicable": true},
+    {"name": "b", "operands": ["a", "cos"], "cost": 9, "bytes": 8, "replicable": false},
+    {"name": "out", "op": "output", "operands": ["b"]}]})"));
+  auto const s = snapshot_of(g);
+  CHECK(s.replicable == std::vector<char>{1, 1, 0, 0});
+  CHECK(s.weight == std::vector<double>{0, 0, 9, 9});
+  CHECK(g.replicable(3));
+  check_same(g, read_graph_json(write_graph_json(g)));
 }
 
 TEST_CASE(
@@ -196,6 +216,17 @@ TEST_CASE("read_graph_json: rejects an invalid graph with the place and the reas
   CHECK(node(R"({"name": "b", "meta": {"of": {"list": [{"node": "x"}]}}})") ==
         "metadata must not refer to nodes");
   CHECK(node(R"({"name": "b", "cost": {"node": "x"}})") == "metadata must not refer to nodes");
+  for (std::string const cost :
+       {"-1", "\"much\"", "{\"real\": \"nan\"}", "{\"real\": \"inf\"}", "true", "null"})
+    CHECK(node("{\"name\": \"b\", \"cost\": " + cost + "}") ==
+          "a cost is a finite number from 0, such as 12.5");
+  for (std::string const bytes : {"-1", "0.5", "\"4 KiB\"", "{\"list\": []}"})
+    CHECK(node("{\"name\": \"b\", \"bytes\": " + bytes + "}") ==
+          "bytes are an integer from 0, such as 4096; leave them out if they are unknown");
+  for (std::string const mark : {"1", "\"yes\"", "null"})
+    CHECK(node("{\"name\": \"b\", \"replicable\": " + mark + "}") == "replicable is true or false");
+  CHECK(refusal(with_nodes_text("{\"name\": \"b\", \"cost\": -1}")) ==
+        "line 2, column 23, $.nodes[0].cost: a cost is a finite number from 0, such as 12.5");
   CHECK(node(R"({"name": "b", "default": 1})") == "only a placeholder can have a default");
   CHECK(node(R"({"name": "b", "op": "placeholder", "default": {"node": "x"}})") ==
         "a default must not refer to nodes");

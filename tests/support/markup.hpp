@@ -111,9 +111,12 @@ class markup_reader {
     require(accept(">"), "> is missing");
     elements_.push_back(e);
     if (!empty) open_.push_back(elements_.size() - 1);
-    if (e.tag == "style") {
-      auto const end = text_.find("</style>", at_);
-      require(end != text_.npos, "the style does not end");
+    if (e.tag == "style" || e.tag == "script") {
+      auto const end = text_.find("</" + e.tag + ">", at_);
+      require(end != text_.npos, "the " + e.tag + " does not end");
+      auto const raw = text_.substr(at_, end - at_);
+      require(raw.find_first_of("<&") == raw.npos, "XML parsers do not accept the " + e.tag);
+      elements_.back().text = raw;
       at_ = end;
     }
   }

@@ -42,6 +42,7 @@ std::vector<output> const outputs = {
     {"split", "--out", {"@g.json", "-k", "2"}, "g.json", "outer.json", "stage_1.json"},
     {"split", "--out", {"@g.json", "-k", "2"}, "g.json", "stage_0.json", "outer.json"},
     {"split", "--report", {"@m.onnx", "-k", "2"}, "m.onnx"},
+    {"split", "--report", {"@g.json", "-k", "2"}, "g.json"},
     {"split", "--map", {"@m.onnx", "-k", "2"}, "m.onnx"},
     {"split", "--map", {"@g.json", "--schedule", "@two.csv"}, "two.csv"},
     {"split", "--map", {"@g.json", "--by", "file=@by.txt"}, "by.txt"},
@@ -79,9 +80,9 @@ std::set<std::pair<std::string, std::string>> const inputs = {
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {
-    "N",      "K,...", "X",        "X[,X...]",    "R",      "S",     "SIZE[,SIZE...]",
-    "TIME",   "SHARE", "0|1",      "WHAT",        "HOW",    "RULE",  "POLICY",
-    "NAME=N", "NAME",  "NAME,...", "VALUE=SHAPE", "PRESET", "SIZES", "LENGTHS"};
+    "N",        "K,...",       "X",      "X[,X...]", "R",       "S",      "SIZE[,SIZE...]", "TIME",
+    "SHARE",    "0|1",         "WHAT",   "HOW",      "RULE",    "POLICY", "NAME=N",         "NAME",
+    "NAME,...", "VALUE=SHAPE", "PRESET", "SIZES",    "LENGTHS", "RATE"};
 
 /// A folder with a small file of each kind.
 class workplace {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs plans of cleave in PyTorch's own pipeline runtime, and compares each with the uncut model.
 
-    ./dev pytorch [SCHEDULE...] [-p RANKS] [-v STAGES] [-m MICROBATCHES]
+    ./dev pytorch [SCHEDULE...] [-p RANKS] [-v STAGES] [-m MICROBATCHES] [--export]
 
 For each schedule: the model's graph is written as JSON, `cleave schedule` writes the order, `cleave split` the stage
 map, and as many local processes as there are ranks run one step with gloo, twice: with the messages that PyTorch puts
@@ -10,9 +10,11 @@ into the order, and with those that cleave has put into it (--lower). Losses and
 model. README.md beside this file tells how to do the same with a model of one's own.
 """
 import argparse
+import collections
 import copy
 import datetime
 import json
+import math
 import os
 import re
 import shlex
@@ -84,28 +86,136 @@ def loss_of(logits, target):
     return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
-# From PyTorch to cleave: a traced model in the format of docs/graph_json.md.
+# From PyTorch to cleave: a traced or exported model in the format of docs/graph_json.md.
+
+# Functions whose results cost nothing: they change how a tensor is read, or take a result apart.
+FREE = {"view", "reshape", "unflatten", "flatten", "transpose", "permute", "unsqueeze", "squeeze", "expand", "slice",
+        "select", "narrow", "split", "split_with_sizes", "chunk", "unbind", "getitem", "getattr", "t", "alias", "detach",
+        "contiguous", "size", "sym_size", "sendable"}
+NOT_TENSORS = {"_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range",
+               "sym_constrain_range_for_size"}
+CHEAP = 0.01  # a node may be copied if it and all that it reads cost less than this share of the whole
+
+
+def exported(model, *example):
+    """The graph that torch.export makes of a model, in the form that `graph_json` and `cut` take: without guards and
+    assertions, and with one output that is a tensor."""
+    traced = torch.export.export(model, example).module()
+    for n in reversed(traced.graph.nodes):
+        if n.op == "call_module" and n.target == "_guards_fn" or n.op == "call_function" and name_of(n) in NOT_TENSORS:
+            traced.graph.erase_node(n)
+    traced.graph.eliminate_dead_code()  # what only guards and assertions read
+    output = next(n for n in reversed(traced.graph.nodes) if n.op == "output")
+    results = output.all_input_nodes
+    if len(results) != 1:
+        raise PlanError(f"the model returns {len(results)} tensors; wrap it in a module that returns one, or their sum")
+    output.args = (results[0],)
+    traced.graph.set_codegen(torch.fx.graph.CodeGen())  # arguments and results without the nesting of the model
+    traced.recompile()
+    return traced
+
+
+def name_of(n):
+    """The name of the function, method or class that a call runs: `linear` of aten.linear.default."""
+    if n.op == "call_method":
+        return n.target
+    if n.op == "call_module":
+        return "module"
+    return n.target._schema.name.split("::")[-1] if hasattr(n.target, "_schema") else n.target.__name__
+
+
+def extent(size):
+    """The size of a dimension; of one that torch.export leaves open, the size in the example."""
+    if isinstance(size, int):
+        return size
+    if size.node.hint is None:
+        raise PlanError(f"the size {size} of a tensor depends on data; costs need example sizes")
+    return int(size.node.hint)
+
+
+def tensors_of(n):
+    """The shapes and bytes per element of the tensors that a node makes."""
+    made = n.meta.get("val", n.meta.get("tensor_meta"))
+    list_of = made if isinstance(made, (list, tuple)) and not hasattr(made, "dtype") else [made]
+    return [([extent(d) for d in t.shape], t.dtype.itemsize) for t in list_of if hasattr(t, "dtype")]
+
+
+def shape_of(n):
+    tensors = tensors_of(n) if isinstance(n, torch.fx.Node) else []
+    return tensors[0][0] if tensors else None
+
+
+def product(shape):
+    return math.prod(shape)  # 1 for a tensor without dimensions
+
+
+def operations_of(n, modules):
+    """The floating-point operations of a call. Products count twice their multiplications, views nothing, and all
+    else one for each element of the result."""
+    made = sum(product(shape) for shape, _ in tensors_of(n))
+    function = name_of(n)
+    shapes = [shape for shape in map(shape_of, n.args) if shape is not None]
+    if n.op == "call_module":
+        weight = getattr(modules[n.target], "weight", None)
+        if isinstance(modules[n.target], nn.Embedding) or weight is None or weight.dim() < 2:
+            return made
+        function, shapes = "convolution" if weight.dim() > 2 else "linear", [*shapes[:1], list(weight.shape)]
+    if function in FREE or function.startswith("sym_"):
+        return 0
+    if function in ("linear", "matmul", "mm", "bmm") and len(shapes) >= 2:
+        return made + 2 * made * (shapes[1][-1] if function == "linear" else shapes[0][-1])
+    if function in ("addmm", "baddbmm") and len(shapes) >= 3:
+        return made + 2 * made * shapes[1][-1]
+    if function.lstrip("_").startswith("conv") and len(shapes) >= 2:
+        is_transposed = "transpose" in function or function == "convolution" and True in n.args[6:7]
+        each = product(shapes[1][1:])  # multiplications for each element of the result, or of the input
+        return made + 2 * each * (product(shapes[0]) if is_transposed else made)
+    if "scaled_dot_product" in function and len(shapes) >= 3:
+        query, key = shapes[:2]
+        return made + 2 * key[-2] * (product(query) + made)
+    return made
+
+
+def is_deterministic(n):
+    """Whether running a call again gives the same result and changes nothing."""
+    if not isinstance(n.target, torch._ops.OpOverload):
+        return False  # a Python function or a module may do anything
+    return not n.target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in n.target.tags
 
 
 def graph_json(traced, *example):
-    """The graph to plan: nodes, their operands, costs in operations and bytes of results."""
-    ShapeProp(traced).propagate(*example)
-    modules, nodes, attributes = dict(traced.named_modules()), [], {}
+    """The graph to plan: nodes, their operands, costs in operations, bytes of results, and which nodes a stage may run
+    again. `traced` is a graph of torch.fx, with an example of its inputs, or what `exported` returns."""
+    if example:
+        ShapeProp(traced).propagate(*example)
+    modules, parameters = dict(traced.named_modules()), dict(traced.named_parameters(remove_duplicate=False))
+    buffers = dict(traced.named_buffers(remove_duplicate=False))
+    nodes, attributes, cost, whole = [], {}, {}, {}
     for n in traced.graph.nodes:
         node = {"name": n.name, "op": n.op}
         if n.op in ("call_module", "get_attr"):
             node["target"] = n.target
-            attributes[n.target] = {"kind": "module" if n.op == "call_module" else "parameter"}
+            attributes[n.target] = {"kind": "module" if n.op == "call_module" else
+                                    "parameter" if n.target in parameters else
+                                    "buffer" if n.target in buffers else "tensor"}
+        elif n.op.startswith("call"):
+            node["target"] = name_of(n)
         if n.op not in ("placeholder", "get_attr"):
             node["operands"] = [o.name for o in n.all_input_nodes]
-        if (shape := n.meta.get("tensor_meta")) is not None and n.op != "output":
-            node["bytes"] = shape.shape.numel() * shape.dtype.itemsize
-            if n.op.startswith("call"):
-                weight = getattr(modules.get(n.target), "weight", None)
-                rows = shape.shape.numel() // shape.shape[-1]
-                node["cost"] = shape.shape.numel() + (2 * rows * weight.numel() if weight is not None else 0)
+        if n.op != "output" and (tensors := tensors_of(n)):
+            node["bytes"] = sum(product(shape) * size for shape, size in tensors)
+        if n.op.startswith("call"):
+            node["cost"] = cost[n] = operations_of(n, modules)
+        # What the node and all that it reads cost, if none of it is an input, a parameter or random.
+        known = n.op == "get_attr" and n.target not in parameters or n.op == "call_function" and is_deterministic(n)
+        if known and all(o in whole for o in n.all_input_nodes):
+            whole[n] = cost.get(n, 0) + sum(whole[o] for o in n.all_input_nodes)
         nodes.append(node)
-    return json.dumps({"format": "cleave graph 1", "nodes": nodes, "attributes": attributes})
+    for n, node in zip(traced.graph.nodes, nodes):
+        if n.op == "call_function" and whole.get(n, math.inf) <= CHEAP * sum(cost.values()):
+            node["replicable"] = True
+    meta = {"cost_unit": "flop", "cost_origin": "counted from the shapes by run_cleave_plan.py"}
+    return json.dumps({"format": "cleave graph 1", "nodes": nodes, "attributes": attributes, "meta": meta})
 
 
 # From cleave to PyTorch: the stage map and the schedule.
@@ -120,15 +230,12 @@ def read_stage_map(file, ranks_in_order):
     said = json.loads(Path(file).read_text())
     if said.get("format") != "cleave stage map 1":
         raise PlanError(f"{file}: expected the format 'cleave stage map 1'")
-    stages, stage_of = {}, {}
+    stages = {}
     for entry in said["stages"]:
         number = entry["stage"]
         if number in stages:
             raise PlanError(f"{file}: stage {number} is on ranks {stages[number]['rank']} and {entry['rank']}")
         stages[number] = entry
-        for name in entry["nodes"]:
-            if stage_of.setdefault(name, number) != number:
-                raise PlanError(f"{file}: node '{name}' is in stages {stage_of[name]} and {number}")
     if sorted(stages) != list(range(len(ranks_in_order))):
         raise PlanError(f"{file}: stages {sorted(stages)}, but the schedule has {len(ranks_in_order)}, numbered from 0")
     for number, rank in enumerate(ranks_in_order):
@@ -154,7 +261,15 @@ def read_order(file):
 def cut(traced, stages):
     """The stages as modules in a chain. PyTorch sends from a stage to the next one only, so each also hands on what is
     made before it and read after it."""
-    nodes = [n for n in traced.graph.nodes if n.op != "get_attr"]
+    listed = [name for stage in stages for name in stage["nodes"]]
+    # Nodes that several stages run, each for itself.
+    copied = {name for stage in stages for name in stage.get("constants", [])}
+    copied |= {name for name, times in collections.Counter(listed).items() if times > 1}
+    for n in traced.graph.nodes:
+        for read in n.all_input_nodes if n.name in copied else []:
+            if read.op != "get_attr" and read.name not in copied:
+                raise PlanError(f"node '{n.name}' is in several stages but reads '{read.name}', which is in one")
+    nodes = [n for n in traced.graph.nodes if n.op != "get_attr" and n.name not in copied]
     stage_of = {name: number for number, stage in enumerate(stages) for name in stage["nodes"]}
     for n in nodes:
         if n.op not in ("placeholder", "output") and n.name not in stage_of:
@@ -192,8 +307,8 @@ def cut_out(traced, nodes, is_last, taken, given):
         copy_of[n] = graph.call_function(sendable, (graph.placeholder(n.name),))
 
     def in_stage(n):
-        if n not in copy_of:  # a parameter, which each stage reads itself
-            copy_of[n] = graph.node_copy(n)
+        if n not in copy_of:  # a parameter, which each stage reads itself, or a node that each stage runs itself
+            copy_of[n] = graph.node_copy(n, in_stage)
         return copy_of[n]
 
     for n in nodes:
@@ -214,10 +329,10 @@ def uncut_step(rows, microbatches):
     return [loss.item() for loss in losses], {name: p.grad for name, p in model.named_parameters()}
 
 
-def staged_step(rank, map_file, csv_file):
+def staged_step(rank, map_file, csv_file, trace):
     """Returns this rank's share of them: losses if it has the last stage, and gradients of its stages."""
     rank_of, microbatches, format = read_order(csv_file)
-    parts = cut(torch.fx.symbolic_trace(make_model()), read_stage_map(map_file, rank_of))
+    parts = cut(trace(), read_stage_map(map_file, rank_of))
     stages = [PipelineStage(part, s, len(parts), torch.device("cpu"))
               for s, part in enumerate(parts) if rank_of[s] == rank]
     schedule = _PipelineScheduleRuntime(stages, microbatches, loss_fn=loss_of)
@@ -229,11 +344,19 @@ def staged_step(rank, map_file, csv_file):
     return [loss.item() for loss in losses], gradients
 
 
-def run_rank(rank, ranks, meeting, plans, answers):
+def trace_model():
+    return torch.fx.symbolic_trace(make_model())
+
+
+def export_model():
+    return exported(make_model(), make_batch(2)[0])
+
+
+def run_rank(rank, ranks, meeting, plans, answers, trace):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks, timeout=DEADLINE)
     for plan in plans:
-        torch.save(staged_step(rank, *plan), answers / f"{plan[1].name}.{rank}")
+        torch.save(staged_step(rank, *plan, trace), answers / f"{plan[1].name}.{rank}")
     dist.destroy_process_group()
 
 
@@ -284,13 +407,15 @@ def main():
     parser.add_argument("-p", dest="ranks", type=int, default=2, help="number of ranks (2)")
     parser.add_argument("-v", dest="stages", type=int, help="stages per rank (as the schedule needs, or 2)")
     parser.add_argument("-m", dest="microbatches", type=int, default=8, help="number of microbatches (8)")
+    parser.add_argument("--export", action="store_true", help="take the graph from torch.export instead of torch.fx")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        (folder / "graph.json").write_text(graph_json(torch.fx.symbolic_trace(make_model()), make_batch(2)[0]))
+        text = graph_json(export_model()) if asked.export else graph_json(trace_model(), make_batch(2)[0])
+        (folder / "graph.json").write_text(text)
         plans = [plan for name in asked.schedules for plan in make_plans(name, asked, folder)]
-        given = (asked.ranks, folder / "meeting", plans, folder)
+        given = (asked.ranks, folder / "meeting", plans, folder, export_model if asked.export else trace_model)
         processes.start_processes(run_rank, given, asked.ranks, start_method="fork")  # fork, so that torch is imported once
         print(f"torch {torch.__version__}, {asked.ranks} ranks, {asked.microbatches} microbatches; "
               "largest difference from the uncut model")

@@ -12,6 +12,8 @@
 #include "cleave/core/language.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/core/real.hpp"
+#include "cleave/draw/detail/stage_contents.hpp"
+#include "cleave/draw/detail/stage_matrix.hpp"
 #include "cleave/draw/markup_writer.hpp"
 #include "cleave/draw/stage_graph.hpp"
 #include "cleave/draw/timeline_svg.hpp"
@@ -54,6 +56,9 @@ struct report {
   std::vector<byte_sum> memory;    ///< for each stage: its peak memory while it runs
   std::optional<report_balance> balance;
   std::optional<report_run> run;
+  std::string cost_origin{};  ///< where the costs come from, such as `measured`; may be empty
+  std::vector<std::vector<report_node>> nodes{};  ///< for each stage: its nodes in program order
+  std::vector<report_transfer> transfers{};       ///< the values sent between stages
 };
 /// The style sheet of a report, for light and dark mode. On narrow screens wide parts scroll in place; print
 /// is black on white. Nothing is loaded from the network.
@@ -78,6 +83,7 @@ body {
 }
 h1 { margin: 0; font-size: 1.9rem; line-height: 1.2; font-weight: 650; letter-spacing: -0.015em;
   overflow-wrap: anywhere; }
+h3 { margin: 1.75rem 0 0.35rem; font-size: 1rem; font-weight: 650; }
 h2 { margin: 2.75rem 0 0.35rem; font-size: 1.2rem; font-weight: 650; letter-spacing: -0.005em; }
 p { margin: 0.35rem 0 1rem; max-width: 46rem; }
 .lead { margin-top: 0.5rem; font-size: 1.05rem; color: var(--soft); }
@@ -124,6 +130,40 @@ svg text { fill: var(--ink); }
   stroke-width: 3px; }
 .graph .link:hover .line { stroke: var(--accent); }
 .graph .link:hover .arrow { fill: var(--accent); }
+.graph a:hover .frame, .graph a:focus-visible .frame { stroke: var(--accent); stroke-width: 2px; }
+.matrix .cell { fill: var(--accent); }
+.matrix .unknown .cell { fill: none; stroke: var(--link); stroke-dasharray: 2 2; }
+.matrix .link:hover .cell { stroke: var(--ink); stroke-width: 1.5px; }
+.matrix .diagonal { fill: var(--line); }
+.matrix .grid { stroke: var(--line); }
+.matrix .weak, .matrix .strong { font-size: 10px; pointer-events: none; }
+.matrix .strong { fill: var(--page); }
+a { color: var(--accent); }
+tbody th a, #hits a { text-decoration: none; }
+tbody th a:hover, #hits a:hover { text-decoration: underline; }
+#search { margin: 1rem 0; }
+#search label { display: block; color: var(--soft); font-size: 0.875rem; }
+#find { width: 100%; max-width: 30rem; margin: 0.25rem 0; padding: 0.45rem 0.7rem; font: inherit;
+  color: var(--ink); background: var(--panel); border: 1px solid var(--frame); border-radius: 6px; }
+#found { display: block; color: var(--soft); font-size: 0.875rem; overflow-wrap: anywhere; }
+#hits { margin: 0.4rem 0 0; padding: 0; list-style: none; max-height: 18rem; overflow: auto; font-size: 0.85rem;
+  overflow-wrap: anywhere; }
+#hits a { display: inline-block; min-width: 5.2rem; }
+.contents { border-top: 1px solid var(--line); }
+.contents:last-of-type { border-bottom: 1px solid var(--line); }
+.contents summary { padding: 0.5rem 0; cursor: pointer; overflow-wrap: anywhere; }
+.contents summary span { margin-left: 0.9rem; color: var(--soft); font-size: 0.9rem; }
+.contents > div { padding: 0 0 1rem 1.1rem; scroll-margin-top: 3rem; }
+.contents p { max-width: none; overflow-wrap: anywhere; }
+.operators { display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); gap: 2px 1rem;
+  margin: 0 0 0.75rem; padding: 0; list-style: none; font-size: 0.85rem; }
+.operators li { display: flex; justify-content: space-between; gap: 0.75rem; padding: 0.1rem 0.4rem;
+  overflow-wrap: anywhere;
+  background: linear-gradient(to right, var(--fill) var(--share), var(--panel) var(--share)); }
+.operators span { color: var(--soft); white-space: nowrap; }
+.names { margin: 0; padding: 0.6rem 0.8rem; max-height: 24rem; overflow: auto; background: var(--panel);
+  border: 1px solid var(--line); border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere;
+  font: 0.8rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .timeline .track { fill: var(--panel); }
 .timeline .grid { stroke: var(--line); }
 .timeline .tick, .timeline .detail { fill: var(--soft); }
@@ -175,16 +215,19 @@ class report_writer {
     if (stages() > 0) {
       table();
       picture();
+      if (lists_nodes()) stage_contents_writer(to_, r_.nodes, r_.transfers, r_.cost_unit).write();
     }
     if (r_.run) run(*r_.run);
     to_.element("footer", {{"class", "soft"}},
-                "Written by cleave. Hover over a bar, a box or a line for exact figures.");
+                "Written by cleave. Hover over a bar, a box, a line or a cell for exact figures.");
     to_.close("body").close("html");
     return to_.str();
   }
 
  private:
   std::size_t stages() const { return r_.cut.stages.size(); }
+  bool lists_nodes() const { return r_.nodes.size() == stages() && stages() > 0; }
+  bool draws_lines() const { return stages() <= most_stages_with_lines; }
   std::string title() const { return printable(r_.title, 120); }
   std::string stages_text() const {
     return std::to_string(stages()) + (stages() == 1 ? " stage" : " stages");
@@ -256,7 +299,13 @@ class report_writer {
     for (std::size_t s = 0; s < stages(); ++s) row(s);
     to_.close("tbody");
     total_row();
-    to_.close("table").close("div").close("section");
+    to_.close("table").close("div");
+    if (!r_.cost_origin.empty()) to_.element("p", {{"class", "soft"}}, cost_sentence());
+    to_.close("section");
+  }
+  std::string cost_sentence() const {
+    return (r_.cost_unit.empty() ? "Costs have no unit" : "Costs are in " + printable(r_.cost_unit, 40)) +
+           ". Origin: " + printable(r_.cost_origin, 400) + ".";
   }
   void column(std::string_view name) { to_.element("th", {{"scope", "col"}}, name); }
   bool has_loads() const { return r_.balance && r_.balance->load.size() == stages(); }
@@ -267,7 +316,11 @@ class report_writer {
 
   void row(std::size_t s) {
     auto const& box = r_.cut.stages[s];
-    to_.open("tr", {{"data-stage", s}}).element("th", {{"scope", "row"}}, std::to_string(s));
+    to_.open("tr", {{"data-stage", s}}).open("th", {{"scope", "row"}});
+    auto const number_text = std::to_string(s);
+    lists_nodes() ? to_.element("a", {{"href", "#stage-" + number_text}}, number_text)
+                  : to_.text(number_text);
+    to_.close("th");
     number("nodes", static_cast<double>(box.nodes), count_text(box.nodes));
     number("cost", box.cost, amount_text(box.cost, r_.cost_unit));
     double const even = total_cost() / static_cast<double>(stages());
@@ -331,26 +384,64 @@ class report_writer {
     to_.open("section", {{"aria-labelledby", "cut"}}).element("h2", {{"id", "cut"}}, "The cut");
     to_.open("figure").open(
         "div", {{"class", "wide"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", "cut"}});
-    write_stage_graph(to_, r_.cut, r_.cost_unit);
-    to_.close("div").element("figcaption", picture_caption()).close("figure").close("section");
+    if (draws_lines())
+      stage_graph_writer(to_, r_.cut, r_.cost_unit, lists_nodes()).write();
+    else
+      stage_matrix_writer(to_, r_.cut, lists_nodes()).write();
+    to_.close("div").element("figcaption", picture_caption()).close("figure");
+    if (!draws_lines()) largest_transfers();
+    to_.close("section");
   }
+
+  /// Lists the pairs of stages with the most bytes, the largest first.
+  void largest_transfers() {
+    constexpr std::size_t most = 10;
+    auto links = r_.cut.links;
+    std::ranges::stable_sort(links, std::ranges::greater(), [](auto const& l) { return l.bytes.known; });
+    auto const shown = (std::min)(most, links.size());
+    if (shown == 0) return;
+    to_.element("h3", {{"id", "largest"}},
+                shown < links.size() ? "The " + std::to_string(shown) + " largest of " +
+                                           count_text(links.size()) + " transfers"
+                                     : "All transfers");
+    to_.open("div",
+             {{"class", "wide"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", "largest"}});
+    to_.open("table").open("thead").open("tr");
+    for (auto const* name : {"From stage", "To stage", "Values", "Bytes"}) column(name);
+    to_.close("tr").close("thead").open("tbody");
+    for (std::size_t i = 0; i < shown; ++i) {
+      auto const& l = links[i];
+      to_.open("tr").element("th", {{"scope", "row"}}, std::to_string(index(l.from)));
+      to_.element("td", std::to_string(index(l.to))).element("td", count_text(l.values));
+      to_.element("td", bytes_text(l.bytes)).close("tr");
+    }
+    to_.close("tbody").close("table").close("div");
+  }
+
   std::string picture_caption() const {
     std::string out =
-        "Each box is a stage with its cost and number of nodes, filled by its cost; the dashed line is an "
-        "even "
-        "share.";
+        draws_lines()
+            ? "Each box is a stage with its cost and number of nodes, filled by its cost; the dashed line is "
+              "an even share."
+            : "A row is a stage that sends, a column a stage that receives. Each cell is all that one sends "
+              "to the other; darker cells carry more bytes.";
+    if (lists_nodes())
+      out +=
+          draws_lines() ? " Click on a box to see its nodes." : " Click on a cell to see the sender's nodes.";
     if (r_.cut.links.empty()) return out;
-    byte_sum most;
-    for (auto const& l : r_.cut.links) {
-      most.known = (std::max)(most.known, l.bytes.known);
-      most.unknown += l.bytes.unknown;
-    }
+    if (!draws_lines()) return out + unknown_sizes();
+    std::uint64_t most = 0;
+    for (auto const& l : r_.cut.links) most = (std::max)(most, l.bytes.known);
     out += " Lines are values sent between stages; their width is proportional to their bytes";
-    out += most.known > 0 ? "; the widest carries " + bytes_text(most.known) + "." : ".";
-    if (most.unknown > 0)
-      out += " The size of " + count_text(most.unknown) + (most.unknown == 1 ? " value" : " values") +
-             " is unknown (shown as ≥ or ?; a dashed line if all sizes are unknown).";
-    return out;
+    out += most > 0 ? "; the widest carries " + bytes_text(most) + "." : ".";
+    return out + unknown_sizes();
+  }
+  std::string unknown_sizes() const {
+    std::size_t unknown = 0;
+    for (auto const& l : r_.cut.links) unknown += l.bytes.unknown;
+    if (unknown == 0) return "";
+    return " The size of " + count_text(unknown) + (unknown == 1 ? " value" : " values") +
+           " is unknown (shown as ≥ or ?; dashed if all sizes are unknown).";
   }
 
   void run(report_run const& run) {
@@ -401,8 +492,10 @@ class report_writer {
 namespace cleave {
 
 /// Returns a self-contained HTML page about a cut model. It shows facts about the model, a table of the
-/// stages, a picture of the cut, and the measured timeline.
-/// \throws error if the stages of `r.cut` depend on each other in a cycle
+/// stages, a picture of the cut, the operators and nodes of each stage, and the measured timeline. With more
+/// than 12 stages the picture is a matrix of transfers. A script searches the nodes; without it the page
+/// shows the same.
+/// \throws error if there are at most 12 stages and they depend on each other in a cycle
 inline std::string write_report(report const& r) { return detail::report_writer(r).write(); }
 
 }  // namespace cleave

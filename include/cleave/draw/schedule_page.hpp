@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/draw/detail/schedule_zoom.hpp"
 #include "cleave/draw/markup_writer.hpp"
 #include "cleave/draw/report.hpp"
 #include "cleave/draw/schedule_svg.hpp"
+#include "cleave/formats/json/json_writer.hpp"
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/formats/units.hpp"
 
@@ -37,7 +44,7 @@ class schedule_page_writer {
     to_.close("header");
     picture();
     table();
-    to_.element("footer", {{"class", "soft"}}, "Written by cleave. Hover over a bar for exact figures.");
+    to_.element("footer", {{"class", "soft"}}, "Written by cleave. Point at a bar for exact figures.");
     to_.close("body").close("html");
     return to_.str();
   }
@@ -52,8 +59,8 @@ class schedule_page_writer {
     to_.open("head").empty("meta", {{"charset", "utf-8"}});
     to_.empty("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}});
     to_.element("title", title());
-    to_.open("style").markup(report_style).markup(".wide svg.schedule { max-width: none; margin: 0; }\n");
-    to_.close("style").close("head");
+    to_.open("style").markup(report_style).markup(schedule_zoom_style);
+    to_.markup("#schedule-all svg { max-width: none; margin: 0; }\n").close("style").close("head");
   }
 
   std::string lead() const {
@@ -73,17 +80,97 @@ class schedule_page_writer {
     to_.close("dl");
   }
 
+  /// Draws the whole step in the width of the page. If passes are too narrow for their numbers, a script
+  /// draws the part of it that the reader chooses; without scripts, a wide picture shows the passes, unless
+  /// there are too many for it.
   void picture() {
+    constexpr std::size_t most_bars = 4096;
     to_.open("section", {{"aria-labelledby", "time"}}).element("h2", {{"id", "time"}}, "Timeline");
-    to_.open("figure").open(
-        "div", {{"class", "wide"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", "time"}});
-    write_schedule(to_, t_);
-    to_.close("div").close("figure").close("section");
+    to_.open("figure", {{"id", "schedule-whole"}});
+    open_wide("time");
+    schedule_svg_options all{.bars = schedule_svg_options::detail::hover, .width = schedule_frame::narrowest};
+    bool const readable = schedule_drawing(to_, t_, all).shows_numbers();
+    if (!readable) all.bars = schedule_svg_options::detail::overview;
+    write_schedule(to_, t_, all);
+    to_.close("div");
+    if (readable) {
+      to_.close("figure").close("section");
+      return;
+    }
+    to_.element("figcaption", "The whole step. Click on it to see the passes around that time.");
+    to_.close("figure");
+    auto const bars = bars_of(t_.order, t_.times);
+    to_.open("noscript");
+    if (bars.size() > most_bars) {
+      to_.element("p", {{"class", "soft"}}, "Single passes are shown by a script, which is turned off here.");
+    } else {
+      to_.open("figure", {{"id", "schedule-all"}});
+      open_wide("time");
+      write_schedule(to_, t_, {.bars = schedule_svg_options::detail::plain, .id = "passes"});
+      to_.close("div").close("figure");
+    }
+    to_.close("noscript");
+    zoom();
+    to_.open("script", {{"type", "application/json"}, {"id", "bars"}}).markup(data(bars)).close("script");
+    to_.open("script").markup(schedule_script).close("script").close("section");
+  }
+  /// Opens a block that scrolls if it is wider than the page. `heading` is the id of its heading.
+  void open_wide(std::string_view heading) {
+    to_.open("div", {{"class", "wide"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", heading}});
+  }
+
+  /// Writes the empty picture and the buttons of `schedule_script`.
+  void zoom() {
+    to_.open("figure", {{"id", "zoom"}, {"hidden", "hidden"}}).open("div", {{"id", "zoom-tools"}});
+    auto const button = [&](char const* id, char const* label, char const* text) {
+      to_.element("button", {{"type", "button"}, {"id", id}, {"aria-label", label}}, text);
+    };
+    button("zoom-in", "zoom in", "+");
+    button("zoom-out", "zoom out", "−");
+    button("zoom-numbers", "zoom until numbers fit", "numbers");
+    button("zoom-all", "show the whole step", "whole step");
+    to_.element("output", {{"id", "zoom-place"}}, "").close("div");
+    to_.open("div",
+             {{"id", "zoom-scroll"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", "time"}});
+    to_.open("div", {{"id", "zoom-space"}});
+    to_.element("svg", {{"id", "zoom-picture"}, {"class", "schedule"}, {"aria-hidden", "true"}}, "");
+    to_.close("div").close("div").element("output", {{"id", "zoom-bar"}}, "");
+    to_.element(
+        "figcaption",
+        "The passes; numbers are microbatches, where they fit. Scroll to move, hold Ctrl and turn the "
+        "wheel to zoom, and point at a pass for its time.");
+    to_.close("figure");
+  }
+
+  /// Returns what `schedule_script` reads, as JSON without characters that end an element.
+  std::string data(std::vector<schedule_bar> const& bars) const {
+    auto const unit = axis_unit_of(t_.time_unit, t_.times.makespan);
+    double const length = drawn_time(t_.times) * unit.scale;
+    int const decimals = std::clamp(6 - decimal_exponent(length), 0, 15);
+    json::writer w;
+    w.open_object().member("unit", printable(unit.name, 12)).member("length", length);
+    w.member("row", t_.order.ranks.size() <= 12 ? 24 : t_.order.ranks.size() <= 40 ? 17 : 13);
+    w.member("left", schedule_frame::left).member("width", schedule_frame::narrowest);
+    w.member("scale", 1.2 * schedule_frame::width_of_numbers(t_) / length);
+    w.key("tints").open_array();
+    for (auto const local : local_numbers(t_.order.place)) w.value(local);
+    w.close_array().key("ranks").open_array();
+    std::vector<std::set<std::size_t>> critical(t_.order.ranks.size());
+    for (auto const& at : t_.critical) critical[index(at.rank)].insert(at.position);
+    for (std::size_t r = 0, next = 0; r < t_.order.ranks.size(); ++r)
+      w.value(next < bars.size() && index(bars[next].rank) == r
+                  ? schedule_bars_text(bars, next, critical[r], unit.scale, decimals)
+                  : "");
+    auto text = w.close_array().close_object().text();
+    for (auto const& [character, code] : {std::pair('<', "\\u003c"), {'&', "\\u0026"}})
+      for (auto at = text.find(character); at != std::string::npos; at = text.find(character, at))
+        text.replace(at, 1, code);
+    return text;
   }
 
   void table() {
     to_.open("section", {{"aria-labelledby", "ranks"}}).element("h2", {{"id", "ranks"}}, "Ranks");
-    to_.open("div", {{"class", "wide"}, {"tabindex", "0"}, {"role", "region"}, {"aria-labelledby", "ranks"}});
+    open_wide("ranks");
     to_.open("table").open("thead").open("tr");
     for (std::string_view const name : {"Rank", "Stages", "Computes", "Bubble", "Begins", "Ends"})
       column(name);
@@ -117,8 +204,9 @@ class schedule_page_writer {
 
 namespace cleave {
 
-/// Returns a timed schedule as a self-contained HTML page. It shows totals and `facts`, the picture with a
-/// tooltip for each bar, and a table of the ranks. O(actions).
+/// Returns a timed schedule as a self-contained HTML page. It shows totals and `facts`, a picture of the
+/// whole step, and a table of the ranks. If passes are too narrow for the numbers of their microbatches, a
+/// script draws any part of the step at any scale. O(actions).
 inline std::string schedule_page(timed_schedule const& t, std::vector<page_fact> const& facts = {}) {
   return detail::schedule_page_writer(t, facts).write();
 }

@@ -43,16 +43,34 @@ constexpr pass_hue hue_of(action_kind k) {
 /// Lays out a drawn schedule and draws everything around its bars. Helper of `schedule_drawing`.
 class schedule_frame {
  public:
-  static constexpr double left = 64, top = 30, right = 100;
+  static constexpr double left = 64, top = 30, right = 100, narrowest = 908;
 
-  /// `asked` is the width of the time axis in pixels; 0 derives it from the number of passes.
-  schedule_frame(timed_schedule const& t, double asked) : t_(t) {
+  /// Returns the width that a bar needs for the number of a microbatch.
+  static double width_of_number(std::size_t digits) { return 1 + 6.6 * static_cast<double>(digits); }
+
+  /// Returns the width of a time axis on which each pass has room for the number of the last microbatch.
+  static double width_of_numbers(timed_schedule const& t) {
+    double shortest = drawn_time(t.times);
+    for (auto const& b : bars_of(t.order, t.times))
+      if (!b.is_beside && b.what.microbatch != no_microbatch)
+        shortest = (std::min)(shortest, b.end - b.begin);
+    auto const digits = std::to_string((std::max)(1u, t.order.microbatches) - 1).size();
+    return 1.001 * width_of_number(digits) * drawn_time(t.times) / shortest;
+  }
+
+  /// `asked` is the width of the time axis in pixels; 0 derives it from the number of passes and from the
+  /// room that the number of the last microbatch needs in the shortest pass.
+  /// If `small`, rows of many ranks are narrower than their names, and some names are left out.
+  schedule_frame(timed_schedule const& t, double asked, bool small)
+      : t_(t), axis_(axis_unit_of(t.time_unit, t.times.makespan)) {
     std::size_t longest = 0;
     for (auto const& row : t.order.ranks)
       longest = (std::max)(longest, static_cast<std::size_t>(std::ranges::count_if(
                                         row, [](action const& a) { return is_compute(a.kind); })));
-    width = asked > 0 ? asked : std::clamp(13.0 * static_cast<double>(longest), 908.0, 16000.0);
-    row_height = ranks() <= 12 ? 24 : ranks() <= 40 ? 17 : 11;
+    width = asked > 0 ? asked
+                      : std::clamp((std::max)(13.0 * static_cast<double>(longest), width_of_numbers(t)),
+                                   narrowest, 16000.0);
+    row_height = ranks() <= 12 ? 24 : ranks() <= 40 ? 17 : small ? 5 : 11;
     scale = width / drawn_time(t.times);
     for (auto const& steps : t.memory) most_ = (std::max)(most_, most_memory(steps));
   }
@@ -60,17 +78,20 @@ class schedule_frame {
   double width, row_height, scale;
 
   std::size_t ranks() const { return t_.order.ranks.size(); }
-  double row(std::size_t r) const { return top + static_cast<double>(r) * (row_height + 4); }
+  double row(std::size_t r) const {
+    return top + static_cast<double>(r) * (row_height + (ranks() > 40 ? 1 : 4));
+  }
   double bottom() const { return row(ranks()); }
   double x(double time) const { return left + scale * time; }
   double full_width() const { return left + width + right; }
   double full_height() const { return t_.memory.empty() ? bottom() + 34 : strip(ranks()) + 8; }
 
-  /// Draws everything except the bars, which are drawn on top.
-  void write(markup_writer& to, std::array<bool, 5> const& hues, std::size_t tints) const {
+  /// Draws everything except the bars, which are drawn on top. `bars` is what the legend says about them.
+  void write(markup_writer& to, std::array<bool, 5> const& hues, std::size_t tints,
+             std::string const& bars) const {
     write_hatch(to);
     to.empty("rect", {{"class", "ground"}, {"width", full_width()}, {"height", full_height()}});
-    write_legend(to, hues, tints);
+    write_legend(to, hues, tints, bars);
     for (std::size_t r = 0; r < ranks(); ++r) write_track(to, r);
     for (std::size_t r = 0; r < t_.memory.size(); ++r) write_strip_ground(to, r);
     write_axis(to);
@@ -78,7 +99,7 @@ class schedule_frame {
   }
 
  private:
-  double strip_height() const { return row_height - 4; }
+  double strip_height() const { return (std::max)(4.0, row_height - 4); }
   double strip(std::size_t r) const { return bottom() + 52 + static_cast<double>(r) * (row_height + 2); }
 
   /// Defines the hatch pattern of bubbles.
@@ -93,7 +114,8 @@ class schedule_frame {
     to.close("pattern").close("defs");
   }
 
-  void write_legend(markup_writer& to, std::array<bool, 5> const& hues, std::size_t tints) const {
+  void write_legend(markup_writer& to, std::array<bool, 5> const& hues, std::size_t tints,
+                    std::string const& bars) const {
     double at = left;
     auto const entry = [&](markup_attribute const& look, std::string_view text) {
       to.empty("rect", {look, {"x", at}, {"y", 8}, {"width", 14}, {"height", 11}});
@@ -110,9 +132,9 @@ class schedule_frame {
       to.empty("path", {{"class", "critical"}, {"d", 'M' + decimal_text(at, 1) + " 14h14"}});
       write_svg_text(to, "tick", at + 19, 18, "start", "critical path");
     }
-    auto const numbers = std::string("numbers: microbatches");
-    auto const text =
-        tints > 1 ? "tints: the " + std::to_string(tints) + " stages of a rank; " + numbers : numbers;
+    auto const text = tints > 1 ? "tints: the " + std::to_string(tints) + " stages of a rank" +
+                                      (bars.empty() ? "" : "; " + bars)
+                                : bars;
     write_svg_text(to, "tick", left + width, 18, "end", text);
   }
 
@@ -127,22 +149,25 @@ class schedule_frame {
     write_side(to, r, row(r) + row_height / 2 + 4, "bubble " + percent_text(bubble));
   }
 
+  /// Writes the name of a row and a note about it, unless the texts of rows above need the room.
   void write_side(markup_writer& to, std::size_t r, double y, std::string const& detail) const {
+    if (row_height < 11 && r % 4 != 0) return;
     write_svg_text(to, "name", left - 10, y, "end", "rank\u00a0" + std::to_string(r));
     write_svg_text(to, "detail", full_width() - 6, y, "end", detail);
   }
 
   void write_axis(markup_writer& to) const {
-    double const length = drawn_time(t_.times);
+    double const length = drawn_time(t_.times) * axis_.scale;
     double const step = tick_step(length, static_cast<std::size_t>(std::clamp(width / 100, 4.0, 200.0)));
     for (std::size_t i = 0; static_cast<double>(i) * step <= length * (1 + 1e-9); ++i) {
-      double const time = static_cast<double>(i) * step, at = x(time);
+      double const time = static_cast<double>(i) * step, at = x(time / axis_.scale);
       write_tick(to, at, bottom(), bottom() + 5);
       if (!t_.memory.empty()) write_tick(to, at, strip(0), strip(ranks()) - 6);
-      write_svg_text(to, "tick", at, bottom() + 17, "middle", decimal_text(time, 6));
+      write_svg_text(to, "tick", at, bottom() + 17, "middle",
+                     step < 1e-5 ? short_text(time) : decimal_text(time, 6));
     }
-    if (!t_.time_unit.empty())
-      write_svg_text(to, "tick", full_width() - 6, bottom() + 17, "end", printable(t_.time_unit, 12));
+    if (!axis_.name.empty())
+      write_svg_text(to, "tick", full_width() - 6, bottom() + 17, "end", printable(axis_.name, 12));
   }
   static void write_tick(markup_writer& to, double x, double from, double until) {
     to.empty("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", from}, {"y2", until}});
@@ -163,7 +188,7 @@ class schedule_frame {
     double const base = strip(r) + strip_height();
     double const unit = most_ > 0 ? strip_height() / static_cast<double>(most_) : 0;
     std::string path = 'M' + decimal_text(left, 1) + ' ' + decimal_text(base, 1);
-    for (auto const& step : t_.memory[r])
+    for (auto const& step : drawn_steps(t_.memory[r]))
       path += 'H' + decimal_text(x(step.time), 1) + 'V' +
               decimal_text(base - unit * static_cast<double>(step.bytes), 1);
     double const end = t_.memory[r].empty() ? left : (std::max)(left + width, x(t_.memory[r].back().time));
@@ -173,7 +198,25 @@ class schedule_frame {
                "most " + memory_text(t_, most_memory(t_.memory[r])));
   }
 
+  /// Returns the steps of a memory profile. If there are more than the picture can show, returns the largest
+  /// amount within each pixel, where it changes.
+  std::vector<memory_step> drawn_steps(std::vector<memory_step> const& steps) const {
+    if (static_cast<double>(steps.size()) <= width) return steps;
+    std::vector<memory_step> drawn;
+    std::uint64_t now = 0;
+    for (std::size_t i = 0, column = 0; i < steps.size(); ++column) {
+      auto most = now;
+      double const begin = static_cast<double>(column) / scale, end = static_cast<double>(column + 1) / scale;
+      for (; i < steps.size() && (steps[i].time < end || static_cast<double>(column) > width); ++i)
+        most = (std::max)(most, now = steps[i].bytes);
+      if (drawn.empty() || drawn.back().bytes != most) drawn.push_back({begin, most});
+    }
+    drawn.push_back(steps.back());
+    return drawn;
+  }
+
   timed_schedule const& t_;
+  axis_unit axis_;
   std::uint64_t most_ = 0;
 };
 
@@ -227,6 +270,9 @@ struct schedule_svg_options {
   enum class detail : std::uint8_t {
     hover,  ///< each bar is an element with a tooltip that describes it
     plain,  ///< much smaller: all bars of one colour are a single path
+    /// The smallest. Bars narrower than a pixel are drawn as shares: of each few pixels, how much of the time
+    /// the rank spends on which kind of pass. Numbers are written if there is room for all of them.
+    overview,
   };
   detail bars = detail::hover;
   double width = 0;  ///< width of the time axis in pixels; 0: wide enough to tell bars apart, at least 908
@@ -244,7 +290,7 @@ class schedule_drawing {
       : to_(to),
         t_(t),
         options_(options),
-        frame_(t, options.width),
+        frame_(t, options.width, options.bars == schedule_svg_options::detail::overview),
         bars_(bars_of(t.order, t.times)),
         local_(local_numbers(t.order.place)) {}
 
@@ -260,10 +306,26 @@ class schedule_drawing {
     to_.element("title", {{"id", options_.id + "-title"}}, printable(t_.name, 200));
     to_.element("desc", {{"id", options_.id + "-desc"}}, description());
     to_.open("style").markup(schedule_style).close("style");
-    write_frame();
-    options_.bars == schedule_svg_options::detail::hover ? write_bars() : write_plain_bars();
+    using enum schedule_svg_options::detail;
+    bool const sums_up = options_.bars == overview && narrowest_bar() < 1;
+    numbered_ = options_.bars != overview || shows_numbers();
+    auto const stages = local_.empty() ? 0 : *std::ranges::max_element(local_) + 1;
+    write_frame(sums_up ? 0 : stages, sums_up     ? "height: share of the time"
+                                      : numbered_ ? "numbers: microbatches"
+                                                  : "");
+    if (sums_up)
+      write_shares();
+    else
+      options_.bars == hover ? write_bars() : write_plain_bars();
     write_critical();
     to_.close("svg");
+  }
+
+  /// Returns true if each bar of a microbatch has room for its number.
+  bool shows_numbers() const {
+    return std::ranges::all_of(bars_, [&](schedule_bar const& b) {
+      return b.what.microbatch == no_microbatch || has_room(b, box_of(b));
+    });
   }
 
  private:
@@ -280,12 +342,72 @@ class schedule_drawing {
     return text;
   }
 
-  void write_frame() {
+  void write_frame(std::size_t tints, std::string const& bars) {
     std::array<bool, 5> hues{};
-    for (auto const& b : bars_)
-      hues[is_compute(b.what.kind) ? static_cast<std::size_t>(b.what.kind) - 1 : 4] = true;
-    frame_.write(to_, hues, local_.empty() ? 0 : *std::ranges::max_element(local_) + 1);
+    for (auto const& b : bars_) hues[hue_number(b.what)] = true;
+    frame_.write(to_, hues, tints, bars);
   }
+  static std::size_t hue_number(action const& a) {
+    return is_compute(a.kind) ? static_cast<std::size_t>(a.kind) - 1 : 4;
+  }
+
+  /// Returns the width of the narrowest bar in pixels.
+  double narrowest_bar() const {
+    double least = frame_.width;
+    for (auto const& b : bars_) least = (std::min)(least, frame_.scale * (b.end - b.begin));
+    return least;
+  }
+
+  /// Draws, for each rank and each few pixels, the share of the time that each kind of pass takes, as heights
+  /// on top of each other. O(actions + ranks × pixels).
+  void write_shares() {
+    constexpr double pixels = 4;
+    auto const columns = static_cast<std::size_t>(frame_.width / pixels) + 1;
+    std::array<std::string, 5> paths;
+    std::vector<std::array<double, 5>> spent;
+    for (std::size_t b = 0, r = 0; r < frame_.ranks(); ++r) {
+      spent.assign(columns, {});
+      for (; b < bars_.size() && index(bars_[b].rank) == r; ++b) {
+        auto const& bar = bars_[b];
+        double const begin = frame_.scale * bar.begin / pixels, end = frame_.scale * bar.end / pixels;
+        for (auto c = static_cast<std::size_t>(begin); c < columns && static_cast<double>(c) < end; ++c) {
+          double const from = (std::max)(begin, static_cast<double>(c)),
+                       to = (std::min)(end, static_cast<double>(c + 1));
+          spent[c][hue_number(bar.what)] += (std::max)(0.0, to - from) / bar.lanes;
+        }
+      }
+      for (auto& column : spent)  // from here on: each kind with those below it
+        for (std::size_t k = 1; k < column.size(); ++k) column[k] += column[k - 1];
+      for (std::size_t k = 0; k < paths.size(); ++k)
+        if (std::ranges::any_of(spent, [&](auto const& c) { return c[k] > (k > 0 ? c[k - 1] : 0); }))
+          paths[k] += shares_outline(spent, k, pixels, frame_.row(r) + frame_.row_height);
+    }
+    for (std::size_t k = paths.size(); k-- > 0;)  // the lower kinds cover the upper ones
+      if (!paths[k].empty())
+        to_.empty(
+            "path",
+            {{"class",
+              std::string(hue_of(k < 4 ? static_cast<action_kind>(k + 1) : action_kind::unshard).style) +
+                  '0'},
+             {"d", paths[k]}});
+  }
+
+  /// Returns the outline of the sums up to kind `k`, above `base`.
+  std::string shares_outline(std::vector<std::array<double, 5>> const& sums, std::size_t k, double pixels,
+                             double base) const {
+    auto path = 'M' + decimal_text(schedule_frame::left, 0) + ' ' + decimal_text(base, 1);
+    double height = 0;
+    for (std::size_t c = 0; c <= sums.size(); ++c) {
+      double const now = c < sums.size() ? rounded_half((std::min)(1.0, sums[c][k]) * frame_.row_height) : 0;
+      if (now == height) continue;
+      path += 'H' + decimal_text(
+                        schedule_frame::left + (std::min)(frame_.width, pixels * static_cast<double>(c)), 1);
+      path += 'V' + decimal_text(base - now, 1);
+      height = now;
+    }
+    return path + 'z';
+  }
+  static double rounded_half(double x) { return static_cast<double>(rounded(2 * x)) / 2; }
 
   std::string class_of(action const& a) const {
     auto const tint = index(a.stage) < local_.size() ? local_[index(a.stage)] % 4 : 0;
@@ -304,13 +426,15 @@ class schedule_drawing {
            decimal_text(at.height, 1) + "h-" + width + 'z';
   }
 
+  static bool has_room(schedule_bar const& b, box const& at) {
+    auto const digits = std::to_string(index(b.what.microbatch)).size();
+    return at.height >= 10 && at.width >= schedule_frame::width_of_number(digits);
+  }
   /// Writes the microbatch into a bar if there is room.
   void write_number(schedule_bar const& b, box const& at) {
-    if (b.what.microbatch == no_microbatch || at.height < 10) return;
-    auto const number = std::to_string(index(b.what.microbatch));
-    if (at.width < 1 + 6.6 * static_cast<double>(number.size())) return;
+    if (!numbered_ || b.what.microbatch == no_microbatch || !has_room(b, at)) return;
     to_.element("text", {{"class", "number"}, {"x", at.x + at.width / 2}, {"y", at.y + at.height / 2 + 4}},
-                number);
+                std::to_string(index(b.what.microbatch)));
   }
 
   void write_bars() {
@@ -358,6 +482,7 @@ class schedule_drawing {
   schedule_frame frame_;
   std::vector<schedule_bar> bars_;
   std::vector<std::uint32_t> local_;
+  bool numbered_ = true;
 };
 
 }  // namespace cleave::detail

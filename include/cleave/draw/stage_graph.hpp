@@ -67,6 +67,19 @@ struct quotient {
   bool operator==(quotient const&) const = default;
 };
 
+/// A node of a stage, as a report lists it.
+struct report_node {
+  std::string name, operation;
+  double cost = 0;  ///< in the unit of the report
+};
+
+/// A value that one stage sends to another, as a report lists it.
+struct report_transfer {
+  std::string value;
+  stage_id from, to;
+  byte_sum bytes;
+};
+
 /// Returns the bytes of a value, or 0 if they are unknown.
 template <std::unsigned_integral Index>
 std::size_t bytes_of(basic_snapshot_arrays<Index> const& g, Index value) {
@@ -127,7 +140,7 @@ struct stage_graph_layout {
 
 namespace cleave::detail {
 
-/// Places the stages from left to right in rows of at most eight, each after the stages it receives from.
+/// Places the stages from left to right in rows of at most six, each after the stages it receives from.
 /// Links to the next box are straight. The other links run in lanes above the row: those from one stage share
 /// a lane, and no two stages use the same part of a lane.
 class stage_graph_placer {
@@ -189,11 +202,11 @@ class stage_graph_placer {
   }
 
   void choose_columns() {
-    rows_ = std::max<std::size_t>(1, (stages() + 7) / 8);
+    rows_ = std::max<std::size_t>(1, (stages() + 5) / 6);
     columns_ = std::max<std::size_t>(1, (stages() + rows_ - 1) / rows_);
     left_ = rows_ > 1 ? 116 : 1;
     double const right = rows_ > 1 ? 70 : 1, room = 1072 - left_ - right;
-    out_.box_width = (std::min)(130.0, 0.49 * room / static_cast<double>(columns_));
+    out_.box_width = (std::min)(130.0, 0.58 * room / static_cast<double>(columns_));
     if (columns_ > 1) pitch_ = (std::min)(330.0, (room - out_.box_width) / static_cast<double>(columns_ - 1));
     out_.box_height = 92;
     out_.width = left_ + right + out_.box_width + pitch_ * static_cast<double>(columns_ - 1);
@@ -316,8 +329,9 @@ namespace cleave::detail {
 /// Draws a quotient into a page. Helper of `write_stage_graph`.
 class stage_graph_writer {
  public:
-  stage_graph_writer(markup_writer& to, quotient const& q, std::string_view unit)
-      : to_(to), q_(q), unit_(unit), at_(layout_of(q)) {
+  /// If `linked`, a box is a link to the contents of its stage.
+  stage_graph_writer(markup_writer& to, quotient const& q, std::string_view unit, bool linked)
+      : to_(to), q_(q), unit_(unit), linked_(linked), at_(layout_of(q)) {
     for (auto const& s : q.stages) {
       most_ = (std::max)(most_, s.cost);
       total_ += s.cost;
@@ -466,6 +480,7 @@ class stage_graph_writer {
     double const w = at_.box_width, h = at_.box_height;
     double const filled = most_ > 0 ? h * box.cost / most_ : 0;
     auto const name = "stage " + std::to_string(s);
+    if (linked_) to_.open("a", {{"href", "#stage-" + std::to_string(s)}});
     to_.open("g", {{"class", "stage"}, {"data-stage", s}});
     to_.element("title", name + ": " + nodes(box) + ", cost " + amount_text(box.cost, unit_) + ", holds " +
                              bytes_text(box.state));
@@ -477,24 +492,35 @@ class stage_graph_writer {
     }
     to_.empty("rect", {{"class", "frame"}, {"x", x}, {"y", y}, {"width", w}, {"height", h}, {"rx", 5}});
     write_svg_text(to_, "name", x + w / 2, y + 32, "middle", std::to_string(s));
-    write_svg_text(to_, "detail", x + w / 2, y + 54, "middle",
-                   fitting(amount_text(box.cost, unit_), amount_text(box.cost, "")));
-    write_svg_text(to_, "detail", x + w / 2, y + 72, "middle", fitting(nodes(box), count_text(box.nodes)));
+    detail(x + w / 2, y + 54, amount_text(box.cost, unit_));
+    detail(x + w / 2, y + 72, nodes(box));
     to_.close("g");
+    if (linked_) to_.close("a");
   }
   static std::string nodes(stage_box const& box) {
     return count_text(box.nodes) + (box.nodes == 1 ? "\u00a0node" : "\u00a0nodes");
   }
-  /// Returns the long form if it surely fits, assuming 0.62 em per character and 11.5 pixels per em.
-  std::string fitting(std::string long_form, std::string short_form) const {
-    std::size_t characters = 0;
-    for (char const c : long_form) characters += (c & 0xc0) != 0x80;
-    return 7.1 * static_cast<double>(characters) + 8 <= at_.box_width ? long_form : short_form;
+  /// Writes a line into a box. A line that might be wider than the box, at 0.62 em per character and 11.5
+  /// pixels per em, is set more tightly.
+  void detail(double x, double y, std::string const& text) {
+    auto const characters = std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+    double const room = at_.box_width - 8;
+    if (7.1 * static_cast<double>(characters) <= room)
+      return write_svg_text(to_, "detail", x, y, "middle", text);
+    to_.element("text",
+                {{"class", "detail"},
+                 {"x", x},
+                 {"y", y},
+                 {"text-anchor", "middle"},
+                 {"textLength", room},
+                 {"lengthAdjust", "spacingAndGlyphs"}},
+                text);
   }
 
   markup_writer& to_;
   quotient const& q_;
   std::string_view unit_;
+  bool linked_;
   stage_graph_layout at_;
   double most_ = 0, total_ = 0;
 };
@@ -508,7 +534,7 @@ namespace cleave {
 /// \param unit unit of the costs, such as `FLOP`
 /// \throws error if the stages depend on each other in a cycle
 inline void write_stage_graph(markup_writer& to, quotient const& q, std::string_view unit) {
-  detail::stage_graph_writer(to, q, unit).write();
+  detail::stage_graph_writer(to, q, unit, false).write();
 }
 
 }  // namespace cleave

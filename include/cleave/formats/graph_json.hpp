@@ -201,6 +201,9 @@ namespace cleave::detail {
 
 inline constexpr char graph_json_format[] = "cleave graph 1";
 
+/// The keys of a node that say what it costs.
+inline constexpr std::array<char const*, 3> cost_keys = {"cost", "bytes", "replicable"};
+
 /// Writes graphs, for `write_graph_json`. Nested bodies are written without recursion.
 class graph_json_writer {
  public:
@@ -276,12 +279,22 @@ class graph_json_writer {
     }
     if (n.from != none<std::uint32_t>) w_.member("from", n.from);
     std::size_t written = 0;  // number of leading metadata entries that are written as members of the node
-    for (auto const* key : {"cost", "bytes"})
-      if (written < n.metadata.size() && n.metadata[written].key == key)
+    for (auto const* key : cost_keys)
+      if (written < n.metadata.size() && n.metadata[written].key == key && is_cost(n.metadata[written]))
         write_argument(w_.key(key), names, n.metadata[written++].value);
     auto const first = n.metadata.begin() + static_cast<std::ptrdiff_t>(written);
     write_arguments(w_, names, "meta", std::vector(first, n.metadata.end()));
     w_.close_object();
+  }
+
+  /// Returns true if the reader accepts the entry as a member of a node.
+  static bool is_cost(keyword_argument const& entry) {
+    if (entry.value.size() != 1) return false;
+    auto const& value = entry.value.front();
+    auto const* whole = std::get_if<std::int64_t>(&value);
+    auto const* real = std::get_if<double>(&value);
+    if (entry.key == "replicable") return std::holds_alternative<bool>(value);
+    return (whole && *whole >= 0) || (entry.key == "cost" && real && *real >= 0 && is_finite(*real));
   }
 
   void write_shape(std::vector<dimension> const& shape) {
@@ -323,7 +336,7 @@ class node_json_reader {
 
   void read(json_value const& v) {
     v.allow({"name", "op", "target", "args", "operands", "kwargs", "default", "shape", "expression", "binds",
-             "symbols", "after", "from", "cost", "bytes", "meta"});
+             "symbols", "after", "from", "cost", "bytes", "replicable", "meta"});
     auto const node_of = [&](json_value const& label) { return find_node(label); };
     auto const names_no_node = [](json_value const& label) -> position {
       label.fail("metadata must not refer to nodes");
@@ -347,8 +360,8 @@ class node_json_reader {
     if (auto const symbols = v.find("symbols")) n.symbols = symbols_of(*symbols);
     if (auto const after = v.find("after")) n.after = calls_of(*after);
     if (auto const from = v.find("from")) n.from = from->integer<std::uint32_t>();
-    for (auto const* key : {"cost", "bytes"})
-      if (auto const number = v.find(key)) n.metadata.push_back({key, read_argument(*number, names_no_node)});
+    for (auto const* key : cost_keys)
+      if (auto const value = v.find(key)) n.metadata.push_back({key, read_cost(key, *value)});
     if (auto const meta = v.find("meta")) read_metadata(n, *meta, names_no_node);
     if (n.kind == node_kind::output && g_.output()) v.fail("a second output node; a graph has one");
     if (n.kind == node_kind::placeholder || n.kind == node_kind::get_attr)
@@ -384,6 +397,23 @@ class node_json_reader {
     if (repeated_.find(name) != none<position>)
       label.fail("two nodes have the name " + quoted(name) + "; refer to the node by its number");
     return places_[at];
+  }
+
+  /// Reads a cost, a size or the mark of a node that may be copied.
+  static module_argument read_cost(std::string const& key, json_value const& value) {
+    auto const names_no_node = [](json_value const& label) -> position {
+      label.fail("metadata must not refer to nodes");
+    };
+    auto a = read_argument(value, names_no_node);
+    auto const* whole = a.size() == 1 ? std::get_if<std::int64_t>(&a.front()) : nullptr;
+    auto const* real = a.size() == 1 ? std::get_if<double>(&a.front()) : nullptr;
+    bool const is_cost = (whole && *whole >= 0) || (real && *real >= 0 && is_finite(*real));
+    if (key == "cost" && !is_cost) value.fail("a cost is a finite number from 0, such as 12.5");
+    if (key == "bytes" && !(whole && *whole >= 0))
+      value.fail("bytes are an integer from 0, such as 4096; leave them out if they are unknown");
+    if (key == "replicable" && !(a.size() == 1 && std::holds_alternative<bool>(a.front())))
+      value.fail("replicable is true or false");
+    return a;
   }
 
   static module_argument read_default(module_node const& n, json_value const& value) {

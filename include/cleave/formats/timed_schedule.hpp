@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/formats/units.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
@@ -46,6 +48,31 @@ struct schedule_bar {
 
   bool operator==(schedule_bar const&) const = default;
 };
+
+/// Returns the seconds in a unit of time; 0 if the unit is no fraction of a second.
+constexpr double seconds_in(std::string_view unit) {
+  if (unit == "s") return 1;
+  if (unit == "ms") return 1e-3;
+  if (unit == "us" || unit == "µs" || unit == "μs") return 1e-6;
+  return unit == "ns" ? 1e-9 : 0;
+}
+
+/// The unit of a time axis: its name, and how many of it are in one unit of the schedule.
+struct axis_unit {
+  std::string name;
+  double scale = 1;
+};
+
+/// Returns the unit of the schedule, or, if times are in seconds and the step is far from 1 of that unit, the
+/// fraction of a second that suits the step.
+inline axis_unit axis_unit_of(std::string const& unit, double makespan) {
+  double const seconds = seconds_in(unit);
+  if (seconds == 0 || !(makespan > 0) || (makespan >= 1 && makespan < 1e5)) return {unit};
+  double const whole = makespan * seconds;
+  if (whole >= 1) return {"s", seconds};
+  if (whole >= 1e-3) return {"ms", seconds * 1e3};
+  return whole >= 1e-6 ? axis_unit{"µs", seconds * 1e6} : axis_unit{"ns", seconds * 1e9};
+}
 
 /// Returns true if an action overlaps with later ones: copies and collectives.
 constexpr bool runs_beside(action_kind k) {
@@ -93,9 +120,14 @@ inline std::string memory_text(timed_schedule const& t, std::uint64_t amount) {
   return count_text(amount) + (amount == 1 ? "\u00a0pass" : "\u00a0passes");
 }
 
-/// Returns a time with its unit, if any: `7.5 ms`, `7.5`.
+/// Returns a time with its unit, if any: `7.5 ms`, `7.5`. Seconds get the prefix that suits the time if it is
+/// far from 1 in the unit of the schedule: `8.01 µs`.
 inline std::string time_text(timed_schedule const& t, double time) {
-  return decimal_text(time, 4) + (t.time_unit.empty() ? "" : "\u00a0" + printable(t.time_unit, 12));
+  double const size = magnitude(time), seconds = detail::seconds_in(t.time_unit);
+  if (seconds > 0 && time != 0 && (size < 0.01 || size >= 1e6))
+    return size * seconds < 1 ? amount_text(time * seconds, "s") : short_text(time * seconds) + "\u00a0s";
+  auto const number = time != 0 && size < 0.01 ? short_text(time) : decimal_text(time, 4);
+  return number + (t.time_unit.empty() ? "" : "\u00a0" + printable(t.time_unit, 12));
 }
 
 /// Returns the number of messages between ranks in one step: those of a lowered schedule, or those that

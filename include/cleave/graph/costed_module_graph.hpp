@@ -14,33 +14,39 @@
 
 namespace cleave::detail {
 
-/// Thrown if the metadata of a node has an invalid cost or size. The witness is the node.
+/// Thrown if the metadata of a node has an invalid cost, size or mark. The witness is the node.
 using cost_error = tagged_error<struct cost_tag, module_graph::position>;
 
 /// The cost of a node of a module graph and the size of its result, from the node's metadata.
 struct module_cost {
   std::optional<double> cost;  ///< `cost`, a number
   std::size_t bytes = 0;       ///< `bytes`, an integer; 0 if absent
+  bool replicable = false;     ///< `replicable`
 };
 
-/// Returns the cost and the size in the metadata of node `n`.
-/// \throws cost_error if a cost is not a finite number from 0 up, or a size not an integer from 0 up
+/// Returns the cost, the size and the mark in the metadata of node `n`.
+/// \throws cost_error if a cost is not a finite number from 0 up, a size not an integer from 0 up, or the
+/// mark neither true nor false
 inline module_cost cost_of(module_graph const& g, module_graph::position n) {
   auto const refuse = [&](std::string const& key, std::string const& kind) {
-    throw cost_error(
-        "node " + quoted(g[n].name) + ": its metadata '" + key + "' must be a non-negative " + kind, n);
+    throw cost_error("node " + quoted(g[n].name) + ": its metadata '" + key + "' must be " + kind, n);
   };
   module_cost known;
   for (auto const& [key, value] : g[n].metadata) {
+    if (key == "replicable") {
+      auto const* mark = value.size() == 1 ? std::get_if<bool>(&value.front()) : nullptr;
+      if (!mark) refuse(key, "true or false");
+      known.replicable = *mark;
+    }
     if (key != "cost" && key != "bytes") continue;
     auto const* whole = value.size() == 1 ? std::get_if<std::int64_t>(&value.front()) : nullptr;
     auto const* real = value.size() == 1 ? std::get_if<double>(&value.front()) : nullptr;
     if (key == "cost") {
       double const x = whole ? static_cast<double>(*whole) : real ? *real : -1;
-      if (!(x >= 0) || x - x != 0) refuse(key, "finite number");
+      if (!(x >= 0) || x - x != 0) refuse(key, "a finite number from 0, such as 12.5");
       known.cost = x;
     } else {
-      if (!whole || *whole < 0) refuse(key, "integer");
+      if (!whole || *whole < 0) refuse(key, "an integer from 0, such as 4096");
       known.bytes = static_cast<std::size_t>(*whole);
     }
   }
@@ -51,31 +57,36 @@ inline module_cost cost_of(module_graph const& g, module_graph::position n) {
 
 namespace cleave {
 
-/// A module_graph with the costs of its nodes, read from their metadata: `cost`, a number, and `bytes`, an
-/// integer, the size of the result. In addition to the concepts of `module_graph` it models `weighted_graph`
-/// and `sized_graph`. A node without `cost` costs nothing. The result of a node without `bytes` has an
+/// A module_graph with the costs of its nodes, read from their metadata: `cost`, a number; `bytes`, an
+/// integer, the size of the result; and `replicable`, true for a node that each stage that needs it may run
+/// again. In addition to the concepts of `module_graph` it models `weighted_graph`, `sized_graph` and
+/// `replicating_graph`. A node without `cost` costs nothing. The result of a node without `bytes` has an
 /// unknown size.
 class costed_module_graph : public module_graph {
  public:
   /// Reads the metadata of all nodes.
-  /// \throws cost_error if a cost is not a finite number from 0 up, or a size not an integer from 0 up
+  /// \throws cost_error if a cost is not a finite number from 0 up, a size not an integer from 0 up, or
+  /// `replicable` neither true nor false
   explicit costed_module_graph(module_graph g) : module_graph(std::move(g)) {
     for (position n = 0; n < list().size(); ++n) {
       auto const known = detail::cost_of(*this, n);
       cost_.push_back(known.cost.value_or(0));
       bytes_.push_back(known.bytes);
+      replicable_.push_back(known.replicable);
       has_costs_ |= known.cost.has_value();
     }
   }
 
   double weight(position n) const { return cost_[n]; }
   std::size_t bytes(position v) const { return bytes_[v]; }
+  bool replicable(position n) const { return replicable_[n] != 0; }
   /// Returns true if any node has a cost in its metadata.
   bool has_costs() const { return has_costs_; }
 
  private:
   std::vector<double> cost_;        // by position
   std::vector<std::size_t> bytes_;  // by position
+  std::vector<char> replicable_;    // by position
   bool has_costs_ = false;
 };
 

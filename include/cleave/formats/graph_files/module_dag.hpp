@@ -14,7 +14,7 @@
 namespace cleave {
 
 /// Counts the calls of `g` without a cost; a cost of 0 counts as given. If bytes cost something, also counts
-/// the results of unknown size that other calls read. \throws cost_error
+/// the results of unknown size that other calls read. Replicable calls are left out. \throws cost_error
 inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
   unpriced u;
   std::vector<char> is_read(g.list().size());
@@ -22,6 +22,7 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
     for (auto const m : g.operands(n)) is_read[m] = 1;
   for (auto const n : g.nodes()) {
     auto const known = detail::cost_of(g, n);
+    if (known.replicable) continue;
     ++u.of_nodes;
     u.nodes += !known.cost.has_value();
     if (is_read[n] == 0) continue;
