@@ -56,15 +56,13 @@ namespace cleave {
 /// values of `outputs()`, in order, without state and constants that no stage outputs.
 ///
 /// - `inputs` are the values of the graph's `inputs()`, in order. A `Value` owns its contents: a copy does
-/// not
-///   change when the original is overwritten.
+///   not change when the original is overwritten.
 /// - `run(i, in)` runs stage i. `in` are the values of its `inputs`, and may be overwritten. It returns the
 ///   values of its `outputs`, as a vector. A stage keeps its `state` from step to step, and writes it in
 ///   place.
 /// - `update(i, v, value)` stores `value` as the state `v` of stage i. It is called after all stages have
-/// run,
-///   once for each entry of `plan().updates`: another stage has written the state, and the next step reads
-///   it.
+///   run, once for each entry of `plan().updates`: another stage has written the state, and the next step
+///   reads it.
 ///
 /// Values are carried by version, so memory that is written several times in a step has several values.
 /// O(values + size of the plan) besides the calls.
