@@ -5,6 +5,7 @@
     peers.py eval GRAPH PART -k 8           cut and balance of a partition made elsewhere (one block number a line)
     peers.py eval CSV --graphs DIR --parts DIR   recomputes every row from its kept part file, PART or PART.xz
     peers.py table CSV...                   medians over seeds, as ratios to METIS k-way; per class of graph, too
+    peers.py best CSV... --of cleave-standard [--peers kmp-default,mtk-default] [--within 2] [--clock kmp-default]   one beside the best of others
     peers.py probe                          what each peer does with k = 1, isolated nodes, zero weights, ...
     peers.py missing                        which peers cannot run here, and what they need
 
@@ -476,6 +477,33 @@ def command_table(a):
             print(f'| {c} | ' + ' | '.join(mean_cell(everywhere[threads, c, p]) for p in peers) + ' |')
         print('| **all** | ' + ' | '.join(mean_cell([r for c in classes for r in everywhere[threads, c, p]]) for p in peers) + ' |')
 
+def command_best(a):
+    """Compares one partitioner with the best of others, problem by problem; medians over seeds of the runs that count."""
+    found = {}
+    for row in read_rows(a.csv):
+        if row['status'] == 'ok':
+            found.setdefault((row['graph'], int(row['k'])), {}).setdefault(row['peer'], []).append((float(row['cut']), float(row['cpu_s'])))
+    cuts, times = [], []
+    for problem, runs in found.items():
+        of = {peer: tuple(statistics.median(column) for column in zip(*rows)) for peer, rows in runs.items()}
+        if a.of not in of:
+            continue
+        cut, seconds = of.pop(a.of)
+        others = [v for peer, v in of.items() if not peer.startswith('cleave-') and (a.peers is None or peer in a.peers.split(','))
+                  and (a.within is None or v[1] <= a.within * seconds)]
+        if others:
+            cuts.append((cut / max(min(c for c, _ in others), 1), problem))
+        if a.clock in of:
+            times.append(seconds / of[a.clock][1])
+    if not cuts:
+        sys.exit(f'no problem has rows of {a.of} and of a peer; see the first column of {" ".join(a.csv)}')
+    mean = lambda values: math.exp(sum(math.log(v) for v in values) / len(values))
+    print(f'{a.of}: {mean([c for c, _ in cuts]):.3f} of the least cut, {len(cuts)} problems; behind on {sum(c > 1 for c, _ in cuts)}, '
+          + ', '.join(f'by more than {x} % on {sum(c > 1 + x / 100 for c, _ in cuts)}' for x in (2, 5)))
+    print('  furthest behind: ' + ', '.join(f'{g} k={k} {c:.3f}' for c, (g, k) in sorted(cuts)[:-6:-1]))
+    if times:
+        print(f'  {mean(times):.2f} of the time of {a.clock}')
+
 def path_graph(n, vwgt=None, ewgt=None):
     u = np.arange(n)
     adj = np.stack((u - 1, u + 1), 1).ravel()
@@ -556,6 +584,9 @@ def main():
     one.add_argument('--graphs', default='.'); one.add_argument('--parts', default='.')
     table = commands.add_parser('table'); table.set_defaults(do=command_table)
     table.add_argument('csv', nargs='+'); table.add_argument('--anchor', default='metis')
+    best = commands.add_parser('best'); best.set_defaults(do=command_best)
+    best.add_argument('csv', nargs='+'); best.add_argument('--of', default='cleave-standard'); best.add_argument('--peers', help='compare with these only')
+    best.add_argument('--within', type=float, help='compare only with peers that take at most this multiple of its time'); best.add_argument('--clock', default='metis', help='compare the time with that of this peer')
     probe = commands.add_parser('probe'); probe.set_defaults(do=command_probe)
     probe.add_argument('--peers', default='cleave-fast,cleave-standard,cleave-quality,metis,metis-rb,kahip-fast,kmp-default,mtk-default,scotch'); probe.add_argument('--timeout', type=float, default=20)
     missing = commands.add_parser('missing'); missing.set_defaults(do=command_missing)
