@@ -48,5 +48,10 @@ TEST_CASE("cleave inspect: accepts or rejects every malformed file as its descri
 }
 
 TEST_CASE("cleave split: accepts or rejects every malformed file as its description says") {
-  CHECK(check_all({"split", "-k", "3", "--json"}) == 49);
+  CHECK(check_all({"split", "-k", "2", "--json"}) == 49);
+  // One is well formed, but its three nodes pass on a value of unknown type.
+  auto const three = run_tool({"split", (folder / "untyped_boundary.onnx").string(), "-k", "3"});
+  CHECK(three.exit == 3);
+  CHECK(three.to_stderr.find("types are not known: 'b'; at most 2 stages are possible (-k 2)") !=
+        std::string::npos);
 }

@@ -122,7 +122,7 @@ TEST_CASE("cleave split --by: rules need no stage for nodes of weights alone, an
   CHECK(stages("tags") == expected);
   std::ofstream(at / "parts.txt") << "make_r 0\nmake_a 0\nmake_b 0\nmake_c 0\nmake_y 1\n";
   CHECK(stages("file=" + (at / "parts.txt")) == expected);
-  std::ofstream(at / "all.txt") << "make_p x\nmake_q 1\nmake_r 0\nmake_a 0\nmake_b 0\nmake_c 0\nmake_y 1\n";
+  std::ofstream(at / "all.txt") << "make_p x\nmake_q 0\nmake_r 0\nmake_a 0\nmake_b 0\nmake_c 0\nmake_y 1\n";
   CHECK(stages("file=" + (at / "all.txt")) == expected);
   std::ofstream(at / "few.txt") << "make_r 0\nmake_a 0\nmake_b 0\nmake_y 1\n";
   auto const r = run_tool({"split", file, "--by", "file=" + (at / "few.txt")});
