@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <map>
 #include <ranges>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "advice.hpp"
 #include "model.hpp"
 
 namespace tool {
@@ -47,14 +47,41 @@ inline std::string value_text(model const& m, cleave::onnx::graph::value v) {
          (type == nullptr ? "of unknown type" : cleave::printable(cleave::onnx::spelling(*type)));
 }
 
-/// Returns the symbolic dimensions of the inputs without a given size.
-inline std::set<std::string> open_dimensions(model const& m) {
-  std::set<std::string> names;
-  for (auto const v : m.graph.inputs())
-    if (auto const* type = m.types.priced(m.graph.name_of(v)); type != nullptr)
+/// Returns where shapes are lost and what to do: `the first is y float32 ?x8, which Reshape '/a/Reshape'
+/// makes; set it with --shape y=Nx8`. Empty if all shapes or their upper bounds are known.
+inline std::string lost_shape_text(model const& m) {
+  auto const lost = cleave::onnx::first_unknown_shape(m.graph, m.types);
+  if (!lost) return "";
+  auto text = "the first is " + value_text(m, *lost);
+  if (auto const n = m.graph.producer(*lost); n != cleave::none<cleave::onnx::graph::node>) {
+    auto const& proto = m.graph.proto(n);
+    text += ", which " + cleave::printable(proto.op_type(), 40) +
+            (proto.name().empty() ? "" : " " + cleave::quoted(proto.name())) + " makes";
+  }
+  std::vector<std::string> options;
+  for (auto const& open : cleave::onnx::list_open_sizes(m.graph, m.types, m.given))
+    if (open.what == cleave::onnx::open_size::kind::dimension) options.push_back(option_for(open));
+  if (options.empty()) {
+    cleave::onnx::open_size it{.what = cleave::onnx::open_size::kind::value,
+                               .name = std::string(m.graph.name_of(*lost))};
+    auto const* type = m.types.priced(it.name);
+    it.ranked = type != nullptr && type->has_tensor_type() && type->tensor_type().has_shape();
+    if (it.ranked)
       for (auto const& d : type->tensor_type().shape().dim())
-        if (!d.has_dim_value() && !d.dim_param().empty()) names.insert(d.dim_param());
-  return names;
+        it.shape.dims.push_back(cleave::onnx::most_of(d).value_or(-1));
+    options.push_back(option_for(it));
+  }
+  return text + "; set more with " + first_of(options, 4, [](auto const& o) { return o; });
+}
+
+/// Returns the number of values of known shape: `all 152 known`, or how many, and where they are lost.
+inline std::string shapes_text(model const& m, model_summary const& s) {
+  auto text = s.unsized == 0
+                  ? "all " + cleave::count_text(s.made) + " known"
+                  : cleave::count_text(s.made - s.unsized) + " of " + cleave::count_text(s.made) + " known";
+  if (s.bounded > 0)
+    text += ", of " + cleave::count_text(s.bounded) + " the largest, since it depends on the data of a run";
+  return s.unsized == 0 ? text : text + "; " + lost_shape_text(m);
 }
 
 /// Returns the work of a run: `3.1 GFLOP`; `at least 3.1 GFLOP` if costs of nodes are unknown.
@@ -90,19 +117,14 @@ inline std::string description_of(model const& m) {
                       cleave::bytes_text(s.weight_bytes));
   line("inputs", values(m.graph.inputs()));
   line("outputs", values(m.graph.outputs()));
-  auto const open = open_dimensions(m);
-  line("shapes", s.unsized == 0
-                     ? "all " + cleave::count_text(s.made) + " known"
-                     : cleave::count_text(s.made - s.unsized) + " of " + cleave::count_text(s.made) +
-                           " known" +
-                           (open.empty() ? "" : "; set more with " + first_of(open, 4, [](auto const& name) {
-                                                  return "--dim " + cleave::printable(name, 40) + "=N";
-                                                })));
-  line("work", work_text(s) + " a run" +
-                   (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " of unknown cost") +
-                   (m.costs.fallbacks.empty()
-                        ? ""
-                        : "; cost estimated from bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
+  line("shapes", shapes_text(m, s));
+  line("work",
+       work_text(s) + " a run" +
+           (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " of unknown cost") +
+           (m.costs.bounded == 0 ? "" : "; of " + plural(m.costs.bounded, "node") + " an upper bound") +
+           (m.costs.fallbacks.empty()
+                ? ""
+                : "; cost estimated from bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
   return text;
 }
 

@@ -9,10 +9,14 @@
 //   operators           {operator: nodes of the file}
 //   weights             {tensors, parameters, bytes}
 //   inputs, outputs     [{name, type, bytes}]; null if unknown
-//   values              {made, untyped, unsized}: results of live nodes; those of unknown type; those of unknown size
+//   values              {made, untyped, unsized, bounded}: results of live nodes; those of unknown type; those of
+//                       unknown shape; those of which only the largest size is known
+//   first_unknown       null, or {name, node, operator} of the first value of unknown shape; of an input, the name alone
 //   flops               of one run, by the table of cleave/adapt/onnx/detail/flops.hpp
 //   unpriced_nodes      live nodes with unknown shapes; flops do not include them
+//   bounded_nodes       nodes with the cost of the largest case
 //   priced_by_bytes     {operator: nodes} for operators that are not in that table
+//   shapes              with --shapes: {value: type} of all results of nodes; null if unknown
 #include <cleave/formats/json/json_writer.hpp>
 #include <map>
 #include <span>
@@ -27,7 +31,17 @@ namespace tool {
 
 namespace {
 
-std::string json_of(model const& m) {
+/// Returns the type of each result of a live node, one per line.
+std::string shapes_of(model const& m) {
+  std::string text;
+  for (auto const n : m.graph.nodes())
+    for (auto const v : m.graph.results(n))
+      if (!m.graph.name_of(v).empty())
+        text += "  " + value_text(m, v) + "   " + cleave::printable(m.graph.proto(n).op_type(), 40) + "\n";
+  return text;
+}
+
+std::string json_of(model const& m, bool shapes) {
   auto const s = summary_of(m);
   cleave::json::writer json(cleave::json::writer::layout::indented);
   auto const counts = [&](char const* key, std::map<std::string, std::size_t> const& of) {
@@ -59,22 +73,43 @@ std::string json_of(model const& m) {
   values("inputs", m.graph.inputs());
   values("outputs", m.graph.outputs());
   json.key("values").open_object().member("made", s.made).member("untyped", s.untyped);
-  json.member("unsized", s.unsized).close_object().member("flops", s.flops);
-  json.member("unpriced_nodes", s.lacking.nodes);
+  json.member("unsized", s.unsized).member("bounded", s.bounded).close_object().key("first_unknown");
+  if (auto const lost = cleave::onnx::first_unknown_shape(m.graph, m.types)) {
+    json.open_object().member("name", m.graph.name_of(*lost));
+    if (auto const n = m.graph.producer(*lost); n != cleave::none<cleave::onnx::graph::node>)
+      json.member("node", m.graph.proto(n).name()).member("operator", m.graph.proto(n).op_type());
+    json.close_object();
+  } else {
+    json.null();
+  }
+  json.member("flops", s.flops).member("unpriced_nodes", s.lacking.nodes);
+  json.member("bounded_nodes", m.costs.bounded);
   counts("priced_by_bytes", m.costs.fallbacks);
+  if (shapes) {
+    json.key("shapes").open_object();
+    for (auto const n : m.graph.nodes())
+      for (auto const v : m.graph.results(n)) {
+        if (m.graph.name_of(v).empty()) continue;
+        auto const* type = m.types.priced(m.graph.name_of(v));
+        json.key(m.graph.name_of(v));
+        type == nullptr ? json.null() : json.value(cleave::onnx::spelling(*type));
+      }
+    json.close_object();
+  }
   return json.close_object().text() + "\n";
 }
 
 }  // namespace
 
 int inspect(std::span<std::string const> words) {
-  bool as_json = false;
+  bool as_json = false, shapes = false;
   cleave::onnx::type_options types;
   command c{"inspect",
             "MODEL.onnx | GRAPH.json",
             "Describes a model or a graph: its nodes, weights, inputs, outputs and work.",
             {}};
   c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
+  c.options.push_back(flag("--shapes", "list the type and shape of every value too", shapes));
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words).operands);
 
@@ -87,8 +122,9 @@ int inspect(std::span<std::string const> words) {
   progress const doing;
   auto const m = read_model(path, types, doing);
   doing.clear();
-  print(as_json ? json_of(m)
-                : bold(cleave::printable(m.path.filename().string())) + "\n" + description_of(m));
+  print(as_json ? json_of(m, shapes)
+                : bold(cleave::printable(m.path.filename().string())) + "\n" + description_of(m) +
+                      (shapes ? shapes_of(m) : ""));
   return 0;
 }
 

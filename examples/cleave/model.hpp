@@ -151,7 +151,8 @@ struct model_summary {
   std::size_t weight_bytes = 0;
   std::size_t at_load = 0;               ///< live nodes that depend on weights alone
   std::size_t made = 0;                  ///< results of the other live nodes
-  std::size_t untyped = 0, unsized = 0;  ///< of these, results of unknown type and of unknown size
+  std::size_t untyped = 0, unsized = 0;  ///< of these, results of unknown type and of unknown shape
+  std::size_t bounded = 0;               ///< of these, results with an upper bound alone
   cleave::unpriced lacking;
   double flops = 0;  ///< of these nodes, if their cost is known
 };
@@ -176,8 +177,10 @@ inline model_summary summary_of(model const& m) {
     }
     for (auto const v : g.results(n)) {
       ++s.made;
+      auto const* type = m.types.priced(g.name_of(v));
       s.untyped += m.types.declaration(g.name_of(v)) == nullptr;
-      s.unsized += g.bytes(v) == 0;
+      s.unsized += !cleave::onnx::most_elements(type);
+      s.bounded += cleave::onnx::most_elements(type) && !cleave::onnx::elements(type);
     }
     s.flops += m.costs.of[n].flops;
   }

@@ -2,7 +2,6 @@
 // Fuzzes ONNX model files: each is read, cut and written out, or rejected with an error.
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
-#include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +9,6 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
@@ -21,27 +19,6 @@
 using namespace cleave;
 
 using namespace cleave::detail;
-
-/// Replaces libonnx's shape inference, which crashes on many models and otherwise runs in a child process. A
-/// node's outputs get the type of its first input.
-void ::onnx::shape_inference::InferShapes(::onnx::ModelProto& m, ::onnx::ISchemaRegistry const*,
-                                          ::onnx::ShapeInferenceOptions const&,
-                                          std::unordered_map<std::string, ::onnx::TensorShapeProto>*) {
-  std::unordered_map<std::string, ::onnx::TypeProto> types;
-  auto& g = *m.mutable_graph();
-  for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
-    for (auto const& v : *list) types.try_emplace(v.name(), v.type());
-  for (auto const& n : g.node()) {
-    auto const first = n.input().empty() ? types.end() : types.find(n.input(0));
-    if (first == types.end()) continue;
-    auto const type = first->second;
-    for (auto const& name : n.output())
-      if (types.try_emplace(name, type).second) {
-        g.add_value_info()->set_name(name);
-        *g.mutable_value_info()->rbegin()->mutable_type() = type;
-      }
-  }
-}
 
 namespace {
 
@@ -74,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     auto const model = cleave::onnx::parse(bytes);
     cleave::onnx::check(model);
     auto const cut =
-        cleave::onnx::split(model, 3, {.types = {.inference = cleave::onnx::inference::same_process}});
+        cleave::onnx::split(model, 3, {.types = {.inference = cleave::onnx::inference::without_libonnx}});
     check_stages(cut);
     cleave::onnx::notes_of(cut.stages);
   } catch (error const&) {

@@ -55,7 +55,7 @@ std::pair<std::size_t, std::size_t> counted(::onnx::ModelProto const& m,
     if (g.replicable(n)) continue;
     if (costs.of[n].unknown) ++count.first;
     for (auto const v : g.results(n))
-      if (!cleave::onnx::elements(types.priced(g.name_of(v))) && is_read(v)) ++count.second;
+      if (!cleave::onnx::most_elements(types.priced(g.name_of(v))) && is_read(v)) ++count.second;
   }
   return count;
 }
@@ -126,19 +126,36 @@ TEST_CASE("onnx::find_most_open_size: returns the dimension or input shape that 
 }
 
 TEST_CASE("onnx::find_most_open_size: without open inputs, returns the value at which most shapes are lost") {
-  priced_model const m(
-      onnx_text("f (float[8] x) => (float[n] b, int64[m, k] e)"
-                "{ i = NonZero(x)  j = Relu(x)  t = Transpose(i)  e = Identity(t)  u = NonZero(j)  "
-                "  v = Cast<to = 1>(u)  w = Relu(v)  a = Relu(w)  b = Relu(a) }"));
+  auto proto = onnx_text(
+      "f (float[8] x, int64[2] s) => (float[n] b, float[m, k] e)"
+      "{ i = acme.Crop(x)  t = Transpose(i)  e = Identity(t)  j = Relu(x)  u = Reshape(j, s) "
+      "  v = Cast<to = 1>(u)  w = Relu(v)  a = Relu(w)  b = Relu(a) }");
+  auto& acme = *proto.add_opset_import();
+  acme.set_domain("acme");
+  acme.set_version(1);
+  priced_model const m(proto);
   auto const most = m.most();
   REQUIRE(most);
   CHECK(most->what == cleave::onnx::open_size::kind::value);
   CHECK(most->name == "u");
   CHECK(!most->measured);
   CHECK(most->ranked);
-  CHECK(most->shape.dims == std::vector<std::int64_t>{1, -1});
-  CHECK(most->nodes == 5);
+  CHECK(most->shape.dims == std::vector<std::int64_t>{-1, -1});
+  CHECK(most->nodes == 4);  // a Reshape moves nothing
   CHECK(most->values == 4);
+}
+
+TEST_CASE("onnx::first_unknown_shape: returns the value at which inference stops first") {
+  auto const first = [](priced_model const& m) -> std::string {
+    auto const v = cleave::onnx::first_unknown_shape(m.graph, m.types);
+    return v ? std::string(m.graph.name_of(*v)) : "none";
+  };
+  auto const lost = onnx_text(
+      "f (float[N, 4] x, int64[2] s) => (float[a, b] y) "
+      "{ p = Relu(x)  i = NonZero(p)  q = Reshape(x, s)  r = Tanh(q)  y = Relu(r) }");
+  CHECK(first(priced_model(lost)) == "x");
+  CHECK(first(priced_model(lost, {.dims = {{"N", 5}}})) == "q");  // NonZero has an upper bound
+  CHECK(first(priced_model(lost, {.dims = {{"N", 5}}, .shapes = {{"q", {0, {10, 2}}}}})) == "none");
 }
 
 TEST_CASE("onnx::find_most_open_size: agrees with trying each size in turn, on all models") {

@@ -38,6 +38,7 @@ struct costs {
   std::map<std::string, std::size_t>
       fallbacks;            ///< operators priced by bytes alone, and the number of their nodes
   std::size_t unknown = 0;  ///< number of nodes with an unknown shape
+  std::size_t bounded = 0;  ///< number of other nodes whose cost is an upper bound
 };
 
 }  // namespace cleave::onnx
@@ -66,7 +67,8 @@ class onnx_cost_walk {
       }
       scopes_.resize(1);
       calls_.clear();
-      if (costs_.of[item_].unknown) ++costs_.unknown;
+      auto const& w = costs_.of[item_];
+      ++(w.unknown ? costs_.unknown : w.bounded ? costs_.bounded : exact_);
     }
   }
 
@@ -121,7 +123,7 @@ class onnx_cost_walk {
         v.set_name(f.input(i));
         *v.mutable_type() = *type;
       }
-    onnx_infer(m, true, inference_);
+    onnx_infer(m, inference_);
     auto& s = scopes_.emplace_back(scope{{}, nullptr});  // a function does not see names outside
     add_types(m.graph(), s.types);
     for (auto const& n : m.graph().node()) open_.push_back({&n, &s});
@@ -131,7 +133,8 @@ class onnx_cost_walk {
   onnx_function_table functions_;
   onnx::inference inference_;
   onnx::costs& costs_;
-  std::size_t item_ = 0;  // the node of the graph that is being priced
+  std::size_t exact_ = 0;  // nodes of known cost
+  std::size_t item_ = 0;   // the node of the graph that is being priced
   std::vector<std::pair<::onnx::NodeProto const*, scope const*>> open_;
   std::deque<scope> scopes_;
   std::deque<::onnx::ModelProto> calls_;

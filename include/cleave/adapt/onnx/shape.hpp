@@ -28,8 +28,9 @@ struct shape {
 /// The process in which libonnx's shape inference runs. On some models that break an operator's rules it
 /// crashes: a ConvTranspose whose weight has rank 1, or a Split without results. On others it does not end.
 enum class inference : std::uint8_t {
-  own_process,   ///< a forked copy of the process, so that a crash does no harm
-  same_process,  ///< this process: for trusted models, or if fork is not allowed
+  own_process,      ///< a forked copy of the process, so that a crash does no harm
+  same_process,     ///< this process: for trusted models, or if fork is not allowed
+  without_libonnx,  ///< this process, by the rules of this library alone: fewer shapes are known
 };
 
 /// Sizes that the user knows and the file does not contain.
@@ -85,6 +86,31 @@ inline std::optional<double> elements(::onnx::TypeProto const* type) {
   return product;
 }
 
+/// Returns the size of a dimension, or its upper bound if only that is known: inference writes `<=N` or `<=N
+/// NAME` as its symbol then. Nothing if neither is known.
+inline std::optional<std::int64_t> most_of(::onnx::TensorShapeProto::Dimension const& d) {
+  if (d.has_dim_value()) return d.dim_value() < 0 ? std::nullopt : std::optional(d.dim_value());
+  std::string_view text = d.dim_param();
+  if (!text.starts_with("<=")) return std::nullopt;
+  text.remove_prefix(2);
+  std::int64_t n = -1;
+  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
+  bool const ends = end == text.data() + text.size() || *end == ' ';
+  return fault == std::errc() && ends && n >= 0 ? std::optional(n) : std::nullopt;
+}
+
+/// Returns the number of elements of a tensor of this type, or its upper bound.
+inline std::optional<double> most_elements(::onnx::TypeProto const* type) {
+  if (type == nullptr || !type->has_tensor_type() || !type->tensor_type().has_shape()) return std::nullopt;
+  double product = 1;
+  for (auto const& d : type->tensor_type().shape().dim()) {
+    auto const most = most_of(d);
+    if (!most) return std::nullopt;
+    product *= static_cast<double>(*most);
+  }
+  return product;
+}
+
 /// Returns a type as in messages: `float32 1x3x?xwidth`.
 inline std::string spelling(::onnx::TypeProto const& type) {
   if (!type.has_tensor_type())
@@ -100,6 +126,7 @@ inline std::string spelling(::onnx::TypeProto const& type) {
     text += std::exchange(separator, 'x');
     text += d.has_dim_value() && d.dim_value() >= 0 ? std::to_string(d.dim_value())
             : d.dim_param().empty()                 ? "?"
+            : most_of(d)                            ? d.dim_param().substr(0, d.dim_param().find(' '))
                                                     : d.dim_param();
   }
   return text;
@@ -109,19 +136,22 @@ inline std::string spelling(::onnx::TypeProto const& type) {
 
 namespace cleave::detail {
 
-/// Returns the bytes of a value of this type; 0 if a dimension or the element type is unknown.
+/// Returns the bytes of a value of this type, or their upper bound; 0 if a dimension or the element type is
+/// unknown.
 /// \throws onnx::error, naming `value`, if the size does not fit in 64 bits
 inline std::size_t onnx_bytes(::onnx::TypeProto const* type, std::string_view value) {
-  auto const elements = onnx::elements(type);
+  auto const elements = onnx::most_elements(type);
   if (!elements || *elements == 0) return 0;
   std::size_t const each = onnx::element_size(type->tensor_type().elem_type());
   std::size_t size = each;
   for (auto const& d : type->tensor_type().shape().dim())
-    if (__builtin_mul_overflow(size, static_cast<std::size_t>(d.dim_value()), &size))
+    if (__builtin_mul_overflow(size, static_cast<std::size_t>(*onnx::most_of(d)), &size)) {
+      if (!onnx::elements(type)) return 0;  // a useless bound
       throw onnx::error(
           {onnx::fault_kind::size,
            "value " + quoted(value) + ": its size does not fit in 64 bits (" + onnx::spelling(*type) + ")",
            {std::string(value)}});
+    }
   return size;
 }
 

@@ -15,29 +15,30 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/adapt/onnx/detail/folding.hpp"
 #include "cleave/adapt/onnx/detail/outline.hpp"
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
 namespace cleave::onnx {
 
-/// The type and shape of each value of a model: declared in the file, then inferred with data propagation,
-/// then as given by the user.
+/// The type and shape of each value of a model: inferred, then as declared in the file, then as given by the
+/// user. Inference also computes the numbers that shapes are made of.
 ///
 /// There are two views, because the user's sizes price one run and must not restrict all runs. `declaration`
 /// holds in every run and may be written into a stage. Symbolic dimensions stay symbolic there, and the
 /// user's shape is used only if nothing else gives a rank. Of types that follow from it, the element type is.
-/// `priced` and `bytes` use the user's sizes.
+/// `priced` and `bytes` use the user's sizes; where only an upper bound is known, as behind
+/// NonMaxSuppression, its symbol is `<=N`, see `onnx::most_of`.
 class types {
  public:
   /// Infers types. If inference fails, less is known (see `complaint`).
   /// \throws onnx::error if an option names a dimension or value that the model lacks, or contradicts what is
   ///   known
   explicit types(::onnx::ModelProto const& m, onnx::type_options const& options = {})
-      : inference_(options.inference), declared_(infer(m, [](auto&) {})) {
+      : inference_(options.inference), bounded_(infer(m, [](auto&) {}, {})) {
+    declared_ = std::make_shared<::onnx::ModelProto>(*bounded_);
+    forget_bounds(*declared_);
     by_name_ = table(*declared_);
-    forget_made_up_symbols(m);
     put_in(m, options);
   }
 
@@ -60,7 +61,7 @@ class types {
   /// Returns the model without large payloads, with the user's sizes. Values inside bodies have types too.
   ::onnx::ModelProto const& priced_model() const { return *priced_; }
 
-  /// Returns the bytes of a value; 0 if a dimension or the element type is unknown.
+  /// Returns the bytes of a value, or their upper bound; 0 if a dimension or the element type is unknown.
   /// \throws onnx::error if the size does not fit in 64 bits
   std::size_t bytes(std::string_view value) const { return detail::onnx_bytes(priced(value), value); }
 
@@ -75,14 +76,16 @@ class types {
 
   void put_in(::onnx::ModelProto const& m, onnx::type_options const& options) {
     if (options.dims.empty() && options.shapes.empty()) {
-      priced_ = declared_;
+      priced_ = bounded_;
     } else {
       auto const user = user_types(options);
       auto const edit = [&](::onnx::ModelProto& copy) {
         set_dimensions(copy, options);
         for (auto const& [name, type] : user) set_type(*copy.mutable_graph(), name, type);
       };
-      priced_ = infer(m, edit);
+      std::unordered_set<std::string> fixed;
+      for (auto const& [name, type] : user) fixed.insert(name);
+      priced_ = infer(m, edit, std::move(fixed));
       for (auto const& [name, type] : user) set_type(*priced_->mutable_graph(), name, type);
     }
     priced_by_name_ = table(*priced_);
@@ -129,93 +132,33 @@ class types {
     return by;
   }
 
-  /// Returns an edited copy of `m` with inferred types. Inference stops if it contradicts the file's
-  /// declaration of an inner value or an output. It then runs again without those declarations, which fill in
-  /// only what stays unknown.
+  /// Returns an edited copy of `m` with inferred types.
   template <class Edit>
-  std::shared_ptr<::onnx::ModelProto> infer(::onnx::ModelProto const& m, Edit edit) {
-    std::shared_ptr<::onnx::ModelProto> copy;
-    auto const order = detail::onnx_inference_order(m.graph());  // libonnx processes nodes in file order
+  std::shared_ptr<::onnx::ModelProto> infer(::onnx::ModelProto const& m, Edit edit,
+                                            std::unordered_set<std::string> fixed) {
+    auto copy = std::make_shared<::onnx::ModelProto>(detail::onnx_outline(m));
+    auto const order = detail::onnx_inference_order(m.graph());
     std::vector<std::uint32_t> back(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) back[order[i]] = i;
-    for (bool const declared : {true, false})
-      for (bool const propagate : {true, false}) {
-        copy = std::make_shared<::onnx::ModelProto>(detail::onnx_outline(m));
-        if (!declared) drop_declared(*copy->mutable_graph());
-        edit(*copy);
-        detail::onnx_reorder(*copy->mutable_graph(), order);
-        auto why = detail::onnx_infer(*copy, propagate, inference_);
-        if (why.empty()) fold_shapes(*copy, propagate);
-        detail::onnx_reorder(*copy->mutable_graph(), back);
-        if (!declared) fill_declared(*copy->mutable_graph(), m.graph());
-        if (why.empty()) return copy;
-        complaint_ = std::move(why);
-      }
+    edit(*copy);
+    detail::onnx_reorder(*copy->mutable_graph(), order);
+    auto why = detail::onnx_infer(*copy, inference_, std::move(fixed));
+    detail::onnx_reorder(*copy->mutable_graph(), back);
+    if (!why.empty()) complaint_ = std::move(why);
     return copy;
   }
 
-  /// Infers shapes behind operators at which data propagation stops (libonnx 1.12: Equal, Where,
-  /// ConstantOfShape, …). A shape that is the same in every run replaces its node by a constant, and
-  /// inference runs again. This repeats until nothing new is found, up to a chain of shapes longer than in
-  /// real files.
-  void fold_shapes(::onnx::ModelProto& m, bool propagate) const {
-    auto& g = *m.mutable_graph();
-    detail::onnx_shape_arithmetic arithmetic;
-    for (auto const& t : g.initializer())
-      if (auto value = detail::onnx_integers_of(t)) arithmetic.define(t.name(), std::move(*value));
-    std::vector<std::pair<int, ::onnx::NodeProto>> replaced;
-    std::vector<char> done(static_cast<std::size_t>(g.node_size()));
-    int rounds = 32;  // each round infers the whole model; three suffice for real files
-    for (bool fresh = true; std::exchange(fresh, false) && rounds > 0; --rounds) {
-      auto const known = table(m);
-      auto const type_of = [&](std::string const& name) { return look_up(known, name); };
-      for (int i = 0; i < g.node_size(); ++i) {
-        auto& n = *g.mutable_node(i);
-        if (n.output_size() != 1 || done[static_cast<std::size_t>(i)]) continue;
-        auto value = arithmetic(n, type_of);
-        if (!value) continue;
-        done[static_cast<std::size_t>(i)] = value->known();
-        if (value->known() && value->element == ::onnx::TensorProto::INT64 && n.op_type() != "Constant") {
-          replaced.emplace_back(i, detail::onnx_constant_node(n.output(0), *value));
-          replaced.back().second.Swap(&n);
-          fresh = true;
-        }
-        arithmetic.define(n.output(0), std::move(*value));
-      }
-      if (fresh && !detail::onnx_infer(m, propagate, inference_).empty()) break;
-    }
-    for (auto& [i, was] : replaced) g.mutable_node(i)->Swap(&was);
-  }
-
-  static void drop_declared(::onnx::GraphProto& g) {
-    g.clear_value_info();
-    for (auto& v : *g.mutable_output()) v.clear_type();
-  }
-
-  static void fill_declared(::onnx::GraphProto& g, ::onnx::GraphProto const& from) {
-    std::unordered_set<std::string> known;
-    for (auto const* list : {&g.value_info(), &g.output()})
-      for (auto const& v : *list)
-        if (v.has_type()) known.insert(v.name());
-    for (auto const* list : {&from.value_info(), &from.output()})
-      for (auto const& v : *list)
-        if (!known.contains(v.name())) *g.add_value_info() = v;
-  }
-
-  /// Removes dimension names invented by inference, which mean nothing in another file.
-  void forget_made_up_symbols(::onnx::ModelProto const& m) {
-    std::unordered_set<std::string> real;
-    auto const& g = m.graph();
-    for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
-      for (auto const& v : *list)
-        for (auto const& d : v.type().tensor_type().shape().dim())
-          if (!d.dim_param().empty()) real.insert(d.dim_param());
-    auto& to = *declared_->mutable_graph();
-    for (auto* list : {to.mutable_output(), to.mutable_value_info()})
+  /// Removes upper bounds, which depend on the sizes of one run and mean nothing in another file.
+  static void forget_bounds(::onnx::ModelProto& m) {
+    for (auto* list : {m.mutable_graph()->mutable_output(), m.mutable_graph()->mutable_value_info()})
       for (auto& v : *list)
         if (v.type().has_tensor_type() && v.type().tensor_type().has_shape())
           for (auto& d : *v.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
-            if (!d.dim_param().empty() && !real.contains(d.dim_param())) d.clear_dim_param();
+            if (!d.has_dim_value() && onnx::most_of(d)) {
+              auto const name = d.dim_param().find(' ');
+              name == std::string::npos ? d.clear_dim_param()
+                                        : d.set_dim_param(d.dim_param().substr(name + 1));
+            }
   }
 
   /// Returns the user's shapes as types. The element type is the inferred one, or else the user's.
@@ -315,7 +258,7 @@ class types {
 
   onnx::inference inference_;
   std::string complaint_;  // declared before the members that inference initializes
-  std::shared_ptr<::onnx::ModelProto> declared_, priced_;
+  std::shared_ptr<::onnx::ModelProto> bounded_, declared_, priced_;
   std::shared_ptr<std::deque<::onnx::TypeProto>> followed_;
   names by_name_, priced_by_name_;
 };

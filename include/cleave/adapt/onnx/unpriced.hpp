@@ -20,9 +20,10 @@
 
 namespace cleave::detail {
 
-/// Returns true if the bytes of a value of this type are known; an empty tensor has 0 bytes.
+/// Returns true if the bytes of a value of this type, or their upper bound, are known; an empty tensor has 0
+/// bytes.
 inline bool is_onnx_sized(::onnx::TypeProto const* type) {
-  return onnx::elements(type).has_value() && onnx::element_size(type->tensor_type().elem_type()) > 0;
+  return onnx::most_elements(type).has_value() && onnx::element_size(type->tensor_type().elem_type()) > 0;
 }
 
 }  // namespace cleave::detail
@@ -46,6 +47,21 @@ inline unpriced find_unpriced(onnx::graph const& g, onnx::types const& types, on
     }
   }
   return u;
+}
+
+/// Returns the first value of unknown shape, where inference stopped first: an input, or else the first
+/// result in the order of the nodes whose operands all have known shapes. Nothing if all shapes or their
+/// upper bounds are known. O(V + E).
+inline std::optional<onnx::graph::value> first_unknown_shape(onnx::graph const& g, onnx::types const& types) {
+  auto const is_known = [&](auto v) {
+    return g.is_state(v) || onnx::most_elements(types.priced(g.name_of(v))).has_value();
+  };
+  for (auto const v : g.inputs())
+    if (!is_known(v)) return v;
+  for (auto const n : g.nodes())
+    for (auto const v : g.results(n))
+      if (!g.name_of(v).empty() && !is_known(v)) return v;
+  return std::nullopt;
 }
 
 }  // namespace cleave::onnx

@@ -18,12 +18,14 @@ struct work {
   double bytes = 0;      ///< read and written
   double nodes = 0;      ///< number of operators run, including those of bodies and functions
   bool unknown = false;  ///< true if a needed shape is unknown; the other shapes are counted
+  bool bounded = false;  ///< true if a size depends on the data of a run, and its upper bound is counted
 
   onnx::work& operator+=(onnx::work const& w) {
     flops += w.flops;
     bytes += w.bytes;
     nodes += w.nodes;
     unknown |= w.unknown;
+    bounded |= w.bounded;
     return *this;
   }
 };
@@ -87,18 +89,26 @@ class onnx_node_work {
   std::string const& name_of_operand(int i) const {
     return i < n_.input_size() ? n_.input(i) : google::protobuf::internal::GetEmptyString();
   }
-  double operand(int i) { return known(onnx::elements(type_of_(name_of_operand(i)))); }
+  /// Returns the number of elements, or its upper bound.
+  double size(::onnx::TypeProto const* type) {
+    auto const most = onnx::most_elements(type);
+    work_.bounded |= most && !onnx::elements(type);
+    return known(most);
+  }
+  double operand(int i) { return size(type_of_(name_of_operand(i))); }
 
   double result() {
     for (auto const& name : n_.output())
-      if (!name.empty()) return known(onnx::elements(type_of_(name)));
+      if (!name.empty()) return size(type_of_(name));
     return 0;
   }
 
   double dimension(int of_operand, int at) {
     auto const* type = type_of_(name_of_operand(of_operand));
-    if (!onnx::elements(type) || at >= type->tensor_type().shape().dim_size()) return known({});
-    return static_cast<double>(type->tensor_type().shape().dim(at).dim_value());
+    if (!onnx::most_elements(type) || at >= type->tensor_type().shape().dim_size()) return known({});
+    auto const& d = type->tensor_type().shape().dim(at);
+    work_.bounded |= !d.has_dim_value();
+    return static_cast<double>(*onnx::most_of(d));
   }
 
   /// Returns the number of elements of a weight per channel of its first dimension.
@@ -110,7 +120,7 @@ class onnx_node_work {
   /// Returns the size of the dimension that a matrix product sums over.
   double inner() {
     auto const* type = type_of_(name_of_operand(0));
-    if (!onnx::elements(type) || type->tensor_type().shape().dim_size() == 0) return known({});
+    if (!onnx::most_elements(type) || type->tensor_type().shape().dim_size() == 0) return known({});
     auto const* transposed = n_.op_type() == "Gemm" ? find_onnx_attribute(n_, "transA") : nullptr;
     return dimension(
         0, transposed != nullptr && transposed->i() != 0 ? 0 : type->tensor_type().shape().dim_size() - 1);
@@ -149,7 +159,7 @@ class onnx_node_work {
   double bytes_of(std::string const& name) {
     if (name.empty()) return 0;
     auto const* type = type_of_(name);
-    auto const elements = known(onnx::elements(type));
+    auto const elements = size(type);
     return elements == 0
                ? 0
                : elements * static_cast<double>(onnx::element_size(type->tensor_type().elem_type()));

@@ -1,309 +1,996 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <onnx/onnx_pb.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cleave/adapt/onnx/detail/constant.hpp"
 #include "cleave/adapt/onnx/detail/flops.hpp"
+#include "cleave/adapt/onnx/detail/numbers.hpp"
 #include "cleave/core/language.hpp"
 
 namespace cleave::detail {
 
-/// A small tensor of integers or booleans, as used in computing shapes. Some elements may be unknown.
-struct onnx_integers {
-  static constexpr std::int64_t unknown = (std::numeric_limits<std::int64_t>::min)();
-  static constexpr std::size_t most = 1024;
+/// Returns the whole number in an attribute, or `otherwise` if there is none.
+inline std::int64_t onnx_whole_attribute(::onnx::NodeProto const& n, std::string_view name,
+                                         std::int64_t otherwise) {
+  auto const* a = find_onnx_attribute(n, name);
+  return a == nullptr ? otherwise : a->i();
+}
 
-  int element = ::onnx::TensorProto::INT64;  ///< `onnx::TensorProto::DataType`
-  std::vector<std::int64_t> dims{};
-  std::vector<std::int64_t> data{};
+/// Returns true if the node has an operand at this place; its name may be empty.
+inline bool has_onnx_operand(::onnx::NodeProto const& n, int i) {
+  return i < n.input_size() && !n.input(i).empty();
+}
 
-  bool known() const { return std::ranges::find(data, unknown) == data.end(); }
+/// Returns the axis counted from the front; nothing if there is no such axis.
+inline std::optional<std::size_t> onnx_axis(std::int64_t axis, std::size_t rank) {
+  auto const r = static_cast<std::int64_t>(rank);
+  if (axis < -r || axis >= r) return std::nullopt;
+  return static_cast<std::size_t>(axis < 0 ? axis + r : axis);
+}
+
+/// Returns for each axis whether the list names it; nothing if an axis does not exist or is named twice.
+inline std::optional<std::vector<char>> onnx_axes(std::span<std::int64_t const> axes, std::size_t rank) {
+  std::vector<char> is_named(rank);
+  for (auto const axis : axes) {
+    auto const at = onnx_axis(axis, rank);
+    if (!at || std::exchange(is_named[*at], 1) != 0) return std::nullopt;
+  }
+  return is_named;
+}
+
+/// The elements that a Slice takes from one axis.
+struct onnx_slice {
+  std::int64_t first = 0, count = 0;
 };
 
-/// Returns the elements of a tensor if it is small and has integers or booleans.
-inline std::optional<onnx_integers> onnx_integers_of(::onnx::TensorProto const& t) {
-  using type = ::onnx::TensorProto;
-  bool const wide = t.data_type() == type::INT64;
-  if (!wide && t.data_type() != type::INT32 && t.data_type() != type::BOOL) return std::nullopt;
-  std::size_t elements = 1;
-  for (auto const d : t.dims()) {
-    if (d < 0 || d > static_cast<std::int64_t>(onnx_integers::most)) return std::nullopt;
-    elements *= static_cast<std::size_t>(d);
-    if (elements > onnx_integers::most) return std::nullopt;
+/// Returns what a Slice takes from an axis of this size. Start and end may lie outside, as in ONNX.
+inline onnx_slice onnx_slice_of(std::int64_t size, std::int64_t start, std::int64_t end, std::int64_t step) {
+  auto const place = [&](std::int64_t i, std::int64_t least, std::int64_t most) {
+    return std::clamp(i < 0 ? i + size : i, least, most);
+  };
+  if (size <= 0 || step == 0) return {};
+  if (step > 0) {
+    auto const first = place(start, 0, size), last = place(end, 0, size);
+    return {first, first < last ? 1 + (last - 1 - first) / step : 0};
   }
-  onnx_integers made{t.data_type(), {t.dims().begin(), t.dims().end()}, {}};
-  if (t.has_raw_data()) {
-    std::size_t const each = wide ? 8 : t.data_type() == type::INT32 ? 4 : 1;
-    if (t.raw_data().size() != elements * each) return std::nullopt;
-    for (std::size_t i = 0; i < elements; ++i) {
-      auto const* at = t.raw_data().data() + i * each;
-      std::int64_t x = 0;
-      std::int32_t half = 0;
-      if (wide)
-        std::memcpy(&x, at, 8);
-      else if (each == 4)
-        std::memcpy(&half, at, 4), x = half;
-      else
-        x = *at != 0;
-      made.data.push_back(x);
-    }
-  } else if (wide) {
-    made.data.assign(t.int64_data().begin(), t.int64_data().end());
-  } else {
-    made.data.assign(t.int32_data().begin(), t.int32_data().end());
-  }
-  return made.data.size() == elements ? std::optional(std::move(made)) : std::nullopt;
+  auto const first = place(start, 0, size - 1), last = place(end, -1, size - 1);
+  auto const stride = -(std::max)(step, -onnx_number::highest);
+  return {first, first > last ? 1 + (first - last - 1) / stride : 0};
 }
 
-/// Returns a Constant node with these elements.
-inline ::onnx::NodeProto onnx_constant_node(std::string const& result, onnx_integers const& value) {
-  ::onnx::NodeProto n;
-  n.set_op_type("Constant");
-  n.add_output(result);
-  auto& a = *n.add_attribute();
-  a.set_name("value");
-  a.set_type(::onnx::AttributeProto::TENSOR);
-  auto& t = *a.mutable_t();
-  t.set_data_type(value.element);
-  t.mutable_dims()->Assign(value.dims.begin(), value.dims.end());
-  t.mutable_int64_data()->Assign(value.data.begin(), value.data.end());
-  return n;
+/// Returns the numbers of a list whose elements are all known whole numbers.
+inline std::optional<std::vector<std::int64_t>> onnx_whole_list(onnx_numbers const* list) {
+  if (list == nullptr || list->real()) return std::nullopt;
+  std::vector<std::int64_t> whole;
+  for (auto const& x : list->data) {
+    if (!x.whole()) return std::nullopt;
+    whole.push_back(x.low);
+  }
+  return whole;
 }
 
-/// Evaluates the shape arithmetic that exporters write (Shape, Gather, Concat, Where, …), if it does not
-/// depend on data of a run.
-class onnx_shape_arithmetic {
+/// Returns a list of whole numbers from an attribute, or from the operand `i` of later versions. `given` is
+/// false if the node has neither.
+struct onnx_list_argument {
+  bool given = false;
+  std::optional<std::vector<std::int64_t>> list{};
+};
+inline onnx_list_argument onnx_list_of(::onnx::NodeProto const& n, std::string_view attribute, int i,
+                                       std::span<onnx_numbers const* const> in) {
+  if (auto const* a = find_onnx_attribute(n, attribute))
+    return {true, std::vector<std::int64_t>(a->ints().begin(), a->ints().end())};
+  if (!has_onnx_operand(n, i)) return {};
+  return {true, onnx_whole_list(in[static_cast<std::size_t>(i)])};
+}
+
+/// Returns the dimensions of two tensors that are broadcast to each other, if they fit.
+inline std::optional<std::vector<std::int64_t>> onnx_broadcast(std::span<std::int64_t const> a,
+                                                               std::span<std::int64_t const> b) {
+  auto const &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
+  std::vector<std::int64_t> dims(longer.begin(), longer.end());
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    auto& d = dims[dims.size() - 1 - i];
+    auto const other = shorter[shorter.size() - 1 - i];
+    if (d != other && d != 1 && other != 1) return std::nullopt;
+    if (d == 1) d = other;
+  }
+  return dims;
+}
+
+/// Evaluates the shape arithmetic that exporters write (Shape, Gather, Concat, Where, …), as far as it does
+/// not depend on data of a run. What this class does not know for certain stays unknown: overflows, divisions
+/// by zero, wrong axes, and tensors of more than `onnx_numbers::most` elements.
+class onnx_arithmetic {
  public:
-  /// Returns the result of `n`, or nothing. `type_of(name)` is a value's type, or null.
-  template <class TypeOf>
-  std::optional<onnx_integers> operator()(::onnx::NodeProto const& n, TypeOf type_of) const {
-    if (!n.domain().empty() && n.domain() != "ai.onnx") return std::nullopt;
+  using numbers = onnx_numbers;
+  using number = onnx_number;
+  using optional = std::optional<onnx_numbers>;
+  using node = ::onnx::NodeProto;
+  using operands = std::span<onnx_numbers const* const>;
+
+  explicit onnx_arithmetic(onnx_symbols& symbols) : symbols_(symbols) {}
+
+  /// Returns the numbers that `n` computes, for each result; nothing where they are unknown. `in` has the
+  /// numbers of each operand, or null; `types` has its type, or null.
+  std::vector<optional> operator()(node const& n, operands in,
+                                   std::span<::onnx::TypeProto const* const> types) const {
+    std::vector<optional> made(static_cast<std::size_t>(n.output_size()));
+    if (made.empty() || (!n.domain().empty() && n.domain() != "ai.onnx")) return made;
     if (n.op_type() == "Constant") {
-      auto const t = onnx_constant_tensor(n);
-      return t == nullptr ? std::nullopt : onnx_integers_of(*t);
+      if (auto const t = onnx_constant_tensor(n)) made[0] = onnx_numbers_of(*t);
+    } else if (n.op_type() == "Shape" || n.op_type() == "Size") {
+      if (n.input_size() == 1) made[0] = n.op_type() == "Shape" ? shape(n, types[0]) : size(types[0]);
+    } else if (n.op_type() == "Split") {
+      split(n, in, made);
+    } else if (made.size() == 1) {
+      auto const rule = std::ranges::find(rules, n.op_type(), &entry::name);
+      if (rule == rules.end() || in.size() < rule->least || in.size() > rule->most) return made;
+      for (int i = 0; i < n.input_size(); ++i)
+        if (in[static_cast<std::size_t>(i)] == nullptr && (has_onnx_operand(n, i) || i < 1)) return made;
+      made[0] = rule->evaluate(n, in);
     }
-    if (n.op_type() == "Shape") return n.input_size() == 1 ? shape(n, type_of(n.input(0))) : std::nullopt;
-    auto const rule = std::ranges::find(rules, n.op_type(), &entry::name);
-    if (rule == rules.end()) return std::nullopt;
-    std::vector<onnx_integers const*> operands;
-    for (auto const& name : n.input()) {
-      auto const at = values_.find(name);
-      if (at == values_.end()) return std::nullopt;
-      operands.push_back(&at->second);
-    }
-    if (operands.size() < rule->least || operands.size() > rule->most) return std::nullopt;
-    auto made = rule->evaluate(n, operands);
-    return made && made->data.size() <= onnx_integers::most ? made : std::nullopt;
+    return made;
   }
 
-  /// Records the elements of a value.
-  void define(std::string const& name, onnx_integers value) {
-    values_.insert_or_assign(name, std::move(value));
+  /// Returns a number of which only the element type is known.
+  static number unknown(int element) {
+    using type = ::onnx::TensorProto;
+    if (element == type::BOOL) return {.low = 0, .high = 1};
+    if (element == type::INT32)
+      return {.low = (std::numeric_limits<std::int32_t>::min)(),
+              .high = (std::numeric_limits<std::int32_t>::max)()};
+    return {};
   }
 
  private:
-  using integers = onnx_integers;
-  using optional = std::optional<integers>;
-  using list = std::vector<integers const*>;
-  using node = ::onnx::NodeProto;
   struct entry {
     std::string_view name;
     std::size_t least, most;  ///< smallest and largest number of operands
-    optional (*evaluate)(node const&, list const&);
+    optional (*evaluate)(node const&, operands);
   };
+  using dimensions = std::vector<std::int64_t>;
 
-  static std::int64_t attribute(node const& n, std::string_view name, std::int64_t otherwise) {
-    auto const* a = find_onnx_attribute(n, name);
-    return a == nullptr ? otherwise : a->i();
+  // Places of elements.
+
+  static std::vector<std::size_t> strides(dimensions const& dims) {
+    std::vector<std::size_t> steps(dims.size(), 1);
+    for (std::size_t i = dims.size(); i-- > 1;) steps[i - 1] = steps[i] * static_cast<std::size_t>(dims[i]);
+    return steps;
   }
 
-  static optional shape(node const& n, ::onnx::TypeProto const* type) {
+  /// Calls `visit` with the coordinates of each element, in order.
+  template <class Visit>
+  static void each_place(dimensions const& dims, Visit visit) {
+    if (std::ranges::find(dims, 0) != dims.end()) return;
+    dimensions at(dims.size());
+    for (bool more = true; more;) {
+      visit(std::as_const(at));
+      more = false;
+      for (std::size_t i = dims.size(); i-- > 0 && !more;) {
+        more = ++at[i] < dims[i];
+        if (!more) at[i] = 0;
+      }
+    }
+  }
+
+  static std::size_t index(dimensions const& at, std::vector<std::size_t> const& steps) {
+    std::size_t i = 0;
+    for (std::size_t k = 0; k < at.size(); ++k) i += static_cast<std::size_t>(at[k]) * steps[k];
+    return i;
+  }
+
+  /// Returns the index in a tensor of `dims` that is broadcast to the coordinates `at`.
+  static std::size_t broadcast_index(dimensions const& at, dimensions const& dims,
+                                     std::vector<std::size_t> const& steps) {
+    std::size_t i = 0;
+    auto const skip = at.size() - dims.size();
+    for (std::size_t k = 0; k < dims.size(); ++k)
+      if (dims[k] != 1) i += static_cast<std::size_t>(at[k + skip]) * steps[k];
+    return i;
+  }
+
+  /// Returns a tensor of elements of `from`; `source` gives the index of each from its coordinates.
+  template <class Source>
+  static optional picked(numbers const& from, dimensions dims, Source source) {
+    if (!onnx_small_size(dims)) return std::nullopt;
+    numbers made{from.element, std::move(dims), {}};
+    bool is_inside = true;
+    each_place(made.dims, [&](dimensions const& at) {
+      std::size_t const i = source(at);
+      is_inside &= i < from.data.size();
+      if (is_inside) made.data.push_back(from.data[i]);
+    });
+    return is_inside ? optional(std::move(made)) : std::nullopt;
+  }
+
+  static optional reshaped(numbers const& from, dimensions dims) {
+    auto const elements = onnx_small_size(dims);
+    if (!elements || *elements != from.data.size()) return std::nullopt;
+    return numbers{from.element, std::move(dims), from.data};
+  }
+
+  // Operators that read types.
+
+  optional shape(node const& n, ::onnx::TypeProto const* type) const {
     if (type == nullptr || !type->has_tensor_type() || !type->tensor_type().has_shape()) return std::nullopt;
     auto const& dims = type->tensor_type().shape().dim();
-    auto const place = [&](std::int64_t i) {
-      return std::clamp<std::int64_t>(i < 0 ? i + dims.size() : i, 0, dims.size());
-    };
-    integers made;
-    for (auto i = place(attribute(n, "start", 0)), end = place(attribute(n, "end", dims.size())); i < end;
-         ++i) {
-      auto const& d = dims[static_cast<int>(i)];
-      made.data.push_back(d.has_dim_value() && d.dim_value() >= 0 ? d.dim_value() : integers::unknown);
-    }
-    made.dims = {static_cast<std::int64_t>(made.data.size())};
+    if (dims.size() > static_cast<int>(numbers::most)) return std::nullopt;
+    auto const part = onnx_slice_of(dims.size(), onnx_whole_attribute(n, "start", 0),
+                                    onnx_whole_attribute(n, "end", dims.size()), 1);
+    numbers made;
+    for (std::int64_t i = 0; i < part.count; ++i)
+      made.data.push_back(symbols_.number_of(dims[static_cast<int>(part.first + i)]));
+    made.dims = {part.count};
     return made;
   }
 
-  static optional gather(node const& n, list const& in) {
+  optional size(::onnx::TypeProto const* type) const {
+    auto dims = shape({}, type);
+    if (!dims) return std::nullopt;
+    auto product = number::of(1);
+    for (auto const& d : dims->data) product = multiply({}, product, d);
+    return numbers{dims->element, {}, {product}};
+  }
+
+  // Operators that move elements.
+
+  static optional identity(node const&, operands in) { return *in[0]; }
+
+  static optional gather(node const& n, operands in) {
     auto const &from = *in[0], &at = *in[1];
-    if (from.dims.size() != 1 || at.dims.size() > 1 || attribute(n, "axis", 0) > 0) return std::nullopt;
-    auto const size = from.dims[0];
-    integers made{from.element, at.dims, {}};
-    for (auto const i : at.data) {
-      if (i == integers::unknown || i < -size || i >= size) return std::nullopt;
-      made.data.push_back(from.data[static_cast<std::size_t>(i < 0 ? i + size : i)]);
-    }
-    return made;
+    auto const axis = onnx_axis(onnx_whole_attribute(n, "axis", 0), from.dims.size());
+    auto const places = onnx_whole_list(&at);
+    if (!axis || !places) return std::nullopt;
+    auto const size = from.dims[*axis];
+    for (auto const i : *places)
+      if (i < -size || i >= size) return std::nullopt;
+    dimensions dims(from.dims.begin(), from.dims.begin() + static_cast<std::ptrdiff_t>(*axis));
+    dims.insert(dims.end(), at.dims.begin(), at.dims.end());
+    dims.insert(dims.end(), from.dims.begin() + static_cast<std::ptrdiff_t>(*axis) + 1, from.dims.end());
+    auto const steps = strides(from.dims), places_steps = strides(at.dims);
+    return picked(from, std::move(dims), [&](dimensions const& to) {
+      std::size_t i = 0, place = 0;
+      for (std::size_t k = 0; k < *axis; ++k) i += static_cast<std::size_t>(to[k]) * steps[k];
+      for (std::size_t k = 0; k < at.dims.size(); ++k)
+        place += static_cast<std::size_t>(to[*axis + k]) * places_steps[k];
+      auto const taken = (*places)[place];
+      i += static_cast<std::size_t>(taken < 0 ? taken + size : taken) * steps[*axis];
+      for (std::size_t k = *axis + 1; k < from.dims.size(); ++k)
+        i += static_cast<std::size_t>(to[k - 1 + at.dims.size()]) * steps[k];
+      return i;
+    });
   }
 
-  static optional concat(node const&, list const& in) {
-    integers made{in[0]->element, {0}, {}};
-    for (auto const* part : in) {
-      if (part->dims.size() != 1) return std::nullopt;
-      made.data.insert(made.data.end(), part->data.begin(), part->data.end());
-    }
-    made.dims[0] = static_cast<std::int64_t>(made.data.size());
-    return made;
+  static optional gather_elements(node const& n, operands in) {
+    auto const &from = *in[0], &at = *in[1];
+    auto const axis = onnx_axis(onnx_whole_attribute(n, "axis", 0), from.dims.size());
+    auto const places = onnx_whole_list(&at);
+    if (!axis || !places || at.dims.size() != from.dims.size()) return std::nullopt;
+    auto const size = from.dims[*axis];
+    for (std::size_t k = 0; k < at.dims.size(); ++k)
+      if (k != *axis && at.dims[k] > from.dims[k]) return std::nullopt;
+    for (auto const i : *places)
+      if (i < -size || i >= size) return std::nullopt;
+    auto const steps = strides(from.dims);
+    std::size_t next = 0;
+    return picked(from, at.dims, [&](dimensions to) {
+      auto const taken = (*places)[next++];
+      to[*axis] = taken < 0 ? taken + size : taken;
+      return index(to, steps);
+    });
   }
 
-  static optional slice(node const&, list const& in) {
-    auto const one = [&](std::size_t i, std::int64_t otherwise) -> std::optional<std::int64_t> {
-      if (i >= in.size()) return otherwise;
-      return in[i]->data.size() == 1 && in[i]->known() ? std::optional(in[i]->data[0]) : std::nullopt;
-    };
-    auto const& from = *in[0];
-    auto start = one(1, 0), end = one(2, 0), axis = one(3, 0), step = one(4, 1);
-    if (from.dims.size() != 1 || !start || !end || !axis || !step || *axis > 0 || *step != 1)
+  /// Returns for each row of indices the offset of the part of `from` that it names.
+  static std::optional<std::vector<std::size_t>> rows_of(numbers const& from, numbers const& at) {
+    auto const places = onnx_whole_list(&at);
+    if (!places || at.dims.empty() || at.dims.back() < 0 ||
+        at.dims.back() > static_cast<std::int64_t>(from.dims.size()))
       return std::nullopt;
-    auto const size = from.dims[0];
-    auto const place = [&](std::int64_t i) {
-      return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size);
-    };
-    auto const first = place(*start), last = (std::max)(first, place(*end));
-    return integers{from.element, {last - first}, {from.data.begin() + first, from.data.begin() + last}};
+    auto const width = static_cast<std::size_t>(at.dims.back());
+    auto const steps = strides(from.dims);
+    std::size_t rows = 1;
+    for (std::size_t k = 0; k + 1 < at.dims.size(); ++k) rows *= static_cast<std::size_t>(at.dims[k]);
+    if (rows > numbers::most) return std::nullopt;
+    std::vector<std::size_t> offsets(rows);
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t k = 0; k < width; ++k) {
+        auto const i = (*places)[row * width + k], size = from.dims[k];
+        if (i < -size || i >= size) return std::nullopt;
+        offsets[row] += static_cast<std::size_t>(i < 0 ? i + size : i) * steps[k];
+      }
+    return offsets;
   }
 
-  /// Unsqueeze of a scalar; shapes need no other case.
-  static optional unsqueeze(node const&, list const& in) {
-    if (!in[0]->dims.empty()) return std::nullopt;
-    return integers{in[0]->element, {1}, in[0]->data};
+  static optional gather_nd(node const& n, operands in) {
+    auto const &from = *in[0], &at = *in[1];
+    if (onnx_whole_attribute(n, "batch_dims", 0) != 0) return std::nullopt;
+    auto const offsets = rows_of(from, at);
+    if (!offsets) return std::nullopt;
+    dimensions dims(at.dims.begin(), at.dims.end() - 1);
+    dimensions const rest(from.dims.begin() + static_cast<std::ptrdiff_t>(at.dims.back()), from.dims.end());
+    dims.insert(dims.end(), rest.begin(), rest.end());
+    auto const block = onnx_small_size(rest).value_or(0);
+    std::size_t next = 0;
+    return picked(from, std::move(dims), [&](dimensions const&) {
+      auto const i = next++;
+      return (*offsets)[i / block] + i % block;
+    });
   }
-  static optional squeeze(node const&, list const& in) {
-    if (in[0]->data.size() != 1) return std::nullopt;
-    return integers{in[0]->element, {}, in[0]->data};
-  }
-  static optional reshape(node const&, list const& in) {
-    if (in[1]->data.size() != 1 || !in[1]->known()) return std::nullopt;
-    auto const size = static_cast<std::int64_t>(in[0]->data.size());
-    if (in[1]->data[0] != -1 && in[1]->data[0] != size) return std::nullopt;
-    return integers{in[0]->element, {size}, in[0]->data};
-  }
-  static optional identity(node const&, list const& in) { return *in[0]; }
 
-  static optional cast(node const& n, list const& in) {
-    using type = ::onnx::TensorProto;
+  static optional scatter_nd(node const& n, operands in) {
     auto made = *in[0];
-    made.element = static_cast<int>(attribute(n, "to", 0));
-    if (made.element == type::BOOL)
-      for (auto& x : made.data) x = x == integers::unknown ? x : x != 0;
-    bool const whole =
-        made.element == type::INT64 || made.element == type::INT32 || made.element == type::BOOL;
-    return whole ? optional(made) : std::nullopt;
+    auto const &at = *in[1], &with = *in[2];
+    auto const* reduction = find_onnx_attribute(n, "reduction");
+    if ((reduction != nullptr && reduction->s() != "none") || with.element != made.element)
+      return std::nullopt;
+    auto const offsets = rows_of(made, at);
+    if (!offsets) return std::nullopt;
+    dimensions dims(at.dims.begin(), at.dims.end() - 1);
+    dimensions const rest(made.dims.begin() + static_cast<std::ptrdiff_t>(at.dims.back()), made.dims.end());
+    dims.insert(dims.end(), rest.begin(), rest.end());
+    if (dims != with.dims) return std::nullopt;
+    auto const block = onnx_small_size(rest).value_or(0);
+    for (std::size_t i = 0; i < with.data.size(); ++i)
+      made.data[(*offsets)[i / block] + i % block] = with.data[i];
+    return made;
   }
 
-  static optional filled(node const& n, list const& in) {
-    integers made{::onnx::TensorProto::FLOAT, in[0]->data, {}};
-    std::int64_t value = 0;
+  static optional scatter_elements(node const& n, operands in) {
+    auto made = *in[0];
+    auto const &at = *in[1], &with = *in[2];
+    auto const* reduction = find_onnx_attribute(n, "reduction");
+    if ((reduction != nullptr && reduction->s() != "none") || with.element != made.element)
+      return std::nullopt;
+    auto const axis = onnx_axis(onnx_whole_attribute(n, "axis", 0), made.dims.size());
+    auto const places = onnx_whole_list(&at);
+    if (!axis || !places || at.dims.size() != made.dims.size() || at.dims != with.dims) return std::nullopt;
+    auto const size = made.dims[*axis];
+    for (std::size_t k = 0; k < at.dims.size(); ++k)
+      if (k != *axis && at.dims[k] > made.dims[k]) return std::nullopt;
+    for (auto const i : *places)
+      if (i < -size || i >= size) return std::nullopt;
+    auto const steps = strides(made.dims);
+    std::size_t next = 0;
+    each_place(at.dims, [&](dimensions to) {
+      auto const taken = (*places)[next];
+      to[*axis] = taken < 0 ? taken + size : taken;
+      made.data[index(to, steps)] = with.data[next++];
+    });
+    return made;
+  }
+
+  static optional concat(node const& n, operands in) {
+    for (auto const* part : in)
+      if (part == nullptr || part->element != in[0]->element || part->dims.size() != in[0]->dims.size())
+        return std::nullopt;
+    auto const axis = onnx_axis(onnx_whole_attribute(n, "axis", 1), in[0]->dims.size());
+    if (!axis) return std::nullopt;
+    numbers made{in[0]->element, in[0]->dims, {}};
+    made.dims[*axis] = 0;
+    for (auto const* part : in) {
+      for (std::size_t k = 0; k < part->dims.size(); ++k)
+        if (k != *axis && part->dims[k] != made.dims[k]) return std::nullopt;
+      made.dims[*axis] += part->dims[*axis];
+      if (!onnx_small_size(made.dims)) return std::nullopt;
+    }
+    std::size_t blocks = 1;
+    for (std::size_t k = 0; k < *axis; ++k) blocks *= static_cast<std::size_t>(made.dims[k]);
+    for (std::size_t b = 0; b < blocks; ++b)
+      for (auto const* part : in) {
+        auto const block = part->data.size() / blocks;
+        auto const from = part->data.begin() + static_cast<std::ptrdiff_t>(b * block);
+        made.data.insert(made.data.end(), from, from + static_cast<std::ptrdiff_t>(block));
+      }
+    return made;
+  }
+
+  static optional slice(node const& n, operands in) {
+    auto const& from = *in[0];
+    auto const starts = onnx_list_of(n, "starts", 1, in), ends = onnx_list_of(n, "ends", 2, in);
+    auto const axes = onnx_list_of(n, "axes", 3, in), steps = onnx_list_of(n, "steps", 4, in);
+    if (!starts.list || !ends.list || (axes.given && !axes.list) || (steps.given && !steps.list))
+      return std::nullopt;
+    auto const count = starts.list->size();
+    if (ends.list->size() != count || (axes.given && axes.list->size() != count) ||
+        (steps.given && steps.list->size() != count) || (!axes.given && count > from.dims.size()))
+      return std::nullopt;
+    auto dims = from.dims;
+    std::vector<onnx_slice> parts;
+    for (auto const d : dims) parts.push_back({0, d});
+    dimensions step(dims.size(), 1), listed(count);
+    std::iota(listed.begin(), listed.end(), 0);
+    if (axes.given) listed = *axes.list;
+    if (!onnx_axes(listed, dims.size())) return std::nullopt;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto const axis = *onnx_axis(listed[i], dims.size());
+      step[axis] = steps.given ? (*steps.list)[i] : 1;
+      if (step[axis] == 0) return std::nullopt;
+      parts[axis] = onnx_slice_of(from.dims[axis], (*starts.list)[i], (*ends.list)[i], step[axis]);
+      dims[axis] = parts[axis].count;
+    }
+    auto const places = strides(from.dims);
+    return picked(from, dims, [&](dimensions to) {
+      for (std::size_t k = 0; k < to.size(); ++k)
+        to[k] = parts[k].first + (parts[k].count > 1 ? to[k] * step[k] : 0);
+      return index(to, places);
+    });
+  }
+
+  static void split(node const& n, operands in, std::vector<optional>& made) {
+    if (in.empty() || in[0] == nullptr) return;
+    auto const& from = *in[0];
+    auto const axis = onnx_axis(onnx_whole_attribute(n, "axis", 0), from.dims.size());
+    auto sizes = onnx_list_of(n, "split", 1, in);
+    if (!axis || (sizes.given && !sizes.list)) return;
+    auto const parts = static_cast<std::int64_t>(made.size()), whole = from.dims[*axis];
+    if (!sizes.given) {
+      auto const each = (whole + parts - 1) / parts;
+      sizes.list.emplace(made.size(), each);
+      sizes.list->back() = whole - each * (parts - 1);
+    }
+    if (sizes.list->size() != made.size() ||
+        std::ranges::any_of(*sizes.list, [&](auto s) { return s < 0 || s > whole; }) ||
+        std::accumulate(sizes.list->begin(), sizes.list->end(), std::int64_t{}) != whole)
+      return;
+    auto const steps = strides(from.dims);
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      auto dims = from.dims;
+      dims[*axis] = (*sizes.list)[i];
+      made[i] = picked(from, dims, [&](dimensions to) { return to[*axis] += first, index(to, steps); });
+      first += dims[*axis];
+    }
+  }
+
+  static optional transpose(node const& n, operands in) {
+    auto const& from = *in[0];
+    auto const rank = from.dims.size();
+    dimensions order(rank);
+    std::iota(order.rbegin(), order.rend(), 0);
+    if (auto const* a = find_onnx_attribute(n, "perm")) order.assign(a->ints().begin(), a->ints().end());
+    if (order.size() != rank || std::ranges::any_of(order, [](auto i) { return i < 0; }) ||
+        !onnx_axes(order, rank))
+      return std::nullopt;
+    dimensions dims;
+    for (auto const i : order) dims.push_back(from.dims[static_cast<std::size_t>(i)]);
+    auto const steps = strides(from.dims);
+    return picked(from, dims, [&](dimensions const& to) {
+      std::size_t i = 0;
+      for (std::size_t k = 0; k < rank; ++k)
+        i += static_cast<std::size_t>(to[k]) * steps[static_cast<std::size_t>(order[k])];
+      return i;
+    });
+  }
+
+  static optional unsqueeze(node const& n, operands in) {
+    auto const axes = onnx_list_of(n, "axes", 1, in);
+    if (!axes.list) return std::nullopt;
+    auto const rank = in[0]->dims.size() + axes.list->size();
+    auto const is_new = onnx_axes(*axes.list, rank);
+    if (!is_new) return std::nullopt;
+    dimensions dims;
+    for (std::size_t k = 0, from = 0; k < rank; ++k)
+      dims.push_back((*is_new)[k] != 0 ? 1 : in[0]->dims[from++]);
+    return reshaped(*in[0], std::move(dims));
+  }
+
+  static optional squeeze(node const& n, operands in) {
+    auto const& from = in[0]->dims;
+    auto const axes = onnx_list_of(n, "axes", 1, in);
+    if (axes.given && !axes.list) return std::nullopt;
+    std::optional<std::vector<char>> leaves(from.size());
+    if (axes.given)
+      leaves = onnx_axes(*axes.list, from.size());
+    else
+      for (std::size_t k = 0; k < from.size(); ++k) (*leaves)[k] = from[k] == 1;
+    if (!leaves) return std::nullopt;
+    dimensions dims;
+    for (std::size_t k = 0; k < from.size(); ++k)
+      if ((*leaves)[k] == 0)
+        dims.push_back(from[k]);
+      else if (from[k] != 1)
+        return std::nullopt;
+    return reshaped(*in[0], std::move(dims));
+  }
+
+  static optional flatten(node const& n, operands in) {
+    auto const& from = in[0]->dims;
+    auto axis = onnx_whole_attribute(n, "axis", 1);
+    auto const rank = static_cast<std::int64_t>(from.size());
+    if (axis < -rank || axis > rank) return std::nullopt;
+    if (axis < 0) axis += rank;
+    dimensions dims{1, 1};
+    for (std::int64_t k = 0; k < rank; ++k) {
+      auto& d = dims[k < axis ? 0 : 1];
+      if (__builtin_mul_overflow(d, from[static_cast<std::size_t>(k)], &d)) return std::nullopt;
+    }
+    return reshaped(*in[0], std::move(dims));
+  }
+
+  static optional reshape(node const& n, operands in) {
+    auto dims = onnx_whole_list(in[1]);
+    if (!dims || in[1]->dims.size() != 1) return std::nullopt;
+    std::optional<std::size_t> open;
+    std::int64_t rest = 1;
+    for (std::size_t k = 0; k < dims->size(); ++k) {
+      auto& d = (*dims)[k];
+      if (d == -1) {
+        if (std::exchange(open, k)) return std::nullopt;
+        continue;
+      }
+      if (d == 0 && onnx_whole_attribute(n, "allowzero", 0) == 0) {
+        if (k >= in[0]->dims.size()) return std::nullopt;
+        d = in[0]->dims[k];
+      }
+      if (d < 0 || __builtin_mul_overflow(rest, d, &rest)) return std::nullopt;
+    }
+    if (open) {
+      if (rest == 0) return std::nullopt;
+      (*dims)[*open] = static_cast<std::int64_t>(in[0]->data.size()) / rest;
+    }
+    return reshaped(*in[0], std::move(*dims));
+  }
+
+  static optional expand(node const&, operands in) {
+    auto const to = onnx_whole_list(in[1]);
+    if (!to || in[1]->dims.size() != 1) return std::nullopt;
+    auto const dims = onnx_broadcast(in[0]->dims, *to);
+    if (!dims) return std::nullopt;
+    auto const steps = strides(in[0]->dims);
+    return picked(*in[0], *dims,
+                  [&](dimensions const& at) { return broadcast_index(at, in[0]->dims, steps); });
+  }
+
+  static optional tile(node const&, operands in) {
+    auto const times = onnx_whole_list(in[1]);
+    auto dims = in[0]->dims;
+    if (!times || times->size() != dims.size()) return std::nullopt;
+    for (std::size_t k = 0; k < dims.size(); ++k)
+      if ((*times)[k] < 0 || __builtin_mul_overflow(dims[k], (*times)[k], &dims[k])) return std::nullopt;
+    auto const steps = strides(in[0]->dims);
+    return picked(*in[0], std::move(dims), [&](dimensions at) {
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] %= in[0]->dims[k];
+      return index(at, steps);
+    });
+  }
+
+  static optional where(node const&, operands in) {
+    auto const &c = *in[0], &a = *in[1], &b = *in[2];
+    if (a.element != b.element) return std::nullopt;
+    auto dims = onnx_broadcast(a.dims, b.dims);
+    if (dims) dims = onnx_broadcast(*dims, c.dims);
+    if (!dims || !onnx_small_size(*dims)) return std::nullopt;
+    numbers made{a.element, *dims, {}};
+    auto const c_steps = strides(c.dims), a_steps = strides(a.dims), b_steps = strides(b.dims);
+    each_place(made.dims, [&](dimensions const& at) {
+      auto const& which = c.data[broadcast_index(at, c.dims, c_steps)];
+      auto const &x = a.data[broadcast_index(at, a.dims, a_steps)],
+                 &y = b.data[broadcast_index(at, b.dims, b_steps)];
+      made.data.push_back(which.whole() ? (which.low != 0 ? x : y) : either(a.element, x, y));
+    });
+    return made;
+  }
+
+  static optional compress(node const& n, operands in) {
+    auto const& from = *in[0];
+    auto const keeps = onnx_whole_list(in[1]);
+    auto const* a = find_onnx_attribute(n, "axis");
+    if (!keeps || in[1]->dims.size() != 1 || (a == nullptr && from.dims.size() != 1)) return std::nullopt;
+    auto const axis = onnx_axis(a == nullptr ? 0 : a->i(), from.dims.size());
+    if (!axis || static_cast<std::int64_t>(keeps->size()) > from.dims[*axis]) return std::nullopt;
+    dimensions kept;
+    for (std::size_t i = 0; i < keeps->size(); ++i)
+      if ((*keeps)[i] != 0) kept.push_back(static_cast<std::int64_t>(i));
+    auto dims = from.dims;
+    dims[*axis] = static_cast<std::int64_t>(kept.size());
+    auto const steps = strides(from.dims);
+    return picked(from, std::move(dims), [&](dimensions to) {
+      to[*axis] = kept[static_cast<std::size_t>(to[*axis])];
+      return index(to, steps);
+    });
+  }
+
+  static optional non_zero(node const&, operands in) {
+    auto const& from = *in[0];
+    if (!from.known() || from.dims.empty()) return std::nullopt;
+    std::vector<dimensions> found;
+    std::size_t next = 0;
+    each_place(from.dims, [&](dimensions const& at) {
+      auto const& x = from.data[next++];
+      if (from.real() ? x.real != 0 : x.low != 0) found.push_back(at);
+    });
+    if (found.size() * from.dims.size() > numbers::most) return std::nullopt;
+    numbers made{::onnx::TensorProto::INT64,
+                 {static_cast<std::int64_t>(from.dims.size()), static_cast<std::int64_t>(found.size())},
+                 {}};
+    for (std::size_t k = 0; k < from.dims.size(); ++k)
+      for (auto const& at : found) made.data.push_back(number::of(at[k]));
+    return made;
+  }
+
+  // Operators that make tensors.
+
+  static optional filled(node const& n, operands in) {
+    auto dims = onnx_whole_list(in[0]);
+    if (!dims || in[0]->dims.size() != 1) return std::nullopt;
+    numbers made{::onnx::TensorProto::FLOAT, std::move(*dims), {}};
+    auto value = number::of_real(0);
     if (auto const* a = find_onnx_attribute(n, "value"); a != nullptr && a->has_t()) {
-      auto const given = onnx_integers_of(a->t());
+      auto const given = onnx_numbers_of(a->t());
       if (!given || given->data.size() != 1) return std::nullopt;
       made.element = given->element;
       value = given->data[0];
     }
-    if (made.element == ::onnx::TensorProto::FLOAT || !in[0]->known()) return std::nullopt;
-    std::int64_t elements = 1;
-    for (auto const d : made.dims)
-      if (d < 0 || __builtin_mul_overflow(elements, d, &elements) ||
-          elements > static_cast<std::int64_t>(integers::most))
-        return std::nullopt;
-    made.data.assign(static_cast<std::size_t>(elements), value);
+    auto const elements = onnx_small_size(made.dims);
+    if (!elements) return std::nullopt;
+    made.data.assign(*elements, value);
     return made;
   }
 
-  static optional range(node const&, list const& in) {
+  static optional range(node const&, operands in) {
     for (auto const* x : in)
-      if (x->data.size() != 1 || !x->known()) return std::nullopt;
-    auto const start = in[0]->data[0], limit = in[1]->data[0], step = in[2]->data[0];
+      if (x->data.size() != 1 || !x->known() || x->real() || x->element != in[0]->element)
+        return std::nullopt;
+    auto const start = in[0]->data[0].low, limit = in[1]->data[0].low, step = in[2]->data[0].low;
     std::int64_t span = 0;
-    if (step <= 0 || __builtin_sub_overflow(limit, start, &span) ||
-        span / step >= static_cast<std::int64_t>(integers::most))
+    if (step == 0 || step == number::lowest || __builtin_sub_overflow(limit, start, &span))
       return std::nullopt;
-    integers made{in[0]->element, {0}, {}};
-    for (std::int64_t x = start; x < limit; x += step) made.data.push_back(x);
+    numbers made{in[0]->element, {0}, {}};
+    if ((span > 0) == (step > 0) && span != 0) {
+      if (span == number::lowest) return std::nullopt;
+      auto const last = (std::abs(span) - 1) / std::abs(step);
+      if (last >= static_cast<std::int64_t>(numbers::most)) return std::nullopt;
+      for (std::int64_t i = 0; i <= last; ++i) made.data.push_back(number::of(start + i * step));
+    }
     made.dims[0] = static_cast<std::int64_t>(made.data.size());
     return made;
   }
 
-  /// Applies `f` element by element; an operand with a single element is broadcast.
-  template <auto f, int element = 0>
-  static optional binary(node const&, list const& in) {
-    auto const &a = *in[0], &b = *in[1];
-    if (a.dims != b.dims && a.data.size() != 1 && b.data.size() != 1) return std::nullopt;
-    auto const& larger =
-        a.data.size() > b.data.size() || (a.data.size() == b.data.size() && a.dims.size() > b.dims.size())
-            ? a
-            : b;
-    integers made{element != 0 ? element : a.element, larger.dims, {}};
-    for (std::size_t i = 0; i < larger.data.size(); ++i) {
-      auto const x = a.data[a.data.size() == 1 ? 0 : i], y = b.data[b.data.size() == 1 ? 0 : i];
-      made.data.push_back(x == integers::unknown || y == integers::unknown ? integers::unknown : f(x, y));
+  static optional cast(node const& n, operands in) {
+    auto const to = static_cast<int>(onnx_whole_attribute(n, "to", 0));
+    return is_onnx_counted(to) ? optional(converted(*in[0], to)) : std::nullopt;
+  }
+  static optional cast_like(node const&, operands in) { return converted(*in[0], in[1]->element); }
+
+  static numbers converted(numbers from, int to) {
+    using type = ::onnx::TensorProto;
+    bool const was_real = from.real();
+    from.element = to;
+    for (auto& x : from.data) {
+      if (!x.known() && (from.real() || was_real)) {
+        x = unknown(to);
+      } else if (from.real()) {
+        double const wide = was_real ? x.real : static_cast<double>(x.low);
+        float const narrow = was_real ? static_cast<float>(x.real) : static_cast<float>(x.low);
+        x = number::of_real(to == type::DOUBLE ? wide : static_cast<double>(narrow));
+      } else if (to == type::BOOL) {
+        if (was_real)
+          x = number::of(x.real != 0);
+        else
+          x = truth_of(x);
+      } else if (was_real) {
+        // The limits are exact in floating point.
+        x = std::abs(x.real) < (to == type::INT32 ? 2147483648.0 : 9223372036854775808.0)
+                ? number::of(static_cast<std::int64_t>(x.real))
+                : unknown(to);
+      } else {
+        x = bounded(to, x);
+      }
+    }
+    return from;
+  }
+
+  // Arithmetic on single numbers.
+
+  static number truth(bool is_true) { return number::of(is_true); }
+  static number truth_of(number const& x) {
+    return x.low > 0 || x.high < 0 ? truth(true) : x.is(0) ? truth(false) : number{.low = 0, .high = 1};
+  }
+  static number maybe() { return {.low = 0, .high = 1}; }
+
+  /// Returns `x` if it fits into the element type, and an unknown number if it could overflow.
+  static number bounded(int element, number const& x) {
+    auto const all = unknown(element);
+    return x.low >= all.low && x.high <= all.high ? x : all;
+  }
+
+  static number either(int element, number const& x, number const& y) {
+    if (x.same(y)) return x;
+    if (element == ::onnx::TensorProto::FLOAT || element == ::onnx::TensorProto::DOUBLE)
+      return x.real == y.real ? x : number{};
+    return {.low = (std::min)(x.low, y.low), .high = (std::max)(x.high, y.high)};
+  }
+
+  /// Returns the interval of `f` over the corners of two intervals; unknown if a corner overflows.
+  template <class F>
+  static number over_corners(number const& x, number const& y, F f) {
+    number made{.low = number::highest, .high = number::lowest};
+    for (auto const a : {x.low, x.high})
+      for (auto const b : {y.low, y.high}) {
+        std::int64_t at = 0;
+        if (f(a, b, &at)) return {};
+        made.low = (std::min)(made.low, at);
+        made.high = (std::max)(made.high, at);
+      }
+    return made;
+  }
+
+  static number add(node const&, number const& x, number const& y) {
+    if (y.is(0)) return x;
+    if (x.is(0)) return y;
+    return over_corners(x, y, [](auto a, auto b, auto* to) { return __builtin_add_overflow(a, b, to); });
+  }
+  static number subtract(node const&, number const& x, number const& y) {
+    if (y.is(0)) return x;
+    if (x.same(y)) return number::of(0);
+    return over_corners(x, y, [](auto a, auto b, auto* to) { return __builtin_sub_overflow(a, b, to); });
+  }
+  static number multiply(node const&, number const& x, number const& y) {
+    if (y.is(1)) return x;
+    if (x.is(1)) return y;
+    if (x.is(0) || y.is(0)) return number::of(0);
+    return over_corners(x, y, [](auto a, auto b, auto* to) { return __builtin_mul_overflow(a, b, to); });
+  }
+  /// ONNX truncates toward zero.
+  static number divide(node const&, number const& x, number const& y) {
+    if (y.is(1)) return x;
+    if (y.low <= 0 && y.high >= 0) return {};
+    if (x.same(y)) return number::of(1);
+    return over_corners(x, y, [](auto a, auto b, auto* to) {
+      if (a == number::lowest && b == -1) return true;
+      *to = a / b;
+      return false;
+    });
+  }
+  static number modulo(node const& n, number const& x, number const& y) {
+    if (!y.whole() || y.low == 0 || y.low == -1) return y.is(-1) ? number::of(0) : number{};
+    bool const as_c = onnx_whole_attribute(n, "fmod", 0) != 0;
+    if (x.whole()) {
+      auto const rest = x.low % y.low;
+      return number::of(!as_c && rest != 0 && (rest < 0) != (y.low < 0) ? rest + y.low : rest);
+    }
+    if (y.low > 0 && x.low >= 0) return x.high < y.low ? x : number{.low = 0, .high = y.low - 1};
+    return {};
+  }
+  static number power(node const&, number const& x, number const& y) {
+    if (!x.whole() || !y.whole() || y.low < 0 || y.low > 63) return {};
+    std::int64_t made = 1;
+    for (std::int64_t i = 0; i < y.low; ++i)
+      if (__builtin_mul_overflow(made, x.low, &made)) return {};
+    return number::of(made);
+  }
+  static number least(node const&, number const& x, number const& y) {
+    if (x.same(y) || x.high <= y.low) return x;
+    if (y.high <= x.low) return y;
+    return {.low = (std::min)(x.low, y.low), .high = (std::min)(x.high, y.high)};
+  }
+  static number greatest(node const&, number const& x, number const& y) {
+    if (x.same(y) || x.low >= y.high) return x;
+    if (y.low >= x.high) return y;
+    return {.low = (std::max)(x.low, y.low), .high = (std::max)(x.high, y.high)};
+  }
+  static number equal(node const&, number const& x, number const& y) {
+    if (x.same(y)) return truth(true);
+    return x.high < y.low || y.high < x.low ? truth(false) : maybe();
+  }
+  static number less(node const&, number const& x, number const& y) {
+    if (x.same(y)) return truth(false);
+    return x.high < y.low ? truth(true) : x.low >= y.high ? truth(false) : maybe();
+  }
+  static number less_equal(node const&, number const& x, number const& y) {
+    if (x.same(y)) return truth(true);
+    return x.high <= y.low ? truth(true) : x.low > y.high ? truth(false) : maybe();
+  }
+  static number greater(node const& n, number const& x, number const& y) { return less(n, y, x); }
+  static number greater_equal(node const& n, number const& x, number const& y) { return less_equal(n, y, x); }
+  static number both(node const&, number const& x, number const& y) {
+    return {.low = (std::min)(x.low, y.low), .high = (std::min)(x.high, y.high)};
+  }
+  static number any(node const&, number const& x, number const& y) {
+    return {.low = (std::max)(x.low, y.low), .high = (std::max)(x.high, y.high)};
+  }
+  static number unequal(node const&, number const& x, number const& y) {
+    return x.whole() && y.whole() ? truth(x.low != y.low) : maybe();
+  }
+
+  static double real_add(double x, double y) { return x + y; }
+  static double real_subtract(double x, double y) { return x - y; }
+  static double real_multiply(double x, double y) { return x * y; }
+  static double real_divide(double x, double y) { return x / y; }
+  static double real_least(double x, double y) { return y < x ? y : x; }
+  static double real_greatest(double x, double y) { return y > x ? y : x; }
+  static double real_equal(double x, double y) { return x == y; }
+  static double real_less(double x, double y) { return x < y; }
+  static double real_less_equal(double x, double y) { return x <= y; }
+  static double real_greater(double x, double y) { return x > y; }
+  static double real_greater_equal(double x, double y) { return x >= y; }
+
+  using whole_function = number (*)(node const&, number const&, number const&);
+  using real_function = double (*)(double, double);
+
+  /// Returns `f(a, b)` for single numbers of the element type `from`; the result has the type `to`.
+  static number apply(whole_function f, real_function real, node const& n, int from, int to, number const& a,
+                      number const& b) {
+    using type = ::onnx::TensorProto;
+    if (from != type::FLOAT && from != type::DOUBLE) return bounded(to, f(n, a, b));
+    if (real == nullptr || !a.known() || !b.known()) return unknown(to);
+    double const x = real(a.real, b.real);
+    if (to == type::BOOL) return truth(x != 0);
+    return number::of_real(to == type::FLOAT ? static_cast<double>(static_cast<float>(x)) : x);
+  }
+
+  static optional combined(whole_function f, real_function real, node const& n, numbers const& a,
+                           numbers const& b, int element) {
+    auto const dims = onnx_broadcast(a.dims, b.dims);
+    if (!dims || !onnx_small_size(*dims) || a.element != b.element) return std::nullopt;
+    numbers made{element != 0 ? element : a.element, *dims, {}};
+    auto const a_steps = strides(a.dims), b_steps = strides(b.dims);
+    each_place(made.dims, [&](dimensions const& at) {
+      made.data.push_back(apply(f, real, n, a.element, made.element,
+                                a.data[broadcast_index(at, a.dims, a_steps)],
+                                b.data[broadcast_index(at, b.dims, b_steps)]));
+    });
+    return made;
+  }
+
+  /// Applies `f` element by element to broadcast operands, from the left if there are more than two.
+  template <whole_function f, real_function real, int element = 0>
+  static optional binary(node const& n, operands in) {
+    optional made = *in[0];
+    for (std::size_t i = 1; i < in.size() && made; ++i) {
+      if (in[i] == nullptr) return std::nullopt;
+      made = combined(f, real, n, *made, *in[i], element);
     }
     return made;
   }
 
-  static optional where(node const&, list const& in) {
-    auto const &c = *in[0], &a = *in[1], &b = *in[2];
-    if (c.dims != a.dims || a.dims != b.dims) return std::nullopt;
-    integers made{a.element, a.dims, {}};
-    for (std::size_t i = 0; i < c.data.size(); ++i)
-      made.data.push_back(c.data[i] == integers::unknown ? c.data[i]
-                          : c.data[i] != 0               ? a.data[i]
-                                                         : b.data[i]);
+  static optional clip(node const& n, operands in) {
+    optional made = *in[0];
+    if (n.attribute_size() != 0) return std::nullopt;  // bounds as attributes, before version 11
+    if (in.size() > 1 && in[1] != nullptr) made = combined(greatest, real_greatest, n, *made, *in[1], 0);
+    if (made && in.size() > 2 && in[2] != nullptr) made = combined(least, real_least, n, *made, *in[2], 0);
     return made;
   }
 
-  static std::int64_t add(std::int64_t x, std::int64_t y) {
-    return __builtin_add_overflow(x, y, &x) ? integers::unknown : x;
+  template <number (*f)(number const&), double (*real)(double)>
+  static optional unary(node const&, operands in) {
+    auto made = *in[0];
+    for (auto& x : made.data)
+      if (!made.real())
+        x = bounded(made.element, f(x));
+      else if (x.known())
+        x = number::of_real(made.element == ::onnx::TensorProto::FLOAT
+                                ? static_cast<double>(static_cast<float>(real(x.real)))
+                                : real(x.real));
+    return made;
   }
-  static std::int64_t subtract(std::int64_t x, std::int64_t y) {
-    return __builtin_sub_overflow(x, y, &x) ? integers::unknown : x;
+  static number negative(number const& x) { return subtract({}, number::of(0), x); }
+  static number magnitude(number const& x) {
+    return x.low >= 0                ? x
+           : x.high <= 0             ? negative(x)
+           : x.low == number::lowest ? number{}
+                                     : number{.low = 0, .high = (std::max)(-x.low, x.high)};
   }
-  static std::int64_t multiply(std::int64_t x, std::int64_t y) {
-    return __builtin_mul_overflow(x, y, &x) ? integers::unknown : x;
+  static number sign(number const& x) {
+    return {.low = x.low > 0 ? 1 : x.low == 0 ? 0 : -1, .high = x.high > 0 ? 1 : x.high == 0 ? 0 : -1};
   }
-  static std::int64_t divide(std::int64_t x, std::int64_t y) { return y <= 0 ? integers::unknown : x / y; }
-  static std::int64_t equal(std::int64_t x, std::int64_t y) { return x == y; }
+  static number opposite(number const& x) { return subtract({}, truth(true), x); }
+  static number same(number const& x) { return x; }
+  static double real_negative(double x) { return -x; }
+  static double real_magnitude(double x) { return std::abs(x); }
+  static double real_sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+  static double real_floor(double x) { return std::floor(x); }
+  static double real_ceiling(double x) { return std::ceil(x); }
+  static double real_round(double x) { return std::nearbyint(x); }
+  static double real_root(double x) { return std::sqrt(x); }
+  static double real_inverse(double x) { return 1 / x; }
+  static double real_same(double x) { return x; }
 
-  static constexpr int truth = ::onnx::TensorProto::BOOL;
-  static constexpr std::array<entry, 16> rules = {{{"Gather", 2, 2, gather},
-                                                   {"Concat", 1, 1000, concat},
-                                                   {"Slice", 3, 5, slice},
-                                                   {"Unsqueeze", 1, 2, unsqueeze},
-                                                   {"Squeeze", 1, 2, squeeze},
-                                                   {"Reshape", 2, 2, reshape},
-                                                   {"Identity", 1, 1, identity},
-                                                   {"Cast", 1, 1, cast},
-                                                   {"ConstantOfShape", 1, 1, filled},
-                                                   {"Range", 3, 3, range},
-                                                   {"Add", 2, 2, binary<add>},
-                                                   {"Sub", 2, 2, binary<subtract>},
-                                                   {"Mul", 2, 2, binary<multiply>},
-                                                   {"Div", 2, 2, binary<divide>},
-                                                   {"Equal", 2, 2, binary<equal, truth>},
-                                                   {"Where", 3, 3, where}}};
+  /// Joins all elements along the axes by `f`, in order.
+  template <whole_function f, real_function real>
+  static optional reduced(node const& n, operands in) {
+    auto const& from = *in[0];
+    auto const axes = onnx_list_of(n, "axes", 1, in);
+    if (axes.given && !axes.list) return std::nullopt;
+    auto const rank = from.dims.size();
+    std::optional<std::vector<char>> goes(std::vector<char>(rank, 1));
+    if (axes.given && !axes.list->empty())
+      goes = onnx_axes(*axes.list, rank);
+    else if (onnx_whole_attribute(n, "noop_with_empty_axes", 0) != 0)
+      return from;
+    if (!goes || from.data.empty()) return std::nullopt;
+    bool const keeps = onnx_whole_attribute(n, "keepdims", 1) != 0;
+    auto kept = from.dims;
+    for (std::size_t k = 0; k < rank; ++k)
+      if ((*goes)[k] != 0) kept[k] = 1;
+    auto const steps = strides(kept);
+    std::vector<std::optional<number>> sums(onnx_small_size(kept).value_or(0));
+    std::size_t next = 0;
+    each_place(from.dims, [&](dimensions const& at) {
+      auto& sum = sums[broadcast_index(at, kept, steps)];
+      auto const& x = from.data[next++];
+      sum = sum ? apply(f, real, n, from.element, from.element, *sum, x) : x;
+    });
+    numbers made{from.element, {}, {}};
+    for (std::size_t k = 0; k < rank; ++k)
+      if (keeps || (*goes)[k] == 0) made.dims.push_back(kept[k]);
+    for (auto const& sum : sums) made.data.push_back(*sum);
+    return made;
+  }
 
-  std::unordered_map<std::string, onnx_integers> values_;
+  static constexpr int boolean = ::onnx::TensorProto::BOOL;
+  static constexpr std::size_t any_number = 1000;
+  static constexpr std::array<entry, 54> rules = {{
+      {"Abs", 1, 1, unary<magnitude, real_magnitude>},
+      {"Add", 2, 2, binary<add, real_add>},
+      {"And", 2, 2, binary<both, nullptr, boolean>},
+      {"Cast", 1, 1, cast},
+      {"CastLike", 2, 2, cast_like},
+      {"Ceil", 1, 1, unary<same, real_ceiling>},
+      {"Clip", 1, 3, clip},
+      {"Compress", 2, 2, compress},
+      {"Concat", 1, any_number, concat},
+      {"ConstantOfShape", 1, 1, filled},
+      {"Div", 2, 2, binary<divide, real_divide>},
+      {"Equal", 2, 2, binary<equal, real_equal, boolean>},
+      {"Expand", 2, 2, expand},
+      {"Flatten", 1, 1, flatten},
+      {"Floor", 1, 1, unary<same, real_floor>},
+      {"Gather", 2, 2, gather},
+      {"GatherElements", 2, 2, gather_elements},
+      {"GatherND", 2, 2, gather_nd},
+      {"Greater", 2, 2, binary<greater, real_greater, boolean>},
+      {"GreaterOrEqual", 2, 2, binary<greater_equal, real_greater_equal, boolean>},
+      {"Identity", 1, 1, identity},
+      {"Less", 2, 2, binary<less, real_less, boolean>},
+      {"LessOrEqual", 2, 2, binary<less_equal, real_less_equal, boolean>},
+      {"Max", 1, any_number, binary<greatest, real_greatest>},
+      {"Min", 1, any_number, binary<least, real_least>},
+      {"Mod", 2, 2, binary<modulo, nullptr>},
+      {"Mul", 2, 2, binary<multiply, real_multiply>},
+      {"Neg", 1, 1, unary<negative, real_negative>},
+      {"NonZero", 1, 1, non_zero},
+      {"Not", 1, 1, unary<opposite, real_same>},
+      {"Or", 2, 2, binary<any, nullptr, boolean>},
+      {"Pow", 2, 2, binary<power, nullptr>},
+      {"Range", 3, 3, range},
+      {"Reciprocal", 1, 1, unary<same, real_inverse>},
+      {"ReduceMax", 1, 2, reduced<greatest, real_greatest>},
+      {"ReduceMin", 1, 2, reduced<least, real_least>},
+      {"ReduceProd", 1, 2, reduced<multiply, nullptr>},
+      {"ReduceSum", 1, 2, reduced<add, nullptr>},
+      {"Reshape", 2, 2, reshape},
+      {"Round", 1, 1, unary<same, real_round>},
+      {"Scatter", 3, 3, scatter_elements},
+      {"ScatterElements", 3, 3, scatter_elements},
+      {"ScatterND", 3, 3, scatter_nd},
+      {"Sign", 1, 1, unary<sign, real_sign>},
+      {"Slice", 1, 5, slice},
+      {"Sqrt", 1, 1, unary<same, real_root>},
+      {"Squeeze", 1, 2, squeeze},
+      {"Sub", 2, 2, binary<subtract, real_subtract>},
+      {"Sum", 1, any_number, binary<add, real_add>},
+      {"Tile", 2, 2, tile},
+      {"Transpose", 1, 1, transpose},
+      {"Unsqueeze", 1, 2, unsqueeze},
+      {"Where", 3, 3, where},
+      {"Xor", 2, 2, binary<unequal, nullptr, boolean>},
+  }};
+
+  onnx_symbols& symbols_;
 };
 
 }  // namespace cleave::detail

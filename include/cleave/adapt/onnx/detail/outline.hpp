@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <onnx/shape_inference/implementation.h>
+#include <onnx/defs/schema.h>
+#include <onnx/onnx_pb.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "cleave/adapt/onnx/detail/functions.hpp"
+#include "cleave/adapt/onnx/detail/inference.hpp"
 #include "cleave/adapt/onnx/detail/read_scopes.hpp"
 #include "cleave/adapt/onnx/own_process.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
@@ -78,31 +80,27 @@ inline void onnx_reorder(::onnx::GraphProto& g, std::vector<std::uint32_t> const
   if (!order.empty()) g.mutable_node()->Swap(&nodes);
 }
 
-/// Infers types and shapes in place, with or without data propagation; contradictory types stay unknown.
+/// Infers types and shapes in place; see `onnx_type_inference`.
 ///
-/// Returns why it stopped early, or an empty text: libonnx throws on models that its schemas do not cover. If
-/// it crashes or takes longer than 20 seconds plus one per 2,000 nodes, `m` is unchanged.
-inline std::string onnx_infer(::onnx::ModelProto& m, bool propagate, onnx::inference where) {
-  auto const* const schemas = ::onnx::OpSchemaRegistry::Instance();
-  auto const infer = [&]() -> std::string {
-    try {
-      ::onnx::ShapeInferenceOptions const lenient{false, 0, propagate};
-      ::onnx::shape_inference::InferShapes(m, schemas, lenient);
-      return {};
-    } catch (std::exception const& e) {
-      return e.what();
-    }
-  };
-  if (where == onnx::inference::same_process) return infer();
+/// Returns the first contradiction, or an empty text. If libonnx crashes, or takes longer than 20 seconds
+/// plus one per 2,000 nodes, the text says so, and the types are inferred without it.
+inline std::string onnx_infer(::onnx::ModelProto& m, onnx::inference where,
+                              std::unordered_set<std::string> fixed = {}) {
+  if (where != onnx::inference::own_process)
+    return onnx_type_inference(m, {where == onnx::inference::same_process, std::move(fixed)}).complaint();
 
-  schemas->GetSchema("Identity", 1);  // fills the registry before the fork, so that no held lock is copied
+  ::onnx::OpSchemaRegistry::Instance()->GetSchema("Identity",
+                                                  1);  // fills it before the fork: no held lock is copied
   auto const answer = onnx::in_own_process(
       [&] {
-        auto const why = infer();
+        auto const why = onnx_type_inference(m, {true, fixed}).complaint();
         return why + '\0' + m.SerializeAsString();
       },
       std::chrono::seconds(20 + m.graph().node_size() / 2000));
-  if (!answer) return "libonnx's shape inference crashed or timed out";
+  if (!answer) {
+    onnx_infer(m, onnx::inference::without_libonnx, std::move(fixed));
+    return "libonnx's shape inference crashed or timed out";
+  }
   auto const end = answer->find('\0');
   m.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1));
   return answer->substr(0, end);
