@@ -175,10 +175,11 @@ TEST_CASE("onnx::write_stages: keeps the earlier stages if a new one cannot be w
   CHECK(files_in(scratch / "out") == names{"stage_0.onnx", "stage_1.onnx"});
 }
 
-TEST_CASE("onnx::is_stage_name: accepts only stage_<number>.onnx, gzipped or not") {
-  for (auto const* name : {"stage_0.onnx", "stage_12.onnx", "stage_007.onnx", "stage_3.onnx.gz"})
-    CHECK(cleave::onnx::is_stage_name(name));
+TEST_CASE("onnx::is_stage_name: accepts only stage_<number>.onnx, gzipped or not, and .weights") {
   for (auto const* name :
-       {"stage_.onnx", "stage_1.json", "stage_1a.onnx", "stage_1.onnx.part", "xstage_1.onnx", "stage_1"})
+       {"stage_0.onnx", "stage_12.onnx", "stage_007.onnx", "stage_3.onnx.gz", "stage_3.weights"})
+    CHECK(cleave::onnx::is_stage_name(name));
+  for (auto const* name : {"stage_.onnx", "stage_1.json", "stage_1a.onnx", "stage_1.onnx.part",
+                           "xstage_1.onnx", "stage_1", "stage_1.weights.gz"})
     CHECK(!cleave::onnx::is_stage_name(name));
 }
