@@ -184,7 +184,7 @@ std::vector<std::string> remarks_on(cleave::costed_module_graph const& g, Snapsh
     lines.push_back(
         "transfers are taken as free; --flops-per-byte R gives the cost of a byte, in the unit of the costs");
   std::vector<std::string> kept;
-  for (std::size_t n = 0; n < s.nodes(); ++n)
+  for (std::uint32_t n = 0; n < s.nodes(); ++n)
     if (g.replicable(s.node[n]) && s.replicable[n] == 0) kept.push_back(g[s.node[n]].name);
   if (!kept.empty())
     lines.push_back("replicable, but in one stage, since inputs or other nodes of one stage are read: " +

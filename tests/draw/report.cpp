@@ -223,7 +223,7 @@ TEST_CASE("write_report: lists the operators, the nodes and the transfers of eac
     std::string line;
     for (auto const& n : r.nodes[s]) {
       std::getline(lines, line);
-      CHECK(line.ends_with(n.operation + "  " + n.name));
+      CHECK(line.ends_with("  " + n.operation + "  " + n.name));
       CHECK(line.find(amount_text(n.cost, "s")) != std::string::npos);
     }
     for (std::size_t i = 0; i < expected[s].size(); ++i, ++next) {

@@ -45,6 +45,11 @@
   const searches = () => {
     const field = document.getElementById("find"), stage = document.querySelector("details.contents");
     if (!field) return;
+    for (const box of document.querySelectorAll("details.contents")) {
+      const lines = box.querySelector("pre").textContent.split("\n").filter(line => line).length;
+      const nodes = box.querySelector("summary span").textContent.replace(/\s/g, "").match(/^\d+/)[0];
+      if (lines !== Number(nodes)) fault(lines + " lines for " + nodes + " nodes");
+    }
     const line = stage.querySelector("pre").textContent.split("\n")[0].trim(), name = line.split(/\s+/).pop();
     field.value = name;
     field.dispatchEvent(new Event("input"));

@@ -35,7 +35,8 @@ def costs_of(model, *example, export=True):
     found = {}
     for node in graph["nodes"]:
         if "cost" in node:
-            found.setdefault(node["target"], []).append(node["cost"])
+            function = "module" if node["op"] == "call_module" else node["target"]
+            found.setdefault(function, []).append(node["cost"])
     return found
 
 

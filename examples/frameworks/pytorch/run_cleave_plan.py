@@ -156,10 +156,12 @@ def operations_of(n, modules):
     function = name_of(n)
     shapes = [shape for shape in map(shape_of, n.args) if shape is not None]
     if n.op == "call_module":
-        weight = getattr(modules[n.target], "weight", None)
-        if isinstance(modules[n.target], nn.Embedding) or weight is None or weight.dim() < 2:
+        module, weight = modules[n.target], getattr(modules[n.target], "weight", None)
+        if isinstance(module, nn.Embedding) or weight is None or weight.dim() < 2:
             return made
-        function, shapes = "convolution" if weight.dim() > 2 else "linear", [*shapes[:1], list(weight.shape)]
+        function, shapes = "conv" if weight.dim() > 2 else "linear", [*shapes[:1], list(weight.shape)]
+        if getattr(module, "transposed", False):
+            function = "conv_transpose"
     if function in FREE or function.startswith("sym_"):
         return 0
     if function in ("linear", "matmul", "mm", "bmm") and len(shapes) >= 2:

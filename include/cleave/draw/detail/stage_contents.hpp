@@ -85,8 +85,9 @@ class stage_contents_writer {
     to_.close("ul");
     transfers("Receives", "from stage", received_[s], [](auto const& t) { return t.from; });
     transfers("Sends", "to stage", sent_[s], [](auto const& t) { return t.to; });
-    to_.element("pre", {{"class", "names"}, {"tabindex", "0"}}, lines(list));
-    to_.close("div").close("details");
+    to_.open("pre", {{"class", "names"}, {"tabindex", "0"}});
+    lines(list);
+    to_.close("pre").close("div").close("details");
   }
 
   /// Returns the number of nodes and the operators that most of them have.
@@ -129,26 +130,20 @@ class stage_contents_writer {
     to_.text(".").close("p");
   }
 
-  /// Returns a line for each node: its cost, its operator and its name.
-  std::string lines(std::vector<report_node> const& list) const {
+  /// Writes a line for each node: its cost, its operator and its name.
+  void lines(std::vector<report_node> const& list) {
     std::size_t widest = 0;
     bool priced = false;
     for (auto const& n : list) {
-      widest = (std::max)(widest, operation(n.operation).size());
+      widest = (std::max)(widest, (std::min)(operation(n.operation).size(), std::size_t{24}));
       priced |= n.cost > 0;
     }
-    std::string text;
     for (auto const& n : list) {
-      auto const name = operation(n.operation);
-      if (priced) text += right_aligned(amount_text(n.cost, unit_), 10) + "  ";
-      text += name +
-              std::string((std::min)(widest, std::size_t{24}) > name.size()
-                              ? (std::min)(widest, std::size_t{24}) - name.size()
-                              : 0,
-                          ' ') +
-              "  " + printable(n.name, 200) + '\n';
+      auto name = operation(n.operation);
+      if (name.size() < widest) name += std::string(widest - name.size(), ' ');
+      if (priced) to_.text(right_aligned(amount_text(n.cost, unit_), 10) + "  ");
+      to_.text(name + "  " + printable(n.name, 200)).markup("\n");
     }
-    return text;
   }
 
   markup_writer& to_;
