@@ -245,3 +245,20 @@ TEST_CASE("onnx::types: the types of boundary values fit the recorded run, in al
   CHECK(checked > 250);
   CHECK(ranked > 200);
 }
+
+TEST_CASE("onnx::types: a sparse initializer gives the type of a tensor to the nodes that read it") {
+  auto m = onnx_text("f (float[4, 4] x) => (float[4, 4] y) { a = MatMul(x, w)  y = Relu(a) }");
+  auto& sparse = *m.mutable_graph()->add_sparse_initializer();
+  for (int i = 0; i < 2; ++i) sparse.add_dims(4);
+  auto& values = *sparse.mutable_values();
+  values.set_name("w");
+  values.set_data_type(::onnx::TensorProto::FLOAT);
+  values.add_dims(1);
+  values.add_float_data(2);
+  sparse.mutable_indices()->set_data_type(::onnx::TensorProto::INT64);
+  sparse.mutable_indices()->add_dims(1);
+  sparse.mutable_indices()->add_int64_data(5);
+  cleave::onnx::types const t(m);
+  REQUIRE(t.declaration("a") != nullptr);
+  CHECK(cleave::onnx::spelling(*t.declaration("a")) == "float32 4x4");
+}

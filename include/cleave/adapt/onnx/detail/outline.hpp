@@ -24,7 +24,8 @@ namespace cleave::detail {
 
 /// Returns a copy of a model for inference. Initializers above `heavy` bytes are dropped, since shapes do not
 /// depend on their data. So are defaults that the caller may override (from IR version 4 on), whose data says
-/// nothing about other runs. Each initializer becomes an input of the copy, so that its type stays known.
+/// nothing about other runs. Each initializer becomes an input of the copy, so that its type stays known. A
+/// sparse one becomes only that: libonnx infers no types from it, though it is a tensor to the nodes.
 inline ::onnx::ModelProto onnx_outline(::onnx::ModelProto const& m, std::size_t heavy = 65536) {
   ::onnx::ModelProto copy;
   copy.set_ir_version(m.ir_version());
@@ -37,21 +38,24 @@ inline ::onnx::ModelProto onnx_outline(::onnx::ModelProto const& m, std::size_t 
   *to.mutable_input() = from.input();
   *to.mutable_output() = from.output();
   *to.mutable_value_info() = from.value_info();
-  *to.mutable_sparse_initializer() = from.sparse_initializer();
   std::unordered_set<std::string> listed;
   for (auto const& v : from.input()) listed.insert(v.name());
+  auto const add_input = [&](std::string const& name, int element, auto const& dims) {
+    if (listed.contains(name)) return;
+    auto& input = *to.add_input();
+    input.set_name(name);
+    auto& type = *input.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(element);
+    type.mutable_shape();
+    for (auto const d : dims) type.mutable_shape()->add_dim()->set_dim_value(d);
+  };
+  for (auto const& t : from.sparse_initializer())
+    add_input(t.values().name(), t.values().data_type(), t.dims());
   for (auto const& t : from.initializer()) {
     bool const overridable = m.ir_version() >= 4 && listed.contains(t.name());
     bool const elsewhere = t.data_location() == ::onnx::TensorProto::EXTERNAL;
     if (!overridable && !elsewhere && t.ByteSizeLong() <= heavy) *to.add_initializer() = t;
-    if (!listed.contains(t.name())) {
-      auto& input = *to.add_input();
-      input.set_name(t.name());
-      auto& type = *input.mutable_type()->mutable_tensor_type();
-      type.set_elem_type(t.data_type());
-      type.mutable_shape();
-      for (auto const d : t.dims()) type.mutable_shape()->add_dim()->set_dim_value(d);
-    }
+    add_input(t.name(), t.data_type(), t.dims());
   }
   return copy;
 }
