@@ -228,7 +228,7 @@ inline std::vector<cleave::onnx::notes::tie> ties_of(model const& m, cut const& 
 /// Returns the number of nodes that depend on weights alone, and of their copies.
 inline std::string constants_text(cleave::onnx::notes const& notes) {
   return plural(notes.copied.size(), "node") + " of weights alone, in " + cleave::count_text(notes.copies) +
-         (notes.copies == 1 ? " copy" : " copies") + " where they are read";
+         (notes.copies == 1 ? " copy" : " copies") + " where results are read";
 }
 
 /// Returns remarks on a cut, one per line.
@@ -262,7 +262,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   if (!c.notes.copied.empty())
     lines.push_back(
         constants_text(c.notes) +
-        "; their results are not sent, and they count as free, since runtimes run them once, at load");
+        "; none of these results is sent, and they cost nothing: runtimes make them once, at load");
   if (!c.notes.not_copied.empty())
     lines.push_back(plural(c.notes.not_copied.size(), "node") +
                     " of weights alone not copied, since they may be random: " +

@@ -45,7 +45,9 @@ int split(std::span<std::string const> words) {
   command c{"split",
             "MODEL.onnx | GRAPH.json",
             "Cuts a model into stages that are balanced by cost and transferred bytes, or assigned by "
-            "another rule.",
+            "another rule.\n"
+            "Nodes that depend on weights alone are copied into the stages that read their results. No cut\n"
+            "sends a value of unknown type.",
             {}};
   add_cut_options(c, options);
   add_rule_options(c, options.rule);

@@ -463,6 +463,13 @@ def check(args, path, folder, k):
     return faults + said["faults"], said
 
 
+def memory_of(pid):
+    """The peak memory of a running program so far in MB, or None."""
+    try: found = re.search(r"VmHWM:\s*(\d+)", pathlib.Path("/proc/%d/status" % pid).read_text())
+    except OSError: return None
+    return int(found.group(1)) / 1024 if found else None
+
+
 def split(args, path, k, out):
     """Runs the tool; returns what it prints as JSON, or a fault, its CPU seconds and its peak memory in MB."""
     words = [args.cleave, "split", path, "-k", str(k), "--json", "--out", out]
@@ -470,11 +477,15 @@ def split(args, path, k, out):
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         pid = os.posix_spawnp(str(words[0]), [str(w) for w in words], os.environ,
                               file_actions=[(os.POSIX_SPAWN_DUP2, stdout.fileno(), 1), (os.POSIX_SPAWN_DUP2, stderr.fileno(), 2)])
-        _, status, used = os.wait4(pid, 0)
+        memory, done = 0, 0
+        while not done:  # the peak in `used` counts this process too, from which the tool was started
+            memory = memory_of(pid) or memory
+            time.sleep(0.002)
+            done, status, used = os.wait4(pid, os.WNOHANG)
         stdout.seek(0), stderr.seek(0)
         code = os.waitstatus_to_exitcode(status)
         said = json.loads(stdout.read()) if code == 0 else "cleave split ends with %d: %s" % (code, stderr.read().decode().strip())
-    return said, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return said, used.ru_utime + used.ru_stime, memory
 
 
 def imbalance(costs):
@@ -489,7 +500,7 @@ def check_model(args, path):
     for k in args.parts:
         with tempfile.TemporaryDirectory() as out:
             said, seconds, memory = split(args, path, k, pathlib.Path(out) / "stages")
-            row = {"k": k, "seconds": "%.2f" % seconds, "MB": "%.0f" % memory, "faults": [said]}
+            row = {"k": k, "seconds": "%.2f" % seconds, "MB": "%.0f" % memory if memory else "", "faults": [said]}
             if isinstance(said, str) and "types are not known" in said: row["faults"], row["not run"] = [], said
             if not isinstance(said, str):
                 folder = pathlib.Path(out) / "stages"

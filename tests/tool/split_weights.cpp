@@ -88,10 +88,11 @@ TEST_CASE("cleave split: copies nodes of weights alone, sends none of their resu
 
   auto const text = run_tool({"split", file, "-k", "3"}).said;
   CAPTURE(text);
-  CHECK(
-      has(text, "note: 2 nodes of weights alone, in " + std::to_string(copies) +
-                    " copies where they are read; their results are not sent, and they count as free, since "
-                    "runtimes run them once, at load\n"));
+  CHECK(has(
+      text,
+      "note: 2 nodes of weights alone, in " + std::to_string(copies) +
+          " copies where results are read; none of these results is sent, and they cost nothing: runtimes "
+          "make them once, at load\n"));
   CHECK(has(text, "note: 1 node of weights alone not copied, since they may be random: 'make_r'\n"));
   CHECK(has(text_of_file(at / "page.html"), "2 nodes of weights alone, in "));
 

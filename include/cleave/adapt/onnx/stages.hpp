@@ -313,6 +313,16 @@ inline std::string onnx_names_text(onnx::graph const& g, std::span<onnx::graph::
   return values.size() > 4 ? text + " and " + std::to_string(values.size() - 4) + " more" : text;
 }
 
+/// Returns the values of unknown type that keep their producer and their readers in one stage.
+inline std::vector<onnx::graph::value> list_untyped_onnx_values(onnx::graph const& g) {
+  auto const is_read = values_read(g);
+  std::vector<onnx::graph::value> found;
+  for (auto const n : g.nodes())
+    for (auto const v : g.results(n))
+      if (is_read[v] && !g.portable(v) && !g.replicable(n)) found.push_back(v);
+  return found;
+}
+
 /// Returns the fault of a value of unknown type; `sent` says what a cut does with it.
 inline onnx::fault onnx_untyped_fault(onnx::graph const& g, onnx::graph::value v, std::string const& sent) {
   return {
@@ -362,16 +372,6 @@ inline std::vector<::onnx::ModelProto> stages(onnx::staged const& stages, onnx::
   return models;
 }
 
-/// Returns the values of unknown type that keep their producer and their readers in one stage.
-inline std::vector<onnx::graph::value> list_unportable(onnx::graph const& g) {
-  auto const is_read = detail::values_read(g);
-  std::vector<onnx::graph::value> found;
-  for (auto const n : g.nodes())
-    for (auto const v : g.results(n))
-      if (is_read[v] && !g.portable(v) && !g.replicable(n)) found.push_back(v);
-  return found;
-}
-
 /// Returns the fault of a cut that reads `v`, a value of unknown type, in another stage than that which makes
 /// it.
 inline onnx::fault untyped_fault(onnx::graph const& g, onnx::graph::value v) {
@@ -384,7 +384,7 @@ inline std::optional<onnx::fault> find_untyped_limit(onnx::graph const& g, std::
                                                      std::uint32_t k) {
   auto const nodes = std::ranges::count_if(g.nodes(), [&](auto n) { return !g.replicable(n); });
   if (parts >= k || static_cast<std::ptrdiff_t>(parts) >= nodes) return std::nullopt;
-  auto const untyped = list_unportable(g);
+  auto const untyped = detail::list_untyped_onnx_values(g);
   if (untyped.empty()) return std::nullopt;
   onnx::fault f{onnx::fault_kind::type,
                 "a cut into " + std::to_string((std::min<std::ptrdiff_t>)(k, nodes)) +
@@ -448,7 +448,7 @@ inline onnx::notes notes_of(onnx::staged const& stages) {
   }
   notes.external.assign(external.begin(), external.end());
 
-  notes.untyped = list_unportable(g);
+  notes.untyped = detail::list_untyped_onnx_values(g);
   for (auto const n : g.nodes()) {
     if (g.replicable(n))
       notes.copied.push_back(n);
