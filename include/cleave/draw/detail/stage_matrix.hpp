@@ -67,7 +67,7 @@ class stage_matrix_writer {
       while (cell * static_cast<double>(step) < room) step *= 2;
       return step;
     };
-    auto const columns = each(cell_width_, q_.stages.size() > 1000 ? 36 : 15), rows = each(cell_height_, 12);
+    auto const columns = each(cell_width_, q_.stages.size() > 1000 ? 40 : 20), rows = each(cell_height_, 12);
     for (std::size_t s = 0; s < q_.stages.size(); ++s) {
       auto const number = std::to_string(s);
       if (s % columns == 0) write_svg_text(to_, "size", x(s) + cell_width_ / 2, top - 6, "middle", number);
