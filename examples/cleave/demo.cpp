@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // cleave demo MODEL.onnx -k 4: reads a model, cuts it, writes its stages, runs them as a pipeline, compares
-// them with the whole, and writes a report.
+// them with the whole, and writes a report. Without a model it makes two of true size.
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/draw/report.hpp>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "cut.hpp"
 #include "demo_files.hpp"
+#include "demo_models.hpp"
 #include "engine.hpp"
 #include "model.hpp"
 #include "subcommands.hpp"
@@ -24,57 +26,69 @@ void headline(char const* number, std::string const& text) {
   print("\n" + bold(std::string(number) + "  " + text) + "\n");
 }
 
-/// Finds a model: `gpt2` is examples/models/gpt2.onnx; other words are paths.
-fs::path find_model(std::vector<std::string> const& operands) {
-  if (operands.empty()) return fs::path(CLEAVE_SOURCE_DIR) / "examples/models/googlenet.onnx";
-  auto const path = only_operand(operands);
-  auto const shipped = fs::path(CLEAVE_SOURCE_DIR) / "examples/models" / (path.string() + ".onnx");
-  return !path.has_extension() && !fs::exists(path) && fs::exists(shipped) ? shipped : path;
+/// The options of a demo.
+struct demo_options {
+  cut_options cut;
+  cleave::onnx::type_options types;
+  std::uint32_t microbatches = 8;
+};
+
+/// A model, and the folder of its stages and its report.
+struct demo_task {
+  fs::path model, folder;
+  demo_model const* made = nullptr;  ///< if the demo makes the model itself
+};
+
+/// Finds a model. `resnet50` is made into the output folder, `gpt2` is examples/models/gpt2.onnx, and other
+/// words are paths.
+demo_task task_of(std::string const& word, std::string const& out) {
+  fs::path const path = word;
+  for (auto const& m : demo_models) {
+    if (word != m.name || fs::is_regular_file(path)) continue;
+    auto const folder = demo_folder(out, word);
+    return {folder / (word + ".onnx"), folder, &m};
+  }
+  auto const shipped = fs::path(CLEAVE_SOURCE_DIR) / "examples/models" / (word + ".onnx");
+  auto const model = !path.has_extension() && !fs::exists(path) && fs::exists(shipped) ? shipped : path;
+  return {model, demo_folder(out, model_name(model))};
 }
 
-}  // namespace
+std::vector<demo_task> tasks_of(std::vector<std::string> const& operands, std::string const& out) {
+  if (!operands.empty()) return {task_of(only_operand(operands).string(), out)};
+  std::vector<demo_task> tasks;
+  for (auto const& m : demo_models) {
+    std::string const name(m.name);
+    tasks.push_back(task_of(name, out.empty() ? out : (fs::path(out) / name).string()));
+  }
+  return tasks;
+}
 
-int demo(std::span<std::string const> words) {
-  if (!words.empty() && words.front() == "train") return train(words.subspan(1));
-  cut_options options;
-  cleave::onnx::type_options types;
-  std::string out;
-  std::uint32_t microbatches = 8;
-  command c{
-      "demo",
-      "[MODEL.onnx | googlenet | gpt2 | densenet121 | train]",
-      "Cuts a model into stages, runs them as a pipeline, compares them with the whole and writes a report.\n"
-      "`demo train` trains a small model instead; see `demo train --help`.",
-      {},
-      {}};
-  add_cut_options(c, options);
-  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000",
-                       "number of microbatches to run (8)",
-                       [&](auto text) { return read_number(text, microbatches, 1u, 10000u); }});
-  auto const has = [](std::string_view name) {
-    return name == "report.html" || cleave::onnx::is_stage_name(name);
-  };
-  c.options.push_back(
-      folder_to_write("-o", "--out", "folder of the stages and the report (build/demo/MODEL)", out, has));
-  add_type_options(c, types);
-  auto typed = read_options(c, words);
-  auto const path = find_model(typed.operands);
-  auto const folder = demo_folder(out, model_name(path));
-  if (out.empty()) typed.files.push_back({"the demo", folder, {.what = file_use::kind::folder, .has = has}});
-  typed.require_kept({path});
-  require_own_report(folder, typed);
+/// Makes the model of a task if it is one of the demo's own.
+/// \throws cleave::error if that would replace another file
+void make_model(demo_task const& task, typed_words const& typed, progress const& doing) {
+  if (task.made == nullptr) return;
+  doing("making " + std::string(task.made->name));
+  if (!typed.overwrite) require_own(task.model, {.what = file_use::kind::written, .is_own = is_demo_model});
+  make_folder(task.folder, "name another folder with --out");
+  write_file({task.model}, task.made->make().SerializeAsString());
+}
 
+/// Runs a demo. Returns whether the stages gave the results of the whole model, or were not run.
+bool show_model(demo_task const& task, demo_options const& options, typed_words& typed) {
+  auto const& folder = task.folder;
   progress const doing;
-  auto const m = read_model(path, types, doing);
+  make_model(task, typed, doing);
+  auto const m = read_model(task.model, options.types, doing);
   require_external_kept(m, typed);
   doing.clear();
-  print(bold("1  " + cleave::printable(path.filename().string())) + "\n" + description_of(m));
+  print(bold("1  " + cleave::printable(task.model.filename().string())) + "\n" + description_of(m));
+  if (task.made != nullptr) print("  made      with random weights, " + shown(task.model) + "\n");
 
-  auto const cut = cut_model(m, options, doing);
+  auto const cut = cut_model(m, options.cut, doing);
   doing.clear();
   headline("2", "cut into " + plural(cut.stages.size(), "stage"));
   print(table_of(cut));
-  for (auto const& line : remarks_on(m, cut, options.stages)) print("  note: " + line + "\n");
+  for (auto const& line : remarks_on(m, cut, options.cut.stages)) print("  note: " + line + "\n");
 
   doing("writing the stages");
   make_folder(folder, "name another folder with --out");
@@ -85,23 +99,65 @@ int demo(std::span<std::string const> words) {
     print("  " + f.filename().string() + "   " + cleave::bytes_text(fs::file_size(f)) + ", " + verdict_on(f) +
           "\n");
 
-  headline("4", "run as a pipeline, " + plural(microbatches, "microbatch"));
+  headline("4", "run as a pipeline, " + plural(options.microbatches, "microbatch"));
   auto report = report_of(m, cut, files);
+  std::optional<job_times> times;
   try {
     auto const fills = input_fills(m);
     for (auto const& f : fills) print("  input " + fill_text(f) + "\n");
-    if (!files.empty()) report.run = run({m, cut, files, fills, microbatches, doing});
+    if (!files.empty()) times = run({m, cut, files, fills, options.microbatches, doing});
   } catch (cleave::error const& e) {
     doing.clear();
     print(std::string("  not run: ") + e.what() + "\n");
   }
   doing.clear();
-  if (report.run) print(outcome_of(*report.run));
+  if (times) print(outcome_of(*times, cut.boxes));
 
   headline("5", "report");
+  if (times) report.run = times->run;
   write_page({folder / "report.html"}, cleave::write_report(report));
   print("  " + shown(folder / "report.html") + "\n");
-  if (report.run && *report.run->largest_difference > 0)
+  return !times || *times->run.largest_difference == 0;
+}
+
+}  // namespace
+
+int demo(std::span<std::string const> words) {
+  if (!words.empty() && words.front() == "train") return train(words.subspan(1));
+  demo_options options;
+  std::string out;
+  command c{
+      "demo",
+      "[resnet50 | vit_tiny | MODEL.onnx | googlenet | gpt2 | densenet121 | train]",
+      "Cuts a model into stages, runs them as a pipeline, compares them with the whole and writes a report.\n"
+      "Without a model: ResNet-50 and then the transformer ViT-Tiny, made on the spot with random weights.\n"
+      "`demo train` trains a small model instead; see `demo train --help`.",
+      {},
+      {}};
+  add_cut_options(c, options.cut);
+  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000",
+                       "number of microbatches to run (8)",
+                       [&](auto text) { return read_number(text, options.microbatches, 1u, 10000u); }});
+  auto const has = [](std::string_view name) {
+    return name == "report.html" || cleave::onnx::is_stage_name(name);
+  };
+  c.options.push_back(
+      folder_to_write("-o", "--out", "folder of the stages and the report (build/demo/MODEL)", out, has));
+  add_type_options(c, options.types);
+  auto typed = read_options(c, words);
+  auto const tasks = tasks_of(typed.operands, out);
+  for (auto const& task : tasks) {
+    if (out.empty() || tasks.size() > 1)
+      typed.files.push_back({"the demo", task.folder, {.what = file_use::kind::folder, .has = has}});
+    typed.require_kept({task.model});
+    require_own_report(task.folder, typed);
+  }
+  bool equal = true;
+  for (auto const& task : tasks) {
+    if (&task != &tasks.front()) print("\n\n");
+    equal = show_model(task, options, typed) && equal;
+  }
+  if (!equal)
     throw cleave::infeasible_error(
         "the outputs of the stages differ from those of the whole model; see the largest difference above");
   return 0;

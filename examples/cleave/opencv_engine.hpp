@@ -7,6 +7,7 @@
 #include <cleave/adapt/onnx/own_process.hpp>
 #include <cleave/run/forward/forward.hpp>
 #include <cleave/split/dataflow.hpp>
+#include <cleave/split/run_stages.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -74,11 +75,13 @@ class opencv_run {
     cleave::run_forward(stages_, dataflow_, std::vector<std::vector<cv::Mat>>{first});
   }
 
-  /// Runs the whole model and the stages `attempts` times, and returns the times of the fastest runs.
-  cleave::report_run operator()() {
+  /// Runs the whole model, the stages one by one and the pipeline `attempts` times, and returns the times of
+  /// the fastest runs.
+  job_times operator()() {
     std::vector<std::vector<cv::Mat>> inputs;
     for (std::uint32_t m = 0; m < j_.microbatches; ++m) inputs.push_back(inputs_of(m));
-    cleave::report_run r;
+    job_times times;
+    auto& r = times.run;
     r.microbatches = j_.microbatches;
     r.largest_difference = 0;
     r.engine = "OpenCV DNN " + std::string(CV_VERSION) + ", one thread per stage, fusion off";
@@ -88,18 +91,36 @@ class opencv_run {
       auto const begin = std::chrono::steady_clock::now();
       for (auto& in : inputs) expected.push_back(whole_.front()({}, in));
       auto const whole_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+      auto const alone = times_alone(inputs);
       auto run = cleave::run_forward(stages_, dataflow_, inputs);
 
+      if (attempt == 0) times.alone_ns = alone;
+      for (std::size_t i = 0; i < alone.size(); ++i)
+        times.alone_ns[i] = std::min(times.alone_ns[i], alone[i]);
       if (attempt == 0 || whole_ns < r.whole_ns) r.whole_ns = whole_ns;
       if (attempt == 0 || duration(run.timeline) < duration(r.timeline)) r.timeline = std::move(run.timeline);
       for (std::size_t m = 0; m < inputs.size(); ++m)
         r.largest_difference = std::max(*r.largest_difference, difference(expected[m], run.results[m]));
     }
-    return r;
+    return times;
   }
 
  private:
   cleave::snapshot<cleave::onnx::graph> const& snapshot() const { return j_.stages.stages.snapshot(); }
+
+  /// Runs the stages one after the other and returns the mean time of each, in nanoseconds.
+  std::vector<std::int64_t> times_alone(std::vector<std::vector<cv::Mat>> const& inputs) {
+    std::vector<std::int64_t> total(stages_.size());
+    for (auto const& in : inputs)
+      cleave::run_stages(j_.stages.stages, in, [&](cleave::stage_id i, std::span<cv::Mat> values) {
+        auto const begin = std::chrono::steady_clock::now();
+        auto made = stages_[index(i)]({}, values);
+        total[index(i)] += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+        return made;
+      });
+    for (auto& t : total) t /= static_cast<std::int64_t>(std::max<std::size_t>(inputs.size(), 1));
+    return total;
+  }
 
   template <class Values>
   std::vector<std::string> names(Values const& values) const {

@@ -56,7 +56,9 @@ fields members_of(std::string const& header, std::string const& name) {
 fields rows_below(text const& lines, std::size_t at) {
   static std::regex const row("\\| `(\\w+)` \\| (?:`([^`]*)`|([^|]*)) \\| .*");
   fields found;
-  for (at += 3; at < lines.size() && lines[at].starts_with("|"); ++at) {
+  ++at;
+  while (at < lines.size() && lines[at].empty()) ++at;
+  for (at += 2; at < lines.size() && lines[at].starts_with("|"); ++at) {
     std::smatch m;
     if (!std::regex_match(lines[at], m, row)) return {};
     found.push_back({m[1], m[2].matched ? m[2].str() : m[3] == "–" ? "-" : m[3].str()});
@@ -94,6 +96,7 @@ TEST_CASE("members_of: reads names and initialisers, in order") {
 
 TEST_CASE("difference: finds a member that is added, removed, renamed, moved, or has another default") {
   text const lines{"<!-- options: some_options, some.hpp -->",
+                   "",
                    "| option | default | meaning |",
                    "|---|---|---|",
                    "| `k` | `1` | one |",

@@ -12,7 +12,7 @@ them instead: a list for each microbatch, of inputs as sidecars describe them.
 Prints one JSON object, to --out where given, times in seconds since the pipeline began:
 
     {"engine": "onnxruntime 1.31.1", "stages": 4, "microbatches": 8, "largest_difference": 0.0,
-     "whole_seconds": …, "pipeline_seconds": …, "bars": [{"stage": 0, "microbatch": 0, "begin": …, "end": …}, …]}
+     "whole_seconds": …, "stage_seconds": [… of a microbatch, nothing else running], "pipeline_seconds": …, "bars": [{"stage": 0, "microbatch": 0, "begin": …, "end": …}, …]}
 
 Exit status: 0 if no output differs by more than the tolerance, 1 if one does, 2 if the model cannot be run. Needs onnxruntime and numpy.
 """
@@ -88,6 +88,17 @@ def pipeline(stages, batches, capacity):
     return done, [b for each in bars for b in each], time.perf_counter() - start
 
 
+def alone(stages, batches):
+    """The mean time of each stage, one after the other."""
+    total = [0.0] * len(stages)
+    for env in map(dict, batches):
+        for i, s in enumerate(stages):
+            start = time.perf_counter()
+            env.update(run(s, env))
+            total[i] += time.perf_counter() - start
+    return [t / max(len(batches), 1) for t in total]
+
+
 def difference(a, b):
     if isinstance(a, list): return max(map(difference, a, b), default=0.0) if len(a) == len(b) else float("inf")
     a, b = np.asarray(a), np.asarray(b)
@@ -118,11 +129,12 @@ def main():
             batches = [inputs_of(whole, args.model, b) for b in range(args.microbatches)]
         run(whole, batches[0])  # both are warm before the clock runs
         pipeline(stages, batches[:1], args.capacity)
-        whole_seconds, fastest, worst = float("inf"), None, 0.0
+        whole_seconds, stage_seconds, fastest, worst = float("inf"), [float("inf")] * len(stages), None, 0.0
         for _ in range(args.repeats):
             start = time.perf_counter()
             wanted = [run(whole, env) for env in batches]
             whole_seconds = min(whole_seconds, time.perf_counter() - start)
+            stage_seconds = [min(a, b) for a, b in zip(stage_seconds, alone(stages, batches))]
             made, bars, seconds = pipeline(stages, batches, args.capacity)
             if fastest is None or seconds < fastest[1]: fastest = bars, seconds
             # an output that is an initializer comes from no stage: whoever runs the stages has it
@@ -133,7 +145,8 @@ def main():
         return 2
     # JSON has no infinity
     report = {"engine": "onnxruntime " + ort.__version__, "stages": len(stages), "microbatches": len(batches),
-              "largest_difference": min(worst, sys.float_info.max), "whole_seconds": whole_seconds, "pipeline_seconds": pipeline_seconds, "bars": bars}
+              "largest_difference": min(worst, sys.float_info.max), "whole_seconds": whole_seconds,
+              "stage_seconds": stage_seconds, "pipeline_seconds": pipeline_seconds, "bars": bars}
     text = json.dumps(report)
     args.out.write_text(text) if args.out else print(text)
     return 0 if worst <= args.tolerance else 1
