@@ -8,14 +8,16 @@
 #include <optional>
 #include <string>
 
+#include "measured.hpp"
 #include "terminal.hpp"
 
 namespace tool {
 
 /// Returns the costs that a load counts: the cost of the part's nodes and, if bytes have a cost, its
-/// transfers.
-inline std::string objective_of(double cost_per_byte) {
-  return cost_per_byte > 0 ? "cost and transfer" : "cost; transfers are free";
+/// transfers. If they are relayed, stages in between pay for them too.
+inline std::string objective_of(double cost_per_byte, bool relayed = false) {
+  if (cost_per_byte <= 0) return "cost; transfers are free";
+  return relayed ? "cost and transfer, stage by stage" : "cost and transfer";
 }
 
 /// The quality of a cut: its largest load and a lower bound.
@@ -26,7 +28,8 @@ struct certificate {
   std::string parts{};            ///< `4 stages`
   std::string unit{};
   cleave::unpriced lacking{};
-  bool counts_nodes = false;  ///< each node counts 1, since none has a cost
+  std::string of = "largest load";  ///< the number that `bottleneck` is
+  bool counts_nodes = false;        ///< each node counts 1, since none has a cost
 
   /// Returns the bound, if enough costs are known for a meaningful one.
   std::optional<double> proven() const { return lacking.leaves_bounds() ? bound : std::nullopt; }
@@ -40,7 +43,7 @@ struct certificate {
 /// Describes the quality of a cut in a sentence.
 inline std::string sentence_of(certificate const& c) {
   auto const amount = [&](double x) { return cleave::amount_text(x, c.unit); };
-  auto text = "largest load (" + c.objective + ") " + amount(c.bottleneck);
+  auto text = c.of + " (" + c.objective + ") " + amount(c.bottleneck);
   if (c.counts_nodes)
     text += ", each node counted as 1";
   else if (c.lacking.any())
@@ -55,6 +58,14 @@ inline std::string sentence_of(certificate const& c) {
     if (c.lacking.any()) text += "   of the priced part";
   }
   return c.lacking.any() ? text + " (" + cleave::unpriced_text(c.lacking) + ")" : text;
+}
+
+/// Writes `measured`, the origin of the costs.
+inline void add_measured(cleave::json::writer& json, measured_costs const& m) {
+  json.key("measured").open_object().member("file", m.path.string()).member("runs", m.runs);
+  json.member("measured", m.count(cost_origin::measured)).member("shared", m.count(cost_origin::shared));
+  json.member("folded", m.count(cost_origin::folded)).member("scaled", m.count(cost_origin::scaled));
+  json.member("scale", m.scale).member("elsewhere", m.elsewhere).close_object();
 }
 
 /// Writes `objective`, `bottleneck`, `bound`, `gap` and `unpriced`. Bound and gap are null without a bound.

@@ -2,14 +2,18 @@
 #pragma once
 #include <algorithm>
 #include <cleave/adapt/onnx/stages.hpp>
+#include <cleave/adapt/onnx/write.hpp>
 #include <cleave/draw/report.hpp>
 #include <cleave/draw/stage_graph.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/partition/slices/balance.hpp>
+#include <cleave/partition/slices/balance_ranks.hpp>
+#include <cleave/schedule/model/placement.hpp>
 #include <cleave/split/split.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +21,7 @@
 
 #include "advice.hpp"
 #include "certificate.hpp"
+#include "cut_limits.hpp"
 #include "describe.hpp"
 #include "model.hpp"
 #include "options.hpp"
@@ -32,7 +37,16 @@ struct cut_options {
   std::vector<double> speed{};
   std::optional<double> flops_per_byte{};  ///< default: 5 for models; docs/graph_json.md for graphs
   std::optional<double> bandwidth{};       ///< in bytes per second, instead of `flops_per_byte`
+  bool relayed = false;  ///< values pass through the stages between their producer and their readers
   cut_rule rule{};
+  std::optional<cleave::stage_placement> place{};  ///< of a schedule
+
+  /// Returns true if ranks are balanced rather than stages: some rank runs several.
+  bool balances_ranks() const {
+    return place && rule.what == cut_rule::kind::balance && place->stages() > place->ranks;
+  }
+  /// Returns the number of parts that have limits.
+  std::uint32_t limited_parts() const { return balances_ranks() ? place->ranks : stages; }
 };
 
 inline void add_cut_options(command& c, cut_options& to) {
@@ -45,10 +59,10 @@ inline void add_cut_options(command& c, cut_options& to) {
   list.push_back({"-k", "--stages", "N", "a whole number from 1 to 65535", "number of stages (4)",
                   [&to](auto text) { return to.counted = read_number(text, to.stages, 1u, 65535u); }});
   list.push_back({"", "--memory", "SIZE[,SIZE...]", "a size as in 2GiB, or one for each stage",
-                  "limit on the weights of a stage",
+                  "limit on the weights of a stage, or of a rank that runs several",
                   [&to, size](auto text) { return read_list(text, to.memory, size); }});
   list.push_back({"", "--speed", "X[,X...]", "a number above 0, or one for each stage",
-                  "speed of a stage (1)",
+                  "speed of a stage, or of a rank that runs several (1)",
                   [&to, ratio](auto text) { return read_list(text, to.speed, ratio); }});
   list.push_back({"", "--flops-per-byte", "R", "a number from 0",
                   "cost of moving a byte between stages, in operations (5); for a graph in JSON, in its unit",
@@ -60,6 +74,9 @@ inline void add_cut_options(command& c, cut_options& to) {
                     to.bandwidth = static_cast<double>(bytes.value_or(0));
                     return bytes.value_or(0) > 0;
                   }});
+  list.push_back(flag(
+      "--relay", "stages send to the next stage only, as in PyTorch: those in between pass values on and pay",
+      to.relayed));
 }
 
 /// Returns the cost of moving a byte between stages, where a second of work costs `second` and an operation
@@ -74,15 +91,17 @@ inline double cost_per_byte_of(cut_options const& options, double second, double
 /// Returns the limits that `balance` must respect.
 inline cleave::balance_options limits_of(cut_options const& options, double cost_per_byte) {
   auto const one_or_each = [&](auto const& list, char const* what) {
-    if (list.size() > 1 && list.size() != options.stages && options.rule.what == cut_rule::kind::balance)
-      throw usage_error(std::string(what) + " takes 1 or " + std::to_string(options.stages) +
-                        " values, not " + std::to_string(list.size()));
+    auto const parts = options.limited_parts();
+    if (list.size() > 1 && list.size() != parts && options.rule.what == cut_rule::kind::balance)
+      throw usage_error(std::string(what) + " takes 1 or " + std::to_string(parts) + " values, not " +
+                        std::to_string(list.size()));
     using each = cleave::per_part<std::ranges::range_value_t<decltype(list)>>;
     return list.size() == 1 ? each(list.front()) : each(list);
   };
   return {.cost_per_byte = cost_per_byte,
           .memory = one_or_each(options.memory, "--memory"),
-          .speed = one_or_each(options.speed, "--speed")};
+          .speed = one_or_each(options.speed, "--speed"),
+          .relayed = options.relayed};
 }
 
 /// Returns the module path of a node's name: `layer1.0.conv1` for `/layer1/layer1.0/conv1/Conv`, as torch
@@ -125,10 +144,56 @@ cleave::balanced_partition certified_parts(cut_rule const& rule, Graph const& g,
     throw cleave::infeasible_error("stage " + std::to_string(index(full->part)) + " needs " +
                                    std::to_string(full->bytes) + " bytes, its limit is " +
                                    std::to_string(full->limit));
-  p.loads = cleave::part_loads(s, p, {limits.cost_per_byte, limits.speed});
+  p.loads = cleave::part_loads(s, p, {limits.cost_per_byte, limits.speed, {}, limits.relayed});
   p.bottleneck = *std::ranges::max_element(p.loads);
   p.bound = cleave::balance(s, p.parts, {.cost_per_byte = limits.cost_per_byte, .speed = limits.speed}).bound;
   return p;
+}
+
+/// The parts of a cut, with what limits them.
+struct certified_cut {
+  cleave::balanced_partition parts;
+  certificate proof;
+  cut_limits limits;
+  std::vector<double> rank_loads{};  ///< if ranks are balanced
+};
+
+/// Cuts a graph by the rule of the options. \throws cleave::infeasible_error if no cut fits into the memory
+template <class Graph, class Snapshot>
+certified_cut cut_by_rule(cut_options const& options, Graph const& g, Snapshot const& s,
+                          std::vector<node_facts> const& facts, double cost_per_byte,
+                          std::string const& unit) {
+  auto const limits = limits_of(options, cost_per_byte);
+  bool const balanced = options.rule.what == cut_rule::kind::balance;
+  certified_cut c;
+  c.proof.objective = objective_of(cost_per_byte, options.relayed);
+  c.proof.unit = unit;
+  if (options.balances_ranks()) {
+    if (options.relayed) throw usage_error("--relay is for schedules with one stage per rank");
+    auto r = cleave::balance_ranks(s, std::span<cleave::rank_id const>(options.place->rank_of),
+                                   options.place->ranks, limits);
+    c.parts = std::move(r.stages);
+    c.rank_loads = std::move(r.rank_loads);
+    c.proof.bottleneck = r.bottleneck;
+    c.proof.bound = r.bound;
+    c.proof.parts = "stages for " + plural(options.place->ranks, "rank");
+    c.proof.of = "largest load of a rank";
+  } else {
+    c.parts = balanced ? cleave::balance(s, options.stages, limits)
+                       : certified_parts(options.rule, g, s, facts, limits);
+    c.proof.bottleneck = c.parts.bottleneck;
+    c.proof.bound = c.parts.bound;
+    c.proof.parts = plural(c.parts.parts, "stage");
+    if (balanced && !options.place) c.limits.enough = find_enough_stages(s, c.parts, limits);
+  }
+  if (!balanced || c.parts.parts == 0) return c;
+  double fastest = limits.speed.empty() ? 1 : limits.speed[0], total = 0;
+  for (std::size_t i = 0; i < limits.speed.size(); ++i) fastest = std::max(fastest, limits.speed[i]);
+  for (auto const w : s.weight) total += w;
+  auto const parts = c.rank_loads.empty() ? c.parts.parts : c.rank_loads.size();
+  c.limits.node = find_dominant_node(s, c.proof.bottleneck, parts, fastest);
+  if (c.limits.node) c.limits.share = s.weight[*c.limits.node] / total;
+  return c;
 }
 
 /// A model, balanced and cut. It refers to the model's graph.
@@ -139,24 +204,30 @@ struct cut {
   cleave::onnx::notes notes;
   certificate proof;
   std::optional<pricing_advice> advice{};  ///< if too few costs are known for a bound
+  cut_limits limits{};
+  std::vector<double> rank_loads{};        ///< if ranks are balanced
+  std::vector<cleave::rank_id> rank_of{};  ///< per stage, if a schedule places the stages
+
+  /// Returns name and operator of the node that bounds the largest load.
+  std::pair<std::string, std::string> dominant() const {
+    if (!limits.node) return {};
+    auto const n = stages.snapshot().node[*limits.node];
+    return {std::string(stages.graph().name(n)), stages.graph().proto(n).op_type()};
+  }
 };
 
 using model_snapshot = cleave::snapshot<cleave::onnx::graph>;
 
-/// \throws cleave::onnx::error if values of unknown type allow fewer than `k` stages
-inline cleave::balanced_partition balanced_parts(model const& m, model_snapshot const& s, std::uint32_t k,
-                                                 cleave::balance_options const& limits) {
-  auto parts = cleave::balance(s, k, limits);
-  if (auto const fault = cleave::onnx::find_untyped_limit(m.graph, parts.parts, k))
-    throw cleave::onnx::error(*fault);
-  return parts;
-}
-
-/// \throws cleave::onnx::error if the rule sends a value of unknown type
-inline cleave::balanced_partition parts_by_rule(model const& m, model_snapshot const& s, cut_rule const& rule,
-                                                cleave::balance_options const& limits) {
+/// Cuts a model by the rule of the options.
+/// \throws cleave::onnx::error if values of unknown type allow fewer stages, or if the rule sends one
+inline certified_cut cut_by_rule(cut_options const& options, model const& m, model_snapshot const& s,
+                                 double cost_per_byte) {
   try {
-    return certified_parts(rule, m.graph, s, facts_of_nodes(m.graph), limits);
+    auto made = cut_by_rule(options, m.graph, s, facts_of_nodes(m.graph), cost_per_byte, "s");
+    if (options.rule.what == cut_rule::kind::balance)
+      if (auto const fault = cleave::onnx::find_untyped_limit(m.graph, made.parts.parts, options.stages))
+        throw cleave::onnx::error(*fault);
+    return made;
   } catch (cleave::partition_error const& e) {
     if (e.witness.size() == 2)
       for (auto const v : s.results[e.witness[0]])
@@ -169,10 +240,10 @@ inline cleave::balanced_partition parts_by_rule(model const& m, model_snapshot c
 /// \throws cleave::infeasible_error if no cut fits into the memory.
 inline cut cut_model(model const& m, cut_options const& options, progress const& doing) {
   auto s = cleave::snapshot_of(m.graph);
-  auto const limits = limits_of(options, cost_per_byte_of(options, 1, 1 / cleave::onnx::rates{}.flops));
+  auto const cost_per_byte = cost_per_byte_of(options, 1, 1 / cleave::onnx::rates{}.flops);
   doing("balancing");
-  auto parts = options.rule.what == cut_rule::kind::balance ? balanced_parts(m, s, options.stages, limits)
-                                                            : parts_by_rule(m, s, options.rule, limits);
+  auto made = cut_by_rule(options, m, s, cost_per_byte);
+  auto& parts = made.parts;
   doing("cutting");
   auto plan = cleave::make_plan(s, parts);
   auto boxes = cleave::quotient_of(s, plan);
@@ -183,29 +254,46 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
         boxes.stages[i].state.unknown -= boxes.stages[i].state.unknown > 0;
   cleave::onnx::staged stages(m.graph, std::move(s), std::move(plan));
   auto notes = cleave::onnx::notes_of(stages);
-  certificate proof{objective_of(limits.cost_per_byte),
-                    parts.bottleneck,
-                    parts.bound,
-                    plural(parts.parts, "stage"),
-                    "s",
-                    cleave::onnx::find_unpriced(m.graph, m.types, m.costs)};
-  if (limits.cost_per_byte == 0) proof.lacking.values = 0;  // transfers are free, so sizes do not matter
+  auto& proof = made.proof;
+  proof.lacking = lacking_of(m);
+  if (cost_per_byte == 0) proof.lacking.values = 0;  // transfers are free, so sizes do not matter
   std::optional<pricing_advice> advice;
   if (!proof.lacking.leaves_bounds()) {
     doing("looking for the size that would give most costs");
     advice = find_advice(m, proof.lacking);
+    if (advice) {  // what a file of costs has given is not missing
+      advice->most.nodes = std::min(advice->most.nodes, proof.lacking.nodes);
+      advice->most.values = std::min(advice->most.values, proof.lacking.values);
+    }
   }
-  return {std::move(parts), std::move(stages), std::move(boxes),
-          std::move(notes), std::move(proof),  std::move(advice)};
+  std::vector<cleave::rank_id> rank_of;
+  if (options.place && options.place->stages() == stages.size()) rank_of = options.place->rank_of;
+  return {std::move(parts), std::move(stages),          std::move(boxes),
+          std::move(notes), std::move(proof),           std::move(advice),
+          made.limits,      std::move(made.rank_loads), std::move(rank_of)};
 }
 
 inline std::string seconds_text(double s) { return cleave::amount_text(s, "s"); }
 
+/// Returns the cost of each stage by the static model, if the costs of the cut are measured.
+inline std::vector<double> predicted_costs(model const& m, cut const& c) {
+  std::vector<double> costs;
+  if (!m.measured) return costs;
+  for (auto const& stage : c.stages.plan().stages) {
+    auto& cost = costs.emplace_back();
+    for (auto const n : stage.nodes) cost += m.measured->predicted[n];
+  }
+  return costs;
+}
+
 /// Returns the stages as a table.
-inline std::string table_of(cut const& c) {
+inline std::string table_of(model const& m, cut const& c) {
   if (c.stages.size() == 0) return "  nothing to cut: all nodes are constants or reach no output\n";
-  std::vector<std::vector<std::string>> rows = {
-      {"stage", "nodes", "cost", "of ideal", "weights", "bytes in", "bytes out", "load"}};
+  std::vector<std::vector<std::string>> rows = {{"stage", "nodes", m.measured ? "measured" : "cost",
+                                                 "of ideal", "weights", "bytes in", "bytes out", "load"}};
+  auto const predicted = predicted_costs(m, c);
+  if (m.measured) rows[0].insert(rows[0].begin() + 2, "predicted");
+  if (!c.rank_of.empty()) rows[0].insert(rows[0].begin() + 1, "rank");
   double total = 0;
   for (auto const& box : c.boxes.stages) total += box.cost;
   auto const ideal = total / static_cast<double>(c.boxes.stages.size());
@@ -214,8 +302,16 @@ inline std::string table_of(cut const& c) {
     rows.push_back({std::to_string(i), cleave::count_text(box.nodes), seconds_text(box.cost),
                     cleave::percent_text(ideal > 0 ? box.cost / ideal : 1), cleave::bytes_text(box.state),
                     cleave::bytes_text(box.in), cleave::bytes_text(box.out), seconds_text(c.parts.loads[i])});
+    if (m.measured) rows.back().insert(rows.back().begin() + 2, seconds_text(predicted[i]));
+    if (!c.rank_of.empty()) rows.back().insert(rows.back().begin() + 1, std::to_string(index(c.rank_of[i])));
   }
   return table_text(rows) + "  " + sentence_of(c.proof) + "\n";
+}
+
+/// Returns the loads of ranks that run several stages each: `loads of the ranks: 20.1 ms, 20.3 ms`.
+inline std::string rank_loads_text(std::vector<double> const& loads, std::string const& unit) {
+  return "loads of the ranks: " +
+         first_of(loads, 16, [&](double load) { return cleave::amount_text(load, unit); });
 }
 
 /// Returns the weights that several stages hold, without the results of Constant nodes.
@@ -232,11 +328,16 @@ inline std::string constants_text(cleave::onnx::notes const& notes) {
 }
 
 /// Returns remarks on a cut, one per line.
-inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::uint32_t asked) {
+inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::uint32_t asked,
+                                           cleave::onnx::weights weights = cleave::onnx::weights::reference) {
   std::vector<std::string> lines;
   auto const names = [&](auto const& values) {
     return first_of(values, 4, [&](auto v) { return cleave::quoted(m.graph.name_of(v)); });
   };
+  if (m.measured) lines = remarks_on(*m.measured, node_names(m));
+  if (!c.rank_loads.empty()) lines.push_back(rank_loads_text(c.rank_loads, "s"));
+  auto const [dominant, operation] = c.dominant();
+  for (auto& line : remarks_on(c.limits, dominant, operation)) lines.push_back(std::move(line));
   if (asked > 0 && c.parts.parts < asked && c.parts.parts > 0)
     lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
                     ": the model has " + plural(m.nodes_to_place(), "node") + " to place");
@@ -272,9 +373,10 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
                     " (give shapes and types with --shape)");
   if (!c.notes.dead.empty())
     lines.push_back(plural(c.notes.dead.size(), "node") + " left out: no output needs them");
-  if (!c.notes.external.empty())
+  if (!c.notes.external.empty() && weights == cleave::onnx::weights::reference)
     lines.push_back("external weights, to be copied to the folder of the stages: " +
-                    std::to_string(c.notes.external.size()) + " files");
+                    first_of(c.notes.external, 4, [](auto const& name) { return cleave::quoted(name); }) +
+                    " (--weights split or link does so)");
   return lines;
 }
 
@@ -322,8 +424,14 @@ inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::pa
   r.cost_unit = "s";
   for (auto const& f : files) r.files.push_back(f.filename().string());
   r.balance = cleave::report_balance{c.proof.objective, c.parts.loads, c.parts.bound, c.proof.lacking};
+  if (!c.rank_loads.empty()) {  // the bound is for ranks, the table has stages
+    r.balance->bound = 0;
+    r.facts.push_back({"Largest load of a rank", cleave::amount_text(c.proof.bottleneck, "s")});
+  }
+  r.balance->predicted = predicted_costs(m, c);
+  if (m.measured) r.facts.push_back({"Costs measured in", m.measured->path.filename().string()});
   if (c.advice) r.balance->advice = advice_text(*c.advice);
-  r.cost_origin = cost_origin_text();
+  r.cost_origin = m.measured ? "measured, in " + m.measured->path.filename().string() : cost_origin_text();
   r.nodes = nodes_of(m, c);
   r.transfers = transfers_of(c.stages.snapshot(), c.stages.plan(),
                              [&](auto v) { return std::string(m.graph.name_of(v)); });

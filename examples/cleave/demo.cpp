@@ -87,7 +87,7 @@ bool show_model(demo_task const& task, demo_options const& options, typed_words&
   auto const cut = cut_model(m, options.cut, doing);
   doing.clear();
   headline("2", "cut into " + plural(cut.stages.size(), "stage"));
-  print(table_of(cut));
+  print(table_of(m, cut));
   for (auto const& line : remarks_on(m, cut, options.cut.stages)) print("  note: " + line + "\n");
 
   doing("writing the stages");

@@ -46,6 +46,7 @@ inline void read_places(map_options& to, cut_options& options) {
     throw cleave::error(place_text(file, place_of(file.order, faults.front())) + ": " +
                         sentence_of(faults.front()) + "; cleave verify lists all faults");
   to.place = file.order.place;
+  options.place = to.place;
   auto const stages = static_cast<std::uint32_t>(to.place->stages());
   if (options.rule.what != cut_rule::kind::balance) return;
   if (options.counted && options.stages != stages)

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "cost_file.hpp"
 #include "files.hpp"
+#include "measured.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -37,8 +40,10 @@ struct model {
   std::unique_ptr<::onnx::ModelProto> proto;
   cleave::onnx::types types;
   cleave::onnx::costs costs;
-  cleave::onnx::graph graph;         ///< weights in seconds
-  cleave::onnx::type_options given;  ///< sizes given by the user
+  cleave::onnx::graph graph;                 ///< weights in seconds
+  cleave::onnx::type_options given;          ///< sizes given by the user
+  std::optional<measured_costs> measured{};  ///< of the nodes to place, in order, if a file gave them
+  std::size_t sized = 0;                     ///< values between nodes whose size only that file gave
 
   std::string name() const { return model_name(path); }
 
@@ -128,9 +133,76 @@ inline model read_model(fs::path const& path, cleave::onnx::type_options const& 
   }
 }
 
+/// Returns the names of the nodes to place, in order; a node without a name has an empty one.
+inline std::vector<std::string> node_names(model const& m) {
+  std::vector<std::string> names;
+  for (auto const n : m.graph.nodes()) names.push_back(m.graph.proto(n).name());
+  return names;
+}
+
+/// Returns the names by which a file of costs may refer to the nodes. onnxruntime names a node without a name
+/// by its operator and its position among the nodes that are no Constant: `Conv_12`.
+inline cost_names cost_names_of(model const& m) {
+  cost_names names{node_names(m)};
+  std::vector<std::string> given(m.graph.file_nodes());
+  std::size_t position = 0;
+  for (std::uint32_t n = 0; n < m.graph.file_nodes(); ++n) {
+    auto const& p = m.graph.proto(n);
+    bool const is_constant = p.op_type() == "Constant" && p.domain().empty();
+    given[n] = p.op_type() + "_" + std::to_string(position);
+    position += !is_constant;
+    names.others.insert(p.name().empty() ? given[n] : p.name());
+  }
+  std::uint32_t i = 0;
+  for (auto const n : m.graph.nodes()) {
+    names.runtime_names.push_back(given[n]);
+    names.others.erase(names.nodes[i].empty() ? given[n] : names.nodes[i]);
+    for (auto const v : m.graph.results(n)) names.makers.emplace(m.graph.name_of(v), i);
+    ++i;
+  }
+  return names;
+}
+
+/// Replaces the estimated costs by those of a file, and gives values their sizes from it where shape
+/// inference found none. \throws cleave::error if the file does not fit the model
+inline void apply_costs(model& m, cost_file const& file) {
+  auto const s = cleave::snapshot_of(m.graph);
+  m.measured = assign_costs(file, s, cost_names_of(m));
+  std::vector<double> weight;
+  for (std::uint32_t n = 0; n < m.graph.file_nodes(); ++n) weight.push_back(m.graph.weight(n));
+  std::vector<std::size_t> bytes;
+  for (std::uint32_t v = 0; v < m.graph.values(); ++v) bytes.push_back(m.graph.bytes(v));
+  for (std::uint32_t i = 0; i < s.nodes(); ++i) {
+    auto const n = s.node[i];
+    weight[n] = m.measured->cost[i];
+    if (m.measured->origin[i] != cost_origin::scaled) m.costs.of[n].unknown = false;
+    auto const& sizes = m.measured->result_bytes[i];
+    for (std::size_t r = 0; r < sizes.size(); ++r) {
+      auto const v = s.value[s.results[i][r]];
+      bool const is_new = bytes[v] == 0 && sizes[r] > 0;
+      m.sized += is_new && !s.users[s.results[i][r]].empty() &&
+                 !cleave::onnx::elements(m.types.priced(m.graph.name_of(v))).has_value();
+      if (is_new || !file.is_profile) bytes[v] = sizes[r];
+    }
+  }
+  m.graph.price(std::move(weight), std::move(bytes));
+}
+
+/// Counts the nodes and values without a price.
+inline cleave::unpriced lacking_of(model const& m) {
+  auto lacking = cleave::onnx::find_unpriced(m.graph, m.types, m.costs);
+  lacking.values -= std::min(lacking.values, m.sized);
+  return lacking;
+}
+
+/// Returns the folder of a file.
+inline fs::path folder_of(fs::path const& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 /// \throws cleave::error if an output would overwrite a file of the model's external weights
 inline void require_external_kept(model const& m, typed_words& typed) {
-  auto const folder = m.path.has_parent_path() ? m.path.parent_path() : fs::path(".");
+  auto const folder = folder_of(m.path);
   std::set<fs::path> read;
   for (auto const& t : m.proto->graph().initializer())
     if (t.data_location() == ::onnx::TensorProto::EXTERNAL)
@@ -184,7 +256,7 @@ inline model_summary summary_of(model const& m) {
     }
     s.flops += m.costs.of[n].flops;
   }
-  s.lacking = cleave::onnx::find_unpriced(g, m.types, m.costs);
+  s.lacking = lacking_of(m);
   return s;
 }
 

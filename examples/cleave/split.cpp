@@ -5,6 +5,7 @@
 #include <cleave/draw/report.hpp>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,7 +40,8 @@ int split(std::span<std::string const> words) {
   bool as_json = false, as_picture = false;
   cut_options options;
   cleave::onnx::type_options types;
-  std::string out;
+  auto weights = cleave::onnx::weights::reference;
+  std::string out, costs;
   output_file report_file;
   map_options map;
   command c{"split",
@@ -50,11 +52,24 @@ int split(std::span<std::string const> words) {
             "sends a value of unknown type.",
             {}};
   add_cut_options(c, options);
+  c.options.push_back(file_to_read("--costs", "FILE",
+                                   "measured costs of nodes: a profile of onnxruntime, or CSV with "
+                                   "name,time[,bytes] (s, or a unit as in 1.5ms)",
+                                   costs));
   add_rule_options(c, options.rule);
   c.options.push_back(folder_to_write(
       "-o", "--out", "write stage_0.onnx, stage_1.onnx, ... to this folder", out, [](auto name) {
         return cleave::onnx::is_stage_name(name) || is_piece_name(name) || name == outer_name;
       }));
+  c.options.push_back(
+      {"", "--weights", "HOW", "reference, split or link",
+       "weights in files of their own: refer to them, split them by stage, or make hard links (reference)",
+       [&](auto text) {
+         using enum cleave::onnx::weights;
+         for (auto const& [name, how] : {std::pair("reference", reference), {"split", split}, {"link", link}})
+           if (text == name) return weights = how, true;
+         return false;
+       }});
   c.options.push_back(file_to_write("", "--report", "write a report as a self-contained HTML page",
                                     report_file, is_own_page));
   add_map_options(c, map);
@@ -67,19 +82,26 @@ int split(std::span<std::string const> words) {
   if (options.counted && options.rule.what != cut_rule::kind::balance)
     note("-k has no effect here: it applies to --by balance; other rules determine the number of stages");
   read_places(map, options);
+  if (weights != cleave::onnx::weights::reference && out.empty())
+    throw usage_error("--weights needs --out, the folder that gets the weights");
   if (as_picture && (as_json || path.extension() == ".json"))
     throw usage_error("--svg is for ONNX models and cannot be combined with --json");
-  if (path.extension() == ".json") return split_graph(path, options, map, out, typed, report_file, as_json);
+  auto const measured = costs.empty() ? std::nullopt : std::optional(read_cost_file(costs));
+  if (path.extension() == ".json")
+    return split_graph(path, options, map, out, typed, report_file, as_json, measured);
   auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 
   progress const doing;
-  auto const m = read_model(path, types, doing);
+  auto m = read_model(path, types, doing);
+  if (measured) apply_costs(m, *measured);
   require_external_kept(m, typed);
   auto const cut = cut_model(m, options, doing);
   std::vector<fs::path> files;
   if (!out.empty()) {
     doing("writing the stages");
-    files = cleave::onnx::write_stages(cut.stages, m.types, out, replaced_by(typed));
+    files = cleave::onnx::write_stages(
+        cut.stages, m.types, out,
+        {.replace = replaced_by(typed), .weights = weights, .model_folder = folder_of(m.path)});
   }
   if (!report_file.empty()) write_page(report_file, cleave::write_report(report_of(m, cut, files)));
   if (!map.file.empty()) write_map_of(m, cut, map);
@@ -91,13 +113,13 @@ int split(std::span<std::string const> words) {
     return 0;
   }
   if (as_json) {
-    print(json_of(m, cut, files, asked));
+    print(json_of(m, cut, files, asked, weights));
     return 0;
   }
   print(bold(cleave::printable(m.path.filename().string()) + " in " + plural(cut.stages.size(), "stage")) +
         "\n");
-  print(table_of(cut));
-  for (auto const& line : remarks_on(m, cut, asked)) print("  note: " + line + "\n");
+  print(table_of(m, cut));
+  for (auto const& line : remarks_on(m, cut, asked, weights)) print("  note: " + line + "\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");
   if (!report_file.empty()) print("  " + shown(report_file.path) + "\n");

@@ -24,9 +24,46 @@
 #include "graph_costs.hpp"
 #include "graph_facts.hpp"
 #include "map_stages.hpp"
+#include "measured.hpp"
 #include "model.hpp"
 
 namespace tool {
+
+/// Returns the graph with the costs of a file in its metadata, and those costs.
+/// \throws cleave::error if the file does not fit the graph
+inline std::pair<cleave::costed_module_graph, measured_costs> with_costs(cleave::costed_module_graph const& g,
+                                                                         cost_file const& file) {
+  auto const s = cleave::snapshot_of(g);
+  cost_names names;
+  std::vector<std::uint32_t> place(g.list().size(), cleave::none<std::uint32_t>);
+  for (std::uint32_t i = 0; i < s.nodes(); ++i) {
+    names.nodes.push_back(g[s.node[i]].name);
+    place[s.node[i]] = i;
+  }
+  auto measured = assign_costs(file, s, names);
+  cleave::module_graph priced;
+  priced.metadata = g.metadata;
+  std::erase_if(priced.metadata,
+                [](auto const& entry) { return entry.key == "cost_unit" || entry.key == "cost_origin"; });
+  priced.metadata.push_back({"cost_unit", {std::string("s")}});
+  priced.metadata.push_back({"cost_origin", {"measured, in " + file.path.filename().string()}});
+  for (auto const& a : g.attributes()) priced.add_attribute(a);
+  auto const set = [](cleave::module_node& n, std::string const& key, cleave::module_argument value) {
+    std::erase_if(n.metadata, [&](auto const& entry) { return entry.key == key; });
+    n.metadata.push_back({key, std::move(value)});
+  };
+  for (std::uint32_t at = 0; at < g.list().size(); ++at) {
+    auto node = g[at];
+    if (auto const i = place[at]; i != cleave::none<std::uint32_t>) {
+      bool const priced_before = cleave::detail::cost_of(g, at).cost.has_value();
+      if (measured.origin[i] != cost_origin::scaled || priced_before) set(node, "cost", {measured.cost[i]});
+      if (auto const& sizes = measured.result_bytes[i]; sizes.size() == 1)
+        set(node, "bytes", {static_cast<std::int64_t>(sizes.front())});
+    }
+    priced.add(std::move(node));
+  }
+  return {cleave::costed_module_graph(std::move(priced)), std::move(measured)};
+}
 
 /// A node's tag and path are its metadata `tag` and `path`; its operation is the target of the call.
 inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
@@ -40,13 +77,23 @@ inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
   return facts;
 }
 
+/// Returns the names of the calls, in order.
+inline std::vector<std::string> call_names(cleave::module_graph const& g) {
+  std::vector<std::string> names;
+  for (auto const n : g.nodes()) names.push_back(g[n].name);
+  return names;
+}
+
 /// A graph cut into pieces, with the facts that the tool prints and writes.
 struct split_graph_result {
   cleave::module_graph outer;
   std::vector<std::string> names;      ///< of the pieces, as in the outer graph
   cleave::balanced_partition parts{};  ///< for rules other than cuts inside modules
   certificate proof{};                 ///< for these parts
-  cleave::report report{};             ///< about these parts, without its title and facts
+  cut_limits limits{};
+  std::vector<double> rank_loads{};     ///< if ranks are balanced
+  std::string dominant{}, operation{};  ///< of the node that bounds the largest load
+  cleave::report report{};              ///< about these parts, without its title and facts
   std::vector<std::string> remarks{};
 
   cleave::module_graph const& graph(std::size_t i) const {
@@ -95,9 +142,9 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
     throw cleave::error(
         "no node has a `cost`, which --by balance needs; give the nodes costs, or choose another --by");
   auto const unit = unit_of(g);
-  auto const limits = limits_of(options, cost_per_byte_of(options, unit));
-  auto parts = options.rule.what == balance ? cleave::balance(s, options.stages, limits)
-                                            : certified_parts(options.rule, g, s, facts, limits);
+  auto const cost_per_byte = cost_per_byte_of(options, unit);
+  auto made = cut_by_rule(options, g, s, facts, cost_per_byte, unit.name);
+  auto& parts = made.parts;
   if (!map.file.empty()) write_map_of(g, s, parts, map);
   auto const plan = cleave::make_plan(s, parts);
   auto const copies = with_copies(g, s, plan);
@@ -105,16 +152,26 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   auto const part_of = [&](cleave::module_node const&) { return std::to_string(copies.stage[next++]); };
   auto outer = with_origins(cleave::split_module(copies.graph, part_of).outer, copies.original, true);
   auto names = names_of(outer);
-  certificate proof{objective_of(limits.cost_per_byte),
-                    parts.bottleneck * unit.of_name,
-                    parts.bound * unit.of_name,
-                    plural(parts.parts, "stage"),
-                    unit.name,
-                    cleave::unpriced_calls(g, limits.cost_per_byte)};
-  auto report = report_of(g, s, plan, parts, proof, unit);
-  auto remarks = remarks_on(g, s, options, unit);
-  return {std::move(outer), std::move(names),  std::move(parts),
-          std::move(proof), std::move(report), std::move(remarks)};
+  auto& proof = made.proof;
+  proof.bottleneck *= unit.of_name;
+  if (proof.bound) *proof.bound *= unit.of_name;
+  proof.lacking = cleave::unpriced_calls(g, cost_per_byte);
+  for (auto& load : made.rank_loads) load *= unit.of_name;
+  split_graph_result result{.outer = std::move(outer),
+                            .names = std::move(names),
+                            .parts = parts,
+                            .proof = proof,
+                            .limits = made.limits,
+                            .rank_loads = std::move(made.rank_loads)};
+  if (made.limits.node) {
+    auto const& node = g[s.node[*made.limits.node]];
+    result.dominant = node.name;
+    result.operation = node.target.empty() ? "call" : node.target;
+  }
+  result.report = report_of(g, s, plan, parts, proof, unit);
+  if (!result.rank_loads.empty()) result.report.balance->bound = 0;  // the bound is for ranks
+  result.remarks = remarks_on(g, s, options, unit);
+  return result;
 }
 
 /// Number and total cost of the calls of a graph, including those in the bodies of its modules. Copies are
@@ -220,28 +277,50 @@ inline std::vector<fs::path> write_pieces(fs::path const& folder, split_graph_re
 /// `cleave split GRAPH.json`: writes each piece as a graph, and outer.json, which calls the pieces.
 inline int split_graph(fs::path const& path, cut_options const& options, map_options const& map,
                        std::string const& out, typed_words const& typed, output_file const& report_file,
-                       bool as_json) {
-  auto const g = read_graph(path);
+                       bool as_json, std::optional<cost_file> const& costs) {
+  auto g = read_graph(path);
+  std::optional<measured_costs> measured;
+  if (costs) {
+    auto priced = with_costs(g, *costs);
+    g = std::move(priced.first);
+    measured = std::move(priced.second);
+  }
   auto const unit = unit_of(g);
   auto cut = cut_graph(g, options, map, !report_file.empty());
   auto const files = out.empty() ? std::vector<fs::path>{} : write_pieces(out, cut, graph_mark(g), typed);
   cleave::json::writer json(cleave::json::writer::layout::indented);
   json.open_object().member("file", path.string()).member("unit", unit.name).key("stages").open_array();
-  std::vector<std::vector<std::string>> rows = {{"stage", "name", "nodes", "cost", "inputs", "outputs"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"stage", "name", "nodes", measured ? "measured" : "cost", "inputs", "outputs"}};
+  std::vector<double> predicted(measured ? cut.parts.parts : 0);
+  for (std::size_t i = 0; i < cut.parts.of.size() && measured; ++i)
+    if (cut.parts.of[i] != cleave::no_part) predicted[index(cut.parts.of[i])] += measured->predicted[i];
+  if (!predicted.empty()) rows[0].insert(rows[0].begin() + 3, "predicted");
   for (std::size_t i = 0; i < cut.names.size(); ++i) {
     auto const& piece = cut.graph(i);
     auto const [nodes, cost] = work_of(piece);
     rows.push_back({std::to_string(i), cleave::printable(cut.names[i]), cleave::count_text(nodes),
                     cost_text(cost, unit), std::to_string(piece.inputs().size()),
                     std::to_string(piece.outputs().size())});
+    if (i < predicted.size()) rows.back().insert(rows.back().begin() + 3, cost_text(predicted[i], unit));
     json.open_object().member("name", cut.names[i]).member("nodes", nodes);
     json.member("cost", cost * unit.of_name);
+    if (i < predicted.size()) json.member("predicted_cost", predicted[i] * unit.of_name);
     json.member("inputs", piece.inputs().size()).member("outputs", piece.outputs().size());
     if (i < files.size()) json.member("file", files[i].string());
     json.close_object();
   }
   json.close_array();
-  if (cut.parts.parts > 0) add_certificate(json, cut.proof);
+  if (measured) add_measured(json, *measured);
+  if (!cut.rank_loads.empty()) {
+    json.key("rank_loads").open_array();
+    for (auto const load : cut.rank_loads) json.value(load);
+    json.close_array();
+  }
+  if (cut.parts.parts > 0) {
+    add_certificate(json, cut.proof);
+    add_limits(json, cut.limits, cut.dominant, cut.operation);
+  }
   if (!report_file.empty()) {
     cut.report.title = path.filename().string();
     cut.report.facts = facts_of(g);
@@ -256,6 +335,11 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
         "\n");
   print(table_text(rows));
   if (cut.parts.parts > 0 && cut.parts.bottleneck > 0) print("  " + sentence_of(cut.proof) + "\n");
+  if (!cut.rank_loads.empty()) print("  note: " + rank_loads_text(cut.rank_loads, unit.name) + "\n");
+  for (auto const& line : remarks_on(cut.limits, cut.dominant, cut.operation))
+    print("  note: " + line + "\n");
+  if (measured)
+    for (auto const& line : remarks_on(*measured, call_names(g))) print("  note: " + line + "\n");
   if (cut.parts.parts > 0 && !cut.proof.lacking.leaves_bounds())
     print("  note: give each call its `cost`, 0 if it is free" +
           std::string(cut.proof.lacking.values > 0 ? ", and its `bytes`" : "") + "\n");

@@ -16,16 +16,26 @@ namespace tool {
 ///   stages                      a list of objects with
 ///     nodes, names              positions in the file; names there, or operators if unnamed
 ///     constants                 positions of its copies of nodes that depend on weights alone
-///     cost, share               estimated seconds, and as a multiple of an even share
+///     cost, share               seconds, and as a multiple of an even share
+///     predicted_cost            seconds by the static model; only with --costs, where `cost` is measured
 ///     load                      cost at the stage's speed plus cost of its transfers, in seconds
+///     rank                      only with --schedule
 ///     weight_, in_, out_bytes   null if a size is unknown
 ///     inputs, outputs           names of values
 ///     file                      only with --out
 ///   transfers                   [{value, from, to, bytes}] between stages
+///   measured                    only with --costs: {file, runs, measured, shared, folded, scaled, scale,
+///                               elsewhere}: numbers of nodes by the origin of their cost, the factor on
+///                               estimates, and seconds of the file that belong to no node
+///   rank_loads                  only with --schedule and several stages per rank; bottleneck and bound are
+///                               those of ranks then
 ///   objective                   the costs that a load counts
 ///   bottleneck, bound, gap      largest load; lower bound for any cut; bottleneck / bound - 1
 ///                               bound and gap cover known costs, and are null if less than 98 % are known
 ///   unpriced                    {nodes, node_share, values, value_share} of unknown cost or unknown bytes
+///   enough_stages               null, or a smaller number of stages with the same bottleneck
+///   dominant                    null, or {node, operation, share}: a node whose cost alone is the
+///                               bottleneck, and its share of the cost of all nodes
 ///   would_price                 null, or {option, nodes, values}: the option that would give most costs
 ///   ties                        [{weight, stages}]: a weight in several stages
 ///   constants                   {nodes, copies, not_copied}: nodes that depend on weights alone, their
@@ -34,7 +44,7 @@ namespace tool {
 ///   passed                      outputs that no stage makes
 ///   remarks                     the notes that the text prints below the table
 inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
-                           std::uint32_t asked) {
+                           std::uint32_t asked, cleave::onnx::weights weights) {
   cleave::json::writer json(cleave::json::writer::layout::indented);
   auto const& s = c.stages.snapshot();
   auto const name = [&](auto v) { return m.graph.name_of(s.value[v]); };
@@ -49,6 +59,7 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
   };
   double total = 0;
   for (auto const& box : c.boxes.stages) total += box.cost;
+  auto const predicted = predicted_costs(m, c);
 
   json.open_object().member("file", m.path.string()).key("stages").open_array();
   for (std::size_t i = 0; i < c.stages.size(); ++i) {
@@ -64,7 +75,9 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
     list("constants", copies, [&](auto n) { return s.node[n]; });
     json.member("cost", box.cost)
         .member("share", total > 0 ? box.cost * static_cast<double>(c.stages.size()) / total : 1);
+    if (m.measured) json.member("predicted_cost", predicted[i]);
     json.member("load", c.parts.loads[i]);
+    if (!c.rank_of.empty()) json.member("rank", index(c.rank_of[i]));
     bytes("weight_bytes", box.state), bytes("in_bytes", box.in), bytes("out_bytes", box.out);
     list("inputs", stage.inputs, name), list("outputs", stage.outputs, name);
     if (i < files.size()) json.member("file", files[i].string());
@@ -77,7 +90,11 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
     json.close_object();
   }
   json.close_array();
+  if (m.measured) add_measured(json, *m.measured);
+  if (!c.rank_loads.empty()) list("rank_loads", c.rank_loads, [](double load) { return load; });
   add_certificate(json, c.proof);
+  auto const [dominant, operation] = c.dominant();
+  add_limits(json, c.limits, dominant, operation);
   json.key("would_price");
   if (c.advice)
     json.open_object()
@@ -98,7 +115,7 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
   json.member("copies", c.notes.copies).member("not_copied", c.notes.not_copied.size()).close_object();
   list("untyped", c.notes.untyped, [&](auto v) { return m.graph.name_of(v); });
   list("passed", c.notes.passed, [&](auto v) { return m.graph.name_of(v); });
-  list("remarks", remarks_on(m, c, asked), [](auto const& line) { return line; });
+  list("remarks", remarks_on(m, c, asked, weights), [](auto const& line) { return line; });
   return json.close_object().text() + "\n";
 }
 

@@ -46,6 +46,8 @@ std::vector<output> const outputs = {
     {"split", "--map", {"@m.onnx", "-k", "2"}, "m.onnx"},
     {"split", "--map", {"@g.json", "--schedule", "@two.csv"}, "two.csv"},
     {"split", "--map", {"@g.json", "--by", "file=@by.txt"}, "by.txt"},
+    {"split", "--map", {"@g.json", "--costs", "@times.csv", "-k", "2"}, "times.csv"},
+    {"split", "--report", {"@m.onnx", "--costs", "@times.csv", "-k", "2"}, "times.csv"},
     {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "report.html", "stage_0.onnx"},
     {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "stage_0.onnx", "stage_7.onnx"},
     {"demo train", "--out", {"-n", "1", "-k", "2"}, "", "report.html"},
@@ -75,8 +77,8 @@ std::vector<output> const outputs = {
 
 /// Options that read a file.
 std::set<std::pair<std::string, std::string>> const inputs = {
-    {"split", "--schedule"}, {"schedule", "--costs"},   {"simulate", "--costs"},
-    {"verify", "--map"},     {"partition", "--verify"}, {"report", "--against"}};
+    {"split", "--costs"}, {"split", "--schedule"},   {"schedule", "--costs"}, {"simulate", "--costs"},
+    {"verify", "--map"},  {"partition", "--verify"}, {"report", "--against"}};
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {
@@ -95,6 +97,7 @@ class workplace {
     put("by.txt", "a 0\nb 1\n");
     put("two.csv", "0F0,0B0\r\n1F0,1B0\r\n");
     put("costs.csv", "stage,F,B\n0,1,1\n1,1,1\n2,1,1\n3,1,1\n");
+    put("times.csv", "#0,1ms\n");
     put("crossed.csv",
         "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
         "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");

@@ -1,166 +1,95 @@
 // SPDX-License-Identifier: MIT
+// `cleave split --weights`: models whose weights are in files of their own.
 #include <doctest/doctest.h>
-#include <onnx/onnx_pb.h>
 
+#include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cleave/formats/stage_map_json.hpp"
-#include "support/model_corpus.hpp"
 #include "support/onnx_text.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/tool.hpp"
 
+using namespace cleave::testing;
+
+namespace fs = std::filesystem;
+
 namespace {
 
-using cleave::testing::onnx_text;
-using cleave::testing::run_tool;
-using cleave::testing::scratch_folder;
-using cleave::testing::text_of_file;
-using json = nlohmann::json;
-using strings = std::vector<std::string>;
+/// A folder with a model of two additions, whose weights are in a file of this name.
+struct scene {
+  scratch_folder folder;
 
-/// Two layers whose weights are transposed by nodes, and a random node that reads a weight.
-::onnx::ModelProto two_layers() {
-  auto m = onnx_text(R"(f (float[8, 8] x) => (float[8, 8] y) <float[8, 8] w, float[8, 8] v> {
-    p = Transpose(w)
-    q = Identity(p)
-    r = RandomNormalLike(v)
-    a = MatMul(x, q)
-    b = Add(a, r)
-    c = MatMul(b, p)
-    y = MatMul(c, q)
-  })");
-  auto& g = *m.mutable_graph();
-  for (auto& n : *g.mutable_node()) n.set_name("make_" + n.output(0));
-  g.clear_value_info();
-  for (auto const* name : {"w", "v"}) {
-    auto& t = *g.add_initializer();
-    t.set_name(name);
-    t.set_data_type(::onnx::TensorProto::FLOAT);
-    for (int i = 0; i < 2; ++i) t.add_dims(8);
-    for (int i = 0; i < 64; ++i) t.add_float_data(static_cast<float>(i));
+  explicit scene(std::string const& data = "w.bin") {
+    auto m = onnx_text("f (float[256] x) => (float[256] y) { p = Add(x, a)  y = Add(p, b) }");
+    for (std::string const name : {"a", "b"}) {
+      auto& t = *m.mutable_graph()->add_initializer();
+      t.set_name(name);
+      t.set_data_type(::onnx::TensorProto::FLOAT);
+      t.add_dims(256);
+      t.set_data_location(::onnx::TensorProto::EXTERNAL);
+      auto& location = *t.add_external_data();
+      location.set_key("location");
+      location.set_value(data);
+      auto& offset = *t.add_external_data();
+      offset.set_key("offset");
+      offset.set_value(name == "a" ? "0" : "1024");
+    }
+    std::ofstream(at("m.onnx"), std::ios::binary) << m.SerializeAsString();
+    std::ofstream(at(data), std::ios::binary) << std::string(1024, 'a') + std::string(1024, 'b');
   }
-  return m;
-}
-
-std::string written(scratch_folder const& to, ::onnx::ModelProto const& m) {
-  auto const file = to / "model.onnx";
-  std::ofstream out(file, std::ios::binary);
-  REQUIRE(m.SerializeToOstream(&out));
-  return file;
-}
-
-bool has(std::string const& text, std::string const& what) { return text.find(what) != std::string::npos; }
+  std::string at(std::string const& name) const { return folder / name; }
+  child_report split(std::vector<std::string> const& more) const {
+    std::vector<std::string> line{"split", at("m.onnx"), "-k", "2"};
+    line.insert(line.end(), more.begin(), more.end());
+    return run_tool(line);
+  }
+};
 
 }  // namespace
 
-TEST_CASE("cleave split: copies nodes of weights alone, sends none of their results, and says so") {
-  scratch_folder const at;
-  auto const file = written(at, two_layers());
-  auto const r = run_tool({"split", file, "-k", "3", "--json", "--out", at / "stages", "--map",
-                           at / "map.json", "--report", at / "page.html"});
-  INFO(r.to_stderr);
+TEST_CASE("cleave split --weights split: gives each stage its own weights") {
+  scene const s;
+  auto const r = s.split({"--out", s.at("out"), "--weights", "split"});
+  CAPTURE(r.to_stderr);
   REQUIRE(r.exit == 0);
-  auto const said = json::parse(r.said);
-  CHECK(said.at("constants").at("nodes") == 2);
-  CHECK(said.at("constants").at("not_copied") == 1);
-  std::size_t copies = 0, placed = 0;
-  auto const map = cleave::read_stage_map_json(text_of_file(at / "map.json"));
-  REQUIRE(said.at("stages").size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) {
-    auto const& stage = said.at("stages")[i];
-    placed += stage.at("nodes").size();
-    copies += stage.at("constants").size();
-    CHECK(map.stages.at(i).nodes.size() == stage.at("nodes").size());
-    CHECK(map.stages.at(i).constants.size() == stage.at("constants").size());
-    for (auto const& n : stage.at("constants")) CHECK((n == 0 || n == 1));
-    auto const model = cleave::testing::read_model(stage.at("file").get<std::string>());
-    CHECK(static_cast<std::size_t>(model.graph().node_size()) ==
-          stage.at("nodes").size() + stage.at("constants").size());
-    for (auto const& in : stage.at("inputs")) CHECK((in != "p" && in != "q"));
+  CHECK(text_of_file(s.at("out/stage_0.weights")) == std::string(1024, 'a'));
+  CHECK(text_of_file(s.at("out/stage_1.weights")) == std::string(1024, 'b'));
+  CHECK(r.said.find("external weights") == std::string::npos);
+  CHECK(s.split({"--out", s.at("out")})
+            .said.find("external weights, to be copied to the folder of the stages: 'w.bin'") !=
+        std::string::npos);
+  CHECK(!fs::exists(s.at("out/stage_0.weights")));
+}
+
+TEST_CASE("cleave split --weights link: makes hard links") {
+  scene const s;
+  REQUIRE(s.split({"--out", s.at("out"), "--weights", "link"}).exit == 0);
+  CHECK(fs::equivalent(s.at("out/w.bin"), s.at("w.bin")));
+  CHECK(fs::hard_link_count(s.at("w.bin")) == 2);
+}
+
+TEST_CASE("cleave split --weights: never writes over the weights of the model") {
+  scene const s("stage_0.weights");
+  for (std::string const how : {"split", "reference", "link"}) {
+    auto const r = s.split({"--out", s.at(""), "--weights", how, "--overwrite"});
+    CAPTURE(how);
+    CHECK(r.exit == 3);
+    CHECK(r.to_stderr.find("--out would overwrite ") != std::string::npos);
+    CHECK(text_of_file(s.at("stage_0.weights")).size() == 2048);
+    CHECK(!fs::exists(s.at("stage_0.onnx")));
   }
-  CHECK(placed == 5);
-  CHECK(said.at("constants").at("copies") == copies);
-  for (auto const& t : said.at("transfers")) CHECK((t.at("value") != "p" && t.at("value") != "q"));
-
-  auto const text = run_tool({"split", file, "-k", "3"}).said;
-  CAPTURE(text);
-  CHECK(has(
-      text,
-      "note: 2 nodes of weights alone, in " + std::to_string(copies) +
-          " copies where results are read; none of these results is sent, and they cost nothing: runtimes "
-          "make them once, at load\n"));
-  CHECK(has(text, "note: 1 node of weights alone not copied, since they may be random: 'make_r'\n"));
-  CHECK(has(text_of_file(at / "page.html"), "2 nodes of weights alone, in "));
-
-  auto const whole = json::parse(run_tool({"inspect", file, "--json"}).said);
-  CHECK(whole.at("live_nodes") == 5);
-  CHECK(whole.at("constant_nodes") == 2);
-  CHECK(has(run_tool({"inspect", file}).said,
-            "5 nodes; the others are constants or reach no output, or depend on weights alone (2)"));
 }
 
-TEST_CASE("cleave split --by: rules need no stage for nodes of weights alone, and ignore one") {
-  scratch_folder const at;
-  auto m = two_layers();
-  for (auto& n : *m.mutable_graph()->mutable_node())
-    if (n.output(0) != "p")
-      n.set_doc_string(n.output(0) == "y" ? "last" : n.output(0) == "q" ? "alone" : "first");
-  auto const file = written(at, m);
-  auto const stages = [&](std::string const& rule) {
-    auto const r = run_tool({"split", file, "--by", rule, "--json"});
-    INFO(r.to_stderr);
-    REQUIRE(r.exit == 0);
-    std::vector<strings> names;
-    auto const said = json::parse(r.said);
-    for (auto const& stage : said.at("stages")) names.push_back(stage.at("names").get<strings>());
-    return names;
-  };
-  std::vector<strings> const expected = {{"make_r", "make_a", "make_b", "make_c"}, {"make_y"}};
-  CHECK(stages("tags") == expected);
-  std::ofstream(at / "parts.txt") << "make_r 0\nmake_a 0\nmake_b 0\nmake_c 0\nmake_y 1\n";
-  CHECK(stages("file=" + (at / "parts.txt")) == expected);
-  std::ofstream(at / "all.txt") << "make_p x\nmake_q 0\nmake_r 0\nmake_a 0\nmake_b 0\nmake_c 0\nmake_y 1\n";
-  CHECK(stages("file=" + (at / "all.txt")) == expected);
-  std::ofstream(at / "few.txt") << "make_r 0\nmake_a 0\nmake_b 0\nmake_y 1\n";
-  auto const r = run_tool({"split", file, "--by", "file=" + (at / "few.txt")});
+TEST_CASE("cleave split --weights: says what is wrong") {
+  scene const s;
+  CHECK(s.split({"--weights", "split"}).exit == 2);
+  CHECK(s.split({"--weights", "split"}).to_stderr.find("--weights needs --out") != std::string::npos);
+  CHECK(s.split({"--weights", "copy", "--out", s.at("out")}).exit == 2);
+  fs::remove(s.at("w.bin"));
+  auto const r = s.split({"--weights", "split", "--out", s.at("out")});
   CHECK(r.exit == 3);
-  CHECK(has(r.to_stderr, "there is no entry for node make_c (#5)"));
-}
-
-TEST_CASE("cleave split: no cut sends a value of unknown type, and an error says which -k works") {
-  scratch_folder const at;
-  auto m =
-      onnx_text(R"(f (float[2] x) => (float[2] y) { a = Relu(x)  b = Relu(a)  c = Relu(b)  y = Relu(c) })");
-  auto& acme = *m.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
-  m.mutable_graph()->mutable_node(1)->set_domain("acme");
-  for (auto& n : *m.mutable_graph()->mutable_node()) n.set_name("make_" + n.output(0));
-  auto const file = written(at, m);
-
-  auto const two = json::parse(run_tool({"split", file, "-k", "2", "--json", "--out", at / "stages"}).said);
-  REQUIRE(two.at("transfers").size() == 1);
-  CHECK(two.at("transfers")[0].at("value") == "a");
-  CHECK(two.at("untyped") == json({"b", "c"}));
-  CHECK(has(
-      run_tool({"split", file, "-k", "2"}).said,
-      "note: of unknown type, so that no cut can send them: 'b', 'c' (give shapes and types with --shape)"));
-
-  auto const three = run_tool({"split", file, "-k", "3"});
-  CHECK(three.exit == 3);
-  CHECK(has(three.to_stderr,
-            "a cut into 3 stages would send values whose types are not known: 'b', 'c'; at most 2 "
-            "stages are possible (-k 2)"));
-  CHECK(run_tool({"split", file, "-k", "4", "--shape", "b=float32:2"}).exit == 0);
-
-  std::ofstream(at / "parts.txt") << "make_a 0\nmake_b 0\nmake_c 1\nmake_y 1\n";
-  auto const by = run_tool({"split", file, "--by", "file=" + (at / "parts.txt")});
-  CHECK(by.exit == 3);
-  CHECK(has(by.to_stderr,
-            "value 'b', which node #1 'make_b' (Relu, makes 'b') makes, is read in another stage, but "
-            "its type is not known"));
+  CHECK(r.to_stderr.find("weight 'a': its file 'w.bin' is missing; put it in the model's folder") !=
+        std::string::npos);
 }

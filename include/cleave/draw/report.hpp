@@ -32,6 +32,8 @@ struct report_balance {
   double bound = 0;    ///< no cut into as many stages has a smaller maximum load, counting priced items only
   unpriced lacking{};  ///< items without a price; if they are many, the page states no bound
   std::string advice{};  ///< the step that would price most items, without a full stop; may be empty
+  std::vector<double>
+      predicted{};  ///< for each stage: its estimated cost, if the costs of the cut are measured
 };
 
 /// The measurements of a run.
@@ -287,7 +289,8 @@ class report_writer {
     to_.open("table").open("thead").open("tr");
     column("Stage");
     column("Nodes");
-    column("Cost");
+    if (has_predictions()) column("Predicted cost");
+    column(has_predictions() ? "Measured cost" : "Cost");
     column("Share of an even cut");
     if (has_loads()) column(capitalised(r_.balance->objective));
     column("Parameters");
@@ -309,6 +312,9 @@ class report_writer {
   }
   void column(std::string_view name) { to_.element("th", {{"scope", "col"}}, name); }
   bool has_loads() const { return r_.balance && r_.balance->load.size() == stages(); }
+  bool has_predictions() const {
+    return r_.balance && r_.balance->predicted.size() == stages() && stages() > 0;
+  }
   static std::string capitalised(std::string text) {
     if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
     return text;
@@ -322,6 +328,8 @@ class report_writer {
                   : to_.text(number_text);
     to_.close("th");
     number("nodes", static_cast<double>(box.nodes), count_text(box.nodes));
+    if (has_predictions())
+      number("predicted", r_.balance->predicted[s], amount_text(r_.balance->predicted[s], r_.cost_unit));
     number("cost", box.cost, amount_text(box.cost, r_.cost_unit));
     double const even = total_cost() / static_cast<double>(stages());
     share(even > 0 ? box.cost / even : 0);
@@ -351,9 +359,9 @@ class report_writer {
       state.add(s.state);
     }
     to_.open("tfoot").open("tr").element("th", {{"scope", "row"}}, "All");
-    to_.element("td", count_text(nodes))
-        .element("td", amount_text(total_cost(), r_.cost_unit))
-        .element("td", "");
+    to_.element("td", count_text(nodes));
+    if (has_predictions()) to_.element("td", "");
+    to_.element("td", amount_text(total_cost(), r_.cost_unit)).element("td", "");
     if (has_loads()) to_.element("td", "");
     to_.element("td", bytes_text(state)).element("td", "").element("td", "");
     if (!r_.memory.empty()) to_.element("td", "");
