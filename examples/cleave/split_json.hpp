@@ -39,7 +39,7 @@ namespace tool {
 ///   would_price                 null, or {option, nodes, values}: the option that would give most costs
 ///   ties                        [{weight, stages}]: a weight in several stages
 ///   constants                   {nodes, copies, not_copied}: nodes that depend on weights alone, their
-///                               copies in all stages, and those that may be random
+///                               copies in all stages, and nodes that read weights alone but may be random
 ///   untyped                     values of unknown type, which no cut can send
 ///   passed                      outputs that no stage makes
 ///   remarks                     the notes that the text prints below the table

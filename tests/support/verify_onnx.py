@@ -154,10 +154,11 @@ class Whole:
     def find_copied(self):
         """`of_weights`: nodes that depend on weights alone and give the same results each time. Repeats until none is new."""
         known, self.of_weights, todo = set(self.constants) - self.overridable, {}, list(self.model.graph.node)
-        while todo:
-            found = [n for n in todo if reads(n) <= known and not self.is_random(n)]
-            if not found: break
-            for n in found:
+        before = -1
+        while before != len(self.of_weights):  # twice, if the file is sorted
+            before = len(self.of_weights)
+            for n in todo:
+                if not reads(n) <= known or self.is_random(n): continue
                 known |= set(n.output)
                 self.of_weights[id(n)] = n
             todo = [n for n in todo if id(n) not in self.of_weights]
