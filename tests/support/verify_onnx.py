@@ -244,8 +244,8 @@ def structure_faults(whole, folder, k):
             for v in inside:
                 if v not in here: yield "%s: %r is read and neither made before nor an input" % (p.name, v)
             here.update(n.output)
+        needed = used | {o.name for o in g.output}
         for n in g.node:
-            needed = used | {o.name for o in g.output}
             if not needed & set(n.output): yield "%s: makes %s for nobody" % (p.name, list(n.output))
             for o in n.output:
                 if o: made[o] = p.name
