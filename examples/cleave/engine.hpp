@@ -31,7 +31,7 @@ struct job_times {
 };
 
 /// Number of measured runs of a job; the fastest counts.
-inline constexpr int attempts = 5;
+inline constexpr int attempts = 3;
 
 /// From the start of a run to its last bar, in nanoseconds.
 inline std::int64_t duration(std::vector<cleave::interval> const& timeline) {
