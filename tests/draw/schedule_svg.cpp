@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -83,6 +85,101 @@ TEST_CASE("schedule_svg: draws a memory strip with its peak for each rank, and n
   auto shown = t.shown();
   shown.memory.clear();
   CHECK(schedule_svg(shown).find("kept\"") == std::string::npos);
+}
+
+namespace {
+
+/// The area between an outline of steps and the base of each row.
+double area_of(std::string const& outline) {
+  std::istringstream in(outline);
+  double area = 0, x = 0, y = 0, base = 0;
+  for (char step = 0; in >> step;) {
+    double to = 0;
+    if (step == 'M') {
+      in >> x >> base;
+      y = base;
+    } else if (step == 'H') {
+      in >> to;
+      area += (to - x) * (base - y);
+      x = to;
+    } else if (step == 'V') {
+      in >> y;
+    }
+  }
+  return area;
+}
+
+}  // namespace
+
+TEST_CASE("schedule_svg: an overview of narrow passes shows the share of each kind as an area") {
+  for (auto const family : {schedule_family::one_f_one_b, schedule_family::zb_h1}) {
+    testing::timed_order const t(make_schedule(family, {8, 1, 700}));
+    auto const elements = testing::read_markup(
+        schedule_svg(t.shown(), {.bars = schedule_svg_options::detail::overview, .width = 908}));
+    std::map<std::string, double> area, expected;
+    double height = 0, scale = 0;
+    for (auto const& e : elements) {
+      if (e.is("bubble")) height = e.number("height"), scale = e.number("width") / t.times.makespan;
+      if (e.tag == "path" && e.attributes.contains("class") && e.at("class").size() == 2)
+        area[e.at("class")] = area_of(e.at("d"));
+    }
+    double below = 0;  // each outline includes the kinds below it; heights are rounded to half a pixel of 24
+    for (auto const kind : {action_kind::forward, action_kind::backward, action_kind::input_gradient,
+                            action_kind::weight_gradient}) {
+      double time = 0;
+      for (auto const& b : bars_of(t.order, t.times))
+        if (b.what.kind == kind) time += b.end - b.begin;
+      below += time;
+      if (time > 0) expected[std::string(hue_of(kind).style) + '0'] = below * scale * height;
+    }
+    REQUIRE(area.size() == expected.size());
+    for (auto const& [style, want] : expected) CHECK(area[style] == doctest::Approx(want).epsilon(0.03));
+  }
+}
+
+TEST_CASE("schedule_svg: an overview of passes that can be seen has all of them, and all numbers or none") {
+  for (std::uint32_t const microbatches : {8u, 60u}) {
+    testing::timed_order const t(make_schedule(schedule_family::one_f_one_b, {4, 1, microbatches}));
+    auto const elements = testing::read_markup(
+        schedule_svg(t.shown(), {.bars = schedule_svg_options::detail::overview, .width = 908}));
+    std::size_t bars = 0, numbers = 0;
+    for (auto const& e : elements) {
+      if (e.is("bar")) bars += static_cast<std::size_t>(std::ranges::count(e.at("d"), 'M'));
+      numbers += e.is("number");
+    }
+    CHECK(bars == 2 * 4 * microbatches);
+    CHECK(numbers == (microbatches == 8 ? bars : 0));
+  }
+}
+
+TEST_CASE("schedule_svg: the default width has room for the numbers of all microbatches") {
+  testing::timed_order const t(make_schedule(schedule_family::interleaved_1f1b, {4, 2, 64}));
+  std::size_t numbers = 0;
+  for (auto const& e : testing::read_markup(schedule_svg(t.shown()))) numbers += e.is("number");
+  CHECK(numbers == 2 * 8 * 64);
+}
+
+TEST_CASE("schedule_svg: a memory strip with more steps than pixels keeps its peaks") {
+  testing::timed_order const t(make_schedule(schedule_family::one_f_one_b, {4, 1, 2000}));
+  auto const elements = testing::read_markup(
+      schedule_svg(t.shown(), {.bars = schedule_svg_options::detail::overview, .width = 908}));
+  std::vector<double> tops, strips;
+  for (auto const& e : elements) {
+    if (e.is("strip")) strips.push_back(e.number("height"));
+    if (!e.is("kept")) continue;
+    CHECK(std::ranges::count(e.at("d"), 'H') < 920);
+    std::istringstream in(e.at("d"));
+    double base = 0, least = 1e9, y = 0, x = 0;
+    for (char step = 0; in >> step;) {
+      if (step == 'M') in >> x >> base;
+      if (step == 'H') in >> x;
+      if (step == 'V') in >> y, least = std::min(least, y);
+    }
+    tops.push_back(base - least);
+  }
+  REQUIRE(tops.size() == 4);
+  for (std::size_t r = 0; r < 4; ++r)  // rank r keeps 4 - r passes, and the scale is that of rank 0
+    CHECK(tops[r] == doctest::Approx(strips[r] * static_cast<double>(4 - r) / 4).epsilon(0.03));
 }
 
 TEST_CASE("schedule_svg: draws an empty schedule and one in which nothing takes time") {
