@@ -97,7 +97,9 @@ class stage_contents_writer {
     auto text = count_text(nodes) + (nodes == 1 ? " node" : " nodes");
     for (std::size_t i = 0; i < list.size() && i < 4; ++i)
       text += (i == 0 ? ": " : ", ") + count_text(list[i].second.nodes) + "\u00a0" + operation(list[i].first);
-    return list.size() > 4 ? text + " and " + std::to_string(list.size() - 4) + " more operators" : text;
+    if (list.size() <= 4) return text;
+    auto const more = list.size() - 4;
+    return text + " and " + std::to_string(more) + (more == 1 ? " more operator" : " more operators");
   }
   static std::string operation(std::string_view name) {
     return name.empty() ? "without a name" : printable(name, 40);
