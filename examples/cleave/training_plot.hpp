@@ -37,7 +37,8 @@ class plot_writer {
     for (auto const& line : lines)
       for (double const y : line.values)
         if (cleave::is_finite(y)) most_ = std::max(most_, y), least_ = std::min(least_, y);
-    step_ = cleave::tick_step(most_ - least_, 6);
+    // Losses that differ by rounding alone would need long labels.
+    step_ = cleave::tick_step(std::max(most_ - least_, 0.05 * std::abs(most_)), 6);
     least_ = step_ * static_cast<double>(static_cast<long>(least_ / step_));
     if (!(most_ > least_)) most_ = least_ + 1;
   }
