@@ -31,9 +31,9 @@ inline void add_map_options(command& c, map_options& to) {
   c.options.push_back(file_to_write("", "--map",
                                     "write a stage map: the stage of each node, and the rank of each stage",
                                     to.file, is_own_stage_map));
-  c.options.push_back(file_to_read("--schedule", "FILE",
-                                   "cut for the ranks and stages of this schedule (one stage per rank)",
-                                   to.schedule));
+  c.options.push_back(file_to_read(
+      "--schedule", "FILE", "cut for the stages of this schedule, and balance its ranks (one stage per rank)",
+      to.schedule));
 }
 
 /// Reads the schedule, if one is given, and sets the number of stages to that of the schedule.

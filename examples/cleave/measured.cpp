@@ -277,8 +277,8 @@ std::vector<std::string> remarks_on(measured_costs const& m, std::vector<std::st
   if (m.count(cost_origin::shared) > 0)
     text += ", " + cleave::count_text(m.count(cost_origin::shared)) + " share the time of a fused node";
   if (m.count(cost_origin::folded) > 0)
-    text += ", " + cleave::count_text(m.count(cost_origin::folded)) +
-            " are computed once, before all runs, and free";
+    text +=
+        ", " + cleave::count_text(m.count(cost_origin::folded)) + " computed once, before all runs, and free";
   std::vector<std::string> lines{text};
   if (m.count(cost_origin::scaled) > 0) {
     std::vector<std::string> missing;

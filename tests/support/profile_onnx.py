@@ -37,7 +37,7 @@ def dimension(text):
 
 def is_profile(path):
     """Whether a file is a profile, as this script or onnxruntime writes it."""
-    with open(path) as f: head = f.read(4096).replace(" ", "")
+    with open(path, errors="replace") as f: head = f.read(4096).replace(" ", "")
     return head.startswith('[\n{"cat":"Session"')
 
 

@@ -237,7 +237,7 @@ TEST_CASE("cleave split --costs: text and report show predicted and measured cos
   std::string title, head, row;
   REQUIRE(std::getline(std::getline(std::getline(lines, title), head), row));
   CHECK(head.find("predicted   measured") != std::string::npos);
-  CHECK(row.find("50\u00a0ms") != std::string::npos);
+  CHECK(row.find("50.0\u00a0ms") != std::string::npos);
   CHECK(std::ranges::count(row, 's') == 3);  // predicted, measured and load have a unit
   CHECK(r.said.find("note: costs from ") != std::string::npos);
   auto const page = text_of_file(s.folder / "r.html");

@@ -153,6 +153,14 @@ TEST_CASE("balance_ranks: gives the rank with a heavy node less of the rest") {
   CHECK(cleave::bottleneck(g, on_ranks(stages, {0, 1, 0, 1}, 2)) > 21);
 }
 
+TEST_CASE("balance_ranks: among cuts with equal loads of ranks, takes even stages") {
+  snapshot_builder b;
+  std::uint32_t last = b.input();
+  for (int i = 0; i < 12; ++i) last = b.node(1, {last}, 0);
+  auto const made = balance_ranks(b.build(), ranks_of({0, 1, 0, 1}), 2);
+  CHECK(made.stages.loads == std::vector<double>{3, 3, 3, 3});
+}
+
 TEST_CASE("balance_ranks: with one stage a rank, the result is that of balance") {
   rng r(9);
   for (int i = 0; i < 30; ++i) {

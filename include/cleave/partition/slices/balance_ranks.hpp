@@ -50,9 +50,10 @@ class rank_loads {
         ranks_(ranks),
         order_(std::move(order)) {}
 
-  /// The value of a cut: first the bytes that do not fit, then what is to be small.
+  /// The value of a cut: first the bytes that do not fit, then what is to be small. Among cuts with equal
+  /// loads of ranks, even stages are better.
   struct value {
-    double excess = 0, first = 0, second = 0;
+    double excess = 0, first = 0, second = 0, unevenness = 0;
 
     auto operator<=>(value const&) const = default;
   };
@@ -68,8 +69,12 @@ class rank_loads {
     held_.assign(ranks_, 0);
     touches_.assign(costs_.transfer.size() * ranks_, 0);
     holds_.assign(memory_.shared.size() * ranks_, 0);
+    stage_.assign(rank_of_.size(), 0);
     for (std::size_t s = 0; s + 1 < at_.size(); ++s)
-      for (auto i = at_[s]; i < at_[s + 1]; ++i) change(order_[i], rank_of_[s], true);
+      for (auto i = at_[s]; i < at_[s + 1]; ++i) {
+        change(order_[i], rank_of_[s], true);
+        stage_[s] += weight_of(order_[i], rank_of_[s]);
+      }
   }
 
   /// Moves boundary `b` by one unit: up, or down. Precondition: neither stage becomes empty.
@@ -77,6 +82,8 @@ class rank_loads {
     auto const unit = order_[up ? at_[b] : at_[b] - 1];
     auto const before = rank_of_[up ? b : b - 1], after = rank_of_[up ? b - 1 : b];
     up ? ++at_[b] : --at_[b];
+    stage_[up ? b : b - 1] -= weight_of(unit, before);
+    stage_[up ? b - 1 : b] += weight_of(unit, after);
     if (before == after) return;
     change(unit, before, false);
     change(unit, after, true);
@@ -97,13 +104,18 @@ class rank_loads {
     }
     v.first = squares_first ? squares : most;
     v.second = squares_first ? most : squares;
+    for (auto const load : stage_) v.unevenness += static_cast<double>(load) * static_cast<double>(load);
     return v;
   }
 
  private:
+  std::int64_t weight_of(Index unit, std::uint32_t rank) const {
+    return costs_.weight[costs_.speed_of[rank]][unit];
+  }
+
   /// Adds a unit to a rank, or removes it.
   void change(Index unit, std::uint32_t rank, bool add) {
-    auto const weight = costs_.weight[costs_.speed_of[rank]][unit];
+    auto const weight = weight_of(unit, rank);
     load_[rank] += add ? weight : -weight;
     for (Index const v : costs_.touched[unit]) {
       pay(v, false);
@@ -134,8 +146,8 @@ class rank_loads {
   std::vector<std::uint32_t> rank_of_;  // per stage
   std::size_t ranks_;
   std::vector<Index> order_;
-  std::vector<std::size_t> at_;  // per boundary: its place in the order
-  std::vector<std::int64_t> load_;
+  std::vector<std::size_t> at_;             // per boundary: its place in the order
+  std::vector<std::int64_t> load_, stage_;  // per rank; per stage: the weight of its units
   std::vector<std::size_t> held_;
   std::vector<std::uint32_t> touches_, holds_;  // per value and rank: its units there
 };
@@ -273,7 +285,7 @@ per_part<T> option_of_stages(per_part<T> const& of_ranks, std::span<rank_id cons
 namespace cleave {
 
 /// Cuts `g` into the stages of ranks that run several stages each, minimising the largest load of a rank.
-/// `rank_of` has the rank of each stage.
+/// Among equals, stages of equal weight are preferred. `rank_of` has the rank of each stage.
 ///
 /// The load of a rank is the weight of the nodes of its stages divided by its speed, plus the cost of each
 /// byte that enters or leaves the rank. The options of `balance` apply: `speed`, `memory` and `link` are per
