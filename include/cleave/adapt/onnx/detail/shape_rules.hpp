@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/adapt/onnx/detail/arguments.hpp"
 #include "cleave/adapt/onnx/detail/flops.hpp"
-#include "cleave/adapt/onnx/detail/folding.hpp"
 #include "cleave/adapt/onnx/detail/numbers.hpp"
 #include "cleave/core/language.hpp"
 
