@@ -343,11 +343,11 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
     lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
                     ": the model has " + plural(m.nodes_to_place(), "node") + " to place");
   if (auto const sizes = summary_of(m); sizes.unsized > 0)
-    lines.push_back(plural(sizes.unsized, "value") + " of " + cleave::count_text(sizes.made) +
-                    " of unknown shape; " + lost_shape_text(m));
+    lines.push_back(cleave::count_text(sizes.unsized) + " of " + plural(sizes.made, "value") +
+                    " have no known shape; " + lost_shape_text(m));
   if (m.costs.bounded > 0)
     lines.push_back(plural(m.costs.bounded, "node") +
-                    " with the cost of the largest case, since sizes depend on the data of a run");
+                    " priced by the upper bounds of their sizes, which depend on the data of a run");
   if (!c.notes.unsized.empty())
     lines.push_back("unknown size, counted as 0 bytes: " + names(c.notes.unsized) +
                     " (set sizes with --dim or --shape)");

@@ -79,8 +79,7 @@ inline std::string shapes_text(model const& m, model_summary const& s) {
   auto text = s.unsized == 0
                   ? "all " + cleave::count_text(s.made) + " known"
                   : cleave::count_text(s.made - s.unsized) + " of " + cleave::count_text(s.made) + " known";
-  if (s.bounded > 0)
-    text += ", of " + cleave::count_text(s.bounded) + " the largest, since it depends on the data of a run";
+  if (s.bounded > 0) text += ", " + cleave::count_text(s.bounded) + " of them as an upper bound";
   return s.unsized == 0 ? text : text + "; " + lost_shape_text(m);
 }
 
@@ -118,13 +117,12 @@ inline std::string description_of(model const& m) {
   line("inputs", values(m.graph.inputs()));
   line("outputs", values(m.graph.outputs()));
   line("shapes", shapes_text(m, s));
-  line("work",
-       work_text(s) + " a run" +
-           (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " of unknown cost") +
-           (m.costs.bounded == 0 ? "" : "; of " + plural(m.costs.bounded, "node") + " an upper bound") +
-           (m.costs.fallbacks.empty()
-                ? ""
-                : "; cost estimated from bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
+  line("work", work_text(s) + " a run" +
+                   (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " of unknown cost") +
+                   (m.costs.bounded == 0 ? "" : "; an upper bound for " + plural(m.costs.bounded, "node")) +
+                   (m.costs.fallbacks.empty()
+                        ? ""
+                        : "; cost estimated from bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
   return text;
 }
 
