@@ -420,7 +420,7 @@ inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::pa
   cleave::report r;
   r.title = m.path.filename().string();
   r.facts = facts_of(m);
-  if (!c.notes.copied.empty()) r.facts.push_back({"Run at load", constants_text(c.notes)});
+  if (!c.notes.copied.empty()) r.facts.push_back({"Run at load", plural(c.notes.copied.size(), "node")});
   r.cut = c.boxes;
   r.cost_unit = "s";
   for (auto const& f : files) r.files.push_back(f.filename().string());

@@ -104,7 +104,7 @@ class resource_numbers {
     if constexpr (is_flag) {
       if (list) f(std::size_t{});
     } else {
-      for (auto const& resource : list) f(numbers_.insert(resource));
+      for (auto const& one : list) f(numbers_.insert(one));
     }
   }
 
