@@ -366,8 +366,8 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
         constants_text(c.notes) +
         "; none of these results is sent, and they cost nothing: runtimes make them once, at load");
   if (!c.notes.not_copied.empty())
-    lines.push_back(plural(c.notes.not_copied.size(), "node") +
-                    " of weights alone not copied, since they may be random: " +
+    lines.push_back(plural(c.notes.not_copied.size(), "node") + " of weights alone not copied, since " +
+                    (c.notes.not_copied.size() == 1 ? "it" : "they") + " may be random: " +
                     first_of(c.notes.not_copied, 4, [&](auto n) { return cleave::quoted(m.graph.name(n)); }));
   if (!c.notes.untyped.empty())
     lines.push_back("of unknown type, so that no cut can send them: " + names(c.notes.untyped) +

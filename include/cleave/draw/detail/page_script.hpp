@@ -2,6 +2,8 @@
 #pragma once
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave::detail {
 
 /// The script of a report. It shows the search field, lists the nodes that match its words, and opens the
