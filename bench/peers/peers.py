@@ -379,7 +379,12 @@ def command_run(a):
 
 def read_rows(paths):
     for path in paths:
-        lines = open(path).read().splitlines()
+        try:
+            lines = open(path).read().splitlines()
+        except OSError as error:
+            sys.exit(f'{path}: {error.strerror}; give the table of a run, as in peers.py table out.csv')
+        if not lines or 'peer' not in lines[0].split(','):
+            sys.exit(f'{path}: not the table of a run: its first line has no column "peer"')
         for line in lines[1:]:
             row = dict(zip(lines[0].split(','), line.split(',')))
             if row['peer'] != 'peer':
@@ -494,15 +499,16 @@ def command_best(a):
         if others:
             cuts.append((cut / max(min(c for c, _ in others), 1), problem))
         if a.clock in of:
-            times.append(seconds / of[a.clock][1])
+            times.append((seconds / of[a.clock][1], problem))
     if not cuts:
         sys.exit(f'no problem has rows of {a.of} and of a peer; see the first column of {" ".join(a.csv)}')
     mean = lambda values: math.exp(sum(math.log(v) for v in values) / len(values))
     print(f'{a.of}: {mean([c for c, _ in cuts]):.3f} of the least cut, {len(cuts)} problems; behind on {sum(c > 1 for c, _ in cuts)}, '
           + ', '.join(f'by more than {x} % on {sum(c > 1 + x / 100 for c, _ in cuts)}' for x in (2, 5)))
-    print('  furthest behind: ' + ', '.join(f'{g} k={k} {c:.3f}' for c, (g, k) in sorted(cuts)[:-6:-1]))
+    last = lambda pairs: ', '.join(f'{g} k={k} {x:.3f}' for x, (g, k) in sorted(pairs)[:-6:-1])
+    print(f'  furthest behind: {last(cuts)}')
     if times:
-        print(f'  {mean(times):.2f} of the time of {a.clock}')
+        print(f'  {mean([t for t, _ in times]):.2f} of the time of {a.clock}; slower on {sum(t > 1 for t, _ in times)}: {last(times)}')
 
 def path_graph(n, vwgt=None, ewgt=None):
     u = np.arange(n)

@@ -175,7 +175,7 @@ class multilevel_kway {
     return lightest_periphery(g, side, team_) < static_cast<double>(coarse.cut);
   }
 
-  /// The sums over nodes with about the same edge weight per node weight.
+  /// Sums over nodes with about the same edge weight per node weight.
   struct periphery_bucket {
     double edges = 0, nodes = 0;
   };
@@ -187,7 +187,7 @@ class multilevel_kway {
     id_ranges const ranges{g.nodes, 1u << 17};
     std::vector<periphery> found(ranges.count(), periphery(gain_buckets::buckets));
     team.share(ranges.count(), [&](std::size_t r) {
-      for (auto n = ranges.begin(r); n < ranges.end(r); ++n) add_to(found[r], g, n);
+      for (auto n = ranges.begin(r); n < ranges.end(r); ++n) add_node(found[r], g, n);
     });
     double edges = 0, left = static_cast<double>(weight);
     for (std::size_t b = 0; b < gain_buckets::buckets; ++b) {
@@ -199,7 +199,8 @@ class multilevel_kway {
     return edges;
   }
 
-  static void add_to(periphery& buckets, weighted_view const& g, std::uint32_t n) {
+  /// Adds a node to its bucket.
+  static void add_node(periphery& buckets, weighted_view const& g, std::uint32_t n) {
     std::int64_t edges = 0;
     if (g.edge_weights.all_one())
       edges = static_cast<std::int64_t>(g.degree(n));
