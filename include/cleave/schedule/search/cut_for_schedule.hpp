@@ -12,6 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/random.hpp"
+#include "cleave/core/row_cuts.hpp"
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/list/search_problem.hpp"
 #include "cleave/schedule/search/detail/schedule_candidates.hpp"
@@ -208,14 +209,9 @@ class cut_walk {
 
   /// If there are few cuts, tries each of them within the budget; returns false if there are too many.
   bool try_all(row_cut& best) {
-    auto const stages = start_.size() - 1, places = row_.units() - 1;
-    double count = 1;
-    for (std::size_t i = 1; i < stages; ++i)
-      count *= static_cast<double>(places + 1 - i) / static_cast<double>(i);
-    if (count > static_cast<double>(options_.try_all)) return false;
-    row_cut cut(stages + 1);
-    for (std::size_t i = 0; i < stages; ++i) cut[i] = static_cast<std::uint32_t>(i);
-    cut[stages] = static_cast<std::uint32_t>(row_.units());
+    auto const stages = start_.size() - 1;
+    if (number_of_cuts(row_.units(), stages) > static_cast<double>(options_.try_all)) return false;
+    auto cut = first_cut<std::uint32_t>(row_.units(), stages);
     do {
       if (auto const v = value(cut); v < best_) {
         best_ = v;
@@ -223,16 +219,6 @@ class cut_walk {
       }
     } while (spent_ < effort_ && next_cut(cut));
     return true;
-  }
-
-  /// Advances to the next cut in lexicographic order; returns false after the last.
-  static bool next_cut(row_cut& cut) {
-    for (auto i = cut.size() - 1; i-- > 1;)
-      if (cut[i] + (cut.size() - 1 - i) < cut.back()) {
-        for (auto at = ++cut[i]; ++i < cut.size() - 1;) cut[i] = ++at;
-        return true;
-      }
-    return false;
   }
 
   /// Shifts one boundary, two neighbouring ones, or all from one to the last, by a few places while the value
