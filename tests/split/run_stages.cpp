@@ -52,14 +52,10 @@ TEST_CASE(
     plan_options options;
     if (random.one_in(2)) options.inputs = input_order::definition;
     if (random.one_in(2)) options.outputs = output_order::first_use;
-    plan p;
-    try {
-      p = make_plan(s, cut, options);
-    } catch (error const&) {
-      continue;  // the groups do not allow this cut
-    }
+    auto p = plan_if_legal(s, cut, options);
+    if (!p) continue;
     ++cuts;
-    staged_graph const stages(g, std::move(s), std::move(p));
+    staged_graph const stages(g, std::move(s), std::move(*p));
     std::vector<cell> whole(g.storages.size());
     std::vector own(k, std::vector<cell>(g.storages.size()));
     whole[2] = std::make_shared<unsigned>(9u);
@@ -79,10 +75,7 @@ TEST_CASE(
           });
 
       for (std::size_t i = 0; i < 2; ++i) whole[i] = std::make_shared<unsigned>(inputs[i]);
-      for (auto const& o : g.ops) {
-        auto const out = execute(o, [&](auto v) { return whole[v]; });
-        for (std::size_t i = 0; i < out.size() && i < o.out.size(); ++i) whole[o.out[i]] = out[i];
-      }
+      execute_all(g, whole);
       std::vector<unsigned> expected;
       for (std::size_t i = 0; i < g.given.size(); ++i)
         if (stages.snapshot().from[stages.snapshot().outputs[i]] != source::state)
@@ -112,7 +105,7 @@ TEST_CASE("run_stages: carries out updates after all stages have run") {
   CHECK(calls == std::vector<std::string>{"run 0 of 1", "run 1 of 1", "update 1 of 0 to 41"});
 }
 
-TEST_CASE("run_stages: names the count that does not match, and updates that nobody carries out") {
+TEST_CASE("run_stages: names the count that is wrong, and updates without a function that carries them out") {
   auto const g = counter();
   auto const stages = split(g, in_two);
   int ran = 0;
@@ -129,7 +122,29 @@ TEST_CASE("run_stages: names the count that does not match, and updates that nob
         "next step");
   CHECK(ran == 0);
   CHECK(error_text([&] { run_stages(stages, std::vector{1}, run, update); }) ==
-        "run_stages: stage 0 returned 0 values, but it has 1 outputs");
+        "run_stages: stage 0 returned 0 values, but the number of its outputs is 1");
+}
+
+TEST_CASE("run_stages: names the fault of a plan") {
+  auto const g = counter();
+  auto const fault_of = [&](auto spoil) {
+    auto s = snapshot_of(g);
+    auto p = make_plan(s, in_two);
+    spoil(p);
+    staged_graph const stages(g, std::move(s), std::move(p));
+    auto const run = [&](stage_id i, std::span<int>) {
+      return std::vector<int>(stages.plan().stages[index(i)].outputs.size());
+    };
+    return testing::error_text(
+        [&] { run_stages(stages, std::vector{1}, run, [](stage_id, std::size_t, int) {}); });
+  };
+  CHECK(fault_of([](plan&) {}) == "accepted");
+  CHECK(fault_of([](plan& p) { p.stages[0].outputs.clear(); }) ==
+        "run_stages: no stage has output an input of stage 1; see find_plan_fault");
+  CHECK(fault_of([](plan& p) { p.stages[1].outputs.clear(); }) ==
+        "run_stages: no stage has output an update of stage 0; see find_plan_fault");
+  CHECK(fault_of([](plan& p) { p.stages[0].state.clear(); }) ==
+        "run_stages: stage 0 does not hold the state that an update of the plan writes; see find_plan_fault");
 }
 
 TEST_CASE("run_stages: without an update function, runs graphs that keep no state") {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <vector>
 
@@ -52,6 +53,14 @@ std::vector<cell> execute(tape::op const& o, auto at) {
   return {std::make_shared<unsigned>(x)};
 }
 
+/// Runs all operations on the memory of the whole graph, by handle.
+inline void execute_all(tape const& g, std::vector<cell>& memory) {
+  for (auto const& o : g.ops) {
+    auto const made = execute(o, [&](auto v) { return memory[v]; });
+    for (std::size_t i = 0; i < std::min(made.size(), o.out.size()); ++i) memory[o.out[i]] = made[i];
+  }
+}
+
 inline tape random_tape(rng& random, bool write_anything) {
   tape g;
   auto const fresh = [&](std::size_t storage) {
@@ -92,6 +101,16 @@ inline partition random_cut(rng& random, snapshot_arrays const& s, std::uint32_t
     p.of[n] = part_id{part};
   }
   return p;
+}
+
+/// Returns the plan of a cut, or nothing if the groups do not allow the cut.
+inline std::optional<plan> plan_if_legal(snapshot_arrays const& s, partition const& cut,
+                                         plan_options const& options) {
+  try {
+    return make_plan(s, cut, options);
+  } catch (error const&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace cleave::testing::in_place

@@ -29,8 +29,8 @@ std::vector<std::size_t> updated_state(staged_graph<Graph, Index> const& stages)
   auto const key = [&](std::size_t stage, Index v) {
     return static_cast<std::uint64_t>(stage) * s.values() + s.slot[v];
   };
-  numbering<std::uint64_t, std::size_t> held;  // (stage, slot of a state) …
-  std::vector<std::size_t> position;           // … and its position
+  numbering<std::uint64_t, std::size_t> held;  // pairs of a stage and the slot of a state
+  std::vector<std::size_t> position;           // by pair: the position of that state in the stage
   if (!p.updates.empty())
     for (std::size_t i = 0; i < p.stages.size(); ++i)
       for (std::size_t j = 0; j < p.stages[i].state.size(); ++j) {
@@ -53,20 +53,20 @@ std::vector<std::size_t> updated_state(staged_graph<Graph, Index> const& stages)
 namespace cleave {
 
 /// Runs a step of a cut graph on the calling thread: each stage once, in the order of the plan. Returns the
-/// values of `outputs()`, in order, without state and constants that no stage outputs.
+/// values of `outputs()` in order. State and constants that no stage outputs are left out.
 ///
 /// - `inputs` are the values of the graph's `inputs()`, in order. A `Value` owns its contents: a copy does
 ///   not change when the original is overwritten.
-/// - `run(i, in)` runs stage i. `in` are the values of its `inputs`, and may be overwritten. It returns the
-///   values of its `outputs`, as a vector. A stage keeps its `state` from step to step, and writes it in
+/// - `run(i, in)` runs stage i and returns the values of its `outputs`, as a vector. `in` are the values of
+///   its `inputs`, and may be overwritten. A stage keeps its `state` from step to step, and writes it in
 ///   place.
-/// - `update(i, v, value)` stores `value` as the state `v` of stage i. It is called after all stages have
-///   run, once for each entry of `plan().updates`: another stage has written the state, and the next step
-///   reads it.
+/// - `update(i, v, value)` stores `value` as the state `v` of stage i, for the next step. It is called after
+///   all stages have run, once for each state that another stage has written: the entries of
+///   `plan().updates`.
 ///
 /// Values are carried by version, so memory that is written several times in a step has several values.
 /// O(values + size of the plan) besides the calls.
-/// \throws error if a count does not match
+/// \throws error if the number of inputs or of a stage's outputs is wrong, or the plan has a fault
 template <class Value, class Graph, std::unsigned_integral Index, class Run, class Update>
 std::vector<Value> run_stages(staged_graph<Graph, Index> const& stages, std::vector<Value> const& inputs,
                               Run run, Update update) {
@@ -79,9 +79,9 @@ std::vector<Value> run_stages(staged_graph<Graph, Index> const& stages, std::vec
   auto const state_of = detail::updated_state(stages);
 
   std::vector<std::optional<Value>> held(s.values());
-  auto const value_of = [&](Index v, stage_id reader) -> Value const& {
+  auto const value_of = [&](Index v, char const* what, stage_id of) -> Value const& {
     if (!held[v])
-      throw error("run_stages: no earlier stage outputs an input of " + stage_text(reader) +
+      throw error(std::string("run_stages: no stage has output ") + what + stage_text(of) +
                   "; see find_plan_fault");
     return *held[v];
   };
@@ -89,11 +89,11 @@ std::vector<Value> run_stages(staged_graph<Graph, Index> const& stages, std::vec
   for (stage_id const i : p.order) {
     auto const& stage = p.stages[index(i)];
     std::vector<Value> in;
-    for (Index const v : stage.inputs) in.push_back(value_of(v, i));
+    for (Index const v : stage.inputs) in.push_back(value_of(v, "an input of ", i));
     std::vector<Value> made = run(i, std::span<Value>(in));
     if (made.size() != stage.outputs.size())
       throw error("run_stages: " + stage_text(i) + " returned " + number(made.size()) +
-                  " values, but it has " + number(stage.outputs.size()) + " outputs");
+                  " values, but the number of its outputs is " + number(stage.outputs.size()));
     for (std::size_t j = 0; j < made.size(); ++j) held[stage.outputs[j]] = std::move(made[j]);
   }
 
@@ -102,7 +102,7 @@ std::vector<Value> run_stages(staged_graph<Graph, Index> const& stages, std::vec
     if (held[v]) results.push_back(*held[v]);
   for (std::size_t u = 0; u < p.updates.size(); ++u) {
     auto const& [v, from, to] = p.updates[u];
-    update(to, s.value[p.stages[index(to)].state[state_of[u]]], value_of(v, to));
+    update(to, s.value[p.stages[index(to)].state[state_of[u]]], value_of(v, "an update of ", to));
   }
   return results;
 }
