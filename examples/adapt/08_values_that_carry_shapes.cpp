@@ -17,8 +17,8 @@ struct op {  // its own result
   std::size_t result_bytes;
 };
 
-/// What the runtime does when it loads a stage: a Reshape computes the rank of its result from the contents
-/// of its second input, so the stage itself must compute them.
+/// Returns the runtime's answer when it loads a stage. It takes the rank of a Reshape's result from the
+/// contents of the second input, so the stage itself must compute these.
 std::string verdict(std::vector<op const*> const& stage, std::vector<op const*> const& received) {
   for (op const* o : stage)
     if (o->type == "Reshape" && std::ranges::find(received, o->inputs[1]) != received.end())

@@ -93,14 +93,15 @@ class access_log {
   std::vector<std::size_t> told_;         // by node: the last node that was told to follow it
 };
 
-/// Numbers what `reads(n)` or `writes(n)` returns. A truth value stands for the one resource of all nodes.
+/// Numbers the resources that `reads(n)` and `writes(n)` return. A truth value stands for the one resource of
+/// all nodes.
 template <class List>
 class resource_numbers {
   static constexpr bool is_flag = std::same_as<List, bool>;
 
  public:
-  template <class F>
-  void each(List list, F f) {
+  template <class L, class F>
+  void each(L&& list, F f) {
     if constexpr (is_flag) {
       if (list) f(std::size_t{});
     } else {
@@ -121,13 +122,15 @@ class resource_numbers {
 
 namespace cleave {
 
-/// Returns the order that accesses to the same resources demand, such as buffers, files or random state.
-/// `nodes` are in program order. `reads(n)` and `writes(n)` return ranges of the resources that `n` reads and
-/// writes; a resource is any handle. If nothing is known but that a node accesses memory, they return `bool`.
+/// Returns the order of nodes that access the same resources, such as buffers, files or random state. Of two
+/// nodes that access a resource, the later one must follow the earlier one if either writes it.
 ///
-/// Of two nodes that access a resource, the later one follows the earlier one if either writes it. A node
-/// lists the last writer of what it reads or writes, and the readers since of what it writes. All other
-/// orders follow from these. Expected O(nodes + accesses).
+/// `nodes` are in program order. `reads(n)` and `writes(n)` return ranges of the resources that `n` reads and
+/// writes; a resource is any handle. If all that is known is that a node accesses memory, they return `bool`.
+///
+/// The result lists direct predecessors only. A read follows the last write of the resource. A write follows
+/// the reads since the last write, or that write if there are none. All other orders follow from these.
+/// Expected O(nodes + accesses).
 template <std::ranges::input_range Nodes, class Reads, class Writes>
 auto order_effects(Nodes&& nodes, Reads reads, Writes writes) {
   using node = std::ranges::range_value_t<Nodes>;

@@ -219,7 +219,7 @@ std::vector<Node> producers_first(std::vector<Node> const& roots, Operands opera
 
 namespace cleave::detail {
 
-/// Returns the node in the result of `producer(v)`: a pointer, or what an optional holds.
+/// Returns the node in the result of `producer(v)`: the pointer itself, or the content of the optional.
 template <class Found>
 auto found_node(Found const& found) {
   if constexpr (std::is_pointer_v<Found>)
@@ -232,10 +232,12 @@ auto found_node(Found const& found) {
 
 namespace cleave {
 
-/// The same for IRs whose nodes read values that know their producers. Returns all nodes that `values` depend
-/// on, producers first. `producer(v)` returns the node that makes `v`: a `std::optional`, or a pointer that
-/// is null if there is none. `operands(n)` returns the values that `n` reads and is called once per node. O(V
-/// + E), without recursion.
+/// Returns all nodes on which `values` depend, producers first. Use it for IRs whose nodes read values, and
+/// whose values know the nodes that make them.
+///
+/// `producer(v)` returns the node that makes `v` as a pointer or a `std::optional`: null or empty if no node
+/// does. `operands(n)` returns the values that `n` reads, and is called once per node. O(V + E), without
+/// recursion.
 template <std::ranges::input_range Values, class Producer, class Operands>
 auto producers_first(Values&& values, Producer producer, Operands operands) {
   using value = std::ranges::range_value_t<Values>;

@@ -66,7 +66,7 @@ class label_numbering {
 };
 
 /// Returns the partition of `nodes` by their labels `label_of(n)`, called in order. The range may be a view
-/// that only a variable can iterate, such as `std::views::filter`.
+/// that cannot be iterated as a constant, such as `std::views::filter`.
 template <class Nodes, class F>
 auto assign_each(Nodes&& nodes, F& label_of) {
   using label = label_t<std::invoke_result_t<F&, std::ranges::range_value_t<Nodes>>>;
