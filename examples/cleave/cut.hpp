@@ -168,8 +168,9 @@ certified_cut cut_by_rule(cut_options const& options, Graph const& g, Snapshot c
   certified_cut c;
   c.proof.objective = objective_of(cost_per_byte, options.relayed);
   c.proof.unit = unit;
+  auto const copied = static_cast<std::size_t>(std::ranges::count(s.replicable, char{1}));
   if (options.balances_ranks() &&
-      s.nodes() >= options.place->stages()) {  // with fewer, each has its own stage
+      s.nodes() - copied >= options.place->stages()) {  // with fewer, each has its own stage
     if (options.relayed) throw usage_error("--relay is for schedules with one stage per rank");
     auto r = cleave::balance_ranks(s, std::span<cleave::rank_id const>(options.place->rank_of),
                                    options.place->ranks, limits);

@@ -343,10 +343,12 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   if (cut.parts.parts > 0 && !cut.proof.lacking.leaves_bounds())
     print("  note: give each call its `cost`, 0 if it is free" +
           std::string(cut.proof.lacking.values > 0 ? ", and its `bytes`" : "") + "\n");
-  if (options.rule.what == cut_rule::kind::balance && cut.parts.parts < options.stages)
+  if (options.rule.what == cut_rule::kind::balance && cut.parts.parts < options.stages) {
+    auto const copied = static_cast<std::size_t>(std::ranges::count(cut.parts.of, cleave::no_part));
     print("  note: only " + plural(cut.parts.parts, "stage") + " instead of " +
-          std::to_string(options.stages) + ": the graph has " + plural(g.nodes().size(), "node") +
+          std::to_string(options.stages) + ": the graph has " + plural(cut.parts.of.size() - copied, "node") +
           " to place\n");
+  }
   for (auto const& line : cut.remarks) print("  note: " + line + "\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!files.empty()) print("  " + shown(fs::path(out) / outer_name) + " calls them\n");

@@ -153,3 +153,21 @@ TEST_CASE("cleave split: the stages that are said to be enough are, and one less
     if (enough > 1) CHECK(bottleneck(enough - 1).at("bottleneck").get<double>() > most);
   }
 }
+
+TEST_CASE("cleave split: calls that stages copy are not counted among those to place") {
+  scene const s({1}, "Interleaved1F1B", "2");
+  std::ofstream(s.graph) << R"({"format": "cleave graph 1", "nodes": [{"name": "x", "op": "placeholder"},
+    {"name": "m", "target": "tril", "cost": 1, "replicable": true},
+    {"name": "t", "target": "tril", "cost": 1, "replicable": true},
+    {"name": "a", "target": "add", "operands": ["x", "m"], "cost": 5},
+    {"name": "b", "target": "add", "operands": ["a", "t"], "cost": 5},
+    {"name": "y", "op": "output", "operands": ["b"]}]})";
+  for (auto const& options : {std::vector<std::string>{"-k", "4"}, {"--schedule", s.order}}) {
+    std::vector<std::string> line{"split", s.graph};
+    line.insert(line.end(), options.begin(), options.end());
+    auto const r = run_tool(line);
+    CAPTURE(r.to_stderr);
+    CHECK(r.exit == 0);
+    CHECK(r.said.find("only 2 stages instead of 4: the graph has 2 nodes to place") != std::string::npos);
+  }
+}
