@@ -31,7 +31,7 @@ struct ranked_stages {
   balanced_partition stages;  ///< the part of each node is its stage; loads, bottleneck and bound of stages
   std::vector<double> rank_loads;  ///< load of each rank; transfers between its own stages are free
   double bottleneck = 0;           ///< the largest load of a rank
-  double bound = 0;                ///< lower bound on that of any assignment of nodes to ranks
+  double bound = 0;                ///< lower bound on the bottleneck of any assignment of nodes to ranks
 };
 
 }  // namespace cleave
