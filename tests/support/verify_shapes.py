@@ -23,7 +23,7 @@ AT_ONCE = 400  # outputs of one run, which onnxruntime keeps in memory
 
 def inferred(path, dims):
     words = [os.environ.get("CLEAVE_TOOL", "cleave"), "inspect", str(path), "--shapes", "--json"]
-    said = subprocess.run(words + [w for d in dims for w in ("--dim", d)], capture_output=True, text=True)
+    said = subprocess.run(words + [w for d in dims.items() for w in ("--dim", "%s=%d" % d)], capture_output=True, text=True)
     if said.returncode: raise ValueError(said.stderr.strip())
     return json.loads(said.stdout)["shapes"]
 
@@ -155,48 +155,44 @@ def shape_of(nodes, last, first):
     except Exception: return None
 
 
-def feed_of(model, path, scratch, dims):
-    side = json.loads(verify_onnx.sidecar_of(path, model, scratch).read_text())
-    specs = side["runs"][0]["inputs"]
-    if not pathlib.Path(str(path).replace(".gz", "").removesuffix(".onnx") + ".json").exists():
-        open_dims = {i.name: [d.dim_value or int(dims.get(d.dim_param, 1)) for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
-        for s in specs: s["shape"] = open_dims[s["name"]]
-    return {s["name"]: verify_stages.fill(s) for s in specs}
+def feed_of(path, model, dims):
+    """The inputs of the first run in the sidecar, or made-up ones."""
+    side = verify_onnx.sidecar_of(path)
+    if side is None: return verify_onnx.made_up_inputs(model, dims)
+    return {s["name"]: verify_stages.fill(s) for s in side["runs"][0]["inputs"]}
 
 
 def main():
-    options = argparse.ArgumentParser()
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("models", nargs="*", type=pathlib.Path)
-    options.add_argument("--dim", action="append", default=[])
+    options.add_argument("--dim", type=verify_onnx.dimension, metavar="NAME=N", action="append", default=[])
     options.add_argument("--random", type=int, default=0)
     options.add_argument("--seed", type=int, default=0)
     options = options.parse_args()
+    dims = dict(options.dim)
     passed = failed = 0
     count = {"known": 0, "bounded": 0, "unknown": 0}
-    def check(label, path, model, feed):
+    def check(label, path, feed):
         nonlocal passed, failed
         mine = dict.fromkeys(count, 0)
         try:
-            shapes = inferred(path, options.dim)
-            wrong = list(faults(shapes, run(model, shapes, feed), mine))
+            model, shapes = verify_onnx.read(path), inferred(path, dims)
+            wrong = list(faults(shapes, run(model, shapes, feed(model)), mine))
         except Exception as e:
-            wrong = [str(e).splitlines()[0]]
+            wrong = [(str(e) or type(e).__name__).splitlines()[0]]
         passed, failed = passed + (not wrong), failed + bool(wrong)
         for k in count: count[k] += mine[k]
         if label or wrong: print("%s: %s" % (label or path, "; ".join(wrong[:5]) or ", ".join("%d %s" % (v, k) for k, v in mine.items())))
+    for each in options.models:
+        for path in sorted(p for p in (each.iterdir() if each.is_dir() else [each]) if p.name.endswith((".onnx", ".onnx.gz"))):
+            check(path.name, path, lambda model: feed_of(path, model, dims))
     with tempfile.TemporaryDirectory() as scratch:
-        for each in options.models:
-            for path in sorted(p for p in (each.iterdir() if each.is_dir() else [each]) if p.name.endswith((".onnx", ".onnx.gz"))):
-                try: model = verify_onnx.read(path)
-                except Exception as e: print("%s: skipped, %s" % (path.name, e)); continue
-                dims = dict(d.rsplit("=", 1) for d in options.dim)
-                check(path.name, path, model, feed_of(model, path, scratch, dims))
         for i in range(options.random):
             path = pathlib.Path(scratch) / ("random_%d.onnx" % (options.seed + i))
             model = random_model(options.seed + i)
             path.write_bytes(model.SerializeToString())
-            x = model.graph.input[0].type.tensor_type.shape.dim
-            check("", path, model, {"x": np.random.default_rng(i).uniform(-1, 1, [d.dim_value for d in x]).astype(np.float32)})
+            x = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+            check("", path, lambda _: {"x": np.random.default_rng(options.seed + i).uniform(-1, 1, x).astype(np.float32)})
     print("values: %s" % ", ".join("%d %s" % (v, k) for k, v in count.items()))
     print("%d passed, %d failed" % (passed, failed))
     return failed > 0
