@@ -17,7 +17,7 @@
 
 namespace cleave::detail {
 
-/// Returns the whole number in an attribute, or `otherwise` if there is none.
+/// Returns the whole number in an attribute, or `otherwise` if the node lacks the attribute.
 inline std::int64_t onnx_whole_attribute(::onnx::NodeProto const& n, std::string_view name,
                                          std::int64_t otherwise) {
   auto const* a = find_onnx_attribute(n, name);

@@ -20,7 +20,7 @@ struct onnx_number_rules {
   using number = onnx_number;
   using node = ::onnx::NodeProto;
 
-  /// Returns a number of which only the element type is known.
+  /// Returns an unknown number of this element type.
   static number unknown(int element) {
     using type = ::onnx::TensorProto;
     if (element == type::BOOL) return {.low = 0, .high = 1};
