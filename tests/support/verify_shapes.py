@@ -36,6 +36,7 @@ def run(model, shapes, feed):
     o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     o.intra_op_num_threads = 1
     o.log_severity_level = 4
+    verify_onnx.without_names(model)
     session = ort.InferenceSession(model.SerializeToString(), o, providers=["CPUExecutionProvider"])
     names = [o.name for o in session.get_outputs()]
     for i in range(0, len(names), AT_ONCE): yield from zip(names[i:i + AT_ONCE], session.run(names[i:i + AT_ONCE], feed))
