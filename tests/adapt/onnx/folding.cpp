@@ -477,6 +477,8 @@ TEST_CASE("onnx_arithmetic: leaves overflows, divisions by zero and large result
   CHECK(folded("a = Constant<value = int64 {0}>() y = Range(a, a, a)") == "nothing");
   CHECK(folded(abc + list("t", "1000000000000") + "y = Tile(a, t)") == "nothing");
   CHECK(folded(abc + "y = Concat<axis = 1>(a, b)") == "nothing");
+  CHECK(shaped("e = Constant<value = int64[281474976710656, 0] {}>() y = Concat<axis = 1>(e, e)") ==
+        "281474976710656x0: ");
   CHECK(folded(abc + "y = Transpose<perm = [1]>(a)") == "nothing");
   CHECK(folded(abc + list("k", "0, 0") + "y = Unsqueeze(a, k)") == "nothing");
 }

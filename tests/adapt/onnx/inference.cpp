@@ -251,6 +251,25 @@ TEST_CASE("onnx_type_inference: takes time in proportion to the model") {
   CHECK(large < 250 * (small + 0.002));
 }
 
+TEST_CASE("onnx_type_inference: types that grow with each node are cut short") {
+  auto const chain = [](std::string const& op, int nodes, bool reads_twice) {
+    std::string text = "v0 = Constant<value = int64[1, 1] {0}>() ";
+    for (int i = 0; i < nodes; ++i) {
+      auto const from = "v" + std::to_string(i);
+      text += "v" + std::to_string(i + 1) + " = " + op + "(" + from + (reads_twice ? ", " + from : "") + ") ";
+    }
+    return cleave::onnx::types(onnx_text("f (float[2] x) => (float[2] y) { " + text + " y = Relu(x) }"));
+  };
+  auto const doubled = chain("Gather", 60, true);  // a rank of 2^60
+  CHECK(spelt(doubled, "v1") == "int64 1x1x1");
+  CHECK(spelt(doubled, "v60") == "int64 of unknown rank");
+  auto const nested = chain("Optional", 60, false);  // deeper than messages may nest
+  CHECK(nested.complaint() == "");
+  CHECK(spelt(nested, "v1") == "optional");
+  CHECK(spelt(nested, "v60") == "unknown");
+  CHECK(spelt(nested, "y") == "float32 2");
+}
+
 TEST_CASE("onnx_type_inference: malformed operands leave shapes open") {
   for (std::string const text :
        {"y = Reshape(x)", "y = Slice(x)", "y = Concat<axis = 9>(x)", "y = Gather<axis = 9>(x, t)",

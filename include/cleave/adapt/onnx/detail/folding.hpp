@@ -284,9 +284,10 @@ class onnx_arithmetic : public onnx_number_rules {
       for (std::size_t k = 0; k < part->dims.size(); ++k)
         if (k != *axis && part->dims[k] != made.dims[k]) return std::nullopt;
       made.dims[*axis] += part->dims[*axis];
-      if (!onnx_small_size(made.dims)) return std::nullopt;
     }
-    std::size_t blocks = 1;
+    auto const elements = onnx_small_size(made.dims);
+    if (!elements) return std::nullopt;
+    std::size_t blocks = *elements == 0 ? 0 : 1;  // an empty tensor may have 2^48 blocks
     for (std::size_t k = 0; k < *axis; ++k) blocks *= static_cast<std::size_t>(made.dims[k]);
     for (std::size_t b = 0; b < blocks; ++b)
       for (auto const* part : in) {

@@ -75,6 +75,7 @@ class onnx_type_inference {
   using declarations = std::unordered_map<std::string_view, type const*>;
 
   static constexpr std::size_t deepest = 100;            ///< deeper bodies are not visited
+  static constexpr int deepest_type = 8;                 ///< a chain of Optional nests a type in each node
   static constexpr std::size_t most_numbers = 1 << 21;   ///< elements kept in all
   static constexpr std::size_t most_visits = 1'000'000;  ///< of nodes; then, bodies are visited once
 
@@ -115,6 +116,17 @@ class onnx_type_inference {
            : t.has_optional_type() ? t.mutable_optional_type()->mutable_elem_type()
            : t.has_map_type()      ? t.mutable_map_type()->mutable_value_type()
                                    : nullptr;
+  }
+
+  /// Forgets a shape of very high rank and a type that is nested very deep. Chains of nodes could make them
+  /// as large as memory.
+  static void bound(type& t) {
+    int depth = 0;
+    for (auto* at = &t; at != nullptr; at = inner(*at)) {
+      if (++depth > deepest_type) return t.Clear();
+      auto const rank = static_cast<std::size_t>(at->tensor_type().shape().dim_size());
+      if (rank > onnx_numbers::most_rank) at->mutable_tensor_type()->clear_shape();
+    }
   }
 
   /// Gives each open dimension a symbol of its own, and removes negative sizes.
@@ -210,8 +222,8 @@ class onnx_type_inference {
     return made;
   }
 
-  /// Returns numbers of which nothing is known, for a short list of whole numbers: an operand of which a part
-  /// is known, or that has only its length, still says something about a shape.
+  /// Returns a list of unknown numbers if the type is a short list of whole numbers. Its length alone, or a
+  /// part of it, still says something about a shape.
   static std::optional<onnx_numbers> unknown_numbers(type const& t) {
     auto const element = t.tensor_type().elem_type();
     bool const is_whole = element == ::onnx::TensorProto::INT64 || element == ::onnx::TensorProto::INT32;
@@ -259,6 +271,7 @@ class onnx_type_inference {
         auto& to = made[static_cast<std::size_t>(k)];
         if (auto const at = declared.find(name); at != declared.end())
           add_declared(name, *at->second, s.outer == nullptr && how_.fixed.contains(name), to.type);
+        bound(to.type);
         close(to.type);
         if (keeps && is_set(to.type)) types.emplace_back(name, to.type);
         s.values[name] = std::move(to);

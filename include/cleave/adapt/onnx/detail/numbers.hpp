@@ -44,7 +44,8 @@ struct onnx_number {
 
 /// A small tensor of numbers, as models compute shapes with. Its dimensions are known.
 struct onnx_numbers {
-  static constexpr std::size_t most = 1024;
+  static constexpr std::size_t most = 1024;     ///< elements
+  static constexpr std::size_t most_rank = 64;  ///< a chain of Gather doubles the rank in each node
 
   int element = ::onnx::TensorProto::INT64;  ///< `onnx::TensorProto::DataType`
   std::vector<std::int64_t> dims{};
@@ -63,8 +64,10 @@ constexpr bool is_onnx_counted(int element) {
          element == type::FLOAT || element == type::DOUBLE;
 }
 
-/// Returns the number of elements of a tensor with these dimensions, if it is at most `onnx_numbers::most`.
+/// Returns the number of elements of a tensor with these dimensions, if it is at most `onnx_numbers::most`
+/// and the rank at most `onnx_numbers::most_rank`.
 inline std::optional<std::size_t> onnx_small_size(std::span<std::int64_t const> dims) {
+  if (dims.size() > onnx_numbers::most_rank) return std::nullopt;
   std::size_t elements = 1;
   bool const is_empty = std::ranges::find(dims, 0) != dims.end();
   for (auto const d : dims) {
@@ -114,7 +117,7 @@ inline std::optional<onnx_numbers> onnx_numbers_of(::onnx::TensorProto const& t)
   return made.data.size() == *elements ? std::optional(std::move(made)) : std::nullopt;
 }
 
-/// Returns a tensor with these elements, all of which must be known.
+/// Returns a tensor with these elements. Precondition: all are known.
 inline ::onnx::TensorProto onnx_tensor_of(onnx_numbers const& value) {
   using type = ::onnx::TensorProto;
   type t;

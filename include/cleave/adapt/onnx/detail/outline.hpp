@@ -101,12 +101,14 @@ inline std::string onnx_infer(::onnx::ModelProto& m, onnx::inference where,
         return why + '\0' + m.SerializeAsString();
       },
       std::chrono::seconds(20 + m.graph().node_size() / 2000));
-  if (!answer) {
+  auto const end = answer ? answer->find('\0') : 0;
+  ::onnx::ModelProto inferred;
+  if (!answer ||
+      !inferred.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1))) {
     onnx_infer(m, onnx::inference::without_libonnx, std::move(fixed));
     return "libonnx's shape inference crashed or timed out";
   }
-  auto const end = answer->find('\0');
-  m.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1));
+  m.Swap(&inferred);
   return answer->substr(0, end);
 }
 
