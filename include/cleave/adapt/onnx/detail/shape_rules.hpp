@@ -477,31 +477,29 @@ class onnx_shape_rules {
     auto const from = c.dims(0);
     auto const parts = c.made.size();
     auto const axis = from ? onnx_axis(c.attribute("axis", 0), from->size()) : std::nullopt;
+    if (!axis) {
+      for (std::size_t k = 0; k < parts; ++k) c.result(k, c.element(0), std::nullopt);
+      return;
+    }
+    auto const whole = (*from)[*axis];
     auto const* listed = c.numbers(1);
     std::optional<dimensions> sizes;
-    if (axis) {
-      auto const& d = (*from)[*axis];
-      if (auto const* a = find_onnx_attribute(c.n, "split")) {
-        sizes.emplace();
-        for (auto const x : a->ints()) sizes->push_back(number::of(x));
-      } else if (listed != nullptr && !listed->real()) {
-        sizes = listed->data;
-      } else if (!c.has(1) && d.whole()) {
-        auto const count = static_cast<std::int64_t>(parts);
-        auto const each = d.low / count + (d.low % count != 0);
-        sizes.emplace(parts, number::of(each));
-        sizes->back() = number::of(d.low - (std::min)(d.low, each * (count - 1)));
-      }
-      if (!sizes || sizes->size() != parts) sizes.emplace(parts, number{});
+    if (auto const* a = find_onnx_attribute(c.n, "split")) {
+      sizes.emplace();
+      for (auto const x : a->ints()) sizes->push_back(number::of(x));
+    } else if (listed != nullptr && !listed->real()) {
+      sizes = listed->data;
+    } else if (!c.has(1) && whole.whole()) {
+      auto const count = static_cast<std::int64_t>(parts);
+      auto const each = whole.low / count + (whole.low % count != 0);
+      sizes.emplace(parts, number::of(each));
+      sizes->back() = number::of(whole.low - (std::min)(whole.low, each * (count - 1)));
     }
+    if (!sizes || sizes->size() != parts) sizes.emplace(parts, number{});
     for (std::size_t k = 0; k < parts; ++k) {
-      auto made = from;
-      if (axis) {
-        auto const& d = (*sizes)[k];
-        (*made)[*axis] = d.low < 0 || (!d.whole() && d.symbol == 0) ? c.open((*from)[*axis].high) : d;
-      } else {
-        made = std::nullopt;
-      }
+      auto made = *from;
+      auto const& d = (*sizes)[k];
+      made[*axis] = d.low < 0 || (!d.whole() && d.symbol == 0) ? c.open(whole.high) : d;
       c.result(k, c.element(0), made);
     }
   }
