@@ -113,14 +113,14 @@ inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& 
       return fault(" has " + std::to_string(n.input_size()) + " inputs; an If must have one");
   } else if (is_onnx_operator(n, "Loop")) {
     auto const* b = body("body");
-    if (b == nullptr) return fault(" has no body");
+    if (b == nullptr) return fault(" has no body; a Loop needs one");
     if (n.input_size() < 2 || b->input_size() != n.input_size() || b->output_size() != n.output_size() + 1)
       return fault(": its body takes " + std::to_string(b->input_size()) + " and returns " +
                    std::to_string(b->output_size()) + " values, the node has " +
                    std::to_string(n.input_size()) + " and " + std::to_string(n.output_size()) +
                    "; a Loop's body must take as many values as the node (two or more) and return one more");
   } else if (body("body") == nullptr) {
-    return fault(" has no body");
+    return fault(" has no body; a Scan needs one");
   }
   return std::nullopt;
 }

@@ -147,10 +147,10 @@ inline std::size_t onnx_bytes(::onnx::TypeProto const* type, std::string_view va
   for (auto const& d : type->tensor_type().shape().dim())
     if (__builtin_mul_overflow(size, static_cast<std::size_t>(*onnx::most_of(d)), &size)) {
       if (!onnx::elements(type)) return 0;  // a useless bound
-      throw onnx::error(
-          {onnx::fault_kind::size,
-           "value " + quoted(value) + ": its size does not fit in 64 bits (" + onnx::spelling(*type) + ")",
-           {std::string(value)}});
+      throw onnx::error({onnx::fault_kind::size,
+                         "value " + quoted(value) + ": its size does not fit in 64 bits (" +
+                             onnx::spelling(*type) + "); correct the dimensions that it follows from",
+                         {std::string(value)}});
     }
   return size;
 }

@@ -382,7 +382,8 @@ inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::TensorProto con
   auto const elements = bytes_of_dims(t.dims(), 1);
   auto const bytes = bytes_of_dims(t.dims(), std::max<std::uint64_t>(each, 1));
   if (!elements || !bytes)
-    return onnx::fault{kind::size, what + ": its size does not fit in 64 bits", {name}};
+    return onnx::fault{
+        kind::size, what + ": its size does not fit in 64 bits; correct its dimensions", {name}};
 
   auto const payload = onnx_payload_of(t);
   if (t.data_location() == ::onnx::TensorProto::EXTERNAL) {
