@@ -210,6 +210,37 @@ TEST_CASE("write_stages: weights::link makes hard links, and never replaces a fi
         }).find("the name of a stage") != std::string::npos);
 }
 
+TEST_CASE(
+    "write_stages: weights::reference does not remove the weights of an earlier cut that it refers to") {
+  data_folder const d;
+  write(chain_model(), d.at(""), d.at("out"), weights::split, 2);
+  auto const stage = cleave::detail::load_onnx(d.at("out/stage_0.onnx"));
+  auto const before = text_of(d.at("out/stage_0.weights"));
+  auto const cut = cleave::onnx::split(stage, 2);
+  auto const write_again = [&](weights how, fs::path const& to) {
+    return error_text([&] {
+      cleave::onnx::write_stages(
+          cut.stages, cut.types, to,
+          {.replace = cleave::onnx::replace::of_any_model, .weights = how, .model_folder = d.at("out")});
+    });
+  };
+  auto const said = write_again(weights::reference, d.at("out"));
+  CHECK(said.find("the model's weights are in 'stage_0.weights', the name of a stage") != std::string::npos);
+  CHECK(text_of(d.at("out/stage_0.weights")) == before);
+  CHECK(write_again(weights::reference, d.at("elsewhere")) == "accepted");
+  CHECK(write_again(weights::split, d.at("out")) == "accepted");
+  CHECK(fs::exists(d.at("out/stage_1.weights")));
+}
+
+TEST_CASE("write_stages: weights::link names a file of weights that is missing") {
+  data_folder const d;
+  fs::remove(d.at("w.bin"));
+  auto const said = error_text([&] { write(chain_model(), d.at(""), d.at("out"), weights::link, 2); });
+  CHECK(said.find("w.bin': No such file or directory; put the weights in the model's folder") !=
+        std::string::npos);
+  CHECK(!fs::exists(d.at("out/stage_0.onnx")));
+}
+
 TEST_CASE("write_stages: weights::split needs memory for a block, not for the weights") {
   data_folder const d;
   auto m = chain_model();

@@ -181,8 +181,8 @@ namespace cleave::onnx {
 /// weights in files of their own are copied block by block.
 /// \throws onnx::error if a value between stages has no type, or a file of weights is missing or too short
 /// \throws error if a file cannot be written or linked, or one of these names belongs to a file that may not
-/// be
-///   replaced; the folder then has the stages that it had before
+///   be replaced or has weights that the new stages refer to; the folder then has the stages that it had
+///   before
 inline std::vector<std::filesystem::path> write_stages(onnx::staged const& stages, onnx::types const& types,
                                                        std::filesystem::path const& folder,
                                                        onnx::write_options const& options) {
@@ -191,26 +191,28 @@ inline std::vector<std::filesystem::path> write_stages(onnx::staged const& stage
   auto const live = live_stages(stages);
   detail::onnx_files files(folder, all.mark, options.replace);
   detail::onnx_data_copier data(options.model_folder);
-  std::set<std::string> linked;
+  std::set<std::string> referred;
   for (std::size_t i = 0; i < live.size(); ++i) {
     auto stage = detail::onnx_stage(stages, all, live[i], i, live.size());
     if (options.weights == onnx::weights::split) {
       auto const name = detail::onnx_stage_data_name(i);
       data.copy(stage, name, [&]() -> pending_file& { return files.begin_data(name); });
-    }
-    if (options.weights == onnx::weights::link)
+    } else {
       detail::each_onnx_tensor(stage, [&](::onnx::TensorProto const& t) {
         if (t.data_location() == ::onnx::TensorProto::EXTERNAL)
-          linked.insert(detail::onnx_data_place_of(t).location);
+          referred.insert(detail::onnx_data_place_of(t).location);
       });
+    }
     files.add(detail::onnx_stage_name(i), stage);
   }
-  for (auto const& location : linked) {
-    if (is_stage_name(location))
+  bool const links = options.weights == onnx::weights::link;
+  for (auto const& location : referred) {
+    auto const name = std::filesystem::path(location).lexically_normal();
+    if (is_stage_name(name.string()) && (links || std::filesystem::exists(folder / name)))
       throw cleave::error("the model's weights are in " + quoted(location) +
                           ", the name of a stage; rename that file, or copy the weights with weights::split "
                           "(--weights split)");
-    detail::link_onnx_data(options.model_folder, location, folder);
+    if (links) detail::link_onnx_data(options.model_folder, location, folder);
   }
   return files.commit();
 }
