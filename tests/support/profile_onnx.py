@@ -4,8 +4,8 @@
 
     ./dev profile-onnx MODEL.onnx [--dim NAME=N]... [-o FILE] [--runs 10] [--optimize all]
 
-Runs the model with one thread on pseudo-random inputs: real numbers in [-1, 1), whole numbers 0 or 1, as the sidecar MODEL.json says
-where there is one. A symbolic dimension without --dim is 1. FILE (default: MODEL.profile.json in the current folder) is the profile
+Runs the model with one thread. Inputs are those of the sidecar MODEL.json, or pseudo-random: real numbers in [-1, 1), whole numbers
+0 or 1. With --dim, shapes are those of the model, not of the sidecar. A symbolic dimension without a size is 1. FILE (default: MODEL.profile.json in the current folder) is the profile
 that SessionOptions.enable_profiling writes, without the fields that cleave does not read. A run without optimization adds the shapes
 of all results. An existing file is replaced only if it is such a profile.
 
@@ -15,10 +15,10 @@ will run. With `none` each node is measured alone; with the others, nodes that a
 Needs onnxruntime, onnx and numpy. Exit status: 0 if the file is written, 2 if the model cannot be run or an option is wrong.
 """
 import argparse, json, os, pathlib, re, sys, tempfile
-import numpy as np, onnxruntime as ort
+import onnxruntime as ort
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from run_onnx import DTYPE
+import run_onnx
 
 LEVELS = {"none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL, "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
           "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
@@ -36,28 +36,16 @@ def dimension(text):
 
 
 def is_profile(path):
-    """Whether a file is a profile, as this script or onnxruntime writes it."""
+    """Returns true if a file is a profile, as this script or onnxruntime writes it."""
     with open(path, errors="replace") as f: head = f.read(4096).replace(" ", "")
     return head.startswith('[\n{"cat":"Session"')
 
 
 def inputs_of(session, model, dims):
-    side = pathlib.Path(re.sub(r"\.onnx$", ".json", str(model)))
-    try: specs = {s["name"]: s for s in json.loads(side.read_text())["runs"][0]["inputs"]}
-    except (OSError, ValueError, LookupError, TypeError): specs = {}
     known = {d for i in session.get_inputs() for d in i.shape if isinstance(d, str)}
     for name in dims:
         if name not in known: raise Wrong("--dim %s: no input has this dimension; there are: %s" % (name, ", ".join(sorted(known)) or "none"))
-    draw, env = np.random.default_rng(0), {}
-    for i in session.get_inputs():
-        if i.type not in DTYPE: raise Wrong("input %r is a %s, for which there is no data" % (i.name, i.type))
-        spec, dtype = specs.get(i.name, {}), DTYPE[i.type]
-        shape = [d if isinstance(d, int) and d >= 0 else dims.get(d, 1) for d in i.shape]
-        if not dims: shape = spec.get("shape", shape)
-        fill = spec.get("fill", {})
-        if np.issubdtype(dtype, np.floating): env[i.name] = draw.uniform(-1, 1, shape).astype(dtype)
-        else: env[i.name] = draw.integers(fill.get("lo", 0), fill.get("hi", 2), shape).astype(dtype)
-    return env
+    return run_onnx.inputs_of(session, model, 0, dims)
 
 
 def profile(model, dims, runs, level):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the stages of a model as a pipeline with onnxruntime, and the whole beside them.
+"""Runs the stages of a model as a pipeline with onnxruntime, and the whole model.
 
     run_onnx.py MODEL.onnx FOLDER [--inputs INPUTS.json] [--microbatches 8] [--out RUN.json] [--tolerance 0]
 
@@ -40,18 +40,23 @@ def stage_files(folder):
     return [p for _, p in sorted(found)]
 
 
-def inputs_of(whole, model, batch):
-    """One microbatch. Whole numbers are 0 or 1, or what the sidecar allows: they are indices more often than not."""
+def inputs_of(whole, model, batch, dims={}):
+    """One microbatch. Whole numbers are 0 or 1, or what the sidecar allows: they are indices more often than not.
+
+    With sizes of symbolic dimensions in `dims`, the sidecar's shapes and listed values are not used.
+    """
     side = pathlib.Path(re.sub(r"\.onnx$", ".json", str(model)))
-    specs = {s["name"]: s for s in json.loads(side.read_text())["runs"][0]["inputs"]} if side.exists() else {}
+    try: specs = {s["name"]: s for s in json.loads(side.read_text())["runs"][0]["inputs"]}
+    except (OSError, ValueError, LookupError, TypeError): specs = {}  # a file of that name need not be a sidecar
     draw, env = np.random.default_rng(batch), {}
     for i in whole.get_inputs():
         spec = specs.get(i.name, {})
-        shape = spec.get("shape", [d if isinstance(d, int) and d >= 0 else 1 for d in i.shape])
+        shape = [d if isinstance(d, int) and d >= 0 else dims.get(d, 1) for d in i.shape]
+        if not dims: shape = spec.get("shape", shape)
         kind, dtype = spec.get("fill", {}), DTYPE.get(i.type)
         if dtype is None: raise ValueError("input %r is a %s, for which there is no data" % (i.name, i.type))
         if kind.get("kind") == "constant": env[i.name] = np.full(shape, kind["value"], dtype)
-        elif kind.get("kind") == "values": env[i.name] = np.array(kind["values"], dtype).reshape(shape)
+        elif kind.get("kind") == "values" and not dims: env[i.name] = np.array(kind["values"], dtype).reshape(shape)
         elif kind.get("kind") == "iota": env[i.name] = np.arange(np.prod(shape, dtype=int)).astype(dtype).reshape(shape)
         elif np.issubdtype(dtype, np.floating): env[i.name] = draw.uniform(-1, 1, shape).astype(dtype)
         else: env[i.name] = draw.integers(kind.get("lo", 0), kind.get("hi", 2), shape).astype(dtype)

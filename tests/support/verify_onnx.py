@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Do the stages that `cleave split` writes compute what the whole model computes, and how well is the work divided?
+"""Checks that the stages that `cleave split` writes compute what the whole model computes, and measures their balance.
 
     ./dev verify-onnx DIR [--stages K]                    every MODEL.onnx and MODEL.onnx.gz in DIR and below, split by
                                                           the built tool in K, or else in 2, 3, 4 and 8
@@ -14,8 +14,8 @@ there, and every value is read after it is made. Then onnxruntime runs whole and
 outputs must be equal in every bit.
 
 Inputs are those of the sidecar MODEL.json, if there is one with `runs`. Else the model is run once, on pseudo-random
-inputs: an unknown dimension is 1, or what --dim says; whole numbers are 0 or 1. External data beside the model is
-linked, or copied, beside the stages. In half precision, onnxruntime computes in float32 and leaves out pairs of casts,
+inputs: an unknown dimension is 1, or what --dim says; whole numbers are 0 or 1. External data in the model's folder
+is linked or copied to that of the stages. In half precision, onnxruntime computes in float32 and leaves out pairs of casts,
 which a border between stages keeps. Such a model is compared with a whole that has the values between stages as further
 outputs, and an Identity on the way to each reader in another stage, so that both round alike. The outputs of a model
 with random operators are not compared.
@@ -127,7 +127,7 @@ def constant(node):
 
 
 class Whole:
-    """What of a model must be in its stages."""
+    """The parts of a model that must be in its stages."""
 
     def __init__(self, model):
         g = model.graph
@@ -169,7 +169,7 @@ class Whole:
         return max((o.version for o in self.model.opset_import if o.domain in ("", "ai.onnx")), default=10**6)
 
     def is_random(self, node):
-        """Whether a node, or one inside it, may give other results for equal operands."""
+        """Returns true if a node, or one inside it, may give other results for equal operands."""
         for n in nested([node]):
             f = self.functions.get((n.domain, n.op_type))
             if f is not None:
@@ -188,20 +188,20 @@ class Whole:
         return isinstance(t, onnx.TensorProto) and t.data_location != onnx.TensorProto.EXTERNAL and not onnx.numpy_helper.to_array(t).any()
 
     def draws(self):
-        """Whether the results differ from run to run."""
+        """Returns true if the results differ from run to run."""
         everything = [*nested(self.model.graph.node), *(n for f in self.model.functions for n in nested(f.node))]
         return any(n.op_type in RANDOM and n.domain in ("", "ai.onnx") for n in everything) or \
             any(n.op_type == "Dropout" and self.is_random(n) for n in everything)
 
     def is_half(self):
-        """Whether a tensor may be of half precision."""
+        """Returns true if a tensor may be of half precision."""
         g = self.model.graph
         if any(isinstance(t, onnx.TensorProto) and t.data_type in HALF for t in self.constants.values()): return True
         if any(v.type.tensor_type.elem_type in HALF for v in [*g.input, *g.output, *g.value_info]): return True
         return any(a.name in ("to", "dtype") and a.i in HALF for n in nested(g.node) for a in n.attribute)
 
     def is_constant(self, node):
-        """Whether stages hold its result as an initializer. One that is an output of the model has to be made."""
+        """Returns true if stages hold the node's result as an initializer. An output of the model has to be made."""
         return node.op_type == "Constant" and len(node.output) == 1 and node.output[0] in self.constants and node.output[0] not in self.outputs
 
     def stages(self, k):
@@ -210,7 +210,7 @@ class Whole:
 
 
 def structure_faults(whole, folder, k):
-    """What is wrong with the files as a cut of the model, as sentences."""
+    """Yields a sentence for each fault of the files as a cut of the model."""
     found = sorted(int(m.group(1)) for p in pathlib.Path(folder).glob("stage_*") if (m := re.fullmatch(r"stage_(\d+)\.onnx(\.gz)?", p.name)))
     if k is not None and found != list(range(k)): yield "expected stage_0 … stage_%d, found %s" % (k - 1, found)
     made, count = {}, collections.Counter()
@@ -246,11 +246,11 @@ def structure_faults(whole, folder, k):
             here.update(n.output)
         needed = used | {o.name for o in g.output}
         for n in g.node:
-            if not needed & set(n.output): yield "%s: makes %s for nobody" % (p.name, list(n.output))
+            if not needed & set(n.output): yield "%s: makes %s, which nothing reads" % (p.name, list(n.output))
             for o in n.output:
                 if o: made[o] = p.name
         for i in g.input:
-            if i.name not in used: yield "%s: input %r is read by nobody" % (p.name, i.name)
+            if i.name not in used: yield "%s: nothing reads input %r" % (p.name, i.name)
         for o in g.output:
             if o.name not in here: yield "%s: output %r is not made" % (p.name, o.name)
     for key, n in known.items():
@@ -292,22 +292,22 @@ def made_up_inputs(model, given):
 
 
 def sidecar_of(path):
-    """The runs that the sidecar beside a model has, or None."""
+    """The sidecar of a model, or None."""
     found = pathlib.Path(re.sub(r"\.onnx(\.gz)?$", ".json", str(path)))
     if not found.exists(): return None
     side = json.loads(found.read_text())
     return side if isinstance(side, dict) and "runs" in side and "onnxruntime" in side else None
 
 
-def link_external(model, beside, folder):
+def link_external(model, source, folder):
     """onnxruntime follows no symbolic link out of the model's folder."""
     tensors = [t for n in nested(model.graph.node) for a in n.attribute for t in [*a.tensors, *([a.t] if a.HasField("t") else [])]]
     for t in [*model.graph.initializer, *tensors]:
         for entry in t.external_data:
             if entry.key != "location" or (to := pathlib.Path(folder) / entry.value).exists(): continue
             to.parent.mkdir(parents=True, exist_ok=True)
-            try: os.link(pathlib.Path(beside) / entry.value, to)
-            except OSError: shutil.copy(pathlib.Path(beside) / entry.value, to)
+            try: os.link(pathlib.Path(source) / entry.value, to)
+            except OSError: shutil.copy(pathlib.Path(source) / entry.value, to)
 
 
 def session(path, optimised=False):
@@ -387,7 +387,7 @@ class Comparison:
         return env
 
     def faults(self):
-        """What differs, as sentences. Sets `bytes_sent` and `bytes_of_weights`."""
+        """Yields a sentence for each difference. Sets `bytes_sent` and `bytes_of_weights`."""
         whole, sessions = self.whole_session(), [session(p) for p in self.files]
         constant = {name: t for name, t in self.whole.constants.items() if isinstance(t, onnx.TensorProto)}
         for r, (env, recorded) in enumerate(self.runs()):
@@ -494,7 +494,7 @@ def imbalance(costs):
 
 
 def check_model(args, path):
-    """Splits one model each way; returns rows of the table. A cut that needs types that nobody knows is not run."""
+    """Splits one model each way; returns rows of the table. A cut that the tool refuses for unknown types is not run."""
     rows, whole = [], Whole(read(path))
     args.symbols = {d.dim_param for v in [*whole.model.graph.input, *whole.model.graph.output, *whole.model.graph.value_info]
                     for d in v.type.tensor_type.shape.dim}

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Are the shapes that `cleave inspect --shapes` infers those of a run in onnxruntime?
+"""Checks that the shapes that `cleave inspect --shapes` infers are those of a run in onnxruntime.
 
     ./dev verify-shapes DIR|MODEL.onnx... [--dim NAME=N]... [--random N] [--seed S]
 
 Each value of a model becomes an output; its element type, its rank and every known dimension must be as in the run, and no
 dimension may be larger than its upper bound. Inputs come from the sidecar MODEL.json, or are pseudo-random. `--random N` checks
-N small random models too, whose shapes are computed by the model itself. Unknown shapes are counted, not faults.
+N small random models too, which compute shapes themselves. An unknown shape is counted and is no fault.
 
 Needs onnxruntime, onnx and numpy. Prints a line a model, ends with `N passed, N failed`; exit status 0 if none failed.
 """

@@ -330,7 +330,7 @@ TEST_CASE("onnx_arithmetic: Shape and Size return the known dimensions and leave
   CHECK(folded("y = Shape<start = 1>(x)") == "3 4");
   CHECK(folded("y = Shape<start = -2, end = -1>(x)") == "3");
   CHECK(folded("y = Shape(d)") == "2 ?");
-  CHECK(folded("y = Shape(nobody)") == "nothing");
+  CHECK(folded("y = Shape(missing)") == "nothing");
   CHECK(folded("y = Size(x)") == "scalar 24");
   CHECK(folded("y = Size(d)") == "scalar ?");
 }

@@ -120,7 +120,7 @@ inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& 
                    std::to_string(n.input_size()) + " and " + std::to_string(n.output_size()) +
                    "; a Loop's body must take as many values as the node (two or more) and return one more");
   } else if (body("body") == nullptr) {
-    return fault(" has no body; a Scan needs one");
+    return fault(" has no body; a " + n.op_type() + " needs one");
   }
   return std::nullopt;
 }
