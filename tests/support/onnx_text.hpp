@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace cleave::testing {
 
@@ -16,6 +17,31 @@ inline ::onnx::ModelProto onnx_text(std::string const& graph) {
   auto const status = ::onnx::OnnxParser::Parse(m, text.c_str());
   if (!status.IsOK()) throw std::runtime_error(status.ErrorMessage());
   return m;
+}
+
+/// Imports version 1 of the operators of a domain.
+inline void import_domain(::onnx::ModelProto& m, std::string const& domain) {
+  auto& o = *m.add_opset_import();
+  o.set_domain(domain);
+  o.set_version(1);
+}
+
+/// Adds a function of one result whose body is one node, at the versions that the model imports. The caller
+/// gives the node its operator.
+inline ::onnx::NodeProto& add_function(::onnx::ModelProto& m, std::string const& domain,
+                                       std::string const& name, std::vector<std::string> const& operands) {
+  auto& f = *m.add_functions();
+  f.set_domain(domain);
+  f.set_name(name);
+  *f.mutable_opset_import() = m.opset_import();
+  auto& n = *f.add_node();
+  for (auto const& operand : operands) {
+    f.add_input(operand);
+    n.add_input(operand);
+  }
+  f.add_output("made");
+  n.add_output("made");
+  return n;
 }
 
 }  // namespace cleave::testing

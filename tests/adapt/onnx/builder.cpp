@@ -224,9 +224,7 @@ TEST_CASE(
   REQUIRE(names(stages[0].graph().output()) == strings{"h"});
   CHECK(stages[0].graph().output(0).type().tensor_type().elem_type() == ::onnx::TensorProto::FLOAT);
 
-  auto& acme = *m.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
+  import_domain(m, "acme");
   m.mutable_graph()->mutable_node(0)->set_domain("acme");
   cleave::onnx::graph const g(m);
   cleave::onnx::types const types(m);

@@ -87,9 +87,7 @@ TEST_CASE(
 TEST_CASE("onnx::costs_of: prices an unknown operator by its bytes and counts it by name") {
   auto m = one_node("float[3, 4] a", "Det(a)");
   m.mutable_graph()->mutable_node(1)->set_domain("acme");
-  auto& acme = *m.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
+  import_domain(m, "acme");
   auto const costs = cleave::onnx::costs_of(cleave::onnx::types(m));
   CHECK(costs.fallbacks == std::map<std::string, std::size_t>{{"Det", 1}, {"acme.Relu", 1}});
   CHECK(costs.of[0].flops == 0);
@@ -136,20 +134,11 @@ TEST_CASE("onnx::costs_of: adds the costs of bodies and functions at any depth")
 
 TEST_CASE("onnx::costs_of: a function takes its attributes from its call") {
   auto m = onnx_text("f (float[3, 4] a) => (float[1] z) { z = acme.mine <which = 1> (a) }");
-  auto& acme = *m.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
-  auto& f = *m.add_functions();
-  f.set_domain("acme");
-  f.set_name("mine");
-  f.add_input("x");
-  f.add_output("y");
-  f.add_attribute("which");
-  f.add_opset_import()->set_version(15);
-  auto& n = *f.add_node();
+  import_domain(m, "acme");
+  auto& n = add_function(m, "acme", "mine", {"x"});
   n.set_op_type("Gemm");
-  for (auto const* name : {"x", "x"}) n.add_input(name);
-  n.add_output("y");
+  n.add_input("x");
+  m.mutable_functions(0)->add_attribute("which");
   auto& a = *n.add_attribute();
   a.set_name("transA");
   a.set_ref_attr_name("which");

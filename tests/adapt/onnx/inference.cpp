@@ -197,21 +197,8 @@ TEST_CASE("onnx_type_inference: a function infers from the numbers of its call")
     y = acme.shaped(x, s)
     z = Relu(y)
   })");
-  auto& acme = *m.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
-  auto& f = *m.add_functions();
-  f.set_domain("acme");
-  f.set_name("shaped");
-  f.add_input("a");
-  f.add_input("b");
-  f.add_output("r");
-  f.add_opset_import()->set_version(15);
-  auto& n = *f.add_node();
-  n.set_op_type("Reshape");
-  n.add_input("a");
-  n.add_input("b");
-  n.add_output("r");
+  import_domain(m, "acme");
+  add_function(m, "acme", "shaped", {"a", "b"}).set_op_type("Reshape");
   CHECK(spelt(cleave::onnx::types(m), "z") == "float32 6x4");
 }
 

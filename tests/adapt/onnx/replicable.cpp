@@ -59,28 +59,6 @@ struct random_onnx {
   return *a.mutable_g();
 }
 
-/// Adds a function `f.NAME` of one argument whose body is `op`, in domain `domain`.
-void add_function(::onnx::ModelProto& m, std::string const& name, std::string const& domain,
-                  std::string const& op) {
-  auto& f = *m.add_functions();
-  f.set_name(name);
-  f.set_domain("f");
-  f.add_input("a");
-  f.add_output("b");
-  for (auto const& i : m.opset_import()) *f.add_opset_import() = i;
-  auto& n = *f.add_node();
-  n.set_op_type(op);
-  n.set_domain(domain);
-  n.add_input("a");
-  n.add_output("b");
-}
-
-void import_domain(::onnx::ModelProto& m, std::string const& domain, int version) {
-  auto& o = *m.add_opset_import();
-  o.set_domain(domain);
-  o.set_version(version);
-}
-
 random_onnx random_model(rng& random, bool with_unknown) {
   random_onnx r{onnx_text(R"(f (float[2] x, float[2] d, bool c) => (float[2] out)
     <float[2] u = {1, 2}, float[2] w = {3, 4}, float[2] d = {5, 6}, bool t = {1}> { })"),
@@ -88,11 +66,14 @@ random_onnx random_model(rng& random, bool with_unknown) {
                 {"x", "d", "c"},
                 {"u", "w", "t"}};
   auto& m = r.model;
-  for (std::string const domain : {"f", "acme"}) import_domain(m, domain, 1);
-  add_function(m, "plain", "", "Neg");
-  add_function(m, "random", "", "RandomNormalLike");
-  add_function(m, "calls_plain", "f", "plain");
-  add_function(m, "calls_random", "f", "random");
+  for (std::string const domain : {"f", "acme"}) import_domain(m, domain);
+  add_function(m, "f", "plain", {"a"}).set_op_type("Neg");
+  add_function(m, "f", "random", {"a"}).set_op_type("RandomNormalLike");
+  for (std::string const callee : {"plain", "random"}) {
+    auto& n = add_function(m, "f", "calls_" + callee, {"a"});
+    n.set_op_type(callee);
+    n.set_domain("f");
+  }
   auto& g = *m.mutable_graph();
   strings values = {"x", "u", "w", "d"};
   auto const any = [&] { return values[random.below(values.size())]; };
@@ -318,7 +299,7 @@ TEST_CASE("onnx::split: avoids a value of unknown type, wherever the balance wou
     c = Relu(b)
     y = Relu(c)
   })");
-  import_domain(m, "acme", 1);
+  import_domain(m, "acme");
   m.mutable_graph()->mutable_node(1)->set_domain("acme");  // the type of b, and so of c, is unknown
   auto const cut = cleave::onnx::split(m, 2, in_this_process);
   REQUIRE(cut.stages.plan().transfers.size() == 1);
@@ -426,7 +407,7 @@ TEST_CASE("onnx::graph: random operators, Dropout in training and unknown operat
     auto m = onnx_text("f (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { d = Abs(w)  y = Add(x, d) }");
     m.mutable_graph()->mutable_node(0)->set_op_type(op);
     m.mutable_graph()->mutable_node(0)->set_domain(domain);
-    if (!domain.empty() && domain != "ai.onnx") import_domain(m, domain, 1);
+    if (!domain.empty() && domain != "ai.onnx") import_domain(m, domain);
     return replicable_in(m);
   };
   for (auto const* op : {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",

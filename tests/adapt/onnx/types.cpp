@@ -107,9 +107,7 @@ TEST_CASE("onnx::types: sizes from the user set prices but do not change declara
 
 TEST_CASE("onnx::types: a value of a foreign operator has the type that the user gives") {
   auto m = onnx_text("f (float[2, 3] x) => (float[2, 3] y) { b = acme.Frob(x)  y = Relu(b) }");
-  auto& acme = *m.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
+  import_domain(m, "acme");
   CHECK(spelt(cleave::onnx::types(m), "b") == "unknown");
   cleave::onnx::types const given(m, {.shapes = {{"b", {0, {2, 3}}}}});
   CHECK(spelt(given, "b") == "float32 2x3");

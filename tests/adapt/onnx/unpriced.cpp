@@ -130,9 +130,7 @@ TEST_CASE("onnx::find_most_open_size: without open inputs, returns the value at 
       "f (float[8] x, int64[2] s) => (float[n] b, float[m, k] e)"
       "{ i = acme.Crop(x)  t = Transpose(i)  e = Identity(t)  j = Relu(x)  u = Reshape(j, s) "
       "  v = Cast<to = 1>(u)  w = Relu(v)  a = Relu(w)  b = Relu(a) }");
-  auto& acme = *proto.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
+  import_domain(proto, "acme");
   priced_model const m(proto);
   auto const most = m.most();
   REQUIRE(most);

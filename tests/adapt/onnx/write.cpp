@@ -87,9 +87,7 @@ TEST_CASE("onnx::write_stages: does not touch a file that is not a stage of an e
 TEST_CASE("onnx::write_stages: rejects a value without a type before it writes anything") {
   scratch_folder const scratch;
   auto m = onnx_text("f (float[2] x) => (float[2] y) { h = acme.Frob(x)  y = Relu(h) }");
-  auto& acme = *m.add_opset_import();
-  acme.set_domain("acme");
-  acme.set_version(1);
+  import_domain(m, "acme");
   cleave::onnx::graph const g(m);  // without types, so that the cut is possible
   auto const stages = split(g, equal_slices(g, 2));
   CHECK_THROWS_WITH_AS(cleave::onnx::write_stages(stages, cleave::onnx::types(m), scratch / "out"),
