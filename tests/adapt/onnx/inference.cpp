@@ -271,6 +271,14 @@ TEST_CASE("onnx_type_inference: malformed operands leave shapes open") {
     CHECK(!cleave::onnx::elements(types.priced("y")));
     CHECK(cleave::onnx::costs_of(types).of.size() == 2);
   }
+  // Nodes without results.
+  for (std::string const text : {"y = Constant<value_int = 1>()", "y = Relu(x)", "y = Shape(x)", "y = If(c)",
+                                 "y = Split(x)", "y = NonZero(x)", "y = Loop(t, c, x)"}) {
+    CAPTURE(text);
+    auto m = onnx_text("f (float[2, 3] x, int64 t, bool c) => (float[] z) { " + text + " z = Relu(x) }");
+    m.mutable_graph()->mutable_node(0)->clear_output();
+    CHECK(spelt(cleave::onnx::types(m), "z") == "float32 2x3");
+  }
   // Sizes near the limits of 64 bits.
   CHECK(made(list("s", "9223372036854775807, 9223372036854775807") + "y = Reshape(x, s)") ==
         "float32 9223372036854775807x9223372036854775807");

@@ -324,7 +324,7 @@ class onnx_type_inference {
     } else if (is_onnx_operator(n, "Loop")) {
       repeat(n, in, made);
     } else {
-      if (auto const t = onnx_constant_tensor(n))
+      if (auto const t = onnx_constant_tensor(n); t != nullptr && !inferred.empty())
         inferred[0] = type_of(*t);
       else if (!shape_rules_(n, types, numbers, version_of(n.domain()), inferred))
         ask_libonnx(n, types, numbers, in, inferred);
