@@ -446,7 +446,7 @@ TEST_CASE("onnx_arithmetic: knows what holds for every size of an open dimension
                    "LessOrEqual(r, t)") == "scalar 1");
 }
 
-TEST_CASE("onnx_arithmetic: leaves overflows, divisions by zero and large results unknown") {
+TEST_CASE("onnx_arithmetic: leaves overflows, divisions by zero, large results and old forms unknown") {
   CHECK(folded("s = Shape(d) y = ConstantOfShape<value = int64[1] {9}>(s)") == "nothing");
   CHECK(folded("a = Constant<value = int64[1] {9223372036854775807}>() y = Add(a, a)") == "?");
   CHECK(folded("a = Constant<value = int64[1] {9223372036854775807}>() y = Mul(a, a)") == "?");
@@ -479,6 +479,7 @@ TEST_CASE("onnx_arithmetic: leaves overflows, divisions by zero and large result
   CHECK(folded(abc + "y = Concat<axis = 1>(a, b)") == "nothing");
   CHECK(shaped("e = Constant<value = int64[281474976710656, 0] {}>() y = Concat<axis = 1>(e, e)") ==
         "281474976710656x0: ");
+  CHECK(folded(abc + "y = Add<broadcast = 1, axis = 0>(a, b)") == "nothing");
   CHECK(folded(abc + "y = Transpose<perm = [1]>(a)") == "nothing");
   CHECK(folded(abc + list("k", "0, 0") + "y = Unsqueeze(a, k)") == "nothing");
 }

@@ -79,7 +79,8 @@ class onnx_data_copier {
 
   /// Copies the data that `stage` refers to and makes it refer to `name` instead. `begin()` is called for the
   /// new file, a `pending_file&`, if there is any data. Data that several tensors share is copied once.
-  /// Offsets keep their alignment, up to 64 KiB. Only one block of 4 MiB is in memory.
+  /// Offsets keep their alignment, up to 4 KiB, and from 1 MiB of data on up to 64 KiB. Only one block of
+  /// 4 MiB is in memory.
   /// \throws onnx::error of kind `external` if a file is missing or too short
   template <class Begin>
   void copy(::onnx::ModelProto& stage, std::string const& name, Begin begin) {
@@ -141,7 +142,7 @@ class onnx_data_copier {
     return length;
   }
 
-  /// Returns the largest power of two, up to 64 KiB, that divides the offset.
+  /// Returns the largest power of two that divides the offset, up to 4 KiB, or 64 KiB for 1 MiB or more.
   static std::uint64_t alignment_of(onnx_data_place const& place) {
     std::uint64_t unit = 1;
     auto const most = std::uint64_t{place.length < 1 << 20 ? 4096u : 65536u};

@@ -583,6 +583,7 @@ class onnx_arithmetic : public onnx_number_rules {
   /// Applies `f` element by element to broadcast operands, from the left if there are more than two.
   template <whole_function f, real_function real, int element = 0>
   static optional binary(node const& n, operands in) {
+    if (find_onnx_attribute(n, "axis") != nullptr) return std::nullopt;  // broadcast as before version 7
     optional made = *in[0];
     for (std::size_t i = 1; i < in.size() && made; ++i) {
       if (in[i] == nullptr) return std::nullopt;
