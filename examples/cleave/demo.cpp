@@ -4,7 +4,6 @@
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/draw/report.hpp>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -101,23 +100,21 @@ bool show_model(demo_task const& task, demo_options const& options, typed_words&
 
   headline("4", "run as a pipeline, " + plural(options.microbatches, "microbatch"));
   auto report = report_of(m, cut, files);
-  std::optional<job_times> times;
   try {
     auto const fills = input_fills(m);
     for (auto const& f : fills) print("  input " + fill_text(f) + "\n");
-    if (!files.empty()) times = run({m, cut, files, fills, options.microbatches, doing});
+    if (!files.empty()) report.run = run({m, cut, files, fills, options.microbatches, doing});
   } catch (cleave::error const& e) {
     doing.clear();
     print(std::string("  not run: ") + e.what() + "\n");
   }
   doing.clear();
-  if (times) print(outcome_of(*times, cut.boxes));
+  if (report.run) print(outcome_of(*report.run, cut.boxes));
 
   headline("5", "report");
-  if (times) report.run = times->run;
   write_page({folder / "report.html"}, cleave::write_report(report));
   print("  " + shown(folder / "report.html") + "\n");
-  return !times || *times->run.largest_difference == 0;
+  return !report.run || *report.run->largest_difference == 0;
 }
 
 }  // namespace

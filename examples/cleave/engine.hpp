@@ -24,12 +24,6 @@ struct job {
   progress const& doing;
 };
 
-/// The measurements of a job.
-struct job_times {
-  cleave::report_run run;              ///< for the report
-  std::vector<std::int64_t> alone_ns;  ///< of each stage: the time of a microbatch while no other stage runs
-};
-
 /// Number of measured runs of a job; the fastest counts.
 inline constexpr int attempts = 3;
 

@@ -51,7 +51,7 @@ inline std::string inputs_json(job const& j) {
 
 /// Runs a job in onnxruntime through tests/support/run_onnx.py, with the Python that the environment names.
 /// \throws cleave::error with the reason if that fails.
-inline job_times run_in_onnxruntime(job const& j) {
+inline cleave::report_run run_in_onnxruntime(job const& j) {
   char const* const python = std::getenv("CLEAVE_PYTHON");
   if (python == nullptr) throw cleave::error("only ./dev demo runs it: it downloads onnxruntime from PyPI");
   auto const folder = j.files.front().parent_path();
@@ -87,8 +87,7 @@ inline job_times run_in_onnxruntime(job const& j) {
   auto const id = [&](google::protobuf::Struct const& from, char const* key) {
     return static_cast<std::uint32_t>(number(from, key));
   };
-  job_times times;
-  auto& r = times.run;
+  cleave::report_run r;
   r.microbatches = j.microbatches;
   r.engine = result.fields().at("engine").string_value() + ", one thread per stage, optimisations off";
   r.machine = machine_text();
@@ -100,8 +99,8 @@ inline job_times run_in_onnxruntime(job const& j) {
                           cleave::activity::forward, nanoseconds(bar, "begin"), nanoseconds(bar, "end")});
   }
   for (auto const& seconds : result.fields().at("stage_seconds").list_value().values())
-    times.alone_ns.push_back(std::llround(1e9 * seconds.number_value()));
-  return times;
+    r.stage_ns.push_back(std::llround(1e9 * seconds.number_value()));
+  return r;
 }
 
 }  // namespace tool

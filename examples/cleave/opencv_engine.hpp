@@ -77,11 +77,10 @@ class opencv_run {
 
   /// Runs the whole model, the stages one by one and the pipeline `attempts` times, and returns the times of
   /// the fastest runs.
-  job_times operator()() {
+  cleave::report_run operator()() {
     std::vector<std::vector<cv::Mat>> inputs;
     for (std::uint32_t m = 0; m < j_.microbatches; ++m) inputs.push_back(inputs_of(m));
-    job_times times;
-    auto& r = times.run;
+    cleave::report_run r;
     r.microbatches = j_.microbatches;
     r.largest_difference = 0;
     r.engine = "OpenCV DNN " + std::string(CV_VERSION) + ", one thread per stage, fusion off";
@@ -94,15 +93,14 @@ class opencv_run {
       auto const alone = times_alone(inputs);
       auto run = cleave::run_forward(stages_, dataflow_, inputs);
 
-      if (attempt == 0) times.alone_ns = alone;
-      for (std::size_t i = 0; i < alone.size(); ++i)
-        times.alone_ns[i] = std::min(times.alone_ns[i], alone[i]);
+      if (attempt == 0) r.stage_ns = alone;
+      for (std::size_t i = 0; i < alone.size(); ++i) r.stage_ns[i] = std::min(r.stage_ns[i], alone[i]);
       if (attempt == 0 || whole_ns < r.whole_ns) r.whole_ns = whole_ns;
       if (attempt == 0 || duration(run.timeline) < duration(r.timeline)) r.timeline = std::move(run.timeline);
       for (std::size_t m = 0; m < inputs.size(); ++m)
         r.largest_difference = std::max(*r.largest_difference, difference(expected[m], run.results[m]));
     }
-    return times;
+    return r;
   }
 
  private:

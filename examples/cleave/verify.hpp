@@ -47,7 +47,7 @@ inline std::string verdict_on(fs::path const& file) {
 }
 
 /// Runs the job on the first engine that supports it, and prints why the others do not.
-inline std::optional<job_times> run(job const& j) {
+inline std::optional<cleave::report_run> run(job const& j) {
   auto const cannot = [&](std::string const& engine, std::string const& why) {
     j.doing.clear();
     print("  not by " + engine + ": " + why + "\n");
@@ -73,15 +73,15 @@ inline std::optional<job_times> run(job const& j) {
 }
 
 /// Returns a table of the predicted and the measured time of each stage, for a microbatch that runs alone.
-inline std::string stage_times_of(job_times const& t, cleave::quotient const& boxes) {
+inline std::string stage_times_of(cleave::report_run const& r, cleave::quotient const& boxes) {
   double predicted = 0, measured = 0;
   for (auto const& box : boxes.stages) predicted += box.cost;
-  for (auto const ns : t.alone_ns) measured += static_cast<double>(ns);
+  for (auto const ns : r.stage_ns) measured += static_cast<double>(ns);
   auto const share = [](double part, double all) { return cleave::percent_text(all > 0 ? part / all : 0); };
   std::vector<std::vector<std::string>> rows = {{"stage", "predicted", "of all", "measured", "of all"}};
-  for (std::size_t i = 0; i < t.alone_ns.size(); ++i) {
+  for (std::size_t i = 0; i < r.stage_ns.size(); ++i) {
     auto const cost = boxes.stages[i].cost;
-    auto const ns = static_cast<double>(t.alone_ns[i]);
+    auto const ns = static_cast<double>(r.stage_ns[i]);
     rows.push_back({std::to_string(i), cleave::milliseconds_text(1e9 * cost), share(cost, predicted),
                     cleave::milliseconds_text(ns), share(ns, measured)});
   }
@@ -94,10 +94,10 @@ inline std::string stage_times_of(job_times const& t, cleave::quotient const& bo
 /// Returns how many times as fast as one stage after the other a pipeline of these stages can be on so many
 /// processors. It takes at least the time of the first microbatch and then of the slowest stage for each
 /// other, and at least an equal share of all work on each processor.
-inline double largest_speedup(std::vector<std::int64_t> const& alone_ns, std::uint32_t microbatches,
+inline double largest_speedup(std::vector<std::int64_t> const& stage_ns, std::uint32_t microbatches,
                               unsigned processors) {
   double all = 0, slowest = 0;
-  for (auto const ns : alone_ns) {
+  for (auto const ns : stage_ns) {
     all += static_cast<double>(ns);
     slowest = std::max(slowest, static_cast<double>(ns));
   }
@@ -106,12 +106,11 @@ inline double largest_speedup(std::vector<std::int64_t> const& alone_ns, std::ui
   return least > 0 ? work / least : 1;
 }
 
-inline std::string outcome_of(job_times const& t, cleave::quotient const& boxes) {
-  auto const& r = t.run;
+inline std::string outcome_of(cleave::report_run const& r, cleave::quotient const& boxes) {
   auto const whole = static_cast<double>(r.whole_ns), pipelined = static_cast<double>(duration(r.timeline));
   auto const processors = std::max(std::thread::hardware_concurrency(), 1u);
-  auto const most = largest_speedup(t.alone_ns, r.microbatches, processors);
-  return "  by " + r.engine + "; " + r.machine + "\n" + stage_times_of(t, boxes) +
+  auto const most = largest_speedup(r.stage_ns, r.microbatches, processors);
+  return "  by " + r.engine + "; " + r.machine + "\n" + stage_times_of(r, boxes) +
          "  whole model, one after the other      " + cleave::milliseconds_text(whole) +
          "\n  stages, as a pipeline              " + cleave::milliseconds_text(pipelined) + " (" +
          cleave::decimal_text(whole / pipelined, 2) + " times as fast; " + plural(processors, "processor") +

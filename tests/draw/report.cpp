@@ -94,6 +94,36 @@ TEST_CASE("write_report: the cells of the stage table hold the exact numbers") {
   }
 }
 
+TEST_CASE("write_report: puts the measured time of each stage next to its predicted cost") {
+  auto r = example(4, 1);
+  r.run->stage_ns = {1'000'000, 2'000'000, 3'000'000, 2'000'000};
+  auto const page = testing::read_markup(write_report(r));
+  auto const rows = cells(page);
+  REQUIRE(rows.size() == 4);
+  for (std::size_t s = 0; s < 4; ++s) {
+    auto const ns = static_cast<double>(r.run->stage_ns[s]);
+    CHECK(rows[s].at("measured-ns") == ns);
+    CHECK(rows[s].at("measured-share") == ns / 2'000'000);
+  }
+  std::vector<std::string> heads, foot;
+  for (auto const& e : page) {
+    if (e.tag == "th" && page[e.parent].tag == "tr" && e.attributes.contains("scope") &&
+        e.at("scope") == "col")
+      heads.push_back(e.text);
+    if (page[e.parent].tag == "tr" && page[page[e.parent].parent].tag == "tfoot") foot.push_back(e.text);
+  }
+  auto const at = std::ranges::find(heads, "Predicted cost");
+  REQUIRE(heads.end() - at >= 3);
+  CHECK(at[2] == "Measured time");
+  REQUIRE(foot.size() == heads.size());
+  CHECK(foot[static_cast<std::size_t>(at - heads.begin()) + 2] == milliseconds_text(8e6));
+
+  r.run->stage_ns.pop_back();  // a time is missing
+  auto const without = testing::read_markup(write_report(r));
+  CHECK(!cells(without).front().contains("measured-ns"));
+  CHECK(all_text(without).find("Predicted cost") == std::string::npos);
+}
+
 TEST_CASE("write_report: draws each stage once, a bar per stage and microbatch, and prints the totals") {
   auto const page = testing::read_markup(write_report(example(4, 8)));
   CHECK(count(page, "rect", "frame") == 4);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/markup.hpp"
 #include "support/model_corpus.hpp"
 #include "support/tool.hpp"
 
@@ -81,7 +82,13 @@ TEST_CASE("cleave demo: without a model, makes two of true size, whose stages gi
     std::filesystem::path const folder = out / "demo/" + name;
     CHECK(parameters_of(folder / (name + ".onnx")) == parameters);
     CHECK(std::filesystem::exists(folder / "stage_1.onnx"));
-    CHECK(std::filesystem::exists(folder / "report.html"));
+    auto const page = text_of_file(folder / "report.html");
+    CHECK(page.find("<th scope=\"col\">Predicted cost</th>") != std::string::npos);
+    CHECK(page.find("<th scope=\"col\">Measured time</th>") != std::string::npos);
+    std::size_t measured = 0;
+    for (auto const& e : read_markup(page))
+      measured += e.tag == "data" && e.is("measured-ns") && e.number("value") > 0;
+    CHECK(measured == 2);
   }
 }
 

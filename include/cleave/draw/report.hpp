@@ -32,8 +32,7 @@ struct report_balance {
   double bound = 0;    ///< no cut into as many stages has a smaller maximum load, counting priced items only
   unpriced lacking{};  ///< items without a price; if they are many, the page states no bound
   std::string advice{};  ///< the step that would price most items, without a full stop; may be empty
-  std::vector<double>
-      predicted{};  ///< for each stage: its estimated cost, if the costs of the cut are measured
+  std::vector<double> predicted{};  ///< for each stage: its estimated cost, if those of the cut are measured
 };
 
 /// The measurements of a run.
@@ -43,6 +42,8 @@ struct report_run {
   std::int64_t whole_ns = 0;       ///< time of the uncut model for the same microbatches, in sequence
   std::optional<double> largest_difference;  ///< between the results of both runs
   std::string engine, machine;
+  std::vector<std::int64_t>
+      stage_ns{};  ///< for each stage: the time of a microbatch while no other stage runs; may be empty
 };
 
 /// The contents of a report. Fields that are empty are omitted from the page.
@@ -290,8 +291,12 @@ class report_writer {
     column("Stage");
     column("Nodes");
     if (has_predictions()) column("Predicted cost");
-    column(has_predictions() ? "Measured cost" : "Cost");
+    column(has_predictions() ? "Measured cost" : has_times() ? "Predicted cost" : "Cost");
     column("Share of an even cut");
+    if (has_times()) {
+      column("Measured time");
+      column("Share of an even cut");
+    }
     if (has_loads()) column(capitalised(r_.balance->objective));
     column("Parameters");
     column("Bytes in");
@@ -304,6 +309,9 @@ class report_writer {
     total_row();
     to_.close("table").close("div");
     if (!r_.cost_origin.empty()) to_.element("p", {{"class", "soft"}}, cost_sentence());
+    if (has_times())
+      to_.element("p", {{"class", "soft"}},
+                  "The measured time of a stage is that of one microbatch while no other stage runs.");
     to_.close("section");
   }
   std::string cost_sentence() const {
@@ -314,6 +322,12 @@ class report_writer {
   bool has_loads() const { return r_.balance && r_.balance->load.size() == stages(); }
   bool has_predictions() const {
     return r_.balance && r_.balance->predicted.size() == stages() && stages() > 0;
+  }
+  bool has_times() const { return r_.run && r_.run->stage_ns.size() == stages() && stages() > 0; }
+  double total_ns() const {
+    double sum = 0;
+    for (auto const ns : r_.run->stage_ns) sum += static_cast<double>(ns);
+    return sum;
   }
   static std::string capitalised(std::string text) {
     if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -331,8 +345,12 @@ class report_writer {
     if (has_predictions())
       number("predicted", r_.balance->predicted[s], amount_text(r_.balance->predicted[s], r_.cost_unit));
     number("cost", box.cost, amount_text(box.cost, r_.cost_unit));
-    double const even = total_cost() / static_cast<double>(stages());
-    share(even > 0 ? box.cost / even : 0);
+    share("share-of-even", box.cost, total_cost());
+    if (has_times()) {
+      auto const ns = static_cast<double>(r_.run->stage_ns[s]);
+      number("measured-ns", ns, milliseconds_text(ns));
+      share("measured-share", ns, total_ns());
+    }
     if (has_loads()) number("load", r_.balance->load[s], amount_text(r_.balance->load[s], r_.cost_unit));
     number("state", box.state);
     number("in", box.in);
@@ -343,11 +361,12 @@ class report_writer {
     to_.close("tr");
   }
   /// Writes the share of an even cut as a bar. The bar is full at twice the even share.
-  void share(double of_even) {
+  void share(std::string_view kind, double part, double total) {
+    double const of_even = total > 0 ? part * static_cast<double>(stages()) / total : 0;
     to_.open("td").open("span", {{"class", "share"}, {"aria-hidden", "true"}});
     to_.element("span", {{"style", "width:" + decimal_text(std::clamp(50 * of_even, 0.0, 100.0), 1) + "%"}},
                 "");
-    to_.close("span").element("data", {{"class", "share-of-even"}, {"value", json_number(of_even)}},
+    to_.close("span").element("data", {{"class", kind}, {"value", json_number(of_even)}},
                               percent_text(of_even));
     to_.close("td");
   }
@@ -362,6 +381,7 @@ class report_writer {
     to_.element("td", count_text(nodes));
     if (has_predictions()) to_.element("td", "");
     to_.element("td", amount_text(total_cost(), r_.cost_unit)).element("td", "");
+    if (has_times()) to_.element("td", milliseconds_text(total_ns())).element("td", "");
     if (has_loads()) to_.element("td", "");
     to_.element("td", bytes_text(state)).element("td", "").element("td", "");
     if (!r_.memory.empty()) to_.element("td", "");
