@@ -215,15 +215,18 @@ void read_csv(std::string const& text, cost_file& file) {
     if (line.empty()) continue;
     auto const fields = fields_of(line);
     if (runs.empty() && trimmed(fields[0]) == "name") continue;
-    if (fields.size() < 2 || fields.size() > 3)
+    if (fields.size() == 1)
+      refuse("expected name,time or name,time,bytes, found " + cleave::quoted(line) + " without a comma");
+    if (fields.size() > 3)
       refuse("expected name,time or name,time,bytes, found " + std::to_string(fields.size()) +
-             (fields.size() == 1 ? " field" : " fields") + "; put a name with commas in quotes");
+             " fields; put a name with commas in quotes");
     auto const name = std::string(trimmed(fields[0]));
     if (name.empty()) refuse("the name is empty; name the node, or write # and its position");
     auto const time = trimmed(fields[1]);
     auto const seconds = parse_seconds(time);
     if (!seconds || !cleave::is_finite(*seconds))
-      refuse(cleave::quoted(time) + " is not a time; write seconds, or a unit as in 1.5ms (s, ms, us, ns)");
+      refuse(cleave::quoted(time) + " is not a time; write seconds, or a unit as in 1.5ms (s, ms, us, ns)" +
+             (runs.empty() ? "; a header begins with name," : ""));
     if (*seconds < 0)
       refuse("the time of " + cleave::quoted(name) + " is negative: " + cleave::printable(time));
     auto& entry = runs.add(name, *seconds);
@@ -240,10 +243,13 @@ void read_csv(std::string const& text, cost_file& file) {
   runs.give_to(file);
 }
 
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // spreadsheets put it before CSV
+
 }  // namespace
 
 cost_file read_cost_file(fs::path const& path) {
   auto text = read_text(path);
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   auto const first = text.find_first_not_of(" \t\r\n");
   cost_file file{path, first != text.npos && (text[first] == '[' || text[first] == '{'), 1, {}};
   try {

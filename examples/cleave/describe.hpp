@@ -16,19 +16,6 @@
 
 namespace tool {
 
-/// Lists the first `most` of `items`, formatted by `show`: `a, b, c and 4 more`.
-template <class Items, class Show>
-std::string first_of(Items const& items, std::size_t most, Show show) {
-  std::string text;
-  std::size_t shown = 0;
-  for (auto const& item : items) {
-    if (shown == most) break;
-    text += (shown++ > 0 ? ", " : "") + show(item);
-  }
-  auto const rest = static_cast<std::size_t>(std::ranges::distance(items)) - shown;
-  return text + (rest > 0 ? " and " + std::to_string(rest) + " more" : "");
-}
-
 /// Lists counts, the most frequent first: `57 Conv, 57 Relu, 13 MaxPool and 4 more`.
 inline std::string frequencies_text(std::map<std::string, std::size_t> const& counts, std::size_t most) {
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "describe.hpp"
 #include "terminal.hpp"
 
 namespace tool {
@@ -84,6 +83,7 @@ class cost_assignment {
       refuse(entry, "several nodes are called " + cleave::quoted(entry.name) +
                         "; name them by # and their positions, as --map does");
     if (n != nobody) {
+      if (!file_.is_profile) require_free(entry, n);
       own_[n] += entry.seconds;
       owner_[n] = n;
       made_.origin[n] = cost_origin::measured;
@@ -96,6 +96,13 @@ class cost_assignment {
     } else {
       place_joined(entry);
     }
+  }
+
+  /// Refuses an entry of CSV for a node that another line gives a time.
+  void require_free(cost_entry const& entry, node n) const {
+    if (owner_[n] == nobody) return;
+    auto const name = names_.nodes[n].empty() ? "#" + std::to_string(n) : cleave::quoted(names_.nodes[n]);
+    refuse(entry, "node " + name + " has a time on another line; keep one of them");
   }
 
   void take_bytes(cost_entry const& entry, node n) {
@@ -116,12 +123,14 @@ class cost_assignment {
         auto const nearest = cleave::nearest_names(entry.name, known_names());
         refuse(entry, "no node is called " + cleave::quoted(entry.name) + cleave::suggestion(nearest));
       }
-      if (owner_[n] != nobody)
-        refuse(entry,
-               "node " + cleave::quoted(names_.nodes[n]) + " has a time on another line; keep one of them");
+      require_free(entry, n);
       members.push_back(n);
       at = end + 1;
     }
+    if (entry.bytes)
+      refuse(entry, cleave::quoted(entry.name) +
+                        " are several nodes, whose sizes one number cannot give; "
+                        "leave out the bytes");
     own_[members.front()] += entry.seconds;
     for (auto const n : members) owner_[n] = members.front(), made_.origin[n] = cost_origin::shared;
   }

@@ -51,7 +51,7 @@ struct measured_costs {
 /// \throws cleave::error if CSV names a node that does not exist, or most of a profile belongs to no node
 measured_costs assign_costs(cost_file const& file, cleave::snapshot_arrays const& s, cost_names const& names);
 
-/// Returns sentences on the origin of the costs. `name` returns the name of a node.
+/// Returns sentences on the origin of the costs. `names` are those of the nodes; they may be empty.
 std::vector<std::string> remarks_on(measured_costs const& m, std::vector<std::string> const& names);
 
 }  // namespace tool

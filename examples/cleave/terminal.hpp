@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,19 @@ class progress {
 /// Returns a count with its noun: `1 node`, `7 nodes`; `1 microbatch`, `8 microbatches`.
 inline std::string plural(std::size_t n, std::string const& what) {
   return cleave::count_text(n) + " " + what + (n == 1 ? "" : what.ends_with("ch") ? "es" : "s");
+}
+
+/// Lists the first `most` of `items`, formatted by `show`: `a, b, c and 4 more`.
+template <class Items, class Show>
+std::string first_of(Items const& items, std::size_t most, Show show) {
+  std::string text;
+  std::size_t shown = 0;
+  for (auto const& item : items) {
+    if (shown == most) break;
+    text += (shown++ > 0 ? ", " : "") + show(item);
+  }
+  auto const rest = static_cast<std::size_t>(std::ranges::distance(items)) - shown;
+  return text + (rest > 0 ? " and " + std::to_string(rest) + " more" : "");
 }
 
 /// Returns the number of columns of a text. All characters count as one column wide.

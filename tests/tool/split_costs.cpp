@@ -95,6 +95,13 @@ TEST_CASE("cleave split --costs: CSV replaces the estimated costs, and the estim
   CHECK(!plain.contains("measured"));
 }
 
+TEST_CASE("cleave split --costs: CSV may begin with the byte order mark of a spreadsheet") {
+  scene const s;
+  auto const said =
+      s.split("\xef\xbb\xbfname,time\r\nn0,2\r\nn1,1\r\nn2,1\r\nn3,1\r\nn4,1\r\nn5,1\r\n", {"-k", "1"});
+  CHECK(costs_of(said) == std::vector<double>{7});
+}
+
 TEST_CASE("cleave split --costs: several runs of a node count as their median") {
   scene const s;
   auto const said = s.split("n0,1s\nn0,3ms\nn0,2ms\nn1,1ms\nn1,2ms\nn2,0\nn3,0\nn4,0\nn5,0\n", {"-k", "1"});
@@ -275,11 +282,18 @@ TEST_CASE("cleave split --costs: names the file, the line and the remedy of what
   };
   has(s.refused("n0,1\nm1,2\n"), "costs, line 2: no node is called 'm1'; nearest: 'n1'");
   has(s.refused("n0+n9,1\n"), "line 1: no node is called 'n0+n9'");
-  has(s.refused("n0,1\nn0+n1,1\n"), "line 2: node 'n0' has a time on another line; keep one of them");
+  for (std::string const twice : {"n0,1\nn0+n1,1\n", "n0+n1,1\nn0,1\n", "n0,1\n#0,1\n", "n1+n0,1\nn0+n2,1\n"})
+    has(s.refused(twice), "line 2: node 'n0' has a time on another line; keep one of them");
+  has(s.refused("n0+n1,1,64\n"),
+      "line 1: 'n0+n1' are several nodes, whose sizes one number cannot give; leave out the bytes");
   has(s.refused("n0,-1\n"), "line 1: the time of 'n0' is negative: -1");
   for (std::string const bad : {"nan", "inf", "abc", "1.5 min", "", "1e999"})
     has(s.refused("name,time\nn0," + bad + "\n"), "line 2: '" + bad + "' is not a time; write seconds");
-  has(s.refused("n0\n"), "line 1: expected name,time or name,time,bytes, found 1 field");
+  has(s.refused("n0;1\n"), "line 1: expected name,time or name,time,bytes, found 'n0;1' without a comma");
+  has(s.refused("node,ms\nn0,1\n"),
+      "line 1: 'ms' is not a time; write seconds, or a unit as in 1.5ms (s, ms, us, ns); a header begins "
+      "with "
+      "name,");
   has(s.refused("n0,1,2,3\n"), "found 4 fields");
   has(s.refused(",1\n"), "line 1: the name is empty");
   has(s.refused("n0,1,many\n"), "line 1: 'many' is not a size");
