@@ -67,12 +67,12 @@ inline void add_cut_options(command& c, cut_options& to) {
   list.push_back({"", "--flops-per-byte", "R", "a number from 0",
                   "cost of moving a byte between stages, in operations (5); for a graph in JSON, in its unit",
                   [&to](auto text) { return read_number(text, to.flops_per_byte.emplace(), 0.0, 1e12); }});
-  list.push_back({"", "--bandwidth", "RATE", "a size per second, as in 10GB/s",
+  list.push_back({"", "--bandwidth", "RATE", "a size per second with its unit, as in 10GB/s",
                   "rate between stages, instead of --flops-per-byte (10GB/s)", [&to](auto text) {
                     if (text.ends_with("/s")) text.remove_suffix(2);
                     auto const bytes = cleave::parse_bytes(text);
                     to.bandwidth = static_cast<double>(bytes.value_or(0));
-                    return bytes.value_or(0) > 0;
+                    return bytes.value_or(0) > 0 && text.ends_with('B');
                   }});
   list.push_back(flag(
       "--relay", "stages send to the next stage only, as in PyTorch: those in between pass values on and pay",

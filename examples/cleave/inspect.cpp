@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 // cleave inspect MODEL.onnx | GRAPH.json: describes a model or a graph for cutting.
 //
-// --json writes one object; graph_facts.hpp has that for graphs. For models:
+// --json writes one object. graph_facts.hpp describes the one for graphs. The one for models:
 //   file, bytes         of the model, unpacked
 //   ir_version, opsets  {domain: version}; the default domain is "ai.onnx"
 //   nodes, live_nodes   in the file; those placed in stages, which reach an output and depend on an input
-//   constant_nodes      that depend on weights alone; a runtime runs them once, at load
+//   constant_nodes      nodes that depend on weights alone; a runtime runs them once, at load
 //   operators           {operator: nodes of the file}
 //   weights             {tensors, parameters, bytes}
 //   inputs, outputs     [{name, type, bytes}]; null if unknown
-//   values              {made, untyped, unsized, bounded}: results of live nodes; those of unknown type; those of
-//                       unknown shape; those of which only the largest size is known
-//   first_unknown       null, or {name, node, operator} of the first value of unknown shape; of an input, the name alone
+//   values              {made, untyped, unsized, bounded}: numbers of results of live nodes; of those with unknown type;
+//                       of those with unknown shape; of those with only an upper bound of their size
+//   first_unknown       null, or {name, node, operator} of the first value with unknown shape; for an input, only the name
 //   flops               of one run, by the table of cleave/adapt/onnx/detail/flops.hpp
 //   unpriced_nodes      live nodes with unknown shapes; flops do not include them
-//   bounded_nodes       nodes with the cost of the largest case
+//   bounded_nodes       nodes whose cost is an upper bound
 //   priced_by_bytes     {operator: nodes} for operators that are not in that table
 //   shapes              with --shapes: {value: type} of all results of nodes; null if unknown
 #include <cleave/formats/json/json_writer.hpp>
@@ -114,6 +114,8 @@ int inspect(std::span<std::string const> words) {
   auto const path = only_operand(read_options(c, words).operands);
 
   if (path.extension() == ".json") {
+    require_no_sizes(types);
+    if (shapes) throw usage_error("--shapes is for ONNX models; a graph in JSON has no shapes");
     auto const g = read_graph(path);
     print(as_json ? json_of(path, g)
                   : bold(cleave::printable(path.filename().string())) + "\n" + description_of(g));

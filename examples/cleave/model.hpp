@@ -77,6 +77,12 @@ inline void add_type_options(command& c, cleave::onnx::type_options& to) {
        take([&to](auto const& name, auto value) { to.shapes[name] = cleave::onnx::parse_shape(value); })});
 }
 
+/// \throws usage_error if options for ONNX models are given for a graph in JSON
+inline void require_no_sizes(cleave::onnx::type_options const& given) {
+  if (!given.dims.empty() || !given.shapes.empty())
+    throw usage_error("--dim and --shape are for ONNX models; in a graph in JSON give each node its `bytes`");
+}
+
 /// Reads `text` as a list separated by commas; `read` reads one item.
 template <class Item, class Read>
 bool read_list(std::string_view text, std::vector<Item>& to, Read read) {

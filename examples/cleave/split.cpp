@@ -82,13 +82,15 @@ int split(std::span<std::string const> words) {
   if (options.counted && options.rule.what != cut_rule::kind::balance)
     note("-k has no effect here: it applies to --by balance; other rules determine the number of stages");
   read_places(map, options);
-  if (weights != cleave::onnx::weights::reference && out.empty())
-    throw usage_error("--weights needs --out, the folder that gets the weights");
-  if (as_picture && (as_json || path.extension() == ".json"))
+  bool const is_graph = path.extension() == ".json";
+  if (as_picture && (as_json || is_graph))
     throw usage_error("--svg is for ONNX models and cannot be combined with --json");
+  if (is_graph) require_no_sizes(types);
+  if (weights != cleave::onnx::weights::reference && (out.empty() || is_graph))
+    throw usage_error(is_graph ? "--weights is for ONNX models; a graph in JSON has no weights"
+                               : "--weights needs --out, the folder that gets the weights");
   auto const measured = costs.empty() ? std::nullopt : std::optional(read_cost_file(costs));
-  if (path.extension() == ".json")
-    return split_graph(path, options, map, out, typed, report_file, as_json, measured);
+  if (is_graph) return split_graph(path, options, map, out, typed, report_file, as_json, measured);
   auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 
   progress const doing;

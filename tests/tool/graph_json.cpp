@@ -218,9 +218,10 @@ TEST_CASE("cleave split: --bandwidth is the same price for a model as --flops-pe
   CHECK(refused(run_tool({"split", googlenet, "--bandwidth", "1GB", "--flops-per-byte", "5"}), 2)
             .find("--bandwidth and --flops-per-byte both give the cost of a byte; leave out one") !=
         std::string::npos);
-  for (auto const* rate : {"fast", "0", "-1GB/s", "10GB/h", ""})
+  for (auto const* rate : {"fast", "0", "10", "10/s", "-1GB/s", "10GB/h", "10Gbit/s", ""})
     CHECK(refused(run_tool({"split", googlenet, "--bandwidth", rate}), 2)
-              .find("--bandwidth takes a size per second, as in 10GB/s, not '") != std::string::npos);
+              .find("--bandwidth takes a size per second with its unit, as in 10GB/s, not '") !=
+          std::string::npos);
 }
 
 TEST_CASE("cleave split GRAPH.json: refuses what it cannot use, with the place and the remedy") {
@@ -229,6 +230,16 @@ TEST_CASE("cleave split GRAPH.json: refuses what it cannot use, with the place a
           .find(
               "--bandwidth needs the unit of the costs: give the graph \"meta\": {\"cost_unit\": \"us\"}") !=
       std::string::npos);
+  for (auto const* command : {"split", "inspect"})
+    for (auto const* sizes : {"--dim=n=3", "--shape=x=3"})
+      CHECK(
+          refused(scene(layers(2, false)).run({command, sizes}), 2)
+              .find("--dim and --shape are for ONNX models; in a graph in JSON give each node its `bytes`") !=
+          std::string::npos);
+  CHECK(refused(scene(layers(2, false)).run({"inspect", "--shapes"}), 2)
+            .find("--shapes is for ONNX models; a graph in JSON has no shapes") != std::string::npos);
+  CHECK(refused(scene(layers(2, false)).run({"split", "--weights", "link"}), 2)
+            .find("--weights is for ONNX models; a graph in JSON has no weights") != std::string::npos);
   CHECK(refused(scene(layers(2, false, R"("cost_unit": 3)")).run({"split"}), 3)
             .find("g.json: the graph's meta 'cost_unit' must be a text, such as \"us\"") !=
         std::string::npos);
