@@ -273,7 +273,7 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
   row_writer write(o);
   progress const doing;
   std::vector<bench_row> rows;
-  // whether the names of those that are left out were printed
+  // true once the names of those that are left out are printed
   bool told_nets = o.algorithms.empty(), told_weights = o.algorithms.empty();
   for (auto const& instance : instances) {
     doing("reading " + instance.name);
@@ -298,7 +298,7 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
     if (!loaded->further.empty() && !std::exchange(told_weights, true))
       if (auto const names = names_left_out(algorithms, std::mem_fn(&bench_algorithm::several_weights));
           !names.empty())
-        note("left out for nodes with several weights, of which they balance one: " + names);
+        note("left out for nodes with several weights, since they balance only one: " + names);
     bench_task task{loaded->rows.view(), loaded->further};
     if (loaded->dag) task.dag = &*loaded->dag;
     if (loaded->hypergraph) task.hypergraph = &*loaded->hypergraph;

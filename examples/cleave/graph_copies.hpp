@@ -20,23 +20,26 @@ struct copied_graph {
   std::vector<std::uint32_t> original;  ///< of each node of `graph`: its position in the graph
 };
 
-/// Returns `g` with the copies that the plan `p` of its snapshot `s` asks for. O(size of both graphs).
+/// Returns `g` with the copies that the plan `p` of its snapshot `s` asks for. O(n log k) for graphs of size
+/// n and k stages.
 template <class Snapshot, class Plan>
 copied_graph with_copies(cleave::module_graph const& g, Snapshot const& s, Plan const& p) {
   using position = cleave::module_graph::position;
   std::vector<std::vector<std::uint32_t>> stages(g.list().size());
   for (std::uint32_t i = 0; i < p.stages.size(); ++i)
     for (auto const n : p.stages[i].nodes) stages[s.node[n]].push_back(i);
-  std::vector<std::vector<position>> made(
-      g.list().size());  // by node: itself, or its copy in each of `stages`
+  // by node: itself, or its copy in each of `stages`
+  std::vector<std::vector<position>> made(g.list().size());
   copied_graph c;
   c.graph.metadata = g.metadata;
   for (auto const& a : g.attributes()) c.graph.add_attribute(a);
   auto const add = [&](position n, std::size_t stage) {
     auto node = g[n];
     auto const in_stage = [&](position m) {
-      auto const at = std::ranges::find(stages[m], static_cast<std::uint32_t>(stage)) - stages[m].begin();
-      return made[m][made[m].size() == 1 || at == std::ssize(stages[m]) ? 0 : static_cast<std::size_t>(at)];
+      if (made[m].size() == 1) return made[m].front();
+      auto const at = std::ranges::lower_bound(stages[m], static_cast<std::uint32_t>(stage));
+      bool const is_there = at != stages[m].end() && *at == stage;
+      return made[m][is_there ? static_cast<std::size_t>(at - stages[m].begin()) : 0];
     };
     for (auto& a : node.args) a = cleave::detail::map_nodes(std::move(a), in_stage);
     for (auto& k : node.kwargs) k.value = cleave::detail::map_nodes(std::move(k.value), in_stage);

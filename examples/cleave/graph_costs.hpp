@@ -14,8 +14,8 @@
 
 namespace tool {
 
-/// Returns the text in the metadata of a graph under `key`; empty if there is none.
-/// \throws cleave::error if the entry is no text
+/// Returns the text that the metadata of a graph has under `key`, or an empty text if the key is missing.
+/// \throws cleave::error if the entry is not a text
 inline std::string graph_text(cleave::module_graph const& g, std::string_view key) {
   for (auto const& entry : g.metadata)
     if (entry.key == key) {
@@ -30,20 +30,19 @@ inline std::string graph_text(cleave::module_graph const& g, std::string_view ke
 
 /// The unit of a graph's costs: its meta `cost_unit`.
 struct graph_unit {
-  std::string name;  ///< as reports write it; empty if the graph gives none
-  double of_name =
-      1;              ///< this unit in the unit of `name`: costs in `us` are written in `s`, and this is 1e-6
-  double second = 0;  ///< the cost of a second of work; 0 if unknown
-  double flop = 0;    ///< the cost of an operation; 0 if unknown
+  std::string name;    ///< as reports write it; empty if the graph gives none
+  double of_name = 1;  ///< factor from costs of the graph to the unit of `name`: 1e-6 from `us` to `s`
+  double second = 0;   ///< the cost of a second of work; 0 if unknown
+  double flop = 0;     ///< the cost of an operation; 0 if unknown
 };
 
-/// \throws cleave::error if the graph's meta `cost_unit` is no text
+/// Returns the unit of a graph's costs. \throws cleave::error if its meta `cost_unit` is not a text
 inline graph_unit unit_of(cleave::module_graph const& g) {
   auto const name = graph_text(g, "cost_unit");
   constexpr cleave::onnx::rates rates;
   if (double const seconds = cleave::detail::seconds_in(name); seconds > 0)
     return {"s", seconds, 1 / seconds, 1 / seconds / rates.flops};
-  if ((name == "flop" || name == "FLOP")) return {"FLOP", 1, rates.flops, 1};
+  if (name == "flop" || name == "FLOP") return {"FLOP", 1, rates.flops, 1};
   return {name};
 }
 
@@ -65,7 +64,7 @@ inline double cost_per_byte_of(cut_options const& options, graph_unit const& uni
   return options.flops_per_byte.value_or(0);
 }
 
-/// Returns how the costs of a graph came to be, as its meta `cost_origin` says.
+/// Returns the origin of the costs of a graph: its meta `cost_origin`, or `given in the file`.
 inline std::string cost_origin_of(cleave::module_graph const& g) {
   auto const said = graph_text(g, "cost_origin");
   return said.empty() ? "given in the file" : said;

@@ -205,7 +205,7 @@ TEST_CASE("cleave bench: balances several weights, and leaves out algorithms tha
   CHECK(rows.find("cleave-fast,rgg2d_2k+phases3") != std::string::npos);
   CHECK(rows.find("cleave-fast,rgg2d:2k+random2") != std::string::npos);
   CHECK(rows.find("growing") == std::string::npos);
-  CHECK(r.to_stderr.find("left out for nodes with several weights, of which they balance one: growing") !=
+  CHECK(r.to_stderr.find("left out for nodes with several weights, since they balance only one: growing") !=
         std::string::npos);
   auto const none = run_tool({"bench", "rgg2d:2k+random2", "--algos", "growing"});
   CHECK(none.to_stderr.find("none of the chosen algorithms balances several weights") != std::string::npos);
