@@ -15,7 +15,7 @@ namespace tool {
 namespace {
 
 template <cleave::kway_preset Preset>
-std::function<bench_answer()> prepare(bench_task const& task) {
+std::function<bench_answer()> prepare_hypergraph(bench_task const& task) {
   std::vector<std::uint32_t> part_of(task.nodes());
   return [task, part_of]() mutable {
     auto const p = cleave::partition_hypergraph(task.hypergraph->view(), task.parts,
@@ -36,9 +36,9 @@ std::function<bench_answer()> prepare(bench_task const& task) {
 std::vector<bench_algorithm> hypergraph_algorithms() {
   using enum cleave::kway_preset;
   auto const takes = bench_algorithm::input::hypergraph;
-  return {{"cleave-fast", "multilevel, preset fast", takes, prepare<fast>, true},
-          {"cleave-standard", "multilevel, preset standard", takes, prepare<standard>, true},
-          {"cleave-quality", "multilevel, preset quality", takes, prepare<quality>, true}};
+  return {{"cleave-fast", "multilevel, preset fast", takes, prepare_hypergraph<fast>, true},
+          {"cleave-standard", "multilevel, preset standard", takes, prepare_hypergraph<standard>, true},
+          {"cleave-quality", "multilevel, preset quality", takes, prepare_hypergraph<quality>, true}};
 }
 
 }  // namespace tool

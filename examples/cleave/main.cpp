@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "model.hpp"
 #include "options.hpp"
 #include "subcommands.hpp"
 #include "terminal.hpp"

@@ -244,8 +244,8 @@ function(libraries_of source needed missing)
   set(${missing} ${absent} PARENT_SCOPE)
 endfunction()
 
-# Adds the program `target` from those of `sources` whose libraries are there, if any and if main.cpp is not left out, and
-# remembers what was. `kept` receives the sources used.
+# Adds the program `target` from those of `sources` whose libraries are there, if any and if main.cpp and what it calls are
+# not left out, and remembers what was. `kept` receives the sources used.
 function(add_program target kept)
   set(usable "")
   set(libraries_used "")
@@ -257,7 +257,7 @@ function(add_program target kept)
       foreach(name IN LISTS missing)
         set_property(GLOBAL APPEND PROPERTY cleave_without_${name} ${shown})
       endforeach()
-      if(source MATCHES "/main\\.cpp$")
+      if(source MATCHES "/(main|examples/cleave/[a-z]+)\\.cpp$")  # which calls the tool's subcommands
         set(without_main ON)
       endif()
     else()
