@@ -12,10 +12,10 @@
 
 using namespace cleave::detail;
 
-TEST_CASE("next_cut: visits each cut of a row once, in order, and number_of_cuts counts them") {
+TEST_CASE("next_row_cut: visits each cut of a row once, in order, and number_of_cuts counts them") {
   for (std::size_t units = 1; units <= 10; ++units)
     for (std::size_t slices = 1; slices <= units; ++slices) {
-      auto cut = first_cut<std::uint32_t>(units, slices);
+      auto cut = first_row_cut<std::uint32_t>(units, slices);
       std::set<std::vector<std::uint32_t>> seen;
       do {
         CHECK(cut.size() == slices + 1);
@@ -24,7 +24,7 @@ TEST_CASE("next_cut: visits each cut of a row once, in order, and number_of_cuts
         CHECK(std::ranges::adjacent_find(cut, std::ranges::greater_equal()) == cut.end());
         CHECK((seen.empty() || *seen.rbegin() < cut));
         seen.insert(cut);
-      } while (next_cut(cut));
+      } while (next_row_cut(cut));
       CHECK(static_cast<double>(seen.size()) == number_of_cuts(units, slices));
     }
 }

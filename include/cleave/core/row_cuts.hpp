@@ -21,7 +21,7 @@ inline double number_of_cuts(std::size_t units, std::size_t slices) {
 
 /// Returns the first cut in lexicographic order. Precondition: 1 <= slices <= units.
 template <class Place>
-std::vector<Place> first_cut(std::size_t units, std::size_t slices) {
+std::vector<Place> first_row_cut(std::size_t units, std::size_t slices) {
   std::vector<Place> cut(slices + 1);
   std::iota(cut.begin(), cut.end(), Place{});
   cut.back() = static_cast<Place>(units);
@@ -30,7 +30,7 @@ std::vector<Place> first_cut(std::size_t units, std::size_t slices) {
 
 /// Advances to the next cut in lexicographic order; returns false after the last.
 template <class Place>
-bool next_cut(std::vector<Place>& cut) {
+bool next_row_cut(std::vector<Place>& cut) {
   for (auto i = cut.size() - 1; i-- > 1;)
     if (cut[i] + (cut.size() - 1 - i) < cut.back()) {
       for (auto place = ++cut[i]; ++i < cut.size() - 1;) cut[i] = ++place;

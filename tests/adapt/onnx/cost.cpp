@@ -94,6 +94,21 @@ TEST_CASE("onnx::costs_of: prices an unknown operator by its bytes and counts it
   CHECK(costs.of[0].bytes >= 4 * 12);
 }
 
+TEST_CASE("onnx::costs_of: counts a node of any operator that has no operands or no results") {
+  for (auto const& line : cleave::detail::onnx_operator_costs) {
+    if (line.rule == cleave::detail::onnx_rule::body) continue;
+    auto m = onnx_text("f (float[2, 3] x) => (float[2, 3] y) { a = Relu(x)  b = Relu(x)  y = Relu(x) }");
+    CAPTURE(line.name);
+    for (int i = 0; i < 2; ++i) m.mutable_graph()->mutable_node(i)->set_op_type(std::string(line.name));
+    m.mutable_graph()->mutable_node(0)->clear_output();
+    m.mutable_graph()->mutable_node(1)->clear_input();
+    cleave::onnx::types const types(m, {.inference = cleave::onnx::inference::without_libonnx});
+    auto const costs = cleave::onnx::costs_of(types);
+    CHECK(costs.of[0].nodes == 1);
+    CHECK(costs.of[1].nodes == 1);
+  }
+}
+
 TEST_CASE("onnx::costs_of: counts nodes of unknown cost, and prices only their known part") {
   auto const m = onnx_text(
       "f (float[2, 3] a, float[4, 5] b, float[n] c) => (float[x, y] z, float[n] d) { z = MatMul(a, b)  d = "

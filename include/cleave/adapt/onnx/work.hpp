@@ -47,7 +47,7 @@ class onnx_node_work {
     if (line == nullptr) {
       work_.bytes = moved(0);
     } else if (line->rule == onnx_rule::gather) {
-      work_.bytes = moved(1) + bytes_of(n_.output(0));
+      work_.bytes = moved(1) + (n_.output_size() > 0 ? bytes_of(n_.output(0)) : 0);
     } else if (line->rule != onnx_rule::view && line->rule != onnx_rule::body) {
       work_.flops = flops(*line);
       work_.bytes = moved(0);

@@ -221,11 +221,11 @@ class rank_search {
     loads_.set(start);
     auto reached = loads_.worth(false);
     auto best = start;
-    auto at = first_cut<std::size_t>(loads_.units(), start.size() - 1);
+    auto at = first_row_cut<std::size_t>(loads_.units(), start.size() - 1);
     do {
       loads_.set(at);
       if (loads_.improves(reached, false)) best = at;
-    } while (next_cut(at));
+    } while (next_row_cut(at));
     loads_.set(std::move(best));
   }
 

@@ -211,13 +211,13 @@ class cut_walk {
   bool try_all(row_cut& best) {
     auto const stages = start_.size() - 1;
     if (number_of_cuts(row_.units(), stages) > static_cast<double>(options_.try_all)) return false;
-    auto cut = first_cut<std::uint32_t>(row_.units(), stages);
+    auto cut = first_row_cut<std::uint32_t>(row_.units(), stages);
     do {
       if (auto const v = value(cut); v < best_) {
         best_ = v;
         best = cut;
       }
-    } while (spent_ < effort_ && next_cut(cut));
+    } while (spent_ < effort_ && next_row_cut(cut));
     return true;
   }
 
