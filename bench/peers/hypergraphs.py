@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Compares cleave with Mt-KaHyPar on hypergraphs: the connectivity (lambda - 1) and the CPU time of one thread.
 
-    hypergraphs.py DIR [FILE.hgr ...] [-k 2,8,32] [--presets fast,standard] [--peers default,quality,deterministic] [--csv OUT]
+    hypergraphs.py DIR [FILE.hgr|NAME ...] [-k 2,8,32] [--presets fast,standard] [--peers default,quality,deterministic]
+                   [--csv OUT]
 
-Without files, it writes hypergraphs into DIR: random nets, netlists, rows of matrices as nets, and values with their
-readers. Each result is recomputed here from the parts. Times are those of the partitioning call alone. CLEAVE_TOOL names the tool.
+A NAME is made in DIR: nets:NODES:NETS:SEED (random), netlist:NODES:NETS:SEED, rows:INSTANCE (the rows of a matrix as
+nets) or values:INSTANCE (the values of a computation and their readers as nets); `cleave instances` lists each INSTANCE.
+Without files and names, it takes a list of its own. Each result is recomputed here from the parts. Times are those of the
+partitioning call alone. CLEAVE_TOOL names the tool.
 """
 import argparse, csv, math, os, random, re, subprocess, sys, time
 
@@ -58,18 +61,33 @@ def values_of_dag(path):
     return nodes, nets
 
 
-def instances(tool, folder):
+OWN = {'random': 'nets:10000:15000:1', 'netlist_12k': 'netlist:12000:13000:2', 'netlist_40k': 'netlist:40000:44000:3',
+       **{'rows_' + name: 'rows:' + name for name in ('fem2d_10k', 'rhyp_14', 'grid3d_27k', 'ba_14')},
+       **{'values_' + name: 'values:' + name for name in ('tfm_L64_H16', 'layered_10k', 'moe_32x64', 'inception_3k')}}
+
+
+def made(tool, folder, name, file=None):
+    """Writes the hypergraph of a name into the folder; returns its path."""
     os.makedirs(folder, exist_ok=True)
-    write(f'{folder}/random.hgr', 10000, random_nets(10000, 15000, 1))
-    write(f'{folder}/netlist_12k.hgr', 12000, netlist(12000, 13000, 2))
-    write(f'{folder}/netlist_40k.hgr', 40000, netlist(40000, 44000, 3))
-    for name, read in [('fem2d_10k', rows_of_graph), ('rhyp_14', rows_of_graph), ('grid3d_27k', rows_of_graph),
-                       ('ba_14', rows_of_graph), ('tfm_L64_H16', values_of_dag), ('layered_10k', values_of_dag),
-                       ('moe_32x64', values_of_dag), ('inception_3k', values_of_dag)]:
-        subprocess.run([tool, 'instances', folder, name], check=True, stdout=subprocess.DEVNULL)
-        source = f'{folder}/{name}.' + ('graph' if read is rows_of_graph else 'dag')
-        write(f'{folder}/{"rows" if read is rows_of_graph else "values"}_{name}.hgr', *read(source))
-    return sorted(f'{folder}/{f}' for f in os.listdir(folder) if f.endswith('.hgr'))
+    path = f'{folder}/{file or name.replace(":", "_")}.hgr'
+    kind, _, rest = name.partition(':')
+    if kind in ('nets', 'netlist'):
+        if not re.fullmatch(r'[1-9]\d*:\d+:\d+', rest):
+            sys.exit(f'{name}: expected {kind}:NODES:NETS:SEED, such as {kind}:10000:12000:1')
+        nodes, count, seed = map(int, rest.split(':'))
+        nets = (random_nets if kind == 'nets' else netlist)(nodes, count, seed)
+    elif kind in ('rows', 'values'):
+        done = subprocess.run([tool, 'instances', folder, rest], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr.strip())
+        source = f'{folder}/{rest.replace(":", "_")}.' + ('graph' if kind == 'rows' else 'dag')
+        if not os.path.exists(source):
+            sys.exit(f'{name}: {source} was not made; rows are of a .graph, values of a .dag')
+        nodes, nets = (rows_of_graph if kind == 'rows' else values_of_dag)(source)
+    else:
+        sys.exit(f'{name}: neither a file nor nets:…, netlist:…, rows:… or values:…')
+    write(path, nodes, nets)
+    return path
 
 
 def read_nets(path):
@@ -123,7 +141,7 @@ def mean(values):
 def main():
     a = argparse.ArgumentParser()
     a.add_argument('folder')
-    a.add_argument('files', nargs='*')
+    a.add_argument('files', nargs='*', metavar='FILE.hgr|NAME')
     a.add_argument('-k', default='2,8,32')
     a.add_argument('--presets', default='fast,standard,quality')
     a.add_argument('--peers', default='default,quality,deterministic')
@@ -139,7 +157,8 @@ def main():
     runs = [('cleave-' + p, lambda f, k, p=p: run_cleave(tool, f, k, p)) for p in a.presets.split(',')]
     runs += [('mtk-' + p, lambda f, k, p=p: run_mtkahypar(f, k, p)) for p in peers]
     rows = []
-    for path in a.files or instances(tool, a.folder):
+    given = [f if os.path.exists(f) else made(tool, a.folder, f) for f in a.files]
+    for path in given or [made(tool, a.folder, name, file) for file, name in sorted(OWN.items())]:
         nodes, nets = read_nets(path)
         for k in map(int, a.k.split(',')):
             for name, run in runs:

@@ -23,7 +23,7 @@ double median(std::vector<double> times) {
   auto const middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::ranges::nth_element(times, middle);
   auto const upper = *middle;
-  return times.size() % 2 == 1 ? upper : (*std::max_element(times.begin(), middle) + upper) / 2;
+  return times.size() % 2 == 1 ? upper : *std::max_element(times.begin(), middle) / 2 + upper / 2;
 }
 
 /// Collects the runs of each node, in the order in which the nodes first appear.
@@ -247,8 +247,9 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // spreadsheets pu
 
 }  // namespace
 
-cost_file read_cost_file(fs::path const& path) {
-  auto text = read_text(path);
+cost_file read_cost_file(fs::path const& path) { return read_cost_text(read_text(path), path); }
+
+cost_file read_cost_text(std::string text, fs::path const& path) {
   if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   auto const first = text.find_first_not_of(" \t\r\n");
   cost_file file{path, first != text.npos && (text[first] == '[' || text[first] == '{'), 1, {}};

@@ -41,4 +41,7 @@ struct cost_file {
 /// \throws cleave::error with the file, the line and the remedy
 cost_file read_cost_file(fs::path const& path);
 
+/// Reads the text of a file of costs; `path` is for errors.
+cost_file read_cost_text(std::string text, fs::path const& path);
+
 }  // namespace tool

@@ -112,7 +112,7 @@ int cut_rows(partition_task const& task) {
   std::string took;
   if (task.verify.empty()) {
     p = cut(rows, task, doing);
-    took = fact("seconds", cleave::short_text(wall_seconds() - begin) + " with reading (of processors " +
+    took = fact("seconds", cleave::short_text(wall_seconds() - begin) + " with reading (CPU time " +
                                cleave::short_text(processor_seconds()) + ")");
     text += made_by(task);
     write_parts(task, p);

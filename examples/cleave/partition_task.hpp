@@ -175,7 +175,7 @@ struct partition_clock {
   void has_read() { read = wall_seconds(), cpu = processor_seconds(), read_bytes = peak_memory(); }
   std::string facts() const {
     auto const wall = wall_seconds() - read, used = processor_seconds() - cpu;
-    return fact("seconds", cleave::short_text(wall) + " (of processors " + cleave::short_text(used) +
+    return fact("seconds", cleave::short_text(wall) + " (CPU time " + cleave::short_text(used) +
                                "; reading the file " + cleave::short_text(read - begin) + ")") +
            fact("memory", cleave::bytes_text(peak_memory()) + " at most; after reading " +
                               cleave::bytes_text(read_bytes));

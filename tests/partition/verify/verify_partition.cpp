@@ -48,6 +48,11 @@ struct arc {
 
 }  // namespace
 
+TEST_CASE("describe: shows weights without zeros at the end, and all their digits") {
+  CHECK(describe(partition_finding{partition_fault::overweight, 0, 3, 80, 77.25}) ==
+        "part 3 weighs 80, but its limit is 77.25");
+}
+
 TEST_CASE("verify_partition: measures a path cut into two halves") {
   auto const g = path(6);
   auto const v = verify_partition(g.view(), parts_of({0, 0, 0, 1, 1, 1}, 2));

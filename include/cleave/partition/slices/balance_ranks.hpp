@@ -191,7 +191,7 @@ class rank_search {
 
   /// Improves the boundaries `start` and leaves the best ones in the loads.
   void run(std::vector<std::size_t> start) {
-    if (number_of_cuts(loads_.units(), start.size() - 1) <= 2000) return try_all(std::move(start));
+    if (number_of_cuts(loads_.units(), start.size() - 1) <= 100'000) return try_all(std::move(start));
     loads_.set(std::move(start));
     auto best = loads_.boundaries();
     auto reached = loads_.worth(false);
@@ -203,9 +203,9 @@ class rank_search {
     };
     attempt();
     // Restarts are limited by the work of one, so that large graphs take seconds.
-    auto const most = std::clamp<std::size_t>(300'000 / (loads_.units() + 1), 4, 60);
+    auto const most = std::clamp<std::size_t>(200'000 / (loads_.units() + 1), 4, 200);
     for (std::size_t idle = 0; idle < most && !done(reached);) {
-      loads_.set(shaken(best));
+      loads_.set(idle % 4 < 3 ? shaken(best) : random_boundaries());
       idle = attempt() ? 0 : idle + 1;
     }
     loads_.set(best);
@@ -222,8 +222,11 @@ class rank_search {
     auto reached = loads_.worth(false);
     auto best = start;
     auto at = first_row_cut<std::size_t>(loads_.units(), start.size() - 1);
+    loads_.set(at);
     do {
-      loads_.set(at);
+      // The boundary that moves up is followed by boundaries that move down, next to it.
+      for (std::size_t b = 1; b + 1 < at.size(); ++b)
+        while (loads_.boundaries()[b] != at[b]) loads_.step(b, loads_.boundaries()[b] < at[b]);
       if (loads_.improves(reached, false)) best = at;
     } while (next_row_cut(at));
     loads_.set(std::move(best));
@@ -267,6 +270,18 @@ class rank_search {
     return at;
   }
 
+  /// Returns random boundaries; each stage has one unit at least, and equal ones in the mean.
+  std::vector<std::size_t> random_boundaries() {
+    auto at = loads_.boundaries();
+    auto const stages = at.size() - 1;
+    for (std::size_t b = 1; b < stages; ++b) {
+      auto const mean = (at.back() - at[b - 1]) / (stages - b + 1);
+      auto const last = at.back() - (stages - b);  // the later stages need a unit each
+      at[b] = (std::min)(last, at[b - 1] + 1 + random_.below(2 * mean - 1));
+    }
+    return at;
+  }
+
   rank_loads<Index>& loads_;
   std::int64_t bound_;
   splitmix random_;
@@ -295,7 +310,7 @@ namespace cleave {
 ///
 /// The search takes the order of `balance`, starts at its stages and moves one boundary at a time to its best
 /// place. It ends within 0.05 % of the bound, or when restarts from shifted boundaries gain nothing. If there
-/// are at most 2,000 cuts of that order, all are tried. If each rank has one stage, the result is that of
+/// are at most 100,000 cuts of that order, all are tried. If each rank has one stage, the result is that of
 /// `balance`. A rank without a stage has load 0.
 ///
 /// Complexity: that of `balance`, plus O((V + E) * (ranks + stages)) for each sweep over the boundaries. A

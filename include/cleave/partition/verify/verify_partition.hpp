@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +49,9 @@ struct partition_finding {
 inline std::string describe(partition_finding const& f) {
   auto const number = [](double x) {
     auto const whole = static_cast<std::int64_t>(x < 9e15 && x > -9e15 ? x : 0);
-    return static_cast<double>(whole) == x ? std::to_string(whole) : std::to_string(x);
+    if (static_cast<double>(whole) == x) return std::to_string(whole);
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
   };
   auto const part = "part " + std::to_string(f.part);
   switch (f.what) {
