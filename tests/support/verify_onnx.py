@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Checks that the stages that `cleave split` writes compute what the whole model computes, and measures their balance.
 
-    ./dev verify-onnx DIR [--stages K]                    every MODEL.onnx and MODEL.onnx.gz in DIR and below, split by
-                                                          the built tool in K, or else in 2, 3, 4 and 8
+    ./dev verify-onnx DIR [--stages K] [--measured]       every MODEL.onnx and MODEL.onnx.gz in DIR and below, split by
+                                                          the built tool in K, or else in 2, 3, 4 and 8; with
+                                                          --measured also by the costs of a profile (./dev profile-onnx)
     ./dev verify-onnx MODEL.onnx FOLDER [--stages K]      stages that are there already
 
 Each split is checked twice. First its structure: FOLDER holds stage_0.onnx … stage_(K-1).onnx and no other stage, each
@@ -28,6 +29,7 @@ Prints a table with a line for each split:
     seconds, MB     CPU time and peak memory of `cleave split`
     sent            bytes that go from stage to stage in a run, each value once for each stage that reads it
     weights alone   of these, results of nodes that depend on weights alone; any is a fault
+    costs           estimated by the tool, or measured: of a profile
     predicted       the largest cost of a stage, divided by the mean, as the tool says
     measured        the same of the CPU time of the stages in onnxruntime, optimised, least of --repeats runs
     bits            equal, or why not
@@ -471,9 +473,27 @@ def memory_of(pid):
     return int(found.group(1)) / 1024 if found else None
 
 
-def split(args, path, k, out):
+def profile(args, path, whole, scratch):
+    """Measures a model; returns the file of its costs, and why there is none."""
+    scratch, out = pathlib.Path(scratch), pathlib.Path(scratch) / "costs.json"
+    if path.suffix == ".gz":
+        model = scratch / path.stem
+        model.write_bytes(gzip.decompress(path.read_bytes()))
+        link_external(whole.model, path.parent, scratch)
+        side = pathlib.Path(re.sub(r"\.onnx\.gz$", ".json", str(path)))
+        if side.exists(): shutil.copy(side, scratch / side.name)
+        path = model
+    inputs = {d.dim_param for v in whole.model.graph.input for d in v.type.tensor_type.shape.dim}
+    words = [sys.executable, HERE / "profile_onnx.py", path, "-o", out]
+    words += [w for name, n in args.dim if name in inputs for w in ("--dim", "%s=%d" % (name, n))]
+    try: done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired: return None, "profile-onnx does not end within %d s" % SECONDS
+    return (out, None) if done.returncode == 0 else (None, (done.stderr.splitlines() or ["profile-onnx ends with %d" % done.returncode])[-1])
+
+
+def split(args, path, k, out, costs=None):
     """Runs the tool; returns what it prints as JSON, or a fault, its CPU seconds and its peak memory in MB."""
-    words = [args.cleave, "split", path, "-k", str(k), "--json", "--out", out]
+    words = [args.cleave, "split", path, "-k", str(k), "--json", "--out", out, *(["--costs", costs] if costs else [])]
     words += [w for name, n in args.dim if name in args.symbols for w in ("--dim", "%s=%d" % (name, n))]
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         pid = os.posix_spawnp(str(words[0]), [str(w) for w in words], os.environ,
@@ -493,31 +513,42 @@ def imbalance(costs):
     return "%.2f" % (max(costs) * len(costs) / sum(costs)) if costs and sum(costs) > 0 else ""
 
 
+def check_split(args, path, whole, k, costs):
+    """Splits one model in one way; returns a row of the table. A cut that the tool refuses for unknown types is not run."""
+    with tempfile.TemporaryDirectory() as out:
+        said, seconds, memory = split(args, path, k, pathlib.Path(out) / "stages", costs)
+        row = {"k": k, "costs": "measured" if costs else "estimated", "seconds": "%.2f" % seconds, "MB": "%.0f" % memory if memory else "", "faults": [said]}
+        if isinstance(said, str):
+            if "types are not known" in said: row["faults"], row["not run"] = [], said
+            return row
+        folder = pathlib.Path(out) / "stages"
+        folder.mkdir(exist_ok=True)
+        link_external(whole.model, path.parent, folder)
+        row["predicted"] = imbalance([s["cost"] for s in said["stages"]])
+        try: row["faults"], ran = check(args, path, folder, whole.stages(k))
+        except Exception as e: row["faults"], ran = ["%s: %s" % (type(e).__name__, e)], {}
+        if ran.get("sent") is not None: row["sent"], row["weights alone"] = "%.2f MB" % (ran["sent"] / 1e6), "%d B" % ran["of_weights"]
+        row["measured"] = imbalance(ran.get("times"))
+        row["bits"], row["not run"] = ran.get("bits", "equal"), ran.get("not run")
+        return row
+
+
 def check_model(args, path):
-    """Splits one model each way; returns rows of the table. A cut that the tool refuses for unknown types is not run."""
-    rows, whole = [], Whole(read(path))
+    """Splits one model each way; returns rows of the table."""
+    whole = Whole(read(path))
     args.symbols = {d.dim_param for v in [*whole.model.graph.input, *whole.model.graph.output, *whole.model.graph.value_info]
                     for d in v.type.tensor_type.shape.dim}
-    for k in args.parts:
-        with tempfile.TemporaryDirectory() as out:
-            said, seconds, memory = split(args, path, k, pathlib.Path(out) / "stages")
-            row = {"k": k, "seconds": "%.2f" % seconds, "MB": "%.0f" % memory if memory else "", "faults": [said]}
-            if isinstance(said, str) and "types are not known" in said: row["faults"], row["not run"] = [], said
-            if not isinstance(said, str):
-                folder = pathlib.Path(out) / "stages"
-                folder.mkdir(exist_ok=True)
-                link_external(whole.model, path.parent, folder)
-                row["predicted"] = imbalance([s["cost"] for s in said["stages"]])
-                try: row["faults"], ran = check(args, path, folder, whole.stages(k))
-                except Exception as e: row["faults"], ran = ["%s: %s" % (type(e).__name__, e)], {}
-                if ran.get("sent") is not None: row["sent"], row["weights alone"] = "%.2f MB" % (ran["sent"] / 1e6), "%d B" % ran["of_weights"]
-                row["measured"] = imbalance(ran.get("times"))
-                row["bits"], row["not run"] = ran.get("bits", "equal"), ran.get("not run")
-            rows.append(row)
-    return rows
+    with tempfile.TemporaryDirectory() as scratch:
+        costs, why = profile(args, path, whole, scratch) if args.measured else (None, None)
+        rows = []
+        for k in args.parts:
+            rows.append(check_split(args, path, whole, k, None))
+            if costs: rows.append(check_split(args, path, whole, k, costs))
+            if why: rows.append({"k": k, "costs": "measured", "faults": [], "not run": why})
+        return rows
 
 
-COLUMNS = ["k", "seconds", "MB", "sent", "weights alone", "predicted", "measured"]
+COLUMNS = ["k", "costs", "seconds", "MB", "sent", "weights alone", "predicted", "measured"]
 
 
 def print_row(name, row):
@@ -567,6 +598,7 @@ def main():
     ap.add_argument("--parts", type=lambda s: [int(k) for k in s.split(",")], default=[2, 3, 4, 8])
     ap.add_argument("--repeats", type=int, default=3, help="runs of each stage whose time is taken; 0: none")
     ap.add_argument("--jobs", type=int, default=2)
+    ap.add_argument("--measured", action="store_true", help="split by measured costs too: profile each model first")
     ap.add_argument("--run-only", action="store_true", help=argparse.SUPPRESS)
     args = ap.parse_args()
     if args.model.is_dir(): return check_folder(args)
