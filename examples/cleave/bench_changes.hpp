@@ -77,7 +77,10 @@ struct bench_changes {
   std::vector<bench_change> ranked() const {
     auto changed = all;
     std::erase_if(changed, [](auto const& c) { return !c.is_worse() && !c.is_better(); });
-    std::ranges::stable_sort(changed, [](auto const& a, auto const& b) { return a.growth() > b.growth(); });
+    std::ranges::sort(changed, [](auto const& a, auto const& b) {
+      if (a.growth() != b.growth()) return a.growth() > b.growth();
+      return a.problem != b.problem ? a.problem < b.problem : a.algorithm < b.algorithm;
+    });
     return changed;
   }
 };

@@ -126,9 +126,10 @@ std::optional<kernel_event> read_event(cleave::detail::json_value const& e) {
 
 /// Removes the events that lie within the time of another one on the same thread.
 void remove_inner(std::vector<kernel_event>& events) {
-  std::ranges::stable_sort(events, [](auto const& a, auto const& b) {
+  std::ranges::sort(events, [](auto const& a, auto const& b) {
     if (a.thread != b.thread) return a.thread < b.thread;
-    return a.begin != b.begin ? a.begin < b.begin : a.duration > b.duration;
+    if (a.begin != b.begin) return a.begin < b.begin;
+    return a.duration != b.duration ? a.duration > b.duration : a.name < b.name;
   });
   std::string thread;
   double outer_begin = 0, outer_end = -1;

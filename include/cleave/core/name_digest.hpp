@@ -13,7 +13,7 @@ namespace cleave {
 class name_digest {
  public:
   name_digest& add(std::string_view name) {
-    for (unsigned char const c : name) add(c);
+    for (char const c : name) add(static_cast<unsigned char>(c));
     add(0xff);  // never occurs in UTF-8: marks the end of the name
     return *this;
   }

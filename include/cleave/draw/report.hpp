@@ -425,7 +425,10 @@ class report_writer {
   void largest_transfers() {
     constexpr std::size_t most = 10;
     auto links = r_.cut.links;
-    std::ranges::stable_sort(links, std::ranges::greater(), [](auto const& l) { return l.bytes.known; });
+    std::ranges::sort(links, [](auto const& a, auto const& b) {
+      if (a.bytes.known != b.bytes.known) return a.bytes.known > b.bytes.known;
+      return a.from != b.from ? a.from < b.from : a.to < b.to;
+    });
     auto const shown = (std::min)(most, links.size());
     if (shown == 0) return;
     to_.element("h3", {{"id", "largest"}},

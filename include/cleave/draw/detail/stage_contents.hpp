@@ -72,8 +72,9 @@ class stage_contents_writer {
       total += n.cost;
     }
     std::vector<std::pair<std::string_view, operators>> sorted(by_name.begin(), by_name.end());
-    std::ranges::stable_sort(sorted, [](auto const& a, auto const& b) {
-      return a.second.cost != b.second.cost ? a.second.cost > b.second.cost : a.second.nodes > b.second.nodes;
+    std::ranges::sort(sorted, [](auto const& a, auto const& b) {
+      if (a.second.cost != b.second.cost) return a.second.cost > b.second.cost;
+      return a.second.nodes != b.second.nodes ? a.second.nodes > b.second.nodes : a.first < b.first;
     });
 
     to_.open("details", {{"class", "contents"}, {"data-stage", s}}).open("summary");
@@ -92,8 +93,10 @@ class stage_contents_writer {
 
   /// Returns the number of nodes and the operators that most of them have.
   static std::string summary(std::size_t nodes, std::vector<std::pair<std::string_view, operators>> list) {
-    std::ranges::stable_sort(list,
-                             [](auto const& a, auto const& b) { return a.second.nodes > b.second.nodes; });
+    std::ranges::sort(list, [](auto const& a, auto const& b) {
+      if (a.second.nodes != b.second.nodes) return a.second.nodes > b.second.nodes;
+      return a.second.cost != b.second.cost ? a.second.cost > b.second.cost : a.first < b.first;
+    });
     auto text = count_text(nodes) + (nodes == 1 ? " node" : " nodes");
     for (std::size_t i = 0; i < list.size() && i < 4; ++i)
       text += (i == 0 ? ": " : ", ") + count_text(list[i].second.nodes) + "\u00a0" + operation(list[i].first);

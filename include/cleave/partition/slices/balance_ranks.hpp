@@ -359,7 +359,7 @@ ranked_stages balance_ranks(basic_snapshot_arrays<Index> const& g, std::span<ran
   auto const stage_of = [&](Index unit) { return index(result.stages.of[units.members[unit].front()]); };
   std::vector<Index> by_stage(units.size()), rank(units.size());
   std::iota(by_stage.begin(), by_stage.end(), Index{});
-  std::ranges::stable_sort(by_stage, {}, stage_of);
+  std::ranges::sort(by_stage, {}, [&](Index unit) { return std::pair(stage_of(unit), unit); });
   for (Index i = 0; i < by_stage.size(); ++i) rank[by_stage[i]] = i;
   auto order = detail::ordered_units<Index>(units.predecessors, units.successors, unit_order::given, rank);
   std::vector<std::size_t> at(stages + std::size_t{1});

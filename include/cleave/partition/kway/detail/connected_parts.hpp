@@ -304,8 +304,9 @@ class connected_parts {
     std::vector<std::uint32_t> roots, order;
     for (auto const n : nodes)
       if (p_.of[n] == part) roots.push_back(n);
-    std::stable_sort(roots.begin(), roots.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return g_.degree(a) > g_.degree(b); });
+    std::sort(roots.begin(), roots.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return g_.degree(a) != g_.degree(b) ? g_.degree(a) > g_.degree(b) : a < b;
+    });
     ++stamp_;
     for (auto const root : roots) {
       if (!wanted(root)) continue;

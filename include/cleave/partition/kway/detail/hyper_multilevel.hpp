@@ -31,15 +31,18 @@ struct hyper_config {
   std::uint32_t first_bisections = 12;  ///< initial bisections of the smallest level of a bisection
   std::uint32_t label_rounds = 3;       ///< of label propagation on each level
   std::uint32_t passes = 3;             ///< FM passes on each level
-  std::size_t max_fruitless_moves = 350;  ///< moves without improvement before a pass ends
+  std::size_t max_fruitless_moves = 2000;  ///< moves without improvement before a pass ends
 };
 
 /// Returns the effort of a preset.
 inline hyper_config choose_hyper_config(kway_preset preset) {
   switch (preset) {
     case kway_preset::fast:
-      return {
-          .graph = kway_preset::fast, .small_trials = 0, .cycles = 0, .passes = 1, .max_fruitless_moves = 50};
+      return {.graph = kway_preset::fast,
+              .small_trials = 0,
+              .cycles = 0,
+              .passes = 1,
+              .max_fruitless_moves = 200};
     case kway_preset::standard:
       return {};
     case kway_preset::quality:
@@ -49,7 +52,7 @@ inline hyper_config choose_hyper_config(kway_preset preset) {
               .cycles = 3,
               .first_bisections = 20,
               .passes = 4,
-              .max_fruitless_moves = 500};
+              .max_fruitless_moves = 4000};
   }
   return {};
 }

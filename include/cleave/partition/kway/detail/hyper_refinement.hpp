@@ -95,6 +95,78 @@ class net_pin_counts {
   std::vector<entry> entry_;
 };
 
+/// What single moves of nodes with many nets gain, kept up to date. The objective is the connectivity. Rows
+/// are as long as there are parts, and only nodes with at least as many nets have one, so the memory is at
+/// most that of the pins.
+class hyper_gain_table {
+ public:
+  hyper_gain_table(hyper_level const& h, std::vector<std::uint32_t> const& of, net_pin_counts const& pins,
+                   std::uint32_t parts)
+      : h_(h), of_(of), pins_(pins), parts_(parts), row_(h.nodes(), no_row) {
+    std::uint32_t rows = 0;
+    for (std::uint32_t n = 0; n < h.nodes(); ++n)
+      if (h.node_first[n + 1] - h.node_first[n] >= parts) row_[n] = rows++;
+    shared_.resize(std::size_t{rows} * parts, 0);
+    loss_.resize(rows, 0);
+    for (std::uint32_t n = 0; n < h.nodes(); ++n) {
+      if (!has(n)) continue;
+      for (auto at = h.node_first[n]; at < h.node_first[n + 1]; ++at) {
+        auto const e = h.net[at];
+        pins.each_part(e, [&](std::uint32_t part, std::uint32_t) { entry(n, part) += h.net_weight[e]; });
+      }
+      loss_[row_[n]] = loss_now(n);
+    }
+  }
+
+  bool has(std::uint32_t n) const { return row_[n] != no_row; }
+  /// Returns the weight of the nets of a node that have pins in a part.
+  std::int64_t shared(std::uint32_t n, std::uint32_t part) const {
+    return shared_[std::size_t{row_[n]} * parts_ + part];
+  }
+  /// Returns the weight of the nets of a node that have other pins in its part.
+  std::int64_t loss(std::uint32_t n) const { return loss_[row_[n]]; }
+
+  /// Updates the gains of the pins of a net, of which `moved` has gone to another part.
+  void net_changed(std::uint32_t e, std::uint32_t moved, std::uint32_t from, std::uint32_t to) {
+    auto const left = pins_.of(e, from), there = pins_.of(e, to);
+    if (left > 1 && there > 2) return;
+    auto const w = h_.net_weight[e];
+    for (auto at = h_.net_first[e]; at < h_.net_first[e + 1]; ++at) {
+      auto const n = h_.pin[at];
+      if (!has(n)) continue;
+      if (left == 0) entry(n, from) -= w;
+      if (there == 1) entry(n, to) += w;
+      if (n == moved) continue;
+      if (left == 1 && of_[n] == from) loss_[row_[n]] -= w;
+      if (there == 2 && of_[n] == to) loss_[row_[n]] += w;
+    }
+  }
+  /// Updates the loss of a node that has gone to another part, after its nets have changed.
+  void moved(std::uint32_t n) {
+    if (has(n)) loss_[row_[n]] = loss_now(n);
+  }
+
+ private:
+  static constexpr std::uint32_t no_row = 0xffffffff;
+
+  std::int64_t& entry(std::uint32_t n, std::uint32_t part) {
+    return shared_[std::size_t{row_[n]} * parts_ + part];
+  }
+  std::int64_t loss_now(std::uint32_t n) const {
+    std::int64_t loss = 0;
+    for (auto at = h_.node_first[n]; at < h_.node_first[n + 1]; ++at)
+      if (pins_.of(h_.net[at], of_[n]) > 1) loss += h_.net_weight[h_.net[at]];
+    return loss;
+  }
+
+  hyper_level const& h_;
+  std::vector<std::uint32_t> const& of_;
+  net_pin_counts const& pins_;
+  std::uint32_t parts_;
+  std::vector<std::uint32_t> row_;
+  std::vector<std::int64_t> shared_, loss_;
+};
+
 /// Refines a partition of a hypergraph by single moves: label propagation, FM passes, and rebalancing.
 /// Fiduccia, Mattheyses, DAC 1982; Sanchis, IEEE Trans. Comput. 38(1), 1989 (k parts).
 class hyper_refinement {
@@ -104,6 +176,7 @@ class hyper_refinement {
         p_(p),
         objective_(objective),
         pins_(h, p.of, p.parts()),
+        gains_(h, p.of, pins_, objective == hypergraph_objective::connectivity ? p.parts() : 0xffffffff),
         towards_(p.parts(), 0),
         open_(h.nodes()),
         locked_(h.nodes(), 0) {}
@@ -176,6 +249,13 @@ class hyper_refinement {
     auto const own = p_.of[n];
     std::int64_t loss = 0;  // of leaving, if no net has pins in the new part
     near_.clear();
+    if (gains_.has(n)) {
+      loss = gains_.loss(n);
+      for (std::uint32_t part = 0; part < p_.parts(); ++part)
+        if (part != own && gains_.shared(n, part) > 0)
+          near_.push_back(part), towards_[part] = gains_.shared(n, part);
+      return best_of_near(n, loss, which);
+    }
     for (auto at = h_.node_first[n]; at < h_.node_first[n + 1]; ++at) {
       auto const e = h_.net[at];
       auto const w = h_.net_weight[e];
@@ -201,6 +281,11 @@ class hyper_refinement {
         });
       }
     }
+    return best_of_near(n, loss, which);
+  }
+
+  /// Returns the best of the parts in `near_`, which gain `towards_` and lose `loss`.
+  candidate_move best_of_near(std::uint32_t n, std::int64_t loss, target_parts which) {
     candidate_move best;
     auto const w = h_.node_weight[n];
     for (auto const part : near_) {
@@ -213,17 +298,21 @@ class hyper_refinement {
     }
     if (which == any_part && best.to == no_block) {
       auto const away = roomiest(p_);
-      if (away != own && p_.room(away) >= w) best = {away, -loss};
+      if (away != p_.of[n] && p_.room(away) >= w) best = {away, -loss};
     }
     return best;
   }
 
   void move(std::uint32_t n, std::uint32_t to) {
     auto const from = p_.of[n];
-    for (auto at = h_.node_first[n]; at < h_.node_first[n + 1]; ++at) pins_.move(h_.net[at], from, to);
+    p_.of[n] = to;
+    for (auto at = h_.node_first[n]; at < h_.node_first[n + 1]; ++at) {
+      pins_.move(h_.net[at], from, to);
+      gains_.net_changed(h_.net[at], n, from, to);
+    }
+    gains_.moved(n);
     p_.weight[from] -= h_.node_weight[n];
     p_.weight[to] += h_.node_weight[n];
-    p_.of[n] = to;
   }
 
   bool improve(std::size_t max_fruitless_moves) {
@@ -286,6 +375,7 @@ class hyper_refinement {
   partitioned_level& p_;
   hypergraph_objective objective_;
   net_pin_counts pins_;
+  hyper_gain_table gains_;
   std::vector<std::int64_t> towards_;
   std::vector<std::uint32_t> near_, touched_;
   gain_buckets open_;

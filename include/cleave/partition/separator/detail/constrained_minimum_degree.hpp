@@ -49,8 +49,9 @@ class constrained_minimum_degree {
   std::vector<std::uint32_t> order() {
     std::vector<std::uint32_t> by_block(nodes_);
     for (std::uint32_t n = 0; n < nodes_; ++n) by_block[n] = n;
-    std::stable_sort(by_block.begin(), by_block.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return block_of_[a] < block_of_[b]; });
+    std::sort(by_block.begin(), by_block.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return block_of_[a] != block_of_[b] ? block_of_[a] < block_of_[b] : a < b;
+    });
     order_.reserve(nodes_);
     for (std::size_t i = 0; i < by_block.size();) {
       block_ = block_of_[by_block[i]];
