@@ -109,7 +109,7 @@ def run_cleave(tool, path, k, preset):
     parts = path + '.parts'
     done = subprocess.run([tool, 'partition', path, '-k', str(k), '--preset', preset, '--out', parts, '--overwrite'],
                           check=True, capture_output=True, text=True)
-    seconds = float(re.search(r'of processors ([0-9.e-]+)', done.stdout).group(1))
+    seconds = float(re.search(r'CPU time ([0-9.e-]+)', done.stdout).group(1))
     result = [int(x) for x in open(parts)]
     os.remove(parts)
     return result, seconds

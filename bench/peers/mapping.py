@@ -49,7 +49,7 @@ def judge(graph, of, sizes, lengths):
 def by_cleave(tool, path, preset, machine, distances, parts_file):
     said = subprocess.run([tool, 'partition', path, '--machine', machine, '--distances', distances, '--preset', preset,
                            '--out', parts_file, '--overwrite'], check=True, capture_output=True, text=True).stdout
-    seconds = float(re.search(r'of processors ([0-9.e-]+)', said)[1])
+    seconds = float(re.search(r'CPU time ([0-9.e-]+)', said)[1])
     return [int(x) for x in open(parts_file).read().split()], seconds
 
 
