@@ -473,8 +473,8 @@ def memory_of(pid):
     return int(found.group(1)) / 1024 if found else None
 
 
-def profile(args, path, whole, scratch):
-    """Measures a model; returns the file of its costs, and why there is none."""
+def profile(args, path, whole, scratch, level):
+    """Measures a model as onnxruntime optimises it; returns the file of its costs, and why there is none."""
     scratch, out = pathlib.Path(scratch), pathlib.Path(scratch) / "costs.json"
     if path.suffix == ".gz":
         model = scratch / path.stem
@@ -484,7 +484,7 @@ def profile(args, path, whole, scratch):
         if side.exists(): shutil.copy(side, scratch / side.name)
         path = model
     inputs = {d.dim_param for v in whole.model.graph.input for d in v.type.tensor_type.shape.dim}
-    words = [sys.executable, HERE / "profile_onnx.py", path, "-o", out]
+    words = [sys.executable, HERE / "profile_onnx.py", path, "-o", out, "--optimize", level]
     words += [w for name, n in args.dim if name in inputs for w in ("--dim", "%s=%d" % (name, n))]
     try: done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired: return None, "profile-onnx does not end within %d s" % SECONDS
@@ -519,7 +519,7 @@ def check_split(args, path, whole, k, costs):
         said, seconds, memory = split(args, path, k, pathlib.Path(out) / "stages", costs)
         row = {"k": k, "costs": "measured" if costs else "estimated", "seconds": "%.2f" % seconds, "MB": "%.0f" % memory if memory else "", "faults": [said]}
         if isinstance(said, str):
-            if "types are not known" in said: row["faults"], row["not run"] = [], said
+            if "types are not known" in said or costs and str(costs) in said: row["faults"], row["not run"] = [], said
             return row
         folder = pathlib.Path(out) / "stages"
         folder.mkdir(exist_ok=True)
@@ -538,14 +538,15 @@ def check_model(args, path):
     whole = Whole(read(path))
     args.symbols = {d.dim_param for v in [*whole.model.graph.input, *whole.model.graph.output, *whole.model.graph.value_info]
                     for d in v.type.tensor_type.shape.dim}
+    rows = [check_split(args, path, whole, k, None) for k in args.parts]
+    if not args.measured: return rows
     with tempfile.TemporaryDirectory() as scratch:
-        costs, why = profile(args, path, whole, scratch) if args.measured else (None, None)
-        rows = []
-        for k in args.parts:
-            rows.append(check_split(args, path, whole, k, None))
-            if costs: rows.append(check_split(args, path, whole, k, costs))
-            if why: rows.append({"k": k, "costs": "measured", "faults": [], "not run": why})
-        return rows
+        for level in ("all", "none"):  # too much time of fused nodes may belong to none of the model's
+            costs, why = profile(args, path, whole, scratch, level)
+            measured = [check_split(args, path, whole, k, costs) if costs else {"k": k, "costs": "measured", "faults": [], "not run": why}
+                        for k in args.parts]
+            if not any("less optimization" in (row.get("not run") or "") for row in measured): break
+    return [row for both in zip(rows, measured) for row in both]
 
 
 COLUMNS = ["k", "costs", "seconds", "MB", "sent", "weights alone", "predicted", "measured"]
