@@ -14,9 +14,9 @@
 #include "cleave/backward/with_backward.hpp"
 #include "cleave/pipe/module_pipe.hpp"
 #include "cleave/run/batch/loss_weights.hpp"
-#include "cleave/schedule/families/generate.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/pipe_training.hpp"
+#include "conformance_runner/schedule_rows.hpp"
 #include "support/toy_batches.hpp"
 #include "support/toy_staged.hpp"
 
@@ -193,8 +193,8 @@ class parity_case {
 
   schedule order() const {
     auto const ranks = input_["ranks"].get<std::uint32_t>();
-    return make_schedule(schedule_family_of(input_["schedule"].get<std::string>()),
-                         {ranks, static_cast<std::uint32_t>(reader_.stages()) / ranks, asked()});
+    return make_pytorch_schedule(schedule_family_of(input_["schedule"].get<std::string>()),
+                                 {ranks, static_cast<std::uint32_t>(reader_.stages()) / ranks, asked()});
   }
 
   json stage_of_rank() const {

@@ -46,11 +46,18 @@ inline schedule_family family_of(json const& input) {
   return *known->family;
 }
 
+/// Returns the schedule of a family as PyTorch does, whose 1F1B needs as many microbatches as ranks.
+inline schedule make_pytorch_schedule(schedule_family family, schedule_shape const& shape) {
+  if (family == schedule_family::one_f_one_b && shape.microbatches < shape.ranks)
+    throw shape_error("1F1B", {shape_fault::kind::too_few_microbatches, shape.microbatches, shape.ranks});
+  return make_schedule(family, shape);
+}
+
 /// Returns the schedule that `input` names, for its number of ranks, stages and microbatches.
 inline schedule read_family(json const& input) {
-  return make_schedule(family_of(input), {.ranks = input["ranks"],
-                                          .stages_per_rank = input["stages_per_rank"],
-                                          .microbatches = input["microbatches"]});
+  return make_pytorch_schedule(family_of(input), {.ranks = input["ranks"],
+                                                  .stages_per_rank = input["stages_per_rank"],
+                                                  .microbatches = input["microbatches"]});
 }
 
 }  // namespace cleave::conformance

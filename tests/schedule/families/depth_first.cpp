@@ -25,6 +25,16 @@ TEST_CASE("depth_first: makespan and peak memory match the closed forms") {
     }
 }
 
+TEST_CASE("depth_first: fewer microbatches than ranks are one group") {
+  for (std::uint32_t p = 2; p <= 6; ++p)
+    for (std::uint32_t m = 1; m < p; ++m)
+      for (std::uint32_t v = 1; v <= 4; ++v) {
+        auto const s = depth_first(p, v, m);
+        CHECK(order_defect(s) == "");
+        CHECK(run_order(s).makespan == 3 * m + 3 * (p * v - 1));
+      }
+}
+
 TEST_CASE("depth_first: rejects microbatches that are not a multiple of the ranks") {
   CHECK_THROWS_WITH_AS(depth_first(4, 2, 6),
                        "depth-first: the number of microbatches must be a multiple of 4, not 6", shape_error);

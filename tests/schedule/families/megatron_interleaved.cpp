@@ -33,6 +33,10 @@ TEST_CASE("megatron_interleaved: every accepted shape runs without deadlock") {
         }
 }
 
+TEST_CASE("megatron_interleaved: fewer microbatches than ranks are one group") {
+  CHECK(megatron_interleaved(4, 2, 3) == megatron_interleaved(4, 2, 3, {.group = 3}));
+}
+
 TEST_CASE(
     "megatron_interleaved: with a group as large as the ranks, equals interleaved_1f1b without idle steps") {
   auto ours = megatron_interleaved(4, 3, 8), torch = interleaved_1f1b(4, 3, 8);
@@ -53,4 +57,6 @@ TEST_CASE("find_group_fault: names each fault of the group size") {
   CHECK(find_group_fault(4, 8, 9) == shape_fault{group_too_large, 9, 8});
   CHECK(find_group_fault(4, 5, 4) == shape_fault{last_group_too_small, 1, 4});
   CHECK(!find_group_fault(4, 9, 5));
+  CHECK(find_group_fault(4, 3, 2) == shape_fault{group_too_small, 2, 3});
+  CHECK(!find_group_fault(4, 3, 3));
 }

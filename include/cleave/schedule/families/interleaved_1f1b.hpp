@@ -101,7 +101,9 @@ constexpr schedule interleaved_1f1b(std::uint32_t ranks, std::uint32_t stages_pe
 
 /// Options of `megatron_interleaved`.
 struct megatron_options {
-  std::uint32_t group = 0;  ///< microbatches that pass through a stage before the next stage; 0 means `ranks`
+  /// Microbatches that pass through a stage before the next stage; 0 means `ranks`, or all if there are
+  /// fewer.
+  std::uint32_t group = 0;
   /// Additional forward passes before the first backward pass; 1 if messages of experts overlap.
   std::uint32_t extra_warm_up = 0;
 };
@@ -114,7 +116,8 @@ namespace cleave::detail {
 constexpr std::optional<shape_fault> find_group_fault(std::uint32_t ranks, std::uint32_t microbatches,
                                                       std::uint32_t group) {
   using enum shape_fault::kind;
-  if (group < ranks) return shape_fault{group_too_small, group, ranks};
+  auto const least = (std::min)(ranks, microbatches);
+  if (group < least) return shape_fault{group_too_small, group, least};
   if (group > microbatches) return shape_fault{group_too_large, group, microbatches};
   auto const last = microbatches % group;
   if (last != 0 && last < ranks) return shape_fault{last_group_too_small, last, ranks};
@@ -128,12 +131,12 @@ namespace cleave {
 /// Returns an interleaved 1F1B schedule with groups of any size; the last group may be short. This is
 /// Megatron-LM's `microbatch_group_size_per_vp_stage`. O(actions).
 /// Source: Narayanan et al., SC 2021, §2.2.
-/// \throws schedule_count_error, and shape_error for a group smaller than `ranks` or larger than
-///   `microbatches`, or a last group smaller than `ranks`
+/// \throws schedule_count_error, and shape_error for a group smaller than both `ranks` and `microbatches`, or
+///   larger than `microbatches`, or a last group smaller than `ranks`
 constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                         std::uint32_t microbatches, megatron_options const& options = {}) {
   require_counts(ranks, stages_per_rank, microbatches);
-  auto const group = options.group == 0 ? ranks : options.group;
+  auto const group = options.group == 0 ? (std::min)(ranks, microbatches) : options.group;
   if (auto const fault = detail::find_group_fault(ranks, microbatches, group))
     throw shape_error("interleaved 1F1B in groups", *fault);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
@@ -163,11 +166,11 @@ constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stage
 /// Each group has just enough microbatches to keep all ranks busy, and passes through all stages before the
 /// next group. It is the counterpart of `looped_bfs`. O(actions).
 /// Source: Lamy-Poirier, MLSys 2023 ("depth-first").
-/// \throws schedule_count_error, and shape_error if `microbatches` is not a multiple of `ranks`
+/// \throws schedule_count_error, and shape_error if `microbatches` is above `ranks` and not a multiple of it
 constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                std::uint32_t microbatches) {
   require_counts(ranks, stages_per_rank, microbatches);
-  if (microbatches % ranks != 0)
+  if (microbatches > ranks && microbatches % ranks != 0)
     throw shape_error("depth-first", {shape_fault::kind::uneven_rounds, microbatches, ranks});
   return megatron_interleaved(ranks, stages_per_rank, microbatches);
 }

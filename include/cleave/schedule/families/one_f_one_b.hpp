@@ -32,13 +32,12 @@ constexpr std::vector<action> one_f_one_b_order(std::uint32_t stage, std::uint32
 namespace cleave {
 
 /// Returns the 1F1B schedule: forward and backward passes in turn, as early as possible. Rank r keeps the
-/// saved activations of ranks - r microbatches. The bubble is that of GPipe. O(actions).
+/// saved activations of ranks - r microbatches, or of all if there are fewer. The bubble is that of GPipe.
+/// O(actions).
 /// Source: Narayanan et al., SOSP 2019 and SC 2021, §2.2 ("1F1B with flush").
-/// \throws schedule_count_error, and shape_error if there are fewer microbatches than ranks
+/// \throws schedule_count_error
 constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) {
   require_counts(ranks, 1, microbatches);
-  if (microbatches < ranks)
-    throw shape_error("1F1B", {shape_fault::kind::too_few_microbatches, microbatches, ranks});
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
     s.ranks.push_back(detail::one_f_one_b_order(r, microbatches, ranks - r));
