@@ -6,6 +6,8 @@
 
 /// Module graphs as JSON.
 #include "cleave/formats/graph_json.hpp"
+/// Module graphs and the stages in them as code.
+#include "cleave/formats/module_code.hpp"
 /// Plans as JSON.
 #include "cleave/formats/plan_json.hpp"
 /// Pipes in the text format that PyTorch prints.
