@@ -4,6 +4,7 @@
 // its own, over several steps.
 #include <cleave/cleave.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <iostream>
 #include <map>
 #include <ranges>
@@ -12,7 +13,7 @@
 #include <vector>
 
 // [ir]
-enum class kind { leaf, view, norm, mul, copy, attend, add, track };
+enum class kind : std::uint8_t { leaf, view, norm, mul, copy, attend, add, track };
 struct tensor {  // an operation and its result
   kind op;
   std::string name;

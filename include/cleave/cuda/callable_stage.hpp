@@ -32,9 +32,9 @@ struct pass_bodies {
   Backward backward = {};
 };
 template <class Forward>
-pass_bodies(Forward)->cuda::pass_bodies<Forward>;
+pass_bodies(Forward) -> pass_bodies<Forward>;
 template <class Forward, class Backward>
-pass_bodies(Forward, Backward)->cuda::pass_bodies<Forward, Backward>;
+pass_bodies(Forward, Backward) -> pass_bodies<Forward, Backward>;
 
 /// Stages whose functions take a `cudaStream_t` instead of a stream of the device. `Bodies` otherwise has the
 /// members of a stage with the same arguments (run/model/concepts.hpp), as functions or callables. It needs

@@ -614,6 +614,6 @@ class pipeline : public process_pipeline<S, cuda::backend> {
 
 template <class P, std::invocable<cuda::device&> F>
 pipeline(P const&, F, auto const&...)
-    -> cuda::pipeline<std::remove_cvref_t<std::invoke_result_t<F, cuda::device&>>>;
+    -> pipeline<std::remove_cvref_t<std::invoke_result_t<F, cuda::device&>>>;
 
 }  // namespace cleave::cuda

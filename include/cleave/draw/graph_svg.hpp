@@ -125,8 +125,10 @@ class graph_drawing {
       each_producer(n, [&](Index from) {
         if ((p_.of[from] != p_.of[n]) != between_parts) return;
         auto const bend = number((x(from) + x(n)) / 2);
-        path += 'M' + number(x(from)) + ' ' + number(y_[from]) + 'C' + bend + ' ' + number(y_[from]) + ' ' +
-                bend + ' ' + number(y_[n]) + ' ' + number(x(n)) + ' ' + number(y_[n]);
+        auto const above = ' ' + number(y_[from]), below = ' ' + number(y_[n]);
+        path.append("M").append(number(x(from))).append(above);
+        path.append("C").append(bend).append(above).append(" ").append(bend).append(below);
+        path.append(" ").append(number(x(n))).append(below);
       });
     }
     if (!path.empty()) to.empty("path", {{"class", kind}, {"d", path}});

@@ -31,7 +31,7 @@ struct stage_message {
 /// not messages. A value that several stages read is in one message to each. O(edges log edges).
 /// \throws dataflow_error
 inline std::vector<stage_message> stage_messages(dataflow const& t) {
-  if (auto f = detail::find_dataflow_fault(t)) throw detail::dataflow_error(std::move(*f));
+  if (auto const f = detail::find_dataflow_fault(t)) throw detail::dataflow_error(*f);
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < t.edges.size(); ++i)
     if (t.edges[i].from != the_caller && t.edges[i].to != the_caller) order.push_back(i);

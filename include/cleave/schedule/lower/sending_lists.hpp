@@ -115,7 +115,7 @@ class sending_lists {
 
   /// Returns the result. \throws stuck_error unless all ranks are at their ends
   schedule finish() {
-    if (auto waiting = stuck(); !waiting.empty()) throw stuck_error(std::move(waiting));
+    if (auto const waiting = stuck(); !waiting.empty()) throw stuck_error(waiting);
     return std::move(made_);
   }
 

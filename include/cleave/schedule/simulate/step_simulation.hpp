@@ -94,7 +94,7 @@ inline std::optional<step_fault> find_step_fault(schedule const& s) {
 inline schedule_steps simulate_steps(schedule const& s) {
   detail::require_valid_actions(s);
   detail::step_walk walk(s);
-  if (auto fault = detail::find_fault_of(walk)) throw detail::step_error(std::move(*fault));
+  if (auto const fault = detail::find_fault_of(walk)) throw detail::step_error(*fault);
   schedule_steps result{0, walk.take_steps()};
   for (auto const& row : result.step_of)
     for (auto const step : row)

@@ -392,7 +392,7 @@ using schedule_error = fault_error<schedule_fault>;
 
 /// Checks that a schedule can run under the options. \throws schedule_error
 inline void require_schedule(schedule const& s, verify_options const& options = {}) {
-  if (auto f = find_schedule_fault(s, options)) throw schedule_error(std::move(*f));
+  if (auto const f = find_schedule_fault(s, options)) throw schedule_error(*f);
 }
 
 }  // namespace cleave::detail

@@ -23,7 +23,7 @@ class clique_graph {
     for (std::uint32_t e = 0; e < h.nets(); ++e) {
       std::uint64_t const size = h.size_of(e);
       sum += static_cast<double>(h.net_weight[e]) * static_cast<double>(size);
-      arcs += size * (std::min<std::uint64_t>)(size - 1, 2 * chords);
+      arcs += size * (std::min<std::uint64_t>)(size - 1, 2 * std::uint64_t{chords});
     }
     if (arcs >= no_block)
       throw kway_size_error("hypergraph: the nets have too many pins for the graph of " +
