@@ -95,9 +95,8 @@ class net_pin_counts {
   std::vector<entry> entry_;
 };
 
-/// What single moves of nodes with many nets gain, kept up to date. The objective is the connectivity. Rows
-/// are as long as there are parts, and only nodes with at least as many nets have one, so the memory is at
-/// most that of the pins.
+/// Keeps what single moves gain in connectivity, for nodes with at least as many nets as there are parts.
+/// Each of them has a row with an entry for each part, so the memory is at most that of the pins.
 class hyper_gain_table {
  public:
   hyper_gain_table(hyper_level const& h, std::vector<std::uint32_t> const& of, net_pin_counts const& pins,
