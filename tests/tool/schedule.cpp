@@ -103,7 +103,7 @@ TEST_CASE("cleave schedule: rejects wrong names, counts and options and says whi
                 "more than half of this machine");
   check_refusal({"gpipe", "-p", "64", "-m", "8192", "--svg"}, 2, "actions is too large");
   check_refusal({"gpipe", "-v", "2"}, 2, "each rank must have 1 stage, not 2");
-  check_refusal({"1f1b", "-p", "4", "-m", "3"}, 2, "there must be 4 microbatches or more, not 3");
+  check_refusal({"dualpipev", "-p", "4", "-m", "7"}, 2, "there must be 8 microbatches or more, not 7");
   check_refusal({"gpipe", "--svg", "--json"}, 2, "one output form at a time");
   check_refusal({"gpipe", "--hop", "-1"}, 2, "--hop takes a time");
   check_refusal({"gpipe", "--hop", "nan"}, 2, "--hop takes a time");
@@ -145,5 +145,5 @@ TEST_CASE("cleave schedule: `all` compares every schedule, and --list lists them
     CHECK(list.said.find(name) != std::string::npos);
   }
   CHECK(run_tool({"schedule", "all", "-p", "4", "-m", "3"})
-            .said.find("no: there must be 4 microbatches or more") != std::string::npos);
+            .said.find("no: there must be 8 microbatches or more") != std::string::npos);
 }
