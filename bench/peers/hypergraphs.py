@@ -3,14 +3,16 @@
 """Compares cleave with Mt-KaHyPar on hypergraphs: the connectivity (lambda - 1) and the CPU time of one thread.
 
     hypergraphs.py DIR [FILE.hgr|NAME ...] [-k 2,8,32] [--presets fast,standard] [--peers default,quality,deterministic]
-                   [--csv OUT]
+                   [--csv OUT] [--parts PARTS]
+    hypergraphs.py DIR --eval CSV --parts PARTS
 
 A NAME is made in DIR: nets:NODES:NETS:SEED (random), netlist:NODES:NETS:SEED, rows:INSTANCE (the rows of a matrix as
 nets) or values:INSTANCE (the values of a computation and their readers as nets); `cleave instances` lists each INSTANCE.
-Without files and names, it takes a list of its own. Each result is recomputed here from the parts. Times are those of the
+Without files and names, it takes a list of its own. Each result is recomputed here from the parts, which --parts keeps in a
+folder. --eval recomputes the rows of a table from kept parts and from the hypergraphs in DIR. Times are those of the
 partitioning call alone. CLEAVE_TOOL names the tool.
 """
-import argparse, csv, math, os, random, re, subprocess, sys, time
+import argparse, csv, lzma, math, os, random, re, subprocess, sys, time
 
 
 COLUMNS = ['peer', 'graph', 'n', 'm', 'k', 'eps', 'seed', 'threads', 'wall_s', 'cpu_s', 'cut', 'imbalance', 'status', 'metric']
@@ -134,6 +136,32 @@ print("parts", *p.get_partition())
     return [int(x) for x in lines['parts']], float(lines['seconds'][0])
 
 
+def part_file(folder, peer, graph, k):
+    return f'{folder}/{graph}.{peer}.k{k}.eps0.03.seed1.threads1.part'
+
+
+def evaluate(a):
+    """Recomputes each row of a table; returns the number of rows that are not as recorded."""
+    wrong = 0
+    for row in csv.DictReader(open(a.eval)):
+        name = f'{row["peer"]}, {row["graph"]}, k = {row["k"]}'
+        graph, parts = f'{a.folder}/{row["graph"]}.hgr', part_file(a.parts, row['peer'], row['graph'], row['k'])
+        if not os.path.exists(graph):
+            sys.exit(f'{graph} is missing; make it first, by its name')
+        found = next((f for f in (parts, parts + '.xz') if os.path.exists(f)), None)
+        if found is None:
+            sys.exit(f'{parts} is missing; it is kept with --parts')
+        nodes, nets = read_nets(graph)
+        with (lzma.open if found.endswith('.xz') else open)(found, 'rt') as f:
+            cost, imbalance = judged(nets, nodes, list(map(int, f)), int(row['k']))
+        if cost != int(row['cut']) or abs(imbalance - float(row['imbalance'])) > 1e-4:
+            print(f'{name}: recorded {row["cut"]} and {row["imbalance"]}, found {cost} and {imbalance:.4f}')
+            wrong += 1
+        else:
+            print(f'{name}: {cost}, as recorded')
+    return wrong
+
+
 def mean(values):
     return math.exp(sum(math.log(max(v, 1e-9)) for v in values) / len(values))
 
@@ -146,7 +174,15 @@ def main():
     a.add_argument('--presets', default='fast,standard,quality')
     a.add_argument('--peers', default='default,quality,deterministic')
     a.add_argument('--csv')
+    a.add_argument('--parts')
+    a.add_argument('--eval', metavar='CSV')
     a = a.parse_args()
+    if a.eval:
+        if not a.parts:
+            sys.exit('--eval needs --parts, the folder with the kept parts')
+        sys.exit(1 if evaluate(a) else 0)
+    if a.parts:
+        os.makedirs(a.parts, exist_ok=True)
     tool = os.environ.get('CLEAVE_TOOL') or sys.exit('CLEAVE_TOOL names no tool; use ./dev bench peers hypergraphs')
     try:
         import mtkahypar  # noqa: F401
@@ -166,6 +202,9 @@ def main():
                 cost, imbalance = judged(nets, nodes, parts, k)
                 rows.append([name, os.path.basename(path)[:-4], nodes, len(nets), k, cost, round(imbalance, 4), round(seconds, 4)])
                 print(*rows[-1], sep=',', flush=True)
+                if a.parts:
+                    with open(part_file(a.parts, name, rows[-1][1], k), 'w') as f:
+                        f.writelines(f'{p}\n' for p in parts)
     if a.csv:
         with open(a.csv, 'w', newline='') as f:
             csv.writer(f, lineterminator='\n').writerows([COLUMNS] + [in_columns(r) for r in rows])
