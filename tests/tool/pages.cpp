@@ -48,6 +48,10 @@ TEST_CASE("pages: in a browser no text is wider than its box, and search and zoo
   for (auto const* k : {"4", "12", "24", "64"})
     page(std::string("split_") + k, {"split", model_file("gpt2").string(), "-k", k}, "--report");
   page("odd", {"split", model_file("moe").string(), "-k", "7"}, "--report");
+  for (std::string const name : {"googlenet", "densenet121"}) {  // with measured times, if OpenCV is there
+    REQUIRE(run_tool({"demo", model_file(name).string(), "--out", folder / name, "-m", "3"}).exit == 0);
+    pages.push_back(folder / (name + "/report.html"));
+  }
   for (auto const& [name, ranks, microbatches] :
        {std::array{"1F1B", "4", "8"}, {"ZBVZeroBubble", "8", "64"}, {"1F1B", "64", "512"}})
     page(std::string(name) + ranks, {"schedule", name, "-p", ranks, "-m", microbatches, "--html"}, "-o");

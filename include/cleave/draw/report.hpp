@@ -105,7 +105,7 @@ th, td { padding: 0.5rem 0.75rem; text-align: right; border-bottom: 1px solid va
 th:first-child, td:first-child { text-align: left; }
 tr > :first-child { padding-left: 0; position: sticky; left: 0; background: var(--page); }
 tr > :last-child { padding-right: 0; }
-thead th { color: var(--soft); font-weight: 500; font-size: 0.8rem; vertical-align: bottom;
+thead th { color: var(--soft); font-weight: 500; font-size: 0.8rem; vertical-align: bottom; white-space: normal;
   border-bottom-color: var(--frame); }
 tbody th { font-weight: 600; }
 tfoot th, tfoot td { border-bottom: 0; color: var(--soft); font-weight: 500; }
@@ -345,11 +345,14 @@ class report_writer {
     if (has_predictions())
       number("predicted", r_.balance->predicted[s], amount_text(r_.balance->predicted[s], r_.cost_unit));
     number("cost", box.cost, amount_text(box.cost, r_.cost_unit));
-    share("share-of-even", box.cost, total_cost());
+    share(share_of_even(box.cost, total_cost()));
     if (has_times()) {
       auto const ns = static_cast<double>(r_.run->stage_ns[s]);
       number("measured-ns", ns, milliseconds_text(ns));
-      share("measured-share", ns, total_ns());
+      auto const of_even = share_of_even(ns, total_ns());
+      to_.open("td").element("data", {{"class", "measured-share"}, {"value", json_number(of_even)}},
+                             percent_text(of_even));
+      to_.close("td");
     }
     if (has_loads()) number("load", r_.balance->load[s], amount_text(r_.balance->load[s], r_.cost_unit));
     number("state", box.state);
@@ -360,13 +363,16 @@ class report_writer {
     if (!r_.files.empty()) to_.element("td", s < r_.files.size() ? printable(r_.files[s]) : "–");
     to_.close("tr");
   }
-  /// Writes the share of an even cut as a bar. The bar is full at twice the even share.
-  void share(std::string_view kind, double part, double total) {
-    double const of_even = total > 0 ? part * static_cast<double>(stages()) / total : 0;
+  /// Returns the ratio of a stage's part of a total to that of an even cut.
+  double share_of_even(double part, double total) const {
+    return total > 0 ? part * static_cast<double>(stages()) / total : 0;
+  }
+  /// Writes a share of an even cut, with a bar that is full at twice the even share.
+  void share(double of_even) {
     to_.open("td").open("span", {{"class", "share"}, {"aria-hidden", "true"}});
     to_.element("span", {{"style", "width:" + decimal_text(std::clamp(50 * of_even, 0.0, 100.0), 1) + "%"}},
                 "");
-    to_.close("span").element("data", {{"class", kind}, {"value", json_number(of_even)}},
+    to_.close("span").element("data", {{"class", "share-of-even"}, {"value", json_number(of_even)}},
                               percent_text(of_even));
     to_.close("td");
   }
