@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "cleave/core/printable.hpp"
+#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
@@ -25,12 +25,11 @@ inline bool is_identifier(std::string_view text) {
   return true;
 }
 
-/// Returns the shortest text that reads back as the same number.
-inline std::string number_text(double x) {
-  char digits[32];
-  std::string text(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
-  if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
-  return text;
+/// Returns a real number as a literal.
+inline std::string real_literal(double x) {
+  std::string text;
+  append_number(text, x);
+  return text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
 }
 
 /// Returns a text as a literal, in single quotes.
@@ -187,7 +186,7 @@ class code_writer {
     if (auto const* ref = std::get_if<node_ref>(&t)) return name(ref->node);
     if (auto const* flag = std::get_if<bool>(&t)) return *flag ? "True" : "False";
     if (auto const* whole = std::get_if<std::int64_t>(&t)) return std::to_string(*whole);
-    if (auto const* real = std::get_if<double>(&t)) return number_text(*real);
+    if (auto const* real = std::get_if<double>(&t)) return real_literal(*real);
     if (auto const* string = std::get_if<std::string>(&t)) return text_literal(*string);
     if (auto const* constant = std::get_if<opaque>(&t)) return printable(constant->text);
     return "None";

@@ -54,7 +54,7 @@ TEST_CASE("hyper_gain_table: keeps what a count finds, while nodes move") {
     std::vector<std::uint32_t> of;
     for (std::size_t n = 0; n < nodes; ++n) of.push_back(static_cast<std::uint32_t>(r.below(parts)));
     net_pin_counts pins(h, of, parts);
-    hyper_gain_table gains(h, of, pins, parts);
+    hyper_gain_table gains(h, of, pins, parts, parts);
     for (int move = 0; move < 40; ++move) {
       auto const n = static_cast<std::uint32_t>(r.below(nodes));
       auto const from = of[n], to = static_cast<std::uint32_t>((from + 1 + r.below(parts - 1)) % parts);

@@ -62,6 +62,7 @@ class rank_loads {
   };
 
   std::size_t units() const { return order_.size(); }
+  std::size_t ranks() const { return ranks_; }
   std::vector<std::size_t> const& boundaries() const { return at_; }
   std::vector<Index> const& order() const { return order_; }
 
@@ -191,7 +192,9 @@ class rank_search {
 
   /// Improves the boundaries `start` and leaves the best ones in the loads.
   void run(std::vector<std::size_t> start) {
-    if (number_of_cuts(loads_.units(), start.size() - 1) <= 100'000) return try_all(std::move(start));
+    auto const cuts = number_of_cuts(loads_.units(), start.size() - 1);
+    if (cuts <= 100'000 && cuts * static_cast<double>(loads_.ranks()) <= 1e7)
+      return try_all(std::move(start));
     loads_.set(std::move(start));
     auto best = loads_.boundaries();
     auto reached = loads_.worth(false);
@@ -224,7 +227,7 @@ class rank_search {
     auto at = first_row_cut<std::size_t>(loads_.units(), start.size() - 1);
     loads_.set(at);
     do {
-      // The boundary that moves up is followed by boundaries that move down, next to it.
+      // The first boundary that changes moves up by one unit; those behind it move down, next to it.
       for (std::size_t b = 1; b + 1 < at.size(); ++b)
         while (loads_.boundaries()[b] != at[b]) loads_.step(b, loads_.boundaries()[b] < at[b]);
       if (loads_.improves(reached, false)) best = at;
@@ -270,7 +273,7 @@ class rank_search {
     return at;
   }
 
-  /// Returns random boundaries; each stage has one unit at least, and equal ones in the mean.
+  /// Returns random boundaries. Each stage gets at least one unit, and an equal share on average.
   std::vector<std::size_t> random_boundaries() {
     auto at = loads_.boundaries();
     auto const stages = at.size() - 1;
@@ -309,9 +312,9 @@ namespace cleave {
 /// `relayed` and empty parts are not supported.
 ///
 /// The search takes the order of `balance`, starts at its stages and moves one boundary at a time to its best
-/// place. It ends within 0.05 % of the bound, or when restarts from shifted boundaries gain nothing. If there
-/// are at most 100,000 cuts of that order, all are tried. If each rank has one stage, the result is that of
-/// `balance`. A rank without a stage has load 0.
+/// place. It ends within 0.05 % of the bound, or when restarts from shifted and from random boundaries gain
+/// nothing. If there are at most 100,000 cuts of that order (with more than 100 ranks, 10^7 / ranks), all are
+/// tried. If each rank has one stage, the result is that of `balance`. A rank without a stage has load 0.
 ///
 /// Complexity: that of `balance`, plus O((V + E) * (ranks + stages)) for each sweep over the boundaries. A
 /// descent takes at most 50 sweeps; large graphs have fewer restarts. Memory O(values * ranks).

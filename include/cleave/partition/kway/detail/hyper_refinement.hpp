@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/graph/csr.hpp"
 #include "cleave/partition/kway/detail/hyper_level.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
@@ -95,16 +96,17 @@ class net_pin_counts {
   std::vector<entry> entry_;
 };
 
-/// Keeps what single moves gain in connectivity, for nodes with at least as many nets as there are parts.
-/// Each of them has a row with an entry for each part, so the memory is at most that of the pins.
+/// Keeps what single moves gain in connectivity, for nodes with many nets: at least `least_nets`. Each of
+/// them has a row with an entry for each part. If `least_nets` is the number of parts or more, the rows take
+/// no more memory than the pins.
 class hyper_gain_table {
  public:
   hyper_gain_table(hyper_level const& h, std::vector<std::uint32_t> const& of, net_pin_counts const& pins,
-                   std::uint32_t parts)
+                   std::uint32_t parts, std::uint32_t least_nets)
       : h_(h), of_(of), pins_(pins), parts_(parts), row_(h.nodes(), no_row) {
     std::uint32_t rows = 0;
     for (std::uint32_t n = 0; n < h.nodes(); ++n)
-      if (h.node_first[n + 1] - h.node_first[n] >= parts) row_[n] = rows++;
+      if (h.node_first[n + 1] - h.node_first[n] >= least_nets) row_[n] = rows++;
     shared_.resize(std::size_t{rows} * parts, 0);
     loss_.resize(rows, 0);
     for (std::uint32_t n = 0; n < h.nodes(); ++n) {
@@ -125,8 +127,9 @@ class hyper_gain_table {
   /// Returns the weight of the nets of a node that have other pins in its part.
   std::int64_t loss(std::uint32_t n) const { return loss_[row_[n]]; }
 
-  /// Updates the gains of the pins of a net, of which `moved` has gone to another part.
+  /// Updates the pins of net `e` after its pin `moved` has changed part.
   void net_changed(std::uint32_t e, std::uint32_t moved, std::uint32_t from, std::uint32_t to) {
+    if (loss_.empty()) return;
     auto const left = pins_.of(e, from), there = pins_.of(e, to);
     if (left > 1 && there > 2) return;
     auto const w = h_.net_weight[e];
@@ -140,7 +143,7 @@ class hyper_gain_table {
       if (there == 2 && of_[n] == to) loss_[row_[n]] += w;
     }
   }
-  /// Updates the loss of a node that has gone to another part, after its nets have changed.
+  /// Updates a node that has changed part, after `net_changed` for each of its nets.
   void moved(std::uint32_t n) {
     if (has(n)) loss_[row_[n]] = loss_now(n);
   }
@@ -175,7 +178,8 @@ class hyper_refinement {
         p_(p),
         objective_(objective),
         pins_(h, p.of, p.parts()),
-        gains_(h, p.of, pins_, objective == hypergraph_objective::connectivity ? p.parts() : 0xffffffff),
+        gains_(h, p.of, pins_, p.parts(),
+               objective == hypergraph_objective::connectivity ? p.parts() : none<std::uint32_t>),
         towards_(p.parts(), 0),
         open_(h.nodes()),
         locked_(h.nodes(), 0) {}
