@@ -143,6 +143,8 @@ def part_file(folder, peer, graph, k):
 def evaluate(a):
     """Recomputes each row of a table; returns the number of rows that are not as recorded."""
     wrong = 0
+    if not os.path.exists(a.eval):
+        sys.exit(f'{a.eval}: there is no such file; --csv writes one')
     for row in csv.DictReader(open(a.eval)):
         name = f'{row["peer"]}, {row["graph"]}, k = {row["k"]}'
         graph, parts = f'{a.folder}/{row["graph"]}.hgr', part_file(a.parts, row['peer'], row['graph'], row['k'])
