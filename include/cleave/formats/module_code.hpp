@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "cleave/core/printable.hpp"
-#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
@@ -27,8 +27,8 @@ inline bool is_identifier(std::string_view text) {
 
 /// Returns a real number as a literal.
 inline std::string real_literal(double x) {
-  std::string text;
-  append_number(text, x);
+  char digits[32];
+  std::string const text(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
   return text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
 }
 
