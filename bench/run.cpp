@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Measures the overhead of running a schedule on threads, in microseconds per action, with nearly empty
-// stages. Then compares the measured step of busy stages with the simulated one.
+// stages. Then compares the measured step of busy stages with the simulated one. Then measures what a stage
+// engine adds to each operator.
 //
 //   bench_run [FILE]    FILE: lines "SCHEDULE RANKS STAGES_A_RANK MICROBATCHES ACTIONS LEAST MEDIAN MOST",
 //   microseconds of a step of PyTorch's runtime (tests/support/torch_run.py)
@@ -18,6 +19,10 @@
 #include <vector>
 
 #include "busy_stages.hpp"
+#include "cleave/engine/stage_engine.hpp"
+#include "cleave/engine/taped_operators.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "cleave/run/program/make_rank_program.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 #include "cleave/schedule/families/generate.hpp"
@@ -115,6 +120,80 @@ void print_makespans() {
   }
 }
 
+/// A framework whose operators do nothing: a tensor is a number, and each operator returns its operand. The
+/// gradient of any tensor is its own value.
+struct idle_framework {
+  using tensor = double;
+
+  tensor_view view(tensor const& t) { return {const_cast<double*>(&t), element_type::f64, {}}; }
+  tensor wrap(tensor_view const& v) { return *static_cast<double*>(v.data); }
+  tensor copy(tensor t) { return t; }
+  void write(tensor t, tensor_view const& v) { *static_cast<double*>(v.data) = t; }
+  void add(tensor t, tensor_view const& v, double x) { *static_cast<double*>(v.data) += x * t; }
+  void fill(tensor_view const& v, double x) { *static_cast<double*>(v.data) = x; }
+  model_value<tensor> call(operator_call<tensor> const& c) { return c.tensor(0); }
+  tensor filled(tensor, double x) { return x; }
+  tensor sum(tensor x, tensor y) { return x + y; }
+  operand_gradients<tensor> backward(operator_backward<tensor> const& b) { return {b.gradient()}; }
+  bool differentiates(module_node const&) const { return true; }
+};
+
+/// Returns nanoseconds per operator of a step of a stage with `operators` operators.
+template <class F>
+spread engine_nanoseconds(F f, std::uint32_t operators) {
+  module_graph g;
+  auto const add = [&](node_kind kind, std::string const& name, std::vector<module_argument> args) {
+    module_node n;
+    n.kind = kind;
+    n.name = n.target = name;
+    n.args = std::move(args);
+    return node_argument(g.add(std::move(n)));
+  };
+  g.add_attribute({"w", module_attribute::kind::parameter, {}, {}, {}, {}});
+  add(node_kind::placeholder, "x", {});
+  auto last = add(node_kind::get_attr, "w", {});
+  for (std::uint32_t i = 0; i < operators; ++i)
+    last = add(node_kind::call_function, "op" + std::to_string(i), {last});
+  add(node_kind::output, "output", {last});
+  auto const pipe = make_module_pipe(g);
+  using tensor = typename F::tensor;
+  std::vector<model_inputs<tensor>> const batch{positional_inputs<tensor>(1.0)};
+  stage_engine engine(pipe, f, std::map<std::string, tensor>{{"w", 1.0}}, batch);
+  host_memory memory;
+  schedule const one{{1, {rank_id{0}}, {}}, 1, {{}}};
+  auto stages = engine.template make_stages<host_device>(one, rank_id{0}, memory);
+  double in = 1, out = 0;
+  tensor_view const given[] = {{&in, element_type::f64, {}}}, none[1] = {};
+  tensor_view made[] = {{&out, element_type::f64, {}}};
+  host_device::stream s;
+  auto const gives_x = engine.wiring().edges.edges.size() > 1;
+  auto const inputs =
+      std::span(given).first(gives_x && engine.wiring().edges.edges[0].to == stage_id{0} ? 1 : 0);
+  stage_pass pass{.stage = stage_id{0}, .microbatch = microbatch_id{0}, .from_loss = true, .last = true};
+  pass.trains = differentiating_framework<F>;
+  return repeat(200, [&] {
+    auto const begin = wall_seconds();
+    stages.forward(s, pass, inputs, made);
+    if constexpr (differentiating_framework<F>)
+      stages.backward(s, pass, std::span(none), std::span(none).first(inputs.size()));
+    return 1e9 * (wall_seconds() - begin) / operators;
+  });
+}
+
+void print_engine() {
+  std::printf(
+      "\n| a stage of operators that do nothing | nanoseconds an operator: median (least to most) "
+      "|\n|---|---|\n");
+  for (std::uint32_t const operators : {10u, 1000u}) {
+    auto const forward = engine_nanoseconds(idle_framework(), operators);
+    auto const both = engine_nanoseconds(taped_operators<idle_framework>(), operators);
+    std::printf("| %u operators, forward without a tape | %.0f (%.0f to %.0f) |\n", operators, forward.median,
+                forward.least, forward.most);
+    std::printf("| %u operators, forward and backward with the library's tape | %.0f (%.0f to %.0f) |\n",
+                operators, both.median, both.least, both.most);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -124,4 +203,5 @@ int main(int count, char** arguments) {
     return std::fprintf(stderr, "%s: no lines \"SCHEDULE RANKS ...\"\n", arguments[1]), 2;
   print_overhead(beside);
   print_makespans();
+  print_engine();
 }

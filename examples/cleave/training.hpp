@@ -86,27 +86,26 @@ inline staged_training train_pipe(std::string how, gpt const& model, cleave::mod
                                   training const& t, std::optional<std::size_t> lost) {
   auto const parts = cleave::testing::divided(t.batch, t.microbatches);
   auto const weights = cleave::loss_weights_for({}, parts.rows);
-  auto const wiring = cleave::testing::wiring_of(pipe, model.state, parts);
-  cleave::testing::toy_pipeline run(pipe, wiring, model.state, {parts},
-                                    order_of(wiring.moves.stages, t.microbatches));
+  auto const engine = cleave::testing::toy_engine_of(pipe, model.state, parts);
+  auto const& wiring = engine.wiring();
+  cleave::testing::toy_pipeline run(engine, {parts}, order_of(wiring.edges.stages, t.microbatches));
   std::vector<cleave::dataflow::edge> sent;
-  for (std::size_t e = 0; e < wiring.moves.edges.size(); ++e)
+  for (std::size_t e = 0; e < wiring.edges.edges.size(); ++e)
     if (wiring.layouts.edges[e].gradient == cleave::gradient_use::wanted)
-      sent.push_back(wiring.moves.edges[e]);
+      sent.push_back(wiring.edges.edges[e]);
   if (lost && !sent.empty()) {
     auto const& e = sent[*lost % sent.size()];
-    run.engine_of(e.to).lose_gradient(e.to, e.input);
+    run.stages_with(e.to).lose_gradient(e.to, e.input);
   }
   history made;
   for (std::uint32_t step = 0; step < t.steps; ++step) {
     std::vector<double> losses;
-    for (auto const& results : run.run_step(weights.losses))
-      losses.push_back(results[wiring.loss_result].data[0]);
+    for (auto const& results : run.run_step(weights.losses)) losses.push_back(results[*wiring.loss].data[0]);
     made.losses.push_back(cleave::batch_loss(losses, weights));
     auto& all = made.gradients.emplace_back();
     for (std::uint32_t i = 0; auto const& path : pipe.paths) {
       auto const own = run.gradients().at(path);
-      descend(run.engine_of(cleave::stage_id{i}).state(cleave::stage_id{i}), model.graph, own, t.rate);
+      run.stages_with(cleave::stage_id{i}).descend(cleave::stage_id{i}, t.rate);
       all.insert(own.begin(), own.end());
       ++i;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the training of 01_run_a_schedule on two MPI processes:
+// Runs the training of 05_stages_of_your_own on two MPI processes:
 // mpirun -n 2 example_run_04_run_on_processes_mpi
 #include <cleave/mpi.hpp>
 #include <cleave/run.hpp>

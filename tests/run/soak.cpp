@@ -135,12 +135,12 @@ double largest(parameter_gradients const& all) {
 }
 
 /// Makes the shapes of some values dynamic.
-void forget_some_shapes(rng& random, toy_wiring& w) {
+void forget_some_shapes(rng& random, stage_wiring& w) {
   std::map<std::pair<stage_id, std::uint32_t>, bool> forgotten;
-  for (auto const& e : w.moves.edges)
+  for (auto const& e : w.edges.edges)
     if (e.to == the_caller) forgotten[{e.from, e.output}] = false;
-  for (std::size_t e = 0; e < w.moves.edges.size(); ++e) {
-    auto const& moved = w.moves.edges[e];
+  for (std::size_t e = 0; e < w.edges.edges.size(); ++e) {
+    auto const& moved = w.edges.edges[e];
     if (moved.from == the_caller || moved.to == the_caller) continue;
     auto const [at, fresh] = forgotten.try_emplace({moved.from, moved.output}, random.one_in(4));
     if (at->second) w.layouts.edges[e].extents = shape_kind::dynamic, w.layouts.edges[e].batch_axis.reset();
@@ -160,22 +160,23 @@ void soak(rng& random) {
 
   auto const shared = random.one_in(3) ? shared_state::transmit : shared_state::replicate;
   auto const pipe = make_module_pipe(c.g, {.state = {.shared = shared}});
-  auto wiring = wiring_of(pipe, c.state, c.batches.front());
-  REQUIRE(wiring.moves.stages == stages);
+  auto wiring = toy_engine_of(pipe, c.state, c.batches.front()).wiring();
+  REQUIRE(wiring.edges.stages == stages);
   auto const expected = run_whole(c);
   if (random.one_in(3)) forget_some_shapes(random, wiring);
+  toy_stage_engine const engine(pipe, toy_framework(), initial_state(c.state), wiring);
 
-  auto order = family ? *family : anywhere(random, wiring.moves, microbatches);
-  if (random.one_in(3)) order = relieved(random, connect_stages(order, wiring.moves));
+  auto order = family ? *family : anywhere(random, wiring.edges, microbatches);
+  if (random.one_in(3)) order = relieved(random, connect_stages(order, wiring.edges));
   auto lowering = random_lowering(random);
   try {
-    lower(connect_stages(order, wiring.moves), lowering);
+    lower(connect_stages(order, wiring.edges), lowering);
   } catch (send_limit_error const&) {
     lowering.max_outstanding_sends.reset();
   }
   program_options const options{.lowering = lowering,
                                 .saved_activations = {{random.below(3) * 20, random.below(3) * 20, 0}}};
-  toy_pipeline run(pipe, wiring, c.state, c.batches, order,
+  toy_pipeline run(engine, c.batches, order,
                    {.program = options,
                     .delays = random.one_in(2) ? random.next() | 1 : 0,
                     .bucket_bytes = 1 + random.below(100)});

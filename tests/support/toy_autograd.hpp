@@ -66,6 +66,50 @@ inline bool wants_gradient(module_attribute const& a) {
   return true;
 }
 
+/// Returns the tensors in `list` at any depth, from left to right.
+inline tape_values tensors_in(tape_values const& list) {
+  tape_values all, rest(list.rbegin(), list.rend());
+  while (!rest.empty()) {
+    auto const v = std::move(rest.back());
+    rest.pop_back();
+    if (v.what == tape_value::kind::tensor) all.push_back(v);
+    if (v.what == tape_value::kind::composite) rest.insert(rest.end(), v.items->rbegin(), v.items->rend());
+  }
+  return all;
+}
+
+/// Returns the operands by position, with null for those left out in between. Returns nullopt if a keyword
+/// is unknown.
+inline std::optional<tape_values> with_keywords(module_node const& n, tape_values operands,
+                                                std::span<tape_value const> kwargs) {
+  auto const parameters = keyword_places(n.target);
+  for (std::size_t i = 0; i < kwargs.size(); ++i) {
+    if (n.kwargs[i].key == "input" && operands.empty()) {
+      operands.push_back(kwargs[i]);
+      continue;
+    }
+    auto const at = std::ranges::find(parameters, n.kwargs[i].key);
+    if (at == parameters.end()) return std::nullopt;
+    auto const place = static_cast<std::size_t>(at - parameters.begin()) + 1;
+    operands.resize(std::max(operands.size(), place + 1));
+    operands[place] = kwargs[i];
+  }
+  return operands;
+}
+
+/// Computes one call of an operator and records it on `t`.
+/// \throws unknown_target_error
+inline tape_value call_operator(tape& t, module_node const& n, std::span<tape_value const> args,
+                                std::span<tape_value const> kwargs) {
+  auto const known = toy_operators().find(n.target);
+  auto operands = std::optional<tape_values>({args.begin(), args.end()});
+  if (!kwargs.empty()) operands = with_keywords(n, *std::move(operands), kwargs);
+  if (known == toy_operators().end() || !operands)
+    throw unknown_target_error("node '" + n.name + "': the toy autograd has no operator '" + n.target + "'" +
+                               (kwargs.empty() ? "" : " with such keywords"));
+  return known->second(t, *operands);
+}
+
 /// Runs module_graphs on a tape: an `interpretation` for `evaluate`. State that shares storage is one leaf,
 /// and so is a path that is read repeatedly. One object is thus one copy of the model's state. A stage with
 /// replicas needs an autograd per replica, on the same tape.
@@ -89,13 +133,7 @@ class toy_autograd {
 
   tape_value call(module_graph const& g, module_graph::position n, std::span<tape_value const> args,
                   std::span<tape_value const> kwargs) {
-    auto const known = toy_operators().find(g[n].target);
-    auto operands = std::optional<tape_values>({args.begin(), args.end()});
-    if (!kwargs.empty()) operands = with_keywords(g[n], *std::move(operands), kwargs);
-    if (known == toy_operators().end() || !operands)
-      throw unknown_target_error("node '" + g[n].name + "': the toy autograd has no operator '" +
-                                 g[n].target + "'" + (kwargs.empty() ? "" : " with such keywords"));
-    return known->second(*tape_, *operands);
+    return call_operator(*tape_, g[n], args, kwargs);
   }
 
   /// Returns the gradient of each parameter that was read, or nullopt if none arrived.
@@ -107,25 +145,6 @@ class toy_autograd {
   }
 
  private:
-  /// Returns the operands by position, with null for those left out in between. Returns nullopt if a keyword
-  /// is unknown.
-  static std::optional<tape_values> with_keywords(module_node const& n, tape_values operands,
-                                                  std::span<tape_value const> kwargs) {
-    auto const parameters = keyword_places(n.target);
-    for (std::size_t i = 0; i < kwargs.size(); ++i) {
-      if (n.kwargs[i].key == "input" && operands.empty()) {
-        operands.push_back(kwargs[i]);
-        continue;
-      }
-      auto const at = std::ranges::find(parameters, n.kwargs[i].key);
-      if (at == parameters.end()) return std::nullopt;
-      auto const place = static_cast<std::size_t>(at - parameters.begin()) + 1;
-      operands.resize(std::max(operands.size(), place + 1));
-      operands[place] = kwargs[i];
-    }
-    return operands;
-  }
-
   tape_value leaf_of(std::string const& name, std::string const& holder, bool wanted) {
     if (auto const known = leaves_.find(holder); known != leaves_.end()) return known->second;
     auto const value = state_->find(name);

@@ -99,10 +99,16 @@ whole_run run_whole(module_graph const& g, state_values const& state, tape_value
   return {results, run.gradients()};
 }
 
-parameter_gradients sum_of_stages(engine const& e, std::uint32_t stages) {
+parameter_gradients sum_of_stages(engine const& e, stage_wiring const& wiring) {
   std::map<std::string, parameter_gradients> all;
-  for (std::uint32_t i = 0; i < stages; ++i) all[std::to_string(i)] = e.gradients_by_holder(stage_id{i});
+  for (std::uint32_t i = 0; i < wiring.edges.stages; ++i)
+    all[std::to_string(i)] = e.gradients_by_holder(stage_id{i}, wiring.parameters[i]);
   return sum_of_copies(all);
+}
+
+/// Returns a schedule without passes whose stages are all on one rank.
+schedule on_one_rank(stage_wiring const& wiring, std::uint32_t microbatches) {
+  return {{1, std::vector<rank_id>(wiring.edges.stages), {}}, microbatches, {{}}};
 }
 
 /// Returns the largest error of a step in stages.
@@ -110,13 +116,15 @@ double step_difference(program const& p, module_pipe const& pipe, std::vector<te
                        std::int64_t microbatches, turn_form form) {
   auto const batches = divided(batch, microbatches);
   auto const& parts = batches.values;
-  auto const wiring = wiring_of(pipe, p.state, batches);
+  auto const whole_engine = toy_engine_of(pipe, p.state, batches);
+  auto const& wiring = whole_engine.wiring();
   REQUIRE_FALSE(
-      find_edge_layout_fault(wiring.moves, wiring.layouts, static_cast<std::uint32_t>(parts.size())));
-  REQUIRE_FALSE(find_dataflow_fault(wiring.moves));
+      find_edge_layout_fault(wiring.edges, wiring.layouts, static_cast<std::uint32_t>(parts.size())));
+  REQUIRE_FALSE(find_dataflow_fault(wiring.edges));
   host_ranks ranks(1);
   host_device device(ranks, rank_id{0});
-  engine e(pipe, wiring, static_cast<std::uint32_t>(parts.size()), p.state);
+  auto e = make_toy_stages<host_device>(
+      whole_engine, on_one_rank(wiring, static_cast<std::uint32_t>(parts.size())), rank_id{0});
   std::vector<double> const weights(parts.size(), 1);
   tape_values all;
   for (auto const& t : batch) all.push_back(constant_of(t));
@@ -126,9 +134,9 @@ double step_difference(program const& p, module_pipe const& pipe, std::vector<te
     e.clear_gradients();
     auto const made = step_in_turn(e, device, wiring, pipe.plan.plan.order, parts, weights, form);
     double loss = 0;
-    for (auto const& results : made) loss += results.at(wiring.loss_result).data.at(0);
+    for (auto const& results : made) loss += results.at(*wiring.loss).data.at(0);
     off = std::max(off, std::abs(loss - whole.results.back().get().data[0]));
-    off = std::max(off, largest_difference(whole.gradients, sum_of_stages(e, wiring.moves.stages)));
+    off = std::max(off, largest_difference(whole.gradients, sum_of_stages(e, wiring)));
   }
   CHECK(e.open_passes() == 0);
   return off;
@@ -162,11 +170,12 @@ TEST_CASE("toy_engine: sends lists tensor by tensor, and integer ids without gra
   std::vector<tensor> const batch{{{5}, {0, 1, 2, 1, 0}}, {{5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}};
   for (auto const form : all_forms) CHECK(step_difference(p, pipe, batch, 2, form) < 1e-9);
 
-  auto const wiring = wiring_of(pipe, p.state, divided(batch, 2));
-  REQUIRE(wiring.moves.stages == 3);
+  auto const two = toy_engine_of(pipe, p.state, divided(batch, 2));
+  auto const& wiring = two.wiring();
+  REQUIRE(wiring.edges.stages == 3);
   std::size_t ids = 0, lists = 0;
-  for (std::size_t i = 0; i < wiring.moves.edges.size(); ++i) {
-    auto const& e = wiring.moves.edges[i];
+  for (std::size_t i = 0; i < wiring.edges.edges.size(); ++i) {
+    auto const& e = wiring.edges.edges[i];
     auto const& of = wiring.layouts.edges[i];
     CHECK(of.extents == shape_kind::fixed);
     if (of.type == element_type::i64) {
@@ -186,19 +195,18 @@ TEST_CASE("toy_engine: sends lists tensor by tensor, and integer ids without gra
   }
   CHECK(ids == 2);
   CHECK(lists == 2);
-  CHECK(wiring.loss_stage == stage_id{2});
-  CHECK(wiring.loss_result == 1);
+  CHECK(wiring.loss == 1u);
 }
 
 TEST_CASE("toy_engine: detects errors of an executor") {
   auto const p = nested_program();
   auto const pipe = make_module_pipe(p.g);
   auto const parts = divided({{{2}, {0, 1}}, {{2, 2}, {1, 2, 3, 4}}}, 1);
-  auto const wiring = wiring_of(pipe, p.state, parts);
+  auto const whole_engine = toy_engine_of(pipe, p.state, parts);
   host_ranks ranks(1);
   host_device device(ranks, rank_id{0});
   auto s = device.make_stream(0);
-  engine e(pipe, wiring, 1, p.state);
+  auto e = make_toy_stages<host_device>(whole_engine, on_one_rank(whole_engine.wiring(), 1), rank_id{0});
 
   auto ids = owned({{2}, {0, 1}}, element_type::i64);
   auto first = owned({{2, 2}, {0, 0, 0, 0}}, element_type::f64), second = first;
@@ -213,15 +221,14 @@ TEST_CASE("toy_engine: detects errors of an executor") {
 
   CHECK_THROWS_WITH(e.backward(s, pass, out, nothing),
                     "stage 0, microbatch 0: nothing is kept of its forward pass");
-  CHECK_THROWS_WITH(e.forward(s, pass, {}, out),
-                    "stage 0, microbatch 0: there is not a view for each of its inputs");
+  CHECK_THROWS_WITH(e.forward(s, pass, {}, out), "engine: stage 0 has 1 inputs, but gets 0 views of them");
   e.forget();
   e.forward(s, pass, in, out);
   CHECK(read_elements(first.view) == tensor{{2, 2}, {0.5, -1, 2, 0.25}});
   CHECK(read_elements(second.view) == tensor{{2, 2}, {0.5, -0.5, 0.5, -0.5}});
   CHECK_THROWS_WITH(e.forward(s, pass, in, out), "stage 0, microbatch 0: its forward pass runs twice");
   CHECK_THROWS_WITH(e.backward(s, pass, {}, nothing),
-                    "stage 0, microbatch 0: there is not a gradient for each of its results");
+                    "engine: stage 0 has 2 results, but gets 0 views of them");
   CHECK_THROWS_WITH(e.backward_weight(s, pass),
                     "stage 0, microbatch 0: its weight half runs before its input half");
 
@@ -242,5 +249,8 @@ TEST_CASE("toy_engine: detects errors of an executor") {
 
   e.forget();
   out[0].shape = {4};
-  CHECK_THROWS_WITH(e.forward(s, pass, in, out), "a tensor of shape [2, 2] has memory for another");
+  CHECK_THROWS_WITH(e.forward(s, pass, in, out),
+                    "engine: result #0 of stage 0 is f64[2, 2], but f64[4] in the trace; trace with the "
+                    "largest microbatches, "
+                    "and with shape_kind::dynamic if extents change");
 }

@@ -18,11 +18,11 @@ enum class turn_form : std::uint8_t { whole, halves, recomputed, offloaded };
 template <class Device>
 class turn {
  public:
-  turn(toy_engine<Device>& engine, Device& device, toy_wiring const& wiring)
+  turn(toy_engine<Device>& engine, Device& device, stage_wiring const& wiring)
       : engine_(engine),
         stream_(device.make_stream(0)),
         wiring_(wiring),
-        values_(wiring.moves.edges.size()) {}
+        values_(wiring.edges.edges.size()) {}
 
   /// Returns the caller's results of microbatch `m`.
   std::vector<tensor> run(std::vector<stage_id> const& order, tape_values const& given, stage_pass p,
@@ -48,7 +48,7 @@ class turn {
   }
 
  private:
-  dataflow::edge const& edge(std::size_t e) const { return wiring_.moves.edges[e]; }
+  dataflow::edge const& edge(std::size_t e) const { return wiring_.edges.edges[e]; }
   bool returned(std::size_t e) const { return wiring_.layouts.edges[e].gradient == gradient_use::wanted; }
 
   template <class F>
@@ -122,7 +122,7 @@ class turn {
 
   toy_engine<Device>& engine_;
   typename Device::stream stream_;
-  toy_wiring const& wiring_;
+  stage_wiring const& wiring_;
   std::vector<owned_tensor> values_;         // by edge
   std::map<std::size_t, tensor> gradients_;  // by edge
 };
@@ -131,7 +131,7 @@ class turn {
 /// microbatch i is weighted by `weights[i]`.
 template <class Device>
 std::vector<std::vector<tensor>> step_in_turn(toy_engine<Device>& engine, Device& device,
-                                              toy_wiring const& wiring, std::vector<stage_id> const& order,
+                                              stage_wiring const& wiring, std::vector<stage_id> const& order,
                                               std::vector<tape_values> const& microbatches,
                                               std::vector<double> const& weights,
                                               turn_form form = turn_form::whole) {

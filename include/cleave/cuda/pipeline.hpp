@@ -616,4 +616,27 @@ template <class P, std::invocable<cuda::device&> F>
 pipeline(P const&, F, auto const&...)
     -> pipeline<std::remove_cvref_t<std::invoke_result_t<F, cuda::device&>>>;
 
+/// Runs the ranks of a pipeline as processes with one GPU each, for `make_pipeline`.
+struct on_processes {
+  using device = cuda::device;
+
+  cuda::pipeline_options options = {};
+
+  std::uint32_t local_replicas() const { return 1; }
+  /// NCCL executes the messages of a rank in order.
+  template <class Options>
+  Options rules(Options o) const {
+    o.delivery = {.delivery = decltype(o.delivery.delivery)::one_queue};
+    return o;
+  }
+  template <class S, planned_step P, class Add, class F>
+  auto make(P const& p, Add add, F make_stages) const {
+    auto o = options;
+    add(o.run);
+    auto const start = read_process_start();
+    auto const here = detail::rank_in_plan(p, o.run, index(start.rank));
+    return cuda::pipeline<S>(p, [&](device& d) { return make_stages(here, d); }, o, start);
+  }
+};
+
 }  // namespace cleave::cuda

@@ -16,6 +16,7 @@
 #include "cleave/run/host/member_communicator.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/stable_list.hpp"
+#include "cleave/run/threads/on_threads.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 
 namespace cleave::cuda {
@@ -63,4 +64,7 @@ struct threads {
 /// inputs and results of the caller are in memory of the GPU of the rank that reads or makes them.
 template <class S>
 using thread_pipeline = cleave::thread_pipeline<S, cuda::threads>;
+
+/// Runs the ranks of a pipeline as threads with GPUs, for `make_pipeline`.
+using on_threads = on_threads_of<cuda::threads>;
 }  // namespace cleave::cuda

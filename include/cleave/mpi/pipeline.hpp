@@ -477,6 +477,12 @@ class pipeline : public process_pipeline<S, mpi::backend> {
       : process_pipeline<S, mpi::backend>(
             p, [&](mpi::device&) { return std::move(stages); }, o.run,
             {size_of(ranks), "MPI has started", "mpirun -n"}, ranks, o) {}
+  /// `make_stages(device)` returns the stages of this rank. Otherwise as above.
+  template <std::invocable<mpi::device&> F>
+  pipeline(planned_step auto const& p, F make_stages, mpi::pipeline_options const& o = {},
+           MPI_Comm ranks = MPI_COMM_WORLD)
+      : process_pipeline<S, mpi::backend>(p, std::move(make_stages), o.run,
+                                          {size_of(ranks), "MPI has started", "mpirun -n"}, ranks, o) {}
 
  private:
   static std::uint32_t size_of(MPI_Comm ranks) {
@@ -485,4 +491,28 @@ class pipeline : public process_pipeline<S, mpi::backend> {
     return static_cast<std::uint32_t>(started);
   }
 };
+
+/// Runs the ranks of a pipeline as MPI processes, for `make_pipeline`.
+struct on_processes {
+  using device = mpi::device;
+
+  mpi::pipeline_options options = {};
+  MPI_Comm ranks = MPI_COMM_WORLD;
+
+  std::uint32_t local_replicas() const { return 1; }
+  template <class Options>
+  Options rules(Options o) const {
+    return o;
+  }
+  template <class S, planned_step P, class Add, class F>
+  auto make(P const& p, Add add, F make_stages) const {
+    auto o = options;
+    add(o.run);
+    int rank = 0;
+    detail::check_mpi(MPI_Comm_rank(ranks, &rank));
+    auto const here = detail::rank_in_plan(p, o.run, static_cast<std::uint32_t>(rank));
+    return mpi::pipeline<S>(p, [&](device& d) { return make_stages(here, d); }, o, ranks);
+  }
+};
+
 }  // namespace cleave::mpi

@@ -40,21 +40,15 @@ void share(tensor& t, rank_id owner) {
 
 /// The caller's inputs of each microbatch.
 struct given_inputs {
-  std::vector<testing::owned_tensor> owned;
+  std::vector<testing::toy_value> owned;
   std::vector<tensor_view> views;
 };
 
-given_inputs inputs_of(testing::toy_batches const& batches, testing::toy_wiring const& wiring) {
+given_inputs inputs_of(testing::toy_batches const& batches, module_pipe const& pipe) {
   given_inputs made;
-  for (auto const& m : batches.values)
-    for (std::uint32_t k = 0; auto const& v : testing::tensors_in(m)) {
-      auto type = element_type::f64;
-      for (std::size_t e = 0; e < wiring.moves.edges.size(); ++e)
-        if (wiring.moves.edges[e].from == the_caller && wiring.moves.edges[e].output == k)
-          type = wiring.layouts.edges[e].type;
-      made.views.push_back(made.owned.emplace_back(testing::owned(v.get(), type)).view);
-      ++k;
-    }
+  for (auto const& m : testing::inputs_of(pipe.program.whole(), batches))
+    for (auto const& v : m.arguments.leaves())
+      made.views.push_back(made.owned.emplace_back(*v.tensor()).memory->view);
   return made;
 }
 
@@ -64,35 +58,47 @@ class process_training {
                    training const& how)
       : pipe_(pipe),
         how_(how),
-        wiring_(testing::wiring_of(pipe, state, how.batches)),
+        engine_(testing::toy_engine_of(pipe, state, how.batches)),
+        wiring_(engine_.wiring()),
         microbatches_(static_cast<std::uint32_t>(how.batches.values.size())),
-        inputs_(inputs_of(how.batches, wiring_)),
-        plan_(connect_stages(order, wiring_.moves), wiring_.moves, wiring_.layouts, options()),
-        run_(plan_, engine(pipe, wiring_, microbatches_, state), pipeline(state)) {}
+        inputs_(inputs_of(how.batches, pipe)),
+        plan_(engine_.plan(order, options())),
+        run_(plan_, testing::make_toy_stages<cleave::mpi::device>(engine_, plan_.order(), own_rank()),
+             pipeline()) {}
 
   history train() {
     history made;
     for (std::size_t step = 0; step < how_.steps; ++step) take_step(step, made);
     for (auto const& [path, own] : made.first_gradients)
       for (auto const& [holder, g] : own) made.first_sums[holder] = g;
-    for (std::uint32_t s = 0; s < pipe_.paths.size(); ++s)
+    for (std::uint32_t s = 0; s < pipe_.paths.size(); ++s) {
+      auto const owner = plan_.rank_of(stage_id{s});
+      testing::state_values after;
+      if (run_.rank() == owner)
+        after = run_.stages().parameters_by_holder(stage_id{s}, wiring_.parameters[s]);
+      for (auto const& holder : wiring_.parameters[s]) share(after[holder], owner);
       for (auto const& a : pipe_.program.whole().attributes())
-        if (made.first_gradients[pipe_.paths[s]].contains(testing::holder_of(a)))
-          made.after[pipe_.paths[s]][a.path] = run_.stages().state(stage_id{s}).at(a.path);
+        if (auto const at = after.find(testing::holder_of(a)); at != after.end())
+          made.after[pipe_.paths[s]][a.path] = at->second;
+    }
     return made;
   }
 
  private:
+  static rank_id own_rank() {
+    int rank = 0;
+    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    return rank_id{static_cast<std::uint32_t>(rank)};
+  }
   static program_options options() {
     program_options o;
     o.saved_activations = {{.saved = 24, .saved_for_weights = 40}};
     return o;
   }
-  cleave::mpi::pipeline_options pipeline(testing::state_values const& state) const {
+  cleave::mpi::pipeline_options pipeline() const {
     cleave::mpi::pipeline_options o;
     o.run.watchdog.limit = std::chrono::seconds(60);
-    o.run.ties =
-        testing::ties_of(testing::host_engine(pipe_, wiring_, microbatches_, state), wiring_.moves.stages);
+    o.run.ties = engine_.ties();
     o.run.bucket_bytes = 64;
     return o;
   }
@@ -107,13 +113,18 @@ class process_training {
     for (std::uint32_t m = 0; m < microbatches_; ++m) {
       auto const given = results(m);
       outputs.push_back(given[0]);
-      made.losses.back().push_back(given[wiring_.loss_result].data[0]);
+      made.losses.back().push_back(given[*wiring_.loss].data[0]);
     }
     std::map<std::string, testing::parameter_gradients> gradients;
     for (std::uint32_t s = 0; s < pipe_.paths.size(); ++s) {
-      auto& own = gradients[pipe_.paths[s]] = run_.stages().gradients_by_holder(stage_id{s});
-      for (auto& [holder, g] : own) share(*g, plan_.rank_of(stage_id{s}));
-      descend(run_.stages().state(stage_id{s}), pipe_.program.whole(), own, how_.rate);
+      auto const owner = plan_.rank_of(stage_id{s});
+      auto& own = gradients[pipe_.paths[s]];
+      if (run_.rank() == owner) own = run_.stages().gradients_by_holder(stage_id{s}, wiring_.parameters[s]);
+      for (auto const& holder : wiring_.parameters[s]) {
+        if (!own[holder]) own[holder].emplace();
+        share(*own[holder], owner);
+      }
+      if (run_.rank() == owner) run_.stages().descend(stage_id{s}, how_.rate);
     }
     if (step == 0) made.first_output = testing::merged(outputs);
     if (step == 0) made.first_gradients = gradients;
@@ -121,7 +132,7 @@ class process_training {
 
   std::vector<tensor> results(std::uint32_t m) {
     std::vector<tensor> list;
-    for (auto const& e : wiring_.moves.edges) {
+    for (auto const& e : wiring_.edges.edges) {
       if (e.to != the_caller) continue;
       if (list.size() <= e.input) list.resize(e.input + 1);
       auto& made = list[e.input];
@@ -137,7 +148,8 @@ class process_training {
 
   module_pipe const& pipe_;
   training const& how_;
-  testing::toy_wiring wiring_;
+  testing::toy_stage_engine engine_;
+  stage_wiring const& wiring_;
   std::uint32_t microbatches_;
   given_inputs inputs_;
   step_plan plan_;

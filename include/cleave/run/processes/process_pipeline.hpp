@@ -73,6 +73,14 @@ struct started_processes {
   char const *by, *how;  ///< `MPI has started`, `mpirun -n`
 };
 
+/// Returns the rank in the plan of process `r`, if there are as many processes as the plan and its replicas
+/// have ranks; otherwise any.
+inline rank_id rank_in_plan(planned_step auto const& p, pipeline_options const& o, std::uint32_t r) {
+  rank_grid const grid(
+      {.pipe = static_cast<std::uint32_t>(p.order().ranks.size()), .data = o.replicas, .model = 1}, o.order);
+  return rank_id{grid[rank_id{r % grid.size()}].pipe};
+}
+
 /// Returns the obstacle of the lowest rank that cannot replay steps, prefixed with its number. Returns
 /// nothing if all ranks can replay. If one rank cannot replay, no rank may. Collective: each of the `ranks`
 /// ranks of the rendezvous calls it with its own obstacle.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cleave/engine/model_value.hpp"
+#include "cleave/engine/operator_call.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/tensor_view.hpp"
+
+/// The interface to a framework that computes the stages of a model: its tensors, its operators and its
+/// differentiation.
+namespace cleave {
+
+/// Tensors of a framework, and their elements in memory. Memory is that of the device on which stages run,
+/// and is row-major.
+/// - `F::tensor`: copyable. Copies may share elements or not.
+/// - `f.view(t)`: returns the element type and shape of `t`, and the address of its elements, or null if they
+///   are not at one address in row-major order. The address is used while `t` lives.
+/// - `f.wrap(v)`: returns a tensor with the elements of `v`: on this memory, or a copy. Operators that write
+///   state in place need it to be on this memory.
+/// - `f.copy(t)`: returns a tensor with the same elements in memory of its own.
+/// - `f.write(t, v)`: copies the elements of `t` to `v`, which has its type and shape.
+/// - `f.add(t, v, x)`: adds `x` times the elements of `t` to those of `v`.
+/// - `f.fill(v, x)`: sets all elements of `v` to `x`.
+template <class F>
+concept tensor_memory = std::copyable<typename F::tensor> &&
+                        requires(F& f, typename F::tensor const& t, tensor_view const& v, double x) {
+                          { f.view(t) } -> std::same_as<tensor_view>;
+                          { f.wrap(v) } -> std::same_as<typename F::tensor>;
+                          { f.copy(t) } -> std::same_as<typename F::tensor>;
+                          { f.write(t, v) };
+                          { f.add(t, v, x) };
+                          { f.fill(v, x) };
+                        };
+
+/// A framework that computes the operators of a model. Copies of it work for different ranks, at the same
+/// time.
+/// - `f.call(c)`: returns the value of a call of an operator. \throws operator_error or any exception, which
+///   is reported with the stage and the node
+///
+/// It may also have these members:
+/// - `f.begin(pass)`: called before each forward pass and each recomputation of a stage, for example to set
+///   the training mode (`pass.trains`).
+/// - `f.random_state()`, `f.set_random_state(s)`: the state of its random numbers. A recomputation begins
+/// with
+///   the state of the forward pass, so that both drop the same elements.
+/// - `f.on(stream)`: returns an object; while it lives, work of this thread is issued to that stream.
+template <class F>
+concept tensor_framework =
+    std::copyable<F> && tensor_memory<F> && requires(F& f, operator_call<typename F::tensor> const& c) {
+      { f.call(c) } -> std::convertible_to<model_value<typename F::tensor>>;
+    };
+
+/// A framework with reverse-mode differentiation, by a tape or a graph that its tensors keep.
+/// - `f.leaf(t)`: returns a tensor with the elements of `t`, not made of others, whose gradient is wanted.
+/// - `f.needs_gradient(t)`: returns true if `t` is such a leaf or is made of one.
+/// - `f.filled(t, x)`: returns a tensor of the type and shape of `t`, with all elements `x`.
+/// - `f.gradients(results, at_results, wanted, keep)`: returns the gradients of the tensors `wanted`, or
+///   nothing for a tensor that no result leads to, from those of the results. If `keep`, the same results can
+///   be differentiated again.
+///
+/// A framework that can cut a backward pass in two, as zero-bubble schedules do, may also have
+/// - `f.split(results, at_results, inputs, parameters)`: returns a movable object `s`. `s.inputs()` computes
+///   the gradients of `inputs`, as `gradients` does; called once. `s.parameters()` computes those of
+///   `parameters` later; called once.
+///
+/// Without it, `gradients` is called for each half, which computes what both need twice.
+template <class F>
+concept differentiating_framework =
+    tensor_framework<F> &&
+    requires(F& f, typename F::tensor const& t, std::vector<typename F::tensor> const& list, double x) {
+      { f.leaf(t) } -> std::same_as<typename F::tensor>;
+      { f.needs_gradient(t) } -> std::same_as<bool>;
+      { f.filled(t, x) } -> std::same_as<typename F::tensor>;
+      {
+        f.gradients(list, list, list, bool{})
+      } -> std::same_as<std::vector<std::optional<typename F::tensor>>>;
+    };
+
+}  // namespace cleave

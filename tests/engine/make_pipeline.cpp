@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/engine/make_pipeline.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/interpreter.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/families/gpipe.hpp"
+#include "cleave/schedule/families/one_f_one_b.hpp"
+#include "cleave/schedule/families/zbv.hpp"
+#include "cleave/schedule/memory/limit_saved_activations.hpp"
+#include "support/rng.hpp"
+#include "support/table_operators.hpp"
+
+using namespace cleave;
+using namespace cleave::detail;
+using namespace cleave::testing;
+
+namespace {
+
+using weights = std::map<std::string, matrix>;
+using inputs = model_inputs<matrix_framework::tensor>;
+constexpr auto positional = [](auto... values) {
+  return positional_inputs<matrix_framework::tensor>(std::move(values)...);
+};
+
+/// Returns what a graph returns for positional matrices, evaluated as a whole.
+matrix_value run_whole(module_graph const& g, weights const& w, std::vector<matrix> const& given) {
+  auto table = matrix_operators();
+  stage_state const state(g);
+  auto const state_of = [&](std::uint32_t n) { return w.at(state.tensors()[n].names.front()); };
+  stage_interpretation i(table, state, state_of);
+  return evaluate(g, std::vector<matrix_value>(given.begin(), given.end()), i);
+}
+
+/// Returns the loss, which is the last tensor that the graph returns.
+double loss_of(module_graph const& g, weights const& w, std::vector<matrix> const& given) {
+  return run_whole(g, w, given).tensors().back().data.at(0);
+}
+
+/// Returns the derivative of the weighted sum of losses by each weight, by finite differences.
+weights differences(module_graph const& g, weights w, std::vector<std::vector<matrix>> const& given,
+                    std::vector<double> const& factors) {
+  auto const total = [&] {
+    double sum = 0;
+    for (std::size_t m = 0; m < given.size(); ++m) sum += factors[m] * loss_of(g, w, given[m]);
+    return sum;
+  };
+  weights made = w;
+  constexpr double step = 1e-5;
+  for (auto& [name, value] : w)
+    for (std::size_t i = 0; i < value.data.size(); ++i) {
+      double const x = value.data[i];
+      value.data[i] = x + step;
+      double const above = total();
+      value.data[i] = x - step;
+      double const below = total();
+      value.data[i] = x;
+      made[name].data[i] = (above - below) / (2 * step);
+    }
+  return made;
+}
+
+/// Writes a program of `stages` stages with skips, lists and shared weights.
+module_graph random_program(rng& random, std::uint32_t stages, weights& w) {
+  matrix_program p;
+  std::vector<module_argument> made{p.input("x")};
+  std::vector<module_argument> lists;
+  auto const any = [&] { return made[random.one_in(2) ? made.size() - 1 : random.below(made.size())]; };
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    if (s > 0) p.cut();
+    for (auto n = 1 + random.below(3); n > 0; --n) {
+      switch (random.below(6)) {
+        case 0:
+          made.push_back(p.call("tanh", {any()}));
+          break;
+        case 1:
+          made.push_back(p.call("add", {any(), any()}));
+          break;
+        case 2:
+          made.push_back(p.call("mul", {any(), any()}));
+          break;
+        case 3:
+          lists.push_back(p.call("both", {any()}));
+          made.push_back(p.call(
+              "getitem", {lists[random.below(lists.size())], {static_cast<std::int64_t>(random.below(2))}}));
+          break;
+        default: {
+          auto const path = "w" + std::to_string(random.below(3));
+          if (!w.contains(path)) w[path] = random_matrix(random, 2, 2);
+          made.push_back(p.call("matmul", {any(), p.weight(path)}));
+        }
+      }
+    }
+  }
+  p.output(p.call("sum_squares", {made.back()}));
+  return std::move(p.g);
+}
+
+/// Checks gradients and losses of a step against the whole.
+template <class Pipeline>
+void check_step(Pipeline& run, module_graph const& g, weights const& w,
+                std::vector<std::vector<matrix>> const& given, std::vector<double> const& factors) {
+  std::vector<inputs> batch;
+  for (auto const& m : given) batch.push_back(positional(m[0]));
+  run.step(batch, {.weights = factors});
+  for (std::uint32_t m = 0; m < given.size(); ++m) {
+    auto const loss = run.loss(microbatch_id{m});
+    REQUIRE(loss);
+    CHECK(*static_cast<double const*>(loss->data) == doctest::Approx(loss_of(g, w, given[m])));
+  }
+  auto const wanted = differences(g, w, given, factors);
+  for (std::uint32_t s = 0; s < run.plan().order().place.stages(); ++s)
+    for (auto const& p : run.stages_with(stage_id{s}).trained(stage_id{s})) {
+      auto const& expected = wanted.at(p.names.front());
+      for (std::size_t i = 0; i < expected.data.size(); ++i)
+        CHECK(static_cast<double const*>(p.gradient.data)[i] ==
+              doctest::Approx(expected.data[i]).epsilon(1e-4).scale(1));
+    }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "make_pipeline: random programs have the gradients of finite differences, in every kind of schedule") {
+  rng random(11);
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    weights w;
+    auto const ranks = static_cast<std::uint32_t>(1 + random.below(3));
+    auto const microbatches = static_cast<std::uint32_t>(2 * ranks + random.below(2));
+    bool const in_halves = random.one_in(2);
+    auto const order = in_halves ? zbv(ranks, microbatches) : one_f_one_b(ranks, microbatches);
+    auto const g = random_program(random, order.place.stages(), w);
+    auto const pipe = make_module_pipe(g);
+    std::vector<std::vector<matrix>> given;
+    std::vector<inputs> batch;
+    std::vector<double> factors;
+    for (std::uint32_t m = 0; m < microbatches; ++m) {
+      given.push_back({random_matrix(random, 2, 2)});
+      batch.push_back(positional(given.back()[0]));
+      factors.push_back(0.5 + random.unit());
+    }
+    stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch);
+    auto run = make_pipeline(engine, order);
+    check_step(run, g, w, given, factors);
+    CHECK(run.stages_with(stage_id{0}).open_passes() == 0);
+  }
+}
+
+TEST_CASE("make_pipeline: trains as the whole does, step after step, with shared weights") {
+  rng random(5);
+  weights w{{"a", random_matrix(random, 2, 2)}, {"b", random_matrix(random, 2, 2)}};
+  matrix_program p;
+  auto const x = p.input("x");
+  auto h = p.call("tanh", {p.call("matmul", {x, p.weight("a")})});
+  p.cut();
+  h = p.call("matmul", {h, p.weight("b")});
+  p.cut();
+  h = p.call("matmul", {h, p.weight("a")});  // the weight of stage 0 again
+  p.output(p.call("sum_squares", {h}));
+  auto const pipe = make_module_pipe(p.g);
+
+  std::vector<std::vector<matrix>> given;
+  std::vector<inputs> batch;
+  for (int m = 0; m < 4; ++m) {
+    given.push_back({random_matrix(random, 2, 2)});
+    batch.push_back(positional(given.back()[0]));
+  }
+  constexpr double rate = 0.05;
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch, gradient_descent{rate});
+  CHECK(engine.ties() == std::vector<tied_gradients>{{{stage_id{0}, 0}, {stage_id{2}, 0}}});
+  auto run = make_pipeline(engine, one_f_one_b(3, 4));
+  for (int step = 0; step < 5; ++step) {
+    CAPTURE(step);
+    check_step(run, p.g, w, given, {1, 1, 1, 1});
+    auto const gradient = differences(p.g, w, given, {1, 1, 1, 1});
+    run.update();
+    for (auto& [name, value] : w)
+      for (std::size_t i = 0; i < value.data.size(); ++i) value.data[i] -= rate * gradient.at(name).data[i];
+    run.evaluate(batch);
+    double loss = 0, whole = 0;
+    for (std::uint32_t m = 0; m < 4; ++m) {
+      loss += *static_cast<double const*>(run.loss(microbatch_id{m})->data);
+      whole += loss_of(p.g, w, given[m]);
+    }
+    CHECK(loss == doctest::Approx(whole).epsilon(1e-6));
+  }
+  auto const state = run.stages_with(stage_id{1}).state(stage_id{1});
+  REQUIRE(state.size() == 1);
+  CHECK(state[0].names == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("make_pipeline: replicas sum their gradients; kept gradients add up") {
+  rng random(6);
+  weights const w{{"a", random_matrix(random, 2, 2)}};
+  matrix_program p;
+  auto const x = p.input("x");
+  auto const h = p.call("matmul", {x, p.weight("a")});
+  p.cut();
+  p.output(p.call("sum_squares", {h}));
+  auto const pipe = make_module_pipe(p.g);
+  std::vector<std::vector<matrix>> given;
+  std::vector<inputs> batch;
+  for (int m = 0; m < 4; ++m) {
+    given.push_back({random_matrix(random, 2, 2)});
+    batch.push_back(positional(given.back()[0]));
+  }
+  auto const half = std::vector<inputs>(batch.begin(), batch.begin() + 2);
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, half);
+  auto run = make_pipeline(engine, gpipe(2, 2), on_threads{.run = {.replicas = 2}});
+  run.step(batch);
+  auto const expected = differences(p.g, w, given, {1, 1, 1, 1}).at("a");
+  auto const check = [&](double times) {
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      auto const& a = run.stages_with(stage_id{0}, r).trained(stage_id{0})[0];
+      for (std::size_t i = 0; i < 4; ++i)
+        CHECK(static_cast<double const*>(a.gradient.data)[i] ==
+              doctest::Approx(times * expected.data[i]).epsilon(1e-5).scale(1));
+    }
+  };
+  check(1);
+  auto alone = make_pipeline(engine, gpipe(2, 2));
+  alone.step(half, {.gradients = gradient_end::kept});
+  alone.step(std::span(batch).subspan(2));
+  auto const& a = alone.stages_with(stage_id{0}).trained(stage_id{0})[0];
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(static_cast<double const*>(a.gradient.data)[i] ==
+          doctest::Approx(expected.data[i]).epsilon(1e-5).scale(1));
+}
+
+TEST_CASE("make_pipeline: keywords, defaults, *args, constants, called modules and nested results") {
+  rng random(8);
+  matrix_program p;
+  p.g.add_attribute({"block", module_attribute::kind::module, {}, {}, {}, {}});
+  p.g.add_attribute({"linear_module.weight", module_attribute::kind::parameter, {}, {}, {}, {}});
+  auto const x = p.input("x"), rest = p.input("*rest");
+  auto const factor = p.input("factor");
+  auto const h = p.add(node_kind::call_module, "linear_module", {x});
+  auto const y = p.call("scale", {h}, {{"by", factor}});
+  p.cut();
+  auto const z = p.call("add", {y, p.call("getitem", {rest, {std::int64_t{-1}}})});
+  module_argument pair{container{container::kind::dict, 2}, std::string("middle"), y.front(),
+                       std::string("loss"), p.call("sum_squares", {z}).front()};
+  p.output(pair);
+  auto const pipe = make_module_pipe(p.g);
+  weights const w{{"linear_module.weight", random_matrix(random, 2, 2)}};
+
+  using value = model_value<matrix_framework::tensor>;
+  auto const a = random_matrix(random, 2, 2), b = random_matrix(random, 2, 2),
+             c = random_matrix(random, 2, 2);
+  auto given = positional(a, b, c);
+  given.keywords = nested<value>::dict({{"factor", value(token(3.0))}});
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, {given});
+  auto run = make_pipeline(engine, gpipe(2, 1));
+  run.step(std::vector{given});
+  auto const result = run.result(microbatch_id{0});
+  REQUIRE(result);
+  REQUIRE(result->outer());
+  CHECK(*result->outer() == container{container::kind::dict, 2});
+  auto const elements = result->elements();
+  CHECK(*elements[0].constant() == token(std::string("middle")));
+  auto const expected =
+      zip_matrices(multiply(a, w.at("linear_module.weight")), a, [](double v, double) { return 3 * v; });
+  CHECK(elements[1].tensor()->value == expected);
+  double loss = 0;
+  for (double const v : zip_matrices(expected, c, [](double s, double t) { return s + t; }).data)
+    loss += v * v;
+  CHECK(elements[3].tensor()->value.data[0] == doctest::Approx(loss));
+  CHECK(run.stages_with(stage_id{0}).trained(stage_id{0}).size() == 1);
+
+  auto other = given;
+  other.keywords = nested<value>::dict({{"factor", value(token(4.0))}});
+  CHECK_THROWS_WITH_AS(
+      run.step(std::vector{other}),
+      doctest::Contains("input #2 of the model does not have the form that it had in the trace"),
+      engine_error);
+  auto missing = positional(a, b);
+  CHECK_THROWS_WITH(run.step(std::vector{missing}),
+                    doctest::Contains("parameter 'factor' has neither an argument nor a default"));
+  CHECK_THROWS_WITH_AS(run.step(std::vector{given, given}),
+                       "engine: 2 microbatches are given, but the schedule has 1", engine_error);
+}
+
+TEST_CASE("make_pipeline: microbatches may differ in rows; dynamic values may be smaller than in the trace") {
+  rng random(9);
+  weights const w{{"a", random_matrix(random, 2, 2)}};
+  matrix_program p;
+  auto const x = p.input("x");
+  auto const h = p.call("matmul", {x, p.weight("a")});
+  p.cut();
+  p.output(p.call("sum_squares", {p.call("tanh", {h})}));
+  auto const pipe = make_module_pipe(p.g);
+  std::vector<std::vector<matrix>> given{{random_matrix(random, 3, 2)}, {random_matrix(random, 2, 2)}};
+  std::vector<inputs> batch;
+  for (auto const& m : given) batch.push_back(positional(m[0]));
+
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch);
+  CHECK(engine.wiring().layouts.rows == std::vector<std::int64_t>{3, 2});
+  auto run = make_pipeline(engine, gpipe(2, 2));
+  check_step(run, p.g, w, given, {1, 2});
+
+  stage_engine dynamic(pipe, matrix_framework(matrix_operators()), w, batch, gradient_descent{},
+                       {.extents = shape_kind::dynamic});
+  for (auto const& e : dynamic.wiring().layouts.edges)
+    CHECK((e.extents == shape_kind::dynamic) == (e.gradient == gradient_use::wanted));
+  auto flexible = make_pipeline(dynamic, gpipe(2, 2));
+  check_step(flexible, p.g, w, given, {1, 2});
+}
+
+TEST_CASE("make_pipeline: recomputed activations give the same gradients") {
+  rng random(10);
+  weights const w{{"a", random_matrix(random, 2, 2)}, {"b", random_matrix(random, 2, 2)}};
+  matrix_program p;
+  auto const x = p.input("x");
+  auto const h = p.call("tanh", {p.call("matmul", {x, p.weight("a")})});
+  p.cut();
+  p.output(p.call("sum_squares", {p.call("tanh", {p.call("matmul", {h, p.weight("b")})})}));
+  auto const pipe = make_module_pipe(p.g);
+  std::vector<std::vector<matrix>> given;
+  std::vector<inputs> batch;
+  for (int m = 0; m < 4; ++m) {
+    given.push_back({random_matrix(random, 2, 2)});
+    batch.push_back(positional(given.back()[0]));
+  }
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch);
+  auto const relieved = limit_saved_activations(
+      one_f_one_b(2, 4), {.memory_limit = {2}, .relief = std::vector(2, saved_relief::recompute)});
+  auto run = make_pipeline(engine, relieved);
+  check_step(run, p.g, w, given, {1, 1, 1, 1});
+}
+
+TEST_CASE("make_pipeline: errors name the node, the operand or the parameter") {
+  rng random(12);
+  weights const w{{"weight", random_matrix(random, 2, 2)}};
+  auto const one = [&] { return std::vector{positional(random_matrix(random, 2, 2))}; };
+  auto const engine_for = [&](module_graph const& g, weights const& values) {
+    auto const pipe = make_module_pipe(g);
+    stage_engine engine(pipe, matrix_framework(matrix_operators()), values, one());
+  };
+  auto const program = [&](auto write) {
+    matrix_program p;
+    auto const x = p.input("x");
+    p.output(write(p, p.call("matmul", {x, p.weight("weight")})));
+    return std::move(p.g);
+  };
+  CHECK_THROWS_WITH_AS(engine_for(program([](auto& p, auto h) { return p.call("tanhh", {h}); }), w),
+                       "node 'tanhh_3': there is no operator 'tanhh'; nearest: 'tanh', 'add', 'both'; add it",
+                       operator_error);
+  CHECK_THROWS_WITH_AS(engine_for(program([](auto& p, auto h) { return p.call("detach", {h}); }), w),
+                       "node 'detach_3': operator 'detach' has no backward function, but a parameter needs a "
+                       "gradient through it; add one",
+                       operator_error);
+  CHECK_THROWS_WITH_AS(
+      engine_for(program([](auto& p, auto h) { return p.call("scale", {h, {std::string("x")}}); }), w),
+      "node 'scale_3': operator 'scale': operand #1 (by) is not a number of the kind that is needed",
+      operator_error);
+  CHECK_THROWS_WITH_AS(engine_for(program([](auto& p, auto h) { return p.call("add", {h}); }), w),
+                       "node 'add_3': operator 'add' lacks operand #1", operator_error);
+  auto const whole = program([](auto&, auto h) { return h; });
+  CHECK_THROWS_WITH_AS(engine_for(whole, {{"weihgt", w.at("weight")}}),
+                       doctest::Contains("engine: parameter or buffer 'weight' has no value"), engine_error);
+  auto const pipe = make_module_pipe(whole);
+  CHECK_THROWS_WITH_AS(stage_engine(pipe, matrix_framework(matrix_operators()), w, std::vector<inputs>()),
+                       "engine: there is no microbatch to trace; give the arguments of at least one",
+                       engine_error);
+  CHECK_THROWS_WITH_AS(
+      stage_engine(pipe, matrix_framework(matrix_operators()), w, one(), gradient_descent{}, {.loss = 3}),
+      "engine: result #3 is to be the loss, but the model returns 1 tensors", engine_error);
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, one());
+  CHECK_THROWS_WITH(make_pipeline(engine, gpipe(2, 1)),
+                    doctest::Contains("make the schedule for this number"));
+}
