@@ -498,7 +498,7 @@ class backend final : public watchdog::waiter {
   /// joined.
   /// \throws error, gpu_error, run_error
   backend(process_start const& start, cuda::pipeline_options const& o)
-      : rendezvous_(detail::join_rendezvous(start, o.rendezvous)),
+      : rendezvous_(join_rendezvous(start, o.rendezvous)),
         device_(make_device(start, o)),
         nccl_(device_, rendezvous_.rank(), o.messages),
         connecting_(device_.make_stream(0)) {}

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
@@ -22,8 +23,8 @@ namespace cleave::mpi {
 
 /// Options of the rendezvous of MPI ranks.
 struct rendezvous_options {
-  /// Host name or IP address at which other ranks reach the host of rank 0. Empty: the processor name from
-  /// MPI, or localhost if all ranks are on one host.
+  /// Host name or IP address at which other ranks reach the host of rank 0. Empty: all addresses of its
+  /// interfaces and the processor name from MPI are tried, or localhost if all ranks are on one host.
   std::string host = {};
   /// Time limit for all ranks to join.
   std::chrono::milliseconds join_within{30'000};
@@ -33,16 +34,35 @@ struct rendezvous_options {
 
 namespace cleave::detail {
 
-/// The address of rank 0, as broadcast to all ranks.
+/// The addresses of rank 0, as broadcast to all ranks.
 struct mpi_rendezvous_invitation {
-  static constexpr std::size_t longest = 255;
-  std::array<char, longest + 1> host = {}, key = {}, refusal = {};
+  static constexpr std::size_t longest = 255, most_hosts = 9;
+  using text = std::array<char, longest + 1>;
+  std::array<text, most_hosts> hosts = {};
+  text key = {}, refusal = {};
   std::uint16_t port = 0;
 
-  static void set(std::array<char, longest + 1>& to, std::string_view text) {
-    std::ranges::copy(text.substr(0, longest), to.begin());
+  static void set(text& to, std::string_view from) { std::ranges::copy(from.substr(0, longest), to.begin()); }
+  std::vector<network_address> addresses() const {
+    std::vector<network_address> all;
+    for (auto const& h : hosts)
+      if (h[0] != '\0') all.push_back({h.data(), port});
+    return all;
   }
 };
+
+/// Returns the hosts under which rank 0 is reached: the one that the user named, or the numeric addresses of
+/// its interfaces and then its name. `together`: all ranks are on one host.
+inline std::vector<std::string> hosts_of_rank_0(std::string const& named, bool together) {
+  if (!named.empty()) return {named};
+  if (together) return {"127.0.0.1"};
+  auto all = interface_addresses(mpi_rendezvous_invitation::most_hosts - 1);
+  std::array<char, MPI_MAX_PROCESSOR_NAME> name = {};
+  int length = 0;
+  check_mpi(MPI_Get_processor_name(name.data(), &length));
+  all.emplace_back(name.data());
+  return all;
+}
 
 /// Returns true if all ranks of `ranks` are on one host. Collective.
 /// \throws mpi_error
@@ -70,13 +90,10 @@ inline tcp_rendezvous make_mpi_rendezvous(MPI_Comm ranks, mpi::rendezvous_option
   std::optional<tcp_listener> listener;
   if (rank == 0) {
     try {
-      std::array<char, MPI_MAX_PROCESSOR_NAME> name = {};
-      int length = 0;
-      check_mpi(MPI_Get_processor_name(name.data(), &length));
-      auto const reached = !o.host.empty() ? o.host : together ? "127.0.0.1" : std::string(name.data());
-      listener.emplace(network_address{together && o.host.empty() ? reached : "0.0.0.0", 0});
+      auto const hosts = hosts_of_rank_0(o.host, together);
+      listener.emplace(together && o.host.empty() ? tcp_listener({hosts.front(), 0}) : listen_everywhere(0));
       sent.port = listener->address().port;
-      mpi_rendezvous_invitation::set(sent.host, reached);
+      for (std::size_t i = 0; i < hosts.size(); ++i) mpi_rendezvous_invitation::set(sent.hosts[i], hosts[i]);
       mpi_rendezvous_invitation::set(sent.key, random_rendezvous_key());
     } catch (error const& e) {
       mpi_rendezvous_invitation::set(sent.refusal, e.what());
@@ -90,8 +107,7 @@ inline tcp_rendezvous make_mpi_rendezvous(MPI_Comm ranks, mpi::rendezvous_option
   options.join_within = o.join_within;
   auto const count = static_cast<std::uint32_t>(size);
   if (rank == 0) return tcp_rendezvous(std::move(*listener), count, options);
-  return tcp_rendezvous(rank_id{static_cast<std::uint32_t>(rank)}, count,
-                        network_address{sent.host.data(), sent.port}, options);
+  return tcp_rendezvous(rank_id{static_cast<std::uint32_t>(rank)}, count, sent.addresses(), options);
 }
 
 }  // namespace cleave::detail

@@ -296,3 +296,39 @@ TEST_CASE("tcp_rendezvous: a rank 0 that listens late is found") {
   b.barrier(in(20s));
   rank_1.get();
 }
+
+TEST_CASE("tcp_rendezvous: rank 0 is found at one of several addresses") {
+  tcp_listener listener, silent, foreign;
+  auto const closed = tcp_listener().address();
+  auto const at = listener.address();
+  auto rank_0 = std::async(std::launch::async, [&] {
+    tcp_rendezvous b(std::move(listener), 2, within(20s));
+    b.barrier(in(20s));
+    return b.refused().size();
+  });
+  auto stranger = std::async(std::launch::async, [&] {
+    wait_for_socket(foreign.socket(), POLLIN, in(10s));
+    auto const s = foreign.accept();
+    send_some(s.value(), "HTTP/1.1 400 Bad Request, and more");
+    read_up_to(*s, 1000);
+  });
+  std::vector<network_address> const addresses{
+      closed, {"a..b", 4000}, silent.address(), foreign.address(), {"localhost", at.port}};
+  tcp_rendezvous b(rank_id{1}, 2, addresses, within(20s));
+  b.barrier(in(20s));
+  b.leave(in(20s));
+  CHECK(rank_0.get() == 0);
+  stranger.get();
+}
+
+TEST_CASE("tcp_rendezvous: if rank 0 is at none of several addresses, the error lists them") {
+  std::vector<network_address> const addresses{tcp_listener().address(), {"a..b", 4000}};
+  auto const said = error_text([&] { tcp_rendezvous(rank_id{1}, 2, addresses, within(50ms)); });
+  CHECK_MESSAGE(
+      is_like(said, {"rank 0 (", name_of(addresses[0]),
+                     ", a..b:4000) was not reached before the deadline: the host a..b is not known: "}),
+      said);
+  CHECK(
+      is_like(error_text([&] { tcp_rendezvous(rank_id{1}, 2, std::span<network_address>(), within(50ms)); }),
+              {"without an address of rank 0"}));
+}

@@ -168,3 +168,17 @@ TEST_CASE("join_rendezvous: processes that were started together join one rendez
     });
   for (auto& p : processes) p.join();
 }
+
+TEST_CASE(
+    "join_rendezvous: rank 0 is reached over IPv4 and IPv6, by number and by a name that has only one") {
+  for (std::string const host : {"::1", "localhost", "ip6-localhost"}) {
+    if (look_up_host({host, 1}).code != 0 || listen_everywhere(0).address().host != "::") continue;
+    CAPTURE(host);
+    auto const secret = random_rendezvous_key();
+    auto const port = tcp_listener().address().port;
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    std::thread other([&] { join_rendezvous({rank_id{1}, 2, 0, {host, port}, secret}).barrier(until); });
+    join_rendezvous({rank_id{0}, 2, 0, {host, port}, secret}).barrier(until);
+    other.join();
+  }
+}

@@ -384,8 +384,9 @@ TEST_CASE("tcp_rendezvous: an altered message is not read and fails the run") {
 
 TEST_CASE("tcp_rendezvous: rejects keys that are too short and ranks that do not exist") {
   auto options = usual();
-  CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{4}, 4, {}, options), "there is no rank 4 of 4", error);
-  CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{0}, 4, {}, options),
+  CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{4}, 4, network_address(), options), "there is no rank 4 of 4",
+                       error);
+  CHECK_THROWS_WITH_AS(tcp_rendezvous(rank_id{0}, 4, network_address(), options),
                        "rank 0 cannot join a rendezvous; construct it with a tcp_listener", error);
   options.key = "short";
   CHECK_THROWS_WITH_AS(

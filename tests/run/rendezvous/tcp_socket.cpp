@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "support/error_text.hpp"
 
@@ -95,4 +96,40 @@ TEST_CASE("tcp_socket: a moved socket has one owner") {
   CHECK(other.is_open());
   p.near = std::move(other);
   CHECK(send_some(p.near, "x").count == 1);
+}
+
+TEST_CASE(
+    "listen_everywhere: accepts connections over IPv4 and IPv6, and tells addresses in their usual form") {
+  auto const listener = listen_everywhere(0);
+  auto const port = listener.address().port;
+  std::vector<std::string> hosts{"127.0.0.1"};
+  if (listener.address().host == "::") hosts.emplace_back("::1");
+  for (auto const& host : hosts) {
+    auto const near = try_connect(system_addresses({host, port}), in(10s));
+    REQUIRE(near);
+    REQUIRE(wait_for_socket(listener.socket(), POLLIN, in(10s)));
+    auto const far = listener.accept();
+    REQUIRE(far);
+    CHECK(remote_address(*far).host == host);
+    CHECK(local_address(*far) == network_address{host, port});
+  }
+}
+
+TEST_CASE("look_up_host_until: numbers need no look-up, names may, and waiting for them is bounded") {
+  auto const number = look_up_host_until({"10.1.2.3", 7}, in(-1ms));
+  REQUIRE(number);
+  REQUIRE(number->found.size() == 1);
+  CHECK(number->found[0].plain() == network_address{"10.1.2.3", 7});
+  CHECK(look_up_host_until({"localhost", 7}, in(-1ms))->found.size() > 0);
+  CHECK(look_up_host_until({"a..b", 7}, in(20s)).value().code != 0);
+}
+
+TEST_CASE("interface_addresses: lists numbers that other hosts may reach") {
+  for (auto const& host : interface_addresses(8)) {
+    CAPTURE(host);
+    CHECK(look_up_host({host, 1}, AI_NUMERICHOST).found.size() == 1);
+    CHECK_FALSE(host.starts_with("127."));
+    CHECK(host != "::1");
+  }
+  CHECK(interface_addresses(0).empty());
 }

@@ -240,10 +240,6 @@ process_start read_process_start(E const& variables = {}) {
   return std::move(read.made);
 }
 
-}  // namespace cleave
-
-namespace cleave::detail {
-
 /// Makes the rendezvous of the processes that were started together. Blocks until all have joined, at most
 /// for `o.join_within`. `o.key` is replaced by that of `s`.
 /// \throws error if rank 0 cannot listen; run_error if a rank is missing
@@ -252,8 +248,8 @@ inline tcp_rendezvous join_rendezvous(process_start const& s, tcp_rendezvous_opt
   if (s.rank != rank_id{0}) return tcp_rendezvous(s.rank, s.size, s.meeting, o);
   bool const alone =
       s.meeting.host.starts_with("127.") || s.meeting.host == "::1" || s.meeting.host == "localhost";
-  auto const everywhere = s.meeting.host.find(':') != s.meeting.host.npos ? "::" : "0.0.0.0";
-  return tcp_rendezvous(tcp_listener({alone ? s.meeting.host : everywhere, s.meeting.port}), s.size, o);
+  return tcp_rendezvous(alone ? tcp_listener(s.meeting) : detail::listen_everywhere(s.meeting.port), s.size,
+                        o);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave

@@ -383,11 +383,17 @@ class tcp_rendezvous {
   }
   /// Makes the rendezvous on any other rank. `at` is the address at which rank 0 listens now or before the
   /// deadline. Blocks until all ranks have joined.
-  /// \throws run_error if rank 0 is not reached or refuses; error for invalid arguments
+  /// \throws run_error if rank 0 is not reached or refuses; error for invalid arguments and unknown hosts
   tcp_rendezvous(rank_id here, std::uint32_t ranks, network_address const& at,
+                 tcp_rendezvous_options const& options)
+      : tcp_rendezvous(here, ranks, std::span(&at, 1), options) {}
+  /// The same, where rank 0 has several addresses, of which some may be out of reach here. They are tried in
+  /// order, numeric ones before names.
+  tcp_rendezvous(rank_id here, std::uint32_t ranks, std::span<network_address const> at,
                  tcp_rendezvous_options const& options)
       : tcp_rendezvous(here, ranks, options) {
     if (here == rank_id{0}) throw error("rank 0 cannot join a rendezvous; construct it with a tcp_listener");
+    if (at.empty()) throw error("a rank cannot join a rendezvous without an address of rank 0");
     auto const terms = detail::terms_of(options_, ranks_);
     std::vector<std::optional<detail::rendezvous_connection>> link;
     link.emplace_back(detail::rendezvous_joiner(here, at, terms).join());

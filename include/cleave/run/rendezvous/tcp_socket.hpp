@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,13 +14,17 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -114,35 +120,101 @@ struct system_address {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
   sockaddr const* get() const { return reinterpret_cast<sockaddr const*>(&bytes); }
 
+  /// Returns the address as text. An IPv4 address in the form of IPv6, which a listener at `::` sees, has its
+  /// usual form.
   network_address plain() const {
     std::array<char, NI_MAXHOST> host{};
     std::array<char, NI_MAXSERV> port{};
     if (::getnameinfo(get(), size, host.data(), host.size(), port.data(), port.size(),
                       NI_NUMERICHOST | NI_NUMERICSERV) != 0)
       return {"unknown", 0};
-    return {host.data(), find_port(port.data()).value_or(0)};
+    std::string_view text(host.data());
+    constexpr std::string_view mapped = "::ffff:";
+    if (text.starts_with(mapped) && text.find('.') != text.npos) text.remove_prefix(mapped.size());
+    return {std::string(text), find_port(port.data()).value_or(0)};
   }
 };
 
-/// Returns all addresses of a host. A name is resolved, which blocks as long as the system takes. IP
-/// addresses and `localhost` (RFC 6761, 6.3) are not looked up.
-/// \throws error if the host is not known
-inline std::vector<system_address> system_addresses(network_address const& a) {
+/// The result of a look-up: the addresses of a host, or the error code of `getaddrinfo`.
+struct host_lookup {
+  int code = 0;
+  std::vector<system_address> found = {};
+};
+
+/// Looks up a host. A name is resolved, which blocks as long as the system takes, unless `flags` contains
+/// AI_NUMERICHOST. IP addresses and `localhost` (RFC 6761, 6.3) are not looked up.
+inline host_lookup look_up_host(network_address const& a, int flags = 0) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_NUMERICSERV;
+  wanted.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* list = nullptr;
   char const* const host = a.host == "localhost" ? nullptr : a.host.c_str();
-  int const code = ::getaddrinfo(host, std::to_string(a.port).c_str(), &wanted, &list);
-  if (code != 0) throw error("the host " + a.host + " is not known: " + ::gai_strerror(code));
-  std::vector<system_address> found;
+  host_lookup made{::getaddrinfo(host, std::to_string(a.port).c_str(), &wanted, &list)};
+  if (made.code != 0) return made;
   for (auto const* i = list; i != nullptr; i = i->ai_next) {
-    found.emplace_back();
-    std::memcpy(&found.back().bytes, i->ai_addr, i->ai_addrlen);
-    found.back().size = i->ai_addrlen;
+    made.found.emplace_back();
+    std::memcpy(&made.found.back().bytes, i->ai_addr, i->ai_addrlen);
+    made.found.back().size = i->ai_addrlen;
   }
   ::freeaddrinfo(list);
+  return made;
+}
+
+/// Looks up a host like `look_up_host`. Returns nothing if the system does not answer before `until`; a
+/// thread then waits for the answer and ignores it.
+inline std::optional<host_lookup> look_up_host_until(network_address const& a,
+                                                     std::chrono::steady_clock::time_point until) {
+  if (auto number = look_up_host(a, AI_NUMERICHOST); number.code == 0) return number;
+  struct answer {
+    std::mutex mutex;
+    std::condition_variable news;
+    std::optional<host_lookup> made = {};
+  };
+  auto const shared = std::make_shared<answer>();
+  std::thread([shared, a] {
+    auto made = look_up_host(a);
+    std::lock_guard lock(shared->mutex);
+    shared->made = std::move(made);
+    shared->news.notify_all();
+  }).detach();
+  std::unique_lock lock(shared->mutex);
+  shared->news.wait_until(lock, until, [&] { return shared->made.has_value(); });
+  return shared->made;
+}
+
+/// Formats the failure of a look-up.
+inline std::string describe_unknown_host(std::string const& host, int code) {
+  return "the host " + host + " is not known: " + ::gai_strerror(code);
+}
+
+/// Returns all addresses of a host. A name is resolved, which blocks as long as the system takes.
+/// \throws error if the host is not known
+inline std::vector<system_address> system_addresses(network_address const& a) {
+  auto made = look_up_host(a);
+  if (made.code != 0) throw error(describe_unknown_host(a.host, made.code));
+  return std::move(made.found);
+}
+
+/// Returns the numeric addresses of this host's interfaces that are up, in the order of the system, at most
+/// `most`. Addresses that only this host can use (loopback, IPv6 link-local) are left out.
+inline std::vector<std::string> interface_addresses(std::size_t most) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return {};
+  std::vector<std::string> found;
+  for (auto const* i = list; i != nullptr && found.size() < most; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0 || (i->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    auto const family = i->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    system_address a;
+    a.size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&a.bytes, i->ifa_addr, a.size);
+    auto text = a.plain().host;
+    if (text.find('%') != text.npos || text.starts_with("127.") || text == "::1") continue;
+    found.push_back(std::move(text));
+  }
+  ::freeifaddrs(list);
   return found;
 }
 
@@ -177,7 +249,8 @@ inline void set_control_options(tcp_socket const& s) {
 
 namespace cleave {
 
-/// A listening TCP socket. Port 0 selects a free port, which `address()` returns.
+/// A listening TCP socket. Port 0 selects a free port, which `address()` returns. At host `::` it also
+/// accepts connections over IPv4.
 class tcp_listener {
  public:
   /// \throws error, socket_error
@@ -188,6 +261,8 @@ class tcp_listener {
       socket_ = detail::tcp_socket(
           ::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
       if (socket_.is_open()) detail::set_socket_option(socket_, SOL_SOCKET, SO_REUSEADDR, 1);
+      if (socket_.is_open() && at.host == "::")
+        detail::set_socket_option(socket_, IPPROTO_IPV6, IPV6_V6ONLY, 0);
       if (socket_.is_open() && ::bind(socket_.descriptor(), a.get(), a.size) == 0 &&
           ::listen(socket_.descriptor(), SOMAXCONN) == 0)
         return;
@@ -219,6 +294,17 @@ class tcp_listener {
 }  // namespace cleave
 
 namespace cleave::detail {
+
+/// Returns a listener at all addresses of this host: over IPv6 and IPv4, or over IPv4 if the host has no
+/// IPv6.
+/// \throws socket_error
+inline tcp_listener listen_everywhere(std::uint16_t port) {
+  try {
+    return tcp_listener({"::", port});
+  } catch (error const&) {
+    return tcp_listener({"0.0.0.0", port});
+  }
+}
 
 /// Connects to the first of the addresses `at` that accepts, trying each once. Returns nothing if none
 /// accepts before `until`. The time is divided evenly among the addresses.

@@ -185,22 +185,34 @@ class join_listener {
 /// The side of a rank other than 0: connects to rank 0.
 class rendezvous_joiner {
  public:
-  rendezvous_joiner(rank_id here, network_address at, rendezvous_terms const& terms)
-      : here_(here), at_(std::move(at)), terms_(&terms) {}
+  /// `at` are addresses of rank 0, at least one.
+  rendezvous_joiner(rank_id here, std::span<network_address const> at, rendezvous_terms const& terms)
+      : here_(here), terms_(&terms) {
+    for (auto const& a : at) candidates_.push_back({a, look_up_host(a, AI_NUMERICHOST).found});
+  }
 
-  /// Returns the connection to rank 0, once all ranks have joined.
-  /// \throws run_error if rank 0 is not reached, refuses, or does not start in time
+  /// Returns the connection to rank 0, once all ranks have joined. Names are looked up after the numeric
+  /// addresses have failed. Retries what does not answer, because it may still be starting.
+  /// \throws run_error if rank 0 is not reached, refuses, or does not start in time; error if its name is not
+  /// known
   rendezvous_connection join() {
-    auto const where = system_addresses(at_);
     for (;;) {
-      auto const now = std::chrono::steady_clock::now();
-      // Retries a host that does not answer, because it may still be starting.
-      if (auto s = try_connect(where, (std::min)(now + std::chrono::seconds(2), terms_->join_until)))
-        if (auto c = shake_hands(std::move(*s))) return wait_for_start(std::move(*c));
-      if (std::chrono::steady_clock::now() >= terms_->join_until)
-        fail(failure_code::timeout,
-             name_of(rank_id{0}, at_) + " was not reached before the deadline: " + last_);
-      std::this_thread::sleep_until((std::min)(now + std::chrono::milliseconds(10), terms_->join_until));
+      auto const began = std::chrono::steady_clock::now();
+      auto const until = (std::min)(began + std::chrono::seconds(2), terms_->join_until);
+      for (std::size_t i = 0; i < candidates_.size(); ++i) {
+        at_ = candidates_[i].name;
+        auto const now = std::chrono::steady_clock::now();
+        auto const share = (until - now) / static_cast<std::int64_t>(candidates_.size() - i);
+        // A listener that is not rank 0 may accept and be silent.
+        answer_until_ = candidates_.size() == 1
+                            ? terms_->join_until
+                            : (std::min)(now + std::chrono::seconds(2), terms_->join_until);
+        if (auto s = try_connect(candidates_[i].numbers, now + share))
+          if (auto c = shake_hands(std::move(*s))) return wait_for_start(std::move(*c));
+      }
+      look_up_names();
+      if (std::chrono::steady_clock::now() >= terms_->join_until) give_up();
+      std::this_thread::sleep_until((std::min)(began + std::chrono::milliseconds(10), terms_->join_until));
     }
   }
 
@@ -213,11 +225,44 @@ class rendezvous_joiner {
     throw run_error(portable(std::move(f)));
   }
 
+  [[noreturn]] void give_up() const {
+    std::string all;
+    for (auto const& c : candidates_) all += (all.empty() ? "" : ", ") + cleave::name_of(c.name);
+    fail(failure_code::timeout, "rank 0 (" + all + ") was not reached before the deadline: " + last_);
+  }
+
+  /// Ends the attempt with a listener that is not rank 0. If it has no other address, fails.
+  std::nullopt_t pass_over(std::string const& why) {
+    if (candidates_.size() == 1) fail(failure_code::transport, why);
+    last_ = why;
+    return std::nullopt;
+  }
+
+  /// Looks up the names that are not known yet, at most once in half a second.
+  void look_up_names() {
+    if (std::chrono::steady_clock::now() < look_up_from_) return;
+    for (auto& c : candidates_) {
+      if (!c.numbers.empty()) continue;
+      auto made = look_up_host_until(c.name, terms_->join_until);
+      if (made && made->code == 0) {
+        c.numbers = std::move(made->found);
+        continue;
+      }
+      if (made)
+        last_ = describe_unknown_host(c.name.host, made->code);
+      else
+        last_ = "the system has not found the host " + c.name.host + " in time";
+      // Another attempt may succeed if the name server did not answer, or another address may be reached.
+      if (made && made->code != EAI_AGAIN && candidates_.size() == 1) throw error(last_);
+    }
+    look_up_from_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  }
+
   /// Returns `count` bytes, or nothing if the connection ends or the deadline passes first.
   std::optional<std::string> read(tcp_socket const& s, std::size_t count) const {
     std::string bytes(count, '\0');
     for (std::size_t done = 0; done < count;) {
-      if (!wait_for_socket(s, POLLIN, terms_->join_until)) return std::nullopt;
+      if (!wait_for_socket(s, POLLIN, answer_until_)) return std::nullopt;
       auto const moved = receive_some(s, std::span(bytes).subspan(done));
       if (moved.ended) return std::nullopt;
       done += moved.count;
@@ -233,7 +278,7 @@ class rendezvous_joiner {
     auto const greeting = read(s, greeting_size);
     if (!greeting) return std::nullopt;
     auto const version = find_version(*greeting);
-    if (!version) fail(failure_code::transport, "the listener at " + name_of(at_) + " is not a rendezvous");
+    if (!version) return pass_over("the listener at " + name_of(at_) + " is not a rendezvous");
     if (*version != rendezvous_version)
       fail(failure_code::transport, both + " have versions " + std::to_string(*version) + " and " +
                                         std::to_string(rendezvous_version) + " of the rendezvous protocol");
@@ -244,11 +289,11 @@ class rendezvous_joiner {
     auto const before = *greeting + hello;
     auto const first = read(s, 4);
     auto const size = first ? find_final_verdict(*first) : std::optional(std::size_t{0});
-    if (!size) fail(failure_code::transport, "the listener at " + name_of(at_) + " is not a rendezvous");
+    if (!size) return pass_over("the listener at " + name_of(at_) + " is not a rendezvous");
     auto const rest = first ? read(s, *size) : std::nullopt;
     if (!rest) return std::nullopt;
     auto const verdict = read_verdict(terms_->key, before, *first + *rest);
-    if (!verdict.authentic) fail(failure_code::transport, both + " have different keys");
+    if (!verdict.authentic) return pass_over(both + " have different keys");
     if (!verdict.why.empty())
       fail(failure_code::mismatch,
            name_of(rank_id{0}, at_) + " refuses " + name_of(here_, local_address(s)) + ": " + verdict.why);
@@ -276,9 +321,16 @@ class rendezvous_joiner {
     }
   }
 
+  struct candidate {
+    network_address name;
+    std::vector<system_address> numbers;  ///< empty: not looked up yet
+  };
+
   rank_id here_;
-  network_address at_;
   rendezvous_terms const* terms_;
+  std::vector<candidate> candidates_;
+  network_address at_;  // the one that is being tried
+  std::chrono::steady_clock::time_point answer_until_, look_up_from_;
   std::string last_ = "there is no listener";
 };
 
