@@ -167,6 +167,44 @@ TEST_CASE("load_checkpoint: if one rank cannot load, no rank loads anything") {
   CHECK(said[1] == in + "rank 0 cannot load its tensors; see the error of that rank");
 }
 
+TEST_CASE("resume_from_checkpoint: begins anew only if the folder is there and has no checkpoint") {
+  scratch_folder const folder(scratch_folder::in_memory());
+  auto const resume = [&](std::string const& where, std::vector<std::uint64_t>& steps) {
+    steps.assign(2, 99);
+    return at_rendezvous(2, [&](tcp_rendezvous& b) {
+      rank_state mine(b.rank(), 7);
+      auto const found = resume_from_checkpoint(b, where, mine.tensors, soon());
+      steps[index(b.rank())] = found ? found->step() : 0;
+      CHECK(mine.elements ==
+            std::vector<std::int32_t>(100, found ? static_cast<std::int32_t>(found->step()) : 7));
+    });
+  };
+  std::vector<std::uint64_t> steps;
+  std::vector<std::string> const accepted(2, "accepted");
+  CHECK(resume(folder.path(), steps) == accepted);
+  CHECK(steps == std::vector<std::uint64_t>{0, 0});
+
+  rank_state const part(rank_id{0}, 3);
+  write_checkpoint_part(folder.path(), 3, rank_id{0},
+                        part.tensors);  // a run that ended before all had written
+  CHECK(resume(folder.path(), steps) == accepted);
+  CHECK(steps == std::vector<std::uint64_t>{0, 0});
+
+  write_step(folder, 2, 3);
+  CHECK(resume(folder.path(), steps) == accepted);
+  CHECK(steps == std::vector<std::uint64_t>{3, 3});
+
+  for (auto const& [name, text] : testing::texts_in(folder.path()))
+    if (name.ends_with(".part")) testing::write_text(folder / name, text + "x");
+  auto said = resume(folder.path(), steps);
+  CHECK(said[0].find("but the manifest expects") != std::string::npos);
+  CHECK(said[1].find("rank 0 cannot load its tensors") != std::string::npos);
+
+  said = resume(folder.path() + "/none", steps);
+  CHECK(said[0].find("it cannot be read as a folder") != std::string::npos);
+  CHECK(steps == std::vector<std::uint64_t>{99, 99});
+}
+
 TEST_CASE("load_checkpoint: all ranks skip a checkpoint with a damaged file") {
   scratch_folder const folder(scratch_folder::in_memory());
   write_step(folder, 2, 1);

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/checkpoint/checkpoint.hpp"
@@ -95,17 +97,25 @@ std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_l
   return serial;
 }
 
-/// Loads the newest complete checkpoint and returns it for its step and notes.
-///
-/// Every rank calls it with the tensors of its own stages. No rank writes to a tensor before all ranks have
-/// checked theirs.
-///
-/// \throws checkpoint_error, named_tensor_error or file_error at a rank that failed; checkpoint_error at the
-/// other ranks, which names that rank; run_error if a rank is lost or late
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Returns true if a manifest of any step is in `folder`.
+/// \throws checkpoint_error if it cannot be read as a folder
+inline bool has_manifest(std::string const& folder) {
+  auto const files = checkpoint_files(folder);
+  return !files.empty() && files.front().what == checkpoint_file::kind::manifest;  // these come first
+}
+
+/// Loads the newest complete checkpoint. Returns nothing, at all ranks, if there is none and none is
+/// `required`.
 template <ranked_rendezvous Board>
-checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_tensor const> into,
-                           std::chrono::steady_clock::time_point until,
-                           read_checkpoint_options options = {}) {
+std::optional<checkpoint> load_newest_checkpoint(Board& b, std::string const& folder,
+                                                 std::span<named_tensor const> into,
+                                                 std::chrono::steady_clock::time_point until,
+                                                 read_checkpoint_options options, bool required) {
+  constexpr auto nothing = (std::numeric_limits<std::uint64_t>::max)();  // no serial number
   std::exception_ptr failed;
   std::optional<checkpoint> found;
   auto const attempt = [&](auto f) {
@@ -117,22 +127,56 @@ checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_
   };
   std::uint64_t serial = 0;
   if (b.rank() == rank_id{0})
-    attempt([&] { serial = found.emplace(read_checkpoint(folder, options)).serial(); });
+    attempt([&] {
+      serial = required || has_manifest(folder) ? found.emplace(read_checkpoint(folder, options)).serial()
+                                                : nothing;
+    });
   b.broadcast(std::as_writable_bytes(std::span(&serial, 1)), rank_id{0}, until);
+  if (serial == nothing) return std::nullopt;
   if (!found && serial != 0) {
     options.serial = serial;
     options.checked = read_checkpoint_options::extent::no_elements;
     attempt([&] { found.emplace(read_checkpoint(folder, options)); });
   }
   if (found) attempt([&] { found->check(into); });
-  auto const sound = detail::agreed_by_all_ranks(b, std::uint64_t{found && !failed}, until);
+  auto const sound = agreed_by_all_ranks(b, std::uint64_t{found && !failed}, until);
   if (failed) std::rethrow_exception(failed);
-  if (auto const rank = detail::find_silent(sound))
+  if (auto const rank = find_silent(sound))
     throw checkpoint_error(
         {checkpoint_fault::kind::parts, folder,
          "rank " + std::to_string(*rank) + " cannot load its tensors; see the error of that rank"});
   found->load(into);
-  return *std::move(found);
+  return found;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Loads the newest complete checkpoint and returns it for its step and notes.
+///
+/// Every rank calls it with the tensors of its own stages. No rank writes to a tensor before all ranks have
+/// checked theirs.
+///
+/// \throws checkpoint_error, named_tensor_error or file_error at a rank that failed; checkpoint_error at the
+/// other ranks, which names that rank; run_error if a rank is lost or late
+template <ranked_rendezvous Board>
+checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_tensor const> into,
+                           std::chrono::steady_clock::time_point until,
+                           read_checkpoint_options options = {}) {
+  return *detail::load_newest_checkpoint(b, folder, into, until, std::move(options), true);
+}
+
+/// Loads the newest complete checkpoint like `load_checkpoint`. If the folder has no checkpoint yet, returns
+/// nothing at all ranks and leaves the tensors as they are. So a program that calls it at its start may be
+/// started again after a failure.
+/// \throws as `load_checkpoint`; also if there are checkpoints, but all are damaged
+template <ranked_rendezvous Board>
+std::optional<checkpoint> resume_from_checkpoint(Board& b, std::string const& folder,
+                                                 std::span<named_tensor const> into,
+                                                 std::chrono::steady_clock::time_point until,
+                                                 read_checkpoint_options options = {}) {
+  return detail::load_newest_checkpoint(b, folder, into, until, std::move(options), false);
 }
 
 }  // namespace cleave
