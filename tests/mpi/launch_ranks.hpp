@@ -37,12 +37,13 @@ inline void allow_ranks_anywhere() {
   ::setenv("ASAN_OPTIONS", "detect_leaks=0", 0);                    // MPI never frees some of its memory
 }
 
-/// Starts `ranks` ranks of the test program; `options` go to the launcher. They are killed after a minute.
-inline launch_report launch_ranks(std::uint32_t ranks, std::string const& arguments,
-                                  std::string const& options = {}) {
+/// Starts `ranks` ranks of a program with arguments; `options` go to the launcher. They are killed after a
+/// minute.
+inline launch_report launch_program(std::uint32_t ranks, std::string const& program,
+                                    std::string const& options = {}) {
   allow_ranks_anywhere();
   auto const command = "timeout -k 5 60 " CLEAVE_MPIEXEC " " + options + " -n " + std::to_string(ranks) +
-                       " " CLEAVE_RANKS " " + arguments + " 2>&1";
+                       " " + program + " 2>&1";
   auto const begin = std::chrono::steady_clock::now();
   std::FILE* const all = ::popen(command.c_str(), "r");
   if (all == nullptr) throw std::runtime_error("cannot run " + command);
@@ -54,6 +55,12 @@ inline launch_report launch_ranks(std::uint32_t ranks, std::string const& argume
   if (WIFEXITED(status)) report.exit = WEXITSTATUS(status);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
+}
+
+/// Starts ranks of the test program.
+inline launch_report launch_ranks(std::uint32_t ranks, std::string const& arguments,
+                                  std::string const& options = {}) {
+  return launch_program(ranks, CLEAVE_RANKS " " + arguments, options);
 }
 
 }  // namespace cleave::testing
