@@ -19,8 +19,10 @@ int main(int argc, char** argv) {
       {"pipelines", run_pipelines},
       {"suffer", suffer},
       {"differ", differ},
+      {"endless", run_endlessly},
 #if __has_include(<xxhash.h>) && __has_include(<flatbuffers/flatbuffers.h>)
       {"save", save_until_killed},
+      {"save next", save_next},
 #endif
   };
   std::vector<std::string> const arguments(argv + 1, argv + argc);

@@ -176,6 +176,20 @@ int suffer(cleave::mpi::environment& mpi, rank_arguments arguments) {
   return 0;
 }
 
+/// Argument: the limit of a step in milliseconds. Runs steps until one fails.
+int run_endlessly(cleave::mpi::environment& mpi, rank_arguments arguments) {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {mpi.size(), 1, 6});
+  auto const c = make_chain(s, 3);
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+  cleave::mpi::pipeline_options how;
+  how.run.watchdog = {.limit = std::chrono::milliseconds(std::stol(arguments[0])),
+                      .leave_within = std::chrono::milliseconds(1000)};
+  cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
+  run.run_step(c.values());
+  say("the first step is done");
+  for (;;) run.run_step(c.values());
+}
+
 /// Runs ranks that are given different plans, or that fail outside of steps.
 int differ(cleave::mpi::environment& mpi, rank_arguments arguments) {
   bool const odd = mpi.rank() == rank_id{1};

@@ -32,6 +32,8 @@ int need_threads(cleave::mpi::environment& mpi, rank_arguments);
 int run_pipelines(cleave::mpi::environment& mpi, rank_arguments);
 int suffer(cleave::mpi::environment& mpi, rank_arguments);
 int differ(cleave::mpi::environment& mpi, rank_arguments);
+int run_endlessly(cleave::mpi::environment& mpi, rank_arguments);
 int save_until_killed(cleave::mpi::environment& mpi, rank_arguments);
+int save_next(cleave::mpi::environment& mpi, rank_arguments);
 
 }  // namespace cleave::testing
