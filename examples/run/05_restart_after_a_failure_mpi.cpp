@@ -100,7 +100,7 @@ void train(std::string const& folder, std::uint64_t steps, int digits) {
   auto const state = run.stages().state(run.rank());
   auto const saved = cleave::resume_from_checkpoint(run.rendezvous(), folder, state, soon());
   auto const first = saved ? saved->step() + 1 : 1;
-  if (run.rank() == cleave::rank_id{1}) std::cout << "begins with step " << first << std::endl;
+  if (run.rank() == cleave::rank_id{1}) std::cout << "begins with step " << first << '\n' << std::flush;
 
   for (auto step = first; step <= steps; ++step) {
     batch = batch_of(step);
@@ -111,7 +111,7 @@ void train(std::string const& folder, std::uint64_t steps, int digits) {
         loss += quarter[m] * *static_cast<double*>(made->data);
     run.update();
     if (run.rank() == cleave::rank_id{1})
-      std::cout << "step " << step << ", loss " << std::setprecision(digits) << loss << std::endl;
+      std::cout << "step " << step << ", loss " << std::setprecision(digits) << loss << '\n' << std::flush;
     if (step % 3 == 0)
       cleave::write_checkpoint(run.rendezvous(), folder, {.step = step, .notes = {}}, state, soon(), newest);
   }
