@@ -14,6 +14,8 @@
 #include "cleave/formats/pipe_info.hpp"
 /// The stage of each node as JSON.
 #include "cleave/formats/stage_map_json.hpp"
+/// The stages of a decoder in the configuration of onnxruntime-genai.
+#include "cleave/formats/genai_pipeline.hpp"
 /// Schedules as JSON.
 #include "cleave/formats/schedule_json.hpp"
 /// Costs of stages as CSV.

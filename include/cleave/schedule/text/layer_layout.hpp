@@ -204,6 +204,20 @@ inline std::string layer_layout_text(layer_layout const& layout) {
   return text;
 }
 
+/// Returns the layout with runs of equal layers written once, such as `Et*3|t*4|t*3L`.
+inline std::string short_layer_layout_text(layer_layout const& layout) {
+  std::string text;
+  for (auto const& stage : layout) {
+    if (&stage != layout.data()) text += '|';
+    for (std::size_t i = 0, run = 1; i < stage.size(); i += run) {
+      for (run = 1; i + run < stage.size() && stage[i + run] == stage[i];) ++run;
+      text += static_cast<char>(stage[i]);
+      if (run > 1) text += '*' + std::to_string(run);
+    }
+  }
+  return text;
+}
+
 /// Returns the number of layers of one kind in each stage.
 inline std::vector<std::uint32_t> layers_of_stages(layer_layout const& layout,
                                                    layer_kind kind = layer_kind::decoder) {
