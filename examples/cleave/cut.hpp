@@ -10,6 +10,7 @@
 #include <cleave/partition/slices/balance_ranks.hpp>
 #include <cleave/schedule/model/placement.hpp>
 #include <cleave/split/split.hpp>
+#include <cleave/split/stage_contract.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,7 +41,13 @@ struct cut_options {
   bool relayed = false;  ///< values pass through the stages between their producer and their readers
   cut_rule rule{};
   std::optional<cleave::stage_placement> place{};  ///< of a schedule
+  std::optional<framework> plan_for{};             ///< the framework for which a plan is printed
+  std::string layers{};                            ///< path of the list of layers; empty: found
 
+  /// Returns the framework whose plan the cut is, if it is one.
+  std::optional<framework> plan() const {
+    return plan_for || rule.what != cut_rule::kind::plan ? plan_for : std::optional(rule.from);
+  }
   /// Returns true if ranks are balanced rather than stages: some rank runs several.
   bool balances_ranks() const {
     return place && rule.what == cut_rule::kind::balance && place->stages() > place->ranks;
@@ -77,6 +84,19 @@ inline void add_cut_options(command& c, cut_options& to) {
   list.push_back(flag(
       "--relay", "stages send to the next stage only, as in PyTorch: those in between pass values on and pay",
       to.relayed));
+}
+
+inline void add_plan_options(command& c, cut_options& to) {
+  c.options.push_back(
+      {"", "--for", "FRAMEWORK", "megatron, torchtitan, deepspeed, vllm, llama.cpp or ort-genai",
+       "cut between layers, and print the plan as a framework takes it: megatron, torchtitan,\n" +
+           std::string(30, ' ') + "deepspeed, vllm or llama.cpp; ort-genai: the pipeline of any cut",
+       [&to](auto text) { return (to.plan_for = find_framework(text)).has_value(); }});
+  c.options.push_back({"", "--layers", "PATH", "the path of a list of modules, as in model.layers",
+                       "the list of layers of a plan (the one that costs most)", [&to](auto text) {
+                         to.layers = text;
+                         return !text.empty();
+                       }});
 }
 
 /// Returns the cost of moving a byte between stages, where a second of work costs `second` and an operation
@@ -124,18 +144,35 @@ inline std::string module_path_of(std::string_view name) {
 /// The facts about nodes that rules read. A node's tag is its `doc_string`.
 inline std::vector<node_facts> facts_of_nodes(cleave::onnx::graph const& g) {
   std::vector<node_facts> facts;
-  for (auto const n : g.nodes())
+  for (auto const n : g.nodes()) {
     facts.push_back({g.proto(n).op_type(), g.proto(n).doc_string(), module_path_of(g.name(n))});
+    for (auto const v : g.operands(n))
+      if (facts.back().owner.empty() && g.is_state(v)) {
+        auto const name = g.name_of(v);
+        facts.back().owner = name.substr(0, name.find('.') == name.npos ? 0 : name.rfind('.'));
+      }
+  }
   return facts;
+}
+
+/// Returns the parts of the nodes in a pipeline of onnxruntime-genai. \throws cleave::error with the file
+template <class Snapshot>
+cleave::partition parts_in_pipeline(fs::path const& path, model const& m, Snapshot const& s) {
+  try {
+    return parts_of_pipeline(s, cleave::read_genai_pipeline(read_text(path)),
+                             [&](auto v) { return std::string(m.graph.name_of(v)); });
+  } catch (cleave::error const& e) {
+    std::string const what = e.what(), file = cleave::printable(path.string(), 200);
+    throw cleave::error(what.starts_with(file) ? what : file + ": " + what);
+  }
 }
 
 /// Returns the parts of a rule other than balance, with the bound for that number of parts.
 /// \throws cleave::infeasible_error if a part does not fit into its memory
-template <class Graph, class Snapshot>
-cleave::balanced_partition certified_parts(cut_rule const& rule, Graph const& g, Snapshot const& s,
-                                           std::vector<node_facts> const& facts,
+template <class Snapshot>
+cleave::balanced_partition certified_parts(Snapshot const& s, cleave::partition parts,
                                            cleave::balance_options const& limits) {
-  cleave::balanced_partition p{parts_by(rule, g, s, facts)};
+  cleave::balanced_partition p{std::move(parts)};
   if (p.parts == 0) return p;
   if (!limits.memory.covers(p.parts) || !limits.speed.covers(p.parts))
     throw usage_error("--memory and --speed take 1 value, or one for each of the " + std::to_string(p.parts) +
@@ -155,17 +192,79 @@ struct certified_cut {
   cleave::balanced_partition parts;
   certificate proof;
   cut_limits limits;
-  std::vector<double> rank_loads{};  ///< if ranks are balanced
+  std::vector<double> rank_loads{};      ///< if ranks are balanced
+  std::optional<framework_plan> plan{};  ///< if one is asked for, or given
 };
 
-/// Cuts a graph by the rule of the options. \throws cleave::infeasible_error if no cut fits into the memory
+/// Returns the modules by which the layers of a model are found: those that enclose the nodes or, if that is
+/// not known, those whose weights they read.
+template <class Snapshot>
+std::vector<std::string> layer_paths(Snapshot const& s, std::vector<node_facts> const& facts) {
+  bool const enclosed = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
+  std::vector<std::string> paths;
+  for (auto const& f : facts) paths.push_back(enclosed ? f.path : f.owner);
+  // Exporters fold weights into new ones without a module, mostly that of the node that reads the result.
+  for (auto n = enclosed ? 0 : paths.size(); n-- > 0;) {
+    auto const is_weight = [&](auto v) { return cleave::detail::is_held(s.from[v]); };
+    if (!paths[n].empty() || std::ranges::none_of(s.operands[n], is_weight)) continue;
+    for (auto const v : s.results[n])
+      for (auto const user : s.users[v])
+        if (paths[n].empty()) paths[n] = paths[user];
+  }
+  return paths;
+}
+
+/// Completes the plan of a cut: its text, its costs and, if the user gave the cut, the best plan.
+/// \throws cleave::error if the cut is no plan of the framework
+template <class Snapshot>
+void complete_plan(framework_plan& plan, cut_options const& options, Snapshot const& s,
+                   cleave::balanced_partition const& parts, cleave::balance_options const& limits) {
+  plan.own.largest = parts.bottleneck;
+  plan.own.sent = sent_bytes(s, parts);
+  bool const of_layers = plan.what != framework::ort_genai;
+  bool const is_given = options.rule.what == cut_rule::kind::plan;
+  if (of_layers && plan.stages.of.empty()) plan.stages = stages_of_modules(s, plan.chain, parts);
+  if (of_layers)
+    plan.own.text = is_given && plan.what == options.rule.from
+                        ? options.rule.words.front()
+                        : plan_text(plan.what, plan.chain, plan.stages);
+  if (!is_given) return;
+  auto const best = cleave::balance(
+      s, parts.parts,
+      of_layers ? whole_units(s, plan.chain, plan_units(plan.what, plan.chain), limits) : limits);
+  plan.best = priced_plan{"", best.bottleneck, sent_bytes(s, best)};
+  if (of_layers) plan.best->text = plan_text(plan.what, plan.chain, stages_of_modules(s, plan.chain, best));
+}
+
+/// Cuts a graph by the rule of the options. `given` are the parts of a pipeline of onnxruntime-genai, if that
+/// is the rule.
+/// \throws cleave::infeasible_error if no cut fits into the memory
 template <class Graph, class Snapshot>
 certified_cut cut_by_rule(cut_options const& options, Graph const& g, Snapshot const& s,
-                          std::vector<node_facts> const& facts, double cost_per_byte,
-                          std::string const& unit) {
-  auto const limits = limits_of(options, cost_per_byte);
+                          std::vector<node_facts> const& facts, double cost_per_byte, std::string const& unit,
+                          std::optional<cleave::partition> given = {}) {
+  auto limits = limits_of(options, cost_per_byte);
   bool const balanced = options.rule.what == cut_rule::kind::balance;
+  bool const is_plan = options.rule.what == cut_rule::kind::plan;
   certified_cut c;
+  if (auto const what = options.plan()) c.plan = framework_plan{.what = *what};
+  bool const reads_layers = is_plan && options.rule.from != framework::ort_genai;
+  bool const of_layers = c.plan && c.plan->what != framework::ort_genai;
+  bool const whole = balanced && of_layers;
+  if (reads_layers || of_layers) c.plan->chain = layers_of(s, layer_paths(s, facts), options.layers);
+  if (whole) {
+    auto const unit_of = plan_units(c.plan->what, c.plan->chain);
+    if (unit_of.back() + 1 < options.stages)
+      throw cleave::infeasible_error("a plan for " + full_name(c.plan->what) + " has at most " +
+                                     plural(unit_of.back() + std::size_t{1}, "stage") + ": the model has " +
+                                     plural(c.plan->chain.layers, "layer") + " in " +
+                                     cleave::quoted(c.plan->chain.list) + "; choose a smaller -k");
+    limits = whole_units(s, c.plan->chain, unit_of, std::move(limits));
+  }
+  if (reads_layers) {
+    c.plan->stages = read_plan(options.rule.from, c.plan->chain, options.rule.words.front());
+    given = parts_of(c.plan->chain, c.plan->stages);
+  }
   c.proof.objective = objective_of(cost_per_byte, options.relayed);
   c.proof.unit = unit;
   auto const copied = static_cast<std::size_t>(std::ranges::count(s.replicable, char{1}));
@@ -182,12 +281,17 @@ certified_cut cut_by_rule(cut_options const& options, Graph const& g, Snapshot c
     c.proof.of = "largest load of a rank";
   } else {
     c.parts = balanced ? cleave::balance(s, options.stages, limits)
-                       : certified_parts(options.rule, g, s, facts, limits);
+                       : certified_parts(
+                             s,
+                             given ? acyclic_parts(s, without_copies(s, *given), options.rule.cycles).parts
+                                   : parts_by(options.rule, g, s, facts),
+                             limits);
     c.proof.bottleneck = c.parts.bottleneck;
     c.proof.bound = c.parts.bound;
-    c.proof.parts = plural(c.parts.parts, "stage");
+    c.proof.parts = plural(c.parts.parts, "stage") + (whole ? " of whole layers" : "");
     if (balanced && !options.place) c.limits.enough = find_enough_stages(s, c.parts, limits);
   }
+  if (c.plan && c.parts.parts > 0) complete_plan(*c.plan, options, s, c.parts, limits);
   if (!balanced || c.parts.parts == 0) return c;
   double fastest = limits.speed.empty() ? 1 : limits.speed[0], total = 0;
   for (std::size_t i = 0; i < limits.speed.size(); ++i) fastest = std::max(fastest, limits.speed[i]);
@@ -209,6 +313,7 @@ struct cut {
   cut_limits limits{};
   std::vector<double> rank_loads{};        ///< if ranks are balanced
   std::vector<cleave::rank_id> rank_of{};  ///< per stage, if a schedule places the stages
+  std::optional<framework_plan> plan{};
 
   /// Returns name and operator of the node that bounds the largest load.
   std::pair<std::string, std::string> dominant() const {
@@ -225,7 +330,11 @@ using model_snapshot = cleave::snapshot<cleave::onnx::graph>;
 inline certified_cut cut_by_rule(cut_options const& options, model const& m, model_snapshot const& s,
                                  double cost_per_byte) {
   try {
-    auto made = cut_by_rule(options, m.graph, s, facts_of_nodes(m.graph), cost_per_byte, "s");
+    std::optional<cleave::partition> given;
+    if (options.rule.what == cut_rule::kind::plan && options.rule.from == framework::ort_genai)
+      given = parts_in_pipeline(options.rule.words.front(), m, s);
+    auto made =
+        cut_by_rule(options, m.graph, s, facts_of_nodes(m.graph), cost_per_byte, "s", std::move(given));
     if (options.rule.what == cut_rule::kind::balance)
       if (auto const fault = cleave::onnx::find_untyped_limit(m.graph, made.parts.parts, options.stages))
         throw cleave::onnx::error(*fault);
@@ -237,6 +346,31 @@ inline certified_cut cut_by_rule(cut_options const& options, model const& m, mod
           throw cleave::onnx::error(cleave::onnx::untyped_fault(m.graph, s.value[v]));
     throw;
   }
+}
+
+/// Returns what DeepSpeed cannot pass between the stages of a cut, one sentence each. A value needs a
+/// gradient if a module makes it, and if it is of a floating type.
+inline std::vector<std::string> deepspeed_remarks(model const& m, cleave::onnx::staged const& stages,
+                                                  layer_chain const& chain) {
+  std::vector<std::string> lines;
+  auto const& s = stages.snapshot();
+  for (std::uint32_t i = 0; i < stages.size(); ++i) {
+    auto const& inputs = stages.plan().stages[i].inputs;
+    std::vector<cleave::argument_traits> arguments;
+    for (auto const v : inputs) {
+      auto const* type = m.types.priced(m.graph.name_of(s.value[v]));
+      auto const element = type != nullptr ? type->tensor_type().elem_type() : 0;
+      bool const floats = element == ::onnx::TensorProto::FLOAT || element == ::onnx::TensorProto::FLOAT16 ||
+                          element == ::onnx::TensorProto::BFLOAT16 || element == ::onnx::TensorProto::DOUBLE;
+      auto const n = s.producer[v];
+      arguments.push_back({.needs_gradient = floats && n < s.nodes() && chain.named[n] != 0});
+    }
+    if (auto const bad = cleave::find_argument_beyond_first(arguments))
+      lines.push_back("DeepSpeed sends back the gradient of the first argument of a stage alone; stage " +
+                      std::to_string(i) + " has " + cleave::quoted(m.graph.name_of(s.value[inputs[*bad]])) +
+                      " as argument #" + std::to_string(*bad) + ", which needs one too");
+  }
+  return lines;
 }
 
 /// \throws cleave::infeasible_error if no cut fits into the memory.
@@ -256,6 +390,8 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
         boxes.stages[i].state.unknown -= boxes.stages[i].state.unknown > 0;
   cleave::onnx::staged stages(m.graph, std::move(s), std::move(plan));
   auto notes = cleave::onnx::notes_of(stages);
+  if (made.plan && made.plan->what == framework::deepspeed)
+    made.plan->remarks = deepspeed_remarks(m, stages, made.plan->chain);
   auto& proof = made.proof;
   proof.lacking = lacking_of(m);
   if (cost_per_byte == 0) proof.lacking.values = 0;  // transfers are free, so sizes do not matter
@@ -270,9 +406,9 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
   }
   std::vector<cleave::rank_id> rank_of;
   if (options.place && options.place->stages() == stages.size()) rank_of = options.place->rank_of;
-  return {std::move(parts), std::move(stages),          std::move(boxes),
-          std::move(notes), std::move(proof),           std::move(advice),
-          made.limits,      std::move(made.rank_loads), std::move(rank_of)};
+  return {std::move(parts),   std::move(stages),   std::move(boxes), std::move(notes),
+          std::move(proof),   std::move(advice),   made.limits,      std::move(made.rank_loads),
+          std::move(rank_of), std::move(made.plan)};
 }
 
 inline std::string seconds_text(double s) { return cleave::amount_text(s, "s"); }

@@ -23,7 +23,7 @@ struct file_use {
   kind what = kind::none;
   bool (*is_own)(std::string const& text) = nullptr;  ///< output: recognises the text of an earlier output
   bool (*has)(std::string_view name) = nullptr;       ///< folder: recognises the names of files written there
-  std::string_view prefix{};                          ///< part of the value before the file's name
+  std::vector<std::string_view> prefixes{};           ///< parts of the value before a file's name, if any
   std::string form{};                                 ///< output: see `output_file`
   bool repeats = false;                               ///< all values of the option count, not only the last
 

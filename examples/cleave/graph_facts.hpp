@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "certificate.hpp"
+#include "cost_file.hpp"
 #include "cut.hpp"
 #include "describe.hpp"
 #include "files.hpp"
@@ -24,8 +25,39 @@
 
 namespace tool {
 
+/// Returns a chain of the layers in a file of costs, one a line: `layers.0,1.5ms,8MiB`. The bytes are those
+/// of the layer's result.
+/// \throws cleave::error with the path and the fault in the file.
+inline cleave::costed_module_graph read_layer_list(fs::path const& path) {
+  auto const file = read_cost_file(path);
+  if (file.is_profile)
+    throw cleave::error(cleave::printable(path.string(), 200) +
+                        ": is a profile; give it with --costs, and the model as operand");
+  cleave::module_graph g;
+  std::vector<cleave::module_argument> args;
+  auto const node = [&](cleave::node_kind kind, std::string const& name) -> cleave::module_node {
+    cleave::module_node n;
+    n.kind = kind;
+    n.name = n.target = name;
+    n.args = args;
+    return n;
+  };
+  args = {cleave::node_argument(g.add(node(cleave::node_kind::placeholder, "input")))};
+  for (auto const& entry : file.entries) {
+    auto n = node(cleave::node_kind::call_function, entry.name);
+    n.metadata = {{"path", {entry.name}}, {"cost", {entry.seconds}}};
+    if (entry.bytes) n.metadata.push_back({"bytes", {static_cast<std::int64_t>(*entry.bytes)}});
+    args = {cleave::node_argument(g.add(std::move(n)))};
+  }
+  g.add(node(cleave::node_kind::output, "output"));
+  g.metadata.push_back({"cost_unit", {std::string("s")}});
+  g.metadata.push_back({"cost_origin", {"given in " + path.filename().string()}});
+  return cleave::costed_module_graph(std::move(g));
+}
+
 /// \throws cleave::error with the path and the fault in the file.
 inline cleave::costed_module_graph read_graph(fs::path const& path) {
+  if (path.extension() == ".csv") return read_layer_list(path);
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   if (!in || (text << in.rdbuf()).bad())

@@ -146,9 +146,15 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
   if (std::ranges::any_of(c.options, [](auto const& o) { return o.file.is_output(); }))
     c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
   auto const add_file = [&](std::string const& by, std::string_view value, file_use const& use) {
-    if (use.what == file_use::kind::none || value == "-" || !value.starts_with(use.prefix)) return;
+    if (use.what == file_use::kind::none || value == "-") return;
+    auto const before =
+        std::ranges::find_if(use.prefixes, [&](auto prefix) { return value.starts_with(prefix); });
+    if (before != use.prefixes.end())
+      value.remove_prefix(before->size());
+    else if (!use.prefixes.empty())
+      return;
     std::erase_if(typed.files, [&](auto const& f) { return !by.empty() && !use.repeats && f.by == by; });
-    typed.files.push_back({by, value.substr(use.prefix.size()), use});
+    typed.files.push_back({by, value, use});
   };
   auto const add_operand = [&](std::string const& word) {
     typed.operands.push_back(word);

@@ -19,15 +19,17 @@
 #include <vector>
 
 #include "options.hpp"
+#include "plans.hpp"
 
 namespace tool {
 
 /// The rule of `--by` that assigns nodes to stages.
 struct cut_rule {
-  enum class kind : std::uint8_t { balance, tags, buckets, modules, capability, file };
+  enum class kind : std::uint8_t { balance, tags, buckets, modules, capability, file, plan };
   kind what = kind::balance;
   std::uint64_t cap = cleave::bucket_options{}.cap;
-  std::vector<std::string> words;  ///< modules, capability: the list; file: its path
+  std::vector<std::string> words;    ///< modules, capability: the list; file: its path; plan: its text
+  framework from = framework::vllm;  ///< plan: whose it is; of onnxruntime-genai the text is a path
   cleave::cycle_policy cycles = cleave::cycle_policy::refuse;
 };
 
@@ -42,7 +44,7 @@ inline std::vector<std::string> split_at_commas(std::string_view text) {
 }
 
 /// Reads a rule and returns whether it is valid: `balance`, `tags`, `buckets=25MiB`, `modules=a.b,a.c`,
-/// `capability=Conv,Relu` or `file=PATH`.
+/// `capability=Conv,Relu`, `file=PATH`, or a plan of a framework, as in `vllm=8,9,9,6`.
 inline bool read_rule(std::string_view text, cut_rule& to) {
   using enum cut_rule::kind;
   auto const equal = text.find('=');
@@ -61,17 +63,24 @@ inline bool read_rule(std::string_view text, cut_rule& to) {
   if (name == "modules") return to.what = modules, listed;
   if (name == "capability") return to.what = capability, listed;
   if (name == "file") return to.what = file, to.words = {std::string(value)}, !value.empty();
+  if (auto const known = find_framework(name))
+    return to.what = plan, to.from = *known, to.words = {std::string(value)}, !value.empty();
   return false;
 }
 
 inline void add_rule_options(command& c, cut_rule& to) {
-  c.options.push_back({"",
-                       "--by",
-                       "RULE",
-                       "balance, tags, buckets=SIZE, modules=PATH,..., capability=OP,... or file=ASSIGNMENT",
-                       "balance, tags, buckets=25MiB, modules=a.b,a.c, capability=Conv,Relu, file=PATH",
-                       [&to](auto text) { return read_rule(text, to); },
-                       {.what = file_use::kind::read, .prefix = "file="}});
+  c.options.push_back(
+      {"",
+       "--by",
+       "RULE",
+       "balance, tags, buckets=SIZE, modules=PATH,..., capability=OP,..., file=ASSIGNMENT or "
+       "a plan as in vllm=8,9,9,6",
+       "balance, tags, buckets=25MiB, modules=a.b,a.c, capability=Conv,Relu, file=PATH, or\n" +
+           std::string(30, ' ') +
+           "a plan: megatron='Et*3|t*4L', torchtitan=, deepspeed=, vllm=, llama.cpp=, "
+           "ort-genai=FILE",
+       [&to](auto text) { return read_rule(text, to); },
+       {.what = file_use::kind::read, .prefixes = {"file=", "ort-genai="}}});
   c.options.push_back({"", "--cycles", "POLICY", "refuse, cut, merge or move",
                        "treatment of stages that depend on each other (refuse)", [&to](auto text) {
                          using enum cleave::cycle_policy;
@@ -127,6 +136,7 @@ struct node_facts {
   std::string operation;  ///< for the rule capability
   std::string tag;        ///< for tags
   std::string path;       ///< the enclosing modules, joined by dots; for modules
+  std::string owner{};    ///< the module of the first weight that the node reads; for plans
 };
 
 /// A graph with the module path of each node, as `assign_after_modules` needs it.

@@ -34,6 +34,31 @@ void write_map_of(model const& m, cut const& c, map_options const& to) {
             [&](auto v) { return std::string(m.graph.name_of(v)); });
 }
 
+/// Sets the text of a plan for onnxruntime-genai: the stages in the order in which they run, in the files
+/// that
+/// `--out` writes.
+void write_pipeline_to(framework_plan& plan, model const& m, cut const& c) {
+  std::vector<cleave::genai_stage> stages;
+  auto const& s = c.stages.snapshot();
+  for (auto const id : c.stages.plan().order) {
+    auto const& stage = c.stages.plan().stages[index(id)];
+    auto const name = "stage_" + std::to_string(index(id));
+    stages.push_back({name, name + ".onnx", {}, {}});
+    for (auto const& [values, names] :
+         {std::pair(&stage.inputs, &stages.back().inputs), std::pair(&stage.outputs, &stages.back().outputs)})
+      for (auto const v : *values) names->emplace_back(m.graph.name_of(s.value[v]));
+  }
+  plan.own.text = cleave::write_genai_pipeline(stages);
+}
+
+/// \throws usage_error if --layers is given and no plan has layers
+void require_plan(cut_options const& options) {
+  bool const reads = options.rule.what == cut_rule::kind::plan && options.rule.from != framework::ort_genai;
+  bool const writes = options.plan_for && *options.plan_for != framework::ort_genai;
+  if (!options.layers.empty() && !reads && !writes)
+    throw usage_error("--layers is for plans of layers: give --for, as in --for vllm, or --by with a plan");
+}
+
 }  // namespace
 
 int split(std::span<std::string const> words) {
@@ -45,7 +70,7 @@ int split(std::span<std::string const> words) {
   output_file report_file;
   map_options map;
   command c{"split",
-            "MODEL.onnx | GRAPH.json",
+            "MODEL.onnx | GRAPH.json | LAYERS.csv",
             "Cuts a model into stages that are balanced by cost and transferred bytes, or assigned by "
             "another rule.\n"
             "Nodes that depend on weights alone are copied into the stages that read their results. No cut\n"
@@ -57,6 +82,7 @@ int split(std::span<std::string const> words) {
                                    "name,time[,bytes] (s, or a unit as in 1.5ms)",
                                    costs));
   add_rule_options(c, options.rule);
+  add_plan_options(c, options);
   c.options.push_back(folder_to_write(
       "-o", "--out", "write stage_0.onnx, stage_1.onnx, ... to this folder", out, [](auto name) {
         return cleave::onnx::is_stage_name(name) || is_piece_name(name) || name == outer_name;
@@ -81,11 +107,16 @@ int split(std::span<std::string const> words) {
   auto const path = only_operand(typed.operands);
   if (options.counted && options.rule.what != cut_rule::kind::balance)
     note("-k has no effect here: it applies to --by balance; other rules determine the number of stages");
+  require_plan(options);
+  bool const reads_pipeline =
+      options.rule.what == cut_rule::kind::plan && options.rule.from == framework::ort_genai;
   read_places(map, options);
-  bool const is_graph = path.extension() == ".json";
+  bool const is_graph = path.extension() == ".json" || path.extension() == ".csv";
   if (as_picture && (as_json || is_graph))
     throw usage_error("--svg is for ONNX models and cannot be combined with --json");
   if (is_graph) require_no_sizes(types);
+  if (is_graph && (reads_pipeline || options.plan_for == framework::ort_genai))
+    throw usage_error("ort-genai is for ONNX models, whose stages onnxruntime-genai runs");
   if (weights != cleave::onnx::weights::reference && (out.empty() || is_graph))
     throw usage_error(is_graph ? "--weights is for ONNX models; a graph in JSON has no weights"
                                : "--weights needs --out, the folder that gets the weights");
@@ -97,7 +128,7 @@ int split(std::span<std::string const> words) {
   auto m = read_model(path, types, doing);
   if (measured) apply_costs(m, *measured);
   require_external_kept(m, typed);
-  auto const cut = cut_model(m, options, doing);
+  auto cut = cut_model(m, options, doing);
   std::vector<fs::path> files;
   if (!out.empty()) {
     doing("writing the stages");
@@ -105,6 +136,7 @@ int split(std::span<std::string const> words) {
         cut.stages, m.types, out,
         {.replace = replaced_by(typed), .weights = weights, .model_folder = folder_of(m.path)});
   }
+  if (cut.plan && cut.plan->what == framework::ort_genai) write_pipeline_to(*cut.plan, m, cut);
   if (!report_file.empty()) write_page(report_file, cleave::write_report(report_of(m, cut, files)));
   if (!map.file.empty()) write_map_of(m, cut, map);
   doing.clear();
@@ -122,6 +154,7 @@ int split(std::span<std::string const> words) {
         "\n");
   print(table_of(m, cut));
   for (auto const& line : remarks_on(m, cut, asked, weights)) print("  note: " + line + "\n");
+  if (cut.plan) print(lines_of(*cut.plan, "s"));
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");
   if (!report_file.empty()) print("  " + shown(report_file.path) + "\n");

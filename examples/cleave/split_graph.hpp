@@ -95,6 +95,7 @@ struct split_graph_result {
   std::string dominant{}, operation{};  ///< of the node that bounds the largest load
   cleave::report report{};              ///< about these parts, without its title and facts
   std::vector<std::string> remarks{};
+  std::optional<framework_plan> plan{};
 
   cleave::module_graph const& graph(std::size_t i) const {
     return outer.find_attribute(names[i])->body.front();
@@ -118,7 +119,6 @@ void write_map_of(cleave::costed_module_graph const& g, Snapshot const& s, cleav
 /// \throws cleave::error with the node or module that breaks the rule.
 inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options,
                                     map_options const& map, bool reports) {
-  using enum cut_rule::kind;
   auto const names_of = [](cleave::module_graph const& outer) {
     std::vector<std::string> names;
     for (auto const n : outer.nodes())
@@ -128,7 +128,7 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   };
   auto const facts = facts_of_nodes(g);
   bool const flat = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
-  if (options.rule.what == modules && !flat) {
+  if (options.rule.what == cut_rule::kind::modules && !flat) {
     for (auto const& [name, given] : {std::pair("--map", !map.file.empty()), {"--report", reports}})
       if (given)
         throw usage_error(std::string(name) +
@@ -138,9 +138,11 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
     return {std::move(outer), std::move(names)};
   }
   auto const s = cleave::snapshot_of(g);
-  if (options.rule.what == balance && !g.has_costs())
+  if ((options.rule.what == cut_rule::kind::balance || options.plan()) && !g.has_costs())
     throw cleave::error(
-        "no node has a `cost`, which --by balance needs; give the nodes costs, or choose another --by");
+        options.plan() ? "no node has a `cost`, by which plans are compared; give the nodes costs"
+                       : "no node has a `cost`, which --by balance needs; give the nodes costs, or choose "
+                         "another --by");
   auto const unit = unit_of(g);
   auto const cost_per_byte = cost_per_byte_of(options, unit);
   auto made = cut_by_rule(options, g, s, facts, cost_per_byte, unit.name);
@@ -157,12 +159,17 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   if (proof.bound) *proof.bound *= unit.of_name;
   proof.lacking = cleave::unpriced_calls(g, cost_per_byte);
   for (auto& load : made.rank_loads) load *= unit.of_name;
+  if (made.plan) {
+    made.plan->own.largest *= unit.of_name;
+    if (made.plan->best) made.plan->best->largest *= unit.of_name;
+  }
   split_graph_result result{.outer = std::move(outer),
                             .names = std::move(names),
                             .parts = parts,
                             .proof = proof,
                             .limits = made.limits,
-                            .rank_loads = std::move(made.rank_loads)};
+                            .rank_loads = std::move(made.rank_loads),
+                            .plan = std::move(made.plan)};
   if (made.limits.node) {
     auto const& node = g[s.node[*made.limits.node]];
     result.dominant = node.name;
@@ -312,6 +319,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   }
   json.close_array();
   if (measured) add_measured(json, *measured);
+  if (cut.plan) add_plan(json, *cut.plan);
   if (!cut.rank_loads.empty()) {
     json.key("rank_loads").open_array();
     for (auto const load : cut.rank_loads) json.value(load);
@@ -350,6 +358,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
           " to place\n");
   }
   for (auto const& line : cut.remarks) print("  note: " + line + "\n");
+  if (cut.plan) print(lines_of(*cut.plan, unit.name));
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!files.empty()) print("  " + shown(fs::path(out) / outer_name) + " calls them\n");
   if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");

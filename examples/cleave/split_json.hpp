@@ -40,6 +40,10 @@ namespace tool {
 ///   ties                        [{weight, stages}]: a weight in several stages
 ///   constants                   {nodes, copies, not_copied}: nodes that depend on weights alone, their
 ///                               copies in all stages, and nodes that read weights alone but may be random
+///   plan                        only with --for, or if --by has a plan: {for, text, largest_load,
+///   sent_bytes,
+///                               modules, best}: modules are [{name, stage}], and best is null, or the best
+///                               plan with the same keys and its gain, the share of the load that it saves
 ///   untyped                     values of unknown type, which no cut can send
 ///   passed                      outputs that no stage makes
 ///   remarks                     the notes that the text prints below the table
@@ -91,6 +95,7 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
   }
   json.close_array();
   if (m.measured) add_measured(json, *m.measured);
+  if (c.plan) add_plan(json, *c.plan);
   if (!c.rank_loads.empty()) list("rank_loads", c.rank_loads, [](double load) { return load; });
   add_certificate(json, c.proof);
   auto const [dominant, operation] = c.dominant();

@@ -46,6 +46,7 @@ std::vector<output> const outputs = {
     {"split", "--map", {"@m.onnx", "-k", "2"}, "m.onnx"},
     {"split", "--map", {"@g.json", "--schedule", "@two.csv"}, "two.csv"},
     {"split", "--map", {"@g.json", "--by", "file=@by.txt"}, "by.txt"},
+    {"split", "--map", {"@m.onnx", "--by", "ort-genai=@pipe.json"}, "pipe.json"},
     {"split", "--map", {"@g.json", "--costs", "@times.csv", "-k", "2"}, "times.csv"},
     {"split", "--report", {"@m.onnx", "--costs", "@times.csv", "-k", "2"}, "times.csv"},
     {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "report.html", "stage_0.onnx"},
@@ -84,7 +85,7 @@ std::set<std::pair<std::string, std::string>> const inputs = {
 std::set<std::string> const no_files = {
     "N",        "K,...",       "X",      "X[,X...]", "R",       "S",      "SIZE[,SIZE...]", "TIME",
     "SHARE",    "0|1",         "WHAT",   "HOW",      "RULE",    "POLICY", "NAME=N",         "NAME",
-    "NAME,...", "VALUE=SHAPE", "PRESET", "SIZES",    "LENGTHS", "RATE"};
+    "NAME,...", "VALUE=SHAPE", "PRESET", "SIZES",    "LENGTHS", "RATE",   "FRAMEWORK",      "PATH"};
 
 /// A folder with a small file of each kind.
 class workplace {
@@ -95,6 +96,7 @@ class workplace {
       {"name": "a", "operands": ["x"], "cost": 1, "bytes": 4}, {"name": "b", "operands": ["a"], "cost": 2},
       {"name": "y", "op": "output", "operands": ["b"]}]})");
     put("by.txt", "a 0\nb 1\n");
+    put("pipe.json", R"([{"a": {"filename": "a.onnx", "inputs": ["input"], "outputs": ["output"]}}])");
     put("two.csv", "0F0,0B0\r\n1F0,1B0\r\n");
     put("costs.csv", "stage,F,B\n0,1,1\n1,1,1\n2,1,1\n3,1,1\n");
     put("times.csv", "#0,1ms\n");
