@@ -24,6 +24,7 @@
 #include "certificate.hpp"
 #include "cut_limits.hpp"
 #include "describe.hpp"
+#include "hosts.hpp"
 #include "model.hpp"
 #include "options.hpp"
 #include "rule.hpp"
@@ -43,6 +44,7 @@ struct cut_options {
   std::optional<cleave::stage_placement> place{};  ///< of a schedule
   std::optional<framework> plan_for{};             ///< the framework for which a plan is printed
   std::string layers{};                            ///< path of the list of layers; empty: found
+  std::string hosts{};                             ///< file with the hosts of the ranks
 
   /// Returns the framework whose plan the cut is, if it is one.
   std::optional<framework> plan() const {
@@ -97,6 +99,10 @@ inline void add_plan_options(command& c, cut_options& to) {
                          to.layers = text;
                          return !text.empty();
                        }});
+  c.options.push_back(file_to_read("--hosts", "FILE",
+                                   "hosts of the ranks, one 'host[:port] [slots=n]' per line: print the host "
+                                   "of each stage",
+                                   to.hosts));
 }
 
 /// Returns the cost of moving a byte between stages, where a second of work costs `second` and an operation
@@ -314,6 +320,7 @@ struct cut {
   std::vector<double> rank_loads{};        ///< if ranks are balanced
   std::vector<cleave::rank_id> rank_of{};  ///< per stage, if a schedule places the stages
   std::optional<framework_plan> plan{};
+  std::optional<placed_ranks> hosts{};
 
   /// Returns name and operator of the node that bounds the largest load.
   std::pair<std::string, std::string> dominant() const {
@@ -406,9 +413,11 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
   }
   std::vector<cleave::rank_id> rank_of;
   if (options.place && options.place->stages() == stages.size()) rank_of = options.place->rank_of;
-  return {std::move(parts),   std::move(stages),   std::move(boxes), std::move(notes),
-          std::move(proof),   std::move(advice),   made.limits,      std::move(made.rank_loads),
-          std::move(rank_of), std::move(made.plan)};
+  std::optional<placed_ranks> hosts;
+  if (!options.hosts.empty()) hosts.emplace(options.hosts, stages.size(), rank_of);
+  return {std::move(parts),   std::move(stages),    std::move(boxes), std::move(notes),
+          std::move(proof),   std::move(advice),    made.limits,      std::move(made.rank_loads),
+          std::move(rank_of), std::move(made.plan), std::move(hosts)};
 }
 
 inline std::string seconds_text(double s) { return cleave::amount_text(s, "s"); }

@@ -34,6 +34,12 @@ void write_map_of(model const& m, cut const& c, map_options const& to) {
             [&](auto v) { return std::string(m.graph.name_of(v)); });
 }
 
+std::vector<tied_weight> tied_weights(model const& m, cut const& c) {
+  std::vector<tied_weight> ties;
+  for (auto const& t : ties_of(m, c)) ties.push_back({std::string(m.graph.name_of(t.storage)), t.stages});
+  return ties;
+}
+
 /// Sets the text of a plan for onnxruntime-genai: the stages in the order in which they run, in the files
 /// that
 /// `--out` writes.
@@ -154,6 +160,8 @@ int split(std::span<std::string const> words) {
         "\n");
   print(table_of(m, cut));
   for (auto const& line : remarks_on(m, cut, asked, weights)) print("  note: " + line + "\n");
+  if (cut.hosts)
+    for (auto const& line : cut.hosts->lines(tied_weights(m, cut))) print("  " + line + "\n");
   if (cut.plan) print(lines_of(*cut.plan, "s"));
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");

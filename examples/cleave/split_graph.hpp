@@ -96,6 +96,7 @@ struct split_graph_result {
   cleave::report report{};              ///< about these parts, without its title and facts
   std::vector<std::string> remarks{};
   std::optional<framework_plan> plan{};
+  std::optional<placed_ranks> hosts{};
 
   cleave::module_graph const& graph(std::size_t i) const {
     return outer.find_attribute(names[i])->body.front();
@@ -178,6 +179,11 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   result.report = report_of(g, s, plan, parts, proof, unit);
   if (!result.rank_loads.empty()) result.report.balance->bound = 0;  // the bound is for ranks
   result.remarks = remarks_on(g, s, options, unit);
+  if (!options.hosts.empty()) {
+    bool const places = options.place && options.place->stages() == result.names.size();
+    auto const rank_of = places ? options.place->rank_of : std::vector<cleave::rank_id>();
+    result.hosts.emplace(options.hosts, result.names.size(), rank_of);
+  }
   return result;
 }
 
@@ -320,6 +326,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   json.close_array();
   if (measured) add_measured(json, *measured);
   if (cut.plan) add_plan(json, *cut.plan);
+  if (cut.hosts) cut.hosts->add_to(json);
   if (!cut.rank_loads.empty()) {
     json.key("rank_loads").open_array();
     for (auto const load : cut.rank_loads) json.value(load);
@@ -358,6 +365,8 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
           " to place\n");
   }
   for (auto const& line : cut.remarks) print("  note: " + line + "\n");
+  if (cut.hosts)
+    for (auto const& line : cut.hosts->lines({})) print("  " + line + "\n");
   if (cut.plan) print(lines_of(*cut.plan, unit.name));
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!files.empty()) print("  " + shown(fs::path(out) / outer_name) + " calls them\n");

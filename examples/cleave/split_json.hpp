@@ -37,7 +37,10 @@ namespace tool {
 ///   dominant                    null, or {node, operation, share}: a node whose cost alone is the
 ///                               bottleneck, and its share of the cost of all nodes
 ///   would_price                 null, or {option, nodes, values}: the option that would give most costs
-///   ties                        [{weight, stages}]: a weight in several stages
+///   hosts                       only with --hosts: the host of each rank
+///   ties                        [{weight, stages}]: a weight in several stages; with --hosts also groups,
+///   the
+///                               ranks that sum its gradients
 ///   constants                   {nodes, copies, not_copied}: nodes that depend on weights alone, their
 ///                               copies in all stages, and nodes that read weights alone but may be random
 ///   plan                        only with --for, or if --by has a plan: {for, text, largest_load,
@@ -96,6 +99,7 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
   json.close_array();
   if (m.measured) add_measured(json, *m.measured);
   if (c.plan) add_plan(json, *c.plan);
+  if (c.hosts) c.hosts->add_to(json);
   if (!c.rank_loads.empty()) list("rank_loads", c.rank_loads, [](double load) { return load; });
   add_certificate(json, c.proof);
   auto const [dominant, operation] = c.dominant();
@@ -113,6 +117,15 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
   for (auto const& t : ties_of(m, c)) {
     json.open_object().member("weight", m.graph.name_of(t.storage));
     list("stages", t.stages, [](auto i) { return index(i); });
+    if (c.hosts) {
+      json.key("groups").open_array();
+      for (auto const& group : c.hosts->groups_of({"", t.stages})) {
+        json.open_array();
+        for (auto const r : group) json.value(index(r));
+        json.close_array();
+      }
+      json.close_array();
+    }
     json.close_object();
   }
   json.close_array();

@@ -78,8 +78,8 @@ std::vector<output> const outputs = {
 
 /// Options that read a file.
 std::set<std::pair<std::string, std::string>> const inputs = {
-    {"split", "--costs"}, {"split", "--schedule"},   {"schedule", "--costs"}, {"simulate", "--costs"},
-    {"verify", "--map"},  {"partition", "--verify"}, {"report", "--against"}};
+    {"split", "--costs"},    {"split", "--hosts"}, {"split", "--schedule"},   {"schedule", "--costs"},
+    {"simulate", "--costs"}, {"verify", "--map"},  {"partition", "--verify"}, {"report", "--against"}};
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {

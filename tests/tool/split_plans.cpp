@@ -261,6 +261,32 @@ TEST_CASE("cleave split: a plan that does not fit is refused with its place and 
         std::string::npos);
 }
 
+TEST_CASE("cleave split --hosts: names the host of each stage, and the ranks that share a tied weight") {
+  scratch_folder const scratch;
+  auto const hosts = scratch / "hosts.txt";
+  write(hosts, "node1 slots=2\nnode2:4000 slots=2\n");
+  auto const model = model_file("gpt2");
+  auto const said = run_tool({"split", model, "-k", "2", "--hosts", hosts}).said;
+  CHECK(
+      said.find("  stage 0 on node1, ranks 0 to 1\n  stage 1 on node2:4000, ranks 2 to 3\n"
+                "  gradients of 'model.transformer.wte.weight' are summed over the ranks {0, 2}, {1, 3}\n") !=
+      std::string::npos);
+  auto const all = json::parse(run_tool({"split", model, "-k", "2", "--hosts", hosts, "--json"}).said);
+  CHECK(all.at("hosts") == json::parse(R"(["node1", "node1", "node2:4000", "node2:4000"])"));
+  CHECK(all.at("ties").at(0).at("groups") == json::parse("[[0, 2], [1, 3]]"));
+  auto const file = scratch / "layers.csv";
+  write(file, layer_list{{1, 2, 2, 2, 2, 1, 1}, std::vector<double>(7)}.csv());
+  CHECK(run_tool({"split", file, "-k", "4", "--hosts", hosts}).said.find("stage 3 on node2:4000, rank 3\n") !=
+        std::string::npos);
+  CHECK(refusal({"split", file, "-k", "3", "--hosts", hosts}, 3)
+            .find("hosts.txt: the hosts have 4 slots, which is not a multiple of the 3 ranks") !=
+        std::string::npos);
+  write(hosts, "node1 slots=x\n");
+  CHECK(
+      refusal({"split", file, "--hosts", hosts}, 3).find("hosts.txt: line 1, token 2: 'x' is not a number") !=
+      std::string::npos);
+}
+
 TEST_CASE("cleave split --for: layers that do not run in their order are refused") {
   scratch_folder const scratch;
   auto const file = scratch / "net.json";
