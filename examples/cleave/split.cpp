@@ -57,6 +57,24 @@ void write_pipeline_to(framework_plan& plan, model const& m, cut const& c) {
   plan.own.text = cleave::write_genai_pipeline(stages);
 }
 
+/// \throws usage_error if a schedule has several stages per rank, in a way that the framework has not
+void require_places(cut_options const& options) {
+  if (!options.plan_for || !options.place || options.place->stages() == options.place->ranks) return;
+  auto const f = *options.plan_for;
+  if (f == framework::torchtitan || f == framework::ort_genai) return;
+  auto const stages = static_cast<std::uint32_t>(options.place->stages());
+  if (f != framework::megatron)
+    throw usage_error("--for " + option_name(f) + ": " + full_name(f) +
+                      " runs one stage per rank, the schedule has " + std::to_string(stages) + " stages on " +
+                      plural(options.place->ranks, "rank"));
+  if (stages % options.place->ranks != 0 ||
+      options.place->rank_of !=
+          cleave::map_stages(cleave::map_style::loop, options.place->ranks, stages).rank_of)
+    throw usage_error(
+        "--for megatron: Megatron-LM places stages round-robin, the schedule does not; take one such as "
+        "Interleaved1F1B");
+}
+
 /// \throws usage_error if --layers is given and no plan has layers
 void require_plan(cut_options const& options) {
   bool const reads = options.rule.what == cut_rule::kind::plan && options.rule.from != framework::ort_genai;
@@ -117,6 +135,7 @@ int split(std::span<std::string const> words) {
   bool const reads_pipeline =
       options.rule.what == cut_rule::kind::plan && options.rule.from == framework::ort_genai;
   read_places(map, options);
+  require_places(options);
   bool const is_graph = path.extension() == ".json" || path.extension() == ".csv";
   if (as_picture && (as_json || is_graph))
     throw usage_error("--svg is for ONNX models and cannot be combined with --json");

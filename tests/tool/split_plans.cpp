@@ -261,6 +261,25 @@ TEST_CASE("cleave split: a plan that does not fit is refused with its place and 
         std::string::npos);
 }
 
+TEST_CASE("cleave split --for: several stages per rank are for frameworks that have them") {
+  scratch_folder const scratch;
+  auto const file = scratch / "layers.csv", order = scratch / "order.csv";
+  write(file, layer_list{std::vector<double>(9, 1), std::vector<double>(9)}.csv());
+  auto const schedule = [&](std::string const& name) {
+    CHECK(run_tool({"schedule", name, "-p", "2", "-v", "2", "--csv", "--out", order, "--overwrite"}).exit ==
+          0);
+  };
+  schedule("Interleaved1F1B");
+  auto const plan = plan_of({file, "--schedule", order, "--for", "megatron"});
+  CHECK(std::ranges::count(plan.at("text").get<std::string>(), '|') == 3);
+  CHECK(refusal({"split", file, "--schedule", order, "--for", "vllm"}, 2)
+            .find("vLLM runs one stage per rank, the schedule has 4 stages on 2 ranks") != std::string::npos);
+  schedule("ZBVZeroBubble");
+  CHECK(plan_of({file, "--schedule", order, "--for", "torchtitan"}).at("modules").size() == 9);
+  CHECK(refusal({"split", file, "--schedule", order, "--for", "megatron"}, 2).find("round-robin") !=
+        std::string::npos);
+}
+
 TEST_CASE("cleave split --hosts: names the host of each stage, and the ranks that share a tied weight") {
   scratch_folder const scratch;
   auto const hosts = scratch / "hosts.txt";
