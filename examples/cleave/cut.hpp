@@ -224,7 +224,7 @@ std::vector<std::string> layer_paths(Snapshot const& s, std::vector<node_facts> 
 /// \throws cleave::error if the cut is no plan of the framework
 template <class Snapshot>
 void complete_plan(framework_plan& plan, cut_options const& options, Snapshot const& s,
-                   cleave::balanced_partition const& parts, cleave::balance_options const& limits) {
+                   cleave::balanced_partition const& parts, cleave::balance_options limits) {
   plan.own.largest = parts.bottleneck;
   plan.own.sent = sent_bytes(s, parts);
   bool const of_layers = plan.what != framework::ort_genai;
@@ -235,9 +235,14 @@ void complete_plan(framework_plan& plan, cut_options const& options, Snapshot co
                         ? options.rule.words.front()
                         : plan_text(plan.what, plan.chain, plan.stages);
   if (!is_given) return;
-  auto const best = cleave::balance(
-      s, parts.parts,
-      of_layers ? whole_units(s, plan.chain, plan_units(plan.what, plan.chain), limits) : limits);
+  auto stages = parts.parts;
+  if (of_layers) {  // stages that the user left empty may have layers in the best plan
+    auto const unit = plan_units(plan.what, plan.chain);
+    auto const all = std::min<std::size_t>(plan.stages.stages, unit.back() + std::size_t{1});
+    if (limits.memory.covers(all) && limits.speed.covers(all)) stages = static_cast<std::uint32_t>(all);
+    limits = whole_units(s, plan.chain, unit, std::move(limits));
+  }
+  auto const best = cleave::balance(s, stages, limits);
   plan.best = priced_plan{"", best.bottleneck, sent_bytes(s, best)};
   if (of_layers) plan.best->text = plan_text(plan.what, plan.chain, stages_of_modules(s, plan.chain, best));
 }

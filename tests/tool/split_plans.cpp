@@ -169,6 +169,9 @@ TEST_CASE("cleave split --by: a user's plan gets its load, a better plan and the
   CHECK(plan.at("best").at("text") == "3,1");
   CHECK(plan.at("best").at("largest_load").get<double>() == doctest::Approx(3));
   CHECK(plan.at("best").at("gain").get<double>() == doctest::Approx(0.25));
+  CHECK(plan_of({file, "--by", "vllm=0,4"}).at("best").at("text") == "3,1");
+  CHECK(plan_of({file, "--by", "megatron=E|tt||ttL"}).at("best").at("largest_load").get<double>() ==
+        doctest::Approx(2));
   auto said = run_tool({"split", file, "--by", "megatron=Ett|ttL"}).said;
   for (std::size_t at = 0; (at = said.find("\u00a0", at)) != said.npos;) said.replace(at, 2, " ");
   CHECK(said.find("  the plan given: largest load 4 s, 1000 B sent\n"
