@@ -63,6 +63,7 @@ TEST_CASE("read_layer_layout: names each fault with its place") {
   CHECK(fault_of("((t)*2)*2") == layer_layout_fault{not_closed, 1});
   CHECK(fault_of("Et*|") == layer_layout_fault{count_missing, 2});
   CHECK(fault_of("*2") == layer_layout_fault{count_missing, 0});
+  CHECK(fault_of("Et(*0)*2") == layer_layout_fault{count_missing, 3});
   CHECK(fault_of("t*2*2") == layer_layout_fault{count_missing, 3});
   CHECK(fault_of("t*99999999999999999999") == layer_layout_fault{too_many, 1});
   CHECK(fault_of("t*1000000,(tttttttttttttttt)*1000000") == layer_layout_fault{too_many, 28});

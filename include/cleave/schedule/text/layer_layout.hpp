@@ -130,6 +130,7 @@ class layout_expander {
         if (group_) fail(layer_layout_fault::kind::not_closed);
         group_ = out_.size();
         opened_ = at_;
+        last_ = out_.npos;  // a group does not repeat what precedes it
       } else if (c == ')') {
         if (!group_) fail(layer_layout_fault::kind::not_closed);
         last_ = *group_;
