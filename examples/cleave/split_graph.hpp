@@ -65,11 +65,17 @@ inline std::pair<cleave::costed_module_graph, measured_costs> with_costs(cleave:
   return {cleave::costed_module_graph(std::move(priced)), std::move(measured)};
 }
 
-/// A node's tag and path are its metadata `tag` and `path`; its operation is the target of the call.
+/// A node's tag and path are its metadata `tag` and `path`; its operation is the target of the call. It
+/// belongs to the module that it calls, or to that of the first attribute that it reads.
 inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
   std::vector<node_facts> facts;
   for (auto const n : g.nodes()) {
     facts.push_back({g[n].target, {}, {}});
+    auto& owner = facts.back().owner;
+    if (g[n].kind == cleave::node_kind::call_module) owner = g[n].target;
+    for (auto const v : g.operands(n))
+      if (auto const& path = g[v].target; owner.empty() && g[v].kind == cleave::node_kind::get_attr)
+        owner = path.substr(0, path.find('.') == path.npos ? 0 : path.rfind('.'));
     for (auto const& [key, value] : g[n].metadata)
       if (auto const* text = value.size() == 1 ? std::get_if<std::string>(&value.front()) : nullptr)
         if (key == "tag" || key == "path") (key == "tag" ? facts.back().tag : facts.back().path) = *text;
@@ -130,7 +136,10 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   auto const facts = facts_of_nodes(g);
   bool const flat = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
   if (options.rule.what == cut_rule::kind::modules && !flat) {
-    for (auto const& [name, given] : {std::pair("--map", !map.file.empty()), {"--report", reports}})
+    for (auto const& [name, given] : {std::pair("--map", !map.file.empty()),
+                                      {"--report", reports},
+                                      {"--for", options.plan_for.has_value()},
+                                      {"--hosts", !options.hosts.empty()}})
       if (given)
         throw usage_error(std::string(name) +
                           " is for cuts between the nodes of a graph, not for cuts inside its modules");

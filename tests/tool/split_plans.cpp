@@ -199,6 +199,35 @@ TEST_CASE("cleave split --for: finds the layers of models by the names of nodes,
         std::string::npos);
 }
 
+TEST_CASE("cleave split --for: finds the layers of a graph in JSON by paths, called modules or attributes") {
+  scratch_folder const scratch;
+  auto const file = scratch / "net.json";
+  for (int const how : {0, 1, 2}) {
+    std::string nodes = R"({"name": "x", "op": "placeholder"},)", before = "x";
+    for (int i = 0; i < 4; ++i) {
+      auto const number = std::to_string(i), name = "n" + number;
+      if (how == 2)
+        nodes +=
+            R"({"name": "w)" + number + R"(", "op": "get_attr", "target": "net.h.)" + number + R"(.w"},)";
+      nodes += R"({"name": ")" + name + R"(", "op": ")" + (how == 1 ? "call_module" : "call_function") +
+               R"(", "target": ")" + (how == 1 ? "net.h." + number : "f") + R"(", "operands": [")" + before +
+               (how == 2 ? R"(", "w)" + number : "") + R"("], "cost": 1)" +
+               (how == 0 ? R"(, "meta": {"path": "net.h.)" + number + "\"}" : "") + "},";
+      before = name;
+    }
+    nodes += R"({"name": "y", "op": "output", "operands": [")" + before + "\"]}";
+    std::string attributes;
+    for (int i = 0; i < 4; ++i)
+      attributes += (i > 0 ? ", \"net.h." : "\"net.h.") + std::to_string(i) +
+                    (how == 2 ? R"(.w": {"kind": "parameter"})" : R"(": {"kind": "module"})");
+    write(file, R"({"format": "cleave graph 1", "attributes": {)" + (how == 0 ? "" : attributes) +
+                    R"(}, "nodes": [)" + nodes + "]}");
+    CAPTURE(how);
+    CHECK(plan_of({file, "-k", "2", "--for", "torchtitan"}).at("text") ==
+          R"([["net.h.0", "net.h.1"], ["net.h.2", "net.h.3"]])");
+  }
+}
+
 TEST_CASE("cleave split --for ort-genai: writes the pipeline of any cut, which --by reads back") {
   scratch_folder const scratch;
   auto const model = model_file("gpt2");
