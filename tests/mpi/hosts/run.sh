@@ -118,7 +118,7 @@ none_left() {
   return 0
 }
 
-programs=(mpi_ranks host_rank example_run_05_restart orted mpirun.openmpi hydra_pmi_proxy mpiexec.mpich)
+programs=(mpi_ranks host_rank example_run_07_restart orted mpirun.openmpi hydra_pmi_proxy mpiexec.mpich)
 
 key=0123456789abcdef0123456789abcdef
 # start_rank HOST RANK SIZE ADDRESS ARGUMENTS...; starts host_rank in the background as torchrun would
@@ -332,7 +332,7 @@ kill_when() {
 part_restart() {
   local library
   for library in $(libraries); do
-    local program=$root/build/$library/bin/example_run_05_restart_after_a_failure_mpi folder=/run/shared/restart_$library
+    local program=$root/build/$library/bin/example_run_07_restart_after_a_failure_mpi folder=/run/shared/restart_$library
     local attempt ends="" steps
     mkdir "$folder" "$folder.whole"
     for attempt in 1 2 3; do

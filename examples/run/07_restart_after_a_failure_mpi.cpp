@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Trains the model of 01_run_a_schedule with checkpoints, and resumes from the newest one at its start. After
-// a failure, start it again: until mpirun -n 2 example_run_05_restart_after_a_failure_mpi FOLDER 40; do sleep
+// a failure, start it again: until mpirun -n 2 example_run_07_restart_after_a_failure_mpi FOLDER 40; do sleep
 // 1; done
 #include <algorithm>
 #include <array>
