@@ -82,6 +82,7 @@ names allowed_outside(std::string const& room, std::string const& top) {
   if (top == "run") return {"POSIX"};
   if (top == "mpi") return {"MPI"};
   if (top == "cuda") return {"CUDA", "dlfcn.h"};
+  if (top == "torch") return {"Torch"};
   if (room == "formats/files") return {"POSIX"};
   if (top == "formats" || top == "checkpoint") return {"bytes"};
   if (top == "adapt") return {"Boost", "range-v3", "ONNX", "POSIX"};

@@ -10,6 +10,7 @@
 #include <cleave/run/model/concepts.hpp>
 #include <cleave/run/model/named_tensor.hpp>
 #include <cleave/run/model/tensor_view.hpp>
+#include <cleave/torch/split_backward.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "split_backward.hpp"
-
 namespace example {
+
+using cleave::torch::split_backward, cleave::torch::tensors;
 
 /// A stage: its function and its parameters.
 class pipe_module : public torch::nn::Module {

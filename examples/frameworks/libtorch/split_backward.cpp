@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Tests backward passes in two halves: for many kinds of graphs, the gradients equal those of one whole pass.
-#include "split_backward.hpp"
 
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cleave/torch/split_backward.hpp>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace {
 
-using example::tensors;
+using cleave::torch::tensors;
 
 /// A stage: a function of inputs and parameters, all of 4 by 4 numbers.
 struct graph {
@@ -75,7 +75,7 @@ double difference(graph const& g) {
   all.insert(all.end(), w.begin(), w.end());
   auto const expected = torch::autograd::grad(y, all, at_y, true, false, true);
 
-  example::split_backward halves(y, at_y, x, w);
+  cleave::torch::split_backward halves(y, at_y, x, w);
   auto made = halves.input_gradients();
   made.resize(all.size());
   halves.each_weight_gradient([&](std::size_t i, torch::Tensor const& gradient) {

@@ -429,6 +429,9 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
   if (!g.edge_weight.empty()) g.edge_weight.resize(kept);
   return g;
 }
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Returns each edge once, from the larger node number to the smaller. Parallel edges are merged, and their
 /// weights add up. O(nodes + edges).
@@ -448,7 +451,8 @@ edge_pairs<Index, EdgeWeight> edges_of(adjacency_view<Index, NodeWeight, EdgeWei
   collect(rows.view(), merged);
   return merged;
 }
-}  // namespace cleave
+
+}  // namespace cleave::detail
 
 /// Converts the weights of a graph to 64-bit integers. Their sums are exact and do not depend on the order.
 namespace cleave::detail {

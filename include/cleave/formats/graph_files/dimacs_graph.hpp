@@ -67,7 +67,7 @@ adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
 /// have weights
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
-  auto const edges = edges_of(g);
+  auto const edges = detail::edges_of(g);
   bool const weighted = !edges.weight.empty();
   detail::require_no_node_weights(weighted && !g.node_weight.empty(),
                                   "DIMACS' format for edges with weights");

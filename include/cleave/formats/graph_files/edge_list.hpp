@@ -85,7 +85,7 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                             edge_list_options const& options = {}) {
   detail::require_no_node_weights(!g.node_weight.empty(), "A list of edges");
-  auto const edges = edges_of(g);
+  auto const edges = detail::edges_of(g);
   auto text = "# nodes " + std::to_string(g.nodes()) + " edges " + std::to_string(edges.size()) + "\n";
   for (std::size_t e = 0; e < edges.size(); ++e) {
     detail::append_number(text, static_cast<std::uint64_t>(edges.to[e]) + options.first_node);

@@ -12,16 +12,18 @@
 #include <utility>
 #include <vector>
 
-namespace example {
+#include "cleave/core/language.hpp"
 
-using tensors = std::vector<torch::Tensor>;
+namespace cleave::torch {
 
-/// A backward pass in two halves: first the gradients of inputs, later those of parameters. The graph must
+using tensors = std::vector<::torch::Tensor>;
+
+/// A backward pass of libtorch in two halves: first the gradients of inputs, later those of parameters. The graph must
 /// live until then. At each branch from the inputs' path to parameters, the first half keeps the gradient,
 /// and the second half starts there. Nothing is computed twice (Qi et al. 2023, "Zero Bubble").
 class split_backward {
  public:
-  using edges = torch::autograd::edge_list;
+  using edges = ::torch::autograd::edge_list;
 
   split_backward() = default;
   /// `at_roots` are the gradients of the results `roots`.
@@ -64,7 +66,7 @@ class split_backward {
   }
 
  private:
-  using node = torch::autograd::Node;
+  using node = ::torch::autograd::Node;
 
   /// A point where the gradients of some parameters branch off.
   struct branch {
@@ -75,21 +77,22 @@ class split_backward {
 
   static edges edges_of(tensors const& list) {
     edges all;
-    for (auto const& t : list) all.push_back(torch::autograd::impl::gradient_edge(t));
+    for (auto const& t : list) all.push_back(::torch::autograd::impl::gradient_edge(t));
     return all;
   }
 
   static tensors run(edges const& from, tensors const& gradients, edges const& wanted) {
     if (wanted.empty()) return {};
-    return torch::autograd::Engine::get_default_engine().execute(from, gradients, true, false, false, wanted);
+    return ::torch::autograd::Engine::get_default_engine().execute(from, gradients, true, false, false,
+                                                                   wanted);
   }
 
   /// Returns an edge to each reachable node, in reverse topological order.
   edges ordered() const {
     edges order;
-    std::vector<std::pair<torch::autograd::Edge, std::size_t>> path;
+    std::vector<std::pair<::torch::autograd::Edge, std::size_t>> path;
     std::unordered_set<node*> seen;
-    auto const enter = [&](torch::autograd::Edge const& e) {
+    auto const enter = [&](::torch::autograd::Edge const& e) {
       if (e.is_valid() && seen.insert(e.function.get()).second) path.emplace_back(e, 0);
     };
     for (auto const& root : roots_) {
@@ -107,7 +110,7 @@ class split_backward {
     return order;
   }
 
-  bool leads_to_input(torch::autograd::Edge const& e) const {
+  bool leads_to_input(::torch::autograd::Edge const& e) const {
     return e.is_valid() && leads_to_input_.contains(e.function.get());
   }
 
@@ -163,4 +166,4 @@ class split_backward {
   std::vector<branch> branches_;
 };
 
-}  // namespace example
+}  // namespace cleave::torch
