@@ -158,7 +158,11 @@ class engine_stages {
       if (has(stage_id{s})) load(pipe, stage_id{s}, initial, memory);
   }
 
-  // [passes]
+  engine_stages(engine_stages&&) = default;
+  engine_stages& operator=(engine_stages&&) = default;
+  engine_stages(engine_stages const&) = delete;
+  engine_stages& operator=(engine_stages const&) = delete;
+
   void forward(stream& on, stage_pass const& p, views in, std::span<tensor_view> out) {
     [[maybe_unused]] auto const here = use(on);
     auto& s = at(p.stage);
@@ -225,7 +229,6 @@ class engine_stages {
     auto made = std::exchange(known(s, p), std::nullopt);
     add_gradients(s, *made, made->halves->parameters());
   }
-  // [passes]
 
   std::span<region const> gradients(stage_id i) const { return at(i).gradients; }
   std::span<region const> parameters(stage_id i) const { return at(i).parameters; }
