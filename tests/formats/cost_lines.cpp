@@ -40,6 +40,8 @@ TEST_CASE("read_cost_lines: reads one line per stage, columns in any order, with
   CHECK(table.stages[0] == stage_cost{2, 3, 2, 1, 2});
   CHECK(table.stages[1] == stage_cost{4.5, 9, 4.5, 4.5, 4.5});
   CHECK(table.bytes == schedule_bytes{});
+  CHECK(read_cost_lines("F,OVERLAP_F_B\n1,2.5\n1,").stages ==
+        std::vector<stage_cost>{{1, 2, 1, 1, 1, 0, 0, 0, 0, 2.5}, {1, 2, 1, 1, 1}});
 }
 
 TEST_CASE("read_cost_lines: reads one line for all stages, and bytes with units") {

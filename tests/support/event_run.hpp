@@ -72,16 +72,30 @@ class event_run {
 
   rank_id home(stage_id s) const { return s_.place.rank_of[index(s)]; }
   double time_of(action const& a) const {
-    auto const cost = o_.costs.empty()       ? stage_cost{}
-                      : o_.costs.size() == 1 ? o_.costs[0]
-                                             : o_.costs[index(a.stage)];
+    stage_cost const plain;
+    auto const& cost = o_.costs.empty()       ? plain
+                       : o_.costs.size() == 1 ? o_.costs[0]
+                                              : o_.costs[index(a.stage)];
     return cost.of(a.kind) * noise_.factor(a.kind, index(a.stage), a.microbatch);
   }
   /// Returns true if all parts of the compound begin at once.
   bool together(std::size_t r, std::size_t head) const {
     auto const parts = std::span(s_.ranks[r]).subspan(head + 1, s_.ranks[r][head].parts);
-    return o_.compounds != compound_time::one_after_the_other && !parts.empty() &&
+    bool const all = o_.compounds != compound_time::one_after_the_other || time_of_both(r, head);
+    return all && !parts.empty() &&
            std::ranges::all_of(parts, [](action const& a) { return is_compute(a.kind); });
+  }
+  /// Returns the time of an OVERLAP_F_B of an F and a B whose stage says how long both take.
+  std::optional<double> time_of_both(std::size_t r, std::size_t head) const {
+    auto const& row = s_.ranks[r];
+    if (row[head].parts != 2) return std::nullopt;
+    for (auto const& [f, b] : {std::pair(head + 1, head + 2), {head + 2, head + 1}}) {
+      if (row[f].kind != action_kind::forward || row[b].kind != action_kind::backward) continue;
+      auto const s = index(row[f].stage);
+      auto const known = o_.costs.empty() ? std::nullopt : o_.costs[o_.costs.size() == 1 ? 0 : s].overlapped;
+      if (known) return *known * noise_.factor(action_kind::overlap, s, row[f].microbatch);
+    }
+    return std::nullopt;
   }
 
   bool run_next() {
@@ -166,7 +180,13 @@ class event_run {
     action const& a = row[head];
     if (together(r, head)) {
       double whole = 0;
+      auto const both = time_of_both(r, head);
       for (std::size_t i = head + 1; i <= head + a.parts; ++i) {
+        if (both) {
+          spans[r][i] = {t, t + *both};
+          whole = *both;
+          continue;
+        }
         bool const in_turn = o_.compounds == compound_time::in_turn;
         double const from = t + (in_turn ? whole : 0);
         spans[r][i] = {from, from + time_of(row[i])};

@@ -80,8 +80,8 @@ namespace cleave::detail {
 
 /// The entries of a file for one stage; missing ones are derived.
 struct stated_costs {
-  static constexpr std::array<std::string_view, 9> time_names = {
-      "F", "B", "I", "W", "RECOMPUTE", "UNSHARD", "REDUCE_GRAD", "OFFLOAD", "RELOAD"};
+  static constexpr std::array<std::string_view, 10> time_names = {
+      "F", "B", "I", "W", "RECOMPUTE", "UNSHARD", "REDUCE_GRAD", "OFFLOAD", "RELOAD", "OVERLAP_F_B"};
   static constexpr std::array<std::string_view, 3> byte_names = {"stash", "weight_stash", "input"};
 
   std::array<std::optional<double>, time_names.size()> times = {};
@@ -92,10 +92,10 @@ struct stated_costs {
   }
 
   /// Returns the costs with missing entries filled in. B is I + W; if only one of these is given, twice that;
-  /// otherwise twice F. I and W are the remainder of B without the other, or half of B. RECOMPUTE is F. All
-  /// other times are 0.
+  /// otherwise twice F. I and W are the remainder of B without the other, or half of B. RECOMPUTE is F.
+  /// OVERLAP_F_B stays empty. All other times are 0.
   stage_cost cost() const {
-    auto const& [f, b, i, w, recompute, unshard, reduce, offload, reload] = times;
+    auto const& [f, b, i, w, recompute, unshard, reduce, offload, reload, overlapped] = times;
     stage_cost c;
     c.forward = f.value_or(c.forward);
     c.backward = b ? *b : i && w ? *i + *w : i ? 2 * *i : w ? 2 * *w : 2 * c.forward;
@@ -106,6 +106,7 @@ struct stated_costs {
     c.reduce_gradient = reduce.value_or(0);
     c.offload = offload.value_or(0);
     c.reload = reload.value_or(0);
+    c.overlapped = overlapped;
     return c;
   }
   pass_bytes kept() const {

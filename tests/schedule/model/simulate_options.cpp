@@ -22,6 +22,7 @@ TEST_CASE("find_simulate_option_fault: finds each invalid option and its index")
   CHECK(fault({.links = {{}, {}}}) == simulate_option_fault{link_count, 2, 9});
   CHECK(fault({.bytes = {{}, {}, {}}}) == simulate_option_fault{byte_count, 3, 2});
   CHECK(fault({.costs = {{}, {.reload = nan}, {}}}) == simulate_option_fault{cost, 1});
+  CHECK(fault({.costs = {{}, {}, {.overlapped = -1}}}) == simulate_option_fault{cost, 2});
   CHECK(fault({.base_latency = -1}) == simulate_option_fault{base_latency});
   CHECK(fault({.base_latency = infinity}) == simulate_option_fault{base_latency});
   CHECK(fault({.links = {{.latency = nan}}}) == simulate_option_fault{latency, 0});

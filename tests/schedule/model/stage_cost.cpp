@@ -24,6 +24,8 @@ TEST_CASE("stage_cost: each kind of action takes its own time, messages and wait
   CHECK(c.of(action_kind::input_gradient) == 3);
   CHECK(c.of(action_kind::weight_gradient) == 4);
   CHECK(c.of(action_kind::send_activation) == 0);
+  CHECK(c.of(action_kind::overlap) == 0);
+  CHECK(stage_cost{.overlapped = 2.5}.of(action_kind::overlap) == 2.5);
 }
 
 TEST_CASE("find_stage_cost_fault: finds NaN, negative and huge costs with their stage and kind") {
@@ -36,4 +38,7 @@ TEST_CASE("find_stage_cost_fault: finds NaN, negative and huge costs with their 
   CHECK(!find_stage_cost_fault(std::vector<stage_cost>{{0, 0, 0, 1e100}}));
   CHECK(std::string(stage_cost_error({stage_id{1}, action_kind::backward}).what()) ==
         "costs: B of stage 1 must take a time from 0 to 1e100");
+  std::vector<stage_cost> const pair = {{.overlapped = -1}};
+  CHECK(std::string(stage_cost_error(*find_stage_cost_fault(pair)).what()) ==
+        "costs: OVERLAP_F_B of stage 0 must take a time from 0 to 1e100");
 }

@@ -78,6 +78,9 @@ simulate_options some_options(testing::rng& random, schedule const& s) {
   simulate_options o;
   for (std::size_t n = 0; n < s.place.stages(); ++n)
     o.costs.push_back({part(), part(), part(), part(), part(), part(), part(), part(), part()});
+  if (random.one_in(2))
+    for (auto& c : o.costs)
+      if (!random.one_in(3)) c.overlapped = part();
   o.base_latency = part();
   if (random.one_in(2))
     for (std::size_t n = 0; n < std::size_t{s.place.ranks} * s.place.ranks; ++n)
@@ -240,6 +243,37 @@ TEST_CASE("simulate: a compound that contains other actions than passes ignores 
   }
 }
 
+TEST_CASE(
+    "simulate: a forward and a backward pass that overlap take the time that their stages have for it") {
+  auto const s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,(0B1;0F2)OVERLAP_F_B,0B2"});
+  CHECK(simulate(s, {.costs = {{.overlapped = 3}}}).makespan == simulate(s).makespan);
+  for (auto const how :
+       {compound_time::one_after_the_other, compound_time::in_turn, compound_time::longest_part}) {
+    auto const times = simulate(s, {.costs = {{.overlapped = 2.25}}, .compounds = how});
+    CHECK(times.makespan == 7.5);
+    CHECK(times.busy[0] == 7.5);
+    for (std::size_t const i : {1u, 2u, 3u}) CHECK(times.spans[0][i] == time_span{1, 3.25});
+  }
+  // The time is that of the stage of the forward pass. Of other compounds, passes have their own times.
+  auto const two = schedule_from_rows({read_row("0F0,1F0,(0F1;1B0)OVERLAP_F_B,(1F1;0B0)OVERLAP_F_B,1B1,0B1")},
+                                      row_contents::compute_only);
+  CHECK(simulate(two, {.costs = {{.overlapped = 2}, {.overlapped = 7}}}).makespan == 2 + 2 + 7 + 4);
+  CHECK(simulate(two, {.costs = {{}, {.overlapped = 7}}}).makespan == 2 + 3 + 7 + 4);
+  auto const halves = of_rows({"0F0,(0F1;0I0)OVERLAP_F_B,0W0,0B1"});
+  CHECK(simulate(halves, {.costs = {{.overlapped = 9}}}).makespan == simulate(halves).makespan);
+}
+
+TEST_CASE("simulate: DualPipeV takes less time if its passes overlap, down to that of the longer one") {
+  auto const order = dual_pipe_v(4, 10);
+  auto const with = [&](double both) {
+    return simulate(order, {.costs = {{.overlapped = both}}, .base_latency = 0.125}).makespan;
+  };
+  CHECK(with(3) >= with(2.5));
+  CHECK(with(2.5) > with(2.25));
+  CHECK(with(2) ==
+        simulate(order, {.base_latency = 0.125, .compounds = compound_time::longest_part}).makespan);
+}
+
 TEST_CASE("simulate: other ranks see the results of a compound when all of it is done") {
   auto const s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"});
   auto const times = simulate(s);
@@ -283,6 +317,7 @@ TEST_CASE("simulate: shuffled lists finish or deadlock as in a naive event simul
     else
       testing::check_same_times(simulate(s, options), plain);
     if (options.compounds != compound_time::one_after_the_other) continue;
+    if (std::ranges::any_of(options.costs, [](auto const& c) { return c.overlapped.has_value(); })) continue;
     auto const d = options.messages == message_time::within ? delivery::buffered : delivery::async;
     if (find_deadlock(s, d)) REQUIRE(found);  // `find_deadlock` passes a wait that precedes its send
   }

@@ -141,6 +141,17 @@ constexpr bool is_compound(action const& a) {
   return a.parts > 0 || a.kind == action_kind::overlap || a.kind == action_kind::exchange;
 }
 
+/// Returns the forward pass of a compound, given by its parts, if it overlaps one forward pass F with one
+/// backward pass B, in either order. Returns null for any other compound.
+constexpr action const* overlapped_forward(std::span<action const> parts) {
+  if (parts.size() != 2) return nullptr;
+  bool const first = parts[0].kind == action_kind::forward;
+  auto const& other = parts[first ? 1 : 0];
+  if (other.kind != action_kind::backward) return nullptr;
+  auto const& forward = parts[first ? 0 : 1];
+  return forward.kind == action_kind::forward ? &forward : nullptr;
+}
+
 }  // namespace cleave::detail
 
 namespace cleave {

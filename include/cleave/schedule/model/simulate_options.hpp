@@ -19,8 +19,8 @@
 
 namespace cleave {
 
-/// The timing of the parts of a compound. In all cases other ranks see its results when the whole compound is
-/// done.
+/// The timing of the parts of a compound, unless the stage of its forward pass has a duration for the whole
+/// (`stage_cost::overlapped`). In all cases other ranks see its results when the whole compound is done.
 enum class compound_time : std::uint8_t {
   one_after_the_other,  ///< sequential; each part waits only for its own dependencies
   longest_part,         ///< concurrent, once all parts can begin

@@ -22,9 +22,12 @@ struct stage_cost {
   double recompute = 1;
   /// Durations of the actions that run concurrently with the passes of the rank.
   double unshard = 0, reduce_gradient = 0, offload = 0, reload = 0;
+  /// Duration of an OVERLAP_F_B of a forward pass of this stage and a backward pass B of any stage. If empty,
+  /// the durations of both passes and `simulate_options::compounds` determine it.
+  std::optional<double> overlapped = {};
 
-  /// Returns the duration of an action of kind `k`, and 0 for messages, idle steps and waits. The time of a
-  /// message is that of its link.
+  /// Returns the duration of an action of kind `k`, and 0 for messages, idle steps, waits and whatever has no
+  /// duration of its own. The time of a message is that of its link.
   constexpr double of(action_kind k) const {
     switch (k) {
       case action_kind::forward:
@@ -45,6 +48,8 @@ struct stage_cost {
         return offload;
       case action_kind::reload:
         return reload;
+      case action_kind::overlap:
+        return overlapped.value_or(0);
       default:
         return 0;
     }
@@ -80,7 +85,7 @@ constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_
   using enum action_kind;
   for (std::size_t s = 0; s < costs.size(); ++s)
     for (auto const kind : {forward, backward, input_gradient, weight_gradient, recompute, unshard,
-                            reduce_gradient, offload, reload})
+                            reduce_gradient, offload, reload, overlap})
       if (auto const c = costs[s].of(kind); !(c >= 0 && c <= longest_cost))
         return stage_cost_fault{stage_id{static_cast<std::uint32_t>(s)}, kind};
   return std::nullopt;

@@ -289,6 +289,7 @@ class time_walk {
       bool const all_compute =
           std::all_of(parts.begin(), parts.end(), [](action const& part) { return is_compute(part.kind); });
       if (options_.compounds != compound_time::one_after_the_other && all_compute) return run_together(r);
+      if (time_of_pair(parts)) return run_together(r);
       compounds_[r] = {position + 1, position + 1 + a.parts};
       if (options_.messages == message_time::within) send_first(r);
     } else if (!run_alone(r, a)) {
@@ -356,11 +357,12 @@ class time_walk {
     auto begin = clocks_[r].free();
     for (action const& a : parts)
       if (!can_begin(r, a, begin)) return false;
-    bool const in_turn = options_.compounds == compound_time::in_turn;
+    auto const pair = time_of_pair(parts);
+    bool const in_turn = !pair && options_.compounds == compound_time::in_turn;
     double whole = 0;
     auto last = head;
     for (action const& a : parts) {
-      double const time = time_of(a), from = begin.time + (in_turn ? whole : 0);
+      double const time = pair ? *pair : time_of(a), from = begin.time + (in_turn ? whole : 0);
       clocks_[r].note(++last, {from, begin.by}, from + time);
       whole = in_turn ? whole + time : (std::max)(whole, time);
       marks_.set_done(a);
@@ -451,6 +453,14 @@ class time_walk {
   double time_of(action const& a) const {
     return one_or_each(options_.costs).of(index(a.stage)).of(a.kind) *
            noise_.factor(a.kind, index(a.stage), a.microbatch);
+  }
+
+  /// Returns the duration of an overlapped pair of passes, if their stage has one.
+  std::optional<double> time_of_pair(std::span<action const> parts) const {
+    auto const* const forward = overlapped_forward(parts);
+    if (!forward || !one_or_each(options_.costs).of(index(forward->stage)).overlapped) return std::nullopt;
+    return time_of(
+        {.kind = action_kind::overlap, .stage = forward->stage, .microbatch = forward->microbatch});
   }
 
   /// Moves `begin` to the time at which all dependencies of a pass are met, or waits for a message. Returns
