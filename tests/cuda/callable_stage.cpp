@@ -32,10 +32,20 @@ struct forward_bodies {
 };
 struct custom_bodies : forward_bodies {
   void custom(cudaStream_t, action const&, std::span<custom_part const>) {}
+  void overlapped(cudaStream_t, custom_part const&, custom_part const&) {}
+  void before_forward(cudaStream_t, stage_pass const&) {}
+  void after_forward(cudaStream_t, stage_pass const&) {}
+  void after_backward(cudaStream_t, stage_pass const&) {}
 };
 static_assert(stage<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
 static_assert(custom_stage<cleave::cuda::callable_stage<custom_bodies>, cleave::cuda::device>);
 static_assert(!custom_stage<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
+static_assert(overlapped_stage<cleave::cuda::callable_stage<custom_bodies>, cleave::cuda::device>);
+static_assert(!overlapped_stage<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
+static_assert(hooked_before_forward<cleave::cuda::callable_stage<custom_bodies>, cleave::cuda::device>);
+static_assert(hooked_after_forward<cleave::cuda::callable_stage<custom_bodies>, cleave::cuda::device>);
+static_assert(hooked_after_backward<cleave::cuda::callable_stage<custom_bodies>, cleave::cuda::device>);
+static_assert(!hooked_after_backward<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
 static_assert(!trained_stage<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
 static_assert(!parameter_stage<cleave::cuda::callable_stage<forward_bodies>>);
 static_assert(!stage<cleave::cuda::callable_stage<no_body>, cleave::cuda::device>);

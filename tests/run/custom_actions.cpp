@@ -13,8 +13,8 @@
 #include "cleave/run/program/make_rank_program.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/lower/connect_stages.hpp"
 #include "support/linear_engine.hpp"
+#include "support/linear_step.hpp"
 
 /// Actions that stages carry out themselves (`call_options::custom`).
 using namespace cleave;
@@ -65,57 +65,8 @@ struct own_actions : linear_engine {
   }
 };
 
-/// Each stage reads the one before and the one before that, and the caller's number.
-dataflow with_skips(std::uint32_t stages) {
-  dataflow t{.stages = stages, .edges = {}};
-  for (std::uint32_t s = 0; s < stages; ++s) {
-    t.edges.push_back({the_caller, 0, stage_id{s}, 0});
-    if (s > 0) t.edges.push_back({stage_id{s - 1}, 0, stage_id{s}, 1});
-    if (s > 1) t.edges.push_back({stage_id{s - 2}, 0, stage_id{s}, 2});
-  }
-  t.edges.push_back({stage_id{stages - 1}, 0, the_caller, 0});
-  return t;
-}
-
-/// The results of a step, then the gradients of all stages.
-struct made_by_step {
-  std::vector<double> numbers;
-  std::vector<own_actions> stages;
-};
-
-made_by_step run_step(schedule order, std::vector<action_kind> custom) {
-  auto const t = with_skips(order.place.stages());
-  order = connect_stages(std::move(order), t);
-  std::vector<std::int64_t> rows;
-  for (std::uint32_t m = 0; m < order.microbatches; ++m) rows.push_back(1 + m % 2);
-  program_options options;
-  options.calls.custom = std::move(custom);
-  step_plan const plan(order, t, linear_layouts(t, rows), options);
-  std::vector<linear_stage> model;
-  for (std::uint32_t s = 0; s < t.stages; ++s) model.push_back({1. + s % 2, 1. * s});
-  thread_pipeline<own_actions> run(
-      plan, std::vector<own_actions>(order.place.ranks, own_actions(model, nothing_to_prepare())));
-  std::vector<std::vector<double>> given;
-  for (std::size_t m = 0; m < rows.size(); ++m)
-    given.emplace_back(static_cast<std::size_t>(rows[m]), static_cast<double>(m) + 2.);
-  std::vector<tensor_view> inputs;
-  for (auto& g : given) inputs.push_back({g.data(), element_type::f64, {std::ssize(g)}});
-  std::vector<double> weights;
-  for (std::size_t m = 0; m < rows.size(); ++m) weights.push_back(1. + static_cast<double>(m));
-  run.run_step({inputs, 1, weights});
-
-  made_by_step made;
-  for (std::uint32_t m = 0; m < order.microbatches; ++m) {
-    auto const v = *run.result(microbatch_id{m}, 0);
-    auto const* const from = static_cast<double const*>(v.data);
-    made.numbers.insert(made.numbers.end(), from, from + rows[m]);
-  }
-  for (std::uint32_t s = 0; s < t.stages; ++s) {
-    auto const g = run.stages_of(order.place.rank_of[s]).gradient(stage_id{s});
-    made.numbers.insert(made.numbers.end(), {g.w, g.b});
-  }
-  for (std::uint32_t r = 0; r < order.place.ranks; ++r) made.stages.push_back(run.stages_of(rank_id{r}));
-  return made;
+made_by_step<own_actions> run_step(schedule const& order, std::vector<action_kind> custom) {
+  return run_linear_step<own_actions>(order, with_skips(order.place.stages()), std::move(custom));
 }
 
 std::size_t count_of(schedule const& s, rank_id r, action_kind k) {

@@ -93,6 +93,26 @@ class callable_stage {
   {
     bodies_.custom(s.handle(), a, parts);
   }
+  void overlapped(detail::cuda_stream& s, custom_part const& forward, custom_part const& backward)
+    requires requires(Bodies& b, cudaStream_t on) { b.overlapped(on, forward, backward); }
+  {
+    bodies_.overlapped(s.handle(), forward, backward);
+  }
+  void before_forward(detail::cuda_stream& s, stage_pass const& p)
+    requires requires(Bodies& b, cudaStream_t on) { b.before_forward(on, p); }
+  {
+    bodies_.before_forward(s.handle(), p);
+  }
+  void after_forward(detail::cuda_stream& s, stage_pass const& p)
+    requires requires(Bodies& b, cudaStream_t on) { b.after_forward(on, p); }
+  {
+    bodies_.after_forward(s.handle(), p);
+  }
+  void after_backward(detail::cuda_stream& s, stage_pass const& p)
+    requires requires(Bodies& b, cudaStream_t on) { b.after_backward(on, p); }
+  {
+    bodies_.after_backward(s.handle(), p);
+  }
   void unshard(detail::cuda_stream& s, stage_id i)
     requires requires(Bodies& b, cudaStream_t on) { b.unshard(on, i); }
   {

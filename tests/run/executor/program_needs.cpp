@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cleave/run/host/host_device.hpp"
 
@@ -97,4 +98,47 @@ TEST_CASE("find_lacking_ability: messages, waits, losses and reductions need not
     CHECK(can<forward_only_stages>(kind, action_kind::forward));
   CHECK(can<forward_only_stages>(other, action_kind::reduce_tie));
   CHECK(can<forward_only_stages>(other, action_kind::wait_reduce_tie));
+}
+
+namespace {
+
+/// A rank with one cell: F of stage 1 and B of `backward`, with these calls between them.
+rank_program pair_of(action backward, std::vector<call_kind> between = {}) {
+  action const forward{action_kind::forward, 0, stage_id{1}, microbatch_id{3}};
+  rank_program p;
+  p.instructions.push_back({.call = {.kind = call_kind::forward, .of = forward, .cell = 4}});
+  for (auto const kind : between) p.instructions.push_back({.call = {.kind = kind, .cell = 4}});
+  p.instructions.push_back({.call = {.kind = call_kind::backward, .of = backward, .cell = 4}});
+  p.instructions.push_back({.call = {.kind = call_kind::backward, .of = forward, .cell = 5}});
+  return p;
+}
+struct pair_stages : whole_stages {
+  void overlapped(stream&, custom_part const&, custom_part const&) {}
+};
+
+}  // namespace
+
+TEST_CASE("overlapped_pairs: finds cells of one F and one B, with nothing but waits between them") {
+  using enum call_kind;
+  action const earlier{action_kind::backward, 0, stage_id{1}, microbatch_id{2}};
+  CHECK(overlapped_pairs(pair_of(earlier)) == std::vector<overlapped_pair>{{0, 1}});
+  auto const apart = pair_of(earlier, {loss, local_transfer, wait_receive, release, wait_unshard});
+  CHECK(overlapped_pairs(apart) == std::vector<overlapped_pair>{{0, 6}});
+  for (auto const kind : {send, receive, wait_send, exchange, unshard, reshard, reduce, start_reduce,
+                          wait_reduce, custom, call_kind::other, forward, backward, backward_weight})
+    CHECK(overlapped_pairs(pair_of(earlier, {kind})).empty());
+  CHECK(overlapped_pairs({}).empty());
+}
+
+TEST_CASE("require_abilities: refuses a pair in which B needs F, for stages that run both as one") {
+  action const same{action_kind::backward, 0, stage_id{1}, microbatch_id{3}};
+  auto const p = pair_of(same);
+  CHECK_NOTHROW((require_abilities<whole_stages, host_device>(p)));
+  CHECK_THROWS_WITH_AS((require_abilities<pair_stages, host_device>(p)),
+                       "program: rank 0, (1F3;1B3)OVERLAP_F_B is for overlapped(stream, forward, backward), "
+                       "but one pass needs the other; put them into separate cells",
+                       program_need_error);
+  for (action const b : {action{action_kind::backward, 0, stage_id{0}, microbatch_id{3}},
+                         action{action_kind::backward, 0, stage_id{1}, microbatch_id{2}}})
+    CHECK_NOTHROW((require_abilities<pair_stages, host_device>(pair_of(b))));
 }

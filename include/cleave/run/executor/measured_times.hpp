@@ -96,7 +96,7 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
     auto const cells = detail::cell_places(row);
     auto& spans = made.spans.emplace_back(row.size());
     made.causes.emplace_back(row.size(), detail::no_action);
-    double busy = 0, first = std::numeric_limits<double>::infinity(), last = 0;
+    double busy = 0, first = std::numeric_limits<double>::infinity(), last = 0, counted = 0;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       auto const& call = instructions[i].call;
       if (instructions[i].pass == detail::rank_instruction::none ||
@@ -109,7 +109,10 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
       time_span const span{static_cast<double>(ranks[r].times[i].begin) / unit,
                            static_cast<double>(ranks[r].times[i].end) / unit};
       spans[static_cast<std::size_t>(at - row.begin())] = span;
-      if (is_compute(call.of.kind) || call.of.kind == action_kind::recompute) busy += span.end - span.begin;
+      if (is_compute(call.of.kind) || call.of.kind == action_kind::recompute) {
+        busy += (std::max)(0., span.end - (std::max)(span.begin, counted));  // parts that run as one overlap
+        counted = (std::max)(counted, span.end);
+      }
       first = (std::min)(first, span.begin);
       last = (std::max)(last, span.end);
     }

@@ -261,4 +261,25 @@ concept recomputed_stage = stage<S, D> && requires(S& st, typename D::stream& s,
   { st.recompute(s, p, in) };
 };
 
+/// A stage with hooks of the whole model. Each is optional. It may issue work to `s`, which runs in the order
+/// of these calls.
+/// - `st.before_forward(s, p)`: called before each forward pass of a first stage: one that reads no other
+///   stage. Its inputs have arrived.
+/// - `st.after_forward(s, p)`: called after each forward pass of a last stage: one that no other stage reads.
+///   Its results are handed on afterwards.
+/// - `st.after_backward(s, p)`: called after each backward pass of a first stage, or after its second half W
+///   if it is split.
+template <class S, class D>
+concept hooked_before_forward = stage<S, D> && requires(S& st, typename D::stream& s, stage_pass const& p) {
+  { st.before_forward(s, p) };
+};
+template <class S, class D>
+concept hooked_after_forward = stage<S, D> && requires(S& st, typename D::stream& s, stage_pass const& p) {
+  { st.after_forward(s, p) };
+};
+template <class S, class D>
+concept hooked_after_backward = stage<S, D> && requires(S& st, typename D::stream& s, stage_pass const& p) {
+  { st.after_backward(s, p) };
+};
+
 }  // namespace cleave::detail

@@ -33,4 +33,16 @@ concept custom_stage = stage<S, D> && requires(S& st, typename D::stream& s, act
   { st.custom(s, a, parts) };
 };
 
+/// A stage that executes OVERLAP_F_B itself, where it is a compound of one forward pass F and one backward
+/// pass B, so that both run as one: communication of each behind computation of the other. Arriving values
+/// are ready, and results are sent afterwards. All other passes, also those of other compounds, are executed
+/// by the members for their kind, as without this member.
+/// - `st.overlapped(s, forward, backward)`: executes both passes, in any order or fused. Neither needs
+///   the other.
+template <class S, class D>
+concept overlapped_stage = stage<S, D> && requires(S& st, typename D::stream& s, custom_part const& forward,
+                                                   custom_part const& backward) {
+  { st.overlapped(s, forward, backward) };
+};
+
 }  // namespace cleave::detail

@@ -14,6 +14,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/executor/detail/instruction_events.hpp"
+#include "cleave/run/executor/detail/overlapped_pairs.hpp"
 #include "cleave/run/executor/detail/program_needs.hpp"
 #include "cleave/run/executor/detail/stage_caller.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
@@ -71,6 +72,7 @@ class executor {
         moving_(d.make_stream(-1)) {
     expects(options.run_ahead > 0, "executor: run_ahead is at least 1");
     require_abilities<S, D>(program_);
+    if constexpr (overlapped_stage<S, D>) pairs_ = overlapped_pairs(program_);
   }
 
   rank_program const& program() const { return program_; }
@@ -143,11 +145,38 @@ class executor {
 
   void issue_all() {
     auto const& all = program_.instructions;
+    [[maybe_unused]] auto pair = pairs_.begin();
     for (std::uint32_t i = 0; i < all.size(); i += 1u + all[i].call.parts) {
       at_.store(i, std::memory_order_relaxed);
       check();
+      if constexpr (overlapped_stage<S, D>)
+        if (pair != pairs_.end() && pair->first() == i) {
+          issue_overlapped(*pair);
+          i = pair++->last();
+          continue;
+        }
       issue(i);
     }
+  }
+
+  /// Issues the waits between two passes that run as one, prepares what both read, then calls the stages
+  /// once.
+  void issue_overlapped(overlapped_pair const& pair) {
+    for (auto i = pair.first() + 1; i < pair.last(); ++i) {
+      at_.store(i, std::memory_order_relaxed);
+      issue(i);
+    }
+    at_.store(pair.first(), std::memory_order_relaxed);
+    auto const &forward = program_.instructions[pair.forward],
+               &backward = program_.instructions[pair.backward];
+    limit_run_ahead(pair.first());
+    memory_.add_gradients(computing_, backward.pass);
+    events_.begin(pair.forward, computing_);
+    events_.begin(pair.backward, computing_);
+    if (memory_.read_shapes(computing_, forward.pass)) wait_for(computing_);
+    calls_.call_overlapped(forward, backward, computing_);
+    events_.end(pair.forward, computing_);
+    events_.end(pair.backward, computing_);
   }
 
   void issue(std::uint32_t i) {
@@ -337,8 +366,9 @@ class executor {
   instruction_events<D> events_;
   step_recorder<D> replays_;
   typename D::event ended_;
-  bool sums_gradients_ = true;         // of the current step
-  std::vector<std::uint32_t> passes_;  // passes issued in the current step
+  bool sums_gradients_ = true;          // of the current step
+  std::vector<std::uint32_t> passes_;   // passes issued in the current step
+  std::vector<overlapped_pair> pairs_;  // that the stages run as one, in order
   std::chrono::steady_clock::time_point until_ = {};
   std::atomic<std::uint32_t> at_ = program_done;
   stream computing_, moving_;  // last members, destroyed first: their pending work uses the others

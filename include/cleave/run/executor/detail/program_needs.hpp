@@ -8,13 +8,15 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/run/executor/detail/overlapped_pairs.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
 namespace cleave::detail {
 
-/// Thrown if a program has a call that the stages do not support. Carries the first such call.
+/// Thrown if a program has a call that the stages do not support. Carries the first such call, or the
+/// backward pass of an overlapped pair.
 using program_need_error = witness_error<rank_call>;
 
 /// Returns the member functions that a call needs and the stages lack, or null.
@@ -58,10 +60,39 @@ std::optional<rank_call> find_lacking_ability(rank_program const& p) {
   return std::nullopt;
 }
 
+/// Refuses an optional member with other arguments when it is compiled, as nobody would call it. Members that
+/// are overloaded or templates are not checked.
+template <class S, class D>
+constexpr void require_optional_members() {
+  constexpr bool overlapped = !requires { &S::overlapped; } || overlapped_stage<S, D>;
+  constexpr bool before_forward = !requires { &S::before_forward; } || hooked_before_forward<S, D>;
+  constexpr bool after_forward = !requires { &S::after_forward; } || hooked_after_forward<S, D>;
+  constexpr bool after_backward = !requires { &S::after_backward; } || hooked_after_backward<S, D>;
+  static_assert(overlapped, "stages: the arguments of overlapped are (stream, custom_part, custom_part)");
+  static_assert(before_forward, "stages: the arguments of before_forward are (stream, stage_pass)");
+  static_assert(after_forward, "stages: the arguments of after_forward are (stream, stage_pass)");
+  static_assert(after_backward, "stages: the arguments of after_backward are (stream, stage_pass)");
+}
+
+/// Checks that the passes of each pair for `overlapped` are independent. \throws program_need_error
+inline void require_independent_pairs(rank_program const& p) {
+  for (auto const& pair : overlapped_pairs(p)) {
+    if (!is_dependent(p, pair)) continue;
+    auto const &forward = p.instructions[pair.forward].call, &backward = p.instructions[pair.backward].call;
+    throw program_need_error("program: rank " + std::to_string(index(p.rank)) + ", " +
+                                 overlapped_text(forward.of, backward.of) +
+                                 " is for overlapped(stream, forward, backward), but one pass needs the "
+                                 "other; put them into separate cells",
+                             backward);
+  }
+}
+
 /// Checks that the stages support all calls of the program.
 /// \throws program_need_error
 template <class S, class D>
 void require_abilities(rank_program const& p) {
+  require_optional_members<S, D>();
+  if constexpr (overlapped_stage<S, D>) require_independent_pairs(p);
   auto const at = find_lacking_instruction<S, D>(p);
   if (!at) return;
   auto const& c = p.instructions[*at].call;

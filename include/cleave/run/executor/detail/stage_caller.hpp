@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -7,12 +8,14 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/run/executor/detail/overlapped_pairs.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/program/pass_memory.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave::detail {
 
@@ -44,13 +47,34 @@ void call_stage(S& stages, typename D::stream& s, rank_call const& call, stage_p
   expects(false, "call_stage: the stages have a member function for the call");
 }
 
+/// The passes of a program that run hooks of the whole model, by number of the pass.
+struct hooked_passes {
+  std::vector<char> first;  ///< passes of a stage that reads no other stage
+  std::vector<char> last;   ///< passes of a stage that no other stage reads
+};
+
+/// O(passes and their values).
+inline hooked_passes hooked_passes_of(rank_program const& p) {
+  auto const is_sent = [](program_value const& v) { return v.place.where == place_kind::arena; };
+  hooked_passes made;
+  for (auto const& pass : p.passes) {
+    auto const& forward = p.passes[pass.forward];
+    bool const copied = std::ranges::any_of(forward.copies, [&](auto const& c) { return is_sent(c.to); });
+    made.first.push_back(std::ranges::none_of(forward.in, is_sent));
+    made.last.push_back(std::ranges::none_of(forward.out, is_sent) && !copied);
+  }
+  return made;
+}
+
 /// Calls the stages of one rank with the memory of its program. Refers to all arguments of the constructor.
 template <device D, stage<D> S>
 class stage_caller {
  public:
   /// `reporter` is the number of the rank on the rendezvous.
   stage_caller(S& stages, rank_program const& p, pass_memory<D>& m, rank_id reporter)
-      : stages_(stages), program_(p), memory_(m), reporter_(reporter), trains_(has_backward(p)) {}
+      : stages_(stages), program_(p), memory_(m), reporter_(reporter), trains_(has_backward(p)) {
+    if constexpr (has_hooks) hooked_ = hooked_passes_of(p);
+  }
 
   /// Uses these values for the following calls. They must stay alive until the step ends.
   void begin_step(step_values const& v) { weights_ = v.weights; }
@@ -62,8 +86,11 @@ class stage_caller {
   /// the stream has `watch`, the stage is called through it.
   /// \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
-    issue_attributed(i, i.call.kind, s, [&] {
+    auto const operation = [&] { return name_of(i.call.kind); };
+    issue_attributed(i, operation, s, [&] {
+      call_hooks_before(i, s);
       watch(s, [&] { call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i)); });
+      call_hooks_after(i, s);
       write_results(i, s);
     });
   }
@@ -73,9 +100,12 @@ class stage_caller {
   void call_custom(action const& what, std::span<rank_instruction const> parts, typename D::stream& s) {
     if constexpr (custom_stage<S, D>) {
       parts_.clear();
-      for (auto const& i : parts) parts_.push_back({i.call.of, pass_of(i), in_of(i), out_of(i)});
-      issue_attributed(parts.front(), call_kind::custom, s, [&] {
+      for (auto const& i : parts) parts_.push_back(part_of(i));
+      auto const operation = [] { return name_of(call_kind::custom); };
+      issue_attributed(parts.front(), operation, s, [&] {
+        for (auto const& i : parts) call_hooks_before(i, s);
         watch(s, [&] { stages_.custom(s, what, parts_); });
+        for (auto const& i : parts) call_hooks_after(i, s);
         for (auto const& i : parts) write_results(i, s);
       });
     } else {
@@ -83,14 +113,35 @@ class stage_caller {
     }
   }
 
+  /// Calls the stages for a forward and a backward pass that run as one, like `call`.
+  void call_overlapped(rank_instruction const& forward, rank_instruction const& backward,
+                       typename D::stream& s) {
+    if constexpr (overlapped_stage<S, D>) {
+      auto const operation = [&] { return overlapped_text(forward.call.of, backward.call.of); };
+      issue_attributed(forward, operation, s, [&] {
+        call_hooks_before(forward, s);
+        watch(s, [&] { stages_.overlapped(s, part_of(forward), part_of(backward)); });
+        call_hooks_after(forward, s);
+        call_hooks_after(backward, s);
+        write_results(forward, s);
+      });
+    } else {
+      expects(false, "stage_caller: stages with overlapped(stream, forward, backward)");
+    }
+  }
+
  private:
-  template <class F>
-  void issue_attributed(rank_instruction const& i, call_kind kind, typename D::stream& s, F issue) {
+  static constexpr bool has_hooks =
+      hooked_before_forward<S, D> || hooked_after_forward<S, D> || hooked_after_backward<S, D>;
+
+  /// Calls `issue`. `operation()` returns the text for failures.
+  template <class Operation, class F>
+  void issue_attributed(rank_instruction const& i, Operation operation, typename D::stream& s, F issue) {
     stage_call const at{i.call.of.stage, i.call.of.microbatch};
     auto const placed = [&](failure f) {
       f.at = at;
       f.reporter = f.culprit = reporter_;
-      f.operation = name_of(kind);
+      f.operation = operation();
       return run_error(std::move(f));
     };
     if constexpr (requires { s.about(at); }) s.about(at);
@@ -110,10 +161,32 @@ class stage_caller {
     else
       issue();
   }
+
+  void call_hooks_before(rank_instruction const& i, typename D::stream& s) {
+    if constexpr (hooked_before_forward<S, D>)
+      if (i.call.of.kind == action_kind::forward && hooked_.first[i.pass] != 0)
+        call_hook("before_forward", i, s, [&](stage_pass const& p) { stages_.before_forward(s, p); });
+  }
+  void call_hooks_after(rank_instruction const& i, typename D::stream& s) {
+    [[maybe_unused]] auto const kind = i.call.of.kind;
+    if constexpr (hooked_after_forward<S, D>)
+      if (kind == action_kind::forward && hooked_.last[i.pass] != 0)
+        call_hook("after_forward", i, s, [&](stage_pass const& p) { stages_.after_forward(s, p); });
+    if constexpr (hooked_after_backward<S, D>)
+      if ((kind == action_kind::backward || kind == action_kind::weight_gradient) &&
+          hooked_.first[i.pass] != 0)
+        call_hook("after_backward", i, s, [&](stage_pass const& p) { stages_.after_backward(s, p); });
+  }
+  template <class F>
+  void call_hook(char const* name, rank_instruction const& i, typename D::stream& s, F const& hook) {
+    issue_attributed(i, [&] { return name; }, s, [&] { watch(s, [&] { hook(pass_of(i)); }); });
+  }
+
   void write_results(rank_instruction const& i, typename D::stream& s) {
     if (is_forward_pass(i.call)) memory_.write_results(s, i.pass, i.call.of.microbatch);
   }
 
+  custom_part part_of(rank_instruction const& i) { return {i.call.of, pass_of(i), in_of(i), out_of(i)}; }
   stage_pass pass_of(rank_instruction const& i) const {
     auto const& a = i.call.of;
     if (i.pass == rank_instruction::none) return {.stage = a.stage, .microbatch = a.microbatch};
@@ -145,6 +218,7 @@ class stage_caller {
   bool trains_;
   std::span<double const> weights_;
   std::vector<custom_part> parts_;  // of the current action
+  hooked_passes hooked_;            // empty for stages without hooks
 };
 
 }  // namespace cleave::detail
