@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -338,6 +340,46 @@ TEST_CASE("make_pipeline: recomputed activations give the same gradients") {
       one_f_one_b(2, 4), {.memory_limit = {2}, .relief = std::vector(2, saved_relief::recompute)});
   auto run = make_pipeline(engine, relieved);
   check_step(run, p.g, w, given, {1, 1, 1, 1});
+}
+
+namespace {
+
+/// Operators with hooks of the whole model. Copies note calls in the same lists, one for each hook.
+struct hooked_operators : matrix_table {
+  std::shared_ptr<std::array<std::vector<stage_call>, 3>> noted =
+      std::make_shared<std::array<std::vector<stage_call>, 3>>();
+
+  explicit hooked_operators(matrix_table t) : matrix_table(std::move(t)) {}
+  void before_forward(stage_pass const& p) { (*noted)[0].push_back({p.stage, p.microbatch}); }
+  void after_forward(stage_pass const& p) { (*noted)[1].push_back({p.stage, p.microbatch}); }
+  void after_backward(stage_pass const& p) { (*noted)[2].push_back({p.stage, p.microbatch}); }
+};
+
+}  // namespace
+
+TEST_CASE("make_pipeline: a framework may have hooks, which run at the first and the last stage") {
+  rng random(12);
+  weights const w{{"a", random_matrix(random, 2, 2)}};
+  matrix_program p;
+  auto const h = p.call("matmul", {p.input("x"), p.weight("a")});
+  p.cut();
+  p.output(p.call("sum_squares", {h}));
+  auto const pipe = make_module_pipe(p.g);
+  using framework = taped_operators<hooked_operators>;
+  hooked_operators const operators(matrix_operators());
+  std::vector<model_inputs<framework::tensor>> batch;
+  for (int m = 0; m < 2; ++m)
+    batch.push_back(positional_inputs<framework::tensor>(random_matrix(random, 2, 2)));
+  stage_engine engine(pipe, framework(operators), w, batch);
+  auto run = make_pipeline(engine, gpipe(2, 2));
+  CHECK(*operators.noted == std::array<std::vector<stage_call>, 3>());  // the trace runs none
+  run.step(batch);
+  auto const of = [](std::uint32_t stage) {
+    return std::vector<stage_call>{{stage_id{stage}, microbatch_id{0}}, {stage_id{stage}, microbatch_id{1}}};
+  };
+  CHECK((*operators.noted)[0] == of(0));
+  CHECK((*operators.noted)[1] == of(1));
+  CHECK((*operators.noted)[2] == of(0));
 }
 
 TEST_CASE("make_pipeline: errors name the node, the operand or the parameter") {

@@ -230,6 +230,26 @@ class engine_stages {
     add_gradients(s, *made, made->halves->parameters());
   }
 
+  // The hooks of the whole model, if the framework has any.
+  void before_forward(stream& on, stage_pass const& p)
+    requires requires(F& f) { f.before_forward(p); }
+  {
+    [[maybe_unused]] auto const here = use(on);
+    framework_.before_forward(p);
+  }
+  void after_forward(stream& on, stage_pass const& p)
+    requires requires(F& f) { f.after_forward(p); }
+  {
+    [[maybe_unused]] auto const here = use(on);
+    framework_.after_forward(p);
+  }
+  void after_backward(stream& on, stage_pass const& p)
+    requires requires(F& f) { f.after_backward(p); }
+  {
+    [[maybe_unused]] auto const here = use(on);
+    framework_.after_backward(p);
+  }
+
   std::span<region const> gradients(stage_id i) const { return at(i).gradients; }
   std::span<region const> parameters(stage_id i) const { return at(i).parameters; }
   /// Updates the parameters of a stage with the gradients times `factor`, and sets the gradients to zero.

@@ -50,6 +50,9 @@ concept tensor_memory = std::copyable<typename F::tensor> &&
 /// with
 ///   the state of the forward pass, so that both drop the same elements.
 /// - `f.on(stream)`: returns an object; while it lives, work of this thread is issued to that stream.
+/// - `f.before_forward(pass)`, `f.after_forward(pass)`, `f.after_backward(pass)`: hooks of the whole model:
+///   called before each forward pass of its first stage, after each forward pass of its last stage, and after
+///   each backward pass of its first stage.
 template <class F>
 concept tensor_framework =
     std::copyable<F> && tensor_memory<F> && requires(F& f, operator_call<typename F::tensor> const& c) {

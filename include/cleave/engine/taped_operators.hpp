@@ -236,6 +236,21 @@ class taped_operators {
     tape_ = std::make_shared<tape>();
     if constexpr (requires { operators_.begin(p); }) operators_.begin(p);
   }
+  void before_forward(stage_pass const& p)
+    requires requires(O& o) { o.before_forward(p); }
+  {
+    operators_.before_forward(p);
+  }
+  void after_forward(stage_pass const& p)
+    requires requires(O& o) { o.after_forward(p); }
+  {
+    operators_.after_forward(p);
+  }
+  void after_backward(stage_pass const& p)
+    requires requires(O& o) { o.after_backward(p); }
+  {
+    operators_.after_backward(p);
+  }
   auto random_state()
     requires requires(O& o) { o.random_state(); }
   {
