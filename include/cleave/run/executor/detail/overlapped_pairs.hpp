@@ -7,7 +7,6 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/schedule/calls/rank_calls.hpp"
 #include "cleave/schedule/model/action.hpp"
 
 namespace cleave::detail {
