@@ -15,6 +15,7 @@
 #include "cleave/cuda/pipeline.hpp"
 #include "cleave/cuda/threads.hpp"
 #include "cleave/run/program/step_recorder.hpp"
+#include "cleave/schedule/families/dual_pipe.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
@@ -33,10 +34,19 @@ namespace {
 
 using lines = std::vector<std::string>;
 
-/// Linear stages that declare whether they can be recorded.
+/// Linear stages that declare whether they can be recorded, and count overlapped passes and hooks.
 struct recorded_bodies : linear_bodies {
   bool can_be = true;
+  int pairs = 0, hooks = 0;
+
   bool records() const { return can_be; }
+  void overlapped(cudaStream_t s, custom_part const& f, custom_part const& b) {
+    ++pairs;
+    backward(s, b.pass, b.in, b.out);
+    forward(s, f.pass, f.in, f.out);
+  }
+  void before_forward(cudaStream_t, stage_pass const&) { ++hooks; }
+  void after_backward(cudaStream_t, stage_pass const&) { ++hooks; }
 };
 using engine = cleave::cuda::callable_stage<recorded_bodies>;
 using pipeline = cleave::cuda::pipeline<engine>;
@@ -64,6 +74,7 @@ struct given_step {
 struct seen_steps {
   std::vector<std::vector<double>> numbers;
   std::vector<std::size_t> recordings;
+  std::vector<int> pairs, hooks;
   std::vector<std::optional<std::string>> obstacles;
   std::vector<instruction_time> times;              ///< of the last step, of rank 0
   std::size_t graphs = 0, kernels = 0, groups = 0;  ///< kernels and groups from the third step on
@@ -76,6 +87,8 @@ seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o
   seen_steps seen;
   seen.numbers.resize(ranks);
   seen.recordings.resize(ranks);
+  seen.pairs.resize(ranks);
+  seen.hooks.resize(ranks);
   seen.obstacles.resize(ranks);
   fake_cuda fake(fake_gpus(ranks, 5));
   auto const thrown = on_ranks(ranks, [&](process_start const& s) {
@@ -119,6 +132,8 @@ seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o
         seen.numbers[here].insert(seen.numbers[here].end(), {g.w, g.b});
       }
     seen.recordings[here] = run.recordings();
+    seen.pairs[here] = run.stages().bodies().pairs;
+    seen.hooks[here] = run.stages().bodies().hooks;
     seen.obstacles[here] = run.replay_obstacle();
     if (here == 0) seen.times = run.times();
     meet();
@@ -173,6 +188,20 @@ TEST_CASE("step_mode::replayed: matches issued steps, with one graph launch per 
     CHECK(std::ranges::count(seen.times, instruction_time{}) == std::ssize(seen.times));
     CHECK(std::ranges::count(wanted.times, instruction_time{}) < std::ssize(wanted.times));
   }
+}
+
+TEST_CASE(
+    "step_mode::replayed: replays overlapped passes, which are called in the first two steps, as hooks are") {
+  tried_run const r(dual_pipe_v(2, 6), rng(8));
+  std::vector<given_step> const steps(4);
+  auto const wanted = run_steps(r, with_steps(step_mode::issued), steps);
+  auto const seen = run_steps(r, with_steps(step_mode::replayed), steps);
+  CHECK(seen.numbers == wanted.numbers);
+  CHECK(seen.recordings == std::vector<std::size_t>(2, 1));
+  CHECK(wanted.pairs == std::vector{4 * 7, 4 * 7});
+  CHECK(seen.pairs == std::vector{2 * 7, 2 * 7});
+  CHECK(wanted.hooks == std::vector{4 * 12, 0});
+  CHECK(seen.hooks == std::vector{2 * 12, 0});
 }
 
 TEST_CASE("step_mode::replayed: records steps with and without sums once each, and again if weights change") {
