@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cleave/partition/groups/capability.hpp"
-#include "cleave/split/modules/compile_pieces.hpp"
 #include "cleave/split/modules/fuse_groups.hpp"
+#include "cleave/split/modules/inline_pieces.hpp"
 #include "measure.hpp"
 #include "support/rng.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/partition/groups/capability.hpp"
-#include "cleave/split/modules/compile_pieces.hpp"
+#include "cleave/split/modules/inline_pieces.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/modules/compile_pieces.hpp"
+#include "cleave/split/modules/inline_pieces.hpp"
 
 #include <doctest/doctest.h>
 
