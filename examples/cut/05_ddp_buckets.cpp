@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Cuts a model at the gradient buckets of data-parallel training (DDP) and compiles each piece, so that no
-// fused kernel spans two buckets. A fake compiler stands in for yours; equal layers are compiled once.
+// fused kernel spans two buckets. A fake compiler stands in for yours; equal layers are compiled once, and
+// what it refuses is interpreted.
 #include <cleave/cleave.hpp>
 #include <cleave/draw.hpp>
 #include <cleave/modules.hpp>
 #include <iostream>
 #include <map>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -81,17 +83,22 @@ int main() {
 
   auto const alike = cleave::isomorphic_pieces(*cut.split, by_class());
   auto const compile = [](cleave::compile_request<long> const& piece) {
-    std::cout << "compiling " << piece.path << '\n';
+    std::cout << "compiling " << piece.path << ": " << piece.reason << '\n';
+    if (piece.graph.find_attribute("head")) throw std::runtime_error("no kernel for head");
     return [g = piece.graph](std::span<long const> args, std::span<std::string const> /*weights*/) {
       numbers meaning;
       return values{evaluate(g, values(args.begin(), args.end()), meaning)};
     };
   };
-  auto compiled = cleave::compile_on_first_call<long>(*cut.split, compile, alike);
+  auto compiled = cleave::compile_on_first_call<long>(*cut.split, compile, alike,
+                                                      {.on_failure = cleave::compile_failure::split_again});
   // [buckets]
 
   numbers meaning;
   auto const split_result = compiled(values{1}, meaning);
+  for (auto const& slice : compiled.report(3))
+    if (slice.state == cleave::piece_state::interpreted)
+      std::cout << slice.path << " is interpreted: " << slice.failure << '\n';
   std::cout << "whole " << evaluate(g, values{1}, meaning) << ", in pieces " << split_result << '\n';
 
   auto const time = [](module_graph::position) { return 1.0; };  // time of each node in the backward pass
@@ -123,8 +130,13 @@ int main() {
 //   ├─────────┼────────────┼───────────────┤
 //   │         │            │ embed_weight  │
 //   └─────────┴────────────┴───────────────┘
-//   compiling submod_0
-//   compiling submod_1
-//   compiling submod_3
+//   compiling submod_0: gradient bucket of 8388608 bytes: block0_weight, embed_weight
+//   compiling submod_1: gradient bucket of 8388608 bytes: block2_weight, block1_weight
+//   compiling submod_3: gradient bucket of 4194304 bytes: block5_weight
+//   compiling submod_3[0:1]: half of 'submod_3', which the compiler refused: no kernel for head
+//   compiling submod_3[1:3]: half of 'submod_3', which the compiler refused: no kernel for head
+//   compiling submod_3[1:2]: half of 'submod_3[1:3]', which the compiler refused: no kernel for head
+//   compiling submod_3[2:3]: half of 'submod_3[1:3]', which the compiler refused: no kernel for head
+//   submod_3[2:3] is interpreted: no kernel for head
 //   whole 448, in pieces 448
 //   sent after 17.3333 with 4 buckets, after 16.6667 with the best 7

@@ -40,6 +40,8 @@
 #include "cleave/split/modules/wrapped_stage.hpp"
 /// Writes the nodes of pieces back in place of their calls.
 #include "cleave/split/modules/inline_pieces.hpp"
+/// What is done with pieces that a compiler refuses.
+#include "cleave/split/modules/compile_failure.hpp"
 /// Finds pieces that are identical up to names, so that each is compiled once.
 #include "cleave/split/modules/compile_pieces.hpp"
 /// Outlines a group of nodes into a module of its own.

@@ -140,7 +140,9 @@ TEST_CASE("compile_pieces: an exception of the compiler becomes an error that na
     FAIL("no error");
   } catch (compile_error const& e) {
     CHECK(e.witness == "submod_1");
-    CHECK(std::string(e.what()) == "compile: piece 'submod_1' cannot be compiled: no kernel");
+    CHECK(std::string(e.what()) ==
+          "compile: piece 'submod_1' cannot be compiled: no kernel; compile_failure::interpret runs such "
+          "pieces without the compiler");
     CHECK_THROWS_WITH_AS(std::rethrow_if_nested(e), "no kernel", std::runtime_error);
   }
   CHECK(asked == std::vector<std::string>{"submod_0", "submod_1"});
@@ -172,7 +174,8 @@ TEST_CASE("compile_pieces: names a piece that returns a wrong number of results"
     return [](std::span<integer_value const>) { return values(); };
   };
   CHECK_THROWS_WITH_AS(compile_pieces(split, inputs_of(m.g), meaning, none_at_all),
-                       "compile: piece 'submod_0' has 1 results, but its compiled form returned 0 results",
+                       "compile: piece 'submod_0' has 1 results, but its compiled form returned 0 results; "
+                       "return compile_request::results values",
                        result_count_error);
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
+#include "cleave/split/modules/compile_failure.hpp"
 #include "cleave/split/modules/split_module.hpp"
 #include "cleave/split/plan.hpp"
 
@@ -257,13 +259,14 @@ isomorphism isomorphic_pieces(split_module_result const& r, Keys const& keys = {
   return found;
 }
 
-/// The input of a compiler: a piece, or a graph that was not split.
+/// The input of a compiler: a piece, a slice of a piece that was cut again, or a graph that was not split.
 template <class Value>
 struct compile_request {
-  std::string_view path;            ///< path of the piece in the outer graph; empty for a whole graph
+  std::string_view path;            ///< as in `piece_report`; empty for a whole graph
   module_graph const& graph;        ///< a piece returns a tuple, also for one result or none
   std::span<Value const> examples;  ///< one for each placeholder of the graph
   std::size_t results = 0;          ///< elements of the tuple; 0 for a whole graph, which may return any form
+  std::string_view reason = {};     ///< why it is a piece or a slice of its own; empty for a whole graph
 };
 
 }  // namespace cleave
@@ -288,22 +291,23 @@ using compile_error = tagged_error<struct compile_tag, std::string>;
 /// Thrown if a compiled piece returns the wrong number of results. The witness is the path of the piece.
 using result_count_error = tagged_error<struct result_count_tag, std::string>;
 
-/// Calls `f`, a compiler, and returns its result.
-/// \throws compile_error with the exception of `f` nested in it
-template <class F>
-auto naming_piece(std::string_view path, F f) {
-  auto const because = [&](std::string const& reason) {
-    return compile_error("compile: " + (path.empty() ? "the whole graph" : "piece " + quoted(path)) +
-                             " cannot be compiled: " + reason,
-                         std::string(path));
-  };
+/// Returns the text of the exception that is being handled.
+inline std::string text_of_failure() {
   try {
-    return f();
+    throw;
   } catch (std::exception const& e) {
-    std::throw_with_nested(because(e.what()));
+    return e.what();
   } catch (...) {
-    std::throw_with_nested(because("the compiler threw something other than a std::exception"));
+    return "the compiler threw something other than a std::exception";
   }
+}
+
+/// Throws a compile_error with the exception that is being handled nested in it.
+[[noreturn]] inline void throw_compile_error(std::string_view path) {
+  auto const what = path.empty() ? "the whole graph" : "piece " + quoted(path);
+  auto const fix = path.empty() ? "" : "; compile_failure::interpret runs such pieces without the compiler";
+  std::throw_with_nested(compile_error("compile: " + what + " cannot be compiled: " + text_of_failure() + fix,
+                                       std::string(path)));
 }
 
 /// Compiles a graph that was not split. Returns the compiler's result unchanged.
@@ -311,7 +315,11 @@ auto naming_piece(std::string_view path, F f) {
 template <class Value, class Compile>
 compiled_t<Value, Compile> compile_whole(module_graph const& g, std::vector<Value> const& examples,
                                          Compile& compile) {
-  return naming_piece("", [&] { return compile(compile_request<Value>{"", g, examples}); });
+  try {
+    return compile(compile_request<Value>{"", g, examples});
+  } catch (...) {
+    throw_compile_error("");
+  }
 }
 
 /// Returns true if `output`, the output node of a piece, returns one value that is not in a tuple.
@@ -344,8 +352,13 @@ class compiled_split {
 
   /// `same`, unless it is empty, says which pieces are isomorphic. A compiled piece that does not take the
   /// paths of attributes is shared only by pieces that have the same attributes.
-  compiled_split(split_module_result const& split, Compile compile, isomorphism const& same = {})
-      : compile_(std::move(compile)), same_(same), compiled_(split.pieces.size()) {
+  compiled_split(split_module_result const& split, Compile compile, isomorphism const& same = {},
+                 compile_options options = {})
+      : compile_(std::move(compile)),
+        same_(same),
+        options_(std::move(options)),
+        forms_(split.pieces.size()),
+        slices_(split.pieces.size()) {
     expects(same.like.empty() || same.like.size() == split.pieces.size(), "an isomorphism of these pieces");
     for (std::uint32_t i = 0; i < split.pieces.size(); ++i) {
       auto const& piece = split.pieces[i];
@@ -357,6 +370,9 @@ class compiled_split {
       graphs_.push_back(wrap_result_in_tuple(inside));
       graphs_.back().metadata = split.outer.metadata;
       slot_.push_back(find_slot(i));
+      reasons_.push_back(piece.reason.empty() ? "part " + quoted(piece.label) + " of the split"
+                                              : piece.reason);
+      forms_[i].slices.push_back({0, graphs_.back().nodes().size(), reasons_.back()});
     }
     write_outer(split);
   }
@@ -367,6 +383,11 @@ class compiled_split {
   std::vector<std::uint32_t> const& asked() const { return asked_; }
   /// Returns the graph of piece i as the compiler receives it.
   module_graph const& graph(std::uint32_t piece) const { return graphs_[piece]; }
+  /// Returns the number of times that the compiler was called.
+  std::size_t compiles() const { return compiles_; }
+  /// Returns what became of piece i: first the piece, and after each entry that was cut again its halves. The
+  /// report is empty before the first run. Pieces that share a compiled form share a report.
+  std::vector<piece_report> const& report(std::uint32_t piece) const { return forms_[slot_[piece]].report; }
 
   /// Returns the result of the whole graph for `inputs`. A piece that is met for the first time is compiled,
   /// with its arguments as examples. If a compilation fails, the pieces compiled before stay compiled.
@@ -391,6 +412,29 @@ class compiled_split {
   }
 
  private:
+  using request = compile_request<Value>;
+
+  /// Neighbouring calls of the pieces of a slot, which run together: by `code`, or by the interpretation.
+  struct slice {
+    std::size_t first, calls;
+    std::string reason;
+    bool settled = false;  // whether it is compiled or interpreted
+    std::optional<compiled> code{};
+  };
+  /// How the pieces of a slot run: slices that follow each other, at first a single one.
+  struct form {
+    std::vector<slice> slices{};
+    std::vector<piece_report> report{};
+    std::size_t compiles = 0;
+  };
+  /// A slice of one piece as a graph.
+  struct own_slice {
+    std::size_t first, calls;
+    std::string path;
+    piece_slice cut;
+    std::vector<std::string> holds;
+  };
+
   /// An interpretation that evaluates pieces by `step` and everything between them by `i`.
   template <class I, class Step>
   struct passage {
@@ -406,7 +450,7 @@ class compiled_split {
       auto const piece = all.piece_at_.find(g[n].target);
       if (g[n].kind != node_kind::call_module || piece == none<std::uint32_t>)
         return i.call(g, n, args, kwargs);
-      auto results = all.run(piece, args, step);
+      auto results = all.run(piece, args, i, step);
       if (all.bare_[piece]) return std::move(results.front());
       return i.collect({container::kind::tuple, static_cast<std::uint32_t>(results.size())}, results);
     }
@@ -418,23 +462,153 @@ class compiled_split {
     return evaluate(outer_, std::move(inputs), p);
   }
 
-  template <class Step>
-  std::vector<Value> run(std::uint32_t piece, std::span<Value const> args, Step& step) {
-    compile_request<Value> const request{paths_[piece], graphs_[piece], args, outputs_[piece]};
-    auto& c = compiled_[slot_[piece]];
-    if (!c) {
-      asked_.push_back(piece);
-      c.emplace(naming_piece(paths_[piece], [&] { return compile_(request); }));
+  template <class I, class Step>
+  std::vector<Value> run(std::uint32_t piece, std::span<Value const> args, I& i, Step& step) {
+    auto& f = forms_[slot_[piece]];
+    if (f.slices.size() == 1) {
+      request const r{paths_[piece], graphs_[piece], args, outputs_[piece], reasons_[piece]};
+      std::span<std::string const> holds;
+      if (!same_.holds.empty()) holds = same_.holds[piece];
+      if (f.slices[0].settled || settle(piece, 0, r)) return run_slice(f.slices[0], r, holds, i, step);
     }
-    std::span<std::string const> holds;
-    if (!same_.holds.empty()) holds = same_.holds[piece];
-    auto results = step(request, *c, holds);
-    if (results.size() != outputs_[piece])
-      throw result_count_error(
-          "compile: piece " + quoted(paths_[piece]) + " has " + std::to_string(outputs_[piece]) +
-              " results, but its compiled form returned " + std::to_string(results.size()) + " results",
-          paths_[piece]);
+    return run_slices(piece, args, i, step);
+  }
+
+  /// Runs a piece that was cut again, slice by slice. O(size of the piece), without its calls.
+  template <class I, class Step>
+  std::vector<Value> run_slices(std::uint32_t piece, std::span<Value const> args, I& i, Step& step) {
+    auto const& g = graphs_[piece];
+    auto& slices = forms_[slot_[piece]].slices;
+    std::vector<std::optional<Value>> values(g.list().size());  // by node of the piece
+    for (std::size_t k = 0; k < args.size(); ++k) values[g.inputs()[k]] = args[k];
+    auto const value_of = [&](position n) {
+      if (!values[n]) values[n] = i.attribute(g, n);
+      return *values[n];
+    };
+    std::vector<Value> list;
+    for (std::size_t k = 0; k < slices.size();) {
+      auto const& own = find_slice(piece, k);
+      list.clear();
+      for (auto const n : own.cut.inputs) list.push_back(value_of(n));
+      request const r{own.path, own.cut.graph, list, own.cut.outputs.size(), slices[k].reason};
+      if (!slices[k].settled && !settle(piece, k, r)) continue;
+      auto results = run_slice(slices[k++], r, own.holds, i, step);
+      for (std::size_t j = 0; j < results.size(); ++j) values[own.cut.outputs[j]] = std::move(results[j]);
+    }
+    list.clear();
+    for (auto const n : g.outputs()) list.push_back(value_of(n));
+    return list;
+  }
+
+  template <class I, class Step>
+  static std::vector<Value> run_slice(slice& s, request const& r, std::span<std::string const> holds, I& i,
+                                      Step& step) {
+    if (!s.code) return interpret_piece(r.graph, r.examples, r.results, i);
+    auto results = step(r, *s.code, holds);
+    if (results.size() != r.results)
+      throw result_count_error("compile: piece " + quoted(r.path) + " has " + std::to_string(r.results) +
+                                   " results, but its compiled form returned " +
+                                   std::to_string(results.size()) +
+                                   " results; return compile_request::results values",
+                               std::string(r.path));
     return results;
+  }
+
+  /// Settles how slice k of a piece runs, which the compiler has not seen yet. Returns false if the slice is
+  /// replaced by its halves instead.
+  bool settle(std::uint32_t piece, std::size_t k, request const& r) {
+    auto& f = forms_[slot_[piece]];
+    auto& s = f.slices[k];
+    using enum compile_failure;
+    piece_report told{
+        std::string(r.path), std::string(r.reason), piece_state::compiled, {}, s.first, s.calls};
+    bool const raises = options_.on_failure == raise;
+    told.attempted = raises || f.compiles < options_.most_compiles;
+    if (told.attempted) {
+      if (f.slices.size() == 1) asked_.push_back(piece);
+      ++f.compiles;
+      ++compiles_;
+      try {
+        s.code.emplace(compile_(r));
+      } catch (...) {
+        if (raises) throw_compile_error(r.path);
+        told.failure = text_of_failure();
+      }
+    }
+    std::vector<own_slice> halves;
+    if (!s.code) {
+      told.state = piece_state::interpreted;
+      bool const again = told.attempted && options_.on_failure == split_again && s.calls > 1;
+      if (!told.attempted || (again && f.compiles >= options_.most_compiles))
+        told.failure += (told.failure.empty() ? "" : "; ") + limit_text(paths_[piece]);
+      else if (again)
+        halves = cut_in_halves(piece, s, told);
+    }
+    f.report.push_back(told);
+    if (halves.empty()) return s.settled = true;
+    replace_by_halves(piece, k, std::move(halves),
+                      "half of " + quoted(told.path) + ", which the compiler refused: " + told.failure);
+    return false;
+  }
+
+  void replace_by_halves(std::uint32_t piece, std::size_t k, std::vector<own_slice> halves,
+                         std::string const& reason) {
+    std::vector<slice> now;  // compiled forms can be moved into it, but perhaps not assigned
+    auto& slices = forms_[slot_[piece]].slices;
+    now.reserve(slices.size() + 1);
+    for (std::size_t j = 0; j < slices.size(); ++j)
+      if (j != k)
+        now.push_back(std::move(slices[j]));
+      else
+        for (auto const& half : halves) now.push_back({half.first, half.calls, reason});
+    slices.swap(now);
+    auto& own = slices_[piece];
+    auto const at = static_cast<std::ptrdiff_t>(k);
+    if (k < own.size()) own.erase(own.begin() + at);
+    own.insert(own.begin() + at, std::make_move_iterator(halves.begin()),
+               std::make_move_iterator(halves.end()));
+  }
+
+  std::string limit_text(std::string const& path) const {
+    return "the compiler was called " + std::to_string(options_.most_compiles) + " times for piece " +
+           quoted(path) + ", and compile_options::most_compiles allows no more";
+  }
+
+  /// Returns both halves of a slice; nothing, with the reason in `told`, if scopes forbid to cut it.
+  std::vector<own_slice> cut_in_halves(std::uint32_t piece, slice const& s, piece_report& told) const {
+    auto const half = s.calls / 2;
+    try {
+      std::vector<own_slice> halves;
+      halves.push_back(cut_slice(piece, s.first, half));
+      halves.push_back(cut_slice(piece, s.first + half, s.calls - half));
+      told.state = piece_state::split_again;
+      return halves;
+    } catch (error const& e) {
+      told.failure += std::string("; it cannot be cut in halves: ") + e.what();
+      return {};
+    }
+  }
+
+  own_slice cut_slice(std::uint32_t piece, std::size_t first, std::size_t calls) const {
+    own_slice made{first,
+                   calls,
+                   slice_path(paths_[piece], first, calls),
+                   slice_piece(graphs_[piece], first, calls, options_.scopes),
+                   {}};
+    made.cut.graph.metadata = graphs_[piece].metadata;
+    numbering<std::string, std::uint32_t> texts;
+    if (!same_.holds.empty()) graph_numbers<piece_keys>({}, texts).write(made.cut.graph, made.holds);
+    return made;
+  }
+
+  /// Returns slice k of a piece, whose predecessors have been found before.
+  own_slice const& find_slice(std::uint32_t piece, std::size_t k) {
+    auto const& s = forms_[slot_[piece]].slices[k];
+    auto& list = slices_[piece];
+    if (k < list.size() && list[k].first == s.first && list[k].calls == s.calls) return list[k];
+    list.resize(k);  // another piece with the same form has cut it again since
+    list.push_back(cut_slice(piece, s.first, s.calls));
+    return list.back();
   }
 
   static std::vector<Value> call(compiled& c, std::span<Value const> args,
@@ -476,15 +650,18 @@ class compiled_split {
 
   Compile compile_;
   isomorphism same_;
+  compile_options options_;
   module_graph outer_;
   numbering<std::string, std::uint32_t> piece_at_;  // maps the path of a compiled form to its piece
-  std::vector<std::string> paths_;
+  std::vector<std::string> paths_, reasons_;
   std::vector<module_graph> graphs_;
   std::vector<std::size_t> outputs_;
   std::vector<char> bare_;
-  std::vector<std::uint32_t> slot_;  // by piece: the piece whose compiled form it uses
-  std::vector<std::optional<compiled>> compiled_;
+  std::vector<std::uint32_t> slot_;             // by piece: the piece whose compiled form it uses
+  std::vector<form> forms_;                     // by slot
+  std::vector<std::vector<own_slice>> slices_;  // by piece: of one that was cut again
   std::vector<std::uint32_t> asked_;
+  std::size_t compiles_ = 0;
 };
 
 }  // namespace cleave::detail
@@ -492,28 +669,32 @@ class compiled_split {
 namespace cleave {
 
 /// Returns the pieces of `split`, each to be compiled when it first runs, with its arguments as examples.
-/// `same`, unless it is empty, says which pieces are isomorphic and may share a compiled form.
+/// `same`, unless it is empty, says which pieces are isomorphic and may share a compiled form. `options` say
+/// what is done with pieces that the compiler refuses.
 template <class Value, class Compile>
 detail::compiled_split<Value, Compile> compile_on_first_call(split_module_result const& split,
-                                                             Compile compile, isomorphism const& same = {}) {
-  return {split, std::move(compile), same};
+                                                             Compile compile, isomorphism const& same = {},
+                                                             compile_options options = {}) {
+  return {split, std::move(compile), same, std::move(options)};
 }
 
 /// Compiles the pieces of `split` now, in the order in which they run.
 ///
 /// \param examples values that stand for the inputs of the graph
-/// \param i evaluates the nodes between the pieces
+/// \param i evaluates the nodes between the pieces, and what the compiler refuses, unless that is an error
 /// \param propagate `propagate(request, compiled)` returns the results of a piece for its examples, by shapes
 /// alone or by running the compiled piece
 /// \param same unless it is empty: which pieces are isomorphic and may share a compiled form
+/// \param options what is done with pieces that the compiler refuses
 /// \throws compile_error, which names the piece and has the compiler's exception nested in it, and
 /// result_count_error
 template <class Value, interpretation<Value> I, class Compile, class Propagate>
   requires std::invocable<Propagate&, compile_request<Value> const&, detail::compiled_t<Value, Compile>&>
 detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split,
                                                       std::vector<Value> examples, I& i, Compile compile,
-                                                      Propagate propagate, isomorphism const& same = {}) {
-  detail::compiled_split<Value, Compile> all(split, std::move(compile), same);
+                                                      Propagate propagate, isomorphism const& same = {},
+                                                      compile_options options = {}) {
+  detail::compiled_split<Value, Compile> all(split, std::move(compile), same, std::move(options));
   all.compile_all(std::move(examples), i, std::move(propagate));
   return all;
 }
@@ -523,8 +704,9 @@ detail::compiled_split<Value, Compile> compile_pieces(split_module_result const&
 template <class Value, interpretation<Value> I, class Compile>
 detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split,
                                                       std::vector<Value> examples, I& i, Compile compile,
-                                                      isomorphism const& same = {}) {
-  detail::compiled_split<Value, Compile> all(split, std::move(compile), same);
+                                                      isomorphism const& same = {},
+                                                      compile_options options = {}) {
+  detail::compiled_split<Value, Compile> all(split, std::move(compile), same, std::move(options));
   all(std::move(examples), i);
   return all;
 }

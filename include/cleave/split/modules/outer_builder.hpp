@@ -33,6 +33,7 @@ struct module_piece {
   /// Pieces on which this one depends, and pieces that depend on it, in the order in which the graph first
   /// shows it.
   std::vector<std::uint32_t> dependencies, dependents;
+  std::string reason = {};  ///< why its nodes are a piece, as a phrase for people; perhaps empty
 };
 
 }  // namespace cleave

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -37,6 +38,19 @@ inline std::optional<module_graph::position> find_misplaced_call(module_graph co
 
 }  // namespace cleave::detail
 
+namespace cleave::detail {
+
+/// Returns why the calls of a bucket are a piece: `gradient bucket of 12 bytes: a_weight, a_bias and 3 more`.
+inline std::string reason_of_bucket(module_bucket const& bucket) {
+  auto const& held = bucket.counted;
+  auto reason = "gradient bucket of " + std::to_string(bucket.bytes) + " bytes";
+  for (std::size_t i = 0; i < (std::min)(held.size(), std::size_t{2}); ++i)
+    reason += (i == 0 ? ": " : ", ") + held[i].name;
+  return held.size() > 2 ? reason + " and " + std::to_string(held.size() - 2) + " more" : reason;
+}
+
+}  // namespace cleave::detail
+
 namespace cleave {
 
 /// The buckets of a module_graph and the pieces made of them. A bucket with get_attr nodes only is no piece,
@@ -68,6 +82,8 @@ inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_b
   auto const part_of = [&](module_node const&) { return std::to_string(bucket_of[g.nodes()[asked++]]); };
   result.split = split_module(g, part_of, {.stages = stages});
   result.split->outer.metadata = g.metadata;
+  for (auto& piece : result.split->pieces)
+    piece.reason = detail::reason_of_bucket(result.buckets[bucket_of[piece.nodes.front()]]);
   return result;
 }
 

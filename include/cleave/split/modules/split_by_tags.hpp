@@ -145,6 +145,7 @@ split_module_result split_by_tags(module_graph const& g, F tag_of, std::vector<s
     graphs.push_back(std::move(b).finish());
     module_piece made;
     made.label = made.path = tags[i];
+    made.reason = "the calls with the tag " + quoted(tags[i]);
     for (auto const n : stage.nodes) made.nodes.push_back(s.node[n]);
     for (auto const v : stage.inputs) made.inputs.push_back(s.value[v]);
     for (auto const v : stage.outputs) made.outputs.push_back(s.value[v]);

@@ -368,6 +368,7 @@ class piece_writer {
     module_piece made;
     made.label = options_.affix.empty() ? parts_.label[i] : options_.affix + "_" + parts_.label[i];
     made.path = "submod_" + made.label;
+    made.reason = "the calls to which the callback gave the label " + quoted(parts_.label[i]);
     while (read_.find(made.path) != none<std::uint32_t>) made.path += "_";
     for (auto const n : stage.nodes)
       if (!is_copy(i, n)) made.nodes.push_back(s_.node[n]);
