@@ -423,3 +423,65 @@ TEST_CASE("make_pipeline: errors name the node, the operand or the parameter") {
   CHECK_THROWS_WITH(make_pipeline(engine, gpipe(2, 1)),
                     doctest::Contains("make the schedule for this number"));
 }
+
+TEST_CASE(
+    "make_pipeline: results that are inputs, stages without parameters, and losses that nothing depends on") {
+  rng random(13);
+  matrix_program p;
+  auto const x = p.input("x"), y = p.input("y");
+  auto const h = p.call("tanh", {x});
+  p.cut();
+  auto const z = p.call("matmul", {h, p.weight("w")});
+  p.cut();
+  module_argument all{container{container::kind::tuple, 3}, y.front(), z.front(),
+                      p.call("sum_squares", {h}).front()};
+  p.output(all);  // no parameter influences the last result, which is the loss
+  auto const pipe = make_module_pipe(p.g);
+  weights const w{{"w", random_matrix(random, 2, 2)}};
+  auto const a = random_matrix(random, 2, 2), b = random_matrix(random, 2, 2);
+  auto const batch = std::vector{positional(a, b)};
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch);
+  auto run = make_pipeline(engine, gpipe(3, 1));
+  run.step(batch);
+  auto const elements = run.result(microbatch_id{0})->elements();
+  REQUIRE(elements.size() == 3);
+  CHECK(elements[0].tensor()->value == b);
+  CHECK(elements[1].tensor()->value == run_whole(p.g, w, {a, b}).tensors()[1]);
+  auto const& gradient = run.stages_with(stage_id{1}).trained(stage_id{1})[0].gradient;
+  for (std::size_t i = 0; i < 4; ++i) CHECK(static_cast<double const*>(gradient.data)[i] == 0);
+
+  stage_engine second(pipe, matrix_framework(matrix_operators()), w, batch, gradient_descent{}, {.loss = 1});
+  auto other = make_pipeline(second, gpipe(3, 1));  // the loss is the sum of a matrix
+  other.step(batch);
+  auto const& sum = other.stages_with(stage_id{1}).trained(stage_id{1})[0].gradient;
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(static_cast<double const*>(sum.data)[i] ==
+          doctest::Approx(std::tanh(a.data[i / 2]) + std::tanh(a.data[2 + i / 2])));
+}
+
+TEST_CASE("make_pipeline: an operator that fails in a step is named with its stage and microbatch") {
+  rng random(14);
+  matrix_program p;
+  auto const x = p.input("x");
+  auto const h = p.call("matmul", {x, p.weight("w")});
+  p.cut();
+  p.output(p.call("sum_squares", {p.call("fail_if_large", {h})}));
+  auto const pipe = make_module_pipe(p.g);
+  auto table = matrix_operators();
+  table.define(
+      "fail_if_large",
+      [](operator_call<matrix> const& c) {
+        if (c.tensor(0).data[0] > 100) throw std::runtime_error("too large");
+        return matrix_value(c.tensor(0));
+      },
+      [](operator_backward<matrix> const& b) -> operand_gradients<matrix> { return {b.gradient()}; });
+  weights const w{{"w", matrix({2, 2}, {1, 0, 0, 1})}};
+  auto batch = std::vector{positional(random_matrix(random, 2, 2)), positional(random_matrix(random, 2, 2))};
+  stage_engine engine(pipe, matrix_framework(table), w, batch);
+  auto run = make_pipeline(engine, gpipe(2, 2));
+  batch[1] = positional(matrix({2, 2}, {1000, 0, 0, 0}));
+  CHECK_THROWS_WITH(
+      run.step(batch),
+      "rank 1, forward, stage 1, microbatch 1: node 'fail_if_large_4': operator 'fail_if_large' failed: "
+      "too large");
+}
