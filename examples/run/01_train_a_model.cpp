@@ -22,14 +22,17 @@ using framework = cleave::taped_operators<cleave::operator_table<cleave::host_te
 // [operators]
 /// Returns the product of two matrices, each transposed or not.
 tensor product(tensor const& a, tensor const& b, bool transpose_a = false, bool transpose_b = false) {
-  auto const [m, k] = std::pair(a.shape.extents[transpose_a], a.shape.extents[!transpose_a]);
-  auto const n = b.shape.extents[!transpose_b];
-  tensor p(cleave::tensor_shape{m, n});
-  for (std::int64_t i = 0; i < m * n * k; ++i) {
-    auto const row = i / (n * k), column = i / k % n, inner = i % k;
-    p.data[row * n + column] += a.data[transpose_a ? inner * m + row : row * k + inner] *
-                                b.data[transpose_b ? column * k + inner : inner * n + column];
-  }
+  auto const rows = a.shape.extents[transpose_a ? 1 : 0], inner = a.shape.extents[transpose_a ? 0 : 1];
+  auto const columns = b.shape.extents[transpose_b ? 0 : 1];
+  auto const at = [](tensor const& t, bool transposed, std::int64_t row, std::int64_t column) {
+    if (transposed) std::swap(row, column);
+    return t.data[static_cast<std::size_t>(row * t.shape.extents[1] + column)];
+  };
+  tensor p(cleave::tensor_shape{rows, columns});
+  for (std::int64_t i = 0; i < rows * columns; ++i)
+    for (std::int64_t k = 0; k < inner; ++k)
+      p.data[static_cast<std::size_t>(i)] +=
+          at(a, transpose_a, i / columns, k) * at(b, transpose_b, k, i % columns);
   return p;
 }
 

@@ -72,7 +72,8 @@ void train() {
     batch.push_back(cleave::positional_inputs<framework::tensor>(tensor(x), tensor(6 * x)));
 
   // [run]
-  cleave::stage_engine engine(pipe, make_framework(), weights, batch, cleave::gradient_descent{.rate = 0.005});
+  cleave::stage_engine engine(pipe, make_framework(), weights, batch,
+                              cleave::gradient_descent{.rate = 0.005});
   auto run = cleave::make_pipeline(engine, cleave::one_f_one_b(2, 4), cleave::mpi::on_processes{});
   for (int step = 0; step < 5; ++step) {
     run.step(batch);

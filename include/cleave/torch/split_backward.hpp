@@ -18,9 +18,9 @@ namespace cleave::torch {
 
 using tensors = std::vector<::torch::Tensor>;
 
-/// A backward pass of libtorch in two halves: first the gradients of inputs, later those of parameters. The graph must
-/// live until then. At each branch from the inputs' path to parameters, the first half keeps the gradient,
-/// and the second half starts there. Nothing is computed twice (Qi et al. 2023, "Zero Bubble").
+/// A backward pass of libtorch in two halves: first the gradients of inputs, later those of parameters. The
+/// graph must live until then. At each branch from the inputs' path to parameters, the first half keeps the
+/// gradient, and the second half starts there. Nothing is computed twice (Qi et al. 2023, "Zero Bubble").
 class split_backward {
  public:
   using edges = ::torch::autograd::edge_list;
