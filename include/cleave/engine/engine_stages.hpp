@@ -389,8 +389,10 @@ class engine_stages {
       bytes += trained ? 2 * room : room;
     }
     s.memory = memory.allocate(bytes);
+    void* const data = s.memory.data();
+    auto* const start = static_cast<std::byte*>(data);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      auto* const at = static_cast<std::byte*>(static_cast<void*>(s.memory.data())) + offsets[i];
+      auto* const at = start + offsets[i];
       auto& view = s.all[i].tensor;
       view.data = at;
       framework_.write(values[i], view);

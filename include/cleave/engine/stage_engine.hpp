@@ -39,8 +39,8 @@ class stage_engine {
   stage_engine(module_pipe const& pipe, F f, Initial initial,
                std::vector<model_inputs<typename F::tensor>> const& examples, Optimiser o = {},
                trace_options const& options = {})
-      : stage_engine(pipe, f, std::move(initial),
-                     trace_stages(pipe, f, initial, std::span(examples), options), std::move(o)) {}
+      : stage_engine(pipe, f, initial, trace_stages(pipe, f, initial, std::span(examples), options),
+                     std::move(o)) {}
   /// Takes a wiring that is known, as `trace_stages` returned it for this pipe.
   stage_engine(module_pipe const& pipe, F f, Initial initial, stage_wiring wiring, Optimiser o = {})
       : pipe_(&pipe),
