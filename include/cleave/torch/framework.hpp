@@ -32,7 +32,7 @@ class framework {
   using tensor = ::torch::Tensor;
 
   framework() = default;
-  /// Stages have their tensors on `device`. With `torch::kMeta` a pipe is traced without memory.
+  /// Stages have their tensors on `device`. With `torch::kMeta` a pipe can be traced without memory.
   explicit framework(::torch::Device device) : device_(device) {}
 
   /// \throws error if a stage cannot send tensors of its type

@@ -196,11 +196,11 @@ class torch_operators {
  public:
   using call_type = operator_call<::torch::Tensor>;
 
-  /// \throws operator_error if there is no operator for these operands, and c10::Error
+  /// \throws operator_error if there is no operator for these operands, or if it fails
   torch_value call(call_type const& c) {
     auto& known = known_[&c.node];
     if (known)
-      if (auto stack = bound(*known, c)) return run(*known, *std::move(stack));
+      if (auto stack = bound(*known, c)) return run(*known, *std::move(stack), c);
     auto const name = torch_operator_of(c.node);
     auto const& all = ::torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString("aten::" + name.name));
     for (bool const exactly : {true, false})
@@ -208,7 +208,7 @@ class torch_operators {
         if ((o->schema().overload_name() == name.overload) != exactly) continue;
         if (auto stack = bound(*o, c)) {
           known = o;
-          return run(*o, *std::move(stack));
+          return run(*o, *std::move(stack), c);
         }
       }
     if (all.empty())
@@ -225,8 +225,15 @@ class torch_operators {
  private:
   using operation = ::torch::jit::Operator;
 
-  static torch_value run(operation const& o, c10::Stack stack) {
-    o.getOperation()(stack);
+  /// \throws operator_error with the first line of what libtorch says
+  static torch_value run(operation const& o, c10::Stack stack, call_type const& c) {
+    try {
+      o.getOperation()(stack);
+    } catch (c10::Error const& e) {
+      std::string const text = e.what_without_backtrace();
+      throw operator_error(
+          {operator_fault::kind::failed, c.node.name, c.node.target, {}, text.substr(0, text.find('\n'))});
+    }
     if (stack.size() == 1) return from_torch(stack.front());
     std::vector<torch_value> results;
     for (auto const& v : stack) results.push_back(from_torch(v));
