@@ -109,13 +109,24 @@ module_graph random_program(rng& random, std::uint32_t stages, weights& w) {
   return std::move(p.g);
 }
 
+/// Returns microbatches of one random matrix each.
+std::vector<std::vector<matrix>> random_microbatches(rng& random, std::size_t count) {
+  std::vector<std::vector<matrix>> given;
+  while (given.size() < count) given.push_back({random_matrix(random, 2, 2)});
+  return given;
+}
+
+std::vector<inputs> batch_of(std::vector<std::vector<matrix>> const& given) {
+  std::vector<inputs> batch;
+  for (auto const& m : given) batch.push_back(positional(m[0]));
+  return batch;
+}
+
 /// Checks gradients and losses of a step against the whole.
 template <class Pipeline>
 void check_step(Pipeline& run, module_graph const& g, weights const& w,
                 std::vector<std::vector<matrix>> const& given, std::vector<double> const& factors) {
-  std::vector<inputs> batch;
-  for (auto const& m : given) batch.push_back(positional(m[0]));
-  run.step(batch, {.weights = factors});
+  run.step(batch_of(given), {.weights = factors});
   for (std::uint32_t m = 0; m < given.size(); ++m) {
     auto const loss = run.loss(microbatch_id{m});
     REQUIRE(loss);
@@ -145,15 +156,10 @@ TEST_CASE(
     auto const order = in_halves ? zbv(ranks, microbatches) : one_f_one_b(ranks, microbatches);
     auto const g = random_program(random, order.place.stages(), w);
     auto const pipe = make_module_pipe(g);
-    std::vector<std::vector<matrix>> given;
-    std::vector<inputs> batch;
-    std::vector<double> factors;
-    for (std::uint32_t m = 0; m < microbatches; ++m) {
-      given.push_back({random_matrix(random, 2, 2)});
-      batch.push_back(positional(given.back()[0]));
-      factors.push_back(0.5 + random.unit());
-    }
-    stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch);
+    auto const given = random_microbatches(random, microbatches);
+    std::vector<double> factors(microbatches);
+    for (double& f : factors) f = 0.5 + random.unit();
+    stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch_of(given));
     auto run = make_pipeline(engine, order);
     check_step(run, g, w, given, factors);
     CHECK(run.stages_with(stage_id{0}).open_passes() == 0);
@@ -173,12 +179,8 @@ TEST_CASE("make_pipeline: trains as the whole does, step after step, with shared
   p.output(p.call("sum_squares", {h}));
   auto const pipe = make_module_pipe(p.g);
 
-  std::vector<std::vector<matrix>> given;
-  std::vector<inputs> batch;
-  for (int m = 0; m < 4; ++m) {
-    given.push_back({random_matrix(random, 2, 2)});
-    batch.push_back(positional(given.back()[0]));
-  }
+  auto const given = random_microbatches(random, 4);
+  auto const batch = batch_of(given);
   constexpr double rate = 0.05;
   stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch, gradient_descent{rate});
   CHECK(engine.ties() == std::vector<tied_gradients>{{{stage_id{0}, 0}, {stage_id{2}, 0}}});
@@ -212,12 +214,8 @@ TEST_CASE("make_pipeline: replicas sum their gradients; kept gradients add up") 
   p.cut();
   p.output(p.call("sum_squares", {h}));
   auto const pipe = make_module_pipe(p.g);
-  std::vector<std::vector<matrix>> given;
-  std::vector<inputs> batch;
-  for (int m = 0; m < 4; ++m) {
-    given.push_back({random_matrix(random, 2, 2)});
-    batch.push_back(positional(given.back()[0]));
-  }
+  auto const given = random_microbatches(random, 4);
+  auto const batch = batch_of(given);
   auto const half = std::vector<inputs>(batch.begin(), batch.begin() + 2);
   stage_engine engine(pipe, matrix_framework(matrix_operators()), w, half);
   auto run = make_pipeline(engine, gpipe(2, 2), on_threads{.run = {.replicas = 2}});
@@ -304,8 +302,7 @@ TEST_CASE("make_pipeline: microbatches may differ in rows; dynamic values may be
   p.output(p.call("sum_squares", {p.call("tanh", {h})}));
   auto const pipe = make_module_pipe(p.g);
   std::vector<std::vector<matrix>> given{{random_matrix(random, 3, 2)}, {random_matrix(random, 2, 2)}};
-  std::vector<inputs> batch;
-  for (auto const& m : given) batch.push_back(positional(m[0]));
+  auto const batch = batch_of(given);
 
   stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch);
   CHECK(engine.wiring().layouts.rows == std::vector<std::int64_t>{3, 2});
@@ -329,12 +326,8 @@ TEST_CASE("make_pipeline: recomputed activations give the same gradients") {
   p.cut();
   p.output(p.call("sum_squares", {p.call("tanh", {p.call("matmul", {h, p.weight("b")})})}));
   auto const pipe = make_module_pipe(p.g);
-  std::vector<std::vector<matrix>> given;
-  std::vector<inputs> batch;
-  for (int m = 0; m < 4; ++m) {
-    given.push_back({random_matrix(random, 2, 2)});
-    batch.push_back(positional(given.back()[0]));
-  }
+  auto const given = random_microbatches(random, 4);
+  auto const batch = batch_of(given);
   stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch);
   auto const relieved = limit_saved_activations(
       one_f_one_b(2, 4), {.memory_limit = {2}, .relief = std::vector(2, saved_relief::recompute)});

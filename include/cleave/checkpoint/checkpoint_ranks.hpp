@@ -108,8 +108,8 @@ inline bool has_manifest(std::string const& folder) {
   return !files.empty() && files.front().what == checkpoint_file::kind::manifest;  // these come first
 }
 
-/// Loads the newest complete checkpoint. Returns nothing, at all ranks, if there is none and none is
-/// `required`.
+/// Loads the newest complete checkpoint. If the folder has none, throws if one is `required`; otherwise
+/// returns nothing at all ranks.
 template <ranked_rendezvous Board>
 std::optional<checkpoint> load_newest_checkpoint(Board& b, std::string const& folder,
                                                  std::span<named_tensor const> into,

@@ -181,8 +181,10 @@ class engine_stages {
     auto& s = at(p.stage);
     pass made;
     if constexpr (requires { framework_.set_random_state(framework_.random_state()); }) {
+      auto const& drawn = entry(s.random, p);
+      if (!drawn) throw engine_error({.what = detail::engine_fault::kind::forgotten, .stage = p.stage});
       auto const now = framework_.random_state();
-      framework_.set_random_state(*entry(s.random, p));
+      framework_.set_random_state(*drawn);
       evaluate(s, made, p, in);
       framework_.set_random_state(now);
     } else {
@@ -287,13 +289,13 @@ class engine_stages {
 
  private:
   using value = model_value<tensor>;
+
   /// One microbatch in one stage, from its forward pass to the end of its backward pass.
   struct pass {
     std::vector<tensor> inputs;                ///< of the stage, as leaves
     std::vector<tensor> results;               ///< all tensors that others read
     std::vector<std::optional<tensor>> state;  ///< the leaves that were read
-    std::vector<std::uint32_t>
-        parameters;  ///< the numbers of those with gradients, in the order of `trained`
+    std::vector<std::uint32_t> parameters;     ///< numbers of the leaves with gradients, as read
     std::optional<typename detail::split_backward_of<F>::type> halves;
   };
   /// A stage with its state in memory of the device.

@@ -27,6 +27,8 @@ namespace cleave {
 /// - `f.write(t, v)`: copies the elements of `t` to `v`, which has its type and shape.
 /// - `f.add(t, v, x)`: adds `x` times the elements of `t` to those of `v`.
 /// - `f.fill(v, x)`: sets all elements of `v` to `x`.
+///
+/// Outside of passes, the work of these calls has ended when they return.
 template <class F>
 concept tensor_memory = std::copyable<typename F::tensor> &&
                         requires(F& f, typename F::tensor const& t, tensor_view const& v, double x) {
@@ -47,8 +49,7 @@ concept tensor_memory = std::copyable<typename F::tensor> &&
 /// - `f.begin(pass)`: called before each forward pass and each recomputation of a stage, for example to set
 ///   the training mode (`pass.trains`).
 /// - `f.random_state()`, `f.set_random_state(s)`: the state of its random numbers. A recomputation begins
-/// with
-///   the state of the forward pass, so that both drop the same elements.
+///   with the state of the forward pass, so that both drop the same elements.
 /// - `f.on(stream)`: returns an object; while it lives, work of this thread is issued to that stream.
 /// - `f.before_forward(pass)`, `f.after_forward(pass)`, `f.after_backward(pass)`: hooks of the whole model:
 ///   called before each forward pass of its first stage, after each forward pass of its last stage, and after
@@ -64,8 +65,8 @@ concept tensor_framework =
 /// - `f.needs_gradient(t)`: returns true if `t` is such a leaf or is made of one.
 /// - `f.filled(t, x)`: returns a tensor of the type and shape of `t`, with all elements `x`.
 /// - `f.gradients(results, at_results, wanted, keep)`: returns the gradients of the tensors `wanted`, or
-///   nothing for a tensor that no result leads to, from those of the results. If `keep`, the same results can
-///   be differentiated again.
+///   nothing for a tensor that no result leads to, from those of the results. There may be no results. If
+///   `keep`, the same results can be differentiated again.
 ///
 /// A framework that can cut a backward pass in two, as zero-bubble schedules do, may also have
 /// - `f.split(results, at_results, inputs, parameters)`: returns a movable object `s`. `s.inputs()` computes

@@ -100,7 +100,7 @@ struct engine_fault {
     views,          ///< `stage` gets `got` views of its `allowed` inputs, results or gradients (`name`)
     memory,         ///< input `got` of the model is not at one address in row-major order
     microbatches,   ///< `got` microbatches are given instead of `allowed`
-    forgotten,      ///< `stage` begins a backward pass without a forward pass
+    forgotten,      ///< `stage` begins a backward pass or a recomputation without a forward pass
   };
   kind what;
   stage_id stage = the_caller;
@@ -144,7 +144,7 @@ inline std::string describe(engine_fault const& f) {
     case microbatches:
       return got + " microbatches are given, but the schedule has " + allowed;
     case forgotten:
-      return stage_text(f.stage) + " begins a backward pass without a forward pass that saved activations";
+      return stage_text(f.stage) + " begins a backward pass or a recomputation without its forward pass";
   }
   return {};
 }

@@ -387,8 +387,8 @@ class tcp_rendezvous {
   tcp_rendezvous(rank_id here, std::uint32_t ranks, network_address const& at,
                  tcp_rendezvous_options const& options)
       : tcp_rendezvous(here, ranks, std::span(&at, 1), options) {}
-  /// The same, where rank 0 has several addresses, of which some may be out of reach here. They are tried in
-  /// order, numeric ones before names.
+  /// Joins a rank 0 that has several addresses; only one of them has to be reachable from here. They are
+  /// tried in order, numeric ones before names. Otherwise as above.
   tcp_rendezvous(rank_id here, std::uint32_t ranks, std::span<network_address const> at,
                  tcp_rendezvous_options const& options)
       : tcp_rendezvous(here, ranks, options) {

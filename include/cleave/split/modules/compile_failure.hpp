@@ -19,10 +19,10 @@
 #include "cleave/split/modules/outer_builder.hpp"
 #include "cleave/split/modules/split_module.hpp"
 
-/// Pieces that a compiler refuses: what is done with them, and what is told about them.
+/// Options and reports for pieces whose compiler throws.
 namespace cleave {
 
-/// What is done with a piece if its compiler throws.
+/// The treatment of a piece whose compiler throws.
 /// - `raise`: `compile_error` ends the run; the next run tries the piece again
 /// - `interpret`: the interpretation evaluates the piece, now and in later runs
 /// - `split_again`: the piece is cut into halves of its calls, and these are compiled. A half that is refused
@@ -32,22 +32,23 @@ enum class compile_failure : std::uint8_t { raise, interpret, split_again };
 /// Options of `compile_pieces` and `compile_on_first_call`.
 struct compile_options {
   compile_failure on_failure = compile_failure::raise;
-  /// Calls of the compiler for one piece and its slices. What is left then is interpreted. A piece of n calls
-  /// takes at most 2n - 1.
+  /// Limit on calls of the compiler for one piece and its slices. Slices that are left then are interpreted.
+  /// A piece of n calls takes at most 2n - 1 calls of the compiler.
   std::size_t most_compiles = 64;
   /// The scopes that hold where a refused piece is cut, as in `split_module_options`.
   std::vector<module_scope> scopes = detail::torch_scopes();
 };
 
-/// How a piece runs, or a slice of a piece that was cut again.
+/// The way in which a piece runs. A piece that is `split_again` runs as its slices, each with a state of its
+/// own.
 enum class piece_state : std::uint8_t { compiled, interpreted, split_again };
 
-/// What became of a piece, or of a slice of a piece that was cut again.
+/// A report on one piece, or on one slice of a piece that was cut again.
 struct piece_report {
   std::string path;       ///< the piece; for calls 2 and 3 of it: `submod_1[2:4]`
   std::string reason;     ///< why it is a piece or a slice of its own
   piece_state state;      ///< how it runs
-  std::string failure{};  ///< why it is not compiled: the text of the compiler's exception, for example
+  std::string failure{};  ///< why it is not compiled, such as the text of the compiler's exception
   std::size_t first = 0;  ///< the first of its calls, counted within the piece
   std::size_t calls = 0;  ///< the number of its calls
   bool attempted = true;  ///< the compiler was asked for it

@@ -60,8 +60,8 @@ std::optional<rank_call> find_lacking_ability(rank_program const& p) {
   return std::nullopt;
 }
 
-/// Refuses an optional member with other arguments when it is compiled, as nobody would call it. Members that
-/// are overloaded or templates are not checked.
+/// Checks at compile time that optional members have the right arguments. Otherwise the executor would never
+/// call them. Overloaded members and templates are not checked.
 template <class S, class D>
 constexpr void require_optional_members() {
   constexpr bool overlapped = !requires { &S::overlapped; } || overlapped_stage<S, D>;
