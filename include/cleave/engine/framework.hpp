@@ -87,3 +87,38 @@ concept differentiating_framework =
     };
 
 }  // namespace cleave
+
+namespace cleave::detail {
+
+/// Fails to compile with a message about the first member that a `tensor_framework` lacks.
+template <class F>
+[[noreturn]] void refuse_framework() {
+  constexpr bool met = tensor_framework<F>;
+  using T = typename F::tensor;
+  if constexpr (!std::copyable<F> || !std::copyable<T>)
+    static_assert(met, "framework: it and its type tensor must be copyable");
+  else if constexpr (!requires(F& f, T const& t) {
+                       { f.view(t) } -> std::same_as<tensor_view>;
+                     })
+    static_assert(met, "framework: view(tensor) is needed, which returns a tensor_view");
+  else if constexpr (!requires(F& f, tensor_view const& v) {
+                       { f.wrap(v) } -> std::same_as<T>;
+                     })
+    static_assert(met, "framework: wrap(tensor_view) is needed, which returns a tensor");
+  else if constexpr (!requires(F& f, T const& t) {
+                       { f.copy(t) } -> std::same_as<T>;
+                     })
+    static_assert(met, "framework: copy(tensor) is needed, which returns a tensor");
+  else if constexpr (!requires(F& f, T const& t, tensor_view const& v) { f.write(t, v); })
+    static_assert(met, "framework: write(tensor, tensor_view) is needed");
+  else if constexpr (!requires(F& f, T const& t, tensor_view const& v, double x) { f.add(t, v, x); })
+    static_assert(met, "framework: add(tensor, tensor_view, double) is needed");
+  else if constexpr (!requires(F& f, tensor_view const& v, double x) { f.fill(v, x); })
+    static_assert(met, "framework: fill(tensor_view, double) is needed");
+  else
+    static_assert(met,
+                  "framework: call(operator_call<tensor>) is needed, which returns a model_value<tensor>");
+  throw;
+}
+
+}  // namespace cleave::detail

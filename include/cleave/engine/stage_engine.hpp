@@ -25,8 +25,8 @@ namespace cleave {
 
 /// Everything that runs the stages of a pipe in a framework: how they are connected, which parameters they
 /// share, and what makes the stages of a rank. `make_pipeline` runs it. The pipe must outlive it and all that
-/// it makes.
-template <tensor_framework F, class Initial, stage_optimiser<F> Optimiser = gradient_descent>
+/// it makes. `F` is a `tensor_framework`, and `Optimiser` a `stage_optimiser`.
+template <class F, class Initial, class Optimiser = gradient_descent>
 class stage_engine {
  public:
   using framework = F;
@@ -39,8 +39,7 @@ class stage_engine {
   stage_engine(module_pipe const& pipe, F f, Initial initial,
                std::vector<model_inputs<typename F::tensor>> const& examples, Optimiser o = {},
                trace_options const& options = {})
-      : stage_engine(pipe, f, initial, trace_stages(pipe, f, initial, std::span(examples), options),
-                     std::move(o)) {}
+      : stage_engine(pipe, f, initial, traced(pipe, f, initial, examples, options), std::move(o)) {}
   /// Takes a wiring that is known, as `trace_stages` returned it for this pipe.
   stage_engine(module_pipe const& pipe, F f, Initial initial, stage_wiring wiring, Optimiser o = {})
       : pipe_(&pipe),
@@ -88,6 +87,16 @@ class stage_engine {
   }
 
  private:
+  /// Returns the wiring, or refuses to compile what is not a framework and says what it lacks.
+  static stage_wiring traced(module_pipe const& pipe, F const& f, Initial const& initial,
+                             std::vector<model_inputs<typename F::tensor>> const& examples,
+                             trace_options const& options) {
+    if constexpr (tensor_framework<F>)
+      return trace_stages(pipe, f, initial, std::span(examples), options);
+    else
+      detail::refuse_framework<F>();
+  }
+
   module_pipe const* pipe_;
   F framework_;
   Initial initial_;
