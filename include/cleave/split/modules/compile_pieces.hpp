@@ -385,8 +385,8 @@ class compiled_split {
   module_graph const& graph(std::uint32_t piece) const { return graphs_[piece]; }
   /// Returns the number of times that the compiler was called.
   std::size_t compiles() const { return compiles_; }
-  /// Returns what became of piece i: first the piece, and after each entry that was cut again its halves. The
-  /// report is empty before the first run. Pieces that share a compiled form share a report.
+  /// Returns the reports on piece i: first on the piece, then on the halves of each slice that was cut again.
+  /// The list is empty before the first run. Pieces that share a compiled form share it.
   std::vector<piece_report> const& report(std::uint32_t piece) const { return forms_[slot_[piece]].report; }
 
   /// Returns the result of the whole graph for `inputs`. A piece that is met for the first time is compiled,
@@ -418,10 +418,10 @@ class compiled_split {
   struct slice {
     std::size_t first, calls;
     std::string reason;
-    bool settled = false;  // whether it is compiled or interpreted
+    bool settled = false;  // it is compiled, or will always be interpreted
     std::optional<compiled> code{};
   };
-  /// How the pieces of a slot run: slices that follow each other, at first a single one.
+  /// The slices as which the pieces of a slot run, in order; at first a single one.
   struct form {
     std::vector<slice> slices{};
     std::vector<piece_report> report{};
@@ -514,8 +514,8 @@ class compiled_split {
     return results;
   }
 
-  /// Settles how slice k of a piece runs, which the compiler has not seen yet. Returns false if the slice is
-  /// replaced by its halves instead.
+  /// Compiles slice k of a piece, or lets it be interpreted. Returns false if it is replaced by its halves
+  /// instead.
   bool settle(std::uint32_t piece, std::size_t k, request const& r) {
     auto& f = forms_[slot_[piece]];
     auto& s = f.slices[k];
@@ -669,8 +669,8 @@ class compiled_split {
 namespace cleave {
 
 /// Returns the pieces of `split`, each to be compiled when it first runs, with its arguments as examples.
-/// `same`, unless it is empty, says which pieces are isomorphic and may share a compiled form. `options` say
-/// what is done with pieces that the compiler refuses.
+/// `same`, unless it is empty, says which pieces are isomorphic and may share a compiled form. `options`
+/// choose the treatment of pieces that the compiler refuses.
 template <class Value, class Compile>
 detail::compiled_split<Value, Compile> compile_on_first_call(split_module_result const& split,
                                                              Compile compile, isomorphism const& same = {},
@@ -685,7 +685,7 @@ detail::compiled_split<Value, Compile> compile_on_first_call(split_module_result
 /// \param propagate `propagate(request, compiled)` returns the results of a piece for its examples, by shapes
 /// alone or by running the compiled piece
 /// \param same unless it is empty: which pieces are isomorphic and may share a compiled form
-/// \param options what is done with pieces that the compiler refuses
+/// \param options the treatment of pieces that the compiler refuses
 /// \throws compile_error, which names the piece and has the compiler's exception nested in it, and
 /// result_count_error
 template <class Value, interpretation<Value> I, class Compile, class Propagate>
