@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "cleave/core/dataflow.hpp"
 #include "cleave/run/model/concepts.hpp"
@@ -19,6 +20,13 @@ using namespace cleave::detail;
 
 inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Computes for the given seconds.
+inline void compute(double seconds) {
+  auto const until = wall_seconds() + seconds;
+  while (wall_seconds() < until) {
+  }
 }
 
 /// Each pass takes the given CPU seconds and passes on one number.
@@ -51,10 +59,7 @@ class busy_stages {
   void work(double seconds) {
     owed_ += seconds;
     if (owed_ <= 0) return;
-    auto const until = wall_seconds() + owed_;
-    owed_ = 0;
-    while (wall_seconds() < until) {
-    }
+    compute(std::exchange(owed_, 0));
   }
 
   double forward_, backward_, owed_ = 0;

@@ -239,6 +239,142 @@ TEST_CASE("make_pipeline: replicas sum their gradients; kept gradients add up") 
           doctest::Approx(expected.data[i]).epsilon(1e-5).scale(1));
 }
 
+namespace {
+
+/// Writes the program x w0 w1 ... with `weights` weights, and the sum of squares of the result.
+module_graph chain_program(std::uint32_t count, rng& random, weights& w) {
+  matrix_program p;
+  auto h = p.input("x");
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto const path = "w" + std::to_string(i);
+    w[path] = random_matrix(random, 2, 2);
+    h = p.call("matmul", {h, p.weight(path)});
+  }
+  p.output(p.call("sum_squares", {h}));
+  return std::move(p.g);
+}
+
+/// What stages report in a backward pass: each gradient, and its value and that of the first at that time.
+struct reports {
+  struct one {
+    std::uint32_t number;
+    double own, first;
+  };
+  std::vector<one> all;
+  std::vector<double const*> elements;
+
+  static void take(void* to, stage_id, std::uint32_t n) {
+    auto& self = *static_cast<reports*>(to);
+    self.all.push_back({n, *self.elements.at(n), *self.elements.front()});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("make_pipeline: the last backward pass reports each gradient as soon as it is complete") {
+  rng random(12);
+  weights w;
+  auto const g = chain_program(4, random, w);
+  auto const pipe = make_module_pipe(g);
+  auto const given = random_microbatches(random, 1);
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w, batch_of(given));
+  auto const expected = differences(g, w, given, {1});
+  for (bool const in_halves : {false, true}) {
+    CAPTURE(in_halves);
+    host_memory memory;
+    schedule const one{{1, {rank_id{0}}, {}}, 1, {{}}};
+    auto stages = engine.make_stages<host_device>(one, rank_id{0}, memory);
+    reports seen;
+    for (auto const& t : stages.trained(stage_id{0}))
+      seen.elements.push_back(static_cast<double const*>(t.gradient.data));
+    host_device::stream s;
+    matrix x = given[0][0];
+    double loss = 0;
+    tensor_view const in[] = {{x.data.data(), element_type::f64, {2, 2}}}, at_result[] = {{}},
+                      at_input[] = {{}};
+    tensor_view out[] = {{&loss, element_type::f64, {}}};
+    stage_pass pass{.stage = stage_id{0}, .microbatch = microbatch_id{0}};
+    stages.forward(s, pass, in, out);
+    pass.ready = {&reports::take, &seen, stage_id{0}};
+    if (in_halves) {
+      stages.backward_input(s, pass, at_result, at_input);
+      CHECK(seen.all.empty());
+      stages.backward_weight(s, pass);
+    } else {
+      stages.backward(s, pass, at_result, at_input);
+    }
+    REQUIRE(seen.all.size() == 4);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      auto const& r = seen.all[i];
+      if (!in_halves) CHECK(r.number == 3 - i);
+      CHECK(r.own == doctest::Approx(expected.at("w" + std::to_string(r.number)).data[0]).epsilon(1e-4));
+      if (!in_halves) CHECK((r.first == 0) == (i < 3));
+    }
+  }
+}
+
+TEST_CASE("make_pipeline: replicas with buckets have the gradients of random programs on all samples") {
+  rng random(13);
+  for (int i = 0; i < 25; ++i) {
+    CAPTURE(i);
+    weights w;
+    auto const ranks = static_cast<std::uint32_t>(1 + random.below(2)), microbatches = 2 * ranks;
+    auto const order = random.one_in(2) ? zbv(ranks, microbatches) : one_f_one_b(ranks, microbatches);
+    auto const g = random_program(random, order.place.stages(), w);
+    auto const pipe = make_module_pipe(g);
+    auto const given = random_microbatches(random, std::size_t{2} * microbatches);
+    auto const batch = batch_of(given);
+    stage_engine engine(pipe, matrix_framework(matrix_operators()), w,
+                        std::vector<inputs>(batch.begin(), batch.begin() + microbatches));
+    std::vector<std::vector<std::string>> names(1);
+    for (auto const& [name, value] : w) {
+      if (random.one_in(3)) continue;
+      if (random.one_in(2)) names.emplace_back();
+      names.back().push_back(name);
+    }
+    auto run = make_pipeline(
+        engine, order,
+        on_threads{
+            .run = {.replicas = 2, .buckets = engine.buckets(names), .bucket_bytes = 16 * random.below(5)}});
+    for (int step = 0; step < 2; ++step) {
+      run.step(batch);
+      auto const wanted = differences(g, w, given, std::vector<double>(given.size(), 1));
+      for (std::uint32_t r = 0; r < 2; ++r)
+        for (std::uint32_t s = 0; s < order.place.stages(); ++s)
+          for (auto const& p : run.stages_with(stage_id{s}, r).trained(stage_id{s})) {
+            auto const& expected = wanted.at(p.names.front());
+            for (std::size_t k = 0; k < expected.data.size(); ++k)
+              CHECK(static_cast<double const*>(p.gradient.data)[k] ==
+                    doctest::Approx(expected.data[k]).epsilon(1e-4).scale(1));
+          }
+      for (std::uint32_t r = 0; r < 2; ++r)
+        for (std::uint32_t s = 0; s < order.place.stages(); ++s)
+          run.stages_with(stage_id{s}, r).clear_gradients(stage_id{s});
+    }
+  }
+}
+
+TEST_CASE("stage_engine: buckets of parameters by name, in every stage that has them") {
+  rng random(14);
+  weights w{{"a", random_matrix(random, 2, 2)}, {"b", random_matrix(random, 2, 2)}};
+  matrix_program p;
+  auto h = p.call("matmul", {p.call("matmul", {p.input("x"), p.weight("a")}), p.weight("b")});
+  p.cut();
+  p.output(p.call("sum_squares", {p.call("matmul", {h, p.weight("a")})}));
+  auto const pipe = make_module_pipe(p.g);
+  stage_engine engine(pipe, matrix_framework(matrix_operators()), w,
+                      batch_of(random_microbatches(random, 2)));
+  using buckets = std::vector<gradient_bucket>;
+  CHECK(engine.buckets({}) == buckets{});
+  CHECK(engine.buckets({{"b"}, {"a"}}) ==
+        buckets{{stage_id{0}, {1}}, {stage_id{0}, {0}}, {stage_id{1}, {0}}});
+  CHECK(engine.buckets({{"a", "b"}, {"a"}}) == buckets{{stage_id{0}, {0, 1}}, {stage_id{1}, {0}}});
+  CHECK_THROWS_WITH_AS(
+      engine.buckets({{"a"}, {"c", "a"}}),
+      "engine: bucket #1 has 'c', which is not a parameter that gets gradients; nearest: 'a', 'b'",
+      engine_error);
+}
+
 TEST_CASE("make_pipeline: keywords, defaults, *args, constants, called modules and nested results") {
   rng random(8);
   matrix_program p;

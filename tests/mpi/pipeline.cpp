@@ -169,7 +169,9 @@ TEST_CASE("mpi::pipeline: every rank reports the exception that a stage throws")
   CHECK(all_gone(r));
 }
 
-TEST_CASE("mpi::pipeline: a wrong rank count and differing schedules or shapes end the run before any step") {
+TEST_CASE(
+    "mpi::pipeline: a wrong rank count and differing schedules, shapes or buckets end the run before a "
+    "step") {
   auto const all_say = [](std::string const& how, std::string const& what) {
     auto const r = launch_ranks(3, "differ " + how);
     CHECK_MESSAGE(r.exit != 0, r.said);
@@ -185,6 +187,9 @@ TEST_CASE("mpi::pipeline: a wrong rank count and differing schedules or shapes e
   all_say("shapes", mismatch +
                         "edge #1 from stage 0 to stage 1 is f64[3*] on rank 0, but f32[3*] on rank 1; make "
                         "both ends the same");
+  all_say("buckets", mismatch +
+                         "gradient #0 of stage 0, 1 of f64, is in bucket #0 of its stage on rank 0, but in "
+                         "bucket #1 of its stage on rank 1; give all ranks the same buckets");
 }
 
 TEST_CASE("mpi::pipeline: a rank that fails outside a step does not leave the others waiting") {

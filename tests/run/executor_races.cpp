@@ -132,9 +132,11 @@ TEST_CASE("executor: replica and tie sums wait for passes, and passes wait for t
     auto const replicas = static_cast<std::uint32_t>(1 + random.below(2));
     std::size_t waits = 0;
     auto const bucket_bytes = 8 * random.below(4);
+    std::vector<gradient_bucket> const buckets{{stage_id{2}, {1}}, {stage_id{0}, {1, 0}}};
     auto const find_race_without = [&](std::size_t wait) {
       race_log log;
-      auto run = ranks_of(p, c, log, {.replicas = replicas, .ties = ties, .bucket_bytes = bucket_bytes});
+      auto run = ranks_of(
+          p, c, log, {.replicas = replicas, .ties = ties, .buckets = buckets, .bucket_bytes = bucket_bytes});
       run.device_of(rank_id{0}).ignore_waits({wait});
       for (int step = 0; step < 2; ++step)
         CHECK_FALSE(run.run_step(std::vector<step_values>(replicas, c.values())));

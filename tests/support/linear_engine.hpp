@@ -112,6 +112,11 @@ class basic_linear_engine {
     stages_[index(s)].b -= factor * g.b;
     gradients_[2 * index(s)] = gradients_[2 * index(s) + 1] = 0;
   }
+  /// Sets which of the gradients of w and b are reported as ready, and which is computed first.
+  void report(bool w, bool b, bool b_first = false) {
+    reports_ = {w, b};
+    b_first_ = b_first;
+  }
   linear_stage const& stage_of(stage_id s) const { return stages_[index(s)]; }
   linear_gradient gradient(stage_id s) const {
     return {gradients_[2 * index(s)], gradients_[2 * index(s) + 1]};
@@ -130,9 +135,10 @@ class basic_linear_engine {
   }
   void add_weights(stage_pass const& p) {
     auto const &x = inputs_.at({p.stage, p.microbatch}), &g = arrived_.at({p.stage, p.microbatch});
-    for (std::size_t i = 0; i < g.size(); ++i) {
-      gradients_[2 * index(p.stage)] += g[i] * x[i];
-      gradients_[2 * index(p.stage) + 1] += g[i];
+    for (auto const n : b_first_ ? std::array<std::uint32_t, 2>{1, 0} : std::array<std::uint32_t, 2>{0, 1}) {
+      for (std::size_t i = 0; i < g.size(); ++i)
+        gradients_[2 * index(p.stage) + n] += n == 0 ? g[i] * x[i] : g[i];
+      if (reports_[n]) p.ready(n);
     }
   }
 
@@ -141,6 +147,8 @@ class basic_linear_engine {
   std::vector<std::vector<region>> regions_;
   std::vector<region> parameters_;
   std::map<key, std::vector<double>> inputs_, arrived_, away_;
+  std::array<bool, 2> reports_ = {true, true};
+  bool b_first_ = false;
   Prepare prepare_;
 };
 

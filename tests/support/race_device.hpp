@@ -232,9 +232,9 @@ class race_stages {
   void backward(race_device::stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
                 std::span<tensor_view const> in) {
     before_backward(s, p, gradients, name_of("backward pass", p));
-    stages_.backward(s.inner, p, gradients, in);
+    gradient_writes writes(s, p, stages_.gradients(p.stage), name_of("backward pass", p));
+    stages_.backward(s.inner, writes.pass(), gradients, in);
     write(s, in, name_of("backward pass", p));
-    for (auto const& g : stages_.gradients(p.stage)) s.write(g, name_of("backward pass", p));
   }
   void backward_input(race_device::stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
                       std::span<tensor_view const> in) {
@@ -245,8 +245,8 @@ class race_stages {
   }
   void backward_weight(race_device::stream& s, stage_pass const& p) {
     s.read(p.saved_for_weights, name_of("weight pass", p));
-    stages_.backward_weight(s.inner, p);
-    for (auto const& g : stages_.gradients(p.stage)) s.write(g, name_of("weight pass", p));
+    gradient_writes writes(s, p, stages_.gradients(p.stage), name_of("weight pass", p));
+    stages_.backward_weight(s.inner, writes.pass());
   }
   void recompute(race_device::stream& s, stage_pass const& p, std::span<tensor_view const> in) {
     read(s, in, name_of("recompute", p));
@@ -265,6 +265,38 @@ class race_stages {
   Stages& here() { return stages_; }
 
  private:
+  /// Notes that a pass writes gradients: each when it is reported as ready, the others at the end.
+  class gradient_writes {
+   public:
+    gradient_writes(race_device::stream& s, stage_pass const& p, std::span<region const> all,
+                    std::string name)
+        : stream_(s), pass_(p), open_(all.begin(), all.end()), name_(std::move(name)) {
+      if (pass_.ready) ready_ = std::exchange(pass_.ready, {&report, this, p.stage});
+    }
+    ~gradient_writes() {
+      for (std::uint32_t n = 0; n < open_.size(); ++n) write(n);
+    }
+    gradient_writes(gradient_writes const&) = delete;
+    gradient_writes& operator=(gradient_writes const&) = delete;
+    stage_pass const& pass() const { return pass_; }
+
+   private:
+    static void report(void* to, stage_id, std::uint32_t n) {
+      auto& self = *static_cast<gradient_writes*>(to);
+      self.write(n);
+      self.ready_(n);
+    }
+    void write(std::uint32_t n) {
+      if (auto const r = std::exchange(open_[n], std::nullopt)) stream_.write(*r, name_);
+    }
+
+    race_device::stream& stream_;
+    stage_pass pass_;
+    std::vector<std::optional<region>> open_;
+    std::string name_;
+    gradient_report ready_;
+  };
+
   static std::string name_of(char const* pass, stage_pass const& p) {
     return std::string(pass) + " of stage " + std::to_string(index(p.stage)) + ", microbatch " +
            std::to_string(index(p.microbatch));

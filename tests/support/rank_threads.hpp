@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cleave/run/executor/detail/executor.hpp"
+#include "cleave/run/gradients/gradient_buckets.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/host/host_device.hpp"
@@ -27,6 +28,7 @@ struct rank_threads_options {
   executor_options executor = {};
   std::uint32_t replicas = 1;
   std::vector<tied_gradients> ties = {};
+  std::vector<gradient_bucket> buckets = {};
   std::size_t bucket_bytes = 64;
 };
 
@@ -72,7 +74,8 @@ class rank_threads {
           std::span<region const> const g = stages_[r].gradients(stage_id{s});
           own.push_back({stage_id{s}, {g.begin(), g.end()}});
         }
-      reducers_.emplace_back(devices_[r], own, replicas[r], sets, ties[r], options.bucket_bytes);
+      reducers_.emplace_back(devices_[r], own, replicas[r], sets, ties[r],
+                             bucket_rules{options.buckets, options.bucket_bytes});
       executors_.push_back(std::make_unique<rank_executor>(
           devices_[r], *pipes[r], ranks_, stages_[r], make_rank_program(p, rank_id{r % in_each_}),
           options.executor, options.replicas > 1 || !sets.empty() ? &reducers_.back() : nullptr));

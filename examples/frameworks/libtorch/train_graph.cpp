@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Cuts a transformer's graph into stages, and trains them in libtorch with three schedules. Losses must equal
-// those of the same model written in libtorch and trained as a whole. The stages run on threads, or in four
-// processes: mpirun -n 4 libtorch_train_graph mpi
+// Cuts a transformer's graph into stages, and trains them in libtorch with three schedules; then trains four
+// copies of the whole graph, each on its own samples (DDP). Losses must equal those of the same model written
+// in libtorch and trained as a whole. The stages run on threads, or in four processes:
+// mpirun -n 4 libtorch_train_graph mpi
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cleave/engine.hpp>
+#include <cleave/modules.hpp>
 #include <cleave/partition.hpp>
 #include <cleave/pipe.hpp>
 #include <cleave/schedule.hpp>
@@ -112,58 +115,80 @@ std::vector<std::pair<torch::Tensor, torch::Tensor>> lesson(std::uint32_t step) 
   }
   return made;
 }
-std::vector<inputs> inputs_of(std::uint32_t step) {
+/// Returns the arguments of the model for `count` of these microbatches.
+std::vector<inputs> inputs_of(std::uint32_t step, std::uint32_t first, std::uint32_t count) {
   std::vector<inputs> made;
-  for (auto const& [characters, next] : lesson(step))
-    made.push_back(cleave::positional_inputs<torch::Tensor>(characters, next));
+  auto const all = lesson(step);
+  for (auto m = first; m < first + count; ++m)
+    made.push_back(cleave::positional_inputs<torch::Tensor>(all[m].first, all[m].second));
   return made;
 }
 
-/// Returns the loss of each step of the whole model.
-std::vector<double> train_whole(weights w) {
+/// Returns the losses of the whole model: by step, then by microbatch.
+std::vector<std::vector<double>> train_whole(weights w) {
   std::vector<torch::Tensor> parameters;
   for (auto& [name, t] : w) parameters.push_back(t.requires_grad_());
   torch::optim::Adam adam(parameters, torch::optim::AdamOptions(learning_rate));
-  std::vector<double> losses;
+  std::vector<std::vector<double>> losses(steps);
   for (std::uint32_t step = 0; step < steps; ++step) {
     adam.zero_grad();
-    double sum = 0;
     for (auto const& [characters, next] : lesson(step)) {
-      auto const loss = loss_of(w, characters, next) / static_cast<double>(microbatches);
-      loss.backward();
-      sum += loss.item<double>();
+      auto const loss = loss_of(w, characters, next);
+      (loss / static_cast<double>(microbatches)).backward();
+      losses[step].push_back(loss.item<double>());
     }
     adam.step();
-    losses.push_back(sum);
   }
   return losses;
 }
 
+cleave::pipeline_options& options_of(cleave::on_threads& place) { return place.run; }
+#if __has_include(<mpi.h>)
+cleave::pipeline_options& options_of(cleave::mpi::on_processes& place) { return place.options.run; }
+#endif
+
+/// Returns the largest number that any process has.
+double largest(cleave::on_threads const&, double here) { return here; }
+#if __has_include(<mpi.h>)
+double largest(cleave::mpi::on_processes const& place, double here) {
+  MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_DOUBLE, MPI_MAX, place.ranks);
+  return here;
+}
+#endif
+
 // [train]
-/// Trains in stages. Returns how far losses are from those of the whole, at most, where this process has
-/// them.
+/// Trains in stages, with as many copies of the pipeline as there are ranks for. Returns how far losses are
+/// from those of the whole, at most; -1 if this process has none.
 template <class Place>
-double train_stages(cleave::schedule const& s, weights const& w, std::vector<double> const& whole,
-                    Place place) {
+double train_stages(cleave::schedule const& s, weights const& w,
+                    std::vector<std::vector<double>> const& whole, Place place) {
   auto const graph = make_graph(w);
   auto const pipe = cleave::make_module_pipe(
       graph, {}, [&](auto const& nodes) { return cleave::balance(nodes, s.place.stages()); });
   cleave::torch::optimiser<torch::optim::Adam> adam(torch::optim::AdamOptions{learning_rate});
-  cleave::stage_engine engine(pipe, cleave::torch::framework(), w, inputs_of(0), adam);
+  auto const each = s.microbatches;
+  cleave::stage_engine engine(pipe, cleave::torch::framework(), w, inputs_of(0, 0, each), adam);
+  auto& options = options_of(place);
+  options.replicas = ranks / s.place.ranks;
+  auto const parameters = cleave::parameters_of(graph, [&](auto const& a) { return w.at(a.path).nbytes(); });
+  auto const buckets =
+      cleave::fill_buckets(graph, parameters, {.caps = {.cap = 100'000, .first_cap = 20'000}});
+  options.buckets = engine.buckets(cleave::sent_parameters(buckets, parameters));
   auto run = cleave::make_pipeline(engine, s, place);
-  std::vector<double> const equal(microbatches, 1.0 / microbatches);
-  double off = 0;
+  std::uint32_t first = 0, here = place.local_replicas();
+  if constexpr (requires { run.pipeline().place(); }) first = run.pipeline().place().data;
+  std::vector<double> const equal(each, 1.0 / microbatches);
+  double off = -1;
   for (std::uint32_t step = 0; step < steps; ++step) {
-    run.step(inputs_of(step), {.weights = equal});
+    run.step(inputs_of(step, first * each, here * each), {.weights = equal});
     run.update();
-    double loss = -whole[step];
-    bool here = true;
-    for (std::uint32_t m = 0; m < microbatches; ++m) {
-      auto const part = run.loss(cleave::microbatch_id{m});
-      here = here && part;  // otherwise another process has it
-      if (part) loss += *static_cast<double const*>(part->data) / microbatches;
-    }
-    if (here) off = std::isnan(loss) ? HUGE_VAL : std::max(off, std::abs(loss));
+    for (std::uint32_t r = 0; r < here; ++r)
+      for (std::uint32_t m = 0; m < each; ++m)
+        if (auto const loss = run.loss(cleave::microbatch_id{m}, r)) {  // otherwise another process has it
+          auto const by =
+              std::abs(*static_cast<double const*>(loss->data) - whole[step][(first + r) * each + m]);
+          off = std::isnan(by) ? HUGE_VAL : std::max(off, by);
+        }
   }
   return off;
 }
@@ -178,16 +203,19 @@ int compare(Place const& place, bool prints) {
   auto const whole = train_whole(copies);
   if (prints)
     std::printf("whole model, %u steps of %u microbatches: the loss goes from %.4f to %.4f\n", steps,
-                microbatches, whole.front(), whole.back());
-  bool equal = whole.back() < whole.front();
+                microbatches, whole.front().front(), whole.back().front());
+  bool equal = whole.back().front() < whole.front().front();
   for (auto const& [name, s] :
        {std::pair("1F1B", cleave::one_f_one_b(ranks, microbatches)),
         std::pair("Interleaved1F1B", cleave::interleaved_1f1b(ranks, 2, microbatches)),
-        std::pair("ZBV", cleave::zbv(ranks, microbatches))}) {
-    double const off = train_stages(s, w, whole, place);
+        std::pair("ZBV", cleave::zbv(ranks, microbatches)),
+        std::pair("DDP", cleave::gpipe(1, microbatches / ranks)),
+        std::pair("DDP of 1F1B", cleave::one_f_one_b(ranks / 2, microbatches / 2))}) {
+    double const off = largest(place, train_stages(s, w, whole, place));
     if (prints)
-      std::printf("%-16s %u stages on %u ranks   losses off by %.1e\n", name, s.place.stages(), ranks, off);
-    equal = equal && off <= most_difference;
+      std::printf("%-16s %u stages on %u ranks, %u copies   losses off by %.1e\n", name, s.place.stages(),
+                  s.place.ranks, ranks / s.place.ranks, off);
+    equal = equal && off >= 0 && off <= most_difference;
   }
   return equal ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -72,6 +72,27 @@ inline pass_needs pass_needs_of(schedule const& s) {
   return made;
 }
 
+/// Calls `take(i, gradient)` for each of the tensors `wanted`: if `early`, as soon as the gradient is
+/// complete, if the framework can tell.
+template <differentiating_framework F, class Take>
+void each_gradient(F& f, std::vector<typename F::tensor> const& results,
+                   std::vector<typename F::tensor> const& at_results,
+                   std::vector<typename F::tensor> const& wanted, bool early, Take take) {
+  if constexpr (requires { f.each_gradient(results, at_results, wanted, take); })
+    if (early) return f.each_gradient(results, at_results, wanted, take);
+  auto found = f.gradients(results, at_results, wanted, false);
+  for (std::size_t i = 0; i < found.size(); ++i) take(i, std::move(found[i]));
+}
+
+/// The same for the parameters of a backward pass in two halves.
+template <class Halves, class Take>
+void each_parameter_gradient(Halves& halves, bool early, Take take) {
+  if constexpr (requires { halves.each_parameter(take); })
+    if (early) return halves.each_parameter(take);
+  auto found = halves.parameters();
+  for (std::size_t i = 0; i < found.size(); ++i) take(i, std::move(found[i]));
+}
+
 /// A backward pass in two halves for a framework that cannot cut one.
 template <differentiating_framework F>
 class repeated_backward {
@@ -89,6 +110,10 @@ class repeated_backward {
 
   found inputs() { return framework_->gradients(results_, at_results_, inputs_, true); }
   found parameters() { return framework_->gradients(results_, at_results_, parameters_, false); }
+  template <class Take>
+  void each_parameter(Take take) {
+    each_gradient(*framework_, results_, at_results_, parameters_, true, take);
+  }
 
  private:
   F* framework_;
@@ -203,10 +228,16 @@ class engine_stages {
     auto wanted = wanted_inputs(*made, in);
     auto const inputs = wanted.size();
     for (auto const& t : trained(*made)) wanted.push_back(t);
-    auto const found = framework_.gradients(results, at_results, wanted, false);
-    auto const all = std::span(found);
-    give_gradients(all.first(inputs), in);
-    add_gradients(s, *made, all.subspan(inputs));
+    report_unread(s, *made, p);
+    std::vector<std::optional<tensor>> at_inputs(inputs);
+    detail::each_gradient(framework_, results, at_results, wanted, static_cast<bool>(p.ready),
+                          [&](std::size_t i, std::optional<tensor> g) {
+                            if (i < inputs)
+                              at_inputs[i] = std::move(g);
+                            else
+                              add_gradient(s, *made, i - inputs, g, p);
+                          });
+    give_gradients(at_inputs, in);
   }
 
   void backward_input(stream& on, stage_pass const& p, views gradients, views in)
@@ -229,7 +260,10 @@ class engine_stages {
     if (!known(s, p)->halves)
       throw engine_error({.what = detail::engine_fault::kind::forgotten, .stage = p.stage});
     auto made = std::exchange(known(s, p), std::nullopt);
-    add_gradients(s, *made, made->halves->parameters());
+    report_unread(s, *made, p);
+    detail::each_parameter_gradient(
+        *made->halves, static_cast<bool>(p.ready),
+        [&](std::size_t i, std::optional<tensor> const& g) { add_gradient(s, *made, i, g, p); });
   }
 
   // The hooks of the whole model, if the framework has any.
@@ -510,9 +544,20 @@ class engine_stages {
       ++next;
     }
   }
-  void add_gradients(loaded_stage& s, pass const& made, std::span<std::optional<tensor> const> found) {
-    for (std::size_t i = 0; i < found.size(); ++i)
-      if (found[i]) framework_.add(*found[i], s.trained[s.parameter_of[made.parameters[i]]].gradient, 1);
+  /// Adds the gradient of the parameter that the pass has read as number `i`, and reports it.
+  void add_gradient(loaded_stage& s, pass const& made, std::size_t i, std::optional<tensor> const& g,
+                    stage_pass const& p) {
+    auto const n = s.parameter_of[made.parameters[i]];
+    if (g) framework_.add(*g, s.trained[n].gradient, 1);
+    p.ready(n);
+  }
+  /// Reports the gradients of parameters that the last pass of the stage has not read.
+  static void report_unread(loaded_stage const& s, pass const& made, stage_pass const& p) {
+    if (!p.ready) return;
+    std::vector<char> read(s.trained.size());
+    for (auto const n : made.parameters) read[s.parameter_of[n]] = 1;
+    for (std::uint32_t n = 0; n < read.size(); ++n)
+      if (!read[n]) p.ready(n);
   }
 
   std::shared_ptr<stage_wiring const> wiring_;

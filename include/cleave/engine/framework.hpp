@@ -74,6 +74,14 @@ concept tensor_framework =
 ///   `parameters` later; called once.
 ///
 /// Without it, `gradients` is called for each half, which computes what both need twice.
+///
+/// A framework that can hand over gradients while a backward pass goes on may also have
+/// - `f.each_gradient(results, at_results, wanted, take)`: as `gradients`, but calls `take(i, g)` with the
+///   gradient of `wanted[i]`, or with nothing, as soon as it is complete; once for each, on one thread at a
+///   time
+/// - in the object of `f.split`, `s.each_parameter(take)`: the same instead of `s.parameters()`
+///
+/// Without them, sums of gradients over replicas begin after the pass.
 template <class F>
 concept differentiating_framework =
     tensor_framework<F> &&

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/nearest_names.hpp"
 #include "cleave/engine/engine_stages.hpp"
 #include "cleave/engine/framework.hpp"
+#include "cleave/engine/stage_interpretation.hpp"
 #include "cleave/engine/trace_stages.hpp"
 #include "cleave/pipe/module_pipe.hpp"
+#include "cleave/run/gradients/gradient_buckets.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/program/step_plan.hpp"
@@ -64,6 +70,37 @@ class stage_engine {
     return ties;
   }
 
+  /// Returns buckets of the gradients of these parameters, by their names in the model, for
+  /// `pipeline_options::buckets`. The lists are in the order in which their sums begin. A list with
+  /// parameters of several stages becomes a bucket in each of them; only the first mention of a parameter
+  /// counts.
+  /// \throws engine_error if a name is not that of a parameter that gets gradients
+  std::vector<gradient_bucket> buckets(std::vector<std::vector<std::string>> const& names) const {
+    auto const places = gradients_by_name();
+    std::vector<std::string> known;
+    for (auto const& [name, list] : places) known.push_back(name);
+    std::set<stage_gradient> listed;
+    std::vector<gradient_bucket> made;
+    for (std::size_t b = 0; b < names.size(); ++b) {
+      auto const first = static_cast<std::ptrdiff_t>(made.size());
+      for (auto const& name : names[b]) {
+        auto const at = places.find(name);
+        if (at == places.end())
+          throw engine_error({.what = detail::engine_fault::kind::no_parameter,
+                              .got = b,
+                              .name = name,
+                              .wanted = suggestion(nearest_names(name, known))});
+        for (auto const& g : at->second) {
+          if (!listed.insert(g).second) continue;
+          auto bucket = std::ranges::find(made.begin() + first, made.end(), g.stage, &gradient_bucket::stage);
+          if (bucket == made.end()) bucket = made.insert(made.end(), {g.stage, {}});
+          bucket->gradients.push_back(g.number);
+        }
+      }
+    }
+    return made;
+  }
+
   /// Returns the plan of a step in the order of `s`, which has the stages of the pipe.
   /// \throws stage_count_error and the errors of `step_plan`
   step_plan plan(schedule const& s, program_options const& options = {}) const {
@@ -87,6 +124,21 @@ class stage_engine {
   }
 
  private:
+  /// Returns the gradients of each parameter, by all names that it has in the model.
+  std::map<std::string, std::vector<stage_gradient>> gradients_by_name() const {
+    std::map<std::string, std::vector<stage_gradient>> made;
+    for (std::uint32_t s = 0; s < wiring_->parameters.size(); ++s) {
+      auto const& holders = wiring_->parameters[s];
+      detail::stage_state const state(pipe_->stage(stage_id{s}));
+      for (auto const& t : state.tensors()) {
+        auto const n = std::ranges::find(holders, t.holder) - holders.begin();
+        if (n == std::ssize(holders)) continue;
+        for (auto const& name : t.names) made[name].push_back({stage_id{s}, static_cast<std::uint32_t>(n)});
+      }
+    }
+    return made;
+  }
+
   /// Returns the wiring, or refuses to compile what is not a framework and says what it lacks.
   static stage_wiring traced(module_pipe const& pipe, F const& f, Initial const& initial,
                              std::vector<model_inputs<typename F::tensor>> const& examples,

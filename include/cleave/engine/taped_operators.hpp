@@ -158,17 +158,20 @@ class taped_halves {
     run(phases_.input, arrived_);
     return taken(inputs_, arrived_);
   }
-  std::vector<std::optional<tensor>> parameters() {
-    std::vector<std::optional<tensor>> found(parameters_.size());
+  /// Calls `take(i, gradient)` for each parameter, as soon as its gradient is known.
+  template <class Take>
+  void each_parameter(Take take) {
+    std::vector<char> taken(parameters_.size());
     for (auto const& unit : phases_.weight) {
       arriving_gradients<O> there(*operators_, *tape_);
       for (auto const n : unit.saved) there.copy(n, arrived_);
       run(unit.steps, there);
-      for (std::size_t i = 0; i < found.size(); ++i)
-        if (std::ranges::binary_search(unit.parameters, parameters_[i].node))
-          found[i] = there.at(parameters_[i]);
+      for (std::size_t i = 0; i < taken.size(); ++i)
+        if (std::ranges::binary_search(unit.parameters, parameters_[i].node) && !std::exchange(taken[i], 1))
+          take(i, there.at(parameters_[i]));
     }
-    return found;
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      if (!taken[i]) take(i, std::optional<tensor>());
   }
 
  private:
@@ -303,7 +306,24 @@ class taped_operators {
                                                std::vector<tensor> const& at_results,
                                                std::vector<tensor> const& wanted, bool /*keep*/) {
     std::vector<std::optional<tensor>> found(wanted.size());
-    if (results.empty()) return found;
+    each_gradient(results, at_results, wanted,
+                  [&](std::size_t i, std::optional<tensor> g) { found[i] = std::move(g); });
+    return found;
+  }
+
+  /// Calls `take(i, gradient)` for each of the leaves `wanted`, when the pass has gone by it.
+  template <class Take>
+  void each_gradient(std::vector<tensor> const& results, std::vector<tensor> const& at_results,
+                     std::vector<tensor> const& wanted, Take take) {
+    auto const order = from_the_end(wanted);
+    auto next = order.begin();
+    auto const take_down_to = [&](std::uint32_t node, detail::arriving_gradients<O> const* arrived) {
+      for (; next != order.end() && wanted[*next].at.node >= node; ++next) {
+        auto g = arrived ? arrived->at(wanted[*next].at) : std::nullopt;
+        take(*next, g ? std::optional(tensor{*std::move(g)}) : std::nullopt);
+      }
+    };
+    if (results.empty()) return take_down_to(0, nullptr);
     auto const& t = *results.front().on;
     detail::arriving_gradients<O> arrived(operators_, t);
     std::uint32_t last = 0;
@@ -311,9 +331,11 @@ class taped_operators {
       arrived.add(results[i].at, at_results[i].value);
       last = (std::max)(last, results[i].at.node);
     }
+    take_down_to(last + 1, nullptr);
     auto const leads = leads_to(t, wanted, last);
     std::vector<char> passed;
     for (std::uint32_t n = last + 1; n-- > 0;) {
+      take_down_to(n, &arrived);
       auto const& e = t.entries[n];
       if (!e.node || !arrived.any(n)) continue;
       passed.clear();
@@ -321,9 +343,6 @@ class taped_operators {
       if (std::ranges::find(passed, 1) != passed.end()) arrived.pass(n, passed);
       arrived.release(n);
     }
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (auto g = wanted[i].at.node <= last ? arrived.at(wanted[i].at) : std::nullopt) found[i] = tensor{*g};
-    return found;
   }
 
   /// Cuts a backward pass at the values that inputs need, as `backward_phases_of` does.
@@ -351,7 +370,17 @@ class taped_operators {
     }
     std::vector<std::optional<tensor>> inputs() { return cut_ ? wrapped(cut_->inputs()) : none_of(inputs_); }
     std::vector<std::optional<tensor>> parameters() {
-      return cut_ ? wrapped(cut_->parameters()) : none_of(parameters_);
+      auto found = none_of(parameters_);
+      each_parameter([&](std::size_t i, std::optional<tensor> g) { found[i] = std::move(g); });
+      return found;
+    }
+    template <class Take>
+    void each_parameter(Take take) {
+      if (cut_)
+        return cut_->each_parameter([&](std::size_t i, std::optional<typename O::tensor> g) {
+          take(i, g ? std::optional(tensor{*std::move(g)}) : std::nullopt);
+        });
+      for (std::size_t i = 0; i < parameters_; ++i) take(i, std::optional<tensor>());
     }
 
    private:
@@ -367,6 +396,15 @@ class taped_operators {
     std::size_t inputs_, parameters_;
     std::optional<detail::taped_halves<O>> cut_;
   };
+
+  /// Returns the positions of tensors, those of the last entries of the tape first.
+  static std::vector<std::size_t> from_the_end(std::vector<tensor> const& list) {
+    std::vector<std::size_t> order(list.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::sort(order, std::ranges::greater{},
+                      [&](std::size_t i) { return std::pair(list[i].at.node, i); });
+    return order;
+  }
 
   /// Marks the entries up to `last` from which gradients reach a wanted tensor.
   static std::vector<char> leads_to(tape const& t, std::vector<tensor> const& wanted, std::uint32_t last) {

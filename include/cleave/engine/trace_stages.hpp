@@ -100,6 +100,7 @@ struct engine_fault {
     views,          ///< `stage` gets `got` views of its `allowed` inputs, results or gradients (`name`)
     memory,         ///< input `got` of the model is not at one address in row-major order
     microbatches,   ///< `got` microbatches are given instead of `allowed`
+    no_parameter,   ///< bucket `got` names `name`, which is not a parameter with a gradient
     forgotten,      ///< `stage` begins a backward pass or a recomputation without a forward pass
   };
   kind what;
@@ -143,6 +144,9 @@ inline std::string describe(engine_fault const& f) {
       return value + " is not at one address in row-major order; copy it";
     case microbatches:
       return got + " microbatches are given, but the schedule has " + allowed;
+    case no_parameter:
+      return "bucket #" + got + " has " + quoted(f.name) + ", which is not a parameter that gets gradients" +
+             f.wanted;
     case forgotten:
       return stage_text(f.stage) + " begins a backward pass or a recomputation without its forward pass";
   }

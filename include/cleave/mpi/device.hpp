@@ -52,20 +52,42 @@ namespace cleave::mpi {
 
 /// The host as the device of a rank that is a process. A stream is the thread that issues to it: work has
 /// ended when the issuing call returns, except for messages. Waiting for an event blocks the thread and
-/// drives MPI's progress. Used by one thread, the one that uses its communicators.
+/// drives MPI's progress; with `mpi::progress::thread`, messages also progress while a stage runs. Used by
+/// one thread, the one that uses its communicators.
 class device : public host_memory {
  public:
-  struct stream {};
+  class stream {
+   public:
+    stream() = default;
+    explicit stream(detail::mpi_progress& run) : run_(&run) {}
+    /// Calls `issue`, which runs a stage. Meanwhile messages may progress on a second thread.
+    template <class F>
+    void watch(F const& issue) {
+      if (!run_) return issue();
+      background const while_it_runs(*run_);
+      issue();
+    }
+
+   private:
+    struct background {
+      detail::mpi_progress& run;
+      explicit background(detail::mpi_progress& r) : run(r) { run.begin_background(); }
+      ~background() { run.end_background(); }
+      background(background const&) = delete;
+      background& operator=(background const&) = delete;
+    };
+    detail::mpi_progress* run_ = nullptr;
+  };
   using event = detail::mpi_event;
 
-  explicit device(mpi::backoff const& p = {}) : run_(p) {}
+  explicit device(mpi::backoff const& p = {}, mpi::progress how = mpi::progress::calls) : run_(p, how) {}
   device(mpi::device const&) = delete;
   mpi::device& operator=(mpi::device const&) = delete;
 
   /// Returns the pending requests of this rank.
   detail::mpi_progress& run() { return run_; }
 
-  stream make_stream(int /*priority*/) { return {}; }
+  stream make_stream(int /*priority*/) { return stream(run_); }
   event make_event() { return {}; }
   void record(event& e, stream&) { e.expect().pass(); }
   /// Blocks until `e` has happened.
@@ -74,6 +96,7 @@ class device : public host_memory {
     run_.wait([&] { return e.happened(); });
   }
   bool query(event const& e) {
+    auto const mine = run_.turn();
     if (!e.happened()) run_.advance();
     return e.happened();
   }

@@ -286,6 +286,7 @@ class mpi_communicator {
   /// \throws run_error once the run has failed
   void end_group(mpi::device::event& e, mpi::device::stream&) {
     if (auto const f = poll()) throw run_error(*f);
+    auto const mine = run_->turn();
     auto& g = free_group();
     g.begin(pending_, e.expect());
     run_->advance();
@@ -419,6 +420,7 @@ struct pipeline_options {
   mpi::rendezvous_options rendezvous = {};
   mpi::options messages = {.reductions = mpi::reductions::ordered};
   mpi::backoff backoff = {};
+  mpi::progress progress = mpi::progress::calls;
 };
 
 /// The device and communicators of a process in an `mpi::pipeline`.
@@ -432,7 +434,7 @@ class backend final : public watchdog::waiter {
   backend(MPI_Comm ranks, mpi::pipeline_options const& o)
       : ranks_(ranks),
         messages_(o.messages),
-        device_(o.backoff),
+        device_(o.backoff, o.progress),
         rendezvous_(detail::make_mpi_rendezvous(ranks, o.rendezvous)) {}
 
   tcp_rendezvous& rendezvous() { return rendezvous_; }

@@ -2,9 +2,14 @@
 #pragma once
 #include <mpi.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -24,6 +29,14 @@ struct backoff {
   std::chrono::microseconds longest_sleep{100};
 };
 
+/// When the messages and sums of a rank make progress.
+enum class progress : std::uint8_t {
+  calls,  ///< whenever the rank waits, issues messages or reports a gradient
+  /// Also while a stage computes, on a second thread, which makes MPI calls: stages make none then. It needs
+  /// part of a processor.
+  thread,
+};
+
 }  // namespace cleave::mpi
 
 namespace cleave::detail {
@@ -38,12 +51,48 @@ class mpi_requester {
 };
 
 /// The pending requests of one rank, and the first known failure. One thread, that of the rank, makes all MPI
-/// calls; MPI makes progress only in these calls. `publish` and `poll` may be called from any thread.
+/// calls; MPI makes progress only in these calls. With `mpi::progress::thread`, a second thread calls
+/// `advance` between `begin_background` and `end_background`; meanwhile calls of both are made in turn.
+/// `publish` and `poll` may be called from any thread.
 class mpi_progress {
  public:
-  explicit mpi_progress(mpi::backoff p = {}) : backoff_(p) {}
+  explicit mpi_progress(mpi::backoff p = {}, mpi::progress how = mpi::progress::calls) : backoff_(p) {
+    if (how == mpi::progress::thread) background_ = std::thread([this] { run_background(); });
+  }
   mpi_progress(mpi_progress const&) = delete;
   mpi_progress& operator=(mpi_progress const&) = delete;
+  ~mpi_progress() {
+    if (!background_.joinable()) return;
+    {
+      auto const mine = turn();
+      stopped_ = true;
+    }
+    changed_.notify_one();
+    background_.join();
+  }
+
+  /// Returns a lock, during which no other thread makes MPI calls. Not needed outside of the background.
+  std::unique_lock<std::mutex> turn() {
+    if (!background_.joinable()) return {};
+    wanted_.store(true, std::memory_order_relaxed);
+    std::unique_lock lock(calls_);
+    wanted_.store(false, std::memory_order_relaxed);
+    return lock;
+  }
+  /// Lets requests progress on the second thread, if there is one, until `end_background` returns.
+  void begin_background() {
+    if (!background_.joinable()) return;
+    {
+      auto const mine = turn();
+      open_ = true;
+    }
+    changed_.notify_one();
+  }
+  void end_background() noexcept {
+    if (!background_.joinable()) return;
+    auto const mine = turn();
+    open_ = false;
+  }
 
   /// Releases all current and future waits. Only the first failure is kept.
   void publish(failure const& f) noexcept { first_.publish(f); }
@@ -57,7 +106,7 @@ class mpi_progress {
   }
 
   /// Polls MPI once and notifies the owners of ended requests. Returns true if any has ended. Never waits.
-  /// Failures are published.
+  /// Failures are published. Precondition: it is this thread's turn.
   bool advance() {
     if (requests_.empty() || poll()) return false;
     auto const open = static_cast<int>(requests_.size());
@@ -85,16 +134,43 @@ class mpi_progress {
   /// \throws run_error once the run has failed
   template <class F>
   void wait(F done) {
-    for (std::uint64_t idle = 0; !done(); ++idle) {
-      if (auto const f = poll()) throw run_error(*f);
-      if (advance())
-        idle = 0;
-      else
-        pause(idle);
+    for (std::uint64_t idle = 0;; ++idle) {
+      {
+        auto const mine = turn();
+        if (done()) return;
+        if (auto const f = poll()) throw run_error(*f);
+        if (advance()) {
+          idle = 0;
+          continue;
+        }
+      }
+      pause(idle);
     }
   }
 
  private:
+  /// The second thread.
+  void run_background() {
+    std::unique_lock mine(calls_);
+    for (std::chrono::microseconds sleep = backoff_.shortest_sleep; !stopped_;) {
+      changed_.wait(mine, [&] { return open_ || stopped_; });
+      bool const moved = open_ && advance_or_fail();
+      sleep = moved ? backoff_.shortest_sleep : (std::min)(2 * sleep, backoff_.longest_sleep);
+      mine.unlock();
+      if (!moved) std::this_thread::sleep_for(sleep);
+      while (wanted_.load(std::memory_order_relaxed)) std::this_thread::yield();
+      mine.lock();
+    }
+  }
+  bool advance_or_fail() {
+    try {
+      return advance();
+    } catch (std::exception const& e) {
+      publish({.code = failure_code::transport, .detail = e.what()});
+    }
+    return false;
+  }
+
   struct owner {
     mpi_requester* who;
     std::uint32_t which;
@@ -130,6 +206,12 @@ class mpi_progress {
   std::vector<int> indices_;   // temporaries of `advance`
   std::vector<MPI_Status> statuses_;
   std::vector<end> ended_;
+  // of the second thread; `open_` and `stopped_` are guarded by `calls_`
+  std::mutex calls_;
+  std::condition_variable changed_;
+  bool open_ = false, stopped_ = false;
+  std::atomic<bool> wanted_ = false;  // the thread of the rank waits for its turn
+  std::thread background_;            // last member: it uses the others
 };
 
 }  // namespace cleave::detail

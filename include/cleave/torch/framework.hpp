@@ -20,6 +20,7 @@
 #include "cleave/engine/operator_call.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/tensor_view.hpp"
+#include "cleave/torch/accumulation_hooks.hpp"
 #include "cleave/torch/operators.hpp"
 #include "cleave/torch/split_backward.hpp"
 
@@ -78,6 +79,25 @@ class framework {
     return some(::torch::autograd::grad(results, wanted, at_results, keep, false, true));
   }
 
+  /// Calls `take(i, gradient)` for each of the leaves `wanted`, as soon as its gradient is complete.
+  template <class Take>
+  void each_gradient(std::vector<tensor> const& results, std::vector<tensor> const& at_results,
+                     std::vector<tensor> const& wanted, Take take) const {
+    std::vector<char> taken(wanted.size());
+    auto const take_next = [&](std::size_t i) {
+      taken[i] = 1;
+      take(i, wanted[i].grad().defined() ? std::optional(wanted[i].grad()) : std::nullopt);
+    };
+    if (!results.empty() && !wanted.empty()) {
+      cleave::detail::accumulation_hooks const hooks(wanted, take_next);
+      ::torch::autograd::backward(results, at_results, false, false, wanted);
+      hooks.rethrow();
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (!taken[i]) take_next(i);
+    for (auto const& t : wanted) t.mutable_grad().reset();
+  }
+
   /// A backward pass in two halves.
   class halves {
    public:
@@ -87,9 +107,18 @@ class framework {
     std::vector<std::optional<tensor>> inputs() { return some(cut_.input_gradients()); }
     std::vector<std::optional<tensor>> parameters() {
       std::vector<std::optional<tensor>> found(parameters_);
-      cut_.each_weight_gradient(
-          [&](std::size_t i, tensor const& g) { found[i] = found[i] ? *found[i] + g : g; });
+      each_parameter([&](std::size_t i, std::optional<tensor> g) { found[i] = std::move(g); });
       return found;
+    }
+    template <class Take>
+    void each_parameter(Take take) {
+      std::vector<char> taken(parameters_);
+      cut_.each_weight_gradient([&](std::size_t i, tensor const& g) {
+        taken[i] = 1;
+        take(i, std::optional(g));
+      });
+      for (std::size_t i = 0; i < parameters_; ++i)
+        if (!taken[i]) take(i, std::optional<tensor>());
     }
 
    private:

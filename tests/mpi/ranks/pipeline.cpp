@@ -59,7 +59,7 @@ void check_step(cleave::mpi::pipeline<S>& run, linear_chain const& c, step_plan 
 }
 
 void train(cleave::mpi::environment const& mpi, schedule_family family, std::uint32_t replicas,
-           cleave::mpi::options const& o) {
+           cleave::mpi::options const& o, cleave::mpi::progress progress = cleave::mpi::progress::calls) {
   auto const v = stages_per_rank_of(family).value_or(2);
   auto const s = make_schedule(family, {mpi.size() / replicas, v, 2 * mpi.size()});
   auto const c = make_chain(s, 7);
@@ -68,8 +68,13 @@ void train(cleave::mpi::environment const& mpi, schedule_family family, std::uin
   cleave::mpi::pipeline_options how;
   how.run.replicas = replicas;
   how.messages = o;
+  how.progress = progress;
   how.run.watchdog.limit = std::chrono::seconds(30);
-  cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
+  if (replicas > 1) how.run.buckets = {{stage_id{c.t.stages - 1}, {0}}, {stage_id{0}, {1}}};
+  linear_engine engine(c.stages, nothing_to_prepare{});
+  auto const r = index(mpi.rank());
+  engine.report(r % 4 != 1, r % 4 != 2, r % 3 == 1);  // replicas report in different orders
+  cleave::mpi::pipeline<linear_engine> run(p, std::move(engine), how);
   run.run_step(c.values());
   check_step(run, c, p, 1, replicas);
   if (replicas > 1) return;  // gradients already summed would be summed again
@@ -144,7 +149,10 @@ int run_pipelines(cleave::mpi::environment& mpi, rank_arguments) {
   cleave::mpi::options const in_order{.reductions = cleave::mpi::reductions::ordered};
   for (auto const family : {gpipe, one_f_one_b, interleaved_1f1b, zbv}) train(mpi, family, 1, in_order);
   train(mpi, one_f_one_b, 1, {.sends = cleave::mpi::sends::standard});
+  for (auto const family : {interleaved_1f1b, zbv})
+    train(mpi, family, 1, in_order, cleave::mpi::progress::thread);
   if (mpi.size() % 2 == 0) {
+    train(mpi, one_f_one_b, 2, in_order, cleave::mpi::progress::thread);
     train(mpi, one_f_one_b, mpi.size() / 2, in_order);
     train(mpi, one_f_one_b, 2, {});
   }
@@ -193,7 +201,8 @@ int run_endlessly(cleave::mpi::environment& mpi, rank_arguments arguments) {
 /// Runs ranks that are given different plans, or that fail outside of steps.
 int differ(cleave::mpi::environment& mpi, rank_arguments arguments) {
   bool const odd = mpi.rank() == rank_id{1};
-  auto const ranks = mpi.size() - (arguments[0] == "ranks" ? 1u : 0u);
+  bool const replicated = arguments[0] == "buckets";
+  auto const ranks = replicated ? 1 : mpi.size() - (arguments[0] == "ranks" ? 1u : 0u);
   auto const s =
       make_schedule(schedule_family::one_f_one_b, {ranks, 1, odd && arguments[0] == "schedule" ? 7u : 6u});
   auto c = make_chain(s, 3);
@@ -202,7 +211,10 @@ int differ(cleave::mpi::environment& mpi, rank_arguments arguments) {
   program_options const options;
   step_plan const p(s, c.t, layouts, options);
   if (odd && arguments[0] == "late") throw std::runtime_error("cannot read my part of the model");
-  cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}));
+  cleave::mpi::pipeline_options how;
+  if (replicated) how.run.replicas = mpi.size();
+  if (replicated && odd) how.run.buckets = {{stage_id{0}, {1}}};
+  cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
   if (odd && arguments[0] == "between") throw std::runtime_error("cannot read the batch");
   run.run_step(c.values());
   say("a step was run");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/gradients/gradient_reducer.hpp"
+#include "cleave/run/gradients/gradient_agreement.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cleave/run/rendezvous/process_start.hpp"
@@ -87,4 +88,17 @@ TEST_CASE("agree_on_gradients: finds a difference among 10,000 gradients of seve
           "gradient #9999 of stage 0, 7 of f32, on rank 1, would be summed with gradient #9999 of stage 0, 8 "
           "of f32, on "
           "rank 2; make both the same");
+}
+
+TEST_CASE("find_gradient_disagreement: names replicas that put a gradient into different buckets") {
+  auto const claim = [](std::vector<gradient_bucket> plan, std::size_t most = 8) {
+    std::vector<region> const regions(3, {nullptr, 1, element_type::f32});
+    return claims_of(second, regions, {std::move(plan), most});
+  };
+  CHECK(told({claim({}), claim({})}) == "");
+  CHECK(told({claim({{second, {0}}}), claims(first, {8}), claim({{second, {0, 2}}})}) ==
+        "gradient #2 of stage 1, 1 of f32, is in bucket #1 of its stage on rank 0, but in bucket #0 of its "
+        "stage on rank 2; give all ranks the same buckets");
+  CHECK(told({claim({}, 8), claim({}, 4)}) != "");
+  CHECK(told({claim({{second, {0, 1}}}), claim({{second, {1, 0}}})}) == "");  // the same sums
 }

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -45,7 +46,8 @@ struct replicated_ranks {
 
   static std::uint32_t rank_of(std::uint32_t s) { return s / 2; }
 
-  replicated_ranks(std::uint32_t count, std::vector<tied_gradients> tied, std::size_t bucket_bytes)
+  replicated_ranks(std::uint32_t count, std::vector<tied_gradients> tied, std::size_t bucket_bytes,
+                   std::vector<gradient_bucket> const& buckets = {})
       : replicas(count), ties(std::move(tied)), sets(tie_sets_of(ties)), ranks(count * ranks_in_each) {
     numbers.resize(replicas);
     for (auto& of_replica : numbers)
@@ -73,7 +75,7 @@ struct replicated_ranks {
       std::vector<host_communicator*> mine;
       for (auto const& t : tied_with) mine.push_back(t[r]);
       reducers.emplace_back(devices.emplace_back(ranks, rank_id{r}), own_gradients(r), with[r], sets, mine,
-                            bucket_bytes);
+                            bucket_rules{buckets, bucket_bytes});
     }
   }
 
@@ -273,4 +275,109 @@ TEST_CASE("gradient_reducer: rejects a tie of a gradient that its stage does not
                        "ties: stage 3 has 4 gradients, but a tie names gradient #4; number them from 0",
                        tie_gradient_error);
   CHECK(find_missing_tied_gradient(tie_sets_of(ties)[0], nth(3), 4) == stage_gradient{nth(3), 4});
+}
+
+namespace {
+
+/// A communicator of one rank that lists the sums that begin, and by how many elements.
+struct listing_communicator {
+  std::vector<std::pair<std::uint32_t, std::size_t>>* begun;
+
+  rank_id rank() const { return rank_id{0}; }
+  std::uint32_t size() const { return 2; }
+  void begin_group() {}
+  void send(region, message const&, host_device::stream&) {}
+  void receive(region, message const&, host_device::stream&) {}
+  void all_reduce(region r, reduce_op, std::uint32_t number, host_device::stream&) {
+    begun->emplace_back(number, r.count);
+  }
+  void end_group(host_device::event&, host_device::stream&) {}
+  std::optional<failure> poll() const { return {}; }
+  void abort(failure const&) noexcept {}
+};
+
+}  // namespace
+
+TEST_CASE("gradient_reducer: a bucket begins with the report of its last gradient, after those before it") {
+  rng random(66);
+  for (int round = 0; round < 100; ++round) {
+    CAPTURE(round);
+    host_ranks ranks(1);
+    host_device d(ranks, rank_id{0});
+    host_device::stream s;
+    std::vector<std::pair<std::uint32_t, std::size_t>> begun;
+    listing_communicator with{&begun};
+
+    auto const gradients = static_cast<std::uint32_t>(1 + random.below(8));
+    std::deque<std::vector<double>> memory;
+    gradients_of_stage own{nth(0), {}};
+    for (std::uint32_t n = 0; n < gradients; ++n) {
+      auto& m = memory.emplace_back(2 * (1 + random.below(3)));
+      own.regions.push_back({m.data(), m.size(), element_type::f64});
+    }
+    std::vector<std::uint32_t> order(gradients);
+    for (std::uint32_t n = 0; n < gradients; ++n) order[n] = n;
+    random.shuffle(order);
+    std::vector<gradient_bucket> plan{{nth(0), {}}};
+    for (auto const n : order) {
+      if (random.one_in(2)) plan.push_back({nth(0), {}});
+      plan.back().gradients.push_back(n);
+    }
+    std::erase_if(plan, [](auto const& b) { return b.gradients.empty(); });
+    gradient_reducer<host_device, listing_communicator> mine(d, std::span(&own, 1), &with, {}, {},
+                                                             bucket_rules{plan, 1});
+    for (int step = 0; step < 2; ++step) {
+      begun.clear();
+      random.shuffle(order);
+      std::vector<char> reported(gradients);
+      for (auto const n : std::span(order).first(random.below(gradients + 1))) {
+        reported[n] = 1;
+        mine.report(nth(0), n, s);
+        if (random.one_in(4)) mine.report(nth(0), n, s);  // again
+        std::size_t complete = 0;
+        while (complete < plan.size() &&
+               std::ranges::all_of(plan[complete].gradients, [&](auto k) { return reported[k] != 0; }))
+          ++complete;
+        CHECK(begun.size() == complete);
+      }
+      mine.report(nth(5), 0, s);  // of another rank
+      mine.begin_replicas(nth(0), s);
+      REQUIRE(begun.size() == plan.size());
+      for (std::uint32_t b = 0; b < begun.size(); ++b) {
+        CHECK(begun[b].first == b);
+        std::size_t count = 0;
+        for (auto const n : plan[b].gradients) count += memory[n].size();
+        CHECK(begun[b].second == count);
+      }
+      mine.end_all(s);
+      CHECK(begun.size() == plan.size());
+    }
+    CHECK_THROWS_WITH_AS(mine.report(nth(0), gradients, s), doctest::Contains("number them from 0"), error);
+  }
+}
+
+TEST_CASE("gradient_reducer: gives the same sums however replicas report their gradients") {
+  rng random(67);
+  for (int round = 0; round < 60; ++round) {
+    CAPTURE(round);
+    std::vector<gradient_bucket> buckets;
+    for (std::uint32_t const s : {1u, 0u, 4u})
+      if (random.one_in(2)) buckets.push_back({nth(s), {2, static_cast<std::uint32_t>(random.below(2))}});
+    replicated_ranks x(static_cast<std::uint32_t>(1 + random.below(3)), many_ties(), 8 * random.below(8),
+                       buckets);
+    for (int step = 0; step < 2; ++step) {
+      x.fill(random);
+      auto const seed = random.next();
+      x.step([&](std::uint32_t r, reducer& mine, host_device::stream& s) {
+        rng own(seed + r);  // replicas report in different orders
+        for (std::uint32_t n = 0; n < x.stages; ++n) {
+          if (x.rank_of(n) != r % x.ranks_in_each) continue;
+          for (auto left = own.below(6); left > 0; --left)
+            mine.report(nth(n), static_cast<std::uint32_t>(own.below(x.gradients)), s);
+          mine.begin_replicas(nth(n), s);
+        }
+      });
+      CHECK(x.numbers == x.sums);
+    }
+  }
 }

@@ -59,6 +59,20 @@ std::vector<linear_engine> engines_of(linear_model const& c, std::size_t ranks) 
   return made;
 }
 
+/// Returns buckets of some of the two gradients of stages 0 to 3.
+std::vector<gradient_bucket> random_buckets(rng& random) {
+  std::vector<gradient_bucket> made;
+  for (std::uint32_t const s : {2u, 0u, 3u, 1u}) {
+    auto const first = static_cast<std::uint32_t>(random.below(2));
+    if (random.one_in(3))
+      made.push_back({stage_id{s}, {first, 1 - first}});
+    else if (random.one_in(2))
+      made.push_back({stage_id{s}, {first}});
+  }
+  random.shuffle(made);
+  return made;
+}
+
 lower_options random_lowering(rng& random) {
   return {.messages = random.one_in(2) ? message_order::timed : message_order::rounds,
           .receives = random.one_in(2) ? receive_time::at_once : receive_time::deferred,
@@ -103,9 +117,13 @@ TEST_CASE("thread_pipeline: sums gradients over replicas and ties, and all copie
                                           {{stage_id{1}, stage_id{2}}}};
     auto const order = random.one_in(2) ? lower(s) : reduce_ties(lower(s), stages);
     step_plan const p(order, first.t, linear_layouts(first.t, first.rows));
-    thread_pipeline<linear_engine> run(
-        p, engines_of(first, 2 * replicas),
-        {.replicas = replicas, .ties = ties, .bucket_bytes = 8 * random.below(4)});
+    thread_pipeline<linear_engine> run(p, engines_of(first, 2 * replicas),
+                                       {.replicas = replicas,
+                                        .ties = ties,
+                                        .buckets = random_buckets(random),
+                                        .bucket_bytes = 8 * random.below(4)});
+    for (std::uint32_t r = 0; r < run.ranks(); ++r)  // replicas may differ
+      run.stages_of(rank_id{r}).report(random.one_in(2), random.one_in(2), random.one_in(2));
     run.run_step(values);
 
     linear_twin const twin(first.t, first.stages, values[0], first.rows);
@@ -133,6 +151,28 @@ TEST_CASE("thread_pipeline: rejects ties of stages or gradients that do not exis
   CHECK_NOTHROW(train({{stage_id{0}, 1}, {stage_id{1}, 1}}));
   CHECK_THROWS_AS(train({{stage_id{0}, 1}, {stage_id{2}, 1}}), tie_stage_error);
   CHECK_THROWS_AS(train({{stage_id{0}, 1}, {stage_id{1}, 2}}), tie_gradient_error);
+}
+
+TEST_CASE("thread_pipeline: rejects buckets of stages or gradients that do not exist") {
+  rng random(8);
+  auto const s = family_schedule(schedule_family::interleaved_1f1b, 2, 4);
+  linear_chain const c(s, random);
+  step_plan const p(lower(s), c.t, linear_layouts(c.t, c.rows));
+  auto const run_with = [&](std::vector<gradient_bucket> buckets, std::uint32_t replicas = 2) {
+    thread_pipeline<linear_engine>(p, engines_of(c, 2 * replicas),
+                                   {.replicas = replicas, .buckets = std::move(buckets)});
+  };
+  CHECK_NOTHROW(run_with({{stage_id{3}, {0}}, {stage_id{3}, {1}}}));
+  CHECK_THROWS_WITH_AS(run_with({{stage_id{1}, {0}}, {stage_id{4}, {0}}}),
+                       "buckets: bucket #1 is of stage 4, but there are 4 stages, numbered from 0",
+                       bucket_error);
+  CHECK_THROWS_AS(run_with({{stage_id{4}, {0}}}, 1), bucket_error);
+  CHECK_THROWS_WITH_AS(
+      run_with({{stage_id{1}, {1, 2}}}),
+      "buckets: bucket #0 has gradient #2 of stage 1, which has 2 gradients, numbered from 0", bucket_error);
+  CHECK_THROWS_WITH_AS(run_with({{stage_id{1}, {1}}, {stage_id{1}, {0, 1}}}),
+                       "buckets: bucket #1 has gradient #1 of stage 1 a second time; list it once",
+                       bucket_error);
 }
 
 TEST_CASE("thread_pipeline: each replica has its own values and results, and the summed gradients") {

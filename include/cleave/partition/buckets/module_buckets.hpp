@@ -322,6 +322,28 @@ inline std::vector<module_bucket> fill_buckets(module_graph const& g, model_para
   return detail::named_buckets(c, fill_buckets(c.nodes, c.counts, options.caps));
 }
 
+/// Returns the names of the parameters of each bucket, such as `net.0.weight`, from the tail of the graph to
+/// its front: the order in which gradients are sent. Buckets without parameters are left out. A parameter
+/// that several modules hold has the name of the first.
+inline std::vector<std::vector<std::string>> sent_parameters(std::vector<module_bucket> const& buckets,
+                                                             model_parameters const& parameters) {
+  std::vector<std::string> names(parameters.list.size());
+  auto const name = [&](std::uint32_t parameter, std::string path) {
+    if (names[parameter].empty()) names[parameter] = std::move(path);
+  };
+  for (auto const& a : parameters.attributes) name(a.parameter, a.path);
+  for (auto const& m : parameters.modules)
+    for (auto const& h : m.holds) name(h.parameter, m.path.empty() ? h.name : m.path + "." + h.name);
+  for (auto const& p : parameters.placeholders) name(p.parameter, p.path);
+  std::vector<std::vector<std::string>> sent;
+  for (auto b = buckets.rbegin(); b != buckets.rend(); ++b) {
+    if (b->counted.empty()) continue;
+    auto& list = sent.emplace_back();
+    for (auto const& c : b->counted) list.push_back(names[c.parameter]);
+  }
+  return sent;
+}
+
 /// A line of a report: a bucket with at least one parameter.
 struct bucket_row {
   std::uint32_t from_tail;  ///< position in the order in which gradients are sent; 0 is the tail

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/core/rank_grid.hpp"
+#include "cleave/run/gradients/gradient_buckets.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/model/recording.hpp"
 
@@ -31,7 +32,11 @@ struct pipeline_options {
   rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
   /// Gradients of parameters that stages share, summed after each step.
   std::vector<tied_gradients> ties = {};
-  /// Size limit of a bucket of gradients that are reduced together.
+  /// Gradients that are summed over replicas together, in the order in which the sums begin. Gradients that
+  /// no bucket has come after them, in buckets filled from the last gradient of a stage to the first.
+  std::vector<gradient_bucket> buckets = {};
+  /// Size limit in bytes of these further buckets. The first of a stage that has no other has at most 1 MiB,
+  /// so that it begins early.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   /// Processes only: `step_mode::replayed` needs a device that can record and replay a step, as with CUDA
   /// graphs.

@@ -256,8 +256,9 @@ class rank_runtime {
  public:
   /// `rank` is the number of this rank in `with.pipe`. All references must outlive the object.
   /// \throws error if there are replicas or ties, but the stages have no `gradients`
+  /// \throws bucket_error, tie_gradient_error
   rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, stage_placement const& place, rank_id rank,
-               std::vector<detail::tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20,
+               std::vector<detail::tie_set> sets = {}, detail::bucket_rules const& buckets = {},
                step_mode steps = step_mode::issued)
       : device_(d),
         with_(std::move(with)),
@@ -269,7 +270,7 @@ class rank_runtime {
     with_.ties.resize(sets.size());
     for (std::uint32_t s = 0; s < place.stages(); ++s)
       if (place.rank_of[s] == rank) here_.push_back(stage_id{s});
-    make_reducer(sets, bucket_bytes);
+    make_reducer(sets, buckets);
     if constexpr (detail::updated_stage<S, D>) {
       updater_.emplace(device_, *with_.pipe, stages_, here_, std::move(sets), with_.ties);
     }
@@ -329,7 +330,8 @@ class rank_runtime {
  private:
   using rank_executor = detail::executor<D, C, B, S>;
 
-  void make_reducer(std::vector<detail::tie_set> const& sets, std::size_t bucket_bytes) {
+  void make_reducer(std::vector<detail::tie_set> const& sets, detail::bucket_rules const& buckets) {
+    if (auto const f = detail::find_bucket_fault(buckets.plan, place_.stages())) throw bucket_error(*f);
     if (!with_.replicas && sets.empty()) return;
     if constexpr (detail::parameter_stage<S>) {
       std::vector<detail::gradients_of_stage> own;
@@ -337,7 +339,7 @@ class rank_runtime {
         std::span<region const> const g = stages_.gradients(s);
         own.push_back({s, {g.begin(), g.end()}});
       }
-      reducer_.emplace(device_, own, with_.replicas, sets, with_.ties, bucket_bytes);
+      reducer_.emplace(device_, own, with_.replicas, sets, with_.ties, buckets);
     } else {
       throw error("run: replicas and ties need stages with gradients(stage)");
     }

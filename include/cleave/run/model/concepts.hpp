@@ -170,6 +170,21 @@ concept collective_rendezvous = rendezvous<B> && requires(B& b, std::span<std::b
   { b.barrier(until) };
 };
 
+/// Reports gradients of a stage to the executor. Does nothing if the executor has no use for it.
+struct gradient_report {
+  void (*call)(void* to, stage_id, std::uint32_t) = nullptr;
+  void* to = nullptr;
+  stage_id stage = {};
+
+  /// Reports gradient `number` of the stage: no work that is issued to the stream of the pass from now on
+  /// adds to it.
+  /// \throws error if the stage does not have it; run_error
+  void operator()(std::uint32_t number) const {
+    if (call) call(to, stage, number);
+  }
+  explicit operator bool() const { return call != nullptr; }
+};
+
 /// The arguments of one pass of a stage.
 struct stage_pass {
   stage_id stage;
@@ -182,6 +197,9 @@ struct stage_pass {
   bool trains = true;      ///< forward pass: a backward pass will follow, so activations must be saved
   region saved = {};       ///< memory for activations saved from F to B, if the memory plan has any
   region saved_for_weights = {};  ///< memory for values saved from I (input gradient) to W (weight gradient)
+  /// Last backward pass, or last W: `ready(n)` says that gradient n of the stage is complete. Its sum over
+  /// replicas then begins while the pass goes on. Gradients that are not reported are complete at its end.
+  gradient_report ready = {};
 };
 
 /// The user's code for all stages of one rank. It issues all its work to `s`.

@@ -20,7 +20,8 @@
 #include "cleave/core/rank_grid.hpp"
 #include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/executor/rank_runtime.hpp"
-#include "cleave/run/gradients/gradient_reducer.hpp"
+#include "cleave/run/gradients/gradient_agreement.hpp"
+#include "cleave/run/gradients/gradient_buckets.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/device_scope.hpp"
@@ -190,8 +191,8 @@ class process_pipeline : activity_source {
   /// backend. Collective. The device is the current one in this call, in all calls of the stages, and in
   /// their destructors.
   /// \throws error if the number of ranks is not that of the plan times the replicas
-  /// \throws run_error, tie_order_error, program_need_error, and exceptions of `make_stages` and of the
-  ///   backend
+  /// \throws run_error, tie_order_error, bucket_error, program_need_error, and exceptions of `make_stages`
+  ///   and of the backend
   template <std::invocable<device&> F, class... With>
   process_pipeline(planned_step auto const& p, F make_stages, pipeline_options const& o,
                    detail::started_processes const& started, With&&... with)
@@ -200,6 +201,7 @@ class process_pipeline : activity_source {
         backend_(std::forward<With>(with)...),
         here_(backend_.rendezvous().rank()),
         reporter_(backend_.rendezvous(), *this),
+        buckets_{o.buckets, o.bucket_bytes},
         steps_(o.steps),
         watchdog_(backend_.rendezvous(), backend_, *this, o.watchdog) {
     watchdog::turn const together(watchdog_);
@@ -208,7 +210,7 @@ class process_pipeline : activity_source {
       auto const here = detail::scope_of(backend_.own_device());
       connect(p.order().place);
       runtime_.emplace(backend_.own_device(), with_, reporter_, *stages_, p.order().place,
-                       rank_id{place().pipe}, sets_, o.bucket_bytes, steps_);
+                       rank_id{place().pipe}, sets_, buckets_, steps_);
       agree_about_gradients(p.order().place);
       add_plan_together(p);
     } catch (...) {
@@ -350,7 +352,7 @@ class process_pipeline : activity_source {
   /// \throws run_error if they differ
   void agree_about_gradients(stage_placement const& on) {
     if (grid_.size(rank_axis::data) < 2 && sets_.empty()) return;
-    auto own = detail::claims_of_rank(on, rank_id{place().pipe}, *stages_);
+    auto own = detail::claims_of_rank(on, rank_id{place().pipe}, *stages_, buckets_);
     agree([&](auto until) {
       detail::agree_on_gradients(rendezvous(), std::move(own), rank(), grid_.size(), sets_, until);
     });
@@ -421,6 +423,7 @@ class process_pipeline : activity_source {
   std::atomic<std::size_t> plan_ = 0;  // the running plan
   std::atomic<std::size_t> plans_ = 0;
   int exceptions_ = std::uncaught_exceptions();
+  detail::bucket_rules buckets_;
   step_mode steps_;
   watchdog watchdog_;
 };

@@ -102,7 +102,7 @@ class thread_pipeline {
 
   /// `stages[r]` has the stages of rank r; the ranks of the first replica come first. `p` becomes plan 0.
   /// \throws error if the number of stages is not the number of ranks
-  /// \throws tie_order_error, tie_stage_error, tie_gradient_error, program_need_error
+  /// \throws tie_order_error, tie_stage_error, tie_gradient_error, bucket_error, program_need_error
   thread_pipeline(planned_step auto const& p, std::vector<S> stages, pipeline_options options = {},
                   Backend backend = {})
       : thread_pipeline(std::move(options), std::move(backend), p) {
@@ -112,8 +112,8 @@ class thread_pipeline {
   }
   /// `make_stages(r, device)` returns the stages of rank r, which uses that device. The device is the current
   /// one in this call, in all calls of these stages, and in their destructors.
-  /// \throws tie_order_error, tie_stage_error, tie_gradient_error, program_need_error, and exceptions of
-  ///   `make_stages`
+  /// \throws tie_order_error, tie_stage_error, tie_gradient_error, bucket_error, program_need_error, and
+  ///   exceptions of `make_stages`
   template <std::invocable<rank_id, device&> F>
   thread_pipeline(planned_step auto const& p, F make_stages, pipeline_options options = {},
                   Backend backend = {})
@@ -217,7 +217,8 @@ class thread_pipeline {
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
       auto const here = detail::scope_of(devices_[r]);
       runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
-                           rank_id{place_of(r).pipe}, sets, options_.bucket_bytes);
+                           rank_id{place_of(r).pipe}, sets,
+                           detail::bucket_rules{options_.buckets, options_.bucket_bytes});
     }
     add_plan(p);
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });

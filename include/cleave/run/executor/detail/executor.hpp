@@ -72,6 +72,9 @@ class executor {
         moving_(d.make_stream(-1)) {
     expects(options.run_ahead > 0, "executor: run_ahead is at least 1");
     require_abilities<S, D>(program_);
+    for (auto const& i : program_.instructions)
+      if (is_custom(i.call.kind) && i.call.of.kind == action_kind::reduce_gradient)
+        sum_themselves_.push_back(i.call.of.stage);
     if constexpr (overlapped_stage<S, D>) pairs_ = overlapped_pairs(program_);
   }
 
@@ -87,7 +90,7 @@ class executor {
     try {
       auto const own = replays_.take_inputs(values, computing_);
       memory_.take_inputs(own);
-      calls_.begin_step(own);
+      calls_.begin_step(own, reducing_ ? gradient_report{&report, this} : gradient_report());
       if (replays_.carry_out(own, computing_, [this] { issue_step(); }))
         at_.store(program_replaying, std::memory_order_relaxed);
       wait_for(computing_);
@@ -177,6 +180,7 @@ class executor {
     calls_.call_overlapped(forward, backward, computing_);
     events_.end(pair.forward, computing_);
     events_.end(pair.backward, computing_);
+    begin_sum_after(backward.call);
   }
 
   void issue(std::uint32_t i) {
@@ -229,6 +233,21 @@ class executor {
     if (forward && memory_.read_shapes(computing_, instruction.pass)) wait_for(computing_);
     calls_.call(instruction, computing_);
     events_.end(i, computing_);
+    begin_sum_after(instruction.call);
+  }
+
+  /// Begins the sum of a stage over replicas if the call is its last backward pass.
+  void begin_sum_after(rank_call const& call) {
+    if (reducing_ && call.last && !sums_itself(call.of.stage))
+      reducing_->begin_replicas(call.of.stage, computing_);
+  }
+  /// Takes a gradient that a stage reports in its last backward pass.
+  static void report(void* self, stage_id s, std::uint32_t number) {
+    auto& e = *static_cast<executor*>(self);
+    if (!e.sums_itself(s)) e.reducing_->report(s, number, e.computing_);
+  }
+  bool sums_itself(stage_id s) const {
+    return std::ranges::find(sum_themselves_, s) != sum_themselves_.end();
   }
 
   /// Prepares the inputs of all parts, calls the stages once, then hands on all results.
@@ -248,6 +267,7 @@ class executor {
     for (auto const& p : parts) leave_sum(p.call.of);
     if (is_asked) calls_.call_custom(call.of, parts, computing_);
     events_.end(i, computing_);
+    for (auto const& p : parts) begin_sum_after(p.call);
   }
 
   static constexpr bool is_sum(action_kind k) {
@@ -366,9 +386,10 @@ class executor {
   instruction_events<D> events_;
   step_recorder<D> replays_;
   typename D::event ended_;
-  bool sums_gradients_ = true;          // of the current step
-  std::vector<std::uint32_t> passes_;   // passes issued in the current step
-  std::vector<overlapped_pair> pairs_;  // that the stages run as one, in order
+  bool sums_gradients_ = true;            // of the current step
+  std::vector<stage_id> sum_themselves_;  // stages with a custom REDUCE_GRAD
+  std::vector<std::uint32_t> passes_;     // passes issued in the current step
+  std::vector<overlapped_pair> pairs_;    // that the stages run as one, in order
   std::chrono::steady_clock::time_point until_ = {};
   std::atomic<std::uint32_t> at_ = program_done;
   stream computing_, moving_;  // last members, destroyed first: their pending work uses the others

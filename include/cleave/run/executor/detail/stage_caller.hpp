@@ -76,8 +76,12 @@ class stage_caller {
     if constexpr (has_hooks) hooked_ = hooked_passes_of(p);
   }
 
-  /// Uses these values for the following calls. They must stay alive until the step ends.
-  void begin_step(step_values const& v) { weights_ = v.weights; }
+  /// Uses these values for the following calls. They must stay alive until the step ends. `ready` gets the
+  /// gradients that stages report; its stage has no meaning.
+  void begin_step(step_values const& v, gradient_report ready) {
+    weights_ = v.weights;
+    ready_ = ready;
+  }
 
   bool trains() const { return trains_; }
 
@@ -197,7 +201,8 @@ class stage_caller {
             .last = i.call.last,
             .trains = trains_,
             .saved = memory_.saved(i.pass),
-            .saved_for_weights = memory_.saved_for_weights(i.pass)};
+            .saved_for_weights = memory_.saved_for_weights(i.pass),
+            .ready = i.call.last ? gradient_report{ready_.call, ready_.to, a.stage} : gradient_report()};
   }
 
   /// Returns the inputs of a pass. Calls that are no pass of their own, such as RECOMPUTE, get the inputs of
@@ -217,6 +222,7 @@ class stage_caller {
   rank_id reporter_;
   bool trains_;
   std::span<double const> weights_;
+  gradient_report ready_;
   std::vector<custom_part> parts_;  // of the current action
   hooked_passes hooked_;            // empty for stages without hooks
 };
