@@ -17,7 +17,7 @@ endif()
 
 # One error where it is required, the reason alone where the package is not, and nothing where the component is optional.
 if(MODE STREQUAL "unknown")
-  set(refusal "cleave has no component 'quantum', only compiled, boost, range_v3, bytes, onnx, processes, mpi, cuda, torch\\.")
+  set(refusal "cleave has no component 'quantum', only compiled, boost, range_v3, bytes, onnx, opencv, openvino, processes, mpi, cuda, torch\\.")
   foreach(asked IN ITEMS "REQUIRED COMPONENTS" "COMPONENTS" "REQUIRED OPTIONAL_COMPONENTS")
     file(REMOVE_RECURSE ${SCRATCH}/build)
     execute_process(COMMAND ${configure} "-DASKED=${asked}" RESULT_VARIABLE status OUTPUT_VARIABLE answers ERROR_VARIABLE said)

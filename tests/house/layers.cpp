@@ -67,6 +67,8 @@ std::string outside_library(std::string const& header) {
       {std::regex("onnx/.*|google/protobuf/.*"), "ONNX"},
       {std::regex("torch/.*|ATen/.*|c10/.*"), "Torch"},
       {std::regex("mpi\\.h"), "MPI"},
+      {std::regex("opencv2/.*"), "OpenCV"},
+      {std::regex("openvino/.*"), "OpenVINO"},
       {std::regex("cuda.*|nccl\\.h|cub/.*"), "CUDA"},
       {std::regex("flatbuffers/.*|xxhash\\.h"), "bytes"},
       {std::regex("sodium\\.h"), "libsodium"},
@@ -84,6 +86,9 @@ names allowed_outside(std::string const& room, std::string const& top) {
   if (top == "mpi") return {"MPI"};
   if (top == "cuda") return {"CUDA", "dlfcn.h"};
   if (top == "torch") return {"Torch"};
+  if (top == "inference") return {"ONNX"};
+  if (top == "opencv") return {"OpenCV"};
+  if (top == "openvino") return {"OpenVINO"};
   if (room == "formats/files") return {"POSIX"};
   if (top == "formats" || top == "checkpoint") return {"bytes"};
   if (top == "adapt") return {"Boost", "range-v3", "ONNX", "POSIX"};

@@ -44,7 +44,7 @@ std::string code_of(std::string const& text) {
 }
 
 /// Components with a namespace of their own for public names: `cleave::onnx`.
-names const components = {"cuda", "json", "mpi", "onnx", "torch"};
+names const components = {"cuda", "json", "mpi", "onnx", "opencv", "openvino", "torch"};
 
 /// Adds the words of a text, including qualified names of components such as `onnx::graph`.
 void add_words(names& to, std::string_view text) {

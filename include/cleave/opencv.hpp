@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// OpenCV as an inference engine for the stages of ONNX models. Needs OpenCV: component `opencv`.
+
+/// Computes a stage in OpenCV.
+#include "cleave/opencv/network.hpp"
