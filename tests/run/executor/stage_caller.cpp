@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/run/host/host_device.hpp"
@@ -135,6 +136,30 @@ TEST_CASE("stage_caller: stages get their pass's views, and a recomputation gets
     CHECK(heard[i].pass.last);
     CHECK(heard[i].pass.saved.bytes() == (i == 1 ? 24 : 0));
   }
+}
+
+TEST_CASE("stage_caller: the last pass of a stage, and no other, reports gradients with its stage") {
+  small_rank x;
+  std::vector<std::pair<stage_id, std::uint32_t>> reported;
+  auto const take = [](void* to, stage_id s, std::uint32_t n) {
+    static_cast<decltype(reported)*>(to)->emplace_back(s, n);
+  };
+  x.calls.begin_step({}, {take, &reported});
+  x.call(1);
+  REQUIRE(x.stages.heard.size() == 1);
+  CHECK(x.stages.heard[0].pass.ready);
+  x.stages.heard[0].pass.ready(3);
+  CHECK(reported == std::vector{std::pair(here.stage, std::uint32_t{3})});
+
+  x.p.instructions[1].call.last = false;
+  x.call(1);
+  CHECK_FALSE(x.stages.heard[1].pass.ready);
+  x.stages.heard[1].pass.ready(3);  // does nothing
+  x.p.instructions[1].call.last = true;
+  x.calls.begin_step({});
+  x.call(1);
+  CHECK_FALSE(x.stages.heard[2].pass.ready);
+  CHECK(reported.size() == 1);
 }
 
 TEST_CASE("stage_caller: tells the stream its stage and microbatch before any work") {

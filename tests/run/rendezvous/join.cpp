@@ -234,6 +234,79 @@ TEST_CASE("tcp_rendezvous: ranks that joined before the deadline learn which ran
   CHECK(std::chrono::steady_clock::now() - began < 5s);
 }
 
+namespace {
+
+/// Connects to an address again and again, on threads, and closes or holds what it has opened.
+class flood {
+ public:
+  flood(network_address const& at, bool holds) {
+    for (int t = 0; t < 24; ++t)
+      threads_.emplace_back([this, where = system_addresses(at), holds] {
+        std::vector<tcp_socket> held;
+        while (!stopped_) {
+          auto s = try_connect(where, in(100ms));
+          if (s) ++connections_;
+          if (holds && s) held.push_back(std::move(*s));
+          if (held.size() > 100) held.clear();
+        }
+      });
+  }
+  ~flood() { stop(); }
+  void stop() {
+    stopped_ = true;
+    for (auto& t : threads_)
+      if (t.joinable()) t.join();
+  }
+  std::size_t connections() const { return connections_; }
+
+ private:
+  std::atomic<bool> stopped_ = false;
+  std::atomic<std::size_t> connections_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+TEST_CASE("tcp_rendezvous: ranks join during a flood of connections") {
+  for (bool const holds : {false, true}) {
+    CAPTURE(holds);
+    tcp_listener listener;
+    auto const at = listener.address();
+    flood others(at, holds);
+    while (others.connections() < 100) std::this_thread::yield();
+    auto const began = std::chrono::steady_clock::now();
+    auto rank_0 = std::async(std::launch::async, [&] {
+      return error_text([&] {
+        tcp_rendezvous b(std::move(listener), 3, within(10s));
+        b.barrier(in(10s));
+      });
+    });
+    std::vector<std::future<std::string>> ranks;
+    for (std::uint32_t const r : {1u, 2u})
+      ranks.push_back(std::async(std::launch::async, [&, r] {
+        return error_text([&] {
+          tcp_rendezvous b(rank_id{r}, 3, at, within(10s));
+          b.barrier(in(10s));
+          b.leave(in(10s));
+        });
+      }));
+    for (auto& r : ranks) CHECK(r.get() == "accepted");
+    CHECK(rank_0.get() == "accepted");
+    CHECK(std::chrono::steady_clock::now() - began < 10s);
+    others.stop();
+  }
+}
+
+TEST_CASE("tcp_rendezvous: the deadline of the join is kept during a flood of connections") {
+  tcp_listener listener;
+  flood others(listener.address(), false);
+  while (others.connections() < 100) std::this_thread::yield();
+  auto const began = std::chrono::steady_clock::now();
+  auto const text = error_text([&] { tcp_rendezvous(std::move(listener), 2, within(500ms)); });
+  CHECK(is_like(text, {"timed out: only 1 of 2 ranks joined before the deadline: rank 1 is missing"}));
+  CHECK(std::chrono::steady_clock::now() - began < 3s);
+}
+
 TEST_CASE("tcp_rendezvous: a rank lost during the join fails all ranks, also later ones") {
   tcp_listener listener;
   auto const at = listener.address();

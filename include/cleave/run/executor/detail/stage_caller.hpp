@@ -78,7 +78,7 @@ class stage_caller {
 
   /// Uses these values for the following calls. They must stay alive until the step ends. `ready` gets the
   /// gradients that stages report; its stage has no meaning.
-  void begin_step(step_values const& v, gradient_report ready) {
+  void begin_step(step_values const& v, gradient_report ready = {}) {
     weights_ = v.weights;
     ready_ = ready;
   }

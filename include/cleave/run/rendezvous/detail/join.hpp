@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -68,7 +70,8 @@ class join_listener {
     std::string greeting, hello;
     std::chrono::steady_clock::time_point until;
   };
-  static constexpr std::size_t most_refused = 8, most_strangers = 64;
+  static constexpr std::size_t most_refused = 8, most_strangers = 256;
+  static constexpr std::size_t most_at_once = 16;    // connections accepted between looks at the others
   static constexpr std::chrono::seconds timeout{2};  // limit for a new connection to identify itself
 
   std::vector<rank_id> missing() const {
@@ -90,18 +93,30 @@ class join_listener {
     ::poll(sources.data(), sources.size(), milliseconds_until(until));
   }
 
+  /// Accepts a few connections, so that a flood of them delays neither the deadline nor those that are here.
   void accept_newcomers() {
-    while (auto s = listener_->accept()) {
+    for (std::size_t accepted = 0; accepted < most_at_once; ++accepted) {
+      auto s = listener_->accept();
+      if (!s) return;
       newcomer n{std::move(*s), {}, make_greeting(random_bytes(nonce_size)), {}, {}};
       n.from = remote_address(n.socket);
       n.until = std::chrono::steady_clock::now() + timeout;
       if (newcomers_.size() >= terms_->ranks + most_strangers) {
-        refuse(newcomers_.front(), "it sent nothing, and its place was needed for newer connections");
-        newcomers_.erase(newcomers_.begin());
+        auto const evicted = oldest_of_the_busiest_host();
+        refuse(*evicted, "it sent nothing, and its place was needed for newer connections");
+        newcomers_.erase(evicted);
       }
       send_some(n.socket, n.greeting);  // fits into the send buffer of a new connection
       newcomers_.push_back(std::move(n));
     }
+  }
+
+  /// Returns the oldest newcomer of the host that has most of them. Precondition: there are newcomers.
+  std::vector<newcomer>::iterator oldest_of_the_busiest_host() {
+    std::map<std::string_view, std::size_t> count;
+    for (auto const& n : newcomers_) ++count[n.from.host];
+    auto const busiest = std::ranges::max_element(count, {}, [](auto const& c) { return c.second; })->first;
+    return std::ranges::find_if(newcomers_, [&](newcomer const& n) { return n.from.host == busiest; });
   }
 
   void listen_to(newcomer& n) {
