@@ -233,6 +233,9 @@ inline stored_file open_checkpoint_file(std::string const& path, std::string con
   try {
     return stored_file(path);
   } catch (file_error const& e) {
+    // A folder or a FIFO of that name is not what a rank wrote.
+    if (e.witness.code == 0)
+      throw checkpoint_error({checkpoint_fault::kind::altered, path, describe(e.witness)});
     if (e.witness.code != ENOENT) throw;
     throw checkpoint_error({checkpoint_fault::kind::missing_file, path, said});
   }
@@ -530,6 +533,32 @@ inline std::optional<std::string> find_note_fault(std::vector<checkpoint_note> c
 
 }  // namespace cleave::detail
 
+namespace cleave::detail {
+
+/// Returns a serial number that no manifest has, above that of the newest manifest that is whole. Returns 0
+/// if there is none. Files that are no manifest, whatever their name says, are passed over.
+inline std::uint64_t next_serial(std::string const& folder) {
+  auto const files = checkpoint_files(folder);
+  std::vector<std::uint64_t> used;
+  std::uint64_t next = 1;
+  for (auto const& file : files) {
+    if (file.what != checkpoint_file::kind::manifest) break;
+    used.push_back(file.serial);
+    try {
+      read_manifest(folder, file);
+    } catch (checkpoint_error const& e) {
+      if (is_damage(e.witness.what)) continue;
+    } catch (file_error const&) {  // it may be whole
+    }
+    next = file.serial + 1;
+    break;
+  }
+  while (next != 0 && std::ranges::find(used, next) != used.end()) ++next;
+  return next;
+}
+
+}  // namespace cleave::detail
+
 namespace cleave {
 
 /// Completes the checkpoint of a step and removes older checkpoints. Returns its serial number.
@@ -550,9 +579,7 @@ inline std::uint64_t complete_checkpoint(std::string const& folder, checkpoint_l
   detail::checkpoint_manifest const manifest{label, {parts.begin(), parts.end()}};
   detail::open_parts(folder, manifest);
 
-  auto const files = detail::checkpoint_files(folder);
-  bool const first = files.empty() || files.front().what != checkpoint_file::kind::manifest;
-  auto const serial = first ? 1 : files.front().serial + 1;
+  auto const serial = detail::next_serial(folder);
   if (serial == 0)
     throw checkpoint_error({checkpoint_fault::kind::parts, folder,
                             "the serial numbers of this folder are used up; write to another folder"});

@@ -38,10 +38,22 @@ TEST_CASE("open_envelope: returns the sealed bytes, even if there are none") {
 TEST_CASE("seal_envelope: writes the documented layout, byte by byte") {
   auto const sealed = seal_envelope(bytes_of("abc"));
   CHECK(std::vector(sealed.begin(), sealed.begin() + 16) ==
-        bytes_of(std::string("CLVS\1\0\0\0\3\0\0\0\0\0\0\0", 16)));
+        bytes_of(std::string("CLVS\2\0\0\0\3\0\0\0\0\0\0\0", 16)));
+  auto const sum = XXH3_128bits_withSeed("abc", 3, 2);
+  std::vector<std::byte> bytes(16);
+  for (std::size_t i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<std::byte>(sum.low64 >> (8 * i) & 0xff);
+    bytes[8 + i] = static_cast<std::byte>(sum.high64 >> (8 * i) & 0xff);
+  }
+  CHECK(std::vector(sealed.begin() + 16, sealed.begin() + 32) == bytes);
+}
+
+TEST_CASE("open_envelope: reads version 1, whose checksum does not cover the version") {
   // xxh128sum prints 06b05ab6733a618578af5f94892f3950 for abc: the high half first.
-  CHECK(std::vector(sealed.begin() + 16, sealed.begin() + 32) ==
-        bytes_of("\x50\x39\x2f\x89\x94\x5f\xaf\x78\x85\x61\x3a\x73\xb6\x5a\xb0\x06"));
+  auto const old = bytes_of(std::string("CLVS\1\0\0\0\3\0\0\0\0\0\0\0", 16) +
+                            "\x50\x39\x2f\x89\x94\x5f\xaf\x78\x85\x61\x3a\x73\xb6\x5a\xb0\x06" + "abc");
+  auto const payload = open_envelope(old, no_limit);
+  CHECK(std::vector(payload.begin(), payload.end()) == bytes_of("abc"));
 }
 
 TEST_CASE(
@@ -81,12 +93,24 @@ TEST_CASE("open_envelope: names appended bytes, wrong magic, wrong version, dama
         "again");
   CHECK(message([](auto& b) { b[0] = std::byte{'P'}; }) ==
         "envelope: the bytes do not begin with 'CLVS': they were not written by cleave");
-  CHECK(message([](auto& b) { b[4] = std::byte{7}; }) ==
-        "envelope: byte 4 gives version 7, this library reads version 1; write them with the same version of "
-        "the library that reads them");
-  CHECK(message([](auto& b) { b.back() ^= std::byte{1}; }) ==
-        "envelope: the checksum at byte 16 is not that of the bytes from 32 on: they were altered; fetch "
-        "them again");
+  auto const of_version = [](auto& b, std::uint8_t version) {
+    b[4] = std::byte{version};
+    auto const sum = envelope_checksum(std::span(b).subspan(envelope_header_bytes), version);
+    for (std::size_t i = 0; i < 8; ++i) {
+      b[16 + i] = static_cast<std::byte>(sum.low64 >> (8 * i) & 0xff);
+      b[24 + i] = static_cast<std::byte>(sum.high64 >> (8 * i) & 0xff);
+    }
+  };
+  for (std::uint8_t const version : {0, 3, 7})
+    CHECK(message([&](auto& b) { of_version(b, version); }) ==
+          "envelope: byte 4 gives version " + std::to_string(version) +
+              ", this library reads versions up to 2; read them with the version of the library that wrote "
+              "them");
+  auto const altered =
+      "envelope: the checksum at byte 16 is not that of the version at byte 4 and the bytes from 32 on: they "
+      "were altered; fetch them again";
+  CHECK(message([](auto& b) { b[4] = std::byte{7}; }) == altered);
+  CHECK(message([](auto& b) { b.back() ^= std::byte{1}; }) == altered);
   CHECK(message([](auto&) {}, 43) ==
         "envelope: 44 bytes exceed the limit of 43 bytes; raise it if the sender is trusted");
 }
@@ -113,4 +137,9 @@ TEST_CASE("find_envelope_fault: rejects each of 20,000 random bit flips") {
     byte = before;
   }
   CHECK(accepted == 0);
+  for (std::size_t bit = 0; bit < 32; ++bit) {  // of the version: never a newer one
+    sealed[4 + bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    CHECK(find_envelope_fault(sealed, no_limit)->what == checksum);
+    sealed[4 + bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+  }
 }

@@ -34,7 +34,7 @@ struct file_fault {
   static constexpr char subject[] = "file ";
   std::string path;
   std::string operation;  ///< past participle for the message, such as `written`
-  int code;               ///< value of `errno`
+  int code;               ///< value of `errno`; 0 for what is not a regular file
 
   bool operator==(file_fault const&) const = default;
 };
@@ -42,7 +42,8 @@ struct file_fault {
 /// The message for a fault, in one sentence.
 inline std::string describe(file_fault const& f) {
   return "'" + printable(f.path, 400) + "' cannot be " + f.operation + ": " +
-         std::error_code(f.code, std::generic_category()).message();
+         (f.code == 0 ? "it is not a regular file"
+                      : std::error_code(f.code, std::generic_category()).message());
 }
 
 /// Thrown if the system refuses to read or write a file; the witness is the file and the reason.
@@ -121,13 +122,14 @@ inline void sync_folder(std::string const& folder) {
 
 namespace cleave {
 
-/// A file open for reading.
+/// A regular file open for reading.
 class stored_file {
  public:
-  /// Opens a file. \throws file_error
-  explicit stored_file(std::string path) : handle_(std::move(path), O_RDONLY, "opened") {
+  /// Opens a file. Never waits, as for the writer of a FIFO. \throws file_error
+  explicit stored_file(std::string path) : handle_(std::move(path), O_RDONLY | O_NONBLOCK, "opened") {
     struct ::stat found{};
     if (::fstat(handle_.number(), &found) != 0) handle_.fail("queried for its size");
+    if (!S_ISREG(found.st_mode)) throw file_error({handle_.path(), "read", 0});
     size_ = static_cast<std::uint64_t>(found.st_size);
   }
 
