@@ -27,6 +27,7 @@ namespace {
 std::vector<bench_instance> files_in(std::string const& folder) {
   std::vector<bench_instance> found;
   for (auto const& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;  // reading a pipe would block
     auto const path = entry.path().string();
     if (path.ends_with(".by-degree.graph")) continue;  // written by bench/peers for KaMinPar
     if (is_hypergraph_file(path) ||

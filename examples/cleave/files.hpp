@@ -11,6 +11,7 @@
 #include <cleave/core/name_digest.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/files/durable_file.hpp>
+#include <cleave/formats/files/read_whole_file.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -33,18 +34,7 @@ inline std::string shown(fs::path const& path) {
 }
 
 /// \throws cleave::error if the file cannot be read.
-inline std::string read_text(fs::path const& path) {
-  auto const refuse = [&](std::string const& why) {
-    throw cleave::error(cleave::printable(path.string(), 200) + ": " + why);
-  };
-  std::error_code unknown;
-  if (fs::is_directory(path, unknown)) refuse("this is a directory; name a file in it");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) refuse("cannot be opened; check the path and its permissions");
-  std::ostringstream text;
-  if (in.peek() != std::ifstream::traits_type::eof() && !(text << in.rdbuf())) refuse("cannot be read");
-  return std::move(text).str();
-}
+inline std::string read_text(fs::path const& path) { return cleave::detail::read_whole_file(path.string()); }
 
 /// Returns the descriptor of stdout or stderr if it is this file, else -1.
 inline int find_standard_stream(struct stat const& file) {

@@ -9,7 +9,6 @@
 #include <cleave/graph/costed_module_graph.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -58,12 +57,9 @@ inline cleave::costed_module_graph read_layer_list(fs::path const& path) {
 /// \throws cleave::error with the path and the fault in the file.
 inline cleave::costed_module_graph read_graph(fs::path const& path) {
   if (path.extension() == ".csv") return read_layer_list(path);
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || (text << in.rdbuf()).bad())
-    throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
+  auto text = read_text(path);
   try {
-    cleave::costed_module_graph g(cleave::read_graph_json(std::move(text).str()));
+    cleave::costed_module_graph g(cleave::read_graph_json(std::move(text)));
     unit_of(g);
     cost_origin_of(g);
     return g;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The cleave tool: cuts ONNX models into stages and graphs into parts, and makes and checks pipeline
-// schedules. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.
+// schedules. Exit codes: 0 done, 1 infeasible or lost output, 2 usage, 3 bad input.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <span>
@@ -50,7 +55,7 @@ int run(std::vector<std::string> const& words) {
         "\ncleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or "
         "with\n"
         "--overwrite. cleave SUBCOMMAND --help lists the options.\n"
-        "Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
+        "Exit codes: 0 done, 1 infeasible or lost output, 2 usage, 3 bad input.\n";
     if (words.empty()) throw tool::usage_error("a subcommand is missing: " + names_of_subcommands());
     tool::print(text);
     return 0;
@@ -73,14 +78,26 @@ int say(int code, std::string const& what) {
   return code;
 }
 
+/// Opens the standard streams that are closed, so that no other file becomes one of them. They cannot be
+/// written.
+void occupy_closed_streams() {
+  for (int stream = 0; stream <= STDERR_FILENO; ++stream)
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) != stream) std::_Exit(1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_closed_streams();
   try {
-    return run({argv + 1, argv + argc});
-  } catch (tool::help_wanted const& h) {
-    tool::print(h.text);
-    return 0;
+    try {
+      return run({argv + 1, argv + argc});
+    } catch (tool::help_wanted const& h) {
+      tool::print(h.text);
+      return 0;
+    }
+  } catch (tool::lost_output_error const& e) {
+    return say(1, e.what());
   } catch (tool::usage_error const& e) {
     return say(2, e.what() + std::string("\ncleave: see cleave --help"));
   } catch (cleave::infeasible_error const& e) {

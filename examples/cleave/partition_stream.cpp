@@ -25,6 +25,8 @@ std::ifstream opened(std::string const& file) {
   };
   std::error_code unknown;
   if (fs::is_directory(file, unknown)) refuse("this is a folder; name a file in it");
+  if (fs::exists(file, unknown) && !fs::is_regular_file(file, unknown))
+    refuse("this is not a regular file, which --stream needs, since it is read more than once");
   std::ifstream in(file, std::ios::binary);
   if (!in) refuse("cannot be opened; check the path and its permissions");
   return in;

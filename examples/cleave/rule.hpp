@@ -11,13 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "files.hpp"
 #include "options.hpp"
 #include "plans.hpp"
 
@@ -100,8 +100,7 @@ struct assignment {
 /// Reads a text with one entry per line: a node, blanks, and its part, which is the last word. Empty lines
 /// and lines that begin with `//` are skipped. \throws cleave::error with the line.
 inline assignment read_assignment(std::filesystem::path const& path) {
-  std::ifstream in(path);
-  if (!in) throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
+  std::istringstream in(read_text(path));
   assignment read;
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/units.hpp>
 #include <cstddef>
@@ -11,6 +13,7 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace tool {
@@ -22,9 +25,17 @@ inline std::string bold(std::string const& text) {
   return plain ? text : "\x1b[1m" + text + "\x1b[0m";
 }
 
+/// Thrown if what goes to stdout is lost.
+using lost_output_error = cleave::tagged_error<struct lost_output_tag, int>;
+
+/// \throws lost_output_error if not all of the text is written
 inline void print(std::string const& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  int const code = errno;
+  throw lost_output_error(
+      "stdout cannot be written: " + std::error_code(code, std::generic_category()).message() +
+          "; the output is not complete",
+      code);
 }
 
 /// Prints a note to stderr.

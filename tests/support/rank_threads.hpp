@@ -151,9 +151,10 @@ class issued_stages {
   template <class Stream>
   void backward(Stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
                 std::span<tensor_view const> in) {
-    s.call([st = stages_.get(), p, gradients = list(gradients), in = list(in)] {
-      st->backward(inline_stream(), p, gradients, in);
+    s.call([st = stages_.get(), later = without_reports(p), gradients = list(gradients), in = list(in)] {
+      st->backward(inline_stream(), later, gradients, in);
     });
+    report_all(p);
   }
   template <class Stream>
   void backward_input(Stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
@@ -164,7 +165,8 @@ class issued_stages {
   }
   template <class Stream>
   void backward_weight(Stream& s, stage_pass const& p) {
-    s.call([st = stages_.get(), p] { st->backward_weight(inline_stream(), p); });
+    s.call([st = stages_.get(), later = without_reports(p)] { st->backward_weight(inline_stream(), later); });
+    report_all(p);
   }
   template <class Stream>
   void recompute(Stream& s, stage_pass const& p, std::span<tensor_view const> in) {
@@ -182,6 +184,14 @@ class issued_stages {
   Stages& here() { return *stages_; }
 
  private:
+  /// A pass that computes later, when nothing can be reported any more.
+  static stage_pass without_reports(stage_pass p) {
+    p.ready = {};
+    return p;
+  }
+  void report_all(stage_pass const& p) {
+    for (auto n = static_cast<std::uint32_t>(stages_->gradients(p.stage).size()); n-- > 0;) p.ready(n);
+  }
   static host_device::stream& inline_stream() {
     static host_device::stream s;
     return s;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -52,6 +53,23 @@ inline child_report run_built(std::filesystem::path const& program, std::vector<
 /// Runs the tool; `said` is its stdout.
 inline child_report run_tool(std::vector<std::string> words) {
   return run_built(tool_path(), std::move(words));
+}
+
+/// Runs the tool with stdout as a full disk, or closed.
+enum class lost_stdout : std::uint8_t { full, closed };
+inline child_report run_tool_without_stdout(std::vector<std::string> words, lost_stdout how) {
+  words.insert(words.begin(), tool_path().string());
+  return in_child([&]() -> std::string {
+    if (how == lost_stdout::closed)
+      close(STDOUT_FILENO);
+    else if (int const full = open("/dev/full", O_WRONLY | O_CLOEXEC); dup2(full, STDOUT_FILENO) < 0)
+      throw std::runtime_error("no /dev/full");
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    throw std::runtime_error("it is not built: " + words[0]);
+  });
 }
 
 }  // namespace cleave::testing

@@ -2,9 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "support/scratch_folder.hpp"
 #include "support/tool.hpp"
 
 using cleave::testing::run_tool;
@@ -54,7 +57,7 @@ TEST_CASE("cleave: an infeasible cut exits with 1 and states the limit") {
 
 TEST_CASE("cleave: an unusable file exits with 3 and is named") {
   check_refusal({"inspect", "no/such.onnx"}, 3, "no/such.onnx: cannot be opened");
-  check_refusal({"inspect", CLEAVE_TEST_DATA}, 3, "directory");
+  check_refusal({"inspect", CLEAVE_TEST_DATA}, 3, "this is a folder; name a file in it");
   check_refusal({"split", model, "--dim", "batch=2"}, 3, "'batch'");
   check_refusal({"split", model, "--out", model}, 3, "resnet18.onnx");
   check_refusal({"split", model, "--report", "no/such/folder/r.html"}, 3, "No such file or directory");
@@ -68,4 +71,49 @@ TEST_CASE("cleave: help and version exit with 0 and write nothing to stderr") {
     CHECK(!r.said.empty());
     CHECK(r.to_stderr.empty());
   }
+}
+
+TEST_CASE("cleave: lost output exits with 1 and the reason, in every subcommand") {
+  cleave::testing::scratch_folder const w;
+  std::ofstream(w / "g.graph") << "4 3\n2\n1 3\n2 4\n3\n";
+  REQUIRE(run_tool({"schedule", "1F1B", "-p", "2", "-m", "4", "--csv", "-o", w / "s.csv"}).exit == 0);
+  REQUIRE(run_tool({"bench", w / "g.graph", "--algos", "fast", "-k", "2", "-o", w / "r.csv"}).exit == 0);
+  for (std::vector<std::string> const& words : {std::vector<std::string>{"--help"},
+                                                {"--version"},
+                                                {"split", "--help"},
+                                                {"split", model, "-k", "2"},
+                                                {"split", model, "-k", "2", "--json"},
+                                                {"inspect", model},
+                                                {"schedule", "1F1B", "-p", "2", "-m", "4"},
+                                                {"schedule", "1F1B", "-p", "2", "-m", "4", "--csv"},
+                                                {"verify", w / "s.csv"},
+                                                {"simulate", w / "s.csv"},
+                                                {"partition", w / "g.graph", "-k", "2"},
+                                                {"partition", w / "g.graph", "-k", "2", "--out", "-"},
+                                                {"order", w / "g.graph", "--out", "-"},
+                                                {"bench", w / "g.graph", "--algos", "fast", "-k", "2"},
+                                                {"instances"},
+                                                {"report", w / "r.csv"}})
+    for (auto const how : {cleave::testing::lost_stdout::full, cleave::testing::lost_stdout::closed}) {
+      CAPTURE(words.front());
+      CAPTURE(words.back());
+      auto const r = cleave::testing::run_tool_without_stdout(words, how);
+      CAPTURE(r.to_stderr);
+      CHECK(r.exit == 1);
+      CHECK(r.to_stderr.find(how == cleave::testing::lost_stdout::full
+                                 ? "No space left on device"
+                                 : "Bad file descriptor") != std::string::npos);
+    }
+}
+
+TEST_CASE("cleave: a folder is never taken for an empty file") {
+  cleave::testing::scratch_folder const w;
+  for (std::string const name : {"g.graph", "g.json", "s.csv", "h.hgr", "m.onnx"})
+    std::filesystem::create_directory(w / name);
+  check_refusal({"split", w / "g.json"}, 3, "this is a folder; name a file in it");
+  check_refusal({"split", model, "--by", "file=" + (w / "s.csv")}, 3, "this is a folder; name a file in it");
+  check_refusal({"split", w / "m.onnx"}, 3, "this is a folder; name a file in it");
+  check_refusal({"verify", w / "s.csv"}, 3, "this is a folder; name a file in it");
+  check_refusal({"partition", w / "g.graph", "-k", "2"}, 3, "this is a folder; name a file in it");
+  check_refusal({"partition", w / "h.hgr", "-k", "2"}, 3, "this is a folder; name a file in it");
 }

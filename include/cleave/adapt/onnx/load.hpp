@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +17,8 @@
 
 #include "cleave/adapt/onnx/check.hpp"
 #include "cleave/adapt/onnx/fault.hpp"
-#include "cleave/core/language.hpp"
+#include "cleave/core/bytes.hpp"
+#include "cleave/formats/files/read_whole_file.hpp"
 
 namespace cleave::onnx {
 
@@ -27,23 +28,25 @@ namespace cleave::onnx {
 inline std::string read_file(std::filesystem::path const& path, onnx::limits const& limits = {}) {
   auto const refuse = [](onnx::fault_kind kind, std::string const& why) { throw error({kind, why, {}}); };
   using enum fault_kind;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) refuse(file, "this is a directory; name a file in it");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) refuse(file, "cannot be opened; check the path and its permissions");
-
-  google::protobuf::io::IstreamInputStream plain(&in);
-  google::protobuf::io::GzipInputStream unpacked(&plain);
-  bool const zipped = path.extension() == ".gz";
+  std::string read;
+  try {
+    read = cleave::detail::read_whole_file(path.string(), {.most_bytes = limits.max_bytes});
+  } catch (cleave::detail::whole_file_error const& e) {
+    refuse(file, e.witness);
+  }
+  if (path.extension() != ".gz") return read;
+  if (read.size() > static_cast<std::size_t>((std::numeric_limits<int>::max)()))
+    refuse(file, "is larger than 2 GiB; decompress it first");
+  google::protobuf::io::ArrayInputStream packed(read.data(), static_cast<int>(read.size()));
+  google::protobuf::io::GzipInputStream unpacked(&packed);
   std::string bytes;
   void const* block = nullptr;
-  for (int size = 0; zipped ? unpacked.Next(&block, &size) : plain.Next(&block, &size);) {
+  for (int size = 0; unpacked.Next(&block, &size);) {
     bytes.append(static_cast<char const*>(block), static_cast<std::size_t>(size));
     if (bytes.size() > limits.max_bytes)
-      refuse(file, "has more bytes than the limit of " + std::to_string(limits.max_bytes) + " bytes");
+      refuse(file, "it has more bytes than the limit of " + format_bytes(limits.max_bytes));
   }
-  if (in.bad()) refuse(file, "reading it failed");
-  if (zipped && unpacked.ZlibErrorCode() < 0)
+  if (unpacked.ZlibErrorCode() < 0)
     refuse(parse, "is truncated or not a gzip file; fetch it again, or remove .gz from its name");
   return bytes;
 }

@@ -170,7 +170,8 @@ concept collective_rendezvous = rendezvous<B> && requires(B& b, std::span<std::b
   { b.barrier(until) };
 };
 
-/// Reports gradients of a stage to the executor. Does nothing if the executor has no use for it.
+/// Reports gradients of a stage to the executor. Does nothing if the executor has no use for it. It is called
+/// by one thread at a time, before the member function that got it returns.
 struct gradient_report {
   void (*call)(void* to, stage_id, std::uint32_t) = nullptr;
   void* to = nullptr;

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -113,9 +112,16 @@ class join_listener {
 
   /// Returns the oldest newcomer of the host that has most of them. Precondition: there are newcomers.
   std::vector<newcomer>::iterator oldest_of_the_busiest_host() {
-    std::map<std::string_view, std::size_t> count;
-    for (auto const& n : newcomers_) ++count[n.from.host];
-    auto const busiest = std::ranges::max_element(count, {}, [](auto const& c) { return c.second; })->first;
+    std::vector<std::string_view> hosts;
+    for (auto const& n : newcomers_) hosts.emplace_back(n.from.host);
+    std::ranges::sort(hosts);
+    std::string_view busiest;
+    std::ptrdiff_t most = 0;
+    for (auto at = hosts.begin(); at != hosts.end();) {
+      auto const next = std::ranges::upper_bound(at, hosts.end(), *at);
+      if (next - at > most) busiest = *at, most = next - at;
+      at = next;
+    }
     return std::ranges::find_if(newcomers_, [&](newcomer const& n) { return n.from.host == busiest; });
   }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/formats/files/read_whole_file.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "support/error_text.hpp"
+#include "support/rng.hpp"
+#include "support/scratch_folder.hpp"
+
+using namespace cleave::detail;
+using namespace std::chrono_literals;
+using cleave::testing::error_text;
+using cleave::testing::scratch_folder;
+
+namespace {
+
+std::string refusal_of(std::string const& path, whole_file_limits const& limits = {}) {
+  return error_text<whole_file_error>([&] { read_whole_file(path, limits); });
+}
+
+}  // namespace
+
+TEST_CASE("read_whole_file: returns the bytes of files of any size, and of pipes") {
+  scratch_folder const folder;
+  cleave::testing::rng random(4);
+  for (std::size_t const size : {0u, 1u, 4096u, 1u << 20, (1u << 20) + 1, 3'000'000u}) {
+    std::string bytes(size, ' ');
+    for (auto& c : bytes) c = static_cast<char>(random.below(256));
+    std::ofstream(folder / "file", std::ios::binary) << bytes;
+    CHECK(read_whole_file(folder / "file") == bytes);
+    CHECK(read_whole_file(folder / "file", {.most_bytes = size}) == bytes);
+
+    REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+    std::thread writer([&] {
+      std::this_thread::sleep_for(20ms);
+      std::ofstream(folder / "pipe", std::ios::binary) << bytes;
+    });
+    CHECK(read_whole_file(folder / "pipe") == bytes);
+    writer.join();
+    std::filesystem::remove(folder / "pipe");
+  }
+}
+
+TEST_CASE("read_whole_file: what is not there, a folder, a silent pipe and too many bytes are errors") {
+  scratch_folder const folder;
+  CHECK(refusal_of(folder / "no") == (folder / "no") + ": cannot be opened: No such file or directory");
+  CHECK(refusal_of(folder.path()) == folder.path() + ": this is a folder; name a file in it");
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(refusal_of(folder / "pipe", {.next_bytes_within = 50ms}) ==
+        (folder / "pipe") + ": nothing came from it within 50 ms");
+  auto const began = std::chrono::steady_clock::now();
+  CHECK(refusal_of("/dev/zero", {.most_bytes = 3'000'000}) ==
+        "/dev/zero: it has more bytes than the limit of 2.9 MiB");
+  std::ofstream(folder / "large").seekp(std::streamoff{1} << 40).put('x');  // sparse
+  CHECK(refusal_of(folder / "large") == (folder / "large") + ": it has more bytes than the limit of 4 GiB");
+  CHECK(std::chrono::steady_clock::now() - began < 5s);
+}
