@@ -93,15 +93,15 @@ TEST_CASE("open_envelope: names appended bytes, wrong magic, wrong version, dama
         "again");
   CHECK(message([](auto& b) { b[0] = std::byte{'P'}; }) ==
         "envelope: the bytes do not begin with 'CLVS': they were not written by cleave");
-  auto const of_version = [](auto& b, std::uint8_t version) {
-    b[4] = std::byte{version};
+  auto const of_version = [](auto& b, std::uint32_t version) {
+    b[4] = static_cast<std::byte>(version);
     auto const sum = envelope_checksum(std::span(b).subspan(envelope_header_bytes), version);
     for (std::size_t i = 0; i < 8; ++i) {
       b[16 + i] = static_cast<std::byte>(sum.low64 >> (8 * i) & 0xff);
       b[24 + i] = static_cast<std::byte>(sum.high64 >> (8 * i) & 0xff);
     }
   };
-  for (std::uint8_t const version : {0, 3, 7})
+  for (std::uint32_t const version : {0u, 3u, 7u})
     CHECK(message([&](auto& b) { of_version(b, version); }) ==
           "envelope: byte 4 gives version " + std::to_string(version) +
               ", this library reads versions up to 2; read them with the version of the library that wrote "

@@ -21,7 +21,7 @@ namespace {
 
 void put(std::string const& file, std::string const& text) { std::ofstream(file, std::ios::binary) << text; }
 
-std::string refused(std::string const& file) {
+std::string refusal_of(std::string const& file) {
   return testing::error_text<error>([&] { read_graph_file(file); });
 }
 
@@ -63,22 +63,24 @@ TEST_CASE("read_graph_file: reads the same path graph from every format") {
 
 TEST_CASE("read_graph_file: error messages name the file") {
   testing::scratch_folder const at;
-  CHECK(refused(at / "no.graph").find("no.graph: cannot be opened: No such file or directory") != std::string::npos);
-  CHECK(refused(at.path()).find("this is a folder") != std::string::npos);
+  CHECK(refusal_of(at / "no.graph").find("no.graph: cannot be opened: No such file or directory") !=
+        std::string::npos);
+  CHECK(refusal_of(at.path()).find("this is a folder") != std::string::npos);
   put(at / "a.foo", "3 2\n");
-  CHECK(refused(at / "a.foo").find("known suffixes are .graph, .metis, .mtx") != std::string::npos);
+  CHECK(refusal_of(at / "a.foo").find("known suffixes are .graph, .metis, .mtx") != std::string::npos);
   put(at / "a.graph.gz", "\x1f\x8b");
-  CHECK(refused(at / "a.graph.gz").find("decompress it first") != std::string::npos);
+  CHECK(refusal_of(at / "a.graph.gz").find("decompress it first") != std::string::npos);
   put(at / "a.graph", "3 2\n2\n1 x\n2\n");
-  CHECK(refused(at / "a.graph").find("a.graph: line 3, column 3: expected a neighbour") != std::string::npos);
+  CHECK(refusal_of(at / "a.graph").find("a.graph: line 3, column 3: expected a neighbour") !=
+        std::string::npos);
   put(at / "a.json", "{");
-  CHECK(refused(at / "a.json").find("a.json: line 1, column 2") != std::string::npos);
+  CHECK(refusal_of(at / "a.json").find("a.json: line 1, column 2") != std::string::npos);
   put(at / "half.dag", "2 1\n.5 1\n1 1\n0 1 1\n");
   CHECK_THROWS_AS(read_graph_file(at / "half.dag"), fractional_weight_error);
   CHECK(read_graph_file<std::uint32_t, double>(at / "half.dag").node_weight == std::vector<double>{.5, 1});
   put(at / "heavy.edges", "0 1 5000000000000000000\n");
   CHECK(
-      refused(at / "heavy.edges")
+      refusal_of(at / "heavy.edges")
           .find("heavy.edges: graph: the sum of the edge weights, counted at both ends, exceeds 2^63 - 1") !=
       std::string::npos);
   CHECK(testing::error_text<error>([&] {
@@ -106,7 +108,7 @@ TEST_CASE("read_graph_file: accepts CRLF and a byte order mark of UTF-8, and rej
       CHECK(read_graph_file(at / name).targets == std::vector<std::uint32_t>{1, 0, 2, 1});
     }
     put(at / name, "\xff\xfe" + text);
-    CHECK(refused(at / name).ends_with(": this is UTF-16; save it as UTF-8"));
+    CHECK(refusal_of(at / name).ends_with(": this is UTF-16; save it as UTF-8"));
   }
 }
 
@@ -116,7 +118,7 @@ TEST_CASE("read_graph_file: rejects malformed files with the place and the expec
   auto const check = [&](std::string const& name, std::string const& text, std::string const& refusal) {
     CAPTURE(text);
     put(at / name, text);
-    auto const said = refused(at / name);
+    auto const said = refusal_of(at / name);
     CHECK_MESSAGE(said.find(name + ": " + refusal) != std::string::npos, said);
   };
   // Stated sizes are compared with the size of the file.
@@ -180,7 +182,7 @@ TEST_CASE("read_graph_file: rejects malformed files with the place and the expec
   for (int i = 0; i < 5000; ++i) binary += static_cast<char>(static_cast<unsigned char>(i * 7));
   for (std::string const name : {"a.graph", "a.mtx", "a.edges", "a.dimacs", "a.dag", "a.json"}) {
     check(name, binary, "line 1, column ");
-    CHECK(refused(at / name).size() < 300 + at.path().size());
+    CHECK(refusal_of(at / name).size() < 300 + at.path().size());
   }
 }
 
