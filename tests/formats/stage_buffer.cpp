@@ -234,12 +234,14 @@ TEST_CASE("read_stage_bytes: files of the fuzzing corpus are rejected or read ba
   CHECK(taken >= 7);
 }
 
-TEST_CASE("read_stage_bytes: reads bytes that version 1 wrote, and write_stage_bytes writes the same today") {
+TEST_CASE("read_stage_bytes: reads bytes in an envelope of version 1, and its content is written the same") {
   auto const text = project::text_of(project::root / "tests/fuzz/read_bytes/nested_stage.bytes");
   auto const kept = std::as_bytes(std::span(text));
   REQUIRE(!text.empty());
   CHECK(same_graph(read_stage_bytes(kept, testing::any_operators()), nested_stage(2)));
-  CHECK(write_stage_bytes(nested_stage(2)) == bytes(kept.begin(), kept.end()));
+  auto const written = write_stage_bytes(nested_stage(2));
+  auto const content = std::span(written).subspan(envelope_header_bytes);
+  CHECK(std::ranges::equal(content, kept.subspan(envelope_header_bytes)));
 }
 
 TEST_CASE("read_stage_bytes: rejects an operator that is not registered and names the nearest ones") {
