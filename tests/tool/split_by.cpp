@@ -162,8 +162,9 @@ TEST_CASE("cleave split --by: rejects an invalid rule or file and suggests near 
   CHECK(refusal({"split", file, "--by", by}, 3).find("a.txt, line 2") != std::string::npos);
   write(scratch / "a.txt", "// twice\nembed 0\n\nembed 1\n");
   CHECK(refusal({"split", file, "--by", by}, 3).find("a.txt, line 4: ") != std::string::npos);
-  CHECK(refusal({"split", file, "--by", "file=/nowhere"}, 3).find("/nowhere: cannot be read") !=
-        std::string::npos);
+  CHECK(
+      refusal({"split", file, "--by", "file=/nowhere"}, 3).find("/nowhere: cannot be opened: No such file") !=
+      std::string::npos);
   write(file, R"({"format": "cleave graph 1", "nodes": [{"nam": 1}]})");
   CHECK(refusal({"split", file}, 3).find("line 1, column 48, $.nodes[0].nam: unknown key 'nam'") !=
         std::string::npos);

@@ -131,7 +131,7 @@ TEST_CASE("cleave verify: rejects an unreadable file or option and names the pla
   check(run_tool({"verify"}), 2, "a schedule is missing");
   check(run_tool({"verify", "a", "b"}), 2, "one schedule at a time");
   check(run_tool({"verify", "no/such.csv"}), 3, "no/such.csv: cannot be opened");
-  check(run_tool({"verify", CLEAVE_TEST_DATA}), 3, "directory");
+  check(run_tool({"verify", CLEAVE_TEST_DATA}), 3, "this is a folder; name a file in it");
   check(verified("0F0", {"--transport", "pigeon"}), 2, "--transport takes buffered, buffers=K");
   check(verified("0F0", {"-p", "0"}), 2, "-p takes a whole number");
 }
