@@ -63,8 +63,7 @@ TEST_CASE("read_graph_file: reads the same path graph from every format") {
 
 TEST_CASE("read_graph_file: error messages name the file") {
   testing::scratch_folder const at;
-  CHECK(refusal_of(at / "no.graph").find("no.graph: cannot be opened: No such file or directory") !=
-        std::string::npos);
+  CHECK(refusal_of(at / "no.graph").find("no.graph: cannot be opened; check the path") != std::string::npos);
   CHECK(refusal_of(at.path()).find("this is a folder") != std::string::npos);
   put(at / "a.foo", "3 2\n");
   CHECK(refusal_of(at / "a.foo").find("known suffixes are .graph, .metis, .mtx") != std::string::npos);

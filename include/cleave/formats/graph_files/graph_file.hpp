@@ -6,14 +6,17 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/formats/files/read_whole_file.hpp"
 #include "cleave/formats/graph_files/cost_dag.hpp"
 #include "cleave/formats/graph_files/dimacs_graph.hpp"
 #include "cleave/formats/graph_files/edge_list.hpp"
@@ -82,7 +85,22 @@ namespace cleave::detail {
 /// UTF-16
 inline std::string text_of_graph_file(std::string const& file) {
   auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
-  auto text = read_whole_file(file);
+  std::error_code unknown;
+  if (std::filesystem::is_directory(file, unknown)) refuse("this is a folder; name a file in it");
+  std::ifstream in(file, std::ios::binary);
+  if (!in) refuse("cannot be opened; check the path and its permissions");
+  std::string text;
+  if (auto const size = std::filesystem::file_size(file, unknown); !unknown) {
+    constexpr std::uint64_t most = 4_GiB;
+    if (size > most) refuse("it has more bytes than the limit of " + format_bytes(most));
+    text.resize(size);
+    in.read(text.data(), static_cast<std::streamsize>(size));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+  }
+  for (char block[1 << 16];
+       in.read(block, sizeof block) || in.gcount() > 0;)  // the file may be a pipe, whose size is unknown
+    text.append(block, static_cast<std::size_t>(in.gcount()));
+  if (in.bad()) refuse("cannot be read");
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     refuse("this is UTF-16; save it as UTF-8");
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
