@@ -77,5 +77,5 @@ int main() {
 //
 //   bytes of a stage: node 2 'mul' of graph 2: it calls 'mul', which is not registered for 'call_function'; nearest: 'add' (byte 236)
 //   2 stages give 18
-//   bytes of a stage: the checksum at byte 16 is not that of the bytes from 32 on: they were altered; fetch them again
+//   bytes of a stage: the checksum at byte 16 is not that of the version at byte 4 and the bytes from 32 on: they were altered; fetch them again
 //   bytes of a stage: byte 8 claims 988 bytes after the header, but there are 987; they are truncated, fetch them again
