@@ -535,8 +535,9 @@ inline std::optional<std::string> find_note_fault(std::vector<checkpoint_note> c
 
 namespace cleave::detail {
 
-/// Returns a serial number that no manifest has, above that of the newest manifest that is whole. Returns 0
-/// if there is none. Files that are no manifest, whatever their name says, are passed over.
+/// Returns a serial number that no file name has yet, above that of the newest manifest that can be read.
+/// Returns 0 if all greater numbers are taken. Damaged manifests, and files that only have such a name, are
+/// skipped.
 inline std::uint64_t next_serial(std::string const& folder) {
   auto const files = checkpoint_files(folder);
   std::vector<std::uint64_t> used;
