@@ -27,6 +27,26 @@
 #include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/lower/connect_stages.hpp"
 
+namespace cleave::detail {
+
+/// Stands for a pipeline that is refused.
+struct no_inference {};
+
+/// Refuses to compile what is no inference engine, or a place that does not compute on the host, and says
+/// what is missing.
+template <class Network, class Device, class... Options>
+constexpr void require_network() {
+  constexpr bool made = std::constructible_from<Network, cleave::onnx_stage const&, Options const&...>;
+  constexpr bool infers =
+      requires(Network& n, std::span<tensor_view const> in, std::span<tensor_view> out) { n.infer(in, out); };
+  static_assert(std::movable<Network>, "network: it must be movable");
+  static_assert(made, "network: a constructor is needed that takes an onnx_stage, and the options if given");
+  static_assert(infers, "network: infer(span<tensor_view const>, span<tensor_view>) is needed");
+  static_assert(std::derived_from<Device, host_memory>, "network: stages compute on the host");
+}
+
+}  // namespace cleave::detail
+
 namespace cleave {
 
 /// The stages of one rank: a `stage` for any executor that computes on the host.
@@ -137,7 +157,11 @@ class inference_pipeline {
 template <class Network, pipeline_place Place = on_threads, class... Options>
 auto make_inference(inference_stages const& stages, std::uint32_t microbatches, Place const& place = {},
                     Options const&... options) {
-  return inference_pipeline<Network, Place>(stages, microbatches, place, options...);
+  detail::require_network<Network, typename Place::device, Options...>();
+  if constexpr (inference_network<Network> && std::derived_from<typename Place::device, host_memory>)
+    return inference_pipeline<Network, Place>(stages, microbatches, place, options...);
+  else
+    return detail::no_inference();
 }
 
 }  // namespace cleave

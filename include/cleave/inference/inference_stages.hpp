@@ -2,9 +2,11 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -171,31 +173,15 @@ class inference_stages {
   }
 
  private:
+  /// Returns the element type of a tensor of ONNX, if stages can send it.
   static std::optional<element_type> element_of(std::int32_t t) {
-    switch (t) {
-      case ::onnx::TensorProto::FLOAT:
-        return element_type::f32;
-      case ::onnx::TensorProto::DOUBLE:
-        return element_type::f64;
-      case ::onnx::TensorProto::FLOAT16:
-        return element_type::f16;
-      case ::onnx::TensorProto::BFLOAT16:
-        return element_type::bf16;
-      case ::onnx::TensorProto::INT64:
-        return element_type::i64;
-      case ::onnx::TensorProto::INT32:
-        return element_type::i32;
-      case ::onnx::TensorProto::INT16:
-        return element_type::i16;
-      case ::onnx::TensorProto::INT8:
-        return element_type::i8;
-      case ::onnx::TensorProto::UINT8:
-        return element_type::u8;
-      case ::onnx::TensorProto::BOOL:
-        return element_type::boolean;
-      default:
-        return std::nullopt;
-    }
+    using of = ::onnx::TensorProto;
+    constexpr std::int32_t types[] = {of::FLOAT, of::DOUBLE, of::FLOAT16, of::BFLOAT16, of::INT64,
+                                      of::INT32, of::INT16,  of::INT8,    of::UINT8,    of::BOOL};
+    static_assert(std::size(types) == detail::element_names.size());  // in the same order
+    auto const* const at = std::ranges::find(types, t);
+    if (at == std::end(types)) return std::nullopt;
+    return static_cast<element_type>(at - types);
   }
   std::string name(std::uint64_t value) const {
     return std::string(cut_->graph->name_of(cut_->stages.snapshot().value[static_cast<std::size_t>(value)]));

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -95,29 +96,10 @@ class network {
     return one;
   }
   static ov::element::Type type_of(element_type t) {
-    switch (t) {
-      case element_type::f32:
-        return ov::element::f32;
-      case element_type::f64:
-        return ov::element::f64;
-      case element_type::f16:
-        return ov::element::f16;
-      case element_type::bf16:
-        return ov::element::bf16;
-      case element_type::i64:
-        return ov::element::i64;
-      case element_type::i32:
-        return ov::element::i32;
-      case element_type::i16:
-        return ov::element::i16;
-      case element_type::i8:
-        return ov::element::i8;
-      case element_type::u8:
-        return ov::element::u8;
-      case element_type::boolean:
-        return ov::element::boolean;
-    }
-    return {};
+    using enum ov::element::Type_t;
+    constexpr ov::element::Type_t types[] = {f32, f64, f16, bf16, i64, i32, i16, i8, u8, boolean};
+    static_assert(std::size(types) == detail::element_names.size());  // in the same order
+    return types[static_cast<std::size_t>(t)];
   }
   static ov::Tensor tensor_of(tensor_view const& v) {
     auto const extents = v.shape.list();

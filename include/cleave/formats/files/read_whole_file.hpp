@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -35,58 +36,57 @@ using whole_file_error = witness_error<std::string>;
 /// never taken for the end of the file.
 /// \throws whole_file_error, whose message begins with the path
 inline std::string read_whole_file(std::string const& path, whole_file_limits const& limits = {}) {
-  auto const refuse = [&](std::string const& why) {
-    throw whole_file_error(printable(path, 200) + ": " + why, why);
+  auto const refused = [&](std::string const& why) {
+    return whole_file_error(printable(path, 200) + ": " + why, why);
   };
-  auto const reason = [] { return std::error_code(errno, std::generic_category()).message(); };
+  auto const unreadable = [&](char const* what, int code) {
+    return refused(what + std::error_code(code, std::generic_category()).message());
+  };
   auto const too_large = [&] {
-    refuse("it has more bytes than the limit of " + format_bytes(limits.most_bytes));
+    return refused("it has more bytes than the limit of " + format_bytes(limits.most_bytes));
   };
-  file_handle const file(path, [&] {
-    int number = -1;
-    do number = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    while (number < 0 && errno == EINTR);
-    if (number < 0) refuse("cannot be opened: " + reason());
-    return number;
-  }());
+  std::optional<file_handle> file;
+  try {
+    file.emplace(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "opened");
+  } catch (file_error const& e) {
+    throw unreadable("cannot be opened: ", e.witness.code);
+  }
   struct ::stat found{};
-  if (::fstat(file.number(), &found) != 0) refuse("cannot be read: " + reason());
-  if (S_ISDIR(found.st_mode)) refuse("this is a folder; name a file in it");
+  if (::fstat(file->number(), &found) != 0) throw unreadable("cannot be read: ", errno);
+  if (S_ISDIR(found.st_mode)) throw refused("this is a folder; name a file in it");
   bool const is_regular = S_ISREG(found.st_mode);
   std::string bytes;
-  if (is_regular) {
-    if (static_cast<std::uint64_t>(found.st_size) > limits.most_bytes) too_large();
+  auto const make_room = [&](auto grow) {
     try {
-      bytes.reserve(static_cast<std::size_t>(found.st_size) + 1);  // one more, to see the end
+      grow();
     } catch (std::bad_alloc const&) {
-      refuse("there is no memory for its " + format_bytes(static_cast<std::uint64_t>(found.st_size)) +
-             "; give the process more, or a smaller file");
+      throw refused("there is no memory for more than " + format_bytes(bytes.size()) +
+                    " of it; give the process more, or a smaller file");
     }
+  };
+  if (is_regular) {
+    if (static_cast<std::uint64_t>(found.st_size) > limits.most_bytes) throw too_large();
+    // One more, to see the end.
+    make_room([&] { bytes.reserve(static_cast<std::size_t>(found.st_size) + 1); });
   }
   constexpr std::size_t most_at_once = 1 << 20;
   for (;;) {
     if (!is_regular) {
-      pollfd source{file.number(), POLLIN, 0};
+      pollfd source{file->number(), POLLIN, 0};
       auto const ready = ::poll(&source, 1, static_cast<int>(limits.next_bytes_within.count()));
-      if (ready < 0 && errno != EINTR) refuse("cannot be read: " + reason());
+      if (ready < 0 && errno != EINTR) throw unreadable("cannot be read: ", errno);
       if (ready == 0)
-        refuse("nothing came from it within " + std::to_string(limits.next_bytes_within.count()) + " ms");
+        throw refused("nothing came from it within " + std::to_string(limits.next_bytes_within.count()) +
+                      " ms");
       if (ready < 0) continue;
     }
     auto const before = bytes.size(), room = bytes.capacity() - before;
     auto const piece = room > 0 ? (std::min)(room, most_at_once) : most_at_once;
-    try {
-      bytes.resize(before + piece);
-    } catch (std::bad_alloc const&) {
-      refuse("there is no memory for more than " + format_bytes(before) +
-             " of it; give the process more, or a smaller file");
-    }
-    auto const got = ::read(file.number(), bytes.data() + before, piece);
-    auto const failed = got < 0 && errno != EINTR && errno != EAGAIN;
-    auto const why = failed ? reason() : std::string();
-    bytes.resize(before + static_cast<std::size_t>(got < 0 ? 0 : got));
-    if (failed) refuse("cannot be read: " + why);
-    if (bytes.size() > limits.most_bytes) too_large();
+    make_room([&] { bytes.resize(before + piece); });
+    auto const got = ::read(file->number(), bytes.data() + before, piece);
+    if (got < 0 && errno != EINTR && errno != EAGAIN) throw unreadable("cannot be read: ", errno);
+    bytes.resize(before + static_cast<std::size_t>((std::max)(got, ssize_t{0})));
+    if (bytes.size() > limits.most_bytes) throw too_large();
     if (got == 0) return bytes;
   }
 }
