@@ -26,6 +26,7 @@
 #include "cleave/run/program/make_rank_program.hpp"
 #include "cleave/schedule/families/gpipe.hpp"
 #include "measure.hpp"
+#include "slowest_rank.hpp"
 
 namespace {
 
@@ -122,14 +123,7 @@ bench::spread step_seconds(layered_stage const& stage, mpi::pipeline_options how
   tensor_view const inputs[] = {{&number, element_type::f64, {1}}};
   step_values const values{.inputs = inputs, .inputs_of_each = 1, .gradients = end};
   run.run_step(values);
-  return bench::repeat(9, [&] {
-    check_mpi(MPI_Barrier(MPI_COMM_WORLD));
-    auto const begin = bench::wall_seconds();
-    run.run_step(values);
-    double took = bench::wall_seconds() - begin;
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-    return took;
-  });
+  return bench::slowest_rank_seconds(9, [&] { run.run_step(values); });
 }
 
 void print_rows(mpi::environment const& mpi, model_size const& m, computes where, mpi::progress progress) {

@@ -17,6 +17,7 @@
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "measure.hpp"
+#include "slowest_rank.hpp"
 
 namespace {
 
@@ -40,14 +41,7 @@ bench::spread step_seconds(schedule const& s, double forward, double backward, s
   for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
   step_values const values{inputs, 1, {}};
   run.run_step(values);
-  return bench::repeat(runs, [&] {
-    check_mpi(MPI_Barrier(MPI_COMM_WORLD));
-    auto const begin = bench::wall_seconds();
-    run.run_step(values);
-    double took = bench::wall_seconds() - begin;
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-    return took;
-  });
+  return bench::slowest_rank_seconds(runs, [&] { run.run_step(values); });
 }
 
 void print_overhead(cleave::mpi::environment const& mpi) {

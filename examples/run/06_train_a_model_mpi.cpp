@@ -13,53 +13,18 @@
 #include <string>
 #include <vector>
 
-using tensor = cleave::host_tensor<double>;
-using gradients = cleave::operand_gradients<tensor>;
-using framework = cleave::taped_operators<cleave::operator_table<cleave::host_tensors<double>>>;
-
-double number(tensor const& t) { return t.data[0]; }
-
-framework make_framework() {
-  cleave::operator_table<cleave::host_tensors<double>> table;
-  table.define(
-      "mul",
-      [](auto const& c) { return cleave::model_value(tensor(number(c.tensor(0)) * number(c.tensor(1)))); },
-      [](auto const& b) -> gradients {
-        double const g = number(b.gradient());
-        return {tensor(g * number(b.forward.tensor(1))), tensor(g * number(b.forward.tensor(0)))};
-      });
-  table.define(
-      "squared_error",
-      [](auto const& c) {
-        double const d = number(c.tensor(0)) - number(c.tensor(1));
-        return cleave::model_value(tensor(d * d));
-      },
-      [](auto const& b) -> gradients {
-        double const d = number(b.forward.tensor(0)) - number(b.forward.tensor(1));
-        return {tensor(2 * d * number(b.gradient())), {}};
-      });
-  return framework(table);
-}
+#include "scalar_framework.hpp"
 
 cleave::module_graph make_model() {
   using enum cleave::node_kind;
   cleave::module_graph g;
-  auto const add = [&](cleave::node_kind kind, std::string const& name, std::string const& target,
-                       std::vector<std::uint32_t> const& reads = {}) {
-    cleave::module_node n;
-    n.kind = kind;
-    n.name = name;
-    n.target = target;
-    for (auto const r : reads) n.args.push_back(cleave::node_argument(r));
-    return g.add(std::move(n));
-  };
   for (auto const path : {"a", "b"})
     g.add_attribute({path, cleave::module_attribute::kind::parameter, {}, {}, {}, {}});
-  auto const x = add(placeholder, "x", "x"), y = add(placeholder, "y", "y");
-  auto const h = add(call_function, "h", "mul", {x, add(get_attr, "a", "a")});
-  add(call_function, "cut", "pipe_split");
-  auto const z = add(call_function, "z", "mul", {h, add(get_attr, "b", "b")});
-  add(output, "output", "output", {add(call_function, "loss", "squared_error", {z, y})});
+  auto const x = add_node(g, placeholder, "x", "x"), y = add_node(g, placeholder, "y", "y");
+  auto const h = add_node(g, call_function, "h", "mul", {x, add_node(g, get_attr, "a", "a")});
+  add_node(g, call_function, "cut", "pipe_split");
+  auto const z = add_node(g, call_function, "z", "mul", {h, add_node(g, get_attr, "b", "b")});
+  add_node(g, output, "output", "output", {add_node(g, call_function, "loss", "squared_error", {z, y})});
   return g;
 }
 
