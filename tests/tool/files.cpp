@@ -49,6 +49,37 @@ std::vector<output> const outputs = {
     {"split", "--map", {"@m.onnx", "--by", "ort-genai=@pipe.json"}, "pipe.json"},
     {"split", "--map", {"@g.json", "--costs", "@times.csv", "-k", "2"}, "times.csv"},
     {"split", "--report", {"@m.onnx", "--costs", "@times.csv", "-k", "2"}, "times.csv"},
+    {"split",
+     "--out",
+     {"@g.json", "-k", "2", "--costs", "@times.csv"},
+     "times.csv",
+     "outer.json",
+     "stage_1.json"},
+    {"split", "--out", {"@g.json", "--by", "file=@by.txt"}, "by.txt", "outer.json", "stage_0.json"},
+    {"split", "--out", {"@g.json", "--schedule", "@two.csv"}, "two.csv", "outer.json", "stage_0.json"},
+    {"split",
+     "--out",
+     {"@m.onnx", "-k", "2", "--hosts", "@hosts.txt"},
+     "hosts.txt",
+     "stage_1.onnx",
+     "stage_0.onnx"},
+    {"split",
+     "--out",
+     {"@m.onnx", "--by", "ort-genai=@pipe.json"},
+     "pipe.json",
+     "stage_0.onnx",
+     "stage_1.onnx"},
+    {"split", "--report", {"@g.json", "--schedule", "@two.csv"}, "two.csv"},
+    {"split", "--report", {"@g.json", "--by", "file=@by.txt"}, "by.txt"},
+    {"split", "--report", {"@m.onnx", "--by", "ort-genai=@pipe.json"}, "pipe.json"},
+    {"split", "--report", {"@g.json", "-k", "2", "--hosts", "@hosts.txt"}, "hosts.txt"},
+    {"split", "--map", {"@g.json", "-k", "2", "--hosts", "@hosts.txt"}, "hosts.txt"},
+    {"simulate", "--out", {"@two.csv", "--csv", "--costs", "@both.csv"}, "both.csv"},
+    {"verify", "--repair", {"@crossed.csv", "--transport", "rendezvous", "--map", "@map.json"}, "map.json"},
+    {"partition", "--out", {"@a.dag", "-k", "2"}, "a.dag"},
+    {"partition", "--out", {"@a.graph", "-k", "2", "--stream"}, "a.graph"},
+    {"report", "--profile-svg", {"@runs.csv", "--against", "@old.csv"}, "old.csv"},
+    {"report", "--times-svg", {"@runs.csv", "@older.csv"}, "older.csv"},
     {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "report.html", "stage_0.onnx"},
     {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "stage_0.onnx", "stage_7.onnx"},
     {"demo train", "--out", {"-n", "1", "-k", "2"}, "", "report.html"},
@@ -96,13 +127,21 @@ class workplace {
       {"name": "a", "operands": ["x"], "cost": 1, "bytes": 4}, {"name": "b", "operands": ["a"], "cost": 2},
       {"name": "y", "op": "output", "operands": ["b"]}]})");
     put("by.txt", "a 0\nb 1\n");
+    put("hosts.txt", "one\ntwo\n");
+    put("a.dag", "4 3\n1.5 2\n2 1\n3 .5\n1 1\n0 1 2\n2 1 .25\n1 3 1e3\n");
     put("pipe.json", R"([{"a": {"filename": "a.onnx", "inputs": ["input"], "outputs": ["output"]}}])");
     put("two.csv", "0F0,0B0\r\n1F0,1B0\r\n");
     put("costs.csv", "stage,F,B\n0,1,1\n1,1,1\n2,1,1\n3,1,1\n");
+    put("both.csv", "stage,F,B\n0,1,1\n1,1,1\n");
     put("times.csv", "#0,1ms\n");
     put("crossed.csv",
         "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
         "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+    static auto const map =
+        run_tool({"split", at("g.json"), "--schedule", at("two.csv"), "--map", at("map.json")}).exit == 0
+            ? text("map.json")
+            : "";
+    put("map.json", map);
     put("a.graph", "4 3\n2\n1 3\n2 4\n3\n");
     fs::create_directory(at("graphs"));
     put("graphs/b.graph", "4 3\n2\n1 3\n2 4\n3\n");
@@ -132,7 +171,8 @@ class workplace {
     for (std::string name; names >> name;) line.push_back(name);
     for (auto word : o.call) {
       if (auto const mark = word.find('@'); mark != word.npos)
-        word = word.substr(0, mark) + at(input.empty() ? word.substr(mark + 1) : input);
+        word = word.substr(0, mark) +
+               at(word.substr(mark + 1) == o.input && !input.empty() ? input : word.substr(mark + 1));
       line.push_back(word);
     }
     line.insert(line.end(), more.begin(), more.end());
