@@ -272,7 +272,7 @@ TEST_CASE("cleave partition: rejects wrong input and says how to correct it") {
              "leave out --out");
   check_said(run_tool({"partition", at / "grid.edges", "-k", "100000000"}), 1, "are more than the 9 nodes");
   check_said(run_tool({"partition", at / "no.graph", "-k", "2"}), 3,
-             "no.graph: cannot be opened; check the path");
+             "no.graph: cannot be opened: No such file");
   check_said(run_tool({"partition", at.path(), "-k", "2"}), 3, "this is a folder");
   std::ofstream(at / "a.foo") << "3 2\n";
   check_said(run_tool({"partition", at / "a.foo", "-k", "2"}), 3, "known suffixes are .graph");

@@ -2,11 +2,15 @@
 #include "cleave/adapt/onnx/load.hpp"
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "cleave/adapt/onnx/graph.hpp"
+#include "cleave/core/bytes.hpp"
+#include "support/child.hpp"
 #include "support/gunzip.hpp"
 #include "support/model_corpus.hpp"
 #include "support/scratch_folder.hpp"
@@ -14,6 +18,7 @@
 using namespace cleave;
 
 using namespace cleave::detail;
+using namespace cleave::literals;
 using namespace cleave::testing;
 
 namespace {
@@ -54,6 +59,13 @@ std::string field(unsigned number, std::string const& bytes) {
   return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
 }
 
+/// Appends `times` pieces to a file, packed as one more member of a gzip file.
+void append_gzip(std::string const& path, int times, std::string const& piece) {
+  gzFile const file = gzopen(path.c_str(), "ab1");
+  for (int n = 0; n < times; ++n) gzwrite(file, piece.data(), static_cast<unsigned>(piece.size()));
+  gzclose(file);
+}
+
 /// The bytes of a model with `levels` nested bodies.
 std::string nested(std::size_t levels) {
   std::string graph = field(1, field(4, "Leaf"));
@@ -88,13 +100,62 @@ TEST_CASE("load_onnx: rejects a file that it cannot read and names its path") {
 
   write(folder / "no.onnx.gz", bytes);
   CHECK(load_fault(folder / "no.onnx.gz")->kind == cleave::onnx::fault_kind::parse);
-  CHECK(load_fault("/dev/zero", {.max_bytes = 1 << 20})->kind == cleave::onnx::fault_kind::file);
+  CHECK(load_fault("/dev/zero")->kind == cleave::onnx::fault_kind::parse);
 }
 
 TEST_CASE("load_onnx: rejects a file that unpacks to more than the limit") {
   auto const giant = model_file("ladder_100k");
   REQUIRE(giant.extension() == ".gz");
   CHECK(load_fault(giant, {.max_bytes = 1 << 20})->kind == cleave::onnx::fault_kind::file);
+}
+
+TEST_CASE("onnx::read_file: refuses by the size and the first bytes, before it reads the others") {
+  scratch_folder const folder;
+  auto const refusal = [&](std::string const& name, cleave::onnx::limits const& limits = {}) {
+    auto const r = in_child([&]() -> std::string {
+      cleave::onnx::read_file(folder / name, limits);
+      return "read";
+    });
+    CHECK(r.exit == 1);
+    CHECK(r.peak_bytes < 512_MiB);
+    return r.said;
+  };
+  write(folder / "zeros.onnx", "");
+  std::filesystem::resize_file(folder / "zeros.onnx", 2_GiB - 1);
+  CHECK(refusal("zeros.onnx").starts_with("the bytes are not an ONNX model"));
+  CHECK(refusal("zeros.onnx", {.max_bytes = 1 << 20, .raised_by = "--most"}) ==
+        "it has more bytes than the limit of 1 MiB; --most raises it");
+  std::filesystem::resize_file(folder / "zeros.onnx", 2_GiB);
+  CHECK(refusal("zeros.onnx", {.max_bytes = std::size_t{1} << 40, .raised_by = "--most"}) ==
+        "it has more bytes than the limit of 2.0 GiB");
+  write(folder / "page.onnx", "<html>");
+  std::filesystem::resize_file(folder / "page.onnx", 1_GiB);
+  CHECK(refusal("page.onnx").starts_with("this is a page of HTML"));
+}
+
+TEST_CASE("onnx::read_file: a gzip file that unpacks to far more than its size takes no memory for that") {
+  scratch_folder const folder;
+  append_gzip(folder / "bomb.onnx.gz", 300, std::string(1 << 20, '\x08'));
+  std::filesystem::copy_file(folder / "bomb.onnx.gz", folder / "lying.onnx.gz");
+  std::fstream(folder / "lying.onnx.gz").seekp(-4, std::ios::end) << "\x08\x08\x08" << '\0';
+  for (auto const* name : {"bomb.onnx.gz", "lying.onnx.gz"}) {
+    CAPTURE(name);
+    auto const r = in_child([&]() -> std::string {
+      cleave::onnx::read_file(folder / name, {.raised_by = "--most"});
+      return "read";
+    });
+    CHECK(r.said ==
+          "it unpacks to more than 256 MiB, too much for a file of its size; if you trust it, decompress it "
+          "first (gunzip -k), or give --most");
+    CHECK(r.peak_bytes < 128_MiB);
+  }
+  CHECK(in_child([&] {
+          return std::to_string(
+              cleave::onnx::read_file(folder / "bomb.onnx.gz", {.max_ratio = 10'000}).size());
+        }).said == std::to_string(300 << 20));
+  append_gzip(folder / "two.onnx.gz", 1, "\x08\x07");
+  append_gzip(folder / "two.onnx.gz", 1, "\x3a\x01\x01\x01");
+  CHECK(cleave::onnx::read_file(folder / "two.onnx.gz") == "\x08\x07\x3a\x01\x01\x01");
 }
 
 TEST_CASE("onnx::parse: names the format of bytes that are not an ONNX model") {

@@ -8,9 +8,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "support/error_text.hpp"
@@ -64,4 +66,35 @@ TEST_CASE("read_whole_file: what is not there, a folder, a silent pipe and too m
   std::ofstream(folder / "large").seekp(std::streamoff{1} << 40).put('x');  // sparse
   CHECK(refusal_of(folder / "large") == (folder / "large") + ": it has more bytes than the limit of 4 GiB");
   CHECK(std::chrono::steady_clock::now() - began < 5s);
+}
+
+TEST_CASE("read_whole_file: says how the limit is raised, and what a file has that is no text") {
+  scratch_folder const folder;
+  std::ofstream(folder / "a") << "one\ntwo";
+  CHECK(refusal_of(folder / "a", {.most_bytes = 6, .raised_by = "--most"}) ==
+        (folder / "a") + ": it has more bytes than the limit of 6 B; --most raises it");
+  CHECK(read_whole_file(folder / "a", {.is_text = true}) == "one\ntwo");
+  std::ofstream(folder / "b", std::ios::binary) << std::string("one\ntw\0", 7);
+  CHECK(refusal_of(folder / "b", {.is_text = true}) ==
+        (folder / "b") + ": line 2, column 3: a zero byte, which no text has; the file is binary or damaged");
+  CHECK(refusal_of("/dev/zero", {.is_text = true}).starts_with("/dev/zero: line 1, column 1: a zero byte"));
+}
+
+TEST_CASE("read_whole_file: shows the first bytes once, before it reads the others") {
+  scratch_folder const folder;
+  std::ofstream(folder / "large") << "begin";
+  std::filesystem::resize_file(folder / "large", std::uint64_t{3} << 30);
+  int shown = 0;
+  CHECK_THROWS_AS(read_whole_file(folder / "large", {},
+                                  [&](std::string_view first) {
+                                    ++shown;
+                                    CHECK(first.starts_with("begin"));
+                                    CHECK(first.size() < 1 << 20);
+                                    throw cleave::error("wrong");
+                                  }),
+                  cleave::error);
+  CHECK(shown == 1);
+  std::ofstream(folder / "small") << std::string(200'000, 'x');
+  CHECK(read_whole_file(folder / "small", {}, [&](std::string_view) { ++shown; }).size() == 200'000);
+  CHECK(shown == 2);
 }

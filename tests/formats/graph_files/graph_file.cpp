@@ -63,7 +63,7 @@ TEST_CASE("read_graph_file: reads the same path graph from every format") {
 
 TEST_CASE("read_graph_file: error messages name the file") {
   testing::scratch_folder const at;
-  CHECK(refusal_of(at / "no.graph").find("no.graph: cannot be opened; check the path") != std::string::npos);
+  CHECK(refusal_of(at / "no.graph").find("no.graph: cannot be opened: No such file") != std::string::npos);
   CHECK(refusal_of(at.path()).find("this is a folder") != std::string::npos);
   put(at / "a.foo", "3 2\n");
   CHECK(refusal_of(at / "a.foo").find("known suffixes are .graph, .metis, .mtx") != std::string::npos);
@@ -85,6 +85,23 @@ TEST_CASE("read_graph_file: error messages name the file") {
   CHECK(testing::error_text<error>([&] {
           read_cost_dag(at / "a.graph");
         }).find("no direction in this format; use .dag or .json") != std::string::npos);
+}
+
+TEST_CASE("read_graph_file: refuses a file above its limit, and one that is no text") {
+  testing::scratch_folder const at;
+  put(at / "a.graph", "3 2\n2\n1 3\n2\n");
+  CHECK(read_graph_file(at / "a.graph", {.max_bytes = 12}).targets.size() == 4);
+  CHECK(testing::error_text<error>([&] {
+          read_graph_file(at / "a.graph", {.max_bytes = 11});
+        }).ends_with("a.graph: it has more bytes than the limit of 11 B; max_bytes raises it"));
+  put(at / "a.dag", "3 2\n1 0\n2 0\n1 0\n0 1 4\n1 2 5\n");
+  CHECK(testing::error_text<error>([&] {
+          read_cost_dag(at / "a.dag", 0, {.max_bytes = 11, .raised_by = "--more"});
+        }).ends_with("a.dag: it has more bytes than the limit of 11 B; --more raises it"));
+  put(at / "b.graph", std::string("3 2\n2\n1 3\n2\0", 13));
+  CHECK(refusal_of(at / "b.graph").find("b.graph: line 4, column 2: a zero byte") != std::string::npos);
+  put(at / "c.graph", "\x1f\x8b\x08");
+  CHECK(refusal_of(at / "c.graph").ends_with("c.graph: this file is compressed; decompress it first"));
 }
 
 TEST_CASE("read_graph_file: accepts CRLF and a byte order mark of UTF-8, and rejects UTF-16") {

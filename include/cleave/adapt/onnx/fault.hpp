@@ -83,10 +83,12 @@ using error = fault_error<onnx::fault>;
 
 /// Limits of what is accepted from ONNX files.
 struct limits {
-  std::size_t max_bytes = 0x7fffffff;         ///< size of a file; protobuf itself reads no more
-  std::size_t max_depth = 33;                 ///< nesting of bodies; protobuf's own limit is equivalent
-  std::size_t max_call_depth = 64;            ///< nesting of function calls
+  std::size_t max_bytes = 0x7fffffff;  ///< size of a file; protobuf itself reads no more
+  std::size_t max_ratio = 100;         ///< a .gz file of more than 256 MiB unpacked: so many times its size
+  std::size_t max_depth = 33;          ///< nesting of bodies; protobuf's own limit is equivalent
+  std::size_t max_call_depth = 64;     ///< nesting of function calls
   std::size_t max_inlined_nodes = 1'000'000;  ///< number of nodes after inlining all function calls
+  std::string_view raised_by{};               ///< what raises the first two, for the message; may be empty
 };
 
 }  // namespace cleave::onnx

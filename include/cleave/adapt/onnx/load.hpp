@@ -20,39 +20,38 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/formats/files/read_whole_file.hpp"
 
-namespace cleave::onnx {
-
-/// Returns the bytes of a model file; a file with suffix `.gz` is decompressed.
-/// \throws onnx::error of kind `file` if it cannot be read or exceeds `limits`, of kind `parse` if it cannot
-///   be decompressed
-inline std::string read_file(std::filesystem::path const& path, onnx::limits const& limits = {}) {
-  auto const refuse = [](onnx::fault_kind kind, std::string const& why) { throw error({kind, why, {}}); };
-  using enum fault_kind;
-  std::string read;
-  try {
-    read = cleave::detail::read_whole_file(path.string(), {.most_bytes = limits.max_bytes});
-  } catch (cleave::detail::whole_file_error const& e) {
-    refuse(file, e.witness);
-  }
-  if (path.extension() != ".gz") return read;
-  if (read.size() > static_cast<std::size_t>((std::numeric_limits<int>::max)()))
-    refuse(file, "is larger than 2 GiB; decompress it first");
-  google::protobuf::io::ArrayInputStream packed(read.data(), static_cast<int>(read.size()));
-  google::protobuf::io::GzipInputStream unpacked(&packed);
-  std::string bytes;
-  void const* block = nullptr;
-  for (int size = 0; unpacked.Next(&block, &size);) {
-    bytes.append(static_cast<char const*>(block), static_cast<std::size_t>(size));
-    if (bytes.size() > limits.max_bytes)
-      refuse(file, "it has more bytes than the limit of " + format_bytes(limits.max_bytes));
-  }
-  if (unpacked.ZlibErrorCode() < 0)
-    refuse(parse, "is truncated or not a gzip file; fetch it again, or remove .gz from its name");
-  return bytes;
-}
-}  // namespace cleave::onnx
-
 namespace cleave::detail {
+
+/// Returns a gzip file's bytes, unpacked, or nothing if they are more than `most`. Bytes beyond the size that
+/// the file itself gives are counted before they are kept, so that a file which unpacks to more than `most`
+/// takes little memory. \throws onnx::error of kind `parse` if it cannot be unpacked
+inline std::optional<std::string> unpack_gzip(std::string_view packed, std::size_t most) {
+  std::size_t expected = 0;  // the file ends with its size, of which only the lower 32 bits are kept
+  for (std::size_t i = 0; packed.size() > 4 && i < 4; ++i)
+    expected |= std::size_t{static_cast<unsigned char>(packed[packed.size() - 4 + i])} << (8 * i);
+  if (expected > most) expected = 0;
+  for (;;) {
+    google::protobuf::io::ArrayInputStream source(packed.data(), static_cast<int>(packed.size()));
+    google::protobuf::io::GzipInputStream unpacked(&source);
+    std::string bytes;
+    std::size_t size = 0;
+    void const* block = nullptr;
+    for (int more = 0; unpacked.Next(&block, &more);) {
+      size += static_cast<std::size_t>(more);
+      if (size > most) return std::nullopt;
+      if (size > expected)
+        bytes = {};
+      else
+        bytes.append(static_cast<char const*>(block), static_cast<std::size_t>(more));
+    }
+    if (unpacked.ZlibErrorCode() < 0)
+      throw onnx::error({onnx::fault_kind::parse,
+                         "is truncated or not a gzip file; fetch it again, or remove .gz from its name",
+                         {}});
+    if (size == bytes.size()) return bytes;
+    expected = size;
+  }
+}
 
 /// Reads one varint of protobuf's wire format and moves `at` behind it.
 inline std::optional<std::uint64_t> read_protobuf_varint(std::string_view bytes, std::size_t& at) {
@@ -148,9 +147,50 @@ inline onnx::fault unreadable_onnx_fault(std::string_view bytes) {
   return {parse, "the bytes are not an ONNX model: truncated, damaged or of another format", {}};
 }
 
+/// \throws onnx::error of kind `parse` if no model begins with these bytes
+inline void check_onnx_beginning(std::string_view bytes) {
+  std::size_t at = 0;
+  auto const tag = read_protobuf_varint(bytes, at);
+  bool const may_be = !tag || (*tag >> 3 > 0 && (*tag & 7) != 4 && (*tag & 7) < 6);
+  if (!may_be) throw onnx::error(unreadable_onnx_fault(bytes));
+}
+
 }  // namespace cleave::detail
 
 namespace cleave::onnx {
+
+/// Returns the bytes of a model file; a file with suffix `.gz` is decompressed.
+/// \throws onnx::error of kind `file` if it cannot be read or exceeds `limits`, of kind `parse` if no model
+///   begins with its first bytes or if it cannot be decompressed
+inline std::string read_file(std::filesystem::path const& path, onnx::limits const& limits = {}) {
+  auto const refuse = [](std::string const& why) { throw error({fault_kind::file, why, {}}); };
+  constexpr std::size_t most = 0x7fffffff;  // protobuf counts in int
+  auto const max_bytes = (std::min)(limits.max_bytes, most);
+  auto const raised_by = max_bytes < most ? limits.raised_by : std::string_view();
+  bool const is_packed = path.extension() == ".gz";
+  std::string read;
+  try {
+    auto const check = [&](std::string_view begin) {
+      is_packed ? void() : detail::check_onnx_beginning(begin);
+    };
+    read = detail::read_whole_file(path.string(), {.most_bytes = max_bytes, .raised_by = raised_by}, check);
+  } catch (detail::whole_file_error const& e) {
+    refuse(e.witness);
+  }
+  if (!is_packed) return read;
+  auto const of_ratio = read.size() > most / (std::max)(limits.max_ratio, std::size_t{1})
+                            ? most
+                            : (std::max)(std::size_t{256} << 20, limits.max_ratio * read.size());
+  auto bytes = detail::unpack_gzip(read, (std::min)(max_bytes, of_ratio));
+  if (!bytes && of_ratio < max_bytes)
+    refuse("it unpacks to more than " + format_bytes(of_ratio) +
+           ", too much for a file of its size; if you trust it, decompress it first (gunzip -k)" +
+           (limits.raised_by.empty() ? "" : ", or give " + std::string(limits.raised_by)));
+  if (!bytes)
+    refuse("it has more bytes than the limit of " + format_bytes(max_bytes) + " once it is unpacked" +
+           (raised_by.empty() ? "" : "; " + std::string(raised_by) + " raises it"));
+  return std::move(*bytes);
+}
 
 /// Parses a model from the bytes of a file, without checking it (see `onnx::check`). Writes nothing to
 /// stderr.

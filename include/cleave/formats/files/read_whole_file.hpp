@@ -13,6 +13,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "cleave/core/bytes.hpp"
@@ -25,6 +26,8 @@ namespace cleave::detail {
 /// Limits of `read_whole_file`.
 struct whole_file_limits {
   std::uint64_t most_bytes = 4_GiB;
+  std::string_view raised_by{};  ///< what raises `most_bytes`, for the message
+  bool is_text = false;          ///< refuses the file at its first zero byte, before it reads on
   /// For pipes and devices: how long to wait for the next bytes.
   std::chrono::milliseconds next_bytes_within{60'000};
 };
@@ -32,10 +35,21 @@ struct whole_file_limits {
 /// Thrown if a file cannot be read as a whole. The witness is the reason, without the path.
 using whole_file_error = witness_error<std::string>;
 
+/// Returns the place of `text[at]`, as in `line 3, column 1`.
+inline std::string place_in_text(std::string_view text, std::size_t at) {
+  auto const before = text.substr(0, at);
+  auto const start = before.rfind('\n');
+  return "line " + std::to_string(std::ranges::count(before, '\n') + 1) + ", column " +
+         std::to_string(at - (start == before.npos ? 0 : start + 1) + 1);
+}
+
 /// Returns the bytes of a file. Pipes and devices are read to their end, within the limits. A read error is
-/// never taken for the end of the file.
+/// never taken for the end of the file. Takes no more memory than the file has bytes; a file that is larger
+/// than the limit is refused before it is read. `check_beginning` is called with the first bytes before the
+/// others are read; it throws if no good file begins so.
 /// \throws whole_file_error, whose message begins with the path
-inline std::string read_whole_file(std::string const& path, whole_file_limits const& limits = {}) {
+template <class Check>
+std::string read_whole_file(std::string const& path, whole_file_limits const& limits, Check check_beginning) {
   auto const refused = [&](std::string const& why) {
     return whole_file_error(printable(path, 200) + ": " + why, why);
   };
@@ -43,7 +57,8 @@ inline std::string read_whole_file(std::string const& path, whole_file_limits co
     return refused(what + std::error_code(code, std::generic_category()).message());
   };
   auto const too_large = [&] {
-    return refused("it has more bytes than the limit of " + format_bytes(limits.most_bytes));
+    return refused("it has more bytes than the limit of " + format_bytes(limits.most_bytes) +
+                   (limits.raised_by.empty() ? "" : "; " + std::string(limits.raised_by) + " raises it"));
   };
   std::optional<file_handle> file;
   try {
@@ -55,21 +70,22 @@ inline std::string read_whole_file(std::string const& path, whole_file_limits co
   if (::fstat(file->number(), &found) != 0) throw unreadable("cannot be read: ", errno);
   if (S_ISDIR(found.st_mode)) throw refused("this is a folder; name a file in it");
   bool const is_regular = S_ISREG(found.st_mode);
+  auto const expected = is_regular ? static_cast<std::uint64_t>(found.st_size) : 0;
+  if (expected > limits.most_bytes) throw too_large();
   std::string bytes;
   auto const make_room = [&](auto grow) {
     try {
       grow();
     } catch (std::bad_alloc const&) {
-      throw refused("there is no memory for more than " + format_bytes(bytes.size()) +
-                    " of it; give the process more, or a smaller file");
+      auto const held = is_regular
+                            ? "there is no memory for its " + format_bytes(expected)
+                            : "there is no memory for more than " + format_bytes(bytes.size()) + " of it";
+      throw refused(held +
+                    "; allow the process more (ulimit -v, or the limit of its container), or use a "
+                    "smaller file");
     }
   };
-  if (is_regular) {
-    if (static_cast<std::uint64_t>(found.st_size) > limits.most_bytes) throw too_large();
-    // One more, to see the end.
-    make_room([&] { bytes.reserve(static_cast<std::size_t>(found.st_size) + 1); });
-  }
-  constexpr std::size_t most_at_once = 1 << 20;
+  constexpr std::size_t first_piece = 1 << 16, most_at_once = 1 << 20;
   for (;;) {
     if (!is_regular) {
       pollfd source{file->number(), POLLIN, 0};
@@ -81,14 +97,26 @@ inline std::string read_whole_file(std::string const& path, whole_file_limits co
       if (ready < 0) continue;
     }
     auto const before = bytes.size(), room = bytes.capacity() - before;
-    auto const piece = room > 0 ? (std::min)(room, most_at_once) : most_at_once;
+    auto const piece = before == 0 ? first_piece : room == 0 ? most_at_once : (std::min)(room, most_at_once);
     make_room([&] { bytes.resize(before + piece); });
     auto const got = ::read(file->number(), bytes.data() + before, piece);
     if (got < 0 && errno != EINTR && errno != EAGAIN) throw unreadable("cannot be read: ", errno);
     bytes.resize(before + static_cast<std::size_t>((std::max)(got, ssize_t{0})));
     if (bytes.size() > limits.most_bytes) throw too_large();
     if (got == 0) return bytes;
+    if (got < 0) continue;
+    if (before == 0) check_beginning(std::string_view(bytes));
+    if (limits.is_text)
+      if (auto const zero = bytes.find('\0', before); zero != bytes.npos)
+        throw refused(place_in_text(bytes, zero) +
+                      ": a zero byte, which no text has; the file is binary or damaged");
+    if (before == 0 && expected > 0)  // one more, to see the end
+      make_room([&] { bytes.reserve(static_cast<std::size_t>(expected) + 1); });
   }
+}
+
+inline std::string read_whole_file(std::string const& path, whole_file_limits const& limits = {}) {
+  return read_whole_file(path, limits, [](std::string_view) {});
 }
 
 }  // namespace cleave::detail

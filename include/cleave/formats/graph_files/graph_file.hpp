@@ -6,17 +6,15 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/formats/files/read_whole_file.hpp"
 #include "cleave/formats/graph_files/cost_dag.hpp"
 #include "cleave/formats/graph_files/dimacs_graph.hpp"
 #include "cleave/formats/graph_files/edge_list.hpp"
@@ -77,52 +75,36 @@ inline graph_format graph_format_of(std::string const& file, std::string_view te
                     known));
 }
 
-}  // namespace cleave
-
-namespace cleave::detail {
-
-/// Returns the content of a file, without a UTF-8 byte order mark. \throws error if it cannot be read or is
-/// UTF-16
-inline std::string text_of_graph_file(std::string const& file) {
-  auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
-  std::error_code unknown;
-  if (std::filesystem::is_directory(file, unknown)) refuse("this is a folder; name a file in it");
-  std::ifstream in(file, std::ios::binary);
-  if (!in) refuse("cannot be opened; check the path and its permissions");
-  std::string text;
-  if (auto const size = std::filesystem::file_size(file, unknown); !unknown) {
-    constexpr std::uint64_t most = 4_GiB;
-    if (size > most) refuse("it has more bytes than the limit of " + format_bytes(most));
-    text.resize(size);
-    in.read(text.data(), static_cast<std::streamsize>(size));
-    text.resize(static_cast<std::size_t>(in.gcount()));
-  }
-  for (char block[1 << 16];
-       in.read(block, sizeof block) || in.gcount() > 0;)  // the file may be a pipe, whose size is unknown
-    text.append(block, static_cast<std::size_t>(in.gcount()));
-  if (in.bad()) refuse("cannot be read");
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-    refuse("this is UTF-16; save it as UTF-8");
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-  return text;
-}
-
-}  // namespace cleave::detail
-
-namespace cleave {
-
-/// Options of `read_graph_file`.
+/// Options of `read_graph_file` and `read_cost_dag`.
 struct graph_file_options {
   std::uint64_t first_node = 0;                                 ///< number of the first node of edge lists
   matrix_values values = matrix_values::by_type;                ///< use of the entries of Matrix Market files
   std::vector<std::vector<double>>* further_weights = nullptr;  ///< receives a list for each weight of the
                                                                 ///< nodes beyond the first (METIS); null: a
                                                                 ///< file with several is an error
+  std::uint64_t max_bytes = 4_GiB;           ///< size of a file; a larger one is refused unread
+  std::string_view raised_by = "max_bytes";  ///< what raises that limit, for the message
 };
 
 }  // namespace cleave
 
 namespace cleave::detail {
+
+/// Returns the content of a file, without a UTF-8 byte order mark. \throws error if it cannot be read, is
+/// larger than the limit, is UTF-16 or compressed, or has a zero byte
+inline std::string text_of_graph_file(std::string const& file, graph_file_options const& options) {
+  auto const check = [&](std::string_view beginning) {
+    auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
+    auto const is = [&](std::string_view mark) { return beginning.starts_with(mark); };
+    if (is("\xff\xfe") || is("\xfe\xff")) refuse("this is UTF-16; save it as UTF-8");
+    if (is("\x1f\x8b") || is("BZh") || is("\xfd\x37zXZ"))
+      refuse("this file is compressed; decompress it first");
+  };
+  auto text = read_whole_file(
+      file, {.most_bytes = options.max_bytes, .raised_by = options.raised_by, .is_text = true}, check);
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
+}
 
 /// Reads the operations from a text of a directed format. `cost_per_byte` applies to module graphs only.
 inline cost_dag read_cost_dag_text(std::string text, graph_format format, double cost_per_byte = 0) {
@@ -195,7 +177,7 @@ namespace cleave {
 /// \throws fractional_weight_error if Weight is an integer type and a weight is not
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_options const& options = {}) {
-  auto text = detail::text_of_graph_file(file);
+  auto text = detail::text_of_graph_file(file, options);
   auto const format = graph_format_of(file, text);
   try {
     return detail::read_graph_text<Index, Weight>(std::move(text), format, options);
@@ -209,9 +191,11 @@ adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_opt
 }
 
 /// Reads the operations from a file of a directed format (.dag, .json). Module graphs do not give the cost of
-/// a byte; `cost_per_byte` does. \throws error whose message begins with the file's name
-inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0) {
-  auto text = detail::text_of_graph_file(file);
+/// a byte; `cost_per_byte` does. Of the options, the limit of the file's size counts. \throws error whose
+/// message begins with the file's name
+inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0,
+                              graph_file_options const& options = {}) {
+  auto text = detail::text_of_graph_file(file, options);
   auto const format = graph_format_of(file, text);
   if (!is_directed(format))
     throw error(printable(file, 200) + ": edges have no direction in this format; use .dag or .json");
