@@ -36,8 +36,11 @@ class types {
   ///   known
   explicit types(::onnx::ModelProto const& m, onnx::type_options const& options = {})
       : inference_(options.inference), bounded_(infer(m, [](auto&) {}, {})) {
-    declared_ = std::make_shared<::onnx::ModelProto>(*bounded_);
-    forget_bounds(*declared_);
+    declared_ = bounded_;
+    if (has_bounds(*bounded_)) {
+      declared_ = std::make_shared<::onnx::ModelProto>(*bounded_);
+      forget_bounds(*declared_);
+    }
     by_name_ = table(*declared_);
     put_in(m, options);
   }
@@ -53,10 +56,10 @@ class types {
   }
 
   /// Returns the type that a stage may declare for a value, or null if not even its element type is known.
-  ::onnx::TypeProto const* declaration(std::string_view value) const { return look_up(by_name_, value); }
+  ::onnx::TypeProto const* declaration(std::string_view value) const { return look_up(*by_name_, value); }
 
   /// Returns the type of a value with the user's sizes.
-  ::onnx::TypeProto const* priced(std::string_view value) const { return look_up(priced_by_name_, value); }
+  ::onnx::TypeProto const* priced(std::string_view value) const { return look_up(*priced_by_name_, value); }
 
   /// Returns the model without large payloads, with the user's sizes. Values inside bodies have types too.
   ::onnx::ModelProto const& priced_model() const { return *priced_; }
@@ -88,19 +91,19 @@ class types {
       priced_ = infer(m, edit, std::move(fixed));
       for (auto const& [name, type] : user) set_type(*priced_->mutable_graph(), name, type);
     }
-    priced_by_name_ = table(*priced_);
+    priced_by_name_ = priced_ == declared_ ? by_name_ : table(*priced_);
     for (auto const& [name, shape] : options.shapes)
       if (auto const* known = declaration(name); known == nullptr || !has_rank(*known))
-        by_name_[priced_by_name_.find(name)->first] = priced(name);
+        (*by_name_)[priced_by_name_->find(name)->first] = priced(name);
     if (!options.shapes.empty()) add_followed_types();
   }
 
   /// Declares the element types that only follow from the user's types. Their sizes may differ in other runs.
   void add_followed_types() {
     followed_ = std::make_shared<std::deque<::onnx::TypeProto>>();
-    for (auto const& [name, type] : priced_by_name_) {
+    for (auto const& [name, type] : *priced_by_name_) {
       if (!type->has_tensor_type()) continue;
-      auto const [at, fresh] = by_name_.try_emplace(name, nullptr);
+      auto const [at, fresh] = by_name_->try_emplace(name, nullptr);
       if (!fresh) continue;
       auto& made = followed_->emplace_back();
       made.mutable_tensor_type()->set_elem_type(type->tensor_type().elem_type());
@@ -117,8 +120,9 @@ class types {
     return !t.has_tensor_type() || t.tensor_type().has_shape();
   }
 
-  static names table(::onnx::ModelProto const& m) {
-    names by;
+  static std::shared_ptr<names> table(::onnx::ModelProto const& m) {
+    auto const made = std::make_shared<names>();
+    auto& by = *made;
     auto const see = [&](std::string const& name, ::onnx::TypeProto const& t) {
       bool const typed = t.value_case() != ::onnx::TypeProto::VALUE_NOT_SET &&
                          !(t.has_tensor_type() && t.tensor_type().elem_type() == 0);
@@ -129,7 +133,7 @@ class types {
     auto const& g = m.graph();
     for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
       for (auto const& v : *list) see(v.name(), v.type());
-    return by;
+    return made;
   }
 
   /// Returns an edited copy of `m` with inferred types.
@@ -146,6 +150,14 @@ class types {
     detail::onnx_reorder(*copy->mutable_graph(), back);
     if (!why.empty()) complaint_ = std::move(why);
     return copy;
+  }
+
+  static bool has_bounds(::onnx::ModelProto const& m) {
+    for (auto const* list : {&m.graph().output(), &m.graph().value_info()})
+      for (auto const& v : *list)
+        for (auto const& d : v.type().tensor_type().shape().dim())
+          if (!d.has_dim_value() && onnx::most_of(d)) return true;
+    return false;
   }
 
   /// Removes upper bounds, which depend on the sizes of one run and mean nothing in another file.
@@ -258,9 +270,9 @@ class types {
 
   onnx::inference inference_;
   std::string complaint_;  // declared before the members that inference initializes
-  std::shared_ptr<::onnx::ModelProto> bounded_, declared_, priced_;
+  std::shared_ptr<::onnx::ModelProto> bounded_, declared_, priced_;  // one model if nothing sets them apart
   std::shared_ptr<std::deque<::onnx::TypeProto>> followed_;
-  names by_name_, priced_by_name_;
+  std::shared_ptr<names> by_name_, priced_by_name_;  // one table if `declared_` and `priced_` are one
 };
 }  // namespace cleave::onnx
 
