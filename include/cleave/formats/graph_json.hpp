@@ -332,7 +332,12 @@ class node_json_reader {
  public:
   using position = module_graph::position;
 
-  explicit node_json_reader(module_graph& g) : g_(g) {}
+  /// Reads `nodes` nodes into `g`, which is empty.
+  node_json_reader(module_graph& g, std::size_t nodes) : g_(g) {
+    g_.reserve(nodes);  // so that the names stay where they are
+    names_.reserve(nodes);
+    places_.reserve(nodes);
+  }
 
   void read(json_value const& v) {
     v.allow({"name", "op", "target", "args", "operands", "kwargs", "default", "shape", "expression", "binds",
@@ -360,6 +365,8 @@ class node_json_reader {
     if (auto const symbols = v.find("symbols")) n.symbols = symbols_of(*symbols);
     if (auto const after = v.find("after")) n.after = calls_of(*after);
     if (auto const from = v.find("from")) n.from = from->integer<std::uint32_t>();
+    n.metadata.reserve(static_cast<std::size_t>(
+        std::ranges::count_if(cost_keys, [&](auto key) { return v.find(key).has_value(); })));
     for (auto const* key : cost_keys)
       if (auto const value = v.find(key)) n.metadata.push_back({key, read_cost(key, *value)});
     if (auto const meta = v.find("meta")) read_metadata(n, *meta, names_no_node);
@@ -470,8 +477,8 @@ class node_json_reader {
   }
 
   module_graph& g_;
-  numbering<std::string, position> names_, repeated_;
-  std::vector<position> places_;  // position of the node with each name
+  numbering<std::string_view, position> names_, repeated_;  // names of the graph's nodes
+  std::vector<position> places_;                            // position of the node with each name
 };
 
 }  // namespace cleave::detail
@@ -508,8 +515,9 @@ inline module_graph read_graph_json(detail::json_value const& file) {
   };
   for (std::size_t i = levels.size(); i-- > 0;) {
     auto const level = levels[i].at;
-    detail::node_json_reader reader(made[i]);
-    level["nodes"].each_element([&](detail::json_value const& n) { reader.read(n); });
+    auto const nodes = level["nodes"];
+    detail::node_json_reader reader(made[i], nodes.size());
+    nodes.each_element([&](detail::json_value const& n) { reader.read(n); });
     if (auto const meta = level.find("meta")) made[i].metadata = detail::read_arguments(*meta, names_no_node);
     auto body = levels[i].bodies.begin();
     if (auto const attributes = level.find("attributes"))

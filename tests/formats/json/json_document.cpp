@@ -178,3 +178,17 @@ TEST_CASE("json_document: agrees with nlohmann::json on values and rejections, e
   CHECK(accepted > 1000);
   CHECK(refused > 1000);
 }
+
+TEST_CASE("json_document: keeps the extents of lists of 2^24 values and of texts of 16 MiB") {
+  std::size_t const many = (1 << 24) + 5, size = (1 << 24) + 7;
+  std::string text = R"({"list": [)";
+  for (std::size_t n = 0; n < many; ++n) text += n == 0 ? "0" : ",0";
+  text += R"(], "text": ")" + std::string(size, 'x') + R"(", "last": [1, [2]]})";
+  json_document const document(std::move(text));
+  json_value const whole(document);
+  CHECK(whole["list"].size() == many);
+  CHECK(whole["text"].text().size() == size);
+  CHECK(whole["last"].size() == 2);
+  CHECK(whole.size() == 3);
+  CHECK(document.size() == many + 1 + 3 + 2 + 4);
+}

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -91,24 +92,25 @@ enum class json_kind : std::uint8_t { null, boolean, number, text, array, object
 
 /// A JSON text (RFC 8259), parsed and validated as a whole. Strict: no repeated keys in an object,
 /// well-formed UTF-8. Values are looked up in the text, which the document keeps. Parsing is one pass without
-/// recursion. Memory is the text and 16 bytes per value.
+/// recursion. Memory is the text and 8 bytes per value.
 class json_document {
  public:
   /// Parses a text. \throws json::error with line and column of the first mistake, also if nested deeper than
   /// `deepest`
   explicit json_document(std::string text, std::size_t deepest = 1000)
       : text_(std::move(text)), deepest_(deepest) {
+    if (text_.size() >> place_bits != 0) fail(0, "the text is larger than 128 GiB");
     read();
   }
 
   /// Returns the number of values, numbered depth first. In an object, keys and values alternate.
   std::size_t size() const { return items_.size(); }
-  json_kind what(std::size_t n) const { return static_cast<json_kind>(items_[n].begin & 7); }
+  json_kind what(std::size_t n) const { return static_cast<json_kind>(items_[n] & 7); }
   /// Returns one past the last value inside value `n`.
-  std::size_t end(std::size_t n) const { return is_container(what(n)) ? items_[n].extent : n + 1; }
+  std::size_t end(std::size_t n) const { return n + (is_container(what(n)) ? extent(n) : 1); }
   /// Returns the source text of value `n`. O(size) for a list or an object.
   std::string_view source(std::size_t n) const {
-    return std::string_view(text_).substr(at(n), is_container(what(n)) ? written_size(n) : items_[n].extent);
+    return std::string_view(text_).substr(at(n), is_container(what(n)) ? written_size(n) : extent(n));
   }
 
   /// Returns the characters of text `n`.
@@ -135,13 +137,20 @@ class json_document {
                       {line + 1, column, path});
   }
 
-  struct item {
-    std::size_t begin;  // eight times the place in the text, plus the kind
-    std::size_t
-        extent;  // of a list or an object: one past the last value inside; otherwise the length in the text
-  };
   static constexpr bool is_container(json_kind k) { return k >= json_kind::array; }
-  std::size_t at(std::size_t n) const { return items_[n].begin >> 3; }
+  /// Returns the place of value `n` in the text.
+  std::size_t at(std::size_t n) const { return static_cast<std::size_t>((items_[n] >> 3) & most_place); }
+  /// Returns the number of values from a list or an object to the last one inside, and of another value its
+  /// length in the text.
+  std::size_t extent(std::size_t n) const {
+    auto const kept = items_[n] >> (3 + place_bits);
+    return kept == beyond ? long_.find(n)->second : static_cast<std::size_t>(kept);
+  }
+  void set_extent(std::size_t n, std::size_t extent) {
+    if (extent >= beyond) long_[n] = extent;
+    auto const kept = (std::min)(static_cast<std::uint64_t>(extent), beyond) << (3 + place_bits);
+    items_[n] = (items_[n] & (most_place << 3 | 7)) | kept;
+  }
   std::size_t written_size(std::size_t container) const {
     auto const from = at(container);
     auto i = from;
@@ -159,7 +168,7 @@ class json_document {
   }
   /// Returns the source between the quotes of text `n`.
   std::string_view inside(std::size_t n) const {
-    return std::string_view(text_).substr(at(n) + 1, items_[n].extent - 2);
+    return std::string_view(text_).substr(at(n) + 1, extent(n) - 2);
   }
 
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -198,7 +207,7 @@ class json_document {
       skip_blanks();
       bool const object = what(open.back()) == json_kind::object;
       if (take(object ? '}' : ']')) {
-        items_[open.back()].extent = items_.size();
+        set_extent(open.back(), items_.size() - open.back());
         if (object) check_keys(open.back());
         open.pop_back();
         value_next = false;
@@ -234,7 +243,8 @@ class json_document {
                 : no_number         ? "expected a value; JSON has no NaN and no Infinity"
                                     : "expected a value");
     }
-    items_.push_back({from << 3 | static_cast<std::size_t>(kind), at_ - from});
+    items_.push_back(std::uint64_t{from} << 3 | static_cast<std::uint64_t>(kind));
+    set_extent(items_.size() - 1, at_ - from);
     return items_.size() - 1;
   }
 
@@ -325,9 +335,13 @@ class json_document {
     return path;
   }
 
+  static constexpr int place_bits = 37;  // texts of up to 128 GiB
+  static constexpr std::uint64_t most_place = (std::uint64_t{1} << place_bits) - 1, beyond = (1 << 24) - 1;
+
   std::string text_;
   std::size_t deepest_, at_ = 0;
-  std::vector<item> items_;
+  std::vector<std::uint64_t> items_;         // kind (3 bits), place (37 bits) and extent (24 bits) of a value
+  std::map<std::size_t, std::size_t> long_;  // extents that do not fit
 };
 
 /// A value of a document, which must outlive it. An access of the wrong kind throws json::error with line,
