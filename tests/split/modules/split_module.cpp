@@ -435,3 +435,19 @@ TEST_CASE("split_module: cuts a chain of 100,000 calls into 1,000 pieces") {
   CHECK(r.pieces.size() == 1000);
   CHECK(value_of(g, 1) == value_of(r.outer, 1));
 }
+
+TEST_CASE("split_module: shows each piece when it is written, and leaves out what is taken away") {
+  auto const g = chain();
+  auto const part = by_name({{"f", "a"}, {"g", "b"}, {"h", "c"}});
+  auto const whole = split_module(g, part);
+  strings shown;
+  auto const r = split_module(g, part, {}, [&](module_piece const& piece, module_graph& graph) {
+    shown.push_back(piece.path);
+    CHECK(std::ranges::equal(graph.list(), whole.outer.find_attribute(piece.path)->body.front().list()));
+    if (piece.label == "b") graph = {};
+  });
+  CHECK(shown == strings{"submod_a", "submod_b", "submod_c"});
+  CHECK(std::ranges::equal(r.outer.list(), whole.outer.list()));
+  CHECK(r.graph(r.pieces[0]).list().size() == whole.graph(whole.pieces[0]).list().size());
+  CHECK(r.graph(r.pieces[1]).list().empty());
+}

@@ -329,12 +329,14 @@ class piece_writer {
       if (n.kind == node_kind::get_attr) read_.insert(n.target);
   }
 
-  split_module_result write() {
+  template <class F>
+  split_module_result write(F each_piece) {
     split_module_result result;
     std::vector<module_graph> graphs;
     for (std::uint32_t i = 0; i < parts_.p.parts; ++i) {
       graphs.push_back(write_graph(i));
       result.pieces.push_back(describe_piece(i, graphs.back()));
+      each_piece(std::as_const(result.pieces.back()), graphs.back());
     }
     for (auto const i : cut_.order) result.order.push_back(index(i));
     list_relations(s_, parts_.p, result.pieces);
@@ -432,12 +434,16 @@ namespace cleave {
 /// \param part_of returns the label of a node's part: text, an integer, or an optional of these that is empty
 /// if the node is not known. It is called once for each call, in graph order, unless the options say
 /// otherwise.
+/// \param each_piece is called with each piece and its graph, `each_piece(module_piece const&,
+/// module_graph&)`, when the piece has been written. It may take the graph away, so that not all pieces are
+/// in memory together; the outer graph then has what it left.
 /// \throws unassigned_node_error, missing_target_error, unbound_symbol_error, stage_order_error, and
 /// partition_error if parts depend on each other in a cycle
 /// \throws mark_operand_error, unpaired_scope_error, scope_cut_error and scope_order_error for scopes;
 /// unstable_answer_error and part_number_error if the options ask for these checks
-template <class F>
-split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options = {}) {
+template <class F, class G>
+split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options,
+                                 G each_piece) {
   if (auto const n = detail::find_missing_target(g)) throw detail::missing_target_error(g, *n);
   auto const marks = detail::module_marks(g, options.scopes);
   detail::callback_assigner<F> asker(g, part_of, marks);
@@ -461,7 +467,11 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
               ", whose part appears later; the parts cannot run in order of first appearance",
           {producer, consumer});
     }
-  return detail::piece_writer(g, calls, s, parts, cut, options).write();
+  return detail::piece_writer(g, calls, s, parts, cut, options).write(std::move(each_piece));
+}
+template <class F>
+split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options = {}) {
+  return split_module(g, std::move(part_of), options, [](module_piece const&, module_graph&) {});
 }
 
 /// Cuts `g` by the rules of torch.fx's split_module_simple. Pieces run in the order of first appearance.
