@@ -208,7 +208,7 @@ template <class Snapshot>
 std::vector<std::string> layer_paths(Snapshot const& s, std::vector<node_facts> const& facts) {
   bool const enclosed = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
   std::vector<std::string> paths;
-  for (auto const& f : facts) paths.push_back(enclosed ? f.path : f.owner);
+  for (auto const& f : facts) paths.emplace_back(enclosed ? f.path : f.owner);
   // Exporters fold weights into new ones without a module, mostly that of the node that reads the result.
   for (auto n = enclosed ? 0 : paths.size(); n-- > 0;) {
     auto const is_weight = [&](auto v) { return cleave::detail::is_held(s.from[v]); };
@@ -345,8 +345,9 @@ inline certified_cut cut_by_rule(cut_options const& options, model const& m, mod
     std::optional<cleave::partition> given;
     if (options.rule.what == cut_rule::kind::plan && options.rule.from == framework::ort_genai)
       given = parts_in_pipeline(options.rule.words.front(), m, s);
-    auto made =
-        cut_by_rule(options, m.graph, s, facts_of_nodes(m.graph), cost_per_byte, "s", std::move(given));
+    auto const facts = reads_facts(options.rule, options.plan().has_value()) ? facts_of_nodes(m.graph)
+                                                                             : std::vector<node_facts>();
+    auto made = cut_by_rule(options, m.graph, s, facts, cost_per_byte, "s", std::move(given));
     if (options.rule.what == cut_rule::kind::balance)
       if (auto const fault = cleave::onnx::find_untyped_limit(m.graph, made.parts.parts, options.stages))
         throw cleave::onnx::error(*fault);

@@ -5,8 +5,9 @@
 #include <cleave/graph/module_graph.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +16,9 @@ namespace tool {
 
 /// A graph that has a replicable call once for each stage that needs it, as `cleave::split_module` cuts it.
 struct copied_graph {
-  cleave::module_graph graph;
-  std::vector<std::uint32_t> stage;     ///< of each call, in the order of `nodes()`
-  std::vector<std::uint32_t> original;  ///< of each node of `graph`: its position in the graph
+  std::optional<cleave::module_graph> made;  ///< nothing if each call is in one stage, as in the graph itself
+  std::vector<std::uint32_t> stage;          ///< of each call, in the order of `nodes()`
+  std::vector<std::uint32_t> original;       ///< of each node of `made`: its position in the graph
 };
 
 /// Returns `g` with the copies that the plan `p` of its snapshot `s` asks for. O(n log k) for graphs of size
@@ -25,31 +26,49 @@ struct copied_graph {
 template <class Snapshot, class Plan>
 copied_graph with_copies(cleave::module_graph const& g, Snapshot const& s, Plan const& p) {
   using position = cleave::module_graph::position;
-  std::vector<std::vector<std::uint32_t>> stages(g.list().size());
-  for (std::uint32_t i = 0; i < p.stages.size(); ++i)
-    for (auto const n : p.stages[i].nodes) stages[s.node[n]].push_back(i);
-  // by node: itself, or its copy in each of `stages`
-  std::vector<std::vector<position>> made(g.list().size());
+  auto const nodes = g.list().size();
+  std::vector<std::size_t> first(nodes + 1);  // where the stages of a node begin in `stages`
+  for (auto const& stage : p.stages)
+    for (auto const n : stage.nodes) ++first[s.node[n] + 1];
   copied_graph c;
-  c.graph.metadata = g.metadata;
-  for (auto const& a : g.attributes()) c.graph.add_attribute(a);
+  bool const is_itself = std::ranges::all_of(g.nodes(), [&](position n) { return first[n + 1] == 1; });
+  for (std::size_t n = 0; n < nodes; ++n) first[n + 1] += first[n];
+  std::vector<std::uint32_t> stages(first.back());
+  {
+    auto next = first;
+    for (std::uint32_t i = 0; i < p.stages.size(); ++i)
+      for (auto const n : p.stages[i].nodes) stages[next[s.node[n]]++] = i;
+  }
+  if (is_itself) {
+    for (auto const n : g.nodes()) c.stage.push_back(stages[first[n]]);
+    return c;
+  }
+  auto const stages_of = [&](position n) {
+    return std::span(stages).subspan(first[n], first[n + 1] - first[n]);
+  };
+  // by node: where it is made, or its first copy; the others follow, since copies are made together
+  std::vector<position> made(nodes);
+  c.made.emplace();
+  c.made->metadata = g.metadata;
+  for (auto const& a : g.attributes()) c.made->add_attribute(a);
   auto const add = [&](position n, std::size_t stage) {
     auto node = g[n];
     auto const in_stage = [&](position m) {
-      if (made[m].size() == 1) return made[m].front();
-      auto const at = std::ranges::lower_bound(stages[m], static_cast<std::uint32_t>(stage));
-      bool const is_there = at != stages[m].end() && *at == stage;
-      return made[m][is_there ? static_cast<std::size_t>(at - stages[m].begin()) : 0];
+      auto const list = stages_of(m);
+      auto const at = std::ranges::lower_bound(list, static_cast<std::uint32_t>(stage));
+      bool const is_there = at != list.end() && *at == stage;
+      return made[m] + (is_there ? static_cast<position>(at - list.begin()) : 0);
     };
     for (auto& a : node.args) a = cleave::detail::map_nodes(std::move(a), in_stage);
     for (auto& k : node.kwargs) k.value = cleave::detail::map_nodes(std::move(k.value), in_stage);
     for (auto& m : node.after) m = in_stage(m);
-    made[n].push_back(c.graph.add(std::move(node)));
     c.original.push_back(n);
+    return c.made->add(std::move(node));
   };
-  for (position n = 0; n < g.list().size(); ++n) {
-    if (stages[n].empty()) add(n, p.stages.size());
-    for (auto const i : stages[n]) {
+  for (position n = 0; n < nodes; ++n) {
+    made[n] = static_cast<position>(c.made->list().size());
+    if (stages_of(n).empty()) add(n, p.stages.size());
+    for (auto const i : stages_of(n)) {
       c.stage.push_back(i);
       add(n, i);
     }

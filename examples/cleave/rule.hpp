@@ -132,11 +132,16 @@ cleave::partition parts_in_file(Graph const& g, std::filesystem::path const& pat
 
 /// The facts about a node that rules read.
 struct node_facts {
-  std::string operation;  ///< for the rule capability
-  std::string tag;        ///< for tags
-  std::string path;       ///< the enclosing modules, joined by dots; for modules
-  std::string owner{};    ///< the module of the first weight that the node reads; for plans
+  std::string_view operation;  ///< for the rule capability; text of the graph, like the next
+  std::string_view tag;        ///< for tags
+  std::string path;            ///< the enclosing modules, joined by dots; for modules
+  std::string_view owner{};    ///< the module of the first weight that the node reads; for plans
 };
+
+/// Returns true if a rule or a plan reads these facts.
+inline bool reads_facts(cut_rule const& rule, bool is_plan) {
+  return is_plan || rule.what != cut_rule::kind::balance;
+}
 
 /// A graph with the module path of each node, as `assign_after_modules` needs it.
 template <class Graph>
@@ -176,7 +181,7 @@ cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const&
   auto const parts = [&]() -> cleave::partition {
     switch (rule.what) {
       case tags:
-        return cleave::assign(s, [&](std::size_t n) -> std::string const& {
+        return cleave::assign(s, [&](std::size_t n) -> std::string_view {
           if (facts[n].tag.empty() && s.replicable[n] == 0)
             throw cleave::error(
                 "--by tags: node " + s.label(n) +
@@ -192,7 +197,7 @@ cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const&
         for (auto const& f : facts)
           supported.push_back(std::ranges::find(rule.words, f.operation) != rule.words.end());
         cleave::numbering<std::string, std::uint32_t> known;
-        for (auto const& f : facts) known.insert(f.operation);
+        for (auto const& f : facts) known.insert(std::string(f.operation));
         auto const operations = known.handles();
         for (auto const& word : rule.words)
           if (known.find(word) == cleave::none<std::uint32_t>)

@@ -10,11 +10,13 @@
 #include <cleave/split/modules/split_module.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -74,7 +76,8 @@ inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
     auto& owner = facts.back().owner;
     if (g[n].kind == cleave::node_kind::call_module) owner = g[n].target;
     for (auto const v : g.operands(n))
-      if (auto const& path = g[v].target; owner.empty() && g[v].kind == cleave::node_kind::get_attr)
+      if (std::string_view const path = g[v].target;
+          owner.empty() && g[v].kind == cleave::node_kind::get_attr)
         owner = path.substr(0, path.find('.') == path.npos ? 0 : path.rfind('.'));
     for (auto const& [key, value] : g[n].metadata)
       if (auto const* text = value.size() == 1 ? std::get_if<std::string>(&value.front()) : nullptr)
@@ -90,10 +93,43 @@ inline std::vector<std::string> call_names(cleave::module_graph const& g) {
   return names;
 }
 
+/// Number and total cost of the calls of a graph, including those in the bodies of its modules. Copies are
+/// free.
+inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
+  std::pair<std::size_t, double> work;
+  std::vector<cleave::module_graph const*> rest{&g};
+  while (!rest.empty()) {
+    auto const& at = *rest.back();
+    rest.pop_back();
+    for (auto const n : at.nodes()) {
+      auto const* a = at.find_attribute(at[n].target);
+      if (at[n].kind == cleave::node_kind::call_module && a != nullptr && !a->body.empty())
+        rest.push_back(&a->body.front());
+      else
+        ++work.first;
+      auto const known = cleave::detail::cost_of(at, n);
+      work.second += known.replicable ? 0 : known.cost.value_or(0);
+    }
+  }
+  return work;
+}
+
+/// What the tool says about one piece.
+struct piece_facts {
+  std::size_t nodes = 0, inputs = 0, outputs = 0;
+  double cost = 0;
+
+  explicit piece_facts(cleave::module_graph const& g)
+      : inputs(g.inputs().size()), outputs(g.outputs().size()) {
+    std::tie(nodes, cost) = work_of(g);
+  }
+};
+
 /// A graph cut into pieces, with the facts that the tool prints and writes.
 struct split_graph_result {
-  cleave::module_graph outer;
-  std::vector<std::string> names;      ///< of the pieces, as in the outer graph
+  cleave::module_graph outer{};
+  std::vector<std::string> names{};    ///< of the pieces, as in the outer graph
+  std::vector<piece_facts> pieces{};   ///< in step with `names`
   cleave::balanced_partition parts{};  ///< for rules other than cuts inside modules
   certificate proof{};                 ///< for these parts
   cut_limits limits{};
@@ -123,9 +159,10 @@ void write_map_of(cleave::costed_module_graph const& g, Snapshot const& s, cleav
             [&](auto v) { return g[v].kind == cleave::node_kind::get_attr ? g[v].target : g[v].name; });
 }
 
-/// \throws cleave::error with the node or module that breaks the rule.
+/// Cuts a graph. Unless the pieces are kept, the result has no graphs of them, and only one is in memory at a
+/// time. \throws cleave::error with the node or module that breaks the rule.
 inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options,
-                                    map_options const& map, bool reports) {
+                                    map_options const& map, bool reports, bool keeps_pieces) {
   auto const names_of = [](cleave::module_graph const& outer) {
     std::vector<std::string> names;
     for (auto const n : outer.nodes())
@@ -133,7 +170,8 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
         names.push_back(outer[n].target);
     return names;
   };
-  auto const facts = facts_of_nodes(g);
+  auto const facts =
+      reads_facts(options.rule, options.plan().has_value()) ? facts_of_nodes(g) : std::vector<node_facts>();
   bool const flat = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
   if (options.rule.what == cut_rule::kind::modules && !flat) {
     for (auto const& [name, given] : {std::pair("--map", !map.file.empty()),
@@ -145,9 +183,11 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
                           " is for cuts between the nodes of a graph, not for cuts inside its modules");
     auto outer = cleave::split_hierarchy(g, options.rule.words).outer;
     auto names = names_of(outer);
-    return {std::move(outer), std::move(names)};
+    std::vector<piece_facts> pieces;
+    for (auto const& name : names) pieces.emplace_back(outer.find_attribute(name)->body.front());
+    return {std::move(outer), std::move(names), std::move(pieces)};
   }
-  auto const s = cleave::snapshot_of(g);
+  auto s = cleave::snapshot_of(g);
   if ((options.rule.what == cut_rule::kind::balance || options.plan()) && !g.has_costs())
     throw cleave::error(
         options.plan() ? "no node has a `cost`, by which plans are compared; give the nodes costs"
@@ -158,12 +198,7 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   auto made = cut_by_rule(options, g, s, facts, cost_per_byte, unit.name);
   auto& parts = made.parts;
   if (!map.file.empty()) write_map_of(g, s, parts, map);
-  auto const plan = cleave::make_plan(s, parts);
-  auto const copies = with_copies(g, s, plan);
-  std::size_t next = 0;  // calls come in the order of nodes()
-  auto const part_of = [&](cleave::module_node const&) { return std::to_string(copies.stage[next++]); };
-  auto outer = with_origins(cleave::split_module(copies.graph, part_of).outer, copies.original, true);
-  auto names = names_of(outer);
+  auto plan = cleave::make_plan(s, parts);
   auto& proof = made.proof;
   proof.bottleneck *= unit.of_name;
   if (proof.bound) *proof.bound *= unit.of_name;
@@ -173,9 +208,7 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
     made.plan->own.largest *= unit.of_name;
     if (made.plan->best) made.plan->best->largest *= unit.of_name;
   }
-  split_graph_result result{.outer = std::move(outer),
-                            .names = std::move(names),
-                            .parts = parts,
+  split_graph_result result{.parts = parts,
                             .proof = proof,
                             .limits = made.limits,
                             .rank_loads = std::move(made.rank_loads),
@@ -185,36 +218,31 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
     result.dominant = node.name;
     result.operation = node.target.empty() ? "call" : node.target;
   }
-  result.report = report_of(g, s, plan, parts, proof, unit);
-  if (!result.rank_loads.empty()) result.report.balance->bound = 0;  // the bound is for ranks
+  if (reports) {
+    result.report = report_of(g, s, plan, parts, proof, unit);
+    if (!result.rank_loads.empty()) result.report.balance->bound = 0;  // the bound is for ranks
+  }
   result.remarks = remarks_on(g, s, options, unit);
+  auto const copies = with_copies(g, s, plan);
+  s = {};  // the pieces need the memory
+  plan = {};
+  std::size_t next = 0;  // calls come in the order of nodes()
+  auto const part_of = [&](cleave::module_node const&) { return copies.stage[next++]; };
+  std::map<std::string, piece_facts> facts_of_piece;
+  auto const take = [&](cleave::module_piece const& piece, cleave::module_graph& graph) {
+    facts_of_piece.emplace(piece.path, graph);
+    if (!keeps_pieces) graph = {};
+  };
+  result.outer = cleave::split_module(copies.made ? *copies.made : g, part_of, {}, take).outer;
+  if (copies.made) result.outer = with_origins(result.outer, copies.original, true);
+  result.names = names_of(result.outer);
+  for (auto const& name : result.names) result.pieces.push_back(facts_of_piece.at(name));
   if (!options.hosts.empty()) {
     bool const places = options.place && options.place->stages() == result.names.size();
     auto const rank_of = places ? options.place->rank_of : std::vector<cleave::rank_id>();
     result.hosts.emplace(options.hosts, result.names.size(), rank_of);
   }
   return result;
-}
-
-/// Number and total cost of the calls of a graph, including those in the bodies of its modules. Copies are
-/// free.
-inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
-  std::pair<std::size_t, double> work;
-  std::vector<cleave::module_graph const*> rest{&g};
-  while (!rest.empty()) {
-    auto const& at = *rest.back();
-    rest.pop_back();
-    cleave::costed_module_graph const costs(at);
-    for (auto const n : at.nodes()) {
-      auto const* a = at.find_attribute(at[n].target);
-      if (at[n].kind == cleave::node_kind::call_module && a != nullptr && !a->body.empty())
-        rest.push_back(&a->body.front());
-      else
-        ++work.first;
-      work.second += costs.replicable(n) ? 0 : costs.weight(n);
-    }
-  }
-  return work;
 }
 
 inline constexpr std::string_view outer_name = "outer.json";
@@ -308,7 +336,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
     measured = std::move(priced.second);
   }
   auto const unit = unit_of(g);
-  auto cut = cut_graph(g, options, map, !report_file.empty());
+  auto cut = cut_graph(g, options, map, !report_file.empty(), !out.empty());
   auto const files = out.empty() ? std::vector<fs::path>{} : write_pieces(out, cut, graph_mark(g), typed);
   cleave::json::writer json(cleave::json::writer::layout::indented);
   json.open_object().member("file", path.string()).member("unit", unit.name).key("stages").open_array();
@@ -319,16 +347,15 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
     if (cut.parts.of[i] != cleave::no_part) predicted[index(cut.parts.of[i])] += measured->predicted[i];
   if (!predicted.empty()) rows[0].insert(rows[0].begin() + 3, "predicted");
   for (std::size_t i = 0; i < cut.names.size(); ++i) {
-    auto const& piece = cut.graph(i);
-    auto const [nodes, cost] = work_of(piece);
-    rows.push_back({std::to_string(i), cleave::printable(cut.names[i]), cleave::count_text(nodes),
-                    cost_text(cost, unit), std::to_string(piece.inputs().size()),
-                    std::to_string(piece.outputs().size())});
+    auto const& piece = cut.pieces[i];
+    rows.push_back({std::to_string(i), cleave::printable(cut.names[i]), cleave::count_text(piece.nodes),
+                    cost_text(piece.cost, unit), std::to_string(piece.inputs),
+                    std::to_string(piece.outputs)});
     if (i < predicted.size()) rows.back().insert(rows.back().begin() + 3, cost_text(predicted[i], unit));
-    json.open_object().member("name", cut.names[i]).member("nodes", nodes);
-    json.member("cost", cost * unit.of_name);
+    json.open_object().member("name", cut.names[i]).member("nodes", piece.nodes);
+    json.member("cost", piece.cost * unit.of_name);
     if (i < predicted.size()) json.member("predicted_cost", predicted[i] * unit.of_name);
-    json.member("inputs", piece.inputs().size()).member("outputs", piece.outputs().size());
+    json.member("inputs", piece.inputs).member("outputs", piece.outputs);
     if (i < files.size()) json.member("file", files[i].string());
     json.close_object();
   }
