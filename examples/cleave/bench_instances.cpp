@@ -104,10 +104,10 @@ std::optional<loaded_instance> load(bench_instance const& i) {
       loaded.hypergraph = read_hypergraph_file<std::int64_t>(i.path);
       return loaded;
     }
-    if (is_directed(i.path)) return of_dag(cleave::read_cost_dag(i.path));
+    if (is_directed(i.path)) return of_dag(cleave::read_cost_dag(i.path, 0, limited({})));
     loaded_instance loaded;
-    loaded.rows =
-        cleave::read_graph_file<std::int32_t, std::int64_t>(i.path, {.further_weights = &loaded.further});
+    loaded.rows = cleave::read_graph_file<std::int32_t, std::int64_t>(
+        i.path, limited({.further_weights = &loaded.further}));
     return loaded;
   } catch (cleave::error const& e) {
     if (i.named) throw;

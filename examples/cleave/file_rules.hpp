@@ -92,7 +92,7 @@ inline void require_apart(std::vector<typed_file> const& files) {
 inline void require_own(fs::path const& path, file_use const& use) {
   std::error_code missing;
   if (!fs::exists(path, missing) || is_stream(path)) return;
-  auto const text = read_text(path);
+  auto const text = read_bytes(path);
   if (text.empty() || (use.is_own != nullptr && use.is_own(text))) return;
   if (!use.form.empty() && is_marked(path, use.form, text)) return;
   std::string const changed = use.form.empty() ? "" : ", or it was changed since";

@@ -12,7 +12,9 @@
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/files/durable_file.hpp>
 #include <cleave/formats/files/read_whole_file.hpp>
+#include <cleave/formats/graph_files/graph_file.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -21,6 +23,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace tool {
 
@@ -33,8 +36,36 @@ inline std::string shown(fs::path const& path) {
                            200);
 }
 
-/// \throws cleave::error if the file cannot be read.
-inline std::string read_text(fs::path const& path) { return cleave::detail::read_whole_file(path.string()); }
+/// The option that raises the limit of what is read from one file, and its value; 0 if it was not given.
+inline constexpr std::string_view file_limit_option = "--max-file";
+inline std::uint64_t given_file_limit = 0;
+
+/// The files to read that the command line names.
+inline std::vector<fs::path> named_inputs;
+
+/// Returns the most bytes of a file that the tool reads.
+inline std::uint64_t file_limit() {
+  return given_file_limit > 0 ? given_file_limit : cleave::detail::whole_file_limits{}.most_bytes;
+}
+
+/// \throws cleave::error if the file cannot be read, is larger than the limit or has a zero byte.
+inline std::string read_text(fs::path const& path) {
+  return cleave::detail::read_whole_file(
+      path.string(), {.most_bytes = file_limit(), .raised_by = file_limit_option, .is_text = true});
+}
+
+/// Returns the bytes of a file that need not be text. \throws cleave::error
+inline std::string read_bytes(fs::path const& path) {
+  return cleave::detail::read_whole_file(path.string(),
+                                         {.most_bytes = file_limit(), .raised_by = file_limit_option});
+}
+
+/// Sets the limit and its option in the options of a reader of graphs.
+inline cleave::graph_file_options limited(cleave::graph_file_options options) {
+  options.max_bytes = file_limit();
+  options.raised_by = file_limit_option;
+  return options;
+}
 
 /// Returns the descriptor of stdout or stderr if it is this file, else -1.
 inline int find_standard_stream(struct stat const& file) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "options.hpp"
+#include "out_of_memory.hpp"
 #include "subcommands.hpp"
 #include "terminal.hpp"
 
@@ -103,7 +104,7 @@ int main(int argc, char** argv) {
   } catch (cleave::infeasible_error const& e) {
     return say(1, e.what());
   } catch (std::bad_alloc const&) {
-    return say(3, "out of memory");
+    return say(3, tool::out_of_memory_text(argc > 1 ? argv[1] : ""));
   } catch (std::exception const& e) {
     return say(3, e.what());
   }

@@ -106,14 +106,12 @@ inline fs::path only_operand(std::vector<std::string> const& operands) {
   return operands[0];
 }
 
-/// Limits a gzip file to 256 MiB unpacked, or 100 times its size if that is more, to reject zip bombs.
-inline cleave::onnx::limits limits_for(fs::path const& path) {
-  cleave::onnx::limits limits;
-  std::error_code unknown;
-  auto const packed = fs::file_size(path, unknown);
-  if (path.extension() == ".gz" && !unknown)
-    limits.max_bytes =
-        std::min(limits.max_bytes, std::max(std::size_t{256} << 20, 100 * std::size_t{packed}));
+/// Returns the limits of a model's file: `--max-file` also lifts the limit of how far a file unpacks.
+inline cleave::onnx::limits model_limits() {
+  cleave::onnx::limits limits{.raised_by = file_limit_option};
+  if (given_file_limit == 0) return limits;
+  limits.max_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(given_file_limit, limits.max_bytes));
+  limits.max_ratio = limits.max_bytes;
   return limits;
 }
 
@@ -123,8 +121,10 @@ inline model read_model(fs::path const& path, cleave::onnx::type_options const& 
   auto const file = cleave::printable(path.filename().string());
   try {
     doing("reading " + file);
-    auto const bytes = cleave::onnx::read_file(path, limits_for(path));
+    auto bytes = cleave::onnx::read_file(path, model_limits());
+    auto const file_bytes = bytes.size();
     auto proto = std::make_unique<::onnx::ModelProto>(cleave::onnx::parse(bytes));
+    bytes = {};  // not needed while the model is worked on
     cleave::onnx::check(*proto);
     doing("inferring the shapes of " + file);
     cleave::onnx::types types(*proto, options);
@@ -132,7 +132,7 @@ inline model read_model(fs::path const& path, cleave::onnx::type_options const& 
     auto costs = cleave::onnx::costs_of(types);
     cleave::onnx::graph graph(*proto);
     cleave::onnx::price(graph, types, costs);
-    return {path,   bytes.size(), std::move(proto), std::move(types), std::move(costs), std::move(graph),
+    return {path,   file_bytes, std::move(proto), std::move(types), std::move(costs), std::move(graph),
             options};
   } catch (cleave::error const& e) {
     throw cleave::error(cleave::printable(path.string()) + ": " + e.what());

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <charconv>
+#include <cleave/core/bytes.hpp>
 #include <cleave/core/nearest_names.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstddef>
@@ -145,6 +146,15 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
   typed_words typed;
   if (std::ranges::any_of(c.options, [](auto const& o) { return o.file.is_output(); }))
     c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
+  auto const reads = [](file_use const& use) { return use.what == file_use::kind::read; };
+  if ((reads(c.operand) && !c.operands.empty()) || std::ranges::any_of(c.options, reads, &option::file))
+    c.options.push_back({"", std::string(file_limit_option), "SIZE", "a size from 1 byte, as in 8GiB",
+                         "the most bytes of a file that is read (4GiB; ONNX: 2GiB, which no size exceeds)",
+                         [](std::string_view text) {
+                           auto const size = cleave::parse_bytes(text);
+                           given_file_limit = size.value_or(0);
+                           return given_file_limit > 0;
+                         }});
   auto const add_file = [&](std::string const& by, std::string_view value, file_use const& use) {
     if (use.what == file_use::kind::none || value == "-") return;
     auto const before =
@@ -192,6 +202,8 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
       throw usage_error(name + " takes " + o->wants + ", not '" + cleave::printable(value) + "'");
     add_file(o->name.empty() ? o->short_name : o->name, value, o->file);
   }
+  for (auto const& f : typed.files)
+    if (f.use.what == file_use::kind::read) named_inputs.push_back(f.path);
   require_apart(typed.files);
   for (auto const& f : typed.files)
     if (f.use.what == file_use::kind::written && !typed.overwrite) require_own(f.path, f.use);

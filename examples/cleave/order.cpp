@@ -66,7 +66,7 @@ int order_graph(order_task const& task) {
   progress const doing;
   doing("reading " + task.file);
   partition_clock clock;
-  auto const g = cleave::read_graph_file<std::uint32_t>(task.file, task.reading);
+  auto const g = cleave::read_graph_file<std::uint32_t>(task.file, limited(task.reading));
   clock.has_read();
   doing("ordering");
   auto const found = cleave::nested_dissection(g.view(), task.options);

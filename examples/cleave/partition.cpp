@@ -128,7 +128,7 @@ int cut_graph(partition_task& task) {
   partition_clock clock;
   std::vector<std::vector<double>> further;
   task.reading.further_weights = task.group_sizes.empty() ? &further : nullptr;
-  auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, task.reading);
+  auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, limited(task.reading));
   set_further_weights(task, std::move(further));
   auto const view = g.view();
   clock.has_read();

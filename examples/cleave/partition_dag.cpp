@@ -74,7 +74,7 @@ int cut_operations(partition_task const& task) {
   progress const doing;
   doing("reading " + task.file);
   partition_clock clock;
-  auto const d = cleave::read_cost_dag(task.file, task.flops_per_byte.value_or(0));
+  auto const d = cleave::read_cost_dag(task.file, task.flops_per_byte.value_or(0), limited({}));
   if (task.flops_per_byte && !d.cost_per_byte)
     throw usage_error("--flops-per-byte is for files that give bytes; this file gives the costs of arcs");
   clock.has_read();

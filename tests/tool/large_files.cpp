@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// What the tool does with files that are too large, and without the memory for them.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cleave/core/bytes.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/scratch_folder.hpp"
+#include "support/tool.hpp"
+
+using namespace cleave::testing;
+using namespace cleave::literals;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using words = std::vector<std::string>;
+
+/// Makes a file of `size` zero bytes that takes no room on the disk.
+void put_zeros(std::string const& file, std::uint64_t size) {
+  std::ofstream{file};
+  fs::resize_file(file, size);
+}
+
+/// Runs the tool with at most `most` bytes of address space.
+child_report run_tool_within(std::size_t most, words line) {
+  line.insert(line.begin(), tool_path().string());
+  return in_child([&]() -> std::string {
+    rlimit const limit{most, most};
+    setrlimit(RLIMIT_AS, &limit);
+    std::vector<char*> arguments;
+    for (auto& word : line) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    throw std::runtime_error("it is not built: " + line[0]);
+  });
+}
+
+bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+/// A call that reads a file of this name.
+struct reading {
+  std::string file;
+  words before, after;
+  words operator()(std::string const& path) const {
+    auto line = before;
+    line.push_back(path);
+    line.insert(line.end(), after.begin(), after.end());
+    return line;
+  }
+};
+
+std::vector<reading> const readings = {{"g.graph", {"partition"}, {"-k", "2"}},
+                                       {"g.mtx", {"partition"}, {"-k", "2"}},
+                                       {"g.edges", {"partition"}, {"-k", "2"}},
+                                       {"g.dimacs", {"partition"}, {"-k", "2"}},
+                                       {"g.dag", {"partition"}, {"-k", "2"}},
+                                       {"g.json", {"partition"}, {"-k", "2"}},
+                                       {"g.hgr", {"partition"}, {"-k", "2"}},
+                                       {"g.mtx", {"order"}, {}},
+                                       {"g.graph", {"bench"}, {"-k", "2"}},
+                                       {"g.json", {"split"}, {"-k", "2"}},
+                                       {"g.json", {"inspect"}, {}},
+                                       {"g.csv", {"split"}, {"-k", "2"}},
+                                       {"g.csv", {"verify"}, {}},
+                                       {"g.json", {"verify"}, {}},
+                                       {"g.csv", {"simulate"}, {}},
+                                       {"g.csv", {"report"}, {}},
+                                       {"g.csv", {"schedule", "1F1B", "--costs"}, {}},
+                                       {"g.onnx", {"inspect"}, {}},
+                                       {"g.onnx", {"split"}, {"-k", "2"}},
+                                       {"g.onnx", {"demo"}, {}}};
+
+}  // namespace
+
+TEST_CASE("cleave: refuses a file above the limit without reading it, and names the option that raises it") {
+  for (auto const& r : readings) {
+    CAPTURE(r.before.front());
+    CAPTURE(r.file);
+    scratch_folder const at;
+    put_zeros(at / r.file, 5_GiB);
+    auto const said = run_tool_within(256_MiB, r(at / r.file));
+    CAPTURE(said.to_stderr);
+    CHECK(said.exit == 3);
+    CHECK(said.peak_bytes < 64_MiB);
+    bool const is_model = r.file.ends_with(".onnx");
+    CHECK(has(said.to_stderr,
+              r.file + ": it has more bytes than the limit of " + (is_model ? "2.0" : "4") + " GiB"));
+    CHECK(has(said.to_stderr, "--max-file") != is_model);  // protobuf's own limit cannot be raised
+  }
+}
+
+TEST_CASE("cleave: --max-file raises and lowers the limit; a file that is wrong at once is not read on") {
+  for (auto const& r : readings) {
+    CAPTURE(r.before.front());
+    CAPTURE(r.file);
+    scratch_folder const at;
+    bool const is_model = r.file.ends_with(".onnx");
+    put_zeros(at / r.file, is_model ? 2_GiB - 1 : 5_GiB);
+    auto call = r(at / r.file);
+    call.insert(call.end(), {"--max-file", "6GiB"});
+    auto const raised = run_tool_within(256_MiB, call);
+    CAPTURE(raised.to_stderr);
+    CHECK(raised.exit == 3);
+    CHECK(raised.peak_bytes < 64_MiB);
+    CHECK(has(raised.to_stderr,
+              is_model ? "the bytes are not an ONNX model" : "line 1, column 1: a zero byte"));
+    call.back() = "1MB";
+    auto const lowered = run_tool(call);
+    CHECK(lowered.exit == 3);
+    CHECK(has(lowered.to_stderr, "the limit of 976.6 KiB; --max-file raises it"));
+  }
+  CHECK(has(run_tool({"inspect", "x.onnx", "--max-file", "0"}).to_stderr,
+            "--max-file takes a size from 1 byte, as in 8GiB, not '0'"));
+}
+
+TEST_CASE("cleave: a text that turns into zero bytes is read only so far") {
+  scratch_folder const at;
+  std::ofstream(at / "g.graph") << "2 1\n2\n";
+  fs::resize_file(at / "g.graph", 3_GiB);
+  auto const said = run_tool({"partition", at / "g.graph", "-k", "2"});
+  CHECK(said.exit == 3);
+  CHECK(said.peak_bytes < 64_MiB);
+  CHECK(has(said.to_stderr, "g.graph: line 3, column 1: a zero byte"));
+}
+
+TEST_CASE("cleave: out of memory names the file, what is needed and the remedy") {
+  scratch_folder const at;
+  {
+    std::ofstream rows(at / "g.graph");
+    rows << "1000000 999999\n2\n";
+    for (int n = 2; n < 1'000'000; ++n) rows << n - 1 << ' ' << n + 1 << '\n';
+    rows << "999999\n";
+  }
+  auto const working = run_tool_within(64_MiB, {"partition", at / "g.graph", "-k", "2"});
+  CAPTURE(working.to_stderr);
+  CHECK(working.exit == 3);
+  CHECK(has(working.to_stderr, "out of memory for "));
+  CHECK(has(working.to_stderr, "g.graph of 13.1 MiB: more than "));
+  CHECK(has(working.to_stderr, "are needed, and ulimit -v allows 64 MiB; allow the process more memory"));
+  CHECK(has(working.to_stderr, "read a METIS file by rows (--stream), or use a smaller file"));
+  auto const reading = run_tool_within(24_MiB, {"partition", at / "g.graph", "-k", "2"});
+  CAPTURE(reading.to_stderr);
+  CHECK(reading.exit == 3);
+  CHECK(has(reading.to_stderr, "g.graph: there is no memory for its 13.1 MiB; allow the process more"));
+}
