@@ -134,6 +134,7 @@ struct typed_words {
   /// one
   void require_kept(std::set<fs::path> const& more) {
     for (auto const& file : more) files.push_back({"", file, {file_use::kind::read}});
+    named_inputs.insert(named_inputs.end(), more.begin(), more.end());
     require_apart(files);
   }
 };
@@ -146,8 +147,8 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
   typed_words typed;
   if (std::ranges::any_of(c.options, [](auto const& o) { return o.file.is_output(); }))
     c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
-  auto const reads = [](file_use const& use) { return use.what == file_use::kind::read; };
-  if ((reads(c.operand) && !c.operands.empty()) || std::ranges::any_of(c.options, reads, &option::file))
+  auto const reads = [](auto const& o) { return o.file.what == file_use::kind::read; };
+  if (!c.operands.empty() || std::ranges::any_of(c.options, reads))
     c.options.push_back({"", std::string(file_limit_option), "SIZE", "a size from 1 byte, as in 8GiB",
                          "the most bytes of a file that is read (4GiB; ONNX: 2GiB, which no size exceeds)",
                          [](std::string_view text) {
