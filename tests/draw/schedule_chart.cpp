@@ -93,3 +93,24 @@ TEST_CASE("schedule_chart: draws an empty schedule") {
   testing::timed_order const t(schedule{loop_placement(2), 0, {{}, {}}});
   CHECK(lines_of(schedule_chart(t.shown())).size() >= 3);
 }
+
+TEST_CASE("schedule_chart: the smallest and the largest times are drawn like others, whatever their ratio") {
+  auto const drawn = [](double forward, double backward) {
+    auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 3});
+    auto const times = simulate(s, {.costs = {{forward, backward, backward, 0, 0}}});
+    auto lines = lines_of(schedule_chart({"drawn", s, times}));
+    REQUIRE(lines.size() == 3);
+    lines.pop_back();  // the axis
+    return lines;
+  };
+  auto const equal = drawn(1, 1);
+  CHECK(equal == std::vector<std::string>{"rank 0  F0F1··B0F2B1··B2", "rank 1  ··F0B0F1B1F2B2··"});
+  for (double const each : {5e-324, 4e-323, 1e-310, 1e-307, 1e-30, 1e30, 1e100}) {
+    CAPTURE(each);
+    CHECK(drawn(each, each) == equal);
+  }
+  // The shorter passes vanish.
+  CHECK(drawn(1e100, 5e-324) == drawn(1, 1e-300));
+  CHECK(drawn(5e-324, 1e100) == drawn(1e-300, 1));
+  CHECK(drawn(1e100, 5e-324)[0] == "rank 0  F0F1F2··");
+}

@@ -43,6 +43,23 @@ TEST_CASE("schedule_svg: each pass is one bar on the row of its rank, at its tim
   }
 }
 
+TEST_CASE("schedule_svg: the smallest and the largest times are drawn like others") {
+  auto const drawn = [](double each) {
+    auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 3});
+    auto const times = simulate(s, {.costs = {{each, each, each, 0, 0}}});
+    std::vector<double> places;
+    for (auto const& e : testing::read_markup(schedule_svg({"drawn", s, times})))
+      if (e.is("bar")) places.insert(places.end(), {e.number("x"), e.number("width"), e.number("y")});
+    return places;
+  };
+  auto const equal = drawn(1);
+  CHECK(equal.size() == 36);
+  for (double const each : {5e-324, 4e-323, 1e-310, 1e-307, 1e-30, 1e30, 1e100}) {
+    CAPTURE(each);
+    CHECK(drawn(each) == equal);
+  }
+}
+
 TEST_CASE("schedule_svg: all rectangles and texts lie inside the picture") {
   for (auto const& t : testing::timed_orders()) {
     auto const elements = testing::read_markup(schedule_svg(t.shown()));

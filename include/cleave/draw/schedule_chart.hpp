@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,16 +63,18 @@ class schedule_chart_writer {
   /// Chooses the columns per unit of time so that the letter and microbatch of every bar fit. If this needs
   /// too many lines, only the letters fit. If these still need too many, the whole step is drawn on one line.
   void choose_scale(std::size_t ranks) {
-    double shortest = drawn_time(t_.times);
+    exponent_ = drawn_exponent(t_.times);
+    double const whole = scaled(drawn_time(t_.times));
+    double shortest = whole;
     for (auto const& b : bars_)
-      if (!b.is_beside) shortest = (std::min)(shortest, (b.end - b.begin) / b.lanes);
+      if (!b.is_beside) shortest = (std::min)(shortest, scaled(b.end - b.begin) / b.lanes);
     auto const digits = std::to_string((std::max)(1u, t_.order.microbatches) - 1).size();
     double const most =
         static_cast<double>(std::max<std::size_t>(1, options_.most_lines / (ranks + 2)) * room_);
     for (std::size_t const letters : {digits + 1, std::size_t{1}}) {
       scale_ = static_cast<double>(letters) / shortest;
-      if (scale_ * drawn_time(t_.times) <= most) break;
-      scale_ = static_cast<double>(room_) / drawn_time(t_.times);
+      if (scale_ * whole <= most) break;
+      scale_ = static_cast<double>(room_) / whole;
     }
     total_ = column_at(drawn_time(t_.times));
   }
@@ -94,7 +97,13 @@ class schedule_chart_writer {
     }
     return lines;
   }
-  std::size_t column_at(double time) const { return static_cast<std::size_t>(std::lround(time * scale_)); }
+  double scaled(double time) const { return std::ldexp(time, -exponent_); }
+  std::size_t column_at(double time) const {
+    return static_cast<std::size_t>(std::lround(scaled(time) * scale_));
+  }
+  double time_at(std::size_t column) const {
+    return std::ldexp(static_cast<double>(column) / scale_, exponent_);
+  }
 
   std::string bars_text(std::vector<std::uint32_t> const& line, std::size_t from, std::size_t to) const {
     std::string text;
@@ -135,11 +144,13 @@ class schedule_chart_writer {
   }
 
   std::string axis(std::size_t from, std::size_t to) const {
-    double const first = static_cast<double>(from) / scale_, last = static_cast<double>(to) / scale_;
+    double const first = time_at(from), last = time_at(to);
     auto const shown = (std::min)(room_, total_);
-    double const step = tick_step(static_cast<double>(shown) / scale_, std::max<std::size_t>(2, shown / 8));
+    double const step = tick_step(time_at(shown), std::max<std::size_t>(2, shown / 8));
     std::string line(margin_, ' ');
-    for (auto i = static_cast<std::size_t>(first / step); static_cast<double>(i) * step <= last; ++i) {
+    bool const has_ticks = step >= (std::numeric_limits<double>::min)();  // smaller ones have too few digits
+    for (auto i = static_cast<std::size_t>(has_ticks ? first / step : 0);
+         has_ticks && static_cast<double>(i) * step <= last; ++i) {
       double const time = static_cast<double>(i) * step;
       if (time < first) continue;
       auto const at = margin_ + column_at(time) - from;
@@ -181,6 +192,7 @@ class schedule_chart_writer {
   std::vector<schedule_bar> bars_;
   std::vector<std::uint32_t> local_;
   std::size_t margin_, room_, total_ = 0;
+  int exponent_ = 0;  ///< times are divided by 2^exponent_ before they are multiplied by scale_
   double scale_ = 1;
 };
 

@@ -2,8 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -71,18 +73,21 @@ class schedule_frame {
                       : std::clamp((std::max)(13.0 * static_cast<double>(longest), width_of_numbers(t)),
                                    narrowest, 16000.0);
     row_height = ranks() <= 12 ? 24 : ranks() <= 40 ? 17 : small ? 5 : 11;
-    scale = width / drawn_time(t.times);
+    exponent_ = drawn_exponent(t.times);
+    scale_ = width / std::ldexp(drawn_time(t.times), -exponent_);
     for (auto const& steps : t.memory) most_ = (std::max)(most_, most_memory(steps));
   }
 
-  double width, row_height, scale;
+  double width, row_height;
 
   std::size_t ranks() const { return t_.order.ranks.size(); }
   double row(std::size_t r) const {
     return top + static_cast<double>(r) * (row_height + (ranks() > 40 ? 1 : 4));
   }
   double bottom() const { return row(ranks()); }
-  double x(double time) const { return left + scale * time; }
+  double x(double time) const { return left + pixels(time); }
+  /// Returns the width that a time has.
+  double pixels(double time) const { return scale_ * std::ldexp(time, -exponent_); }
   double full_width() const { return left + width + right; }
   double full_height() const { return t_.memory.empty() ? bottom() + 34 : strip(ranks()) + 8; }
 
@@ -159,7 +164,8 @@ class schedule_frame {
   void write_axis(markup_writer& to) const {
     double const length = drawn_time(t_.times) * axis_.scale;
     double const step = tick_step(length, static_cast<std::size_t>(std::clamp(width / 100, 4.0, 200.0)));
-    for (std::size_t i = 0; static_cast<double>(i) * step <= length * (1 + 1e-9); ++i) {
+    bool const has_ticks = step >= (std::numeric_limits<double>::min)();  // smaller ones have too few digits
+    for (std::size_t i = 0; has_ticks && static_cast<double>(i) * step <= length * (1 + 1e-9); ++i) {
       double const time = static_cast<double>(i) * step, at = x(time / axis_.scale);
       write_tick(to, at, bottom(), bottom() + 5);
       if (!t_.memory.empty()) write_tick(to, at, strip(0), strip(ranks()) - 6);
@@ -206,7 +212,7 @@ class schedule_frame {
     std::uint64_t now = 0;
     for (std::size_t i = 0, column = 0; i < steps.size(); ++column) {
       auto most = now;
-      double const begin = static_cast<double>(column) / scale, end = static_cast<double>(column + 1) / scale;
+      double const begin = time_at(column), end = time_at(column + 1);
       for (; i < steps.size() && (steps[i].time < end || static_cast<double>(column) > width); ++i)
         most = (std::max)(most, now = steps[i].bytes);
       if (drawn.empty() || drawn.back().bytes != most) drawn.push_back({begin, most});
@@ -215,8 +221,14 @@ class schedule_frame {
     return drawn;
   }
 
+  double time_at(std::size_t pixel) const {
+    return std::ldexp(static_cast<double>(pixel) / scale_, exponent_);
+  }
+
   timed_schedule const& t_;
   axis_unit axis_;
+  int exponent_ = 0;  ///< times are divided by 2^exponent_ before they are multiplied by scale_
+  double scale_ = 1;
   std::uint64_t most_ = 0;
 };
 
@@ -354,7 +366,7 @@ class schedule_drawing {
   /// Returns the width of the narrowest bar in pixels.
   double narrowest_bar() const {
     double least = frame_.width;
-    for (auto const& b : bars_) least = (std::min)(least, frame_.scale * (b.end - b.begin));
+    for (auto const& b : bars_) least = (std::min)(least, frame_.pixels(b.end - b.begin));
     return least;
   }
 
@@ -369,7 +381,7 @@ class schedule_drawing {
       spent.assign(columns, {});
       for (; b < bars_.size() && index(bars_[b].rank) == r; ++b) {
         auto const& bar = bars_[b];
-        double const begin = frame_.scale * bar.begin / pixels, end = frame_.scale * bar.end / pixels;
+        double const begin = frame_.pixels(bar.begin) / pixels, end = frame_.pixels(bar.end) / pixels;
         for (auto c = static_cast<std::size_t>(begin); c < columns && static_cast<double>(c) < end; ++c) {
           double const from = (std::max)(begin, static_cast<double>(c)),
                        to = (std::min)(end, static_cast<double>(c + 1));
@@ -414,8 +426,7 @@ class schedule_drawing {
     return std::string(hue_of(a.kind).style) + std::to_string(tint);
   }
   box box_of(schedule_bar const& b) const {
-    double const x = frame_.x(b.begin), width = frame_.scale * (b.end - b.begin),
-                 y = frame_.row(index(b.rank));
+    double const x = frame_.x(b.begin), width = frame_.pixels(b.end - b.begin), y = frame_.row(index(b.rank));
     if (b.is_beside) return {x, y + frame_.row_height - 4, width, 4};
     double const lane = frame_.row_height / b.lanes;
     return {x, y + lane * b.lane, width, lane};
@@ -471,7 +482,7 @@ class schedule_drawing {
       double const y = frame_.row(index(place.rank)) + frame_.row_height;
       if (span.end > span.begin)
         path += 'M' + decimal_text(frame_.x(span.begin), 1) + ' ' + decimal_text(y, 1) + 'h' +
-                decimal_text(frame_.scale * (span.end - span.begin), 1);
+                decimal_text(frame_.pixels(span.end - span.begin), 1);
     }
     if (!path.empty()) to_.empty("path", {{"class", "critical"}, {"d", path}});
   }

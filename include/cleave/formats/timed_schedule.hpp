@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -156,5 +157,9 @@ inline std::vector<std::uint32_t> local_numbers(stage_placement const& place) {
 
 /// Returns the makespan, or 1 if nothing takes time: the scale of a drawing.
 inline double drawn_time(schedule_times const& times) { return times.makespan > 0 ? times.makespan : 1; }
+
+/// Returns the exponent of the power of two below `drawn_time`. Times divided by this power have a scale of
+/// moderate size, however small or large they are.
+inline int drawn_exponent(schedule_times const& times) { return std::ilogb(drawn_time(times)); }
 
 }  // namespace cleave
