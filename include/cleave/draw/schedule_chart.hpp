@@ -172,14 +172,14 @@ class schedule_chart_writer {
   std::string kept_text(std::vector<memory_step> const& steps) const {
     constexpr std::array<std::string_view, 9> eighths = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                                          "\u2585", "\u2586", "\u2587", "\u2588"};
-    double const width = drawn_time(t_.times) / static_cast<double>(room_);
+    double const width = scaled(drawn_time(t_.times)) / static_cast<double>(room_);
     auto const all = static_cast<double>(most_of_all());
     std::string text;
     std::uint64_t now = 0;
     std::size_t next = 0;
     for (std::size_t c = 0; c < room_; ++c) {
       auto most = now;
-      for (; next < steps.size() && steps[next].time < width * static_cast<double>(c + 1); ++next)
+      for (; next < steps.size() && scaled(steps[next].time) < width * static_cast<double>(c + 1); ++next)
         most = (std::max)(most, now = steps[next].bytes);
       auto const eighth = all > 0 ? static_cast<std::size_t>(8 * static_cast<double>(most) / all + 0.999) : 0;
       text += eighths[std::min<std::size_t>(8, eighth)];
