@@ -202,7 +202,8 @@ inline std::optional<made_instance> find_unweighted(std::string_view word) {
         second == rest.npos ? std::optional<std::uint32_t>(1) : node_count(rest.substr(second + 1));
     if (!nodes || !seed)
       throw cleave::error(cleave::quoted(word) + " says no graph; write " + names.back() +
-                          ":100k for about 100000 nodes, " + names.back() + ":100k:7 with another seed");
+                          ":100k for about 100000 nodes, " + names.back() +
+                          ":100k:7 with another seed; both from 1 to 200M");
     return f.make(*nodes, *seed);
   }
   auto const family = word.substr(0, colon);

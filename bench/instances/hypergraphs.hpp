@@ -172,7 +172,7 @@ inline std::optional<hypergraph> find_hypergraph(std::string_view word) {
         second == rest.npos ? std::optional<std::uint32_t>(1) : node_count(rest.substr(second + 1));
     if (!nodes || !seed)
       refuse("write " + std::string(family) + ":100k for 100000 nodes, " + std::string(family) +
-             ":100k:7 with another seed");
+             ":100k:7 with another seed; both from 1 to 200M");
     return family == "netlist" ? netlist(*nodes, *seed) : random_nets(*nodes, *seed);
   }
   return std::nullopt;

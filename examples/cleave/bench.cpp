@@ -88,17 +88,17 @@ command command_of(bench_options& o) {
     o.instances.insert(o.instances.end(), words.begin(), words.end());
     return !words.empty();
   });
-  option("-k", "--k", "K,...", "whole numbers from 1, with commas", "numbers of parts (2,8,32)",
+  option("-k", "--k", "K,...", "whole numbers from 1 to 1073741824, with commas", "numbers of parts (2,8,32)",
          [&](auto text) { return read_counts(text, o.parts); });
   option("", "--goal", "NAME,...", "connectivity, cut-nets or both",
          "what few nets of a hypergraph means: connectivity (λ - 1), cut-nets, or both (connectivity)",
          [&](auto text) { return read_goals(text, o.goals); });
-  option("", "--eps", "X", "a number from 0 to 10",
+  option("", "--eps", "X", range_text(0.0, 10.0),
          "imbalance: share by which a part may exceed the average (0.03)",
          [&](auto text) { return read_number(text, o.eps, 0.0, 10.0); });
   option("", "--seeds", "N", "a whole number from 1 to 1000", "run each with the seeds 1 to N (1)",
          [&](auto text) { return read_number<std::uint64_t>(text, o.seeds, 1, 1000); });
-  option("", "--time-limit", "S", "seconds from 0.001", "end a run after this many seconds (60)",
+  option("", "--time-limit", "S", "seconds from 0.001 to 1e6", "end a run after this many seconds (60)",
          [&](auto text) { return read_number(text, o.time_limit, 0.001, 1e6); });
   option("", "--threads", "N", "a whole number from 1 to 1024",
          "number of threads, for algorithms that use them (1)",
@@ -274,7 +274,7 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
   progress const doing;
   std::vector<bench_row> rows;
   // true once the names of those that are left out are printed
-  bool told_nets = o.algorithms.empty(), told_weights = o.algorithms.empty();
+  bool told_nets = o.algorithms.empty(), told_weights = o.algorithms.empty(), lacks_nodes = false;
   for (auto const& instance : instances) {
     doing("reading " + instance.name);
     auto const loaded = load(instance);
@@ -304,13 +304,20 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
     if (loaded->hypergraph) task.hypergraph = &*loaded->hypergraph;
     task.eps = o.eps;
     auto const goals = loaded->hypergraph ? o.goals : std::vector{cleave::hypergraph_objective::connectivity};
+    for (auto const k : o.parts)
+      if (k > task.nodes() && (lacks_nodes = true))
+        note(cleave::printable(instance.name) + ": " + plural(k, "part") + " skipped, since it has " +
+             plural(task.nodes(), "node") + "; a part needs a node");
     for (auto const goal : goals)
       for (auto const k : o.parts)
-        for (std::uint64_t seed = 1; seed <= o.seeds; ++seed) {
+        for (std::uint64_t seed = 1; k <= task.nodes() && seed <= o.seeds; ++seed) {
           task.goal = goal, task.parts = k, task.seed = seed;
           run_problem(o, algorithms, instance, *loaded, task, doing, write, rows);
         }
   }
+  if (rows.empty() && lacks_nodes)
+    throw cleave::infeasible_error(
+        "nothing was run, since all graphs have fewer nodes than parts; choose a smaller -k");
   return rows;
 }
 

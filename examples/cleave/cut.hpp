@@ -31,6 +31,8 @@
 
 namespace tool {
 
+inline constexpr std::uint32_t most_stages = 65'535;
+
 /// The options of a cut.
 struct cut_options {
   std::uint32_t stages = 4;
@@ -65,18 +67,21 @@ inline void add_cut_options(command& c, cut_options& to) {
     return read_number(text, x, 1e-9, 1e9) ? std::optional(x) : std::nullopt;
   };
   auto& list = c.options;
-  list.push_back({"-k", "--stages", "N", "a whole number from 1 to 65535", "number of stages (4)",
-                  [&to](auto text) { return to.counted = read_number(text, to.stages, 1u, 65535u); }});
-  list.push_back({"", "--memory", "SIZE[,SIZE...]", "a size as in 2GiB, or one for each stage",
+  list.push_back({"-k", "--stages", "N", range_text(1u, most_stages), "number of stages (4)",
+                  [&to](auto text) { return to.counted = read_number(text, to.stages, 1u, most_stages); }});
+  list.push_back({"", "--memory", "SIZE[,SIZE...]",
+                  "a size " + std::string(size_range) + ", as in 2GiB, or one for each stage",
                   "limit on the weights of a stage, or of a rank that runs several",
                   [&to, size](auto text) { return read_list(text, to.memory, size); }});
-  list.push_back({"", "--speed", "X[,X...]", "a number above 0, or one for each stage",
+  list.push_back({"", "--speed", "X[,X...]", range_text(1e-9, 1e9) + ", or one for each stage",
                   "speed of a stage, or of a rank that runs several (1)",
                   [&to, ratio](auto text) { return read_list(text, to.speed, ratio); }});
-  list.push_back({"", "--flops-per-byte", "R", "a number from 0",
-                  "cost of moving a byte between stages, in operations (5); for a graph in JSON, in its unit",
-                  [&to](auto text) { return read_number(text, to.flops_per_byte.emplace(), 0.0, 1e12); }});
-  list.push_back({"", "--bandwidth", "RATE", "a size per second with its unit, as in 10GB/s",
+  list.push_back(number_option(
+      "", "--flops-per-byte", "R",
+      "cost of moving a byte between stages, in operations (5); for a graph in JSON, in its unit",
+      to.flops_per_byte, 0, 1e12));
+  list.push_back({"", "--bandwidth", "RATE",
+                  "a size per second with its unit, as in 10GB/s, from 1B/s to below 16EiB/s",
                   "rate between stages, instead of --flops-per-byte (10GB/s)", [&to](auto text) {
                     if (text.ends_with("/s")) text.remove_suffix(2);
                     auto const bytes = cleave::parse_bytes(text);
@@ -247,6 +252,16 @@ void complete_plan(framework_plan& plan, cut_options const& options, Snapshot co
   if (of_layers) plan.best->text = plan_text(plan.what, plan.chain, stages_of_modules(s, plan.chain, best));
 }
 
+/// \throws cleave::infeasible_error if there are fewer nodes than the stages that -k or a schedule asks for
+inline void require_nodes(cut_options const& options, cleave::snapshot_arrays const& s) {
+  auto const copied = static_cast<std::size_t>(std::ranges::count(s.replicable, char{1}));
+  auto const nodes = s.nodes() - copied;
+  if (options.stages > nodes && (options.counted || options.place))
+    throw cleave::infeasible_error((options.place ? "the schedule has " : "-k asks for ") +
+                                   plural(options.stages, "stage") + ", but the graph has " +
+                                   plural(nodes, "node") + " to place; a stage needs a node");
+}
+
 /// Cuts a graph by the rule of the options. `given` are the parts of a pipeline of onnxruntime-genai, if that
 /// is the rule.
 /// \throws cleave::infeasible_error if no cut fits into the memory
@@ -278,9 +293,8 @@ certified_cut cut_by_rule(cut_options const& options, Graph const& g, Snapshot c
   }
   c.proof.objective = objective_of(cost_per_byte, options.relayed);
   c.proof.unit = unit;
-  auto const copied = static_cast<std::size_t>(std::ranges::count(s.replicable, char{1}));
-  if (options.balances_ranks() &&
-      s.nodes() - copied >= options.place->stages()) {  // with fewer, each has its own stage
+  if (balanced) require_nodes(options, s);
+  if (options.balances_ranks()) {
     if (options.relayed) throw usage_error("--relay is for schedules with one stage per rank");
     auto r = cleave::balance_ranks(s, std::span<cleave::rank_id const>(options.place->rank_of),
                                    options.place->ranks, limits);

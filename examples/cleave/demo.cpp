@@ -132,9 +132,8 @@ int demo(std::span<std::string const> words) {
       {},
       {}};
   add_cut_options(c, options.cut);
-  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000",
-                       "number of microbatches to run (8)",
-                       [&](auto text) { return read_number(text, options.microbatches, 1u, 10000u); }});
+  c.options.push_back(number_option("-m", "--microbatches", "N", "number of microbatches to run (8)",
+                                    options.microbatches, 1, 10'000));
   auto const has = [](std::string_view name) {
     return name == "report.html" || cleave::onnx::is_stage_name(name);
   };

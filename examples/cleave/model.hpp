@@ -68,11 +68,13 @@ inline void add_type_options(command& c, cleave::onnx::type_options& to) {
     };
   };
   c.options.push_back(
-      {"", "--dim", "NAME=N", "a symbolic dimension's name and size, as in batch=8",
+      {"", "--dim", "NAME=N",
+       "a symbolic dimension's name and size, from 0 to 9223372036854775807, as in batch=8",
        "size of a symbolic dimension; may be repeated",
        take([&to](auto const& name, auto value) { to.dims[name] = cleave::onnx::parse_dimension(value); })});
   c.options.push_back(
-      {"", "--shape", "VALUE=SHAPE", "a value's name and shape, as in image=1x3x224x224 or mask=bool:8x?",
+      {"", "--shape", "VALUE=SHAPE",
+       "a value's name and its sizes from 0 to 9223372036854775807, as in image=1x3x224x224 or mask=bool:8x?",
        "shape of a value that shape inference cannot find; may be repeated",
        take([&to](auto const& name, auto value) { to.shapes[name] = cleave::onnx::parse_shape(value); })});
 }

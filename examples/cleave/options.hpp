@@ -7,11 +7,13 @@
 #include <cleave/core/printable.hpp>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "file_rules.hpp"
@@ -91,6 +93,49 @@ template <class Number>
 bool read_number(std::string_view text, Number& to, Number least, Number most) {
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), to);
   return fault == std::errc() && end == text.data() + text.size() && to >= least && to <= most;
+}
+
+/// Returns a number as a person writes it: `1e9`, not `1e+09`.
+template <class Number>
+std::string typed_number(Number x) {
+  char digits[32];
+  std::string text(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  if (auto at = text.find('e'); at != text.npos) {
+    at += text[at + 1] == '-' ? 2 : 1;
+    text.erase(at, text.find_first_not_of("+0", at) - at);
+  }
+  return text;
+}
+
+/// Returns `a whole number from 1 to 1024`, or `a number from 0 to 1e9`.
+template <class Number>
+std::string range_text(Number least, Number most) {
+  return (std::is_integral_v<Number> ? "a whole number from " : "a number from ") + typed_number(least) +
+         " to " + typed_number(most);
+}
+
+inline constexpr char size_range[] = "from 0 to below 16EiB";  ///< of sizes that cleave::parse_bytes reads
+
+/// Returns an option whose value is a number between `least` and `most`. Its refusals say this range.
+template <class Number>
+option number_option(std::string const& short_name, std::string const& name, std::string const& value,
+                     std::string const& help, Number& to, std::type_identity_t<Number> least,
+                     std::type_identity_t<Number> most) {
+  return {
+      short_name, name,
+      value,      range_text<Number>(least, most),
+      help,       [&to, least, most](std::string_view text) { return read_number(text, to, least, most); }};
+}
+template <class Number>
+option number_option(std::string const& short_name, std::string const& name, std::string const& value,
+                     std::string const& help, std::optional<Number>& to, std::type_identity_t<Number> least,
+                     std::type_identity_t<Number> most) {
+  return {short_name,
+          name,
+          value,
+          range_text<Number>(least, most),
+          help,
+          [&to, least, most](std::string_view text) { return read_number(text, to.emplace(), least, most); }};
 }
 
 /// Splits `a,b` into `a` and `b`.

@@ -31,15 +31,14 @@ struct order_task {
 };
 
 void add_options(command& c, order_task& task) {
-  c.options.push_back({"", "--restarts", "N", "a whole number from 1 to 1000",
-                       "separators tried for each large piece; more take longer (1)",
-                       [&](auto text) { return read_number(text, task.options.restarts, 1u, 1000u); }});
-  c.options.push_back({"", "--eps", "SHARE", "a number from 0, as in 0.3",
-                       "imbalance: share by which a side may exceed half of its piece (0.3)",
-                       [&](auto text) { return read_number(text, task.options.imbalance, 0.0, 1e9); }});
-  c.options.push_back({"", "--seed", "N", "a whole number", "seed of the random choices (1)", [&](auto text) {
-                         return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
-                       }});
+  c.options.push_back(number_option("", "--restarts", "N",
+                                    "separators tried for each large piece; more take longer (1)",
+                                    task.options.restarts, 1, 1000));
+  c.options.push_back(number_option("", "--eps", "SHARE",
+                                    "imbalance: share by which a side may exceed half of its piece (0.3)",
+                                    task.options.imbalance, 0, most_imbalance));
+  c.options.push_back(number_option("", "--seed", "N", "seed of the random choices (1)", task.options.seed, 0,
+                                    ~std::uint64_t{0}));
   c.options.push_back({"",
                        "--out",
                        "ORDER",

@@ -60,7 +60,7 @@ bool read_imbalances(std::string_view text, partition_task& task) {
   std::vector<double> all;
   for (std::size_t at = 0; at <= text.size();) {
     auto const end = (std::min)(text.find(',', at), text.size());
-    if (!read_number(text.substr(at, end - at), all.emplace_back(), 0.0, 1e9)) return false;
+    if (!read_number(text.substr(at, end - at), all.emplace_back(), 0.0, most_imbalance)) return false;
     at = end + 1;
   }
   task.options.imbalance = all.front();
@@ -132,7 +132,7 @@ int cut_graph(partition_task& task) {
   set_further_weights(task, std::move(further));
   auto const view = g.view();
   clock.has_read();
-  require_parts(task, task.parts, view.nodes());
+  require_parts(task, view.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes(), "node") + ", " +
               plural(view.directed_edges() / 2, "edge") + "\n";
   cleave::partition p;
@@ -197,8 +197,7 @@ void require_stream(partition_task const& task) {
 }
 
 void add_options(command& c, partition_task& task) {
-  c.options.push_back({"-k", "--parts", "N", "a whole number from 1", "number of parts",
-                       [&](auto text) { return read_number(text, task.parts, 1u, 0xfffffffeu); }});
+  c.options.push_back(number_option("-k", "--parts", "N", "number of parts", task.parts, 1, most_parts));
   c.options.push_back({"", "--preset", "NAME", "fast, standard or quality",
                        "time spent on a smaller cut: fast, standard, quality (standard)", [&](auto text) {
                          auto const found = std::ranges::find(preset_names, text);
@@ -206,10 +205,11 @@ void add_options(command& c, partition_task& task) {
                          task.options.preset = static_cast<cleave::kway_preset>(at);
                          return found != preset_names.end();
                        }});
-  c.options.push_back({"", "--eps", "SHARE",
-                       "a number from 0, as in 0.03, or one for each weight, as in 0.03,0.1",
-                       "imbalance: share by which a part may exceed the average (0.03)",
-                       [&](auto text) { return read_imbalances(text, task); }});
+  c.options.push_back(
+      {"", "--eps", "SHARE",
+       range_text(0.0, most_imbalance) + ", as in 0.03, or one for each weight, as in 0.03,0.1",
+       "imbalance: share by which a part may exceed the average (0.03)",
+       [&](auto text) { return read_imbalances(text, task); }});
   c.options.push_back(
       {"", "--goal", "WHAT", "edges, bottleneck, cut, connectivity or cut-nets",
        "minimise edges; of directed graphs bottleneck or cut; of hypergraphs connectivity or cut-nets",
@@ -219,14 +219,16 @@ void add_options(command& c, partition_task& task) {
          return !text.empty() && found != goal_names.end();
        }});
   c.options.push_back(
-      {"", "--flops-per-byte", "R", "a number from 0",
-       "for a graph in JSON: cost of moving a byte between parts, in its unit (0)",
-       [&](auto text) { return read_number(text, task.flops_per_byte.emplace(), 0.0, 1e12); }});
-  c.options.push_back({"", "--machine", "SIZES", "whole numbers from 1 with colons between them, as in 4:8",
+      number_option("", "--flops-per-byte", "R",
+                    "for a graph in JSON: cost of moving a byte between parts, in its unit (0)",
+                    task.flops_per_byte, 0, 1e12));
+  c.options.push_back({"", "--machine", "SIZES",
+                       "whole numbers from 1 to 65536 with colons between them, as in 4:8",
                        "machine to map the parts to, in place of -k: 4:8 is 8 groups of 4 places",
                        [&](auto text) { return read_levels(text, task.group_sizes, 1u, 65'536u); }});
   c.options.push_back(
-      {"", "--distances", "LENGTHS", "whole numbers from 0 with colons between them",
+      {"", "--distances", "LENGTHS",
+       "whole numbers from 0 to 1073741824 with colons between them, as in 1:10",
        "distances of places of that machine: 1:10 is 1 in a group, and 10 between groups",
        [&](auto text) { return read_levels(text, task.distances, std::int64_t{0}, std::int64_t{1} << 30); }});
   c.options.push_back(flag("--connected", "make each part connected, or with --verify, check that it is",
@@ -234,23 +236,20 @@ void add_options(command& c, partition_task& task) {
   c.options.push_back(flag("--stream",
                            "read a METIS file row by row and never load the graph, which may exceed memory",
                            task.stream));
-  c.options.push_back(
-      {"", "--buffer", "N", "a whole number from 0",
-       "of a stream: nodes that are cut together; 0: each node is placed alone (65536)", [&](auto text) {
-         return read_number(text, task.buffer.emplace(), std::size_t{0}, (std::size_t{1} << 31) - 1);
-       }});
+  c.options.push_back(number_option(
+      "", "--buffer", "N", "of a stream: nodes that are cut together; 0: each node is placed alone (65536)",
+      task.buffer, 0, (std::size_t{1} << 31) - 1));
   c.options.push_back({"", "--rule", "RULE", "ldg or fennel",
                        "of a stream: how a single node is placed: ldg, fennel (ldg)", [&](auto text) {
                          auto const found = std::ranges::find(rule_names, text);
                          task.rule = static_cast<cleave::stream_rule>(found - rule_names.begin());
                          return task.rule_given = found != rule_names.end();
                        }});
-  c.options.push_back({"", "--seed", "N", "a whole number", "seed of the random choices (1)", [&](auto text) {
-                         return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
-                       }});
-  c.options.push_back({"", "--threads", "N", "a whole number from 1 to 1024",
-                       "number of threads; the parts do not depend on it (1)",
-                       [&](auto text) { return read_number(text, task.options.threads, 1u, 1024u); }});
+  c.options.push_back(number_option("", "--seed", "N", "seed of the random choices (1)", task.options.seed, 0,
+                                    ~std::uint64_t{0}));
+  c.options.push_back(number_option("", "--threads", "N",
+                                    "number of threads; the parts do not depend on it (1)",
+                                    task.options.threads, 1, 1024));
   c.options.push_back({"",
                        "--out",
                        "PARTS",

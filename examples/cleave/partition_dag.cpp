@@ -78,7 +78,7 @@ int cut_operations(partition_task const& task) {
   if (task.flops_per_byte && !d.cost_per_byte)
     throw usage_error("--flops-per-byte is for files that give bytes; this file gives the costs of arcs");
   clock.has_read();
-  require_parts(task, task.parts, d.nodes());
+  require_parts(task, d.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(d.nodes(), "node") + ", " +
               plural(d.arcs.size(), "arc") + "\n";
   cleave::partition p;

@@ -38,7 +38,7 @@ int cut_file(partition_task const& task) {
   auto const h = read_hypergraph_file<Weight>(task.file);
   auto const view = h.view();
   clock.has_read();
-  require_parts(task, task.parts, view.nodes);
+  require_parts(task, view.nodes);
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes, "node") + ", " +
               plural(view.nets(), "net") + ", " + plural(view.pins.size(), "pin") + "\n";
   cleave::partition p;

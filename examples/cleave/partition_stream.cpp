@@ -106,7 +106,7 @@ int cut_rows(partition_task const& task) {
   progress const doing;
   auto in = opened(task.file);
   cleave::metis_rows<> rows(in);
-  require_parts(task, task.parts, rows.nodes());
+  require_parts(task, rows.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(rows.nodes(), "node") + ", " +
               plural(rows.edges(), "edge") + "\n";
   auto const begin = wall_seconds();

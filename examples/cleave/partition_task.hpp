@@ -51,6 +51,8 @@ struct partition_task {
   std::string verify;  ///< file of parts to check instead of cutting
 };
 
+inline constexpr std::uint32_t most_parts = 0xfffffffe;
+inline constexpr double most_imbalance = 1e9;
 inline constexpr std::array<std::string_view, 3> preset_names = {"fast", "standard", "quality"};
 inline constexpr std::array<std::string_view, 2> rule_names = {"ldg", "fennel"};
 
@@ -87,20 +89,25 @@ inline std::string fact(std::string const& name, std::string const& value) {
 inline std::string number_text(std::int64_t x) { return cleave::count_text(static_cast<std::uint64_t>(x)); }
 inline std::string number_text(double x) { return cleave::short_text(x); }
 
-/// \throws cleave::infeasible_error if nearly all parts would be empty
-inline void require_parts(partition_task const& task, std::uint32_t parts, std::size_t nodes) {
-  if (parts > nodes + 65'536)  // avoids huge tables of empty parts
-    throw cleave::infeasible_error(cleave::count_text(parts) + " parts are more than the " +
-                                   plural(nodes, "node") + " of " + cleave::printable(task.file, 200) +
-                                   " can fill");
+/// \throws cleave::infeasible_error if there are fewer nodes than parts
+inline void require_parts(partition_task const& task, std::size_t nodes) {
+  if (task.parts <= nodes) return;
+  bool const asked = task.group_sizes.empty();
+  throw cleave::infeasible_error((asked ? "-k asks for " : "the machine has ") +
+                                 plural(task.parts, asked ? "part" : "place") + ", but " +
+                                 cleave::printable(task.file, 200) + " has " + plural(nodes, "node") +
+                                 "; a part needs a node");
 }
 
-/// \throws cleave::error with the file's name; cleave::infeasible_error as above
+/// \throws cleave::error with the file's name; cleave::infeasible_error if nearly all parts are empty
 inline cleave::partition read_parts(partition_task const& task, std::size_t nodes) {
   auto const text = read_text(task.verify);
   try {
     auto p = cleave::read_part_file(text, nodes, task.parts);
-    require_parts(task, p.parts, nodes);
+    if (p.parts > nodes + 65'536)  // avoids huge tables of empty parts
+      throw cleave::infeasible_error(cleave::printable(task.verify, 200) + " has " + plural(p.parts, "part") +
+                                     ", but " + cleave::printable(task.file, 200) + " has " +
+                                     plural(nodes, "node") + "; a part needs a node");
     return p;
   } catch (cleave::graph_file_error const& e) {
     throw cleave::graph_file_error(task.verify, e);
@@ -110,7 +117,7 @@ inline cleave::partition read_parts(partition_task const& task, std::size_t node
 /// The empty parts as a line of text, if there are any.
 struct empty_parts_fact {
   std::string text{};
-  bool wrong = false;  ///< -k did not ask for so many parts, or the nodes suffice for all
+  bool wrong = false;  ///< false if nodes that must stay together leave too few for all parts
 };
 
 inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::partition const& p, bool enough) {
@@ -123,7 +130,7 @@ inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::parti
     if (has_nodes[part] == 0) text += (told++ > 0 ? ", " : "") + std::to_string(part);
   if (empty > 8) text += " and " + std::to_string(empty - 8) + " more";
   if (task.parts == 0)
-    text += "; the largest number implies " + plural(p.parts, "part") + "; give -k if that is intended";
+    text += "; the largest number implies " + plural(p.parts, "part");
   else if (enough)
     text += ", although there are enough nodes for all parts";
   bool const wrong = task.parts == 0 || enough;

@@ -57,7 +57,7 @@ command command_of(report_options& o) {
                        "show what is worse or better than in this table of a recorded run; may be repeated",
                        [&](auto text) { return !o.recorded.emplace_back(text).empty(); },
                        {.what = file_use::kind::read, .repeats = true}});
-  c.options.push_back({"", "--fail-if-worse", "X", "a percentage from 0",
+  c.options.push_back({"", "--fail-if-worse", "X", "a percentage from 0 to 1e9",
                        "with --against: exit with 1 if a cut grew by more than X %, or an answer was lost",
                        [&](auto text) { return read_number(text, o.most_growth.emplace(), 0.0, 1e9); }});
   c.options.push_back({"", "--metric", "NAME", "edge-cut, connectivity or cut-nets", "show only this metric",

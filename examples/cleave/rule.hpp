@@ -73,8 +73,8 @@ inline void add_rule_options(command& c, cut_rule& to) {
       {"",
        "--by",
        "RULE",
-       "balance, tags, buckets=SIZE, modules=PATH,..., capability=OP,..., file=ASSIGNMENT or "
-       "a plan as in vllm=8,9,9,6",
+       "balance, tags, buckets=SIZE (" + std::string(size_range) +
+           "), modules=PATH,..., capability=OP,..., file=ASSIGNMENT or a plan as in vllm=8,9,9,6",
        "balance, tags, buckets=25MiB, modules=a.b,a.c, capability=Conv,Relu, file=PATH, or\n" +
            std::string(30, ' ') +
            "a plan: megatron='Et*3|t*4L', torchtitan=, deepspeed=, vllm=, llama.cpp=, "

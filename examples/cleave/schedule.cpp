@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "schedule_file.hpp"
 #include "schedule_run.hpp"
 #include "schedule_table.hpp"
 #include "subcommands.hpp"
@@ -63,9 +64,7 @@ cleave::schedule schedule_of(cleave::schedule_family family, cleave::schedule_sh
 
 option count(std::string const& letter, std::string const& name, std::string const& help,
              std::optional<std::uint32_t>& to) {
-  return {letter, name, "N", "a whole number from 1 to 1048576", help, [&to](std::string_view text) {
-            return read_number(text, to.emplace(), std::uint32_t{1}, std::uint32_t{1} << 20);
-          }};
+  return number_option(letter, name, "N", help, to, 1, most_count);
 }
 
 }  // namespace

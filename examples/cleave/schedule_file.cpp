@@ -16,10 +16,8 @@ namespace tool {
 
 void add_count_options(command& c, cleave::row_counts& to) {
   auto const add = [&](std::string const& letter, std::string const& name, std::uint32_t& count) {
-    c.options.push_back({letter, "--" + name, "N", "a whole number from 1 to 1048576",
-                         "number of " + name + " (as in the file)", [&count](std::string_view text) {
-                           return read_number(text, count, std::uint32_t{1}, std::uint32_t{1} << 20);
-                         }});
+    c.options.push_back(number_option(letter, "--" + name, "N", "number of " + name + " (as in the file)",
+                                      count, 1, most_count));
   };
   add("-p", "ranks", to.ranks);
   add("", "stages", to.stages);

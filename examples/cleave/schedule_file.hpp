@@ -12,6 +12,8 @@
 
 namespace tool {
 
+inline constexpr std::uint32_t most_count = 1u << 20;  ///< of ranks, stages or microbatches
+
 /// A schedule read from a file: PyTorch's CSV, or JSON as `cleave schedule --json` writes it. It is not
 /// verified.
 struct schedule_file {

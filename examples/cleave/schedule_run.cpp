@@ -136,9 +136,8 @@ void add_time_options(command& c, time_options& to) {
   c.options.push_back({"", "--jitter", "SHARE", "a share from 0 to 1",
                        "largest relative variation of times (0)",
                        [&to](auto text) { return read_number(text, to.noise, 0.0, 1.0); }});
-  c.options.push_back({"", "--seed", "N", "a whole number", "seed of the jitter (0)", [&to](auto text) {
-                         return read_number(text, to.seed, std::uint64_t{0}, ~std::uint64_t{0});
-                       }});
+  c.options.push_back(
+      number_option("", "--seed", "N", "seed of the jitter (0)", to.seed, 0, ~std::uint64_t{0}));
 }
 
 schedule_run run_in_time(std::string const& name, cleave::schedule order, time_options const& options) {

@@ -72,18 +72,15 @@ int train(std::span<std::string const> words) {
             "report also\n"
             "shows the timeline of the last step.",
             {}};
-  c.options.push_back({"-k", "--stages", "N", "a whole number from 1 to 16",
-                       "number of stages for the cut by balance (4)",
-                       [&](auto word) { return read_number(word, stages, 1u, 16u); }});
-  c.options.push_back({"-n", "--steps", "N", "a whole number from 1 to 1000",
-                       "number of steps of gradient descent (20)",
-                       [&](auto word) { return read_number(word, t.steps, 1u, 1000u); }});
-  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 8", "microbatches per step (4)",
-                       [&](auto word) { return read_number(word, t.microbatches, 1u, 8u); }});
-  c.options.push_back({"", "--lose", "N", "a whole number",
-                       "drop the N-th gradient between stages, to see the error detected", [&](auto word) {
-                         return read_number(word, lost.emplace(), std::size_t{0}, std::size_t{999999});
-                       }});
+  c.options.push_back(
+      number_option("-k", "--stages", "N", "number of stages for the cut by balance (4)", stages, 1, 16));
+  c.options.push_back(
+      number_option("-n", "--steps", "N", "number of steps of gradient descent (20)", t.steps, 1, 1000));
+  c.options.push_back(
+      number_option("-m", "--microbatches", "N", "microbatches per step (4)", t.microbatches, 1, 8));
+  c.options.push_back(number_option("", "--lose", "N",
+                                    "drop the N-th gradient between stages, to see the error detected", lost,
+                                    0, 999'999));
   c.options.push_back(folder_to_write("-o", "--out", "folder of the report (build/demo/train)", out,
                                       [](auto name) { return name == "report.html"; }));
   auto const typed = read_options(c, words);

@@ -173,7 +173,8 @@ int verify(std::span<std::string const> words) {
             {}};
   c.options.push_back(
       {"", "--transport", "HOW",
-       "buffered, buffers=K, rendezvous, async, pair-stream, one-queue or two-queues",
+       "buffered, buffers=K (K from 0 to 4294967295), rendezvous, async, pair-stream, one-queue or "
+       "two-queues",
        "message transport: buffered, buffers=2, rendezvous, async, pair-stream, one-queue, two-queues",
        [&](auto text) {
          transport = text;
@@ -186,10 +187,9 @@ int verify(std::span<std::string const> words) {
                              by_name ? cleave::message_matching::by_name : cleave::message_matching::in_order;
                          return by_name || text == "in-order";
                        }});
-  c.options.push_back({"", "--most-kept", "N", "a whole number from 1",
-                       "limit on the forward passes that a rank keeps at once (none)", [&](auto text) {
-                         return read_number(text, options.most_kept, std::uint64_t{1}, ~std::uint64_t{0});
-                       }});
+  c.options.push_back(number_option("", "--most-kept", "N",
+                                    "limit on the forward passes that a rank keeps at once (none)",
+                                    options.most_kept, 1, ~std::uint64_t{0}));
   add_count_options(c, counts);
   c.options.push_back(file_to_read(
       "--map", "FILE", "check that this stage map, from cleave split, has the same stages on the same ranks",

@@ -492,8 +492,9 @@ def profile(args, path, whole, scratch, level):
 
 
 def split(args, path, k, out, costs=None):
-    """Runs the tool; returns what it prints as JSON, or a fault, its CPU seconds and its peak memory in MB."""
-    words = [args.cleave, "split", path, "-k", str(k), "--json", "--out", out, *(["--costs", costs] if costs else [])]
+    """Runs the tool for `k` stages, or its own number if `k` is 0; returns what it prints as JSON, or a fault, its CPU
+    seconds and its peak memory in MB."""
+    words = [args.cleave, "split", path, *(["-k", str(k)] if k else []), "--json", "--out", out, *(["--costs", costs] if costs else [])]
     words += [w for name, n in args.dim if name in args.symbols for w in ("--dim", "%s=%d" % (name, n))]
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         pid = os.posix_spawnp(str(words[0]), [str(w) for w in words], os.environ,
@@ -516,7 +517,7 @@ def imbalance(costs):
 def check_split(args, path, whole, k, costs):
     """Splits one model in one way; returns a row of the table. A cut that the tool refuses for unknown types is not run."""
     with tempfile.TemporaryDirectory() as out:
-        said, seconds, memory = split(args, path, k, pathlib.Path(out) / "stages", costs)
+        said, seconds, memory = split(args, path, whole.stages(k), pathlib.Path(out) / "stages", costs)
         row = {"k": k, "costs": "measured" if costs else "estimated", "seconds": "%.2f" % seconds, "MB": "%.0f" % memory if memory else "", "faults": [said]}
         if isinstance(said, str):
             if "types are not known" in said or costs and str(costs) in said: row["faults"], row["not run"] = [], said

@@ -220,8 +220,8 @@ TEST_CASE("cleave split: --bandwidth is the same price for a model as --flops-pe
         std::string::npos);
   for (auto const* rate : {"fast", "0", "10", "10/s", "-1GB/s", "10GB/h", "10Gbit/s", ""})
     CHECK(refused(run_tool({"split", googlenet, "--bandwidth", rate}), 2)
-              .find("--bandwidth takes a size per second with its unit, as in 10GB/s, not '") !=
-          std::string::npos);
+              .find("--bandwidth takes a size per second with its unit, as in 10GB/s, from 1B/s to below "
+                    "16EiB/s, not '") != std::string::npos);
 }
 
 TEST_CASE("cleave split GRAPH.json: refuses what it cannot use, with the place and the remedy") {

@@ -21,8 +21,8 @@ TEST_CASE("cleave split: puts each node in one stage and writes the files it rep
     CAPTURE(name);
     scratch_folder const out;
     auto const file = model_file(name).string();
-    auto const r = run_tool(
-        {"split", file, "-k", "3", "--json", "--out", out / "stages", "--report", out / "report.html"});
+    auto const r =
+        run_tool({"split", file, "--json", "--out", out / "stages", "--report", out / "report.html"});
     REQUIRE(r.exit == 0);
     auto const said = json::parse(r.said);
     auto const whole = json::parse(run_tool({"inspect", file, "--json"}).said);
@@ -41,7 +41,7 @@ TEST_CASE("cleave split: puts each node in one stage and writes the files it rep
     CHECK(nodes.size() == whole.at("live_nodes").get<std::size_t>());
     std::ranges::sort(nodes);
     CHECK(std::ranges::adjacent_find(nodes) == nodes.end());
-    CHECK(said.at("stages").size() == std::min<std::size_t>(3, nodes.size()));
+    CHECK(said.at("stages").size() == std::min<std::size_t>(4, nodes.size()));
     CHECK(said.at("bottleneck").get<double>() == doctest::Approx(largest));
     CHECK(said.at("bound").get<double>() <= said.at("bottleneck").get<double>());
     for (auto const& t : said.at("transfers")) CHECK(t.at("from").get<int>() < t.at("to").get<int>());
@@ -71,8 +71,8 @@ TEST_CASE("cleave split: equal commands give equal bytes") {
 }
 
 TEST_CASE("cleave split: reports fewer stages than asked for, nothing to cut and unknown sizes") {
-  CHECK(run_tool({"split", model_file("one_node").string(), "-k", "4"})
-            .said.find("only 1 stage instead of 4") != std::string::npos);
+  CHECK(run_tool({"split", model_file("one_node").string()}).said.find("only 1 stage instead of 4") !=
+        std::string::npos);
   CHECK(run_tool({"split", model_file("zero_nodes").string()}).said.find("nothing to cut") !=
         std::string::npos);
   auto const dynamic = run_tool({"split", model_file("bert_dynamic").string()}).said;

@@ -95,9 +95,10 @@ TEST_CASE("cleave split --schedule: rejects a schedule that does not fit the cut
             .find("-k 3 asks for another number of stages: ") != std::string::npos);
   REQUIRE(run_tool({"schedule", "Interleaved1F1B", "-p", "2", "-v", "3", "-m", "4", "--csv", "-o", s.order})
               .exit == 0);
-  CHECK(
-      refused({"split", s.graph, "--schedule", s.order, "--map", s.map}, 3).find("the cut has 4 stages, ") !=
-      std::string::npos);
+  CHECK(refused({"split", s.graph, "--schedule", s.order, "--map", s.map}, 1)
+            .find("the schedule has 6 stages, but the graph has 4 nodes to place") != std::string::npos);
+  CHECK(refused({"split", s.graph, "--by", "buckets", "--schedule", s.order, "--map", s.map}, 3)
+            .find("the cut has 1 stage, ") != std::string::npos);
   std::ofstream(s.order) << "0F0,0B0\n0F1,0B1\n";
   auto const said = refused({"split", s.graph, "--schedule", s.order, "--map", s.map}, 3);
   CHECK(said.find("order.csv:2:1: ") != std::string::npos);

@@ -41,7 +41,8 @@ inline std::string describe(layer_plan_fault const& f) {
   auto const at = std::to_string(f.at);
   switch (f.what) {
     case not_a_count:
-      return "item #" + at + " is not a number of layers; write the layers of each stage, as in 8,9,9,6";
+      return "item #" + at +
+             " is not a number of layers from 0 to 999999; write the layers of each stage, as in 8,9,9,6";
     case not_a_share:
       return "item #" + at + " is not a share of a device; write a number from 0 for each device, as in 3,1";
     case all_zero:
