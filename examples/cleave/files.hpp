@@ -93,12 +93,16 @@ inline cleave::file_handle open_end(fs::path const& path) {
 
 inline std::span<std::byte const> bytes_of(std::string const& text) { return std::as_bytes(std::span(text)); }
 
-/// \throws cleave::error with the reason and a remedy
+/// Makes a folder, and requires that files can be made in it. \throws cleave::error with the reason and a
+/// remedy
 inline void make_folder(fs::path const& folder, std::string const& remedy = "choose another folder") {
   std::error_code why;
   fs::create_directories(folder, why);
   if (why)
     throw cleave::error(shown(folder) + ": cannot create this folder: " + why.message() + "; " + remedy);
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return;
+  why = {errno, std::generic_category()};
+  throw cleave::error(shown(folder) + ": cannot write to this folder: " + why.message() + "; " + remedy);
 }
 
 /// An output file, named by an option made by `file_to_write`.

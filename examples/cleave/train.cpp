@@ -88,6 +88,7 @@ int train(std::span<std::string const> words) {
     throw usage_error("demo train takes no operand; found " + cleave::printable(typed.operands.front()));
   auto const folder = demo_folder(out, "train");
   require_own_report(folder, typed);
+  make_folder(folder, "name another folder with --out");
 
   lesson const read(text);
   gpt_size const size{read.vocabulary()};
@@ -139,7 +140,6 @@ int train(std::span<std::string const> words) {
   print(table_text(rows));
 
   headline("5", "report");
-  make_folder(folder, "name another folder with --out");
   write_page({folder / "report.html"}, write_training_report(report));
   print("  " + shown(folder / "report.html") + "\n");
   require_equal(model, report.staged, report.differences);

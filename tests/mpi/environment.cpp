@@ -12,6 +12,12 @@ TEST_CASE("mpi::environment: if a rank throws, each rank can report its error, a
   CHECK(r.count("rank 0 ends: heard of it\n") == 1);
 }
 
+TEST_CASE("mpi::environment: an error is printed in one line without control characters") {
+  auto const r = launch_ranks(1, "'end badly' controls");
+  CHECK_MESSAGE(r.exit != 0, r.said);
+  CHECK(r.count("rank 0 ends: two\\x0alines in \\x1b[31mred\n") == 1);
+}
+
 TEST_CASE("mpi::environment: does not wait forever in MPI_Finalize for a missing rank") {
   auto const r = launch_ranks(2, "'end badly' late");
   CHECK_MESSAGE(r.exit != 0, r.said);

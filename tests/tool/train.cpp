@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <string>
@@ -47,4 +48,27 @@ TEST_CASE("cleave demo train: rejects a model argument") {
   auto const r = run_tool({"demo", "train", "gpt2"});
   CHECK(r.exit == 2);
   CHECK(r.to_stderr.find("demo train takes no operand; found gpt2") != std::string::npos);
+}
+
+TEST_CASE("cleave demo: a folder of another user is refused at once, with the option for another folder") {
+  scratch_folder const out;
+  auto const folder = out / "mine";
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(std::filesystem::path(out / "mine").parent_path(),
+                               std::filesystem::perms(0755));
+  std::filesystem::permissions(folder, std::filesystem::perms(0555));
+  std::vector<std::string> call{"demo", "train", "-n", "1", "--out", folder};
+  auto program = tool_path();
+  if (geteuid() == 0) {  // who may write everywhere
+    std::filesystem::copy_file(program, out / "cleave");
+    call.insert(call.begin(), {"--reuid", "65534", "--regid", "65534", "--clear-groups", out / "cleave"});
+    program = "/usr/bin/setpriv";
+  }
+  auto const r = run_built(program, call);
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 3);
+  CHECK(r.said.empty());
+  CHECK(r.to_stderr.find(
+            "/mine: cannot write to this folder: Permission denied; name another folder with --out\n") !=
+        std::string::npos);
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/printable.hpp"
 #include "cleave/mpi/detail/check.hpp"
 
 namespace cleave::mpi {
@@ -82,8 +84,8 @@ class environment {
     std::_Exit(status);
   }
 
-  /// Calls `body()` and returns its status. If it throws, prints the error to stderr in one line and exits
-  /// with status 1.
+  /// Calls `body()` and returns its status. If it throws, prints the error to stderr in one line, without
+  /// control characters, and exits with status 1.
   template <class F>
   int run(F body) {
     try {
@@ -100,7 +102,8 @@ class environment {
  private:
   /// Prints one line in a single call, so that lines of several ranks do not mix.
   void report(char const* what) const {
-    auto const line = "rank " + std::to_string(rank_) + " ends: " + what + "\n";
+    constexpr std::size_t longest = 4000;
+    auto const line = "rank " + std::to_string(rank_) + " ends: " + printable(what, longest) + "\n";
     std::fputs(line.c_str(), stderr);
   }
 

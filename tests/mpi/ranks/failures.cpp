@@ -113,6 +113,7 @@ int end_badly(cleave::mpi::environment& mpi, rank_arguments arguments) {
     std::this_thread::sleep_for(100ms);  // like a rank that waits for rank 1 and learns that it ended
     throw std::runtime_error("heard of it");
   }
+  if (arguments[0] == "controls") throw std::runtime_error("two\nlines in \x1b[31mred");
   if (mpi.rank() == rank_id{1}) std::this_thread::sleep_for(60s);  // the other waits in MPI_Finalize
   return 0;
 }

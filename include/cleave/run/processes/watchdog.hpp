@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/printable.hpp"
 #include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/failure.hpp"
 #include "cleave/run/rendezvous/activity_source.hpp"
@@ -116,7 +117,7 @@ class watchdog {
   [[noreturn]] void leave(failure const& f) const {
     auto const line = "rank " + std::to_string(index(rendezvous_.rank())) +
                       " did not return from: " + source_.activity().operation +
-                      "; the run has failed: " + describe(f) + "\n";
+                      "; the run has failed: " + printable(describe(f), 4000) + "\n";
     std::fputs(line.c_str(), stderr);
     std::_Exit(1);
   }
