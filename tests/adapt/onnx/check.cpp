@@ -238,6 +238,14 @@ spoiling const spoilings[] = {
     {"external data on a drive", external, "w", [](proto& m) { add_external(m, "location", "C:b"); }},
     {"external data at two places", external, "w",
      [](proto& m) { add_external(m, "location", "a"), add_external(m, "location", "b"); }},
+    {"external data with two offsets", external, "w",
+     [](proto& m) {
+       add_external(m, "location", "a"), add_external(m, "offset", "0"), add_external(m, "offset", "8");
+     }},
+    {"external data with two lengths", external, "w",
+     [](proto& m) {
+       add_external(m, "location", "a"), add_external(m, "length", "8"), add_external(m, "length", "8");
+     }},
     {"external data at a negative offset", external, "w",
      [](proto& m) { add_external(m, "location", "a"), add_external(m, "offset", "-1"); }},
     {"an input of an unknown element type", type, "x", [](proto& m) { input_type(m).set_elem_type(99); }},

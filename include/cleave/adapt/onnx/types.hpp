@@ -348,13 +348,20 @@ inline std::optional<onnx::fault> find_onnx_external_fault(::onnx::TensorProto c
                                                            std::string const& what, std::string const& name) {
   using kind = onnx::fault_kind;
   std::string location;
-  bool placed = false;
+  auto const repeated = [&](auto const& entry) {
+    return std::ranges::count(t.external_data(), entry.key(),
+                              [](auto const& e) -> auto const& { return e.key(); }) > 1;
+  };
   for (auto const& entry : t.external_data()) {
     if (entry.key() == "location") {
-      if (std::exchange(placed, true))
+      if (repeated(entry))
         return onnx::fault{kind::external, what + " has external data at two places; keep one", {name}};
       location = entry.value();
     } else if (entry.key() == "offset" || entry.key() == "length") {
+      if (repeated(entry))
+        return onnx::fault{kind::external,
+                           what + " has external data with two entries " + quoted(entry.key()) + "; keep one",
+                           {name}};
       bool const digits = !entry.value().empty() && entry.value().size() < 19 &&
                           std::ranges::all_of(entry.value(), [](char c) { return c >= '0' && c <= '9'; });
       if (!digits)
