@@ -20,6 +20,6 @@ TEST_CASE("find_first_node: reads the first machine of a Slurm list") {
 
 TEST_CASE("find_first_node: returns nothing for a list that begins with no machine") {
   for (std::string const list :
-       {"", ",node1", "node[", "node[01-04", "node[]", "node[-3]", "node 1", "node1:80"})
+       {"", ",node1", "node[", "node[01-04", "node[]", "node[-3]", "[[fe80::]:1]", "node 1", "node1:80"})
     CHECK_MESSAGE(!find_first_node(list), list);
 }

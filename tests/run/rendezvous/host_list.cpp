@@ -38,8 +38,9 @@ TEST_CASE("find_address: reads addresses that name_of() writes back") {
 }
 
 TEST_CASE("find_address: rejects texts that are not addresses") {
-  for (auto const* text : {"", ":", ":80", "a:", "a:0", "a:65536", "a:80x", "a:-1", "a: 80", "::1", "[::1",
-                           "[]", "[::1]80", "[::1]:", "a b", "a/b", "a:80:90", "a:000080"})
+  for (auto const* text :
+       {"",     ":",  ":80", "a:",           "a:0",     "a:65536", "a:80x", "a:-1", "a: 80",   "::1",
+        "[::1", "[]", "[a]", "[f1%eth0]:80", "[::1]80", "[::1]:",  "a b",   "a/b",  "a:80:90", "a:000080"})
     CHECK_MESSAGE(!find_address(text), text);
 }
 

@@ -40,8 +40,8 @@ constexpr std::optional<std::uint16_t> find_port(std::string_view text) {
   return static_cast<std::uint16_t>(port);
 }
 
-/// Parses `host`, `host:port`, `[number]` or `[number]:port`; IPv6 addresses need brackets. Returns nothing
-/// if the text has another form. Does not check that the host exists.
+/// Parses `host`, `host:port`, `[number]` or `[number]:port`; IPv6 addresses need brackets, and nothing else
+/// may have them. Returns nothing if the text has another form. Does not check that the host exists.
 inline std::optional<network_address> find_address(std::string_view text) {
   auto const among = [](std::string_view of, std::string_view known) {
     return !of.empty() && std::ranges::all_of(of, [&](char c) {
@@ -54,6 +54,7 @@ inline std::optional<network_address> find_address(std::string_view text) {
   if (bracketed && end == text.npos) return std::nullopt;
   auto const host = bracketed ? text.substr(1, end - 1) : text.substr(0, end);
   if (!among(host, bracketed ? ":.%" : "-._")) return std::nullopt;
+  if (bracketed && host.find(':') == host.npos) return std::nullopt;
   auto rest = end == text.npos ? std::string_view() : text.substr(end + (bracketed ? 1 : 0));
   network_address found{std::string(host), 0};
   if (rest.empty()) return found;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -31,7 +32,10 @@ inline std::optional<std::string> find_first_node(std::string_view list) {
     if (end == list.npos) return std::nullopt;
     auto const numbers = list.substr(at + 1, end - at - 1);
     auto const first = numbers.substr(0, numbers.find_first_of("-,"));
-    if (first.empty()) return std::nullopt;
+    bool const plain = std::ranges::all_of(first, [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    });
+    if (first.empty() || !plain) return std::nullopt;
     name += first;
     at = end + 1;
   }
