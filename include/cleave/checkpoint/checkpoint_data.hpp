@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -230,9 +229,8 @@ inline std::optional<checkpoint_file> find_checkpoint_file(std::string_view name
 inline std::vector<checkpoint_file> checkpoint_files(std::string const& folder) {
   std::vector<checkpoint_file> files;
   std::error_code fault;
-  std::filesystem::directory_iterator at(folder, fault);
-  for (; !fault && at != std::filesystem::directory_iterator(); at.increment(fault))
-    if (auto found = find_checkpoint_file(at->path().filename().native())) files.push_back(*std::move(found));
+  for (auto const& name : names_in(folder, fault))
+    if (auto found = find_checkpoint_file(name)) files.push_back(*std::move(found));
   if (fault)
     throw checkpoint_error(
         {checkpoint_fault::kind::none, folder, "it cannot be read as a folder: " + fault.message()});

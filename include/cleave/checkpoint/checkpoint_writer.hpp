@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -588,7 +589,10 @@ inline std::uint64_t complete_checkpoint(std::string const& folder, checkpoint_l
   pending_file file(folder, stem);
   file.write(0, detail::seal_envelope(detail::content_of(manifest)));
   file.keep(stem + std::string(detail::manifest_ending));
-  detail::remove_old_checkpoints(folder, label.step, options.kept);
+  try {
+    detail::remove_old_checkpoints(folder, label.step, options.kept);
+  } catch (std::bad_alloc const&) {  // the new one is complete; the next one removes what this one leaves
+  }
   return serial;
 }
 

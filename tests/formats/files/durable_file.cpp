@@ -168,9 +168,9 @@ TEST_CASE("remove_leftovers: removes unfinished files of ended processes and not
 }
 
 TEST_CASE("sync_folder: accepts a file system that cannot sync folders and reports a missing folder") {
-  sync_folder("/proc");
+  sync_folder(open_folder("/proc"));
   testing::scratch_folder const folder;
-  CHECK(error_text<file_error>([&] { sync_folder(folder / "missing"); }) ==
+  CHECK(error_text<file_error>([&] { sync_folder(open_folder(folder / "missing")); }) ==
         "file '" + (folder / "missing") + "' cannot be opened: No such file or directory");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -109,13 +111,36 @@ class file_handle {
 
 namespace cleave::detail {
 
+/// Opens a folder, to bring its entries to the disk later. \throws file_error
+inline file_handle open_folder(std::string const& folder) {
+  return {folder, O_RDONLY | O_DIRECTORY, "opened"};
+}
+
 /// Brings the entries of a folder to the disk, if the file system supports that. \throws file_error
-inline void sync_folder(std::string const& folder) {
+inline void sync_folder(file_handle const& folder) {
   try {
-    file_handle(folder, O_RDONLY | O_DIRECTORY, "opened").sync();
+    folder.sync();
   } catch (file_error const& e) {
     if (e.witness.code != EINVAL) throw;
   }
+}
+
+/// Returns the names of the files and folders in a folder, in no order. If it cannot be read to its end,
+/// `fault` says why. libstdc++'s `directory_iterator` ends the program if there is no memory for a name.
+inline std::vector<std::string> names_in(std::string const& folder, std::error_code& fault) {
+  fault.clear();
+  std::vector<std::string> names;
+  std::unique_ptr<::DIR, int (*)(::DIR*)> const open(::opendir(folder.c_str()), ::closedir);
+  if (!open) fault.assign(errno, std::generic_category());
+  while (open) {
+    errno = 0;
+    auto const* const entry = ::readdir(open.get());
+    if (!entry && errno != 0) fault.assign(errno, std::generic_category());
+    if (!entry) break;
+    std::string_view const name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace cleave::detail
@@ -198,13 +223,12 @@ namespace cleave {
 inline void remove_leftovers(std::string const& folder) {
   auto const space = detail::process_space();
   std::error_code stop, ignored;
-  std::vector<std::filesystem::path> left;
-  std::filesystem::directory_iterator at(folder, stop);
-  for (; !stop && at != std::filesystem::directory_iterator(); at.increment(stop))
-    if (detail::is_left_by_ended_process(at->path().filename().native(), space) &&
-        std::filesystem::is_regular_file(at->symlink_status(ignored)))
-      left.push_back(at->path());
-  for (auto const& file : left) std::filesystem::remove(file, ignored);
+  for (auto const& name : detail::names_in(folder, stop)) {
+    auto const file = folder + "/" + name;
+    if (detail::is_left_by_ended_process(name, space) &&
+        std::filesystem::is_regular_file(std::filesystem::symlink_status(file, ignored)))
+      ::unlink(file.c_str());
+  }
 }
 
 }  // namespace cleave
@@ -221,6 +245,7 @@ class pending_file {
       : folder_(std::move(folder)), handle_(folder_ + "/" + name, -1) {
     auto const stem = folder_ + "/" + name.substr(0, 200) + "." + detail::process_space() + "." +
                       std::to_string(::getpid()) + "-";
+    auto path = handle_.path();  // copied while there is no file that could be left behind
     int number = -1;
     for (int n = 0; number < 0 && n < 10'000; ++n) {
       temporary_ = stem + std::to_string(n) + std::string(detail::unfinished_ending);
@@ -228,7 +253,7 @@ class pending_file {
       if (number < 0 && errno != EEXIST && errno != EINTR) break;
     }
     if (number < 0) handle_.fail("created");
-    handle_ = file_handle(handle_.path(), number);
+    handle_ = file_handle(std::move(path), number);
   }
   pending_file(pending_file const&) = delete;
   pending_file& operator=(pending_file const&) = delete;
@@ -263,10 +288,11 @@ class pending_file {
     expects(!kept_, "pending_file: kept once");
     finish();
     auto const path = folder_ + "/" + name;
+    auto const folder = detail::open_folder(folder_);
     if (std::rename(temporary_.c_str(), path.c_str()) != 0)
       throw file_error({path, "renamed into place", errno});
     kept_ = true;
-    detail::sync_folder(folder_);
+    detail::sync_folder(folder);
   }
 
  private:
@@ -281,10 +307,7 @@ class pending_files {
   explicit pending_files(std::string folder) : folder_(std::move(folder)) {}
 
   /// Begins a file that is to have this name. \throws file_error
-  pending_file& add(std::string const& name) {
-    names_.push_back(name);
-    return files_.emplace_back(folder_, name);
-  }
+  pending_file& add(std::string const& name) { return files_.emplace_back(folder_, name).file; }
   /// Adds a file with this name and content. \throws file_error
   void add(std::string const& name, std::span<std::byte const> bytes) {
     auto& file = add(name);
@@ -295,18 +318,23 @@ class pending_files {
   /// Gives the files their names, replacing existing files. Removes the files of `stale` that are not among
   /// them, and unfinished files of processes that have ended. Precondition: called once. \throws file_error
   void keep(std::vector<std::string> const& stale = {}) {
-    for (auto& file : files_) file.finish();
-    auto name = names_.begin();
-    for (auto& file : files_) file.keep(*name++);
+    for (auto& f : files_) f.file.finish();
+    for (auto& f : files_) f.file.keep(f.name);
     for (auto const& old : stale)
-      if (std::ranges::find(names_, old) == names_.end()) ::unlink((folder_ + "/" + old).c_str());
+      if (std::ranges::find(files_, old, &named_file::name) == files_.end())
+        ::unlink((folder_ + "/" + old).c_str());
     remove_leftovers(folder_);
   }
 
  private:
+  struct named_file {
+    named_file(std::string const& folder, std::string const& called) : name(called), file(folder, called) {}
+    std::string name;
+    pending_file file;
+  };
+
   std::string folder_;
-  std::vector<std::string> names_;
-  std::list<pending_file> files_;
+  std::list<named_file> files_;
 };
 
 }  // namespace cleave
