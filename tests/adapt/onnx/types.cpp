@@ -105,6 +105,17 @@ TEST_CASE("onnx::types: sizes from the user set prices but do not change declara
   CHECK(spelt(shaped, "h") == "float32 batchx4");
 }
 
+TEST_CASE("onnx::types: keeps each type once unless sizes of the user set prices apart") {
+  cleave::onnx::types const plain(dynamic);
+  auto const sized = plain.with(dynamic, {.dims = {{"batch", 3}}});
+  for (auto const* value : {"x", "h", "r", "y"}) {
+    CAPTURE(value);
+    CHECK(plain.declaration(value) == plain.priced(value));
+    CHECK(sized.declaration(value) != sized.priced(value));
+    CHECK(sized.declaration(value) == plain.declaration(value));
+  }
+}
+
 TEST_CASE("onnx::types: a value of a foreign operator has the type that the user gives") {
   auto m = onnx_text("f (float[2, 3] x) => (float[2, 3] y) { b = acme.Frob(x)  y = Relu(b) }");
   import_domain(m, "acme");
