@@ -158,8 +158,12 @@ inline std::vector<std::uint32_t> local_numbers(stage_placement const& place) {
 /// Returns the makespan, or 1 if nothing takes time: the scale of a drawing.
 inline double drawn_time(schedule_times const& times) { return times.makespan > 0 ? times.makespan : 1; }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Returns the exponent of the power of two below `drawn_time`. Times divided by this power have a scale of
 /// moderate size, however small or large they are.
 inline int drawn_exponent(schedule_times const& times) { return std::ilogb(drawn_time(times)); }
 
-}  // namespace cleave
+}  // namespace cleave::detail
