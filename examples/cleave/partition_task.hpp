@@ -89,12 +89,11 @@ inline std::string fact(std::string const& name, std::string const& value) {
 inline std::string number_text(std::int64_t x) { return cleave::count_text(static_cast<std::uint64_t>(x)); }
 inline std::string number_text(double x) { return cleave::short_text(x); }
 
-/// \throws cleave::infeasible_error if there are fewer nodes than parts
+/// Places of a machine may stay empty.
+/// \throws cleave::infeasible_error if -k asks for more parts than there are nodes
 inline void require_parts(partition_task const& task, std::size_t nodes) {
-  if (task.parts <= nodes) return;
-  bool const asked = task.group_sizes.empty();
-  throw cleave::infeasible_error((asked ? "-k asks for " : "the machine has ") +
-                                 plural(task.parts, asked ? "part" : "place") + ", but " +
+  if (task.parts <= nodes || !task.group_sizes.empty()) return;
+  throw cleave::infeasible_error("-k asks for " + plural(task.parts, "part") + ", but " +
                                  cleave::printable(task.file, 200) + " has " + plural(nodes, "node") +
                                  "; a part needs a node");
 }
