@@ -22,57 +22,49 @@
 namespace cleave::detail {
 
 /// An event of a rank that is a thread. It happens when the rank records it, or when a number of transfers
-/// have ended, which other ranks end. An event that was never recorded has happened.
+/// have ended, which other ranks end. An event that was never recorded has happened. It takes eight bytes,
+/// since each instruction of each rank has two. Precondition of copies and moves: the event has happened.
 class host_event {
  public:
   using clock = std::chrono::steady_clock;
 
-  bool happened() const {
-    return open_.empty() || open_.front().transfers.load(std::memory_order_acquire) == 0;
+  host_event() = default;
+  host_event(host_event const& other) : state_(other.state_.load(std::memory_order_relaxed)) {}
+  host_event& operator=(host_event const& other) {
+    state_.store(other.state_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return *this;
   }
+
+  bool happened() const { return state_.load(std::memory_order_acquire) >= 0; }
 
   /// Returns the time of the event. Precondition: the event has happened.
   clock::time_point at() const {
-    return !open_.empty() && open_.front().used
-               ? clock::time_point(clock::duration(open_.front().ended.load(std::memory_order_relaxed)))
-               : at_;
+    return clock::time_point(clock::duration(state_.load(std::memory_order_relaxed)));
   }
 
   /// Makes the event happen now. Precondition: it has happened, or was never used.
-  void pass() {
-    at_ = clock::now();
-    if (!open_.empty()) open_.front().used = false;
+  void pass() { state_.store(now(), std::memory_order_relaxed); }
+
+  /// Makes the event happen when `transfers` (at least one) transfers have ended; returns the event, which
+  /// stays where it is until then. Precondition: as for `pass`.
+  host_event& expect(std::uint32_t transfers) {
+    state_.store(-clock::rep{transfers}, std::memory_order_relaxed);
+    return *this;
   }
-
-  /// Counts the transfers that other ranks still have to end. Its address does not change.
-  class count {
-   public:
-    /// Ends one transfer. Returns true if it was the last.
-    bool end_one() {
-      ended.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-      return transfers.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  /// Ends one transfer. Returns true if it was the last; then the event may already be gone.
+  bool end_one() {
+    auto const time = now();
+    auto open = state_.load(std::memory_order_relaxed);
+    while (!state_.compare_exchange_weak(open, open == -1 ? time : open + 1, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
     }
-
-   private:
-    friend host_event;
-    std::atomic<std::uint32_t> transfers = 0;
-    std::atomic<clock::rep> ended = 0;
-    bool used = false;
-  };
-
-  /// Makes the event happen when `transfers` (at least one) transfers have ended. Precondition: as for
-  /// `pass`.
-  count& expect(std::uint32_t transfers) {
-    if (open_.empty()) open_ = std::vector<count>(1);
-    auto& c = open_.front();
-    c.used = true;
-    c.transfers.store(transfers, std::memory_order_relaxed);
-    return c;
+    return open == -1;
   }
 
  private:
-  clock::time_point at_ = {};
-  std::vector<count> open_;  // empty until transfers are expected, then one element, which never moves
+  static clock::rep now() { return clock::now().time_since_epoch().count(); }
+
+  std::atomic<clock::rep> state_ = 0;  // the time of the event, or minus the number of transfers to come
 };
 
 }  // namespace cleave::detail

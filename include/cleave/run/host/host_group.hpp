@@ -36,7 +36,7 @@ class host_group {
   }
 
  private:
-  using matcher = detail::transfer_matcher<detail::host_event::count*>;
+  using matcher = detail::transfer_matcher<detail::host_event*>;
   friend matcher;
 
   void copy(std::uint32_t from, std::uint32_t to, matcher::issued const& sent,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
+#include "cleave/run/model/stable_list.hpp"
 
 namespace cleave::detail {
 
@@ -28,7 +30,7 @@ class transfer_matcher {
 
   /// `members[i]` is the rank of member i among `ranks`; all differ. `ranks` must outlive it.
   transfer_matcher(host_ranks& ranks, std::vector<rank_id> members)
-      : ranks_(&ranks), members_(std::move(members)), channels_(members_.size() * members_.size()) {}
+      : ranks_(&ranks), members_(std::move(members)), inboxes_(members_.size()) {}
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   host_ranks& ranks() const { return *ranks_; }
@@ -59,30 +61,60 @@ class transfer_matcher {
 
  private:
   /// The unmatched transfers from one member to another: all sends, or all receives.
-  struct alignas(64) channel {
+  struct channel {
     std::mutex mutex;
     std::vector<issued> waiting;  // valid from position `first`
     std::size_t first = 0;
     group_transfer::kind are = group_transfer::kind::send;
+
+    bool is_empty() const { return first == waiting.size(); }
+    /// Appends a transfer. Amortised O(1).
+    void add(issued const& i) {
+      if (is_empty()) waiting.clear(), first = 0;
+      if (waiting.capacity() == 0) waiting.reserve(room);
+      if (waiting.size() == waiting.capacity() && first >= waiting.size() / 2) {
+        waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(first));
+        first = 0;
+      }
+      waiting.push_back(i);
+    }
+  };
+  /// The channels to one member. Pairs of members without messages have none, since most members of a large
+  /// group never meet.
+  struct inbox {
+    struct sender {
+      std::uint32_t member;
+      std::size_t channel;  // index into `channels`
+    };
+    std::mutex mutex;
+    std::vector<sender> senders;  // ascending by member
+    stable_list<channel> channels;
   };
   /// Capacity reserved at the first message, so that up to `room` waiting messages need no further
   /// allocation.
-  static constexpr std::size_t room = 256, at_once = 16;
+  static constexpr std::size_t room = 32, at_once = 16;
   struct reduction {
     std::vector<issued> parts;
     std::uint32_t arrived = 0;
   };
 
+  channel& channel_of(std::uint32_t from, std::uint32_t to) {
+    auto& in = inboxes_[to];
+    std::lock_guard lock(in.mutex);
+    auto const at = std::ranges::lower_bound(in.senders, from, {}, &inbox::sender::member);
+    if (at != in.senders.end() && at->member == from) return in.channels[at->channel];
+    auto& made = in.channels.emplace();
+    in.senders.insert(at, {from, in.channels.size() - 1});
+    return made;
+  }
+
   template <class Carrier>
   void meet(std::uint32_t from, std::uint32_t to, issued const& here, Carrier& carrier) {
-    auto& c = channels_[std::size_t{from} * members_.size() + to];
+    auto& c = channel_of(from, to);
     std::lock_guard lock(c.mutex);
-    if (c.first == c.waiting.size() || c.are == here.how) {
-      if (c.first == c.waiting.size()) c.waiting.clear(), c.first = 0;
+    if (c.is_empty() || c.are == here.how) {
       c.are = here.how;
-      if (c.waiting.capacity() == 0) c.waiting.reserve(room);
-      c.waiting.push_back(here);
-      return;
+      return c.add(here);
     }
     issued const there = c.waiting[c.first++];
     bool const sends = here.how == group_transfer::kind::send;
@@ -157,7 +189,7 @@ class transfer_matcher {
 
   host_ranks* ranks_;
   std::vector<rank_id> members_;
-  std::vector<channel> channels_;  // by sender and receiver
+  std::vector<inbox> inboxes_;  // by receiver
   std::mutex reductions_mutex_;
   std::vector<reduction> reductions_, ended_;
   std::uint64_t first_reduction_ = 0;

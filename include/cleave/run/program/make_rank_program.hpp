@@ -17,6 +17,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_plan.hpp"
 #include "cleave/schedule/calls/rank_calls.hpp"
+#include "cleave/schedule/lower/rank_stages.hpp"
 #include "cleave/schedule/memory/memory_plan.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
@@ -71,23 +72,26 @@ class program_writer {
   program_writer(step_plan const& p, rank_id r)
       : plan_(p),
         rank_(r),
-        places_(p.slots().ranks[index(r)]),
+        slots_(p.slots_of(r)),
+        places_(slots_),
         edges_(p.order().place),
-        numbers_(step_index_of(p.order())) {
+        numbers_(step_index_of(p.order())),
+        stages_(p.order().ranks[index(r)]) {
     auto const& s = p.order();
-    made_ = {
-        r, s.place.ranks, s.microbatches,         {}, {}, {}, p.layouts(), p.slots().ranks[index(r)].bytes,
-        0, p.digest(),    p.options().calls.scale};
-    forward_pass_.assign(numbers_.passes(), none);
-    forward_done_.assign(numbers_.passes(), none);
-    gradient_done_.assign(numbers_.passes(), none);
+    made_ = {r, s.place.ranks, s.microbatches,         {}, {}, {}, p.layouts(), slots_.bytes,
+             0, p.digest(),    p.options().calls.scale};
+    done_.resize(stages_.count() * std::size_t{s.microbatches});
   }
 
   rank_program write() {
     auto options = plan_.options().calls;
     options.ends = exchange_end::each;  // matches the verification of the schedule
     options.needs = custom_inputs::called;
-    for (auto const& call : rank_calls(plan_.order(), rank_, options)) {
+    auto const& s = plan_.order();
+    stage_neighbours const neighbours(s.place);
+    auto const calls = require_calls(call_valid_list(s, neighbours, rank_, options));
+    made_.instructions.reserve(calls.size());
+    for (auto const& call : calls) {
       made_.instructions.push_back({call});
       write_last();
     }
@@ -97,7 +101,13 @@ class program_writer {
  private:
   static constexpr std::uint32_t none = rank_instruction::none;
 
-  std::size_t pair_of(action const& a) const { return numbers_.pass(a.stage, a.microbatch); }
+  /// The forward pass of a stage and microbatch, and the instructions of F and of B or I.
+  struct done_passes {
+    std::uint32_t pass = none, forward = none, gradient = none;
+  };
+  done_passes& done_of(action const& a) {
+    return done_[stages_.number(a.stage) * std::size_t{plan_.order().microbatches} + index(a.microbatch)];
+  }
 
   void write_last() {
     auto& i = made_.instructions.back();
@@ -134,13 +144,13 @@ class program_writer {
     auto const& a = i.call.of;
     switch (a.kind) {
       case action_kind::forward:
-        i.pass = forward_pass_[pair_of(a)] = add_forward(i.call);
-        forward_done_[pair_of(a)] = here;
+        i.pass = done_of(a).pass = add_forward(i.call);
+        done_of(a).forward = here;
         break;
       case action_kind::backward:
       case action_kind::input_gradient:
         i.pass = add_backward(i.call);
-        gradient_done_[pair_of(a)] = here;
+        done_of(a).gradient = here;
         break;
       case action_kind::weight_gradient:
         i.pass = add_weight_pass(i.call);
@@ -165,7 +175,7 @@ class program_writer {
     i.number = static_cast<std::uint32_t>(numbers_.message(edge, flow, a.microbatch));
     i.at = slot.offset;
     i.bytes = (forward ? blocks.activations : blocks.gradients).bytes;
-    i.after = sends ? (forward ? forward_done_ : gradient_done_)[pair_of(a)] : last_until(slot.after);
+    i.after = !sends ? last_until(slot.after) : forward ? done_of(a).forward : done_of(a).gradient;
   }
 
   /// Returns the last computing instruction in a cell up to `cell`, or `none`.
@@ -213,19 +223,19 @@ class program_writer {
       if (v.place.where == place_kind::nowhere) v.edge = ports.departing[j].edge;
     }
     add_saved_activations(pass, call);
-    return add(std::move(pass), forward_pass_[pair_of(a)]);
+    return add(std::move(pass), done_of(a).pass);
   }
 
   std::uint32_t add_weight_pass(rank_call const& call) {
     program_pass pass;
     add_saved_activations(pass, call);
-    return add(std::move(pass), forward_pass_[pair_of(call.of)]);
+    return add(std::move(pass), done_of(call.of).pass);
   }
 
   /// Adds OFFLOAD, RELOAD or RECOMPUTE: with the inputs of the forward pass and the current slot of the saved
   /// activations.
   std::uint32_t add_again(rank_call const& call) {
-    auto const forward = forward_pass_[pair_of(call.of)];
+    auto const forward = done_of(call.of).pass;
     program_pass pass;
     pass.in = made_.passes[forward].in;
     add_saved_activations(pass, call);
@@ -296,12 +306,14 @@ class program_writer {
 
   step_plan const& plan_;
   rank_id rank_;
+  rank_slots slots_;
   arena_index places_;
   edge_numbers edges_;
   step_index numbers_;
   rank_program made_;
-  std::vector<std::uint32_t> forward_pass_, forward_done_, gradient_done_;  // by stage and microbatch
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> computing_;          // pairs (cell, instruction)
+  rank_stages stages_;
+  std::vector<done_passes> done_;                                   // by number of the stage and microbatch
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> computing_;  // pairs (cell, instruction)
 };
 
 }  // namespace cleave::detail

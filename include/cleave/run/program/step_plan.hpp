@@ -226,11 +226,11 @@ inline std::optional<program_fault> find_custom_part_fault(schedule const& s,
 
 namespace cleave {
 
-/// The plan of a step, shared by all ranks: a verified schedule, the dataflow with its layouts, and the
-/// memory plan. A schedule with compute actions only is lowered first.
+/// The plan of a step, shared by all ranks: a verified schedule, the dataflow with its layouts, and the rules
+/// by which the memory of each rank is planned. A schedule with compute actions only is lowered first.
 class step_plan {
  public:
-  /// Checks all arguments and plans the memory.
+  /// Checks all arguments, and the memory limit if there is one.
   /// \throws dataflow_error, program_error, edge_layout_error, schedule_error, slot_error, and the errors of
   ///   `lower`
   step_plan(schedule const& s, dataflow t, run_layouts l, program_options const& o = {})
@@ -248,11 +248,14 @@ class step_plan {
                                          .passes = passes_of(schedule_)});
     blocks_ = detail::blocks_of(schedule_.place, dataflow_, layouts_);
     ports_ = detail::ports(dataflow_);
-    schedule_bytes bytes{options_.saved_activations, {}};
+    bytes_.stages = options_.saved_activations;
     auto const room = [](detail::message_block const& b) { return std::max<std::uint64_t>(b.bytes, 1); };
-    for (auto const& b : blocks_) bytes.edges.push_back({room(b.activations), room(b.gradients)});
-    slots_ =
-        plan_memory(schedule_, bytes, {.inputs = options_.inputs, .memory_limit = options_.memory_limit});
+    for (auto const& b : blocks_) bytes_.edges.push_back({room(b.activations), room(b.gradients)});
+    detail::require_memory_arguments(schedule_, bytes_, memory_options());
+    if (!options_.memory_limit.empty())
+      for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r)
+        if (auto const f = detail::find_slot_overflow(slots_of(rank_id{r}), r, options_.memory_limit))
+          throw detail::slot_error(*f);
     digest_ = detail::digest_of(schedule_, dataflow_, layouts_, options_.calls);
   }
 
@@ -263,19 +266,28 @@ class step_plan {
   /// Returns the message layouts by edge of the placement.
   std::vector<detail::edge_blocks> const& blocks() const { return blocks_; }
   detail::stage_ports const& ports_of(stage_id s) const { return ports_[index(s)]; }
-  memory_plan const& slots() const { return slots_; }
+  /// Returns the memory plan of rank `r`, as `plan_memory` makes it. Plans it anew in each call, since the
+  /// plans of all ranks together need more memory than the schedule. O(actions of the rank log actions +
+  /// edges). Precondition: `r` is a rank of the schedule.
+  rank_slots slots_of(rank_id r) const {
+    return detail::plan_rank_memory(schedule_, r, bytes_, memory_options());
+  }
   detail::program_digest const& digest() const { return digest_; }
   bool same_rank(dataflow::edge const& e) const { return rank_of(e.from) == rank_of(e.to); }
   rank_id rank_of(stage_id s) const { return schedule_.place.rank_of[index(s)]; }
 
  private:
+  memory_plan_options memory_options() const {
+    return {.inputs = options_.inputs, .memory_limit = options_.memory_limit};
+  }
+
   dataflow dataflow_;
   run_layouts layouts_;
   program_options options_;
   schedule schedule_;
   std::vector<detail::edge_blocks> blocks_;
   std::vector<detail::stage_ports> ports_;
-  memory_plan slots_;
+  schedule_bytes bytes_;
   detail::program_digest digest_;
 };
 

@@ -562,6 +562,23 @@ struct called_list {
   std::vector<rank_call> calls;
 };
 
+/// Returns the calls. \throws call_error if there is a fault
+inline std::vector<rank_call> require_calls(called_list called) {
+  if (called.fault) throw call_error(*called.fault);
+  return std::move(called.calls);
+}
+
+/// Turns the list of a rank into calls, up to the first fault. O(actions of the rank), unlike `call_list`.
+/// Precondition: all actions and the placement are valid. \throws send_wait_error
+inline called_list call_valid_list(schedule const& s, stage_neighbours const& neighbours, rank_id r,
+                                   call_options const& options) {
+  if (auto fault = find_call_option_fault(options)) return {fault, {}};
+  if (auto const fault = find_send_wait_fault(s.ranks[index(r)], index(r))) throw send_wait_error(*fault);
+  rank_caller caller(s, neighbours, r, options);
+  caller.run();
+  return {caller.fault, caller.take()};
+}
+
 /// Turns the list of a rank into calls, up to the first fault. \throws invalid_action_error,
 /// stage_placement_error, send_wait_error
 inline called_list call_list(schedule const& s, rank_id r, call_options const& options) {
@@ -569,11 +586,7 @@ inline called_list call_list(schedule const& s, rank_id r, call_options const& o
   if (auto fault = find_call_option_fault(options)) return {fault, {}};
   require_valid_actions(s);
   if (auto const fault = find_stage_placement_fault(s.place)) throw stage_placement_error(*fault);
-  if (auto const fault = find_send_wait_fault(s.ranks[index(r)], index(r))) throw send_wait_error(*fault);
-  stage_neighbours const neighbours(s.place);
-  rank_caller caller(s, neighbours, r, options);
-  caller.run();
-  return {caller.fault, caller.take()};
+  return call_valid_list(s, stage_neighbours(s.place), r, options);
 }
 
 }  // namespace cleave::detail
@@ -598,9 +611,7 @@ inline std::optional<call_fault> find_call_fault(schedule const& s, rank_id r,
 /// \throws invalid_action_error, stage_placement_error, send_wait_error
 /// \throws call_error if the list cannot be turned into calls
 inline std::vector<rank_call> rank_calls(schedule const& s, rank_id r, call_options const& options = {}) {
-  auto called = detail::call_list(s, r, options);
-  if (called.fault) throw detail::call_error(*called.fault);
-  return std::move(called.calls);
+  return detail::require_calls(detail::call_list(s, r, options));
 }
 
 }  // namespace cleave

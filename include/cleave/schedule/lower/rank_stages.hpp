@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,11 @@ class rank_stages {
   }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(stages_.size()); }
+  /// Returns the number of a stage, or nothing if it does not occur in the list. O(log(stages)).
+  std::optional<std::uint32_t> find(stage_id s) const {
+    auto const n = number(s);
+    return n < count() && stages_[n] == s ? std::optional(n) : std::nullopt;
+  }
   stage_id operator[](std::uint32_t number) const { return stages_[number]; }
   /// Returns the number of a stage. Precondition: the stage occurs in the list. O(log(stages)).
   std::uint32_t number(stage_id s) const {

@@ -574,14 +574,23 @@ inline std::pair<std::vector<memory_request>, std::vector<std::uint64_t>> reques
   return found;
 }
 
-/// Returns the first value that ends beyond the `allowed` bytes of its rank, or nothing. `allowed` has one
+/// Returns the first value of rank `r` that ends beyond its `allowed` bytes, or nothing. `allowed` has one
 /// entry for each rank, one for all, or none for no limit. O(values).
+inline std::optional<slot_fault> find_slot_overflow(rank_slots const& slots, std::uint32_t r,
+                                                    std::vector<std::uint64_t> const& allowed) {
+  if (allowed.empty()) return std::nullopt;
+  auto const most = one_or_each(allowed)[r];
+  for (auto const& v : slots.values)
+    if (v.bytes > most || v.offset > most - v.bytes)
+      return slot_fault{slot_fault::kind::overflow, rank_id{r}, v, {}, v.offset + v.bytes, most};
+  return std::nullopt;
+}
+
+/// Returns the first such value of the lowest rank, or nothing. O(values).
 inline std::optional<slot_fault> find_slot_overflow(memory_plan const& p,
                                                     std::vector<std::uint64_t> const& allowed) {
-  for (std::uint32_t r = 0; r < p.ranks.size() && !allowed.empty(); ++r)
-    for (auto const& v : p.ranks[r].values)
-      if (auto const most = one_or_each(allowed)[r]; v.bytes > most || v.offset > most - v.bytes)
-        return slot_fault{slot_fault::kind::overflow, rank_id{r}, v, {}, v.offset + v.bytes, most};
+  for (std::uint32_t r = 0; r < p.ranks.size(); ++r)
+    if (auto const f = find_slot_overflow(p.ranks[r], r, allowed)) return f;
   return std::nullopt;
 }
 
