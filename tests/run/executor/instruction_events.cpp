@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "cleave/run/host/host_device.hpp"
 
@@ -56,7 +57,7 @@ rank_program small_program() {
 }  // namespace
 
 TEST_CASE("instruction_events: times count from the start of the step, and waits have none") {
-  auto const p = small_program();
+  packed_program const p = small_program();
   told_device d;
   instruction_events events(d, p);
   told_device::stream s;
@@ -79,17 +80,19 @@ TEST_CASE("instruction_events: times count from the start of the step, and waits
 }
 
 TEST_CASE("instruction_events: the parts of an exchange end with it") {
-  auto const p = small_program();
+  packed_program const p = small_program();
   told_device d;
   instruction_events events(d, p);
-  for (std::uint32_t i = 0; i < 6; ++i) CHECK(&events.end_of(i) == &events.end_of(i == 2 || i == 3 ? 1 : i));
+  for (std::uint32_t i = 0; i < 6; ++i) CHECK(events.has(i) == (i != 4));
+  CHECK(&events.end_of(2) == &events.end_of(1));
+  CHECK(&events.end_of(3) == &events.end_of(1));
   CHECK(&events.end_of(0) != &events.end_of(1));
-  CHECK(&events.end_of(4) != &events.end_of(1));
+  CHECK(&events.end_of(5) != &events.end_of(1));
 }
 
 TEST_CASE(
     "instruction_events: find_open() finds the first open instruction; of an exchange, its first message") {
-  auto const p = small_program();
+  packed_program const p = small_program();
   told_device d;
   instruction_events events(d, p);
   CHECK(events.find_open() == std::nullopt);
@@ -98,4 +101,21 @@ TEST_CASE(
     events.end_of(open->first).open = true;
     CHECK(events.find_open() == open->second);
   }
+}
+
+TEST_CASE("instruction_events: every pass of a long program has events of its own, and every wait has none") {
+  rank_program p;
+  for (int i = 0; i < 300; ++i) {
+    p.instructions.push_back({.call = {.kind = call_kind::wait_receive}});
+    p.instructions.push_back({.call = {.kind = call_kind::forward}});
+  }
+  packed_program const packed = p;
+  told_device d;
+  instruction_events events(d, packed);
+  std::set<void const*> places;
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    CHECK(events.has(i) == (i % 2 == 1));
+    if (i % 2 == 1) places.insert(&events.end_of(i));
+  }
+  CHECK(places.size() == 300);
 }

@@ -98,10 +98,11 @@ rank_program small_program() {
 
 struct small_rank {
   rank_program p = small_program();
+  packed_program packed = p;
   told_device d;
-  pass_memory<told_device> memory{d, p};
+  pass_memory<told_device> memory{d, packed};
   heard_stages stages;
-  stage_caller<told_device, heard_stages> calls{stages, p, memory, rank_id{7}};
+  stage_caller<told_device, heard_stages> calls{stages, packed, memory, rank_id{7}};
   told_device::stream s;
 
   void call(std::size_t i) { calls.call(p.instructions[i], s); }

@@ -10,15 +10,6 @@ using namespace cleave;
 
 using namespace cleave::detail;
 
-TEST_CASE("heads_of: messages of an exchange have its index, all others their own") {
-  rank_program p;
-  CHECK(heads_of(p).empty());
-  p.instructions.resize(6);
-  p.instructions[1].call.parts = 2;
-  p.instructions[4].call.parts = 1;
-  CHECK(heads_of(p) == std::vector<std::uint32_t>{0, 1, 1, 1, 4, 4});
-}
-
 TEST_CASE("has_backward: is true if there is a backward pass, not for forward passes alone") {
   rank_program p;
   CHECK_FALSE(has_backward(p));

@@ -19,7 +19,7 @@ namespace cleave {
 
 /// The program of one rank and its measured times.
 struct measured_rank {
-  rank_program const& program;
+  rank_program program;
   std::vector<detail::instruction_time> times;  ///< of each instruction, from `executor::times`
 };
 

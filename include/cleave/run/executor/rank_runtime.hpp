@@ -264,7 +264,7 @@ class rank_runtime {
         with_(std::move(with)),
         rendezvous_(b),
         stages_(stages),
-        place_(place),
+        place_{place.ranks, place.rank_of, {}},
         rank_(rank),
         steps_(steps) {
     with_.ties.resize(sets.size());
@@ -296,7 +296,9 @@ class rank_runtime {
   void run_step(step_values const& values, std::size_t plan_number) {
     executors_[plan_number].run_step(values);
   }
-  rank_program const& program(std::size_t plan_number) const { return executors_[plan_number].program(); }
+  detail::packed_program const& program(std::size_t plan_number) const {
+    return executors_[plan_number].program();
+  }
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan_number) const {
     return executors_[plan_number].result(m, number);
   }
@@ -359,7 +361,7 @@ class rank_runtime {
   rank_communicators<C> with_;
   B& rendezvous_;
   S& stages_;
-  stage_placement place_;
+  stage_placement place_;  // without edges
   rank_id rank_;
   step_mode steps_;
   std::vector<stage_id> here_;

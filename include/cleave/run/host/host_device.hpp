@@ -35,7 +35,7 @@ class host_event {
     return *this;
   }
 
-  bool happened() const { return state_.load(std::memory_order_acquire) >= 0; }
+  bool happened() const { return state_.load() >= 0; }
 
   /// Returns the time of the event. Precondition: the event has happened.
   clock::time_point at() const {
@@ -55,8 +55,7 @@ class host_event {
   bool end_one() {
     auto const time = now();
     auto open = state_.load(std::memory_order_relaxed);
-    while (!state_.compare_exchange_weak(open, open == -1 ? time : open + 1, std::memory_order_acq_rel,
-                                         std::memory_order_relaxed)) {
+    while (!state_.compare_exchange_weak(open, open == -1 ? time : open + 1)) {
     }
     return open == -1;
   }
@@ -173,6 +172,8 @@ class host_memory {
 /// ended when the issuing call returns, except for transfers. So waiting for an event blocks the thread.
 class host_device : public host_memory {
  public:
+  static constexpr bool is_immediate = true;
+
   struct stream {};
   using event = detail::host_event;
 
@@ -185,7 +186,7 @@ class host_device : public host_memory {
   /// Blocks until `e` has happened.
   /// \throws run_error once the run has failed
   void wait(stream&, event const& e) {
-    if (!e.happened()) ranks_->wait(rank_, [&] { return e.happened(); });
+    if (!e.happened()) ranks_->wait(rank_, [&] { return e.happened(); }, &e);
   }
   bool query(event const& e) const { return e.happened(); }
   std::chrono::nanoseconds elapsed(event const& from, event const& to) const { return to.at() - from.at(); }

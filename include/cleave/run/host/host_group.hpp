@@ -55,7 +55,7 @@ class host_group {
   }
 
   void end(std::uint32_t member, matcher::issued const& i) {
-    if (i.end->end_one()) ranks().ring(matcher_.rank_of(member));
+    if (i.end->end_one()) ranks().ring(matcher_.rank_of(member), i.end);
   }
 
   matcher matcher_;

@@ -84,6 +84,10 @@ concept device = clocked_device<D> && std::movable<typename D::buffer> && std::m
                    { d.accumulate(s, sums, o) };
                  };
 
+/// A device that says that work has ended when the call that issues it returns, transfers excepted.
+template <class D>
+concept immediate_device = device<D> && requires { requires D::is_immediate; };
+
 /// A device that computes the squared norm of gradients.
 /// - `d.sum_of_squares(regions)`: returns the sum of squares of all elements, which are floating-point.
 ///   Precondition: no work issued before still writes them. Waits only for its own computation.

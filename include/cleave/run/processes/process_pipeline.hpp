@@ -275,7 +275,8 @@ class process_pipeline : activity_source {
                                     std::size_t plan_number = 0) const {
     return runtime_->result(m, number, plan_number);
   }
-  rank_program const& program(std::size_t plan_number = 0) const { return runtime_->program(plan_number); }
+  /// Returns the program of this rank, which is kept in packed form. O(program).
+  rank_program program(std::size_t plan_number = 0) const { return runtime_->program(plan_number).unpack(); }
   /// Returns when this rank began and ended each instruction of the last step, in nanoseconds since its start
   /// of the step.
   std::vector<detail::instruction_time> times(std::size_t plan_number = 0) {
@@ -328,7 +329,7 @@ class process_pipeline : activity_source {
     runtime_->add_plan(p, plans_);
     agree_about(p);
     agree_on_steps();
-    backend_.prepare(*with_.pipe, runtime_->program(plans_));
+    backend_.prepare(*with_.pipe, runtime_->program(plans_).unpack());
     return plans_++;
   }
 

@@ -123,20 +123,9 @@ struct rank_program {
 
 namespace cleave::detail {
 
-/// Returns for each instruction the exchange or custom compound that it is part of, or itself.
-/// O(instructions).
-inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
-  std::vector<std::uint32_t> heads(p.instructions.size());
-  for (std::uint32_t i = 0, head = 0; i < heads.size(); ++i) {
-    if (i > head + p.instructions[head].call.parts) head = i;
-    heads[i] = head;
-  }
-  return heads;
-}
-
 /// Returns the default weight of each microbatch's loss. Precondition: there are microbatches.
-constexpr double weight_of_each(rank_program const& p) {
-  return p.scale == gradient_scale::by_microbatches ? 1. / p.microbatches : 1;
+constexpr double weight_of_each(gradient_scale scale, std::uint32_t microbatches) {
+  return scale == gradient_scale::by_microbatches ? 1. / microbatches : 1;
 }
 
 /// Returns true for custom actions and their parts, which the stages execute themselves.

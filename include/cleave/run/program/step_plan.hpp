@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -277,8 +278,15 @@ class step_plan {
   rank_id rank_of(stage_id s) const { return schedule_.place.rank_of[index(s)]; }
 
  private:
+  /// Small values are aligned to their size only, so that a scalar takes 16 bytes instead of 256.
   memory_plan_options memory_options() const {
-    return {.inputs = options_.inputs, .memory_limit = options_.memory_limit};
+    std::uint64_t largest = 16;
+    for (auto const& s : bytes_.stages)
+      largest = (std::max)({largest, s.saved, s.saved_for_weights, s.input});
+    for (auto const& e : bytes_.edges) largest = (std::max)({largest, e.activation, e.gradient});
+    return {.alignment = largest > 128 ? 256u : std::bit_ceil(largest),
+            .inputs = options_.inputs,
+            .memory_limit = options_.memory_limit};
   }
 
   dataflow dataflow_;

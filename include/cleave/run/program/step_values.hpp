@@ -8,7 +8,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/run/model/tensor_view.hpp"
-#include "cleave/run/program/rank_program.hpp"
+#include "cleave/run/program/packed_program.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 
 namespace cleave {
@@ -70,39 +70,34 @@ inline std::string describe(step_value_fault const& f) {
 
 using step_value_error = fault_error<step_value_fault>;
 
-/// Returns the first reason why a program cannot run with these values, or nothing. O(values of forward
-/// passes).
-inline std::optional<step_value_fault> find_step_value_fault(rank_program const& p, step_values const& v) {
+/// Returns the first reason why a program cannot run with these values, or nothing. O(inputs that it reads).
+inline std::optional<step_value_fault> find_step_value_fault(packed_program const& p, step_values const& v) {
   using enum step_value_fault::kind;
-  if (v.inputs.size() != v.inputs_of_each * p.microbatches)
-    return step_value_fault{input_count, v.inputs.size(), v.inputs_of_each * p.microbatches};
-  if (!v.weights.empty() && v.weights.size() != p.microbatches)
-    return step_value_fault{weight_count, v.weights.size(), p.microbatches};
-  if (!v.weights.empty() && p.scale == gradient_scale::by_microbatches)
-    return step_value_fault{scaled, v.weights.size(), p.microbatches};
-  for (auto const& i : p.instructions) {
-    if (!is_forward_pass(i.call)) continue;
-    auto const m = i.call.of.microbatch;
-    for (auto const& x : p.passes[i.pass].in) {
-      if (x.place.where != place_kind::input) continue;
-      auto const number = static_cast<std::size_t>(x.place.at);
-      if (number >= v.inputs_of_each)
-        return step_value_fault{input_count, v.inputs.size(), (number + 1) * p.microbatches};
-      auto const& given = v.inputs[index(m) * v.inputs_of_each + number];
-      auto const shape = p.layouts.shape_of(x.edge, m);
-      if (!given.data && shape.count() != 0)
-        return step_value_fault{.what = no_data, .microbatch = index(m), .input = number, .edge = x.edge};
-      bool const any_shape = p.layouts.edges[x.edge].extents == shape_kind::dynamic;
-      if (given.type != p.layouts.edges[x.edge].type || (!any_shape && given.shape != shape))
-        return step_value_fault{.what = other_type, .microbatch = index(m), .input = number, .edge = x.edge};
-    }
+  if (v.inputs.size() != v.inputs_of_each * p.microbatches())
+    return step_value_fault{input_count, v.inputs.size(), v.inputs_of_each * p.microbatches()};
+  if (!v.weights.empty() && v.weights.size() != p.microbatches())
+    return step_value_fault{weight_count, v.weights.size(), p.microbatches()};
+  if (!v.weights.empty() && p.scale() == gradient_scale::by_microbatches)
+    return step_value_fault{scaled, v.weights.size(), p.microbatches()};
+  for (auto const& [m, input, edge] : p.reads()) {
+    std::size_t const number = input;
+    if (number >= v.inputs_of_each)
+      return step_value_fault{input_count, v.inputs.size(), (number + 1) * p.microbatches()};
+    auto const& given = v.inputs[index(m) * v.inputs_of_each + number];
+    auto const shape = p.shape_of(edge, m);
+    if (!given.data && shape.count() != 0)
+      return step_value_fault{.what = no_data, .microbatch = index(m), .input = number, .edge = edge};
+    auto const& layout = p.layout_of(edge);
+    bool const any_shape = layout.extents == shape_kind::dynamic;
+    if (given.type != layout.type || (!any_shape && given.shape != shape))
+      return step_value_fault{.what = other_type, .microbatch = index(m), .input = number, .edge = edge};
   }
   return std::nullopt;
 }
 
 /// Checks the values.
 /// \throws step_value_error
-inline void require_step_values(rank_program const& p, step_values const& v) {
+inline void require_step_values(packed_program const& p, step_values const& v) {
   if (auto const f = find_step_value_fault(p, v)) throw step_value_error(*f);
 }
 

@@ -184,8 +184,9 @@ class thread_pipeline {
     return std::nullopt;
   }
 
-  rank_program const& program(rank_id r, std::size_t plan_number = 0) const {
-    return runtimes_[index(r)]->program(plan_number);
+  /// Returns the program of rank `r`, which is kept in packed form. O(program).
+  rank_program program(rank_id r, std::size_t plan_number = 0) const {
+    return runtimes_[index(r)]->program(plan_number).unpack();
   }
   /// Returns when rank `r` began and ended each instruction of the last step, in nanoseconds since its start
   /// of the step.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -111,7 +112,8 @@ inline std::vector<action> add_send_waits(std::span<action const> row, std::uint
   using enum detail::send_wait_fault::kind;
   detail::message_table sends;
   std::vector<action> waited;
-  waited.reserve(row.size() + row.size() / 2);
+  auto const is_send = [](action const& a) { return detail::is_send(a.kind); };
+  waited.reserve(row.size() + static_cast<std::size_t>(std::ranges::count_if(row, is_send)));
   std::size_t position = 0;
   each_cell(row, [&](action const& head, std::span<action const> parts) {
     waited.push_back(head);

@@ -330,6 +330,20 @@ inline std::optional<memory_overlap> find_memory_overlap(std::span<memory_reques
   return std::nullopt;
 }
 
+/// Returns the number of slots of equal size in which all requests lie, or nothing if they do not, or in
+/// only a few of very many. O(requests).
+inline std::optional<std::size_t> count_equal_slots(std::span<memory_request const> requests,
+                                                    std::span<std::uint64_t const> offsets) {
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    auto const bytes = requests[i].bytes;
+    if (bytes == 0 || bytes != requests[0].bytes || offsets[i] % bytes != 0) return std::nullopt;
+    last = (std::max)(last, offsets[i] / requests[0].bytes);
+  }
+  if (last / 64 > requests.size()) return std::nullopt;
+  return static_cast<std::size_t>(last) + 1;
+}
+
 /// Returns for each request the last cell in which another request owns some of its bytes before it, or
 /// nothing. The first writer of the request must wait until that cell is done. Precondition: no two requests
 /// own the same byte in the same cell. O(requests log requests).
@@ -338,6 +352,13 @@ inline std::vector<std::optional<std::uint32_t>> last_allocations(std::span<memo
   std::vector<lifetime> alive;
   for (auto const& n : requests) alive.push_back(n.alive);
   std::vector<std::optional<std::uint32_t>> before(requests.size());
+  if (auto const slots = count_equal_slots(requests, offsets)) {
+    std::vector<std::optional<std::uint32_t>> owned_until(*slots);
+    for (auto const i : order_of(alive))
+      before[i] =
+          std::exchange(owned_until[static_cast<std::size_t>(offsets[i] / requests[i].bytes)], alive[i].last);
+    return before;
+  }
   last_allocation_tree allocations(requests, offsets);
   for (auto const i : order_of(alive)) {
     if (auto const other = allocations.of(i); other != last_allocation_tree::none)

@@ -20,11 +20,13 @@ struct lifetime {
   auto operator<=>(lifetime const&) const = default;
 };
 
-/// Returns the indices of lifetimes ordered by begin, then by end. O(lifetimes log lifetimes).
+/// Returns the indices of lifetimes ordered by begin, then by end. O(lifetimes log lifetimes), and
+/// O(lifetimes) if they are in that order.
 inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
   std::vector<std::uint32_t> order(all.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(all[i], i); });
+  if (!std::ranges::is_sorted(all))
+    std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(all[i], i); });
   return order;
 }
 
@@ -32,9 +34,19 @@ inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
 
 namespace cleave::detail {
 
-/// Returns the indices of lifetimes ordered by end. O(lifetimes log lifetimes).
+/// Returns the indices of lifetimes ordered by end. O(lifetimes log lifetimes), and O(lifetimes) if the cells
+/// are few for each lifetime.
 inline std::vector<std::uint32_t> order_of_ends(std::span<lifetime const> all) {
+  std::uint32_t last = 0;
+  for (auto const& l : all) last = (std::max)(last, l.last);
   std::vector<std::uint32_t> order(all.size());
+  if (last / 16 <= all.size()) {
+    std::vector<std::uint32_t> before(std::size_t{last} + 2);  // by cell: the lifetimes that end earlier
+    for (auto const& l : all) ++before[l.last + std::size_t{1}];
+    for (std::size_t c = 1; c < before.size(); ++c) before[c] += before[c - 1];
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[before[all[i].last]++] = i;
+    return order;
+  }
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(all[i].last, i); });
   return order;

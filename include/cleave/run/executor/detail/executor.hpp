@@ -21,6 +21,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/recording.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
+#include "cleave/run/program/packed_program.hpp"
 #include "cleave/run/program/pass_memory.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_recorder.hpp"
@@ -59,26 +60,25 @@ class executor {
       : device_(d),
         communicator_(c),
         rendezvous_(b),
-        program_(std::move(p)),
         options_(options),
-        reporter_(options.reporter == no_rank ? program_.rank : options.reporter),
+        reporter_(options.reporter == no_rank ? p.rank : options.reporter),
         reducer_(reducer),
-        memory_(d, program_),
+        replays_(d, p, obstacle_of(p, s)),
+        sum_themselves_(summed_by_stages(p)),
+        pairs_(pairs_of(p)),
+        program_(checked(std::move(p))),
+        all_(program_.instructions()),
+        memory_(d, program_, kept_passes()),
         calls_(s, program_, memory_, reporter_),
         events_(d, program_),
-        replays_(d, program_, obstacle_of(s)),
+        passes_(immediate_device<D> ? 1 : options.run_ahead),
         ended_(d.make_event()),
         computing_(d.make_stream(0)),
         moving_(d.make_stream(-1)) {
     expects(options.run_ahead > 0, "executor: run_ahead is at least 1");
-    require_abilities<S, D>(program_);
-    for (auto const& i : program_.instructions)
-      if (is_custom(i.call.kind) && i.call.of.kind == action_kind::reduce_gradient)
-        sum_themselves_.push_back(i.call.of.stage);
-    if constexpr (overlapped_stage<S, D>) pairs_ = overlapped_pairs(program_);
   }
 
-  rank_program const& program() const { return program_; }
+  packed_program const& program() const { return program_; }
 
   /// Runs one step. Blocks until all of it has ended on this rank.
   /// \throws stage_error, run_error, step_value_error
@@ -125,14 +125,37 @@ class executor {
  private:
   using stream = typename D::stream;
 
-  std::optional<std::string> obstacle_of(S const& stages) const {
+  std::optional<std::string> obstacle_of(rank_program const& p, S const& stages) const {
     if (options_.steps == step_mode::issued) return "the options do not request it (step_mode::replayed)";
-    return find_replay_obstacle<D, C>(program_, stages);
+    return find_replay_obstacle<D, C>(p, stages);
+  }
+  static rank_program checked(rank_program p) {
+    require_abilities<S, D>(p);
+    return p;
+  }
+  static std::vector<stage_id> summed_by_stages(rank_program const& p) {
+    std::vector<stage_id> stages;
+    for (auto const& i : p.instructions)
+      if (is_custom(i.call.kind) && i.call.of.kind == action_kind::reduce_gradient)
+        stages.push_back(i.call.of.stage);
+    return stages;
+  }
+  static std::vector<overlapped_pair> pairs_of(rank_program const& p) {
+    if constexpr (overlapped_stage<S, D>) return overlapped_pairs(p);
+    return {};
+  }
+  /// Returns the number of last passes whose views are in use: all if a recording may read them later, and
+  /// otherwise those that have not ended, and the parts of the largest compound.
+  std::size_t kept_passes() const {
+    if (!replays_.obstacle()) return pass_views::every_pass;
+    std::size_t parts = 1;
+    for (std::uint32_t i = 0; i < all_.size(); ++i) parts = std::max<std::size_t>(parts, all_[i].call.parts);
+    return (immediate_device<D> ? 0 : options_.run_ahead) + 2 * parts + 2;
   }
 
   void issue_step() {
     events_.begin_step(computing_);
-    passes_.clear();
+    issued_passes_ = 0;
     if (replays_.is_recording()) put_behind(moving_, computing_);
     issue_all();
     await_messages();
@@ -147,18 +170,17 @@ class executor {
   }
 
   void issue_all() {
-    auto const& all = program_.instructions;
     [[maybe_unused]] auto pair = pairs_.begin();
-    for (std::uint32_t i = 0; i < all.size(); i += 1u + all[i].call.parts) {
+    for (std::uint32_t i = 0; i < all_.size();) {
       at_.store(i, std::memory_order_relaxed);
       check();
       if constexpr (overlapped_stage<S, D>)
         if (pair != pairs_.end() && pair->first() == i) {
           issue_overlapped(*pair);
-          i = pair++->last();
+          i = 1 + pair++->last();
           continue;
         }
-      issue(i);
+      i += 1u + issue(i);
     }
   }
 
@@ -170,8 +192,7 @@ class executor {
       issue(i);
     }
     at_.store(pair.first(), std::memory_order_relaxed);
-    auto const &forward = program_.instructions[pair.forward],
-               &backward = program_.instructions[pair.backward];
+    auto const forward = all_[pair.forward], backward = all_[pair.backward];
     limit_run_ahead(pair.first());
     memory_.add_gradients(computing_, backward.pass);
     events_.begin(pair.forward, computing_);
@@ -183,16 +204,22 @@ class executor {
     begin_sum_after(backward.call);
   }
 
-  void issue(std::uint32_t i) {
-    auto const& call = program_.instructions[i].call;
+  /// Issues an instruction and its parts. Returns the number of parts.
+  std::uint32_t issue(std::uint32_t i) {
+    auto const instruction = all_[i];
+    issue(i, instruction);
+    return instruction.call.parts;
+  }
+  void issue(std::uint32_t i, rank_instruction const& instruction) {
+    auto const& call = instruction.call;
     switch (call.kind) {
       case call_kind::forward:
       case call_kind::backward:
       case call_kind::backward_input:
       case call_kind::backward_weight:
-        return issue_pass(i);
+        return issue_pass(i, instruction);
       case call_kind::custom:
-        return issue_custom(i);
+        return issue_custom(i, instruction);
       case call_kind::send:
       case call_kind::receive:
         return issue_messages(i, i, i + 1);
@@ -205,7 +232,7 @@ class executor {
         return device_.wait(computing_, events_.end_of(call.begun));
       case call_kind::unshard:
       case call_kind::reshard:
-        return calls_.call(program_.instructions[i], computing_);
+        return calls_.call(instruction, computing_);
       case call_kind::reduce:
       case call_kind::start_reduce:
         if (reducing_) reducing_->begin_replicas(call.of.stage, computing_);
@@ -214,7 +241,7 @@ class executor {
         if (reducing_) reducing_->end_replicas(call.of.stage, computing_);
         return;
       case call_kind::other:
-        return issue_other(i);
+        return issue_other(i, instruction);
       case call_kind::loss:  // the stage computes the loss itself
       case call_kind::release:
       case call_kind::local_transfer:  // handled by the memory plan
@@ -224,8 +251,7 @@ class executor {
     }
   }
 
-  void issue_pass(std::uint32_t i) {
-    auto const& instruction = program_.instructions[i];
+  void issue_pass(std::uint32_t i, rank_instruction const& instruction) {
     bool const forward = instruction.call.kind == call_kind::forward;
     limit_run_ahead(i);
     if (!forward) memory_.add_gradients(computing_, instruction.pass);
@@ -251,10 +277,12 @@ class executor {
   }
 
   /// Prepares the inputs of all parts, calls the stages once, then hands on all results.
-  void issue_custom(std::uint32_t i) {
-    auto const all = std::span(program_.instructions);
-    auto const& call = all[i].call;
-    auto const parts = call.parts > 0 ? all.subspan(i + 1, call.parts) : all.subspan(i, 1);
+  void issue_custom(std::uint32_t i, rank_instruction const& instruction) {
+    auto const& call = instruction.call;
+    parts_.clear();
+    if (call.parts == 0) parts_.push_back(instruction);
+    for (std::uint32_t n = 1; n <= call.parts; ++n) parts_.push_back(all_[i + n]);
+    std::span<rank_instruction const> const parts = parts_;
     bool const is_asked = sums_gradients_ || !is_sum(call.of.kind);  // depends on the values of the step
     limit_run_ahead(i);
     for (auto const& p : parts)
@@ -285,14 +313,14 @@ class executor {
   }
 
   void issue_messages(std::uint32_t head, std::uint32_t first, std::uint32_t last) {
-    for (auto i = first; i < last; ++i) {
-      auto const after = program_.instructions[i].after;
-      if (after != rank_instruction::none) device_.wait(moving_, events_.end_of(after));
+    for (auto i = first; i < last && !immediate_device<D>; ++i) {
+      auto const after = all_[i].after;
+      if (after != rank_instruction::none && events_.has(after)) device_.wait(moving_, events_.end_of(after));
     }
     events_.begin(head, moving_);
     communicator_.begin_group();
     for (auto i = first; i < last; ++i) {
-      auto const& m = program_.instructions[i];
+      auto const m = all_[i];
       message const what{m.peer, m.number, {m.call.of.stage, m.call.of.microbatch}};
       if (m.call.kind == call_kind::send)
         communicator_.send(memory_.block(m), what, moving_);
@@ -302,8 +330,7 @@ class executor {
     communicator_.end_group(events_.end_of(head), moving_);
   }
 
-  void issue_other(std::uint32_t i) {
-    auto const& instruction = program_.instructions[i];
+  void issue_other(std::uint32_t i, rank_instruction const& instruction) {
     auto const& a = instruction.call.of;
     events_.begin(i, computing_);
     if (!is_tied_reduction(a.kind)) {
@@ -318,17 +345,19 @@ class executor {
   }
 
   void limit_run_ahead(std::uint32_t i) {
-    if (replays_.is_recording()) return;
-    passes_.push_back(i);
-    if (passes_.size() > options_.run_ahead)
-      wait_for(events_.end_of(passes_[passes_.size() - 1 - options_.run_ahead]));
+    if (immediate_device<D> || replays_.is_recording()) return;
+    auto& oldest = passes_[issued_passes_ % passes_.size()];
+    if (issued_passes_++ >= passes_.size()) wait_for(events_.end_of(oldest));
+    oldest = i;
   }
 
   void await_messages() {
-    for (std::uint32_t i = 0; i < program_.instructions.size();
-         i += 1u + program_.instructions[i].call.parts) {
-      auto const kind = program_.instructions[i].call.kind;
-      if (kind != call_kind::send && kind != call_kind::receive && kind != call_kind::exchange) continue;
+    std::uint32_t parts = 0;
+    for (std::uint32_t i = 0; i < all_.size(); i += 1 + parts) {
+      auto const call = all_[i].call;
+      parts = call.parts;
+      if (call.kind != call_kind::send && call.kind != call_kind::receive && call.kind != call_kind::exchange)
+        continue;
       at_.store(i, std::memory_order_relaxed);
       device_.wait(computing_, events_.end_of(i));
     }
@@ -347,7 +376,7 @@ class executor {
     f.operation = at() == program_replaying ? "a replayed step" : "sums of gradients";
     if (auto const open = events_.find_open()) {
       f.at = call_at(*open);
-      f.operation = call_text(program_.instructions[*open].call);
+      f.operation = call_text(all_[*open].call);
     }
     f.detail = "the step did not finish within " + std::to_string(options_.limit->count()) + " ms";
     return f;
@@ -355,9 +384,9 @@ class executor {
 
   /// Returns the stage call of an instruction; for a compound, that of its first part.
   stage_call call_at(std::uint32_t i) const {
-    if (i >= program_.instructions.size()) return {stage_id{0}, microbatch_id{0}};
-    auto const& call = program_.instructions[i].call;
-    auto const& a = call.parts > 0 ? program_.instructions[i + 1].call.of : call.of;
+    if (i >= all_.size()) return {stage_id{0}, microbatch_id{0}};
+    auto const call = all_[i].call;
+    auto const a = call.parts > 0 ? all_[i + 1].call.of : call.of;
     return {a.stage, a.microbatch};
   }
 
@@ -376,20 +405,23 @@ class executor {
   D& device_;
   C& communicator_;
   B& rendezvous_;
-  rank_program program_;
   executor_options options_;
   rank_id reporter_;
   // `reducing_` is null in steps that do not sum gradients
   gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;
+  step_recorder<D> replays_;
+  std::vector<stage_id> sum_themselves_;  // stages with a custom REDUCE_GRAD
+  std::vector<overlapped_pair> pairs_;    // that the stages run as one, in order
+  packed_program program_;
+  packed_instructions const& all_;  // of the program
   pass_memory<D> memory_;
   stage_caller<D, S> calls_;
   instruction_events<D> events_;
-  step_recorder<D> replays_;
+  std::vector<std::uint32_t> passes_;  // the last passes issued in the current step
+  std::size_t issued_passes_ = 0;
   typename D::event ended_;
-  bool sums_gradients_ = true;            // of the current step
-  std::vector<stage_id> sum_themselves_;  // stages with a custom REDUCE_GRAD
-  std::vector<std::uint32_t> passes_;     // passes issued in the current step
-  std::vector<overlapped_pair> pairs_;    // that the stages run as one, in order
+  bool sums_gradients_ = true;           // of the current step
+  std::vector<rank_instruction> parts_;  // of the current custom action
   std::chrono::steady_clock::time_point until_ = {};
   std::atomic<std::uint32_t> at_ = program_done;
   stream computing_, moving_;  // last members, destroyed first: their pending work uses the others

@@ -12,6 +12,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/model/tensor_view.hpp"
+#include "cleave/run/program/packed_program.hpp"
 #include "cleave/run/program/pass_memory.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
@@ -54,14 +55,17 @@ struct hooked_passes {
 };
 
 /// O(passes and their values).
-inline hooked_passes hooked_passes_of(rank_program const& p) {
+inline hooked_passes hooked_passes_of(packed_passes const& passes) {
   auto const is_sent = [](program_value const& v) { return v.place.where == place_kind::arena; };
   hooked_passes made;
-  for (auto const& pass : p.passes) {
-    auto const& forward = p.passes[pass.forward];
-    bool const copied = std::ranges::any_of(forward.copies, [&](auto const& c) { return is_sent(c.to); });
-    made.first.push_back(std::ranges::none_of(forward.in, is_sent));
-    made.last.push_back(std::ranges::none_of(forward.out, is_sent) && !copied);
+  for (std::uint32_t n = 0; n < passes.size(); ++n) {
+    auto const forward = passes.forward(n);
+    bool reads = false, sends = false;
+    passes.each_in(forward, [&](program_value const& v) { reads |= is_sent(v); });
+    passes.each_out(forward, [&](program_value const& v) { sends |= is_sent(v); });
+    passes.each_copy(forward, [&](program_copy const& c) { sends |= is_sent(c.to); });
+    made.first.push_back(!reads);
+    made.last.push_back(!sends);
   }
   return made;
 }
@@ -71,10 +75,11 @@ template <device D, stage<D> S>
 class stage_caller {
  public:
   /// `reporter` is the number of the rank on the rendezvous.
-  stage_caller(S& stages, rank_program const& p, pass_memory<D>& m, rank_id reporter)
-      : stages_(stages), program_(p), memory_(m), reporter_(reporter), trains_(has_backward(p)) {
-    if constexpr (has_hooks) hooked_ = hooked_passes_of(p);
+  stage_caller(S& stages, packed_program const& p, pass_memory<D>& m, rank_id reporter)
+      : stages_(stages), program_(p), memory_(m), reporter_(reporter) {
+    if constexpr (has_hooks) hooked_ = hooked_passes_of(p.passes());
   }
+  stage_caller(S&, packed_program const&&, pass_memory<D>&, rank_id) = delete;
 
   /// Uses these values for the following calls. They must stay alive until the step ends. `ready` gets the
   /// gradients that stages report; its stage has no meaning.
@@ -83,7 +88,7 @@ class stage_caller {
     ready_ = ready;
   }
 
-  bool trains() const { return trains_; }
+  bool trains() const { return program_.trains(); }
 
   /// Calls the stage of instruction `i` on stream `s`. Attributes exceptions and device errors to the stage
   /// call. If the stream has `about`, it is given the stage call, so that it can attribute later errors. If
@@ -196,10 +201,11 @@ class stage_caller {
     if (i.pass == rank_instruction::none) return {.stage = a.stage, .microbatch = a.microbatch};
     return {.stage = a.stage,
             .microbatch = a.microbatch,
-            .weight = weights_.empty() ? weight_of_each(program_) : weights_[index(a.microbatch)],
+            .weight = weights_.empty() ? weight_of_each(program_.scale(), program_.microbatches())
+                                       : weights_[index(a.microbatch)],
             .from_loss = i.call.from_loss,
             .last = i.call.last,
-            .trains = trains_,
+            .trains = trains(),
             .saved = memory_.saved(i.pass),
             .saved_for_weights = memory_.saved_for_weights(i.pass),
             .ready = i.call.last ? gradient_report{ready_.call, ready_.to, a.stage} : gradient_report()};
@@ -209,7 +215,7 @@ class stage_caller {
   /// the forward pass.
   std::span<tensor_view const> in_of(rank_instruction const& i) {
     if (i.pass == rank_instruction::none) return {};
-    return memory_.in(has_views(i.call) ? i.pass : program_.passes[i.pass].forward);
+    return has_views(i.call) ? memory_.in(i.pass) : memory_.in_of_forward(i.pass);
   }
   std::span<tensor_view> out_of(rank_instruction const& i) {
     return has_views(i.call) ? memory_.out(i.pass) : std::span<tensor_view>();
@@ -217,10 +223,9 @@ class stage_caller {
   static bool has_views(rank_call const& c) { return is_forward_pass(c) || is_backward_pass(c); }
 
   S& stages_;
-  rank_program const& program_;
+  packed_program const& program_;
   pass_memory<D>& memory_;
   rank_id reporter_;
-  bool trains_;
   std::span<double const> weights_;
   gradient_report ready_;
   std::vector<custom_part> parts_;  // of the current action
