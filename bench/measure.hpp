@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// Shared by the benches: CPU seconds of this process, peak memory, medians.
@@ -59,21 +60,24 @@ std::size_t added_peak(F f) {
   return memory_line("VmHWM") - before;
 }
 
-/// Runs `f`, which returns a number, in a child process, so that memory of earlier rows does not count.
+/// Runs `f`, which returns a number or an aggregate of numbers, in a child process, so that memory of earlier
+/// rows does not count. Returns -1, as the first number, if it fails.
 template <class F>
-double in_child(F f) {
+auto in_child(F f) {
+  using made = decltype(f());
+  using answer_type = std::conditional_t<std::is_arithmetic_v<made>, double, made>;
   std::fflush(stdout);
+  answer_type answer{-1};
   int ends[2];
-  if (pipe(ends) != 0) return -1;
+  if (pipe(ends) != 0) return answer;
   pid_t const child = fork();
   if (child == 0) {
-    double const answer = f();
-    bool const sent = write(ends[1], &answer, sizeof answer) == sizeof answer;
+    auto const found = static_cast<answer_type>(f());
+    bool const sent = write(ends[1], &found, sizeof found) == sizeof found;
     _exit(sent ? 0 : 1);
   }
-  double answer = -1;
   close(ends[1]);
-  if (read(ends[0], &answer, sizeof answer) != sizeof answer) answer = -1;
+  if (read(ends[0], &answer, sizeof answer) != sizeof answer) answer = {-1};
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Measures the overhead of running a schedule on threads, in microseconds per action, with nearly empty
 // stages. Then compares the measured step of busy stages with the simulated one. Then measures what a stage
-// engine adds to each operator.
+// engine adds to each operator. Then measures the time and memory of many stages and microbatches.
 //
+//   bench_run large     only many stages and microbatches
 //   bench_run [FILE]    FILE: lines "SCHEDULE RANKS STAGES_A_RANK MICROBATCHES ACTIONS LEAST MEDIAN MOST",
 //   microseconds of a step of PyTorch's runtime (tests/support/torch_run.py)
 #include <algorithm>
@@ -194,9 +195,50 @@ void print_engine() {
   }
 }
 
+/// CPU seconds of the parts of a run of 1F1B, from its schedule to the end of the first step, seconds of wall
+/// time of all, and the peak memory of the process in bytes.
+struct large_run {
+  double plan, pipeline, step, wall, bytes;
+};
+
+large_run measure_large(std::uint32_t ranks, std::uint32_t microbatches) {
+  auto const begin = wall_seconds(), from = cpu_seconds();
+  auto s = make_schedule(schedule_family::one_f_one_b, {ranks, 1, microbatches});
+  auto const t = chain_dataflow(s.place);
+  program_options const options;
+  step_plan const plan(s, t, one_number(t), options);
+  s = {};  // the plan has a copy with messages
+  auto const planned = cpu_seconds();
+  thread_pipeline<busy> run(plan, std::vector<busy>(ranks, busy(0, 0)));
+  auto const made = cpu_seconds();
+  std::vector<double> numbers(microbatches, 1);
+  std::vector<tensor_view> inputs;
+  for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
+  step_values const values{inputs, 1, {}};
+  run.run_step(values);
+  return {planned - from, made - planned, cpu_seconds() - made, wall_seconds() - begin,
+          static_cast<double>(memory_line("VmHWM"))};
+}
+
+void print_large() {
+  std::printf(
+      "\n| stages | microbatches | schedule and plan, CPU s | pipeline, CPU s | first step, CPU s | all, CPU "
+      "s "
+      "| all, wall s | peak memory, MB | bytes for each stage and microbatch |\n"
+      "|---|---|---|---|---|---|---|---|---|\n");
+  for (auto const& [ranks, microbatches] :
+       {std::pair(4u, 10000u), std::pair(16u, 10000u), std::pair(200u, 200u), std::pair(1000u, 1000u)}) {
+    auto const t = in_child([n = ranks, m = microbatches] { return measure_large(n, m); });
+    std::printf("| %u | %u | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f | %.0f |\n", ranks, microbatches, t.plan,
+                t.pipeline, t.step, t.plan + t.pipeline + t.step, t.wall, 1e-6 * t.bytes,
+                t.bytes / ranks / microbatches);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count > 1 && std::string(arguments[1]) == "large") return print_large(), 0;
   others beside;
   if (count > 1) beside = read_others(arguments[1]);
   if (count > 1 && beside.empty())
@@ -204,4 +246,5 @@ int main(int count, char** arguments) {
   print_overhead(beside);
   print_makespans();
   print_engine();
+  print_large();
 }

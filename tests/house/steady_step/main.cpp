@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A step allocates nothing, from the second on: neither for passes and messages nor for sums of gradients.
+// A step allocates nothing, from the second on: neither for passes and messages nor for sums of gradients. A
+// run of many stages and microbatches takes little memory for each, from its schedule to the end of a step.
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "cleave/schedule/families/generate.hpp"
 
 extern std::atomic<std::size_t> allocations;  // so far, of the program
+extern std::atomic<std::size_t> most_bytes;   // in use at a time, since it was last set
 
 namespace {
 
@@ -52,6 +54,21 @@ std::size_t allocations_of(cleave::schedule_family family, std::uint32_t stages_
   return allocations - before;
 }
 
+/// Most bytes in use at a time for each stage and microbatch, from the schedule to the end of a step.
+std::size_t bytes_of(std::uint32_t ranks, std::uint32_t microbatches) {
+  most_bytes = 0;
+  auto s = make_schedule(cleave::schedule_family::one_f_one_b, {ranks, 1, microbatches});
+  cleave::dataflow t{.stages = s.place.stages(), .edges = {{cleave::the_caller, 0, cleave::stage_id{0}, 0}}};
+  for (auto const& e : s.place.edges) t.edges.push_back({e.from, 0, e.to, 0});
+  cleave::edge_layout const number{.type = cleave::element_type::f64, .shape = {1}};
+  cleave::step_plan const plan(s, t, {std::vector(t.edges.size(), number), {}});
+  cleave::thread_pipeline<idle_stages> run(plan, std::vector<idle_stages>(ranks));
+  double x = 0;
+  std::vector<cleave::tensor_view> const inputs(microbatches, {&x, cleave::element_type::f64, {1}});
+  run.run_step({.inputs = inputs, .inputs_of_each = 1});
+  return most_bytes / ranks / microbatches;
+}
+
 }  // namespace
 
 int main() {
@@ -63,5 +80,8 @@ int main() {
     std::printf("%s: %zu allocations in a step\n", std::string(cleave::name_of(family)).c_str(), n);
     wrong += n > 0;
   }
+  auto const bytes = bytes_of(60, 600);
+  std::printf("60 stages, 600 microbatches: %zu bytes for each\n", bytes);
+  wrong += bytes > 550;
   return wrong == 0 && allocations > 0 ? 0 : 1;
 }

@@ -90,7 +90,7 @@ TEST_CASE("step_plan: exposes its parts and a digest of them") {
   CHECK(p.rank_of(s1) == rank_id{1});
   CHECK_FALSE(p.same_rank(t.edges[1]));
   auto const of_1 = p.slots_of(rank_id{1});
-  CHECK_FALSE(find_slot_fault({256, {p.slots_of(rank_id{0}), of_1}}));
+  CHECK_FALSE(find_slot_fault({16, {p.slots_of(rank_id{0}), of_1}}));
   std::uint64_t saved_activations = 0;
   for (auto const& v : of_1.values) saved_activations += v.use == slot_use::saved ? v.bytes : 0;
   CHECK(saved_activations == 2 * 8);

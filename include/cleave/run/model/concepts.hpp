@@ -84,10 +84,6 @@ concept device = clocked_device<D> && std::movable<typename D::buffer> && std::m
                    { d.accumulate(s, sums, o) };
                  };
 
-/// A device that says that work has ended when the call that issues it returns, transfers excepted.
-template <class D>
-concept immediate_device = device<D> && requires { requires D::is_immediate; };
-
 /// A device that computes the squared norm of gradients.
 /// - `d.sum_of_squares(regions)`: returns the sum of squares of all elements, which are floating-point.
 ///   Precondition: no work issued before still writes them. Waits only for its own computation.
@@ -220,6 +216,10 @@ concept stage = device<D> && requires(S& st, typename D::stream& s, stage_pass c
 }  // namespace cleave
 
 namespace cleave::detail {
+
+/// A device that says that work has ended when the call that issues it returns, transfers excepted.
+template <class D>
+concept immediate_device = device<D> && requires { requires D::is_immediate; };
 
 /// A stage with a backward pass.
 /// - `st.backward(s, p, gradients, in)`: computes the gradients of the inputs, `in`, from those of the

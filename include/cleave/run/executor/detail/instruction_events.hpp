@@ -10,7 +10,6 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/program/packed_program.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/schedule/calls/rank_calls.hpp"
 
 namespace cleave::detail {
 
