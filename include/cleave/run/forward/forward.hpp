@@ -549,7 +549,7 @@ class forward_run {
         });
     }
     void stop() noexcept {
-      failure const f{failure_code::cancelled, {}, "stopped by the caller"};
+      auto const f = failure_with(failure_code::cancelled, "stopped by the caller");
       rendezvous.publish(f);
       communicator.abort(f);
     }

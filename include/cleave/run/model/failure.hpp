@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,17 +89,30 @@ inline std::string describe(failure const& f) {
 
 namespace cleave::detail {
 
+/// Returns a failure with this text. If there is no memory for the text, says that in its place.
+inline failure failure_with(failure_code code, std::string_view detail) noexcept {
+  failure f{code};
+  try {
+    f.detail = detail;
+  } catch (std::bad_alloc const&) {
+    f.detail = "out of memory";  // within the string object
+  }
+  return f;
+}
+
 /// Converts the exception being handled into a failure at `at`. Call it in a `catch` clause.
-inline failure current_failure(stage_call at) {
-  std::string detail;
+inline failure current_failure(stage_call at) noexcept {
+  failure f{failure_code::stage};
   try {
     throw;
   } catch (std::exception const& e) {
-    detail = e.what();
+    f = failure_with(failure_code::stage, e.what());
   } catch (...) {
-    detail = "an exception that does not derive from std::exception";
+    f = failure_with(failure_code::stage, "an exception that does not derive from std::exception");
   }
-  return {failure_code::stage, at, std::move(detail), std::current_exception()};
+  f.at = at;
+  f.cause = std::current_exception();
+  return f;
 }
 
 }  // namespace cleave::detail

@@ -311,7 +311,8 @@ class thread_pipeline {
     {
       std::lock_guard lock(mutex_);
       stopped_ = true;
-      if (running_ > 0) ranks_.publish({failure_code::cancelled, {}, "stopped by the caller"});
+      if (running_ > 0)
+        ranks_.publish(detail::failure_with(failure_code::cancelled, "stopped by the caller"));
     }
     begin_.notify_all();
     for (auto& t : threads_) t.join();
