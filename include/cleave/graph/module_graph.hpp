@@ -98,12 +98,23 @@ class module_graph {
     swap(other);
     return *this;
   }
-  ~module_graph() {  // nested bodies are released one by one, not by recursion
-    std::vector<module_graph> rest;
-    for (take_bodies(rest); !rest.empty();) {
-      auto last = std::move(rest.back());
-      rest.pop_back();
-      last.take_bodies(rest);
+  /// Releases nested bodies one by one, not by recursion, and without memory: while a body is released, its
+  /// place has the graph around it.
+  ~module_graph() {
+    std::vector<module_graph> around;  // and around that one is the body of its last attribute
+    for (;;) {
+      if (attributes_.empty() && around.empty()) return;
+      if (attributes_.empty()) {
+        swap(around.back());
+        around = std::exchange(attributes_.back().body, {});
+        attributes_.pop_back();
+      } else if (attributes_.back().body.empty()) {
+        attributes_.pop_back();
+      } else {
+        auto body = std::exchange(attributes_.back().body, std::move(around));
+        swap(body.back());
+        around = std::move(body);
+      }
     }
   }
 
@@ -124,11 +135,15 @@ class module_graph {
     for (auto const& k : n.kwargs) check(k.value);
     if (n.default_value) check(*n.default_value);
     for (auto const m : n.after) known(m);
-    if (is_call(n)) calls_.push_back(at);
-    if (n.kind == node_kind::placeholder) inputs_.push_back(at);
-    if (n.kind == node_kind::get_attr) state_.push_back(at);
-    if (n.kind == node_kind::output) output_ = at;
-    list_.push_back(std::move(n));
+    auto const kind = n.kind;
+    auto* const alike = is_call(n)                       ? &calls_
+                        : kind == node_kind::placeholder ? &inputs_
+                        : kind == node_kind::get_attr    ? &state_
+                                                         : nullptr;
+    if (alike) detail::make_room(*alike);
+    list_.push_back(std::move(n));  // the last allocation: if it fails, the graph is as before
+    if (alike) alike->push_back(at);
+    if (kind == node_kind::output) output_ = at;
     return at;
   }
 
@@ -139,6 +154,7 @@ class module_graph {
   /// Registers an attribute. Precondition: its path is not registered yet. Expected O(1).
   void add_attribute(module_attribute a) {
     expects(paths_.find(a.path) == none<position>, "a path that is not registered yet");
+    detail::make_room(attributes_);
     paths_.insert(a.path);
     attributes_.push_back(std::move(a));
   }
@@ -190,13 +206,6 @@ class module_graph {
     attributes_.swap(other.attributes_);
     std::swap(paths_, other.paths_);
     metadata.swap(other.metadata);
-  }
-
-  void take_bodies(std::vector<module_graph>& to) {
-    for (auto& a : attributes_) {
-      for (auto& body : a.body) to.push_back(std::move(body));
-      a.body.clear();
-    }
   }
 
   /// Copies nested bodies one by one, not by recursion.

@@ -9,6 +9,16 @@
 
 #include "cleave/graph/csr.hpp"
 
+namespace cleave::detail {
+
+/// Makes room for one more element, so that the next `push_back` allocates nothing. Amortized O(1).
+template <class T>
+void make_room(std::vector<T>& list) {
+  if (list.size() == list.capacity()) list.reserve((std::max)(2 * list.size(), std::size_t{4}));
+}
+
+}  // namespace cleave::detail
+
 namespace cleave {
 
 /// Numbers handles in the order of their first insertion. Integers that are small relative to their count are
@@ -39,25 +49,32 @@ class numbering {
   /// Returns the number of `h`. A new handle gets the next free number.
   /// \throws index_overflow if `Index` is too narrow
   Index insert(Handle const& h) {
-    if constexpr (!integral) return insert_into_table(h);
-    if (Index const known = find(h); known != none<Index>) return known;
+    if constexpr (integral) {
+      if (Index const known = find(h); known != none<Index>) return known;
+      Index const next = narrow<Index>(handles_.size());
+      if (fits_array(h)) {
+        handles_.push_back(h);
+        return array_[static_cast<std::size_t>(h)] = next;
+      }
+    }
+    make_room_in_table();
+    std::size_t const at = place(h);
+    if (table_[at] != none<Index>) return table_[at];
     Index const next = narrow<Index>(handles_.size());
-    handles_.push_back(h);
-    if (!fits_array(h))
-      remember_in_table(h, next);
-    else if constexpr (integral)
-      array_[static_cast<std::size_t>(h)] = next;
-    return next;
+    handles_.push_back(h);  // the last allocation: if it fails, no handle is numbered
+    in_table_.push_back(next);
+    return table_[at] = next;
   }
 
  private:
   static constexpr bool integral = std::integral<Handle> && sizeof(Handle) <= sizeof(std::uint64_t);
 
-  /// Returns true if the array has room for `h`. The array may grow to sixteen entries per handle.
+  /// Returns true if the array has room for the new handle `h`. The array may grow to sixteen entries per
+  /// handle.
   bool fits_array(Handle const& h) {
     if constexpr (integral) {
       auto const at = static_cast<std::uint64_t>(h);
-      if (at >= 16 * ((std::max)(handles_.size(), expected_) + 64)) return false;
+      if (at >= 16 * ((std::max)(handles_.size() + 1, expected_) + 64)) return false;
       if (at >= array_.size()) array_.resize(std::bit_ceil(static_cast<std::size_t>(at) + 1), none<Index>);
       return true;
     }
@@ -73,22 +90,12 @@ class numbering {
     return at;
   }
 
-  Index insert_into_table(Handle const& h) {
-    if (table_.size() < 2 * (handles_.size() + 1)) rebuild_table(2 * (handles_.size() + 1));
-    std::size_t const at = place(h);
-    if (table_[at] != none<Index>) return table_[at];
-    Index const next = narrow<Index>(handles_.size());
-    handles_.push_back(h);
-    in_table_.push_back(next);
-    return table_[at] = next;
-  }
-
-  void remember_in_table(Handle const& h, Index number) {
-    in_table_.push_back(number);
-    if (table_.size() < 2 * in_table_.size())
-      rebuild_table((std::max)(2 * in_table_.size(), expected_));
-    else
-      table_[place(h)] = number;
+  /// Makes room for one more handle in the table.
+  void make_room_in_table() {
+    detail::make_room(in_table_);
+    auto const handles = in_table_.size() + 1;
+    if (table_.size() < 2 * handles)
+      rebuild_table(integral ? (std::max)(2 * handles, expected_) : 2 * handles);
   }
 
   void rebuild_table(std::size_t handles) {
