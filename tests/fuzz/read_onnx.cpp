@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes ONNX model files: each is read, cut and written out, or rejected with an error.
-#include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -13,8 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/onnx.hpp"
-#include "fuzz/mutate_message.hpp"
-#include "support/rng.hpp"
+#include "fuzz/mutate_model.hpp"
 
 using namespace cleave;
 
@@ -59,18 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   return 0;
 }
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
-
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
                                                unsigned seed) {
-  testing::rng random(seed);
-  google::protobuf::LogSilencer const quiet;
-  ::onnx::ModelProto model;
-  if (random.one_in(16) || !model.ParsePartialFromArray(data, static_cast<int>(size)))
-    return LLVMFuzzerMutate(data, size, most);
-  for (auto changes = 1 + random.below(4); changes-- > 0;) testing::mutate_message(model, random);
-  auto const bytes = model.ByteSizeLong();
-  if (bytes > most || !model.SerializePartialToArray(data, static_cast<int>(bytes)))
-    return LLVMFuzzerMutate(data, size, most);
-  return bytes;
+  return cleave::testing::mutate_model(data, size, most, seed);
 }
