@@ -73,7 +73,7 @@ def mutants_of(header):
     return found
 
 
-NOT_ALONE = ("house", "fuzz", "gpu", "cuda", "mpi", "conformance_runner", "tool", "freeze", "attacks", "mutants", "support")
+NOT_ALONE = ("house", "fuzz", "gpu", "cuda", "mpi", "conformance_runner", "tool", "freeze", "attacks", "corpora", "mutants", "support")
 INCLUDED = re.compile(r'#include ["<](cleave/[^">]+)[">]')
 
 
