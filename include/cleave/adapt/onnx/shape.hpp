@@ -136,6 +136,9 @@ inline std::string spelling(::onnx::TypeProto const& type) {
 
 namespace cleave::detail {
 
+/// The most bytes of a value. Sums of a few sizes then still fit in 64 bits.
+inline constexpr std::uint64_t most_value_bytes = std::uint64_t{1} << 62;
+
 /// Returns the bytes of a value of this type, or their upper bound; 0 if a dimension or the element type is
 /// unknown.
 /// \throws onnx::error, naming `value`, if the size does not fit in 64 bits
@@ -145,7 +148,8 @@ inline std::size_t onnx_bytes(::onnx::TypeProto const* type, std::string_view va
   std::size_t const each = onnx::element_size(type->tensor_type().elem_type());
   std::size_t size = each;
   for (auto const& d : type->tensor_type().shape().dim())
-    if (__builtin_mul_overflow(size, static_cast<std::size_t>(*onnx::most_of(d)), &size)) {
+    if (__builtin_mul_overflow(size, static_cast<std::size_t>(*onnx::most_of(d)), &size) ||
+        size > most_value_bytes) {
       if (!onnx::elements(type)) return 0;  // a useless bound
       throw onnx::error({onnx::fault_kind::size,
                          "value " + quoted(value) + ": its size does not fit in 64 bits (" +

@@ -289,7 +289,7 @@ std::optional<std::uint64_t> bytes_of_dims(Dims const& dims, std::uint64_t each)
     if (d > 0) overflow |= __builtin_mul_overflow(size, static_cast<std::uint64_t>(d), &size);
   }
   if (empty) return 0;
-  return overflow || size > std::uint64_t{1} << 62 ? std::nullopt : std::optional(size);
+  return overflow || size > most_value_bytes ? std::nullopt : std::optional(size);
 }
 
 /// Returns true if external data at `location` stays in the model's folder: a relative path without `..`, on
