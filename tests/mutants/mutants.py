@@ -27,10 +27,13 @@ OPERATORS = [
     (r"\(std::min\)", "(std::max)"), (r"\(std::max\)", "(std::min)"), (r"lower_bound", "upper_bound"), (r"\bif \((?!constexpr)", "if (!("),
 ]
 STATEMENT = re.compile(r"^\s+[\w:.>\[\]()-]+(\([^;{}]*\)| [-+]?= [^;{}]*);$")
-NO_CODE = re.compile(r'//.*$|"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'|^\s*#.*$|\btemplate <.*|\boperator\S+|\bstatic_assert.*|\bCLEAVE_\w+\(.*|\bnoexcept\(.*|\brequires\b.*|= default|->')
+NO_CODE = re.compile(r'//.*$|"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'|^\s*#.*$|'
+                     r'\btemplate <.*|\boperator\S+|\bstatic_assert.*|\bCLEAVE_\w+\(.*|\bnoexcept\(.*|\brequires\b.*|= default|->')
 
 
 class Mutant:
+    """A header with one line changed, or removed if `changed` is empty."""
+
     def __init__(self, header, number, line, changed):
         self.header, self.number, self.line, self.changed = header, number, line, changed
 
@@ -50,13 +53,14 @@ def with_closed_condition(line, at):
         depth += {"(": 1, ")": -1}.get(line[i], 0)
         if depth == 0:
             begin = line.index("(", at)
-            if ";" in line[begin:i] :
+            if ";" in line[begin:i]:
                 return None
             return line[:begin] + "(!" + line[begin:i + 1] + ")" + line[i + 1:]
     return None
 
 
 def mutants_of(header):
+    """Returns all changes that the rules make to a header."""
     found, lines = [], (INCLUDE / header).read_text().split("\n")
     for number, line in enumerate(lines):
         code = blanked(line)
@@ -118,8 +122,8 @@ def flags_of(test):
 def notices(test, overlay, folder, main, seconds):
     """Compiles and runs a test with the headers in `overlay` before the others; returns whether it fails."""
     program = folder / (test.stem + ".run")
-    compiled = subprocess.run(["g++", "-std=c++20", "-O0", "-w", "-I", overlay, "-I", INCLUDE, "-I", ROOT / "tests", test, main, "-o", program, *flags_of(test)],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    call = ["g++", "-std=c++20", "-O0", "-w", "-I", overlay, "-I", INCLUDE, "-I", ROOT / "tests", test, main, "-o", program]
+    compiled = subprocess.run(call + flags_of(test), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if compiled.returncode:
         return "does not compile" if b"undefined reference" not in compiled.stderr else ""
     try:
