@@ -40,7 +40,7 @@ bool same(graph const& a, graph const& b) {
 
 graph some_graph() {
   testing::rng r(1);
-  return testing::random_adjacency(r, 40, 90, 4);
+  return testing::random_adjacency(r, 24, 50, 4);
 }
 
 /// Checks an algorithm on undirected graphs, which returns a partition or the like.
