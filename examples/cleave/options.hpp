@@ -194,7 +194,7 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
     c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
   auto const reads = [](auto const& o) { return o.file.what == file_use::kind::read; };
   if (!c.operands.empty() || std::ranges::any_of(c.options, reads))
-    c.options.push_back({"", std::string(file_limit_option), "SIZE", "a size from 1 byte, as in 8GiB",
+    c.options.push_back({"", std::string(file_limit_option), "SIZE", "a size from 1B to below 16EiB, as in 8GiB",
                          "the most bytes of a file that is read (4GiB; ONNX: 2GiB, which no size exceeds)",
                          [](std::string_view text) {
                            auto const size = cleave::parse_bytes(text);

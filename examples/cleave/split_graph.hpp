@@ -79,9 +79,11 @@ inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
       if (std::string_view const path = g[v].target;
           owner.empty() && g[v].kind == cleave::node_kind::get_attr)
         owner = path.substr(0, path.find('.') == path.npos ? 0 : path.rfind('.'));
-    for (auto const& [key, value] : g[n].metadata)
-      if (auto const* text = value.size() == 1 ? std::get_if<std::string>(&value.front()) : nullptr)
-        if (key == "tag" || key == "path") (key == "tag" ? facts.back().tag : facts.back().path) = *text;
+    for (auto const& [key, value] : g[n].metadata) {
+      auto const* text = value.size() == 1 ? std::get_if<std::string>(&value.front()) : nullptr;
+      if (text != nullptr && key == "tag") facts.back().tag = *text;
+      if (text != nullptr && key == "path") facts.back().path = *text;
+    }
   }
   return facts;
 }

@@ -84,7 +84,7 @@ TEST_CASE("partition_kway: all presets and further weights tell of each allocati
 
 TEST_CASE("refine_kway, map_kway and repartition: each allocation that fails is told") {
   partition start{{}, 3};
-  for (std::uint32_t n = 0; n < 40; ++n) start.of.push_back(part_id{n % 3});
+  for (std::uint32_t n = 0; n < 24; ++n) start.of.push_back(part_id{n % 3});
   auto const before = start;
   auto const g = some_graph();
   check_each_failure([&] { return refine_kway(g.view(), start, {.preset = kway_preset::fast}).of; },
@@ -101,7 +101,7 @@ TEST_CASE("classic methods: each allocation that fails is told") {
   }
   check_on_graph([](auto view) { return label_clusters(view).of; });
   check_on_graph([](auto view) {
-    return kernighan_lin(view, fiduccia_mattheyses(view, {std::vector<part_id>(40), 2})).of;
+    return kernighan_lin(view, fiduccia_mattheyses(view, {std::vector<part_id>(24), 2})).of;
   });
 }
 

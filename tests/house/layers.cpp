@@ -72,7 +72,7 @@ std::string outside_library(std::string const& header) {
       {std::regex("cuda.*|nccl\\.h|cub/.*"), "CUDA"},
       {std::regex("flatbuffers/.*|xxhash\\.h"), "bytes"},
       {std::regex("sodium\\.h"), "libsodium"},
-      {std::regex("(fcntl|ifaddrs|netdb|poll|signal|unistd)\\.h|(arpa|net|netinet|sys)/.*"), "POSIX"},
+      {std::regex("(dirent|fcntl|ifaddrs|netdb|poll|signal|unistd)\\.h|(arpa|net|netinet|sys)/.*"), "POSIX"},
       {std::regex("[a-z_0-9]+"), ""},
   };
   for (auto const& [pattern, library] : known)

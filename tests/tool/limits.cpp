@@ -93,6 +93,11 @@ limited_option const hop = {
     "--hop", "a time from 0 to 1e100", {"0", "1e100", "5e-324", "99999999999999999999999"}, {"1.1e100"}};
 limited_option const jitter = {"--jitter", "a share from 0 to 1", {"0", "1", "0.5"}, {"1.1"}};
 
+limited_option const largest_file = {"--max-file",
+                                     "a size from 1B to below 16EiB, as in 8GiB",
+                                     {"1B", "8GiB", most64},
+                                     {"0", "0B", "16EiB", "0.5"}};
+
 /// A subcommand with operands that it refuses once all options are read, and its numeric options.
 struct limited_command {
   words call;
@@ -101,19 +106,23 @@ struct limited_command {
 
 std::vector<limited_command> commands() {
   return {
-      {{"split"}, {stages, memory, speed, price, rate, dimension, shape, bucket}},
-      {{"inspect"}, {dimension, shape}},
+      {{"split"}, {largest_file, stages, memory, speed, price, rate, dimension, shape, bucket}},
+      {{"inspect"}, {largest_file, dimension, shape}},
       {{"demo", "a", "b"},
-       {stages, memory, speed, price, rate, whole("-m", "1", "10000", {"0", "10001"}), dimension, shape}},
+       {largest_file, stages, memory, speed, price, rate, whole("-m", "1", "10000", {"0", "10001"}),
+        dimension, shape}},
       {{"demo", "train", "a"},
        {whole("-k", "1", "16", {"0", "17"}), whole("-n", "1", "1000", {"0", "1001"}),
         whole("-m", "1", "8", {"0", "9"}), whole("--lose", "0", "999999", {"1000000"})}},
       {{"schedule"},
-       {counts[0], whole("-v", "1", "1048576", {"0", "1048577"}), counts[1], hop, jitter, seed}},
+       {largest_file, counts[0], whole("-v", "1", "1048576", {"0", "1048577"}), counts[1], hop, jitter,
+        seed}},
       {{"simulate"},
-       {counts[0], whole("--stages", "1", "1048576", {"0", "1048577"}), counts[1], hop, jitter, seed}},
+       {largest_file, counts[0], whole("--stages", "1", "1048576", {"0", "1048577"}), counts[1], hop, jitter,
+        seed}},
       {{"verify"},
-       {counts[0],
+       {largest_file,
+        counts[0],
         whole("--stages", "1", "1048576", {"0", "1048577"}),
         counts[1],
         whole("--most-kept", "1", most64, {"0", "18446744073709551616"}),
@@ -123,7 +132,8 @@ std::vector<limited_command> commands() {
          {"4294967296", "0.5"},
          "buffers="}}},
       {{"partition"},
-       {whole("-k", "1", "4294967294", {"0", "4294967295"}),
+       {largest_file,
+        whole("-k", "1", "4294967294", {"0", "4294967295"}),
         {"--eps",
          "a number from 0 to 1e9, as in 0.03, or one for each weight",
          {"0", "1e9", "0.03,0.1"},
@@ -142,12 +152,14 @@ std::vector<limited_command> commands() {
         threads,
         first_node}},
       {{"order"},
-       {whole("--restarts", "1", "1000", {"0", "1001"}),
+       {largest_file,
+        whole("--restarts", "1", "1000", {"0", "1001"}),
         {"--eps", "a number from 0 to 1e9", {"0", "1e9"}, {"1.1e9"}},
         seed,
         first_node}},
       {{"bench"},
-       {{"-k",
+       {largest_file,
+        {"-k",
          "whole numbers from 1 to 1073741824, with commas",
          {"1", "2,1073741824"},
          {"0", "1073741825", "2,0", "0.5"}},
@@ -155,7 +167,8 @@ std::vector<limited_command> commands() {
         whole("--seeds", "1", "1000", {"0", "1001"}),
         {"--time-limit", "seconds from 0.001 to 1e6", {"0.001", "1e6"}, {"0", "0.0009", "1.1e6"}},
         threads}},
-      {{"report"}, {{"--fail-if-worse", "a percentage from 0 to 1e9", {"0", "1e9", "0.5"}, {"1.1e9"}}}},
+      {{"report"},
+       {largest_file, {"--fail-if-worse", "a percentage from 0 to 1e9", {"0", "1e9", "0.5"}, {"1.1e9"}}}},
   };
 }
 

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <list>
 #include <memory>
 #include <span>
@@ -222,11 +221,12 @@ namespace cleave {
 /// or of an earlier boot are kept. Files that cannot be removed are skipped. O(files in the folder).
 inline void remove_leftovers(std::string const& folder) {
   auto const space = detail::process_space();
-  std::error_code stop, ignored;
+  std::error_code stop;
   for (auto const& name : detail::names_in(folder, stop)) {
     auto const file = folder + "/" + name;
-    if (detail::is_left_by_ended_process(name, space) &&
-        std::filesystem::is_regular_file(std::filesystem::symlink_status(file, ignored)))
+    struct ::stat found{};
+    if (detail::is_left_by_ended_process(name, space) && ::lstat(file.c_str(), &found) == 0 &&
+        S_ISREG(found.st_mode))
       ::unlink(file.c_str());
   }
 }
