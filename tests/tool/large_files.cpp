@@ -131,7 +131,7 @@ TEST_CASE("cleave: --max-file raises and lowers the limit; a file that is wrong 
     CHECK(has(lowered.to_stderr, "the limit of 976.6 KiB; --max-file raises it"));
   }
   CHECK(has(run_tool({"inspect", "x.onnx", "--max-file", "0"}).to_stderr,
-            "--max-file takes a size from 1 byte, as in 8GiB, not '0'"));
+            "--max-file takes a size from 1B to below 16EiB, as in 8GiB, not '0'"));
 }
 
 TEST_CASE("cleave: a text that turns into zero bytes is read only so far") {
