@@ -118,7 +118,10 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
   auto all = bench_algorithms();
   if (asked.empty()) return all;
   std::vector<std::string> names;
-  for (auto const& a : all) names.push_back(a.name);
+  for (auto const& a : all) {
+    names.push_back(a.name);
+    if (a.name.starts_with("cleave-")) names.push_back(a.name.substr(7));
+  }
   std::vector<bench_algorithm> found;
   for (auto const& word : asked) {
     auto const lacking = bench_algorithms_left_out();
@@ -231,13 +234,14 @@ std::string names_left_out(std::vector<bench_algorithm> const& algorithms, Cuts 
   return names;
 }
 
-/// Runs the algorithms one after the other on a problem, so that ratios hold on a busy machine.
+/// Runs the algorithms one after the other on a problem, so that ratios hold on a busy machine. `share` is
+/// what is done of all problems.
 void run_problem(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
                  bench_instance const& instance, loaded_instance const& loaded, bench_task task,
-                 progress const& doing, row_writer& write, std::vector<bench_row>& rows) {
+                 progress const& doing, double share, row_writer& write, std::vector<bench_row>& rows) {
   for (auto const& a : algorithms) {
     if (a.takes != loaded.kind() || (!a.several_weights && !loaded.further.empty())) continue;
-    doing(a.name + " on " + instance.name + ", k = " + std::to_string(task.parts));
+    doing(a.name + " on " + instance.name + ", k = " + std::to_string(task.parts), rows.size(), share);
     task.threads = a.has_threads ? o.threads : 1;
     auto const run = run_apart(a, task, o.time_limit);
     bench_row row{.algorithm = a.name,
@@ -308,11 +312,15 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
       if (k > task.nodes() && (lacks_nodes = true))
         note(cleave::printable(instance.name) + ": " + plural(k, "part") + " skipped, since it has " +
              plural(task.nodes(), "node") + "; a part needs a node");
+    auto const problems = static_cast<double>(goals.size() * o.parts.size()) * static_cast<double>(o.seeds);
+    double done = 0;
     for (auto const goal : goals)
       for (auto const k : o.parts)
         for (std::uint64_t seed = 1; k <= task.nodes() && seed <= o.seeds; ++seed) {
           task.goal = goal, task.parts = k, task.seed = seed;
-          run_problem(o, algorithms, instance, *loaded, task, doing, write, rows);
+          auto const share = (static_cast<double>(&instance - instances.data()) + done++ / problems) /
+                             static_cast<double>(instances.size());
+          run_problem(o, algorithms, instance, *loaded, task, doing, share, write, rows);
         }
   }
   if (rows.empty() && lacks_nodes)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
@@ -15,10 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "command_list.hpp"
 #include "options.hpp"
 #include "out_of_memory.hpp"
 #include "subcommands.hpp"
 #include "terminal.hpp"
+
+using namespace tool;
 
 namespace {
 
@@ -38,7 +42,14 @@ std::vector<subcommand> const subcommands = {
     {"order", "orders a sparse matrix so that its Cholesky factor has few entries", tool::order},
     {"instances", "writes generated graphs for partitioners", tool::instances},
     {"bench", "compares partitioners on the same graphs", tool::bench},
-    {"report", "shows the tables of cleave bench as a page or pictures", tool::report}};
+    {"report", "shows the tables of cleave bench as a page or pictures", tool::report},
+    {"doctor", "says what this tool was built with and what it lacks", tool::doctor}};
+
+std::vector<plain_command> const plain_commands = {
+    {"help [SUBCOMMAND]", "shows the options of a subcommand, or this list"},
+    {"man", "prints the manual page: cleave man > cleave.1"},
+    {"completions SHELL", "prints a script that completes words in bash, zsh or fish"},
+    {"version", "prints the version"}};
 
 std::string names_of_subcommands() {
   std::string names;
@@ -47,31 +58,87 @@ std::string names_of_subcommands() {
   return names;
 }
 
-int run(std::vector<std::string> const& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::string text = "usage: cleave SUBCOMMAND [ARGUMENTS] [options]\n\n";
-    for (auto const& s : subcommands)
-      text += "  " + s.name + std::string(10 - s.name.size(), ' ') + s.about + "\n";
-    text +=
-        "\ncleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or "
-        "with\n"
-        "--overwrite. cleave SUBCOMMAND --help lists the options.\n"
-        "Exit codes: 0 done, 1 infeasible or lost output, 2 usage, 3 bad input.\n";
-    if (words.empty()) throw tool::usage_error("a subcommand is missing: " + names_of_subcommands());
-    tool::print(text);
-    return 0;
+std::string help_of_all() {
+  std::string text = "usage: cleave SUBCOMMAND [ARGUMENTS] [options]\n\n";
+  auto const show = [&](std::string const& name, std::string const& about) {
+    text += "  " + name + std::string(name.size() < 19 ? 19 - name.size() : 1, ' ') + about + "\n";
+  };
+  for (auto const& s : subcommands) show(s.name, s.about);
+  for (auto const& p : plain_commands) show(p.call, p.about);
+  return text +
+         "\ncleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or "
+         "with\n--overwrite. cleave help SUBCOMMAND lists the options.\nExit codes: " +
+         exit_codes + "\n";
+}
+
+/// Returns the help of a subcommand as data.
+command described(subcommand const& s, std::vector<std::string> words) {
+  words.emplace_back("--help");
+  try {
+    s.run(words);
+  } catch (help_wanted const& h) {
+    return h.of;
   }
-  if (words[0] == "--version") {
-    tool::print("cleave " + std::string(CLEAVE_VERSION) + "\n");
-    return 0;
+  throw cleave::error("cleave " + s.name + " has no help");
+}
+
+command_list all_commands() {
+  command_list all;
+  for (auto const& s : subcommands) {
+    all.abouts.push_back(s.about);
+    all.commands.push_back(described(s, {}));
+    if (s.name != "demo") continue;
+    all.abouts.push_back("trains a small transformer in stages and compares it with the whole");
+    all.commands.push_back(described(s, {"train"}));
   }
+  all.plain = plain_commands;
+  return all;
+}
+
+void require_count(std::vector<std::string> const& words, std::size_t most, std::string const& wants) {
+  if (words.size() > most)
+    throw usage_error(words[0] + " takes " + wants + "; found " + cleave::printable(words[most]));
+}
+
+/// Runs a command without options. Returns false if there is none of this name.
+bool run_plain(std::vector<std::string> const& words) {
+  auto const& name = words[0];
+  if (name == "--version" || name == "-V" || name == "version") {
+    require_count(words, 1, "nothing more");
+    print("cleave " + std::string(CLEAVE_VERSION) + "\n");
+  } else if (name == "--help" || name == "-h" || (name == "help" && words.size() == 1)) {
+    print(help_of_all());
+  } else if (name == "man") {
+    require_count(words, 1, "nothing more");
+    print(manual_page(all_commands()));
+  } else if (name == "completions") {
+    require_count(words, 2, "one shell");
+    print(completion_script(all_commands(), words.size() < 2 ? "" : words[1]));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// Runs a command line. `at` receives the subcommand whose help tells more.
+int run(std::vector<std::string> words, std::string& at) {
+  if (words.empty()) throw usage_error("a subcommand is missing: " + names_of_subcommands());
+  if (words[0] == "help" && words.size() > 1) {
+    words.erase(words.begin());
+    if (std::ranges::any_of(plain_commands, [&](auto const& p) { return p.call.starts_with(words[0]); }))
+      return print(help_of_all()), 0;
+    words.emplace_back("--help");
+  }
+  if (run_plain(words)) return 0;
   std::vector<std::string> names;
   for (auto const& s : subcommands) {
-    if (s.name == words[0]) return s.run(std::span(words).subspan(1));
     names.push_back(s.name);
+    if (s.name != words[0]) continue;
+    at = s.name == "demo" && words.size() > 1 && words[1] == "train" ? "demo train" : s.name;
+    return s.run(std::span(words).subspan(1));
   }
-  throw tool::usage_error("unknown subcommand " + cleave::printable(words[0]) +
-                          tool::suggestion(words[0], names));
+  for (auto const& p : plain_commands) names.push_back(p.call.substr(0, p.call.find(' ')));
+  throw usage_error("unknown subcommand " + cleave::printable(words[0]) + suggestion(words[0], names));
 }
 
 int say(int code, std::string const& what) {
@@ -90,17 +157,18 @@ void occupy_closed_streams() {
 
 int main(int argc, char** argv) {
   occupy_closed_streams();
+  std::string at;
   try {
     try {
-      return run({argv + 1, argv + argc});
+      return run({argv + 1, argv + argc}, at);
     } catch (tool::help_wanted const& h) {
-      tool::print(h.text);
+      tool::print(help_text(h.of));
       return 0;
     }
   } catch (tool::lost_output_error const& e) {
     return say(1, e.what());
   } catch (tool::usage_error const& e) {
-    return say(2, e.what() + std::string("\ncleave: see cleave --help"));
+    return say(2, e.what() + ("\ncleave: see cleave " + at + (at.empty() ? "" : " ") + "--help"));
   } catch (cleave::infeasible_error const& e) {
     return say(1, e.what());
   } catch (std::bad_alloc const&) {

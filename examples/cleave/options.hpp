@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "file_rules.hpp"
+#include "terminal.hpp"
 
 namespace tool {
 
@@ -24,11 +25,6 @@ namespace tool {
 struct usage_error : std::runtime_error {
   using runtime_error::runtime_error;
 };
-/// Thrown for `--help`; the text goes to stdout.
-struct help_wanted {
-  std::string text;
-};
-
 /// One option of a subcommand. `take` returns false if the value is not valid.
 struct option {
   std::string short_name, name;  ///< "-k", "--stages"; the first may be empty
@@ -44,6 +40,11 @@ struct command {
   std::string name, operands, about;
   std::vector<option> options;
   file_use operand{file_use::kind::read};  ///< use of the file that an operand names
+};
+
+/// Thrown for `--help`. Of the options only the texts may be used: what `take` refers to is gone.
+struct help_wanted {
+  command of;
 };
 
 inline option flag(std::string const& name, std::string const& help, bool& to) {
@@ -149,14 +150,18 @@ inline std::vector<std::string> names_in(std::string_view list) {
   return names;
 }
 
+/// Returns the option as it is typed, with its value: `-k, --stages N`.
+inline std::string typed_option(option const& o) {
+  return o.short_name + (o.short_name.empty() || o.name.empty() ? "" : ", ") + o.name +
+         (o.value.empty() ? "" : " " + o.value);
+}
+
 inline std::string help_text(command const& c) {
   auto text = "usage: cleave " + c.name + " " + c.operands + " [options]\n\n" + c.about + "\n\n";
   auto const show = [&](std::string const& left, std::string const& right) {
     text += "  " + left + std::string(left.size() < 28 ? 28 - left.size() : 1, ' ') + right + "\n";
   };
-  for (auto const& o : c.options)
-    show((o.short_name.empty() ? "" : o.short_name + ", ") + o.name + (o.value.empty() ? "" : " " + o.value),
-         o.help);
+  for (auto const& o : c.options) show(typed_option(o), o.help);
   show("-h, --help", "show this help");
   return text;
 }
@@ -194,13 +199,22 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
     c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
   auto const reads = [](auto const& o) { return o.file.what == file_use::kind::read; };
   if (!c.operands.empty() || std::ranges::any_of(c.options, reads))
-    c.options.push_back({"", std::string(file_limit_option), "SIZE", "a size from 1B to below 16EiB, as in 8GiB",
+    c.options.push_back({"", std::string(file_limit_option), "SIZE",
+                         "a size from 1B to below 16EiB, as in 8GiB",
                          "the most bytes of a file that is read (4GiB; ONNX: 2GiB, which no size exceeds)",
                          [](std::string_view text) {
                            auto const size = cleave::parse_bytes(text);
                            given_file_limit = size.value_or(0);
                            return given_file_limit > 0;
                          }});
+  auto const add_level = [&](std::string const& letter, std::string const& name, std::string const& help,
+                             talk level) {
+    bool const taken = std::ranges::find(c.options, letter, &option::short_name) != c.options.end();
+    c.options.push_back({taken ? "" : letter, name, "", "", help,
+                         [level](std::string_view) { return talk_level = level, true; }});
+  };
+  add_level("-q", "--quiet", "no notes and no progress on stderr", talk::quiet);
+  add_level("-v", "--verbose", "each step with its time on stderr", talk::verbose);
   auto const add_file = [&](std::string const& by, std::string_view value, file_use const& use) {
     if (use.what == file_use::kind::none || value == "-") return;
     auto const before =
@@ -222,7 +236,7 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
       while (++i < words.size()) add_operand(words[i]);
       break;
     }
-    if (word == "--help" || word == "-h") throw help_wanted{help_text(c)};
+    if (word == "--help" || word == "-h") throw help_wanted{c};
     if (word.size() < 2 || word[0] != '-') {
       add_operand(word);
       continue;

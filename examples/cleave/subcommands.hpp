@@ -18,6 +18,7 @@ int partition(std::span<std::string const> words);
 int order(std::span<std::string const> words);
 int bench(std::span<std::string const> words);
 int report(std::span<std::string const> words);
+int doctor(std::span<std::string const> words);
 int train(std::span<std::string const> words);  ///< `cleave demo train`
 
 }  // namespace tool

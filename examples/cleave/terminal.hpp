@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/units.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ranges>
@@ -38,28 +40,51 @@ inline void print(std::string const& text) {
       code);
 }
 
-/// Prints a note to stderr.
-inline void note(std::string const& text) { std::fprintf(stderr, "cleave: note: %s\n", text.c_str()); }
+/// How much goes to stderr beside errors: nothing, notes and on a terminal the progress, or each step with
+/// its time.
+enum class talk : std::uint8_t { quiet, normal, verbose };
+inline talk talk_level = talk::normal;
+
+/// Prints a note to stderr, unless `--quiet` was given.
+inline void note(std::string const& text) {
+  if (talk_level != talk::quiet) std::fprintf(stderr, "cleave: note: %s\n", text.c_str());
+}
 
 /// A progress line on stderr, which is overwritten and finally erased. Prints nothing if stderr is not a
-/// terminal.
+/// terminal. With `--verbose`, each step is a line of its own, with the seconds since the first.
 class progress {
  public:
-  progress() : shown_(isatty(STDERR_FILENO) != 0) {}
+  progress() : shown_(isatty(STDERR_FILENO) != 0 && talk_level == talk::normal) {}
   progress(progress const&) = delete;
   progress& operator=(progress const&) = delete;
   ~progress() { clear(); }
 
-  void operator()(std::string const& doing) const { show("\r\x1b[K" + cleave::printable(doing) + " …"); }
+  void operator()(std::string const& doing) const {
+    if (talk_level == talk::verbose)
+      std::fprintf(stderr, "cleave: %8.3f s  %s\n", seconds(), cleave::printable(doing).c_str());
+    show("\r\x1b[K" + cleave::printable(doing) + " …");
+  }
+  /// Shows also how much is done, of steps that take equally long: their number, rate and remaining time.
+  void operator()(std::string const& doing, std::size_t done, double share) const {
+    auto const spent = seconds();
+    if (done == 0 || share <= 0 || spent <= 0) return (*this)(doing);
+    (*this)(doing + " (" + cleave::count_text(done) + " done, " +
+            cleave::short_text(static_cast<double>(done) / spent) + "/s, " +
+            cleave::short_text(spent * (1 - share) / share) + " s left)");
+  }
   void clear() const { show("\r\x1b[K"); }
 
  private:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
   void show(std::string const& text) const {
     if (!shown_) return;
     std::fputs(text.c_str(), stderr);
     std::fflush(stderr);
   }
   bool shown_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 /// Returns a count with its noun: `1 node`, `7 nodes`; `1 microbatch`, `8 microbatches`.

@@ -51,9 +51,10 @@ class schedule_chart_writer {
         text += label("rank ", r) + bars_text(lines[r], from, to) + '\n';
       text += axis(from, to);
     }
-    if (!t_.memory.empty()) text += "\npeak memory " + memory_text(t_, most_of_all()) + "\n";
+    auto const most = most_of_all();
+    if (!t_.memory.empty()) text += "\npeak memory " + memory_text(t_, most) + "\n";
     for (std::size_t r = 0; r < t_.memory.size(); ++r)
-      text += label("rank ", r) + kept_text(t_.memory[r]) + '\n';
+      text += label("rank ", r) + kept_text(t_.memory[r], static_cast<double>(most)) + '\n';
     return text;
   }
 
@@ -168,12 +169,12 @@ class schedule_chart_writer {
     return most;
   }
 
-  /// Returns the memory of the whole step in one line: the maximum within the time of each column.
-  std::string kept_text(std::vector<memory_step> const& steps) const {
+  /// Returns the memory of the whole step in one line: the maximum within the time of each column. `all` has
+  /// the full height.
+  std::string kept_text(std::vector<memory_step> const& steps, double all) const {
     constexpr std::array<std::string_view, 9> eighths = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                                          "\u2585", "\u2586", "\u2587", "\u2588"};
     double const width = scaled(drawn_time(t_.times)) / static_cast<double>(room_);
-    auto const all = static_cast<double>(most_of_all());
     std::string text;
     std::uint64_t now = 0;
     std::size_t next = 0;

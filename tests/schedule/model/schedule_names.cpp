@@ -31,6 +31,8 @@ TEST_CASE("schedule_family_of: the error for an unknown name gives the nearest n
     CHECK(e.witness.front() == "GPipe");
     CHECK(std::string(e.what()).starts_with("no schedule is called 'gpip'; nearest: 'GPipe'"));
   }
+  CHECK_THROWS_WITH_AS(schedule_family_of("nonexistent"), "no schedule is called 'nonexistent'",
+                       schedule_name_error);
   CHECK(schedule_family_of("dualpipev") == schedule_family::dual_pipe_v);
 }
 

@@ -111,7 +111,8 @@ constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view
 
 namespace cleave {
 
-/// Thrown for a name that is not a schedule. The witness lists the nearest names.
+/// Thrown for a name that is not a schedule. The witness lists the nearest names that have half of its
+/// letters.
 using schedule_name_error = tagged_error<struct schedule_name_tag, std::vector<std::string>>;
 
 /// Returns the family with this name, in any case. \throws schedule_name_error
@@ -125,7 +126,8 @@ inline schedule_family schedule_family_of(std::string_view name) {
   std::vector<std::string> known, nearest;
   for (auto const s : schedule_names) known.push_back(lower(s));
   for (auto const& s : nearest_names(lower(name), known))
-    nearest.emplace_back(name_of(*detail::find_schedule_family(s)));
+    if (2 * edit_distance(lower(name), s) <= (std::max)(name.size(), s.size()))
+      nearest.emplace_back(name_of(*detail::find_schedule_family(s)));
   throw schedule_name_error("no schedule is called " + quoted(name) + suggestion(nearest), nearest);
 }
 

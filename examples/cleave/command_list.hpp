@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+
+namespace tool {
+
+/// What `cleave help` says of a subcommand that has no options.
+struct plain_command {
+  std::string call, about;
+};
+
+/// All commands, for the manual page and the completions.
+struct command_list {
+  std::vector<std::string> abouts;  ///< in step with `commands`
+  std::vector<command> commands;    ///< those with options, `demo train` among them
+  std::vector<plain_command> plain;
+};
+
+inline constexpr char exit_codes[] = "0 done, 1 infeasible or lost output, 2 usage, 3 bad input.";
+
+/// Returns the manual page, in the language of man.
+std::string manual_page(command_list const& all);
+
+/// Returns a script that completes words for a shell: bash, zsh or fish. \throws usage_error for another
+std::string completion_script(command_list const& all, std::string const& shell);
+
+}  // namespace tool
