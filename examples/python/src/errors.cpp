@@ -88,7 +88,7 @@ std::string name_of(hypergraph_violation what) {
 std::string name_of(detail::invalid_kway_option what) {
   switch (what) {
     case detail::invalid_kway_option::parts:
-      return "parts";
+      return "k";
     case detail::invalid_kway_option::imbalance:
       return "eps";
     case detail::invalid_kway_option::share:
@@ -112,7 +112,7 @@ std::string name_of(detail::invalid_kway_option what) {
 std::string name_of(detail::broken_repartition what) {
   switch (what) {
     case detail::broken_repartition::parts:
-      return "parts";
+      return "k";
     case detail::broken_repartition::cost:
       return "cost_per_byte";
     case detail::broken_repartition::old_length:

@@ -12,6 +12,7 @@
 
 #include "arrays.hpp"
 #include "bind.hpp"
+#include "interruptible.hpp"
 #include "options.hpp"
 
 namespace nb = nanobind;
@@ -67,10 +68,8 @@ nb::dict partition_hypergraph(std::size_t nodes, array const& offsets, array con
                                        .seed = o.seed,
                                        .threads = o.threads};
   return with_hypergraph(nodes, offsets, pins, node_weights, net_weights, [&](auto view) {
-    auto p = [&] {
-      nb::gil_scoped_release const unlocked;
-      return cleave::partition_hypergraph(view, k, all);
-    }();
+    auto const kept = nb::make_tuple(offsets, pins, node_weights, net_weights);
+    auto p = binding::interruptible([=] { return cleave::partition_hypergraph(view, k, all); }, kept);
     nb::dict result;
     set_cut(result, p.cut);
     result["k"] = p.parts;

@@ -1,7 +1,58 @@
 # SPDX-License-Identifier: MIT
-"""Partitions graphs and hypergraphs."""
+"""Partitions graphs and hypergraphs.
 
+    import cleave
+    parts = cleave.partition(A, 8)       # A: a SciPy sparse matrix, a NetworkX graph, CSR arrays or a file
+    parts.labels, parts.cut, parts.imbalance
+
+partition               k parts of an undirected graph with few edges between them
+refine                  better parts from given ones
+repartition             new parts that move little data, when costs have changed
+verify                  what given parts cost, and their faults
+partition_hypergraph    k parts of a hypergraph with few cut nets
+as_graph, read_graph, as_hypergraph    a graph or hypergraph that is converted once, for several calls
+"""
+
+from ._graph import Graph, Hypergraph, as_graph, as_hypergraph, read_graph
+from ._partition import (
+    Balance,
+    Finding,
+    HypergraphParts,
+    Options,
+    Parts,
+    Repartition,
+    Report,
+    partition,
+    partition_hypergraph,
+    refine,
+    repartition,
+    verify,
+)
 from .errors import Error, FileError, GraphError, HypergraphError, InfeasibleError, OptionError
 
 __version__ = "0.1.0"
-__all__ = ["Error", "FileError", "GraphError", "HypergraphError", "InfeasibleError", "OptionError"]
+__all__ = [
+    "Balance",
+    "Error",
+    "FileError",
+    "Finding",
+    "Graph",
+    "GraphError",
+    "Hypergraph",
+    "HypergraphError",
+    "HypergraphParts",
+    "InfeasibleError",
+    "OptionError",
+    "Options",
+    "Parts",
+    "Repartition",
+    "Report",
+    "as_graph",
+    "as_hypergraph",
+    "partition",
+    "partition_hypergraph",
+    "read_graph",
+    "refine",
+    "repartition",
+    "verify",
+]
