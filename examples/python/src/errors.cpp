@@ -128,9 +128,12 @@ std::string name_of(detail::broken_repartition what) {
   return "";
 }
 
-/// Adds what users of sparse matrices need to know to the message of a one-sided edge.
+/// Says what the library says with the names that arrays have in SciPy.
 std::string message_of(detail::adjacency_error const& e) {
   std::string message = e.what();
+  if (e.witness.what == adjacency_violation::offsets_out_of_range)
+    for (std::size_t at = 0; (at = message.find("offsets", at)) != message.npos;)
+      message.replace(at, std::string("offsets").size(), "indptr");
   if (e.witness.what == adjacency_violation::one_sided_edge)
     message += "; for a sparse matrix A that is not symmetric, pass A + A.T";
   return message;

@@ -149,7 +149,7 @@ def int_array(given: Any, name: str) -> Ints:
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and int(array.max()) > np.iinfo(np.int64).max:
         raise GraphError(f"{name} has the entry {array.max()}, which exceeds 2^63 - 1", what="no_such_node")
     narrow = array.dtype.itemsize < 4 or (array.dtype.itemsize == 4 and array.dtype.kind == "i")
-    return array.astype(np.int32 if narrow else np.int64)
+    return array.astype(np.int32) if narrow else array.astype(np.int64)
 
 
 def weight_array(given: Any, name: str) -> Weights:
@@ -389,7 +389,7 @@ def as_hypergraph(
             pins = pins.astype(np.int64)
         base = Hypergraph(rows.shape[1], indptr, pins[: int(indptr[-1])])
     elif isinstance(H, (list, tuple)):
-        base = _of_nets(H, nodes)
+        base = _of_nets(cast("Sequence[Iterable[int]]", H), nodes)
     else:
         raise TypeError(
             f"{type(H).__name__} is no hypergraph; expected a SciPy sparse matrix of nets x nodes, a list of nets or a path"
@@ -416,7 +416,7 @@ def _of_nets(nets: Sequence[Iterable[int]], nodes: int | None) -> Hypergraph:
         lists.append(pins)
         indptr[number + 1] = indptr[number] + len(pins)
     every = np.concatenate(lists) if lists else np.empty(0, np.int64)
-    count = int(every.max()) + 1 if nodes is None and every.size else operator.index(nodes or 0)
+    count = int(every.max(initial=-1)) + 1 if nodes is None else operator.index(nodes)
     if not 0 <= count < 2**31:
         raise HypergraphError(f"there would be {count} nodes; expected less than 2^31", what="too_large")
     return Hypergraph(count, indptr, every)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -197,6 +197,7 @@ class Parts:
             made.connected,
             made.seed if seed is None else seed,
             made.threads if threads is None else threads,
+            1 + len(self.graph.further),
         )
         return _refine(self.graph, self.labels, self.k, options, progress)
 
@@ -356,9 +357,9 @@ class _NamingNodes:
 def _with_weights(A: GraphLike, weights: Any, values: Values | None, edge_weight: str | None) -> Graph:
     graph = as_graph(A, values=values, edge_weight=edge_weight)
     if isinstance(weights, str):  # an attribute of the nodes
-        if not hasattr(A, "nodes") or isinstance(A, Graph):
+        if not hasattr(A, "is_directed"):
             raise TypeError("weights is a string, which names a node attribute of a NetworkX graph; expected an array")
-        found = dict(A.nodes(data=weights))
+        found: dict[Hashable, Any] = dict(cast(Any, A).nodes(data=weights))
         missing = next((node for node, weight in found.items() if weight is None), None)
         if missing is not None:
             raise OptionError(f"node {missing!r} has no attribute {weights!r}", option="weights")
@@ -448,9 +449,15 @@ def _labels(given: Any, graph_nodes: int) -> npt.NDArray[np.int32]:
 
 
 def _count(labels: npt.NDArray[np.int32], k: int | None) -> int:
+    """Returns the number of parts. Far more than nodes would only make large, mostly empty tables."""
+    most = min(len(labels) + 65_536, most_parts)
     if k is not None:
-        return _whole(k, "k", 1, most_parts)
-    return max(int(labels.max()) + 1, 1) if len(labels) else 1
+        return _whole(k, "k", 1, most)
+    count = int(labels.max(initial=0)) + 1
+    if count > most:
+        where = int(labels.argmax())
+        raise OptionError(f"labels gives node #{where} the part {count - 1}; expected less than {most}", option="labels", where=where)
+    return count
 
 
 def _refine(graph: Graph, labels: npt.NDArray[np.int32], k: int, options: Options, progress: Progress | None) -> Parts:
@@ -532,7 +539,7 @@ def repartition(
         raise OptionError("repartition balances one weight of the nodes; pass weights of shape (nodes,)", option="weights", where=0)
     before = _labels(old, graph.nodes)
     old_count = _count(before, old.k if isinstance(old, Parts) else None)
-    count = old_count if k is None else _whole(k, "k", 1, most_parts)
+    count = old_count if k is None else _count(before, k)
     options = _options(graph, count, eps, preset, fixed, shares, connected, seed, threads)
     _require_callable(progress)
     cost = _real(cost_per_byte, "cost_per_byte", np.finfo(np.float64).max)
@@ -589,7 +596,8 @@ def _verify(graph: Graph, labels: npt.NDArray[np.int32], k: int, options: Option
         reports.append(r)
         for finding in r["findings"]:
             if i == 0 or finding[0] == "overweight":
-                found.append(Finding(*finding[:5], finding[5] if i == 0 else f"weight {i + 1}: {finding[5]}"))
+                what, node, part, amount, limit, message = finding
+                found.append(Finding(what, node, part, amount, limit, message if i == 0 else f"weight {i + 1}: {message}"))
     if options.fixed is not None and len(options.fixed) == len(labels):
         for node in np.flatnonzero((options.fixed >= 0) & (options.fixed != labels)).tolist():
             part, meant = int(labels[node]), int(options.fixed[node])
