@@ -15,7 +15,8 @@
 //     <!-- examples/cut/01_split_a_chain.cpp [cut] -->
 //
 // The code must equal the part of that file between two lines `// [cut]`. Without a name it must equal the
-// whole file below the licence line.
+// whole file below the licence line. Python code follows such a line on the page about Python, and its marks
+// are lines `# [cut]`.
 
 namespace {
 
@@ -27,7 +28,8 @@ struct block {
   text lines;
 };
 
-std::vector<block> cpp_blocks(std::string const& file) {
+/// Returns the blocks of a page whose fences begin with one of these words.
+std::vector<block> blocks(std::string const& file, std::vector<std::string> const& fences) {
   std::vector<block> found;
   bool inside = false;
   std::string above;
@@ -38,7 +40,7 @@ std::vector<block> cpp_blocks(std::string const& file) {
       inside = false;
     else if (inside)
       found.back().lines.push_back(line);
-    else if (line == "```cpp" || line == "```c++")
+    else if (std::ranges::count(fences, line))
       found.push_back({file + ":" + std::to_string(number), above, {}}), inside = true;
     if (!line.empty()) above = line;
   }
@@ -59,7 +61,7 @@ text flush_left(text lines) {
 
 /// Returns the part of a source between two marks of that name, if it has them. Other marks are removed.
 std::optional<text> snippet(text const& source, std::string const& name) {
-  static std::regex const mark(" *// \\[([a-z_0-9 ]+)\\]");
+  static std::regex const mark(" *(?://|#) \\[([a-z_0-9 ]+)\\]");
   text found;
   int marks = name.empty() ? 1 : 0;
   for (auto const& line : source) {
@@ -88,25 +90,37 @@ text markdown() {
 
 }  // namespace
 
-TEST_CASE("snippets: C++ blocks in README and docs equal the marked code of the examples") {
+namespace {
+
+/// Compares the blocks of a page with the sources that they name.
+void check_blocks(std::string const& file, std::vector<std::string> const& fences, std::string const& mark) {
   static std::regex const origin("<!-- ([^ ]+)(?: \\[([a-z_0-9 ]+)\\])? -->");
-  for (auto const& file : markdown()) {
-    for (auto const& block : cpp_blocks(file)) {
-      std::smatch m;
-      if (!std::regex_match(block.source, m, origin)) {
-        FAIL_CHECK(block.where,
-                   ": C++ that no example holds; above it goes <!-- examples/FILE.cpp [name] -->");
-        continue;
-      }
-      auto const path = project::root / m[1].str();
-      auto const source = snippet(project::lines_of(project::text_of(path)), m[2]);
-      if (!source) {
-        FAIL_CHECK(block.where, ": ", m[1].str(), " does not have the mark // [", m[2].str(), "] twice");
-        continue;
-      }
-      CHECK_MESSAGE(joined(flush_left(block.lines)) == joined(*source), block.where);
+  for (auto const& block : blocks(file, fences)) {
+    std::smatch m;
+    if (!std::regex_match(block.source, m, origin)) {
+      FAIL_CHECK(block.where, ": code that no example holds; above it goes <!-- examples/FILE [name] -->");
+      continue;
     }
+    auto const path = project::root / m[1].str();
+    auto const source = snippet(project::lines_of(project::text_of(path)), m[2]);
+    if (!source) {
+      FAIL_CHECK(block.where, ": ", m[1].str(), " does not have the mark ", mark, " [", m[2].str(),
+                 "] twice");
+      continue;
+    }
+    CHECK_MESSAGE(joined(flush_left(block.lines)) == joined(*source), block.where);
   }
+}
+
+}  // namespace
+
+TEST_CASE("snippets: C++ blocks in README and docs equal the marked code of the examples") {
+  for (auto const& file : markdown()) check_blocks(file, {"```cpp", "```c++"}, "//");
+}
+
+TEST_CASE("snippets: Python blocks on the page about Python equal the marked code of the examples") {
+  CHECK(blocks("docs/python.md", {"```python"}).size() > 4);
+  check_blocks("docs/python.md", {"```python"}, "#");
 }
 
 TEST_CASE("snippet: returns the lines between two marks, without their common indent") {
@@ -122,4 +136,5 @@ TEST_CASE("snippet: returns the lines between two marks, without their common in
   CHECK(!snippet(source, "b"));
   CHECK(!snippet(source, "c"));
   CHECK(snippet(source, "") == text{"int main() {", "  if (x)", "    y();", "}"});
+  CHECK(snippet({"# [a]", "  x", "# [a]"}, "a") == text{"x"});
 }

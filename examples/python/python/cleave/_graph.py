@@ -452,7 +452,7 @@ def fixed_parts(given: Any, graph_nodes: int, names: list[Hashable] | None, k: i
         number = None if names is None else {name: i for i, name in enumerate(names)}
         parts = np.full(graph_nodes, -1, np.int64)
         for name, part in given.items():
-            node = name if number is None else number.get(name)
+            node: Any = name if number is None else number.get(name)
             if isinstance(node, (str, bytes)) or not hasattr(node, "__index__") or not 0 <= operator.index(node) < graph_nodes:
                 raise OptionError(f"fixed names {name!r}, which is not a node", option="fixed")
             parts[operator.index(node)] = operator.index(part)
