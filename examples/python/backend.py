@@ -22,6 +22,7 @@ def build_sdist(sdist_directory, config_settings=None):
     try:
         shutil.copytree(root / "include", copy / "include")
         shutil.copytree(root / "examples" / "cleave", copy / "examples" / "cleave")
+        shutil.copytree(root / "bench" / "instances", copy / "bench" / "instances")
         for name in ("CMakeLists.txt", "LICENSE"):
             shutil.copy(root / name, copy / name)
         return _build_sdist(os.path.abspath(sdist_directory), config_settings)
