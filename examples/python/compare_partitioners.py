@@ -145,7 +145,10 @@ def main() -> None:
     print(f"{A.shape[0]:,} nodes, {A.nnz // 2:,} edges, {given.k} parts")
     for row in rows:
         excess = "" if row.imbalance <= given.eps + 1e-9 else "  above --eps"
-        print(f"{row.name:18} cut {row.cut:10,.0f}  imbalance {100 * row.imbalance:5.2f} %  {1000 * row.seconds:8.1f} ms{excess}")
+        print(
+            f"{row.name:18} cut {row.cut:10,.0f}  imbalance {100 * row.imbalance:5.2f} %  "
+            f"{1000 * row.seconds:8.1f} ms{excess}"
+        )
     for package in missing:
         print(f"skipped: {package} is not installed (pip install {package})")
 

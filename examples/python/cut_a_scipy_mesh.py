@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Cuts the mesh of a finite-element matrix into parts for 8 processes. Needs SciPy.
 
-    python cut_a_scipy_mesh.py [points] [parts]
+python cut_a_scipy_mesh.py [points] [parts]
 """
 
 import sys

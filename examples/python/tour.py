@@ -51,7 +51,8 @@ def weights() -> None:
     fixed = np.full(2400, -1)
     fixed[0] = 3  # node 0 is in part 3
     parts = cleave.partition(graph, 4, weights=np.stack([work, memory], axis=1), eps=(0.03, 0.05), fixed=fixed)
-    print(f"work {100 * parts.imbalance:.1f} %, memory {100 * parts.further[0].imbalance:.1f} %, node 0 in part {parts.labels[0]}")
+    balance = (100 * parts.imbalance, 100 * parts.further[0].imbalance)
+    print("work {:.1f} %, memory {:.1f} %,".format(*balance), "node 0 in part", parts.labels[0])
     # [weights]
 
 

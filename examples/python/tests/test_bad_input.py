@@ -116,7 +116,9 @@ option_faults: list[tuple[dict[str, Any], str, type[Exception]]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "words", "kind"), option_faults, ids=lambda x: str(x)[:30] if isinstance(x, dict) else "")
+@pytest.mark.parametrize(
+    ("options", "words", "kind"), option_faults, ids=lambda x: str(x)[:30] if isinstance(x, dict) else ""
+)
 def test_a_wrong_argument_is_named(options: dict[str, Any], words: str, kind: type[Exception]) -> None:
     with pytest.raises(kind, match=words):
         cleave.partition((indptr, indices), **{"k": 2, **options})
@@ -188,7 +190,9 @@ numbers = some.one_of(
     some.sampled_from([2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, -(2**31), -(2**63)]),
     some.floats(allow_nan=True, allow_infinity=True),
 )
-dtypes = some.sampled_from("int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 bool complex64 object".split())
+dtypes = some.sampled_from(
+    "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 bool complex64 object".split()
+)
 
 
 @some.composite
@@ -206,20 +210,34 @@ def arrays(draw: Any) -> Any:
                 array = np.array(values, dtype="float64").astype(draw(dtypes))
             except (OverflowError, ValueError, TypeError):
                 return values
-    return draw(some.sampled_from([array, array[::-1], array[::2], array.reshape(-1, 1), array.astype(array.dtype.newbyteorder(">"))]))
+    return draw(
+        some.sampled_from(
+            [array, array[::-1], array[::2], array.reshape(-1, 1), array.astype(array.dtype.newbyteorder(">"))]
+        )
+    )
 
 
 @some.composite
 def graphs(draw: Any) -> Any:
     """A sound graph of few nodes, most arrays of which may be changed at one place."""
     count = draw(some.integers(0, 9))
-    pairs = draw(some.lists(some.tuples(some.integers(0, max(count - 1, 0)), some.integers(0, max(count - 1, 0))), max_size=20)) if count else []
+    pairs = (
+        draw(
+            some.lists(
+                some.tuples(some.integers(0, max(count - 1, 0)), some.integers(0, max(count - 1, 0))), max_size=20
+            )
+        )
+        if count
+        else []
+    )
     ends = [(a, b) for a, b in pairs] + [(b, a) for a, b in pairs if a != b]
     ends.sort()
     first = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount([a for a, _ in ends], minlength=count)[:count] if count else [], out=first[1:])
     to = np.array([b for _, b in ends], np.int64)
-    data = np.array([(min(a, b) * 3 + max(a, b)) % 4 for a, b in ends], draw(some.sampled_from(["int64", "float64", "float32"])))
+    data = np.array(
+        [(min(a, b) * 3 + max(a, b)) % 4 for a, b in ends], draw(some.sampled_from(["int64", "float64", "float32"]))
+    )
     parts: list[Any] = [first, to, data]
     for i in range(3):
         parts[i] = parts[i].astype(draw(some.sampled_from(["int32", "int64"]))) if i < 2 else parts[i]
@@ -273,8 +291,17 @@ def test_fuzzed_arrays_give_an_error_or_parts(graph: Any, k: Any, more: dict[str
 
 
 @settings(max_examples=300, deadline=None)
-@given(graphs(), arrays(), some.one_of(some.none(), numbers), some.one_of(some.none(), arrays()), some.one_of(some.none(), arrays()), options)
-def test_fuzzed_labels_give_an_error_or_parts(graph: Any, labels: Any, k: Any, loads: Any, stays: Any, more: dict[str, Any]) -> None:
+@given(
+    graphs(),
+    arrays(),
+    some.one_of(some.none(), numbers),
+    some.one_of(some.none(), arrays()),
+    some.one_of(some.none(), arrays()),
+    options,
+)
+def test_fuzzed_labels_give_an_error_or_parts(
+    graph: Any, labels: Any, k: Any, loads: Any, stays: Any, more: dict[str, Any]
+) -> None:
     for call in (
         lambda: cleave.refine(graph, labels, k, **more),
         lambda: cleave.repartition(graph, labels, k, bytes=loads, stays=stays, **more),
@@ -310,7 +337,10 @@ def test_fuzzed_hypergraphs_give_sound_parts_or_an_error(
 
 
 @settings(max_examples=200, deadline=None)
-@given(some.sampled_from(["graph", "mtx", "edges", "dimacs", "hgr", "u"]), some.binary(max_size=60) | some.text("0123456789 -.%epn\n", max_size=60))
+@given(
+    some.sampled_from(["graph", "mtx", "edges", "dimacs", "hgr", "u"]),
+    some.binary(max_size=60) | some.text("0123456789 -.%epn\n", max_size=60),
+)
 def test_fuzzed_files_give_an_error_or_parts(suffix: str, content: Any) -> None:
     import tempfile
 

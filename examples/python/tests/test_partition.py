@@ -63,7 +63,9 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 cleave.verify((offsets, indices), labels, 2)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024, indices.nbytes)
 """
-    grown, size = map(int, subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split())
+    grown, size = map(
+        int, subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    )
     assert grown < size / 2
 
 
@@ -201,7 +203,9 @@ def test_hypergraphs(tmp_path: Path) -> None:
     parts = cleave.partition_hypergraph(nets, 2)
     assert parts.connectivity == parts.cut_nets == parts.cut == 2 and parts.verify()
     assert cleave.partition_hypergraph(nets, 2, nodes=8).labels.shape == (8,)
-    assert cleave.partition_hypergraph(nets, 2, objective="cut_nets", net_weights=[1, 9, 1, 9], weights=[1] * 6).cut >= 1
+    assert (
+        cleave.partition_hypergraph(nets, 2, objective="cut_nets", net_weights=[1, 9, 1, 9], weights=[1] * 6).cut >= 1
+    )
     file = tmp_path / "small.hgr"
     file.write_text("4 6\n1 2 3\n3 4\n4 5 6\n6 1\n")
     assert (cleave.partition_hypergraph(file, 2).labels == parts.labels).all()
@@ -222,15 +226,32 @@ def test_a_seed_gives_the_parts_of_the_command_line(tool: str, tmp_path: Path) -
     file = metis_file(tmp_path / "g.graph", cleave.Graph(indptr, indices, data, weights))
     for preset in ("fast", "standard", "quality"):
         for seed in (1, 2**63):
-            command = [tool, "partition", str(file), "-k", "7", "--preset", preset, "--seed", str(seed), "--eps", "0.02"]
+            command = [
+                tool,
+                "partition",
+                str(file),
+                "-k",
+                "7",
+                "--preset",
+                preset,
+                "--seed",
+                str(seed),
+                "--eps",
+                "0.02",
+            ]
             out = subprocess.run([*command, "--out", "-"], check=True, capture_output=True, text=True).stdout
             options: Any = {"preset": preset, "seed": seed, "eps": 0.02}
             want = list(map(int, out.split()))
-            assert cleave.partition((indptr, indices, data), 7, weights=weights, threads=2, **options).labels.tolist() == want
+            assert (
+                cleave.partition((indptr, indices, data), 7, weights=weights, threads=2, **options).labels.tolist()
+                == want
+            )
             assert cleave.partition(file, 7, **options).labels.tolist() == want
     hyper = tmp_path / "h.hgr"
     hyper.write_text("4 6\n1 2 3\n3 4\n4 5 6\n6 1\n")
-    out = subprocess.run([tool, "partition", str(hyper), "-k", "2", "--out", "-"], check=True, capture_output=True, text=True).stdout
+    out = subprocess.run(
+        [tool, "partition", str(hyper), "-k", "2", "--out", "-"], check=True, capture_output=True, text=True
+    ).stdout
     assert cleave.partition_hypergraph(hyper, 2).labels.tolist() == list(map(int, out.split()))
 
 

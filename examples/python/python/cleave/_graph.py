@@ -47,9 +47,7 @@ GraphLike: TypeAlias = Union[
     "tuple[Any, Any]",
     "tuple[Any, Any, Any]",
 ]
-HypergraphLike: TypeAlias = Union[
-    "Hypergraph", str, "os.PathLike[str]", "SupportsTocsr", "Sequence[Iterable[int]]"
-]
+HypergraphLike: TypeAlias = Union["Hypergraph", str, "os.PathLike[str]", "SupportsTocsr", "Sequence[Iterable[int]]"]
 
 formats_of_hypergraphs = (".hgr", ".u", ".patoh")
 formats_of_operations = (".dag", ".json")
@@ -119,7 +117,9 @@ def as_array(given: Any, name: str) -> npt.NDArray[Any]:
         try:
             given = np.from_dlpack(given)
         except (BufferError, RuntimeError, TypeError, ValueError) as e:
-            raise TypeError(f"{name} cannot be read in host memory through DLPack ({e}); copy it to the CPU first") from e
+            raise TypeError(
+                f"{name} cannot be read in host memory through DLPack ({e}); copy it to the CPU first"
+            ) from e
     try:
         array = np.asarray(given)
     except ValueError as e:  # rows of different lengths
@@ -270,9 +270,7 @@ def path_of(given: object) -> str | None:
     return path
 
 
-def read_graph(
-    path: str | os.PathLike[str], *, values: Values | None = None, first_node: Literal[0, 1] = 0
-) -> Graph:
+def read_graph(path: str | os.PathLike[str], *, values: Values | None = None, first_node: Literal[0, 1] = 0) -> Graph:
     """Reads a graph from a file.
 
     Formats are METIS (`.graph`), Matrix Market (`.mtx`), lists of edges (`.edges`, `.txt`) and DIMACS (`.dimacs`,
@@ -392,7 +390,8 @@ def as_hypergraph(
         base = _of_nets(cast("Sequence[Iterable[int]]", H), nodes)
     else:
         raise TypeError(
-            f"{type(H).__name__} is no hypergraph; expected a SciPy sparse matrix of nets x nodes, a list of nets or a path"
+            f"{type(H).__name__} is no hypergraph; expected a SciPy sparse matrix of nets x nodes, a list of nets "
+            "or a path"
         )
     if nodes is not None and operator.index(nodes) != base.nodes:
         raise HypergraphError(f"nodes is {nodes}, but the hypergraph has {base.nodes} nodes")
@@ -453,7 +452,11 @@ def fixed_parts(given: Any, graph_nodes: int, names: list[Hashable] | None, k: i
         parts = np.full(graph_nodes, -1, np.int64)
         for name, part in given.items():
             node: Any = name if number is None else number.get(name)
-            if isinstance(node, (str, bytes)) or not hasattr(node, "__index__") or not 0 <= operator.index(node) < graph_nodes:
+            if (
+                isinstance(node, (str, bytes))
+                or not hasattr(node, "__index__")
+                or not 0 <= operator.index(node) < graph_nodes
+            ):
                 raise OptionError(f"fixed names {name!r}, which is not a node", option="fixed")
             parts[operator.index(node)] = operator.index(part)
         given = parts
@@ -468,6 +471,8 @@ def fixed_parts(given: Any, graph_nodes: int, names: list[Hashable] | None, k: i
     if len(wrong):
         node = int(wrong[0])
         raise OptionError(
-            f"fixed gives node #{node} the part {array[node]}; expected a part below {k}, or -1", option="fixed", where=node
+            f"fixed gives node #{node} the part {array[node]}; expected a part below {k}, or -1",
+            option="fixed",
+            where=node,
         )
     return array.astype(np.int32, copy=False)

@@ -250,7 +250,8 @@ class HypergraphParts:
 
     def __repr__(self) -> str:
         return (
-            f"<HypergraphParts: {self.hypergraph.nodes:,} nodes in {self.k:,} parts, {self.objective} {_number(self.cut)}, "
+            f"<HypergraphParts: {self.hypergraph.nodes:,} nodes in {self.k:,} parts, "
+            f"{self.objective} {_number(self.cut)}, "
             f"imbalance {100 * self.imbalance:.2f} %{'' if self.within_limits else ', limits exceeded'}>"
         )
 
@@ -313,7 +314,8 @@ def _options(
     each = tuple(_real(e, "eps", most_eps) for e in (np.atleast_1d(np.asarray(eps, object)).tolist()))
     if len(each) not in (1, weights):
         raise OptionError(
-            f"eps has {len(each)} numbers, but nodes have {weights} weight{'s' if weights > 1 else ''}; give one, or one for each",
+            f"eps has {len(each)} numbers, but nodes have {weights} weight{'s' if weights > 1 else ''}; "
+            "give one, or one for each",
             option="eps",
             where=len(each),
         )
@@ -422,7 +424,9 @@ def partition(
     options = _options(graph, parts, eps, preset, fixed, shares, connected, seed, threads, 1 + len(graph.further))
     _require_callable(progress)
     if parts > graph.nodes:
-        raise OptionError(f"k is {parts}, but the graph has {graph.nodes} nodes; a part needs a node", option="k", where=parts)
+        raise OptionError(
+            f"k is {parts}, but the graph has {graph.nodes} nodes; a part needs a node", option="k", where=parts
+        )
     with _NamingNodes(graph):
         made = _native.partition(
             graph.indptr, graph.indices, graph.weights, graph.data, parts, options.for_native(graph.further, progress)
@@ -441,10 +445,14 @@ def _labels(given: Any, graph_nodes: int) -> npt.NDArray[np.int32]:
     labels = int_array(given, "labels")
     if len(labels) != graph_nodes:
         raise OptionError(
-            f"labels has {len(labels)} entries, but the graph has {graph_nodes} nodes", option="labels", where=len(labels)
+            f"labels has {len(labels)} entries, but the graph has {graph_nodes} nodes",
+            option="labels",
+            where=len(labels),
         )
     if len(labels) and (int(labels.max()) >= most_parts or int(labels.min()) < -1):
-        raise OptionError("labels has numbers that are no parts: expected 0 or more, or -1 for none", option="labels", where=0)
+        raise OptionError(
+            "labels has numbers that are no parts: expected 0 or more, or -1 for none", option="labels", where=0
+        )
     return labels.astype(np.int32, copy=False)
 
 
@@ -456,7 +464,9 @@ def _count(labels: npt.NDArray[np.int32], k: int | None) -> int:
     count = int(labels.max(initial=0)) + 1
     if count > most:
         where = int(labels.argmax())
-        raise OptionError(f"labels gives node #{where} the part {count - 1}; expected less than {most}", option="labels", where=where)
+        raise OptionError(
+            f"labels gives node #{where} the part {count - 1}; expected less than {most}", option="labels", where=where
+        )
     return count
 
 
@@ -464,7 +474,13 @@ def _refine(graph: Graph, labels: npt.NDArray[np.int32], k: int, options: Option
     _require_callable(progress)
     with _NamingNodes(graph):
         made = _native.refine(
-            graph.indptr, graph.indices, graph.weights, graph.data, labels, k, options.for_native(graph.further, progress)
+            graph.indptr,
+            graph.indices,
+            graph.weights,
+            graph.data,
+            labels,
+            k,
+            options.for_native(graph.further, progress),
         )
     return Parts(**_parts(made, graph, options))
 
@@ -536,7 +552,9 @@ def repartition(
     """
     graph = _with_weights(A, weights, values, edge_weight)
     if graph.further:
-        raise OptionError("repartition balances one weight of the nodes; pass weights of shape (nodes,)", option="weights", where=0)
+        raise OptionError(
+            "repartition balances one weight of the nodes; pass weights of shape (nodes,)", option="weights", where=0
+        )
     before = _labels(old, graph.nodes)
     old_count = _count(before, old.k if isinstance(old, Parts) else None)
     count = old_count if k is None else _count(before, k)
@@ -579,7 +597,12 @@ def _verify(graph: Graph, labels: npt.NDArray[np.int32], k: int, options: Option
     found: list[Finding] = []
     reports = []
     for i, weights in enumerate((graph.weights, *graph.further)):
-        if i > 0 and weights is not None and bool((np.floor(weights) == weights).all()) and float(weights.sum()) < 2**53:
+        if (
+            i > 0
+            and weights is not None
+            and bool((np.floor(weights) == weights).all())
+            and float(weights.sum()) < 2**53
+        ):
             weights = weights.astype(np.int64)  # shares of whole weights are rounded up
         with _NamingNodes(graph):
             r = _native.verify(
@@ -597,14 +620,24 @@ def _verify(graph: Graph, labels: npt.NDArray[np.int32], k: int, options: Option
         for finding in r["findings"]:
             if i == 0 or finding[0] == "overweight":
                 what, node, part, amount, limit, message = finding
-                found.append(Finding(what, node, part, amount, limit, message if i == 0 else f"weight {i + 1}: {message}"))
+                found.append(
+                    Finding(what, node, part, amount, limit, message if i == 0 else f"weight {i + 1}: {message}")
+                )
     if options.fixed is not None and len(options.fixed) == len(labels):
         for node in np.flatnonzero((options.fixed >= 0) & (options.fixed != labels)).tolist():
             part, meant = int(labels[node]), int(options.fixed[node])
-            found.append(Finding("not_fixed", node, part, part, meant, f"node #{node} is in part {part}, but fixed to {meant}"))
+            found.append(
+                Finding("not_fixed", node, part, part, meant, f"node #{node} is in part {part}, but fixed to {meant}")
+            )
     first = reports[0]
     return Report(
-        first["cut"], first["cut_edges"], first["imbalance"], first["part_weights"], first["part_sizes"], first["pieces"], found
+        first["cut"],
+        first["cut_edges"],
+        first["imbalance"],
+        first["part_weights"],
+        first["part_sizes"],
+        first["pieces"],
+        found,
     )
 
 
@@ -672,12 +705,16 @@ def partition_hypergraph(
         OptionError, FileError, TypeError: as `partition`.
     """
     if objective not in ("connectivity", "cut_nets"):
-        raise OptionError(f"objective is {objective!r}; expected 'connectivity' or 'cut_nets'", option="objective", where=0)
+        raise OptionError(
+            f"objective is {objective!r}; expected 'connectivity' or 'cut_nets'", option="objective", where=0
+        )
     h = as_hypergraph(H, nodes=nodes, weights=weights, net_weights=net_weights)
     parts = _whole(k, "k", 1, most_parts)
     options = _options(h, parts, eps, preset, fixed, shares, False, seed, threads)
     if parts > h.nodes:
-        raise OptionError(f"k is {parts}, but the hypergraph has {h.nodes} nodes; a part needs a node", option="k", where=parts)
+        raise OptionError(
+            f"k is {parts}, but the hypergraph has {h.nodes} nodes; a part needs a node", option="k", where=parts
+        )
     made = _native.partition_hypergraph(
         h.nodes,
         h.indptr,
