@@ -175,10 +175,29 @@ def test_a_broken_hypergraph_is_named() -> None:
         cleave.partition_hypergraph([[0, 1], [1, 2]], 2, net_weights=[1])
     with pytest.raises(TypeError, match="net 1"):
         cleave.partition_hypergraph([[0, 1], ["a"]], 2)  # type: ignore[list-item]
-    with pytest.raises(cleave.HypergraphError, match="2\\^31"):
-        cleave.partition_hypergraph([[2**40]], 2)
+    for call in (
+        lambda: cleave.partition_hypergraph([[2**40]], 2),
+        lambda: cleave.partition_hypergraph([[0, 1]], 2, nodes=2**31 - 1),  # gigabytes for nodes in no net
+        lambda: cleave.partition_hypergraph([[0, 1]], 2, nodes=-1),
+    ):
+        with pytest.raises(cleave.HypergraphError, match="at most 10485"):
+            call()
     with pytest.raises(cleave.OptionError, match="objective"):
         cleave.partition_hypergraph([[0, 1]], 2, objective="edges")  # type: ignore[arg-type]
+
+
+def test_repartition_refuses_a_table_that_exceeds_memory() -> None:
+    with pytest.raises(cleave.OptionError, match="all pairs of parts"):
+        cleave.repartition((indptr, indices), np.zeros(16, int), 60_000)
+    with pytest.raises(cleave.OptionError, match="all pairs of parts"):
+        cleave.repartition((indptr, indices), np.full(16, 60_000))
+
+
+def test_a_graph_of_ones_own_may_have_lists() -> None:
+    own = cleave.Graph(indptr.tolist(), indices.tolist(), None, [1] * 16)  # type: ignore[arg-type]
+    assert (cleave.partition(own, 2).labels == cleave.partition((indptr, indices), 2).labels).all()
+    with pytest.raises(TypeError, match="indices has dtype float64"):
+        cleave.Graph(indptr, [0.5])  # type: ignore[arg-type]
 
 
 hypothesis = pytest.importorskip("hypothesis")

@@ -51,6 +51,7 @@ HypergraphLike: TypeAlias = Union["Hypergraph", str, "os.PathLike[str]", "Suppor
 
 formats_of_hypergraphs = (".hgr", ".u", ".patoh")
 formats_of_operations = (".dag", ".json")
+nodes_in_no_net = 2**20  # more are taken for a mistake, before memory is allocated for them
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,14 @@ class Graph:
     """More weights of the nodes, each of shape (nodes,), that parts balance too."""
     names: list[Hashable] | None = field(default=None, repr=False)
     """The names of the nodes, in the order of their numbers; None: the numbers are the names."""
+
+    def __post_init__(self) -> None:
+        first, to = same_integers(int_array(self.indptr, "indptr"), int_array(self.indices, "indices"))
+        object.__setattr__(self, "indptr", first)
+        object.__setattr__(self, "indices", to)
+        for name in ("data", "weights"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, weight_array(getattr(self, name), name))
 
     @property
     def nodes(self) -> int:
@@ -101,6 +110,21 @@ class Hypergraph:
     """The weight of each node, shape (nodes,); None: all nodes weigh 1."""
     net_weights: Weights | None = None
     """The weight of each net, shape (nets,); None: all nets weigh 1."""
+
+    def __post_init__(self) -> None:
+        first, pins = same_integers(int_array(self.indptr, "indptr"), int_array(self.pins, "pins"))
+        object.__setattr__(self, "indptr", first)
+        object.__setattr__(self, "pins", pins if first.dtype == pins.dtype else pins.astype(np.int64))
+        for name in ("weights", "net_weights"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, weight_array(getattr(self, name), name))
+        nodes, most = operator.index(self.nodes), len(pins) + nodes_in_no_net
+        if not 0 <= nodes <= most:
+            raise HypergraphError(
+                f"there are {nodes} nodes, but the nets have only {len(pins)} pins; at most {most} nodes are expected, "
+                "since nearly all would be in no net",
+                what="too_large",
+            )
 
     @property
     def nets(self) -> int:
@@ -382,10 +406,7 @@ def as_hypergraph(
         if rows.nnz and not bool(rows.data.all()):
             rows = rows.copy()
             rows.eliminate_zeros()
-        indptr, pins = same_integers(int_array(rows.indptr, "indptr"), int_array(rows.indices, "indices"))
-        if indptr.dtype != pins.dtype:
-            pins = pins.astype(np.int64)
-        base = Hypergraph(rows.shape[1], indptr, pins[: int(indptr[-1])])
+        base = Hypergraph(rows.shape[1], rows.indptr, rows.indices[: int(rows.indptr[-1])])
     elif isinstance(H, (list, tuple)):
         base = _of_nets(cast("Sequence[Iterable[int]]", H), nodes)
     else:
@@ -416,8 +437,6 @@ def _of_nets(nets: Sequence[Iterable[int]], nodes: int | None) -> Hypergraph:
         indptr[number + 1] = indptr[number] + len(pins)
     every = np.concatenate(lists) if lists else np.empty(0, np.int64)
     count = int(every.max(initial=-1)) + 1 if nodes is None else operator.index(nodes)
-    if not 0 <= count < 2**31:
-        raise HypergraphError(f"there would be {count} nodes; expected less than 2^31", what="too_large")
     return Hypergraph(count, indptr, every)
 
 

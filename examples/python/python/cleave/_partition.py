@@ -36,6 +36,7 @@ Eps: TypeAlias = "float | Sequence[float]"
 presets = ("fast", "standard", "quality")
 most_parts = 2**31 - 1
 most_eps = 1e9
+most_pairs = 8192  # parts of which a square table still fits memory
 
 
 @dataclass(frozen=True)
@@ -558,6 +559,12 @@ def repartition(
     before = _labels(old, graph.nodes)
     old_count = _count(before, old.k if isinstance(old, Parts) else None)
     count = old_count if k is None else _count(before, k)
+    if count > most_pairs:
+        raise OptionError(
+            f"k is {count}; repartition compares all pairs of parts and takes at most {most_pairs}",
+            option="k",
+            where=count,
+        )
     options = _options(graph, count, eps, preset, fixed, shares, connected, seed, threads)
     _require_callable(progress)
     cost = _real(cost_per_byte, "cost_per_byte", np.finfo(np.float64).max)
