@@ -114,6 +114,7 @@ class Options:
     threads: int
 
     def for_native(self, further: Sequence[npt.NDArray[np.float64]], progress: Progress | None) -> dict[str, Any]:
+        """Returns the options as the extension takes them, with the further weights of the nodes."""
         eps = self.eps if len(self.eps) > 1 else self.eps * (len(further) + 1)
         return {
             "preset": presets.index(self.preset),
