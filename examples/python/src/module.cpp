@@ -11,4 +11,6 @@ NB_MODULE(_native, m) {
   bind_files(m);
   bind_hypergraph(m);
   bind_partition(m);
+  bind_plan(m);
+  bind_schedule(m);
 }

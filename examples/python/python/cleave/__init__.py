@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Partitions graphs and hypergraphs.
+"""Partitions graphs and hypergraphs, cuts models into stages, and makes pipeline schedules.
 
     import cleave
     parts = cleave.partition(A, 8)       # A: a SciPy sparse matrix, a NetworkX graph, CSR arrays or a file
@@ -10,6 +10,8 @@ refine                  better parts from given ones
 repartition             new parts that move little data, when costs have changed
 verify                  what given parts cost, and their faults
 partition_hypergraph    k parts of a hypergraph with few cut nets
+schedule                a pipeline schedule by name: rows, CSV for PyTorch, verifier, simulator, picture
+read_schedule, search_schedule    the same from PyTorch's CSV, or searched for within limits of memory
 as_graph, read_graph, as_hypergraph    a graph or hypergraph that is converted once, for several calls
 """
 
@@ -28,14 +30,35 @@ from ._partition import (
     repartition,
     verify,
 )
-from .errors import Error, FileError, GraphError, HypergraphError, InfeasibleError, OptionError
+from ._schedule import (
+    Fault,
+    FoundSchedule,
+    Schedule,
+    Simulation,
+    read_schedule,
+    schedule,
+    schedule_names,
+    search_schedule,
+)
+from .errors import (
+    Error,
+    FileError,
+    GraphError,
+    HypergraphError,
+    InfeasibleError,
+    OptionError,
+    ScheduleError,
+    SplitError,
+)
 
 __version__ = "0.1.0"
 __all__ = [
     "Balance",
     "Error",
+    "Fault",
     "FileError",
     "Finding",
+    "FoundSchedule",
     "Graph",
     "GraphError",
     "Hypergraph",
@@ -47,12 +70,20 @@ __all__ = [
     "Parts",
     "Repartition",
     "Report",
+    "Schedule",
+    "ScheduleError",
+    "Simulation",
+    "SplitError",
     "as_graph",
     "as_hypergraph",
     "partition",
     "partition_hypergraph",
     "read_graph",
+    "read_schedule",
     "refine",
     "repartition",
+    "schedule",
+    "schedule_names",
+    "search_schedule",
     "verify",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Error", "FileError", "GraphError", "HypergraphError", "InfeasibleError", "OptionError"]
+__all__ = ["Error", "FileError", "GraphError", "HypergraphError", "InfeasibleError", "OptionError", "ScheduleError", "SplitError"]
 
 
 class Error(ValueError):
@@ -73,3 +73,28 @@ class FileError(Error):
 
 class InfeasibleError(Error):
     """A valid request that cannot be met. The message names the bound."""
+
+
+class ScheduleError(Error):
+    """No schedule has this name or these counts, a text is none, or its ranks wait for each other. The attributes are
+    those that apply."""
+
+    nearest: list[str]
+    """Names that resemble an unknown one."""
+    got: int
+    needed: int
+    """The count that the schedule requires, in place of `got`."""
+    rank: int
+    """The row of a text that is no schedule, and the cell in it."""
+    position: int
+    ranks: list[int]
+    """The ranks that wait for each other."""
+
+
+class SplitError(Error):
+    """A model that cannot be cut, or not as asked."""
+
+    node: str
+    """The node of the graph at which the fault is, if it is at one."""
+    module: str
+    """The module that the node belongs to, such as `model.layers.3`."""
