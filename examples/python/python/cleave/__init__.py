@@ -10,6 +10,8 @@ refine                  better parts from given ones
 repartition             new parts that move little data, when costs have changed
 verify                  what given parts cost, and their faults
 partition_hypergraph    k parts of a hypergraph with few cut nets
+split                   a PyTorch module in stages that run as a pipeline (needs torch)
+plan                    the stages of any computation, from costs and sizes
 schedule                a pipeline schedule by name: rows, CSV for PyTorch, verifier, simulator, picture
 read_schedule, search_schedule    the same from PyTorch's CSV, or searched for within limits of memory
 as_graph, read_graph, as_hypergraph    a graph or hypergraph that is converted once, for several calls
@@ -30,6 +32,7 @@ from ._partition import (
     repartition,
     verify,
 )
+from ._plan import Node, Plan, StageRow, plan
 from ._schedule import (
     Fault,
     FoundSchedule,
@@ -40,6 +43,7 @@ from ._schedule import (
     schedule_names,
     search_schedule,
 )
+from ._split import split
 from .errors import (
     Error,
     FileError,
@@ -65,19 +69,23 @@ __all__ = [
     "HypergraphError",
     "HypergraphParts",
     "InfeasibleError",
+    "Node",
     "OptionError",
     "Options",
     "Parts",
+    "Plan",
     "Repartition",
     "Report",
     "Schedule",
     "ScheduleError",
     "Simulation",
     "SplitError",
+    "StageRow",
     "as_graph",
     "as_hypergraph",
     "partition",
     "partition_hypergraph",
+    "plan",
     "read_graph",
     "read_schedule",
     "refine",
@@ -85,5 +93,6 @@ __all__ = [
     "schedule",
     "schedule_names",
     "search_schedule",
+    "split",
     "verify",
 ]
