@@ -41,7 +41,7 @@ class Split:
     """A model in stages. Call it to run all stages here, one after another."""
 
     def __init__(
-        self, c: Captured, plan: Plan, stages: list[Stage], schedule: Schedule | None, constants: list[tuple[int, Any]]
+        self, c: Captured, plan: Plan, stages: list[Stage], schedule: Schedule | None, example: tuple[Any, ...]
     ) -> None:
         self.plan = plan
         """The stage of each node, loads, bound and gap. Other processes can pass it to `split`."""
@@ -52,7 +52,7 @@ class Split:
         """Parameters that several stages hold (with tied="copy"): for each, the stages and its name in them. Their
         gradients must be added, as `sum_tied_gradients` does."""
         self._captured = c
-        self._constants = constants
+        self._example = example
 
     def report(self) -> str:
         """Returns the stages as a table, with the bound."""
@@ -121,8 +121,45 @@ class Split:
             move(stage, torch.device(device))
         return self
 
-    def pipeline_stages(self, rank: int | None = None, *, device: Any = None, group: Any = None) -> list[Any]:
-        """Returns the stages of a rank as `torch.distributed.pipelining.PipelineStage`, in order."""
+    def shapes(self, microbatch: tuple[Any, ...] | None = None) -> list[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+        """Returns tensors like those that enter and leave each stage, on no device, for a microbatch of inputs as
+        `flat_inputs` returns them; by default for the example of `split`."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        inputs = self._example if microbatch is None else microbatch
+
+        def on_meta(t: torch.Tensor) -> torch.Tensor:
+            return torch.empty(tuple(t.shape), dtype=t.dtype, device="meta").requires_grad_(t.requires_grad)
+
+        def passed(enter: Callable[[torch.Tensor], torch.Tensor]) -> list[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+            values: list[torch.Tensor] = [enter(t) for t in inputs]
+            found = []
+            for stage in self.stages:
+                made = stage(*values)
+                made = list(made) if isinstance(made, tuple) else [made]
+                found.append(([on_meta(t) for t in values], [on_meta(t) for t in made]))
+                values = [t.detach().requires_grad_(t.requires_grad) for t in made]
+            return found
+
+        with torch.enable_grad():
+            try:
+                with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                    return passed(mode.from_tensor)
+            except Exception:  # sizes that depend on numbers that stages send: only a run shows them
+                kept = {key: t.clone() for key, t in self._captured.module.state_dict().items()}
+                random = torch.random.get_rng_state()
+                result = passed(lambda t: t)
+                torch.random.set_rng_state(random)
+                with torch.no_grad():
+                    for key, t in self._captured.module.state_dict().items():
+                        t.copy_(kept[key])
+                return result
+
+    def pipeline_stages(
+        self, rank: int | None = None, *, device: Any = None, group: Any = None, microbatch: tuple[Any, ...] | None = None
+    ) -> list[Any]:
+        """Returns the stages of a rank as `torch.distributed.pipelining.PipelineStage`, in order. `microbatch` has
+        inputs as `flat_inputs` returns them, if they are not of the sizes of the example of `split`."""
         import torch.distributed as dist
         from torch.distributed.pipelining import PipelineStage
 
@@ -134,6 +171,7 @@ class Split:
                 f"the plan is for {max(self.plan.rank_of) + 1} ranks, but the group has {ranks}", option="schedule"
             )
         made = []
+        shapes = self.shapes(microbatch)
         for s, home in enumerate(self.plan.rank_of):
             if home == rank:
                 stage = self.stages[s]
@@ -141,7 +179,12 @@ class Split:
                 where = torch.device(device) if device is not None else own
                 if where != own:
                     move(stage, where)
-                made.append(PipelineStage(stage, s, len(self.stages), where, group=group))
+                takes, gives = shapes[s]
+                made.append(
+                    PipelineStage(
+                        stage, s, len(self.stages), where, input_args=tuple(takes), output_args=tuple(gives), group=group
+                    )
+                )
         return made
 
     def pipeline(
@@ -149,6 +192,7 @@ class Split:
         *,
         loss_fn: Callable[..., Any] | None = None,
         microbatches: int | None = None,
+        microbatch: tuple[Any, ...] | None = None,
         lowered: bool = False,
         device: Any = None,
         group: Any = None,
@@ -158,6 +202,7 @@ class Split:
 
         loss_fn       called with the result of the model, in its own form, and the target of a microbatch
         microbatches  needed if the model was cut without a schedule, which is then 1F1B
+        microbatch    inputs as `flat_inputs` returns them, if they are not of the sizes of the example of `split`
         lowered       whether cleave puts the messages into the order; by default torch does
         options       of torch's runtime, such as scale_grads
         """
@@ -179,7 +224,7 @@ class Split:
             def wrapped(made: Any, target: Any, **more: Any) -> Any:
                 return loss_fn(self.output(made), target, **more)
 
-        stages = self.pipeline_stages(device=device, group=group)
+        stages = self.pipeline_stages(device=device, group=group, microbatch=microbatch)
         runtime = _PipelineScheduleRuntime(stages, order.microbatches, loss_fn=wrapped, **options)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "order.csv"
@@ -322,7 +367,10 @@ def split(
     stages = make_stages(StagePlan(c, labels, replicated, carried, plan.k))
     if not c.output.all_input_nodes:
         raise SplitError("the model returns no tensor, so that no stage is the last one")
-    made = Split(c, plan, stages, schedule, [])
+    example = tuple(
+        x if isinstance(x, torch.Tensor) else torch.tensor(x) for x, n in zip(leaves, c.placeholders) if is_sendable(n)
+    ) or tuple(n.meta["val"] for n in c.placeholders if isinstance(n.meta.get("val"), torch.Tensor))
+    made = Split(c, plan, stages, schedule, example)
     return made.to(devices) if devices is not None else made
 
 
