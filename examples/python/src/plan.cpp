@@ -65,6 +65,7 @@ class listed_graph {
 /// The arrays of a graph, which several functions read. Computations that were interrupted keep them.
 struct planned_graph {
   std::shared_ptr<snapshot_arrays const> arrays;
+  numbers number_of_value;  // that Python gave to the values of the arrays
 };
 
 template <class T>
@@ -110,7 +111,9 @@ planned_graph graph_of(nb::dict const& given) {
     g.unportable[v] = 1;
   }
   nb::gil_scoped_release const unlocked;
-  return {std::make_shared<snapshot_arrays const>(snapshot_of(g))};
+  auto s = snapshot_of(g);
+  auto const value = s.value;
+  return {std::make_shared<snapshot_arrays const>(std::move(s)), value};
 }
 
 /// Returns one limit for all parts, or one for each.
@@ -208,11 +211,11 @@ nb::list groups(planned_graph const& g, std::vector<bool> const& supported,
   return list;
 }
 
-nb::list list_of_buckets(basic_bucket_partition<std::uint32_t> const& p) {
+nb::list list_of_buckets(planned_graph const& g, basic_bucket_partition<std::uint32_t> const& p) {
   nb::list list;
   for (auto const& b : p.buckets) {
     nb::list values;
-    for (auto const e : b.entries) values.append(p.counts.what[e]);
+    for (auto const e : b.entries) values.append(g.number_of_value[p.counts.what[e]]);
     list.append(nb::make_tuple(binding::list_of(b.nodes), values, b.bytes));
   }
   return list;
@@ -220,12 +223,12 @@ nb::list list_of_buckets(basic_bucket_partition<std::uint32_t> const& p) {
 
 nb::list buckets(planned_graph const& g, std::uint64_t cap, std::optional<std::uint64_t> first_cap) {
   return list_of_buckets(
-      fill_buckets(*g.arrays, state_counts(*g.arrays), {.cap = cap, .first_cap = first_cap}));
+      g, fill_buckets(*g.arrays, state_counts(*g.arrays), {.cap = cap, .first_cap = first_cap}));
 }
 
 nb::list optimal_buckets(planned_graph const& g, std::vector<double> const& times, double bandwidth,
                          double latency) {
-  return list_of_buckets(fill_optimal_buckets(*g.arrays, state_counts(*g.arrays), times,
+  return list_of_buckets(g, fill_optimal_buckets(*g.arrays, state_counts(*g.arrays), times,
                                               {.bandwidth = bandwidth, .latency = latency}));
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _native
 from ._schedule import Schedule
-from .errors import GraphError, OptionError
+from .errors import GraphError, InfeasibleError, OptionError
 
 __all__ = ["Node", "Plan", "StageRow", "plan"]
 
@@ -236,8 +236,8 @@ def cut_lists(
     result["rank_of"] = rank_of
     result["graph"] = graph
     if result["k"] < stages:
-        raise OptionError(
-            f"k is {stages}, but only {result['k']} nodes or groups can be placed; choose a smaller k", option="k"
+        raise InfeasibleError(
+            f"k is {stages}, but only {result['k']} nodes or groups can be placed; choose a smaller k", k=result["k"]
         )
     return result
 

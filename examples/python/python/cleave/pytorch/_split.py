@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -364,12 +365,17 @@ def split(
         plan = plan_of(lists, result, unit=unit, cost_origin=origin, notes=notes)
     labels = {n: plan.stage_of[n.name] for n in items if n.name in plan.stage_of}
     replicated = {n for n in items if n.name in set(plan.replicated)}
-    stages = make_stages(StagePlan(c, labels, replicated, carried, plan.k))
+    stages = make_stages(
+        StagePlan(c, labels, replicated, carried, plan.k), module if isinstance(module, nn.Module) else c.module
+    )
     if not c.output.all_input_nodes:
         raise SplitError("the model returns no tensor, so that no stage is the last one")
     example = tuple(
         x if isinstance(x, torch.Tensor) else torch.tensor(x) for x, n in zip(leaves, c.placeholders) if is_sendable(n)
     ) or tuple(n.meta["val"] for n in c.placeholders if isinstance(n.meta.get("val"), torch.Tensor))
+    # Modules that are called whole keep their parameters.
+    if tied != "copy" and (kept := [" and ".join(f"{name} of stage {s}" for s, name in tie) for tie in ties_of(stages)]):
+        plan = replace(plan, notes=(*plan.notes, f"held by several stages, whose gradients must be added: {'; '.join(kept)}"))
     made = Split(c, plan, stages, schedule, example)
     return made.to(devices) if devices is not None else made
 

@@ -113,8 +113,8 @@ class StagePlan:
         return [n for n in self.values if self.first[n] <= s < self.last[n]]
 
 
-def make_stages(plan: StagePlan, unread_to: int = 0) -> list[Stage]:
-    """Returns the stages as modules."""
+def make_stages(plan: StagePlan, model: nn.Module) -> list[Stage]:
+    """Returns the stages as modules. Their state is in the order of `model`, so that its names come first."""
     c = plan.c
     names = names_of_state(c.module)
     persistent = set(c.module.state_dict(keep_vars=True))
@@ -156,19 +156,31 @@ def make_stages(plan: StagePlan, unread_to: int = 0) -> list[Stage]:
             outputs = plan.returned
             results = tuple(in_stage(n) for n in outputs)
             graph.output(results[0] if len(results) == 1 else results)
-        root = nn.Module()
-        for path, value in attributes.items():
-            _register(root, path, value, path in persistent)
+        for value in attributes.values():
             for state in _states_of(value):
                 used[id(state)].add(s)
-        built.append((root, graph, plan.taken(s), outputs))
-    _register_other_names(c.module, [root for root, *_ in built], names, used, persistent)
+        built.append((attributes, graph, plan.taken(s), outputs))
+    _add_other_names(c.module, [attributes for attributes, *_ in built], names, used)
+    place = {name: i for i, name in enumerate(_paths(model))}
     stages = []
-    for s, (root, graph, takes, gives) in enumerate(built):
+    for s, (attributes, graph, takes, gives) in enumerate(built):
+        root = nn.Module()
+        for path in sorted(attributes, key=lambda path: (place.get(path, len(place)), path)):
+            _register(root, path, attributes[path], path in persistent)
         module = fx.GraphModule(root, graph, class_name=f"Stage{s}")
         _take_state(module, root)
         stages.append(Stage(module, s, [n.name for n in takes], [n.name for n in gives]))
     return stages
+
+
+def _paths(model: nn.Module) -> list[str]:
+    """The paths of modules, parameters and buffers, in the order in which a module lists its state."""
+    paths = []
+    for prefix, module in model.named_modules(remove_duplicate=False):
+        paths.append(prefix)
+        own = [*module._parameters, *module._buffers]
+        paths += [f"{prefix}.{name}" if prefix else name for name in own]
+    return paths
 
 
 def _states_of(value: Any) -> list[Any]:
@@ -191,8 +203,8 @@ def _register(root: nn.Module, path: str, value: Any, persistent: bool) -> None:
         setattr(root, last, value)
 
 
-def _register_other_names(
-    model: nn.Module, roots: list[nn.Module], names: dict[int, list[str]], used: dict[int, set[int]], persistent: set[str]
+def _add_other_names(
+    model: nn.Module, attributes: list[dict[str, Any]], names: dict[int, list[str]], used: dict[int, set[int]]
 ) -> None:
     """Gives state all its names in the stages that hold it, and state that nothing reads a stage: that of its
     neighbours, or the first."""
@@ -210,7 +222,7 @@ def _register_other_names(
             stages = {stage_of_parent.get(parent, 0)}
         for s in stages:
             for name in all_names:
-                _register(roots[s], name, objects[key], name in persistent)
+                attributes[s].setdefault(name, objects[key])
 
 
 def _take_state(module: fx.GraphModule, root: nn.Module) -> None:
