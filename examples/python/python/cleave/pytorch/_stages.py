@@ -16,26 +16,28 @@ from ._trace import Captured, attribute, is_sendable, module_of, names_of_state,
 
 
 class _Sendable(torch.autograd.Function):
-    """A contiguous copy, as senders need it, in both directions. Runtimes may reuse their receive buffers."""
+    """A contiguous copy, as senders need it, in both directions. Runtimes may reuse their receive buffers. The result
+    depends on `anchor` too, with no gradient: torch's pass for weights, which comes after that for inputs, visits only
+    parameters that share a path to the outputs with an input of the stage."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # noqa: D102
+    def forward(ctx: Any, x: torch.Tensor, anchor: torch.Tensor | None) -> torch.Tensor:
         return x.clone(memory_format=torch.contiguous_format)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # noqa: D102
-        return gradient.contiguous()
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+        return gradient.contiguous(), None
 
 
-def sendable(x: Any) -> Any:
+def sendable(x: Any, inputs: Sequence[Any] = ()) -> Any:
     """Returns a value as a tensor that can be sent; numbers become tensors without dimensions."""
     if not isinstance(x, torch.Tensor):
         return torch.tensor(x)
-    return _Sendable.apply(x)
+    return _Sendable.apply(x, next((i for i in inputs if i.requires_grad), None) if x.requires_grad else None)
 
 
 def received(x: Any) -> Any:
-    return _Sendable.apply(x) if isinstance(x, torch.Tensor) else x
+    return _Sendable.apply(x, None) if isinstance(x, torch.Tensor) else x
 
 
 def received_number(x: Any) -> Any:
@@ -124,8 +126,10 @@ def make_stages(plan: StagePlan, model: nn.Module) -> list[Stage]:
         graph = fx.Graph()
         copies: dict[fx.Node, fx.Node] = {}
         attributes: dict[str, Any] = {}
+        inputs = []
         for n in plan.taken(s):
             entered = graph.placeholder(n.name)
+            inputs.append(entered)
             number = not isinstance(n.meta.get("val"), (torch.Tensor, type(None)))
             enter = received_number if number else received
             copies[n] = graph.call_function(enter, (entered,))
@@ -150,7 +154,7 @@ def make_stages(plan: StagePlan, model: nn.Module) -> list[Stage]:
                 copies[n] = graph.node_copy(n, in_stage)
         if s + 1 < plan.k:
             outputs = plan.given(s)
-            leaving = tuple(graph.call_function(sendable, (in_stage(n),)) for n in outputs)
+            leaving = tuple(graph.call_function(sendable, (in_stage(n), tuple(inputs))) for n in outputs)
             graph.output(leaving)
         else:
             outputs = plan.returned
