@@ -121,6 +121,7 @@ TEST_CASE("snippets: C++ blocks in README and docs equal the marked code of the 
 TEST_CASE("snippets: Python blocks on the page about Python equal the marked code of the examples") {
   CHECK(blocks("docs/python.md", {"```python"}).size() > 4);
   check_blocks("docs/python.md", {"```python"}, "#");
+  check_blocks("docs/python_pytorch.md", {"```python"}, "#");
 }
 
 TEST_CASE("snippet: returns the lines between two marks, without their common indent") {

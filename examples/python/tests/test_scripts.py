@@ -37,3 +37,14 @@ def test_compare_partitioners() -> None:
     assert "10,000 nodes, 19,800 edges, 4 parts" in out and "cleave quality" in out
     for package in ("pymetis", "kaminpar", "mtkahypar"):
         assert f"\n{package}" in out or f"skipped: {package} is not installed" in out
+
+
+def test_pipeline_a_llama() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: the pipeline of a Llama is not run")
+    pytest.importorskip("transformers", reason="transformers is not installed: the pipeline of a Llama is not run")
+    words = [sys.executable, "-W", "ignore", str(scripts / "pipeline_a_llama.py"), "ZBV", "-m", "4"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "largest load of a rank" in done.stdout and "ZBVZeroBubble, 2 ranks: losses differ by at most" in done.stdout
+    apart = float(done.stdout.rsplit("gradients by ", 1)[1].split()[0])
+    assert apart <= 1e-6

@@ -273,7 +273,8 @@ def plan_of(
 
     def state_bytes(values: set[int], stage: int) -> int:
         own = sum(size for size, label in zip(held_by_nodes, labels) if label == stage)
-        return own + sum({lists["storage"][v]: lists["bytes"][v] for v in values}.values())
+        by_storage: dict[int, int] = {lists["storage"][v]: lists["bytes"][v] for v in values}
+        return int(own + sum(by_storage.values()))
 
     rows = tuple(
         StageRow(s, result["rank_of"][s], nodes[s], costs[s], result["loads"][s], state_bytes(state_of[s], s), received[s], sent[s])

@@ -81,7 +81,7 @@ def _fake_mode_of(c: Captured) -> Any:
 
 def _run(c: Captured, n: fx.Node, args: Any, kwargs: Any) -> Any:
     if n.op == "call_function":
-        return n.target(*args, **kwargs)  # type: ignore[operator]
+        return n.target(*args, **kwargs)
     if n.op == "call_method":
         return getattr(args[0], str(n.target))(*args[1:], **kwargs)
     return c.module.get_submodule(str(n.target))(*args, **kwargs)

@@ -25,7 +25,7 @@ class _Sendable(torch.autograd.Function):
         return x.clone(memory_format=torch.contiguous_format)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         return gradient.contiguous(), None
 
 
@@ -218,7 +218,7 @@ def _add_other_names(
         for name in names.get(key, []):
             stage_of_parent.setdefault(name.rpartition(".")[0], min(stages))
     for key, all_names in names.items():
-        stages = used.get(key)
+        stages = used.get(key) or set()
         if not stages:
             parent = all_names[0].rpartition(".")[0]
             while parent and parent not in stage_of_parent:

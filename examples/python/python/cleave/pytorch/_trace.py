@@ -69,7 +69,7 @@ def _unlifted(program: torch.export.ExportedProgram) -> Captured:
         first = next((line.strip() for line in str(e).splitlines() if line.strip()), type(e).__name__)
         raise SplitError(f"torch.export cannot make a module of the exported program: {first[:300]}") from e
     assert isinstance(unlifted, fx.GraphModule)
-    info = unlifted.graph._codegen.pytree_info  # type: ignore[attr-defined]
+    info = unlifted.graph._codegen.pytree_info
     guards = None
     for n in reversed(list(unlifted.graph.nodes)):
         if n.op == "call_module" and n.target == "_guards_fn":
