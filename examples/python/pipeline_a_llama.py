@@ -28,8 +28,15 @@ WORDS, LENGTH = 512, 16
 def make_model() -> Any:
     torch.manual_seed(1)
     return LlamaForCausalLM(
-        LlamaConfig(vocab_size=WORDS, hidden_size=64, intermediate_size=128, num_hidden_layers=4, num_attention_heads=4,
-                    num_key_value_heads=2, use_cache=False)  # fmt: skip
+        LlamaConfig(
+            vocab_size=WORDS,
+            hidden_size=64,
+            intermediate_size=128,
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            use_cache=False,
+        )  # fmt: skip
     )
 
 
@@ -40,6 +47,8 @@ def make_batch(microbatches: int) -> torch.Tensor:
 # [loss]
 def loss_of(result: Any, target: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(result.logits[:, :-1].flatten(0, 1), target[:, 1:].flatten())
+
+
 # [loss]
 
 
@@ -89,7 +98,9 @@ def main() -> None:
     furthest = max(
         ((gradients[name] - p.grad).abs().max() / p.grad.abs().max()).item() for name, p in model.named_parameters()
     )
-    print(f"{order.name}, {ranks} ranks: losses differ by at most {apart:.1e}, gradients by {furthest:.1e} of the largest")
+    print(
+        f"{order.name}, {ranks} ranks: losses differ by at most {apart:.1e}, gradients by {furthest:.1e} of the largest"
+    )
 
 
 if __name__ == "__main__":

@@ -125,7 +125,13 @@ def main() -> None:
     slowest_of_torch = 0.0
     for name in ("torch, by layers", *plans):
         with tempfile.TemporaryDirectory() as folder:
-            given = (str(Path(folder) / "meeting"), name.split(",")[0], plans.get(name), asked, str(Path(folder) / "answer"))
+            given = (
+                str(Path(folder) / "meeting"),
+                name.split(",")[0],
+                plans.get(name),
+                asked,
+                str(Path(folder) / "answer"),
+            )
             processes.start_processes(run_rank, given, RANKS, start_method="spawn")
             answers = [torch.load(f"{given[-1]}.{rank}") for rank in range(RANKS)]
         work = [1000 * a[1] for a in answers]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs pipelines of models of Hugging Face in local processes and compares them with the whole models, in doubles.
 
-    python pipeline_ranks.py RANKS MODELS SCHEDULES        names with commas; prints a line of JSON for each pipeline
+python pipeline_ranks.py RANKS MODELS SCHEDULES        names with commas; prints a line of JSON for each pipeline
 """
 
 from __future__ import annotations

@@ -51,7 +51,11 @@ def test_ranks_of_a_schedule() -> None:
 
 
 def test_replicable_nodes_are_in_no_stage() -> None:
-    nodes = [Node("mask", [], 0.1, 10**6, replicable=True), Node("a", ["x", "mask"], 1, 8), Node("b", ["a", "mask"], 1, 8)]
+    nodes = [
+        Node("mask", [], 0.1, 10**6, replicable=True),
+        Node("a", ["x", "mask"], 1, 8),
+        Node("b", ["a", "mask"], 1, 8),
+    ]
     p = cleave.plan(nodes, 2, inputs=["x"], cost_per_byte=1)
     assert p.replicated == ("mask",)
     assert p.stage_of == {"a": 0, "b": 1}

@@ -93,14 +93,18 @@ def test_tied_parameters() -> None:
     kept = cleave.split(model, (x,), 3, tied="copy")
     assert kept.ties == [[(0, "embed.weight"), (2, "embed.weight")]]
     assert torch.equal(kept(x), sent(x))
-    with pytest.raises(cleave.InfeasibleError, match="only 1 nodes or groups"):  # the ends of the model, and all between
+    with pytest.raises(
+        cleave.InfeasibleError, match="only 1 nodes or groups"
+    ):  # the ends of the model, and all between
         cleave.split(model, (x,), 3, tied="together")
     with pytest.raises(cleave.OptionError, match="tied is 'x'"):
         cleave.split(model, (x,), 3, tied="x")
 
 
 def test_buffers_and_memory_written_in_place() -> None:
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), *(Residual(8) for _ in range(4)), nn.Flatten(), nn.Linear(8 * 14 * 14, 10))
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), *(Residual(8) for _ in range(4)), nn.Flatten(), nn.Linear(8 * 14 * 14, 10)
+    )
     whole, x = copy.deepcopy(model), torch.randn(2, 3, 16, 16)
     split = cleave.split(model, (x,), 4)
     assert torch.equal(split(x), whole(x))
@@ -180,7 +184,12 @@ def test_plans_and_given_stages() -> None:
     split = cleave.split(model, (x,), 3)
     again = cleave.split(model, (x,), plan=pickle.loads(pickle.dumps(split.plan)))
     assert again.plan == split.plan and torch.equal(again(x), split(x))
-    asked = cleave.split(nn.Sequential(*(nn.Linear(4, 4) for _ in range(4))), (torch.randn(2, 4),), 2, stage_of={"linear": 0, "linear_1": 1})
+    asked = cleave.split(
+        nn.Sequential(*(nn.Linear(4, 4) for _ in range(4))),
+        (torch.randn(2, 4),),
+        2,
+        stage_of={"linear": 0, "linear_1": 1},
+    )
     assert asked.plan.stage_of["linear_1"] == 1
     with pytest.raises(cleave.SplitError, match="the plan is not of this model"):
         cleave.split(nn.Bilinear(4, 4, 4), (torch.randn(2, 4), torch.randn(2, 4)), plan=asked.plan)
@@ -249,7 +258,12 @@ def test_split_module_and_capability() -> None:
         split_module(traced, lambda n: 1 if n.name == "layers_1" else 0)
     assert e.value.node == "layers_1"
     groups = capability_partition(traced, lambda n: n.op == "call_module" and n.name != "layers_2")
-    assert [[n.name for n in group] for group in groups] == [["embed", "layers_0"], ["layers_1"], ["layers_3"], ["head"]]
+    assert [[n.name for n in group] for group in groups] == [
+        ["embed", "layers_0"],
+        ["layers_1"],
+        ["layers_3"],
+        ["head"],
+    ]
 
 
 def test_buckets_of_gradients() -> None:

@@ -85,13 +85,29 @@ class Plan:
     def report(self) -> str:
         """Returns the stages as a table, with the bound, for people."""
         ranked = any(rank != stage for stage, rank in enumerate(self.rank_of))
-        heading = ["stage", *(["rank"] if ranked else []), "nodes", "cost", "of mean", "state", "received", "sent", "load"]
+        heading = [
+            "stage",
+            *(["rank"] if ranked else []),
+            "nodes",
+            "cost",
+            "of mean",
+            "state",
+            "received",
+            "sent",
+            "load",
+        ]
         mean = sum(row.cost for row in self.rows) / max(1, len(self.rows))
         lines = [heading]
         for row in self.rows:
             share = f"{100 * row.cost / mean:.0f} %" if mean > 0 else "-"
             lines.append(
-                [str(row.stage), *([str(row.rank)] if ranked else []), str(row.nodes), _amount(row.cost, self.unit), share]
+                [
+                    str(row.stage),
+                    *([str(row.rank)] if ranked else []),
+                    str(row.nodes),
+                    _amount(row.cost, self.unit),
+                    share,
+                ]
                 + [_bytes(row.state), _bytes(row.received), _bytes(row.sent), _amount(row.load, self.unit)]
             )
         widths = [max(len(line[i]) for line in lines) for i in range(len(heading))]
@@ -206,7 +222,8 @@ def cut_lists(
         raise OptionError("k is missing: give the number of stages, or a schedule", option="k")
     if schedule is not None and k is not None and k not in (schedule.stages, schedule.ranks):
         raise OptionError(
-            f"k is {k}, but the schedule has {schedule.stages} stages on {schedule.ranks} ranks; leave it out", option="k"
+            f"k is {k}, but the schedule has {schedule.stages} stages on {schedule.ranks} ranks; leave it out",
+            option="k",
         )
     stages = schedule.stages if schedule is not None else k
     if not isinstance(stages, int) or isinstance(stages, bool):
@@ -218,7 +235,11 @@ def cut_lists(
     options = {
         "cost_per_byte": float(cost_per_byte),
         "memory": [] if memory is None else [int(memory)] if isinstance(memory, int) else [int(m) for m in memory],
-        "speed": [] if speed is None else [float(speed)] if isinstance(speed, (int, float)) else [float(s) for s in speed],
+        "speed": []
+        if speed is None
+        else [float(speed)]
+        if isinstance(speed, (int, float))
+        else [float(s) for s in speed],
         "relayed": relayed and not several,
         "together": [list(group) for group in together],
         "fixed": [] if fixed is None or several else list(fixed),
@@ -277,7 +298,16 @@ def plan_of(
         return int(own + sum(by_storage.values()))
 
     rows = tuple(
-        StageRow(s, result["rank_of"][s], nodes[s], costs[s], result["loads"][s], state_bytes(state_of[s], s), received[s], sent[s])
+        StageRow(
+            s,
+            result["rank_of"][s],
+            nodes[s],
+            costs[s],
+            result["loads"][s],
+            state_bytes(state_of[s], s),
+            received[s],
+            sent[s],
+        )
         for s in range(k)
     )
     return Plan(

@@ -124,7 +124,9 @@ class Schedule:
         activations a rank keeps at a time; 0 is no limit."""
         return [Fault(*fault) for fault in _native.verify_schedule(self._order, most_kept)]
 
-    def simulate(self, costs: Costs | None = None, *, hop: float | None = None, noise: float = 0, seed: int = 0) -> Simulation:
+    def simulate(
+        self, costs: Costs | None = None, *, hop: float | None = None, noise: float = 0, seed: int = 0
+    ) -> Simulation:
         """Returns the time of each action. Each rank runs its list in order, each action as soon as it can.
 
         costs   times of the stages, see `Costs`; by default F, I and W of all stages of a rank take 1, and B takes 2

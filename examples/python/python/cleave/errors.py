@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Error", "FileError", "GraphError", "HypergraphError", "InfeasibleError", "OptionError", "ScheduleError", "SplitError"]
+__all__ = [
+    "Error",
+    "FileError",
+    "GraphError",
+    "HypergraphError",
+    "InfeasibleError",
+    "OptionError",
+    "ScheduleError",
+    "SplitError",
+]
 
 
 class Error(ValueError):

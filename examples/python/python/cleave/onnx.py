@@ -126,7 +126,9 @@ def _list(x: Any, unit: str) -> str:
 def _run_tool(words: Sequence[str]) -> str:
     program = os.environ.get("CLEAVE_TOOL") or str(tool)
     if not Path(program).exists():
-        raise Error("this package was built without the tool, which cuts ONNX models; build it with CLEAVE_PYTHON_TOOL=ON")
+        raise Error(
+            "this package was built without the tool, which cuts ONNX models; build it with CLEAVE_PYTHON_TOOL=ON"
+        )
     done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SplitError(done.stderr.strip().removeprefix("cleave: "))
@@ -175,7 +177,12 @@ class Runner:
     stage 0 has the next. Results stay on the device that made them until another stage reads them (IO binding)."""
 
     def __init__(
-        self, plan: OnnxPlan | Sequence[OnnxStage], *, providers: Sequence[Any] | None = None, threads: int = 1, depth: int = 2
+        self,
+        plan: OnnxPlan | Sequence[OnnxStage],
+        *,
+        providers: Sequence[Any] | None = None,
+        threads: int = 1,
+        depth: int = 2,
     ) -> None:
         """providers  for each stage, what onnxruntime takes: "CPUExecutionProvider", ("CUDAExecutionProvider",
                    {"device_id": 1}); by default the processor
@@ -186,18 +193,26 @@ class Runner:
         self._stages = list(plan.stages if isinstance(plan, OnnxPlan) else plan)
         places = list(providers) if providers is not None else ["CPUExecutionProvider"] * len(self._stages)
         if len(places) != len(self._stages):
-            raise OptionError(f"{len(places)} providers for {len(self._stages)} stages; give one for each", option="providers")
+            raise OptionError(
+                f"{len(places)} providers for {len(self._stages)} stages; give one for each", option="providers"
+            )
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
-        self._sessions = [ort.InferenceSession(str(s.file), options, providers=[p]) for s, p in zip(self._stages, places)]
+        self._sessions = [
+            ort.InferenceSession(str(s.file), options, providers=[p]) for s, p in zip(self._stages, places)
+        ]
         self._devices = [_device_of(p) for p in places]
         made = {name: s for s, stage in enumerate(self._stages) for name in stage.outputs}
-        read_later = [{name for later in self._stages[s + 1 :] for name in later.inputs} for s in range(len(self._stages))]
+        read_later = [
+            {name for later in self._stages[s + 1 :] for name in later.inputs} for s in range(len(self._stages))
+        ]
         self._results = [o for o in made if not any(o in stage.inputs for stage in self._stages)]
         self._read_later = read_later
         self._queues: list[queue.Queue[Any]] = [queue.Queue(depth) for _ in range(len(self._stages) + 1)]
-        self._threads = [threading.Thread(target=self._run_stage, args=(s,), daemon=True) for s in range(len(self._stages))]
+        self._threads = [
+            threading.Thread(target=self._run_stage, args=(s,), daemon=True) for s in range(len(self._stages))
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -250,7 +265,9 @@ class Runner:
         values = self._queues[-1].get()
         if isinstance(values, Exception):
             raise values
-        return {name: values[name].numpy() if hasattr(values[name], "numpy") else values[name] for name in self._results}
+        return {
+            name: values[name].numpy() if hasattr(values[name], "numpy") else values[name] for name in self._results
+        }
 
     def __enter__(self) -> Runner:
         return self

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,9 @@ from ._trace import Captured, attribute, capture, function_name, module_of, writ
 
 def _captured(graph_module: fx.GraphModule) -> Captured:
     if not isinstance(graph_module, fx.GraphModule):
-        raise TypeError(f"graph_module must be a GraphModule, not {type(graph_module).__name__}; torch.fx traces modules")
+        raise TypeError(
+            f"graph_module must be a GraphModule, not {type(graph_module).__name__}; torch.fx traces modules"
+        )
     return Captured(graph_module, None, None, None)
 
 
@@ -174,6 +176,3 @@ def ddp_buckets(
         Bucket(tuple(trained[v] for v in values), bytes, tuple(c.calls[n].name for n in sorted(nodes)))
         for nodes, values, bytes in found
     ]
-
-
-Groups = Sequence[Sequence[fx.Node]]

@@ -48,9 +48,15 @@ def counted_costs(c: Captured) -> tuple[dict[fx.Node, float], list[str]]:
         try:
             args, kwargs = fx.node.map_arg((n.args, n.kwargs), value_of)
             if mode is not None:
-                args, kwargs = tree_map_only(
-                    torch.Tensor, lambda t: mode.from_tensor(t) if type(t) is not type(made[0]) else t, (args, kwargs)
-                ) if made else (args, kwargs)
+                args, kwargs = (
+                    tree_map_only(
+                        torch.Tensor,
+                        lambda t: mode.from_tensor(t) if type(t) is not type(made[0]) else t,
+                        (args, kwargs),
+                    )
+                    if made
+                    else (args, kwargs)
+                )
                 with mode, FlopCounterMode(display=False) as counter, torch.no_grad():
                     _run(c, n, args, kwargs)
                 operations = float(counter.get_total_flops())
@@ -96,8 +102,10 @@ def _is_view(n: fx.Node) -> bool:
     if not isinstance(n.target, torch._ops.OpOverload):
         return False
     returns = n.target._schema.returns
-    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns) and not (
-        function_name(n) == "to" or function_name(n).startswith("_to")
+    return (
+        bool(returns)
+        and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+        and not (function_name(n) == "to" or function_name(n).startswith("_to"))
     )
 
 
@@ -194,7 +202,9 @@ def costs_of(
         found = measured_costs(c, inputs, training)
         return found, "s", "measured in one run" + (" with backward passes" if training else ""), []
     if isinstance(costs, str):
-        raise OptionError(f"costs is {costs!r}; it must be 'flops', 'measured', a mapping or a function", option="costs")
+        raise OptionError(
+            f"costs is {costs!r}; it must be 'flops', 'measured', a mapping or a function", option="costs"
+        )
     if callable(costs):
         return {n: float(costs(n)) for n in c.calls}, "", "given by a function", []
     names = {n.name for n in c.calls}

@@ -117,7 +117,9 @@ class Split:
     def to(self, devices: Sequence[torch.device | str]) -> Split:
         """Moves each stage to its device."""
         if len(devices) != len(self.stages):
-            raise OptionError(f"{len(devices)} devices for {len(self.stages)} stages; give one for each", option="devices")
+            raise OptionError(
+                f"{len(devices)} devices for {len(self.stages)} stages; give one for each", option="devices"
+            )
         for stage, device in zip(self.stages, devices):
             move(stage, torch.device(device))
         return self
@@ -132,7 +134,9 @@ class Split:
         def on_meta(t: torch.Tensor) -> torch.Tensor:
             return torch.empty(tuple(t.shape), dtype=t.dtype, device="meta").requires_grad_(t.requires_grad)
 
-        def passed(enter: Callable[[torch.Tensor], torch.Tensor]) -> list[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+        def passed(
+            enter: Callable[[torch.Tensor], torch.Tensor],
+        ) -> list[tuple[list[torch.Tensor], list[torch.Tensor]]]:
             values: list[torch.Tensor] = [enter(t) for t in inputs]
             found = []
             for stage in self.stages:
@@ -157,7 +161,12 @@ class Split:
                 return result
 
     def pipeline_stages(
-        self, rank: int | None = None, *, device: Any = None, group: Any = None, microbatch: tuple[Any, ...] | None = None
+        self,
+        rank: int | None = None,
+        *,
+        device: Any = None,
+        group: Any = None,
+        microbatch: tuple[Any, ...] | None = None,
     ) -> list[Any]:
         """Returns the stages of a rank as `torch.distributed.pipelining.PipelineStage`, in order. `microbatch` has
         inputs as `flat_inputs` returns them, if they are not of the sizes of the example of `split`."""
@@ -183,7 +192,13 @@ class Split:
                 takes, gives = shapes[s]
                 made.append(
                     PipelineStage(
-                        stage, s, len(self.stages), where, input_args=tuple(takes), output_args=tuple(gives), group=group
+                        stage,
+                        s,
+                        len(self.stages),
+                        where,
+                        input_args=tuple(takes),
+                        output_args=tuple(gives),
+                        group=group,
                     )
                 )
         return made
@@ -212,11 +227,14 @@ class Split:
         order = self.schedule
         if order is None:
             if microbatches is None:
-                raise OptionError("microbatches is missing: the model was cut without a schedule", option="microbatches")
+                raise OptionError(
+                    "microbatches is missing: the model was cut without a schedule", option="microbatches"
+                )
             order = make_schedule("1F1B", len(self.stages), microbatches)
         elif microbatches not in (None, order.microbatches):
             raise OptionError(
-                f"microbatches is {microbatches}, but the schedule has {order.microbatches}; leave it out", option="microbatches"
+                f"microbatches is {microbatches}, but the schedule has {order.microbatches}; leave it out",
+                option="microbatches",
             )
         order = order.lower() if lowered else order
         wrapped = None
@@ -277,7 +295,10 @@ class Pipeline:
         inputs = self.split.flat_inputs(*args, **kwargs) if self.is_first else ()
         losses: list[torch.Tensor] = []
         self.runtime.step(
-            *inputs, target=target if self.is_last else None, losses=losses if self.is_last else None, return_outputs=False
+            *inputs,
+            target=target if self.is_last else None,
+            losses=losses if self.is_last else None,
+            return_outputs=False,
         )
         return losses
 
@@ -312,7 +333,9 @@ def split(
             raise OptionError("k is missing: with the name of a schedule it is the number of ranks", option="k")
         schedule, k = make_schedule(schedule, k, microbatches or 2 * k), None
     if schedule is not None and not schedule.is_chain:
-        raise OptionError(f"{schedule.name} runs several copies of the model, which torch's runtime cannot", option="schedule")
+        raise OptionError(
+            f"{schedule.name} runs several copies of the model, which torch's runtime cannot", option="schedule"
+        )
     given = dict(kwargs or {})
     c = capture(module, args, given, dynamic_shapes)
     leaves = list(args) if c.in_spec is None else pytree.tree_leaves((args, given))
@@ -324,7 +347,11 @@ def split(
     shared = _shared_parameters(c)
     carried: dict[fx.Node, fx.Node] = {}
     items: list[fx.Node] = []
-    waiting = {first: attributes for attributes, readers in shared.values() for first in readers[:1]} if tied == "send" else {}
+    waiting = (
+        {first: attributes for attributes, readers in shared.values() for first in readers[:1]}
+        if tied == "send"
+        else {}
+    )
     together_nodes: list[list[fx.Node]] = [list(g) for g in groups]
     for n in c.calls:
         for attributes, readers in shared.values() if n in waiting and tied == "send" else ():
@@ -357,7 +384,9 @@ def split(
     if plan is None:
         per_byte = 0.0
         if unit == "s" or bandwidth is not None:
-            per_byte = (2.0 if training and costs == "measured" else 1.0) / (bandwidth if bandwidth is not None else BYTES)
+            per_byte = (2.0 if training and costs == "measured" else 1.0) / (
+                bandwidth if bandwidth is not None else BYTES
+            )
         result = cut_lists(
             lists, k, schedule=schedule, memory=memory, speed=speed, cost_per_byte=per_byte, relayed=True,
             together=sets, fixed=fixed, seed=seed,
@@ -374,8 +403,12 @@ def split(
         x if isinstance(x, torch.Tensor) else torch.tensor(x) for x, n in zip(leaves, c.placeholders) if is_sendable(n)
     ) or tuple(n.meta["val"] for n in c.placeholders if isinstance(n.meta.get("val"), torch.Tensor))
     # Modules that are called whole keep their parameters.
-    if tied != "copy" and (kept := [" and ".join(f"{name} of stage {s}" for s, name in tie) for tie in ties_of(stages)]):
-        plan = replace(plan, notes=(*plan.notes, f"held by several stages, whose gradients must be added: {'; '.join(kept)}"))
+    if tied != "copy" and (
+        kept := [" and ".join(f"{name} of stage {s}" for s, name in tie) for tie in ties_of(stages)]
+    ):
+        plan = replace(
+            plan, notes=(*plan.notes, f"held by several stages, whose gradients must be added: {'; '.join(kept)}")
+        )
     made = Split(c, plan, stages, schedule, example)
     return made.to(devices) if devices is not None else made
 
@@ -412,7 +445,11 @@ def _shared_parameters(c: Captured) -> dict[Any, tuple[list[fx.Node], list[fx.No
 
 
 def _lists_of(
-    c: Captured, items: list[fx.Node], carried: dict[fx.Node, fx.Node], cost: dict[fx.Node, float], replicable: set[fx.Node]
+    c: Captured,
+    items: list[fx.Node],
+    carried: dict[fx.Node, fx.Node],
+    cost: dict[fx.Node, float],
+    replicable: set[fx.Node],
 ) -> tuple[dict[str, Any], dict[fx.Node, int]]:
     position = {n: i for i, n in enumerate(items)}
     number: dict[fx.Node, int] = dict(position)
@@ -447,7 +484,10 @@ def _lists_of(
             return []
         read = [number[carried.get(o, o)] for o in n.all_input_nodes]
         if n.op == "call_module":  # whose parameters are state as well
-            for p in [*c.module.get_submodule(str(n.target)).parameters(), *c.module.get_submodule(str(n.target)).buffers()]:
+            for p in [
+                *c.module.get_submodule(str(n.target)).parameters(),
+                *c.module.get_submodule(str(n.target)).buffers(),
+            ]:
                 key = str(id(p))
                 if key not in modules:
                     modules[key] = len(bytes_list)

@@ -73,7 +73,12 @@ class StagePlan:
     """Which stage makes each value, and which values enter and leave each stage."""
 
     def __init__(
-        self, c: Captured, stage_of: dict[fx.Node, int], replicated: set[fx.Node], carried: dict[fx.Node, fx.Node], k: int
+        self,
+        c: Captured,
+        stage_of: dict[fx.Node, int],
+        replicated: set[fx.Node],
+        carried: dict[fx.Node, fx.Node],
+        k: int,
     ) -> None:
         self.c, self.k, self.stage_of, self.replicated = c, k, stage_of, replicated
         self.carried = carried

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -49,7 +49,9 @@ def capture(module: Any, args: Arguments, kwargs: Mapping[str, Any], dynamic_sha
         _infer(graph_module, args)
         return Captured(graph_module, None, None, None)
     if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be an nn.Module, a GraphModule or an ExportedProgram, not {type(module).__name__}")
+        raise TypeError(
+            f"module must be an nn.Module, a GraphModule or an ExportedProgram, not {type(module).__name__}"
+        )
     try:
         program = torch.export.export(module, args, dict(kwargs) or None, dynamic_shapes=dynamic_shapes)
     except Exception as e:
@@ -112,8 +114,6 @@ def _infer(graph_module: fx.GraphModule, args: Arguments) -> None:
         try:
             Inferring(graph_module).run(*fakes)
         except Exception:  # a module that runs with real tensors alone
-            with torch.no_grad():
-                pass
             for n in graph_module.graph.nodes:
                 n.meta.pop("val", None)
             _infer_by_running(graph_module, args)
@@ -229,7 +229,7 @@ def written_arguments(n: fx.Node, root: nn.Module) -> list[fx.Node]:
             several = given if isinstance(given, (list, tuple)) else [given]
             written += [a for a in several if isinstance(a, fx.Node)]
         if function_name(n) in ("batch_norm", "_native_batch_norm_legit", "instance_norm"):
-            return [a for a in written]
+            return written
         return written
     in_place = n.kwargs.get("inplace") is True or n.target in (
         operator.setitem, operator.iadd, operator.imul, operator.isub, operator.itruediv,
@@ -308,7 +308,15 @@ def is_deterministic(n: fx.Node, root: nn.Module) -> bool:
         return False
     if isinstance(n.target, torch._ops.OpOverload):
         tags = n.target.tags
-        if function_name(n) in ("dropout", "bernoulli", "rand", "randn", "randint", "multinomial", "scaled_dot_product_attention"):
+        if function_name(n) in (
+            "dropout",
+            "bernoulli",
+            "rand",
+            "randn",
+            "randint",
+            "multinomial",
+            "scaled_dot_product_attention",
+        ):
             return function_name(n) == "dropout" and n.args[2:3] == (False,)
         return not n.target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in tags
     if isinstance(n.target, torch._ops.HigherOrderOperator):
@@ -348,4 +356,3 @@ def names_of_state(root: nn.Module) -> dict[int, list[str]]:
 
 
 CostFunction = Callable[[fx.Node], float]
-Groups = Sequence[Sequence[fx.Node]]
