@@ -216,7 +216,8 @@ TEST_CASE("cleave --help: every option that takes a file is known here as an inp
                                   {"order"},
                                   {"instances"},
                                   {"bench"},
-                                  {"report"}}) {
+                                  {"report"},
+                                  {"doctor"}}) {
     auto line = subcommand;
     line.push_back("--help");
     auto name = subcommand.front() + (subcommand.size() > 1 ? " train" : "");
@@ -248,7 +249,8 @@ TEST_CASE("cleave --help: every option that takes a file is known here as an inp
   for (std::string text; std::getline(all, text);)
     if (text.starts_with("  ")) names.insert(text.substr(2, text.find(' ', 2) - 2));
   CHECK(names == std::set<std::string>{"split", "inspect", "demo", "schedule", "verify", "simulate",
-                                       "partition", "order", "instances", "bench", "report"});
+                                       "partition", "order", "instances", "bench", "report", "doctor", "help",
+                                       "man", "completions", "version"});
 }
 
 TEST_CASE("cleave: never writes an output over an input") {
