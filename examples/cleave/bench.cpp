@@ -234,8 +234,8 @@ std::string names_left_out(std::vector<bench_algorithm> const& algorithms, Cuts 
   return names;
 }
 
-/// Runs the algorithms one after the other on a problem, so that ratios hold on a busy machine. `share` is
-/// what is done of all problems.
+/// Runs the algorithms one after the other on a problem, so that ratios hold on a busy machine. `share` of
+/// all problems is done.
 void run_problem(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
                  bench_instance const& instance, loaded_instance const& loaded, bench_task task,
                  progress const& doing, double share, row_writer& write, std::vector<bench_row>& rows) {

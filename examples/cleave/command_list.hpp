@@ -8,15 +8,16 @@
 
 namespace tool {
 
-/// What `cleave help` says of a subcommand that has no options.
+/// A command that has no options, such as `cleave version`.
 struct plain_command {
-  std::string call, about;
+  std::string call, about;  ///< `completions SHELL`, and what it does
 };
+inline std::string first_word(plain_command const& p) { return p.call.substr(0, p.call.find(' ')); }
 
 /// All commands, for the manual page and the completions.
 struct command_list {
-  std::vector<std::string> abouts;  ///< in step with `commands`
   std::vector<command> commands;    ///< those with options, `demo train` among them
+  std::vector<std::string> abouts;  ///< what each of `commands` does, in a line
   std::vector<plain_command> plain;
 };
 

@@ -18,10 +18,11 @@
 namespace tool {
 namespace {
 
+/// A library or program that the tool uses, or does without.
 struct finding {
   std::string what;
   bool there;
-  std::string how;  ///< it is used or, if it is missing, what that costs and where it is had
+  std::string effect;  ///< what the tool does with it, or cannot do without it
 };
 
 std::string compiler_text() {
@@ -55,19 +56,19 @@ std::vector<finding> findings() {
   bool const opencv = false;
 #endif
   bool const metis = !metis_algorithms().empty();
-  return {
-      {"OpenCV", opencv,
-       opencv ? "cleave demo runs the stages of a model in it"
-              : "cleave demo cannot run ONNX models; build the tool where libopencv-dnn-dev is installed"},
-      {"METIS", metis,
-       metis ? "cleave bench compares with it"
-             : "cleave bench has no peer; build the tool where libmetis-dev is installed"},
-      {"python3", is_in_path("python3"),
-       is_in_path("python3") ? "./dev verify and the exporters of the examples use it"
-                             : "the exporters of the examples cannot run; install python3"},
-      {"man", is_in_path("man"),
-       is_in_path("man") ? "man cleave shows the manual page of an installed tool"
-                         : "the manual page cannot be shown; cleave help SUBCOMMAND has the same text"}};
+  bool const python = is_in_path("python3"), man = is_in_path("man");
+  return {{"OpenCV", opencv,
+           opencv ? "cleave demo runs the stages of a model in it"
+                  : "./dev demo runs models in onnxruntime instead; Debian has libopencv-dnn-dev"},
+          {"METIS", metis,
+           metis ? "cleave bench compares with it"
+                 : "cleave bench cannot compare with it; Debian has libmetis-dev"},
+          {"python3", python,
+           python ? "./dev demo runs in onnxruntime what OpenCV cannot run"
+                  : "./dev demo cannot run what OpenCV cannot; Debian has python3"},
+          {"man", man,
+           man ? "man cleave shows the manual page once the tool is installed"
+               : "the manual page cannot be shown; cleave help SUBCOMMAND has the same text"}};
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ int doctor(std::span<std::string const> words) {
                      plural(processors, "processor") + "\n";
   for (auto const& f : all)
     text += std::string(f.there ? "  found    " : "  missing  ") + f.what +
-            std::string(f.what.size() < 9 ? 9 - f.what.size() : 1, ' ') + f.how + "\n";
+            std::string(f.what.size() < 9 ? 9 - f.what.size() : 1, ' ') + f.effect + "\n";
   print(text);
   return 0;
 }

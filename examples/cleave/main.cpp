@@ -71,7 +71,7 @@ std::string help_of_all() {
          exit_codes + "\n";
 }
 
-/// Returns the help of a subcommand as data.
+/// Returns the texts and options of a subcommand, which its `--help` would print.
 command described(subcommand const& s, std::vector<std::string> words) {
   words.emplace_back("--help");
   try {
@@ -100,7 +100,7 @@ void require_count(std::vector<std::string> const& words, std::size_t most, std:
     throw usage_error(words[0] + " takes " + wants + "; found " + cleave::printable(words[most]));
 }
 
-/// Runs a command without options. Returns false if there is none of this name.
+/// Runs the command if it is one of `plain_commands`, or a spelling of them; otherwise returns false.
 bool run_plain(std::vector<std::string> const& words) {
   auto const& name = words[0];
   if (name == "--version" || name == "-V" || name == "version") {
@@ -120,12 +120,12 @@ bool run_plain(std::vector<std::string> const& words) {
   return true;
 }
 
-/// Runs a command line. `at` receives the subcommand whose help tells more.
+/// Runs a command line and returns the exit code. Sets `at` to the subcommand, for messages.
 int run(std::vector<std::string> words, std::string& at) {
   if (words.empty()) throw usage_error("a subcommand is missing: " + names_of_subcommands());
   if (words[0] == "help" && words.size() > 1) {
     words.erase(words.begin());
-    if (std::ranges::any_of(plain_commands, [&](auto const& p) { return p.call.starts_with(words[0]); }))
+    if (std::ranges::find(plain_commands, words[0], first_word) != plain_commands.end())
       return print(help_of_all()), 0;
     words.emplace_back("--help");
   }
@@ -137,7 +137,7 @@ int run(std::vector<std::string> words, std::string& at) {
     at = s.name == "demo" && words.size() > 1 && words[1] == "train" ? "demo train" : s.name;
     return s.run(std::span(words).subspan(1));
   }
-  for (auto const& p : plain_commands) names.push_back(p.call.substr(0, p.call.find(' ')));
+  for (auto const& p : plain_commands) names.push_back(first_word(p));
   throw usage_error("unknown subcommand " + cleave::printable(words[0]) + suggestion(words[0], names));
 }
 

@@ -100,7 +100,7 @@ int schedule(std::span<std::string const> words) {
 
   auto const p = ranks.value_or(4);
   auto const m = microbatches.value_or(2 * p);
-  if (operands[0] == "all" || operands[0] == "ALL" || operands[0] == "All") {
+  if (cleave::same_letters(operands[0], "all")) {
     if (output.asked || !output.file.empty() || !timing.costs.empty() || lowered)
       throw usage_error(
           "`all` prints a table to stdout; -o, --costs, --lower and output forms need a single schedule");

@@ -40,9 +40,12 @@ inline void print(std::string const& text) {
       code);
 }
 
-/// How much goes to stderr beside errors: nothing, notes and on a terminal the progress, or each step with
-/// its time.
-enum class talk : std::uint8_t { quiet, normal, verbose };
+/// What goes to stderr beside errors.
+enum class talk : std::uint8_t {
+  quiet,   ///< nothing
+  normal,  ///< notes and, on a terminal, the progress
+  verbose  ///< notes, and a line for each step with its time
+};
 inline talk talk_level = talk::normal;
 
 /// Prints a note to stderr, unless `--quiet` was given.
@@ -64,7 +67,8 @@ class progress {
       std::fprintf(stderr, "cleave: %8.3f s  %s\n", seconds(), cleave::printable(doing).c_str());
     show("\r\x1b[K" + cleave::printable(doing) + " …");
   }
-  /// Shows also how much is done, of steps that take equally long: their number, rate and remaining time.
+  /// Shows also how many steps are done, how many a second, and the remaining time, as if the rest took as
+  /// long as the share that is done.
   void operator()(std::string const& doing, std::size_t done, double share) const {
     auto const spent = seconds();
     if (done == 0 || share <= 0 || spent <= 0) return (*this)(doing);

@@ -58,6 +58,7 @@ TEST_CASE("cleave help: shows the same as --help, for all and for each subcomman
   }
   CHECK(has(run_tool({"help", "demo", "train"}).said, "usage: cleave demo train"));
   CHECK(run_tool({"help", "man"}).said == all.said);
+  CHECK(run_tool({"help", "ma"}).exit == 2);
   CHECK(has(run_tool({"help", "spilt"}).to_stderr, "did you mean split"));
 }
 

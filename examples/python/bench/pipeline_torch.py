@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Times a pipeline of two gloo processes: torch's own `pipeline()` cut between layers, and cleave's cut, both with 1F1B.
+"""Times a pipeline of two gloo processes with 1F1B: torch's own `pipeline()`, cut between layers, and cleave's cut.
 
     python bench/pipeline_torch.py [--blocks 8] [--width 192] [--words 16000] [--steps 5]
 
@@ -137,8 +137,8 @@ def main() -> None:
         work = [1000 * a[1] for a in answers]
         slowest_of_torch = slowest_of_torch or max(work)
         print(
-            f"{name:18}{1000 * max(a[0] for a in answers):10.0f}{' : '.join(f'{w:.0f}' for w in work):>20}{max(work):9.0f}"
-            f"{max(work) / slowest_of_torch:10.2f}{answers[-1][2]:10.5f}"
+            f"{name:18}{1000 * max(a[0] for a in answers):10.0f}{' : '.join(f'{w:.0f}' for w in work):>20}"
+            f"{max(work):9.0f}{max(work) / slowest_of_torch:10.2f}{answers[-1][2]:10.5f}"
         )
 
 

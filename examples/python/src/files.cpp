@@ -29,7 +29,8 @@ nb::dict read_graph_as(std::string const& file, int values, std::uint64_t first_
     return cleave::read_graph_file<std::int32_t, Weight>(
         file, {.first_node = first_node,
                .values = static_cast<cleave::matrix_values>(values),
-               .further_weights = &further});
+               .further_weights = &further,
+               .raised_by = {}});
   }();
   nb::dict result;
   nb::list rest;
@@ -54,8 +55,7 @@ template <class Weight>
 nb::dict read_hypergraph_as(std::string const& file, bool is_patoh) {
   auto h = [&] {
     nb::gil_scoped_release const unlocked;
-    auto const text = cleave::detail::read_whole_file(file, {.raised_by = "max_bytes", .is_text = true},
-                                                      [](std::string_view) {});
+    auto const text = cleave::detail::read_whole_file(file, {.is_text = true});
     try {
       return is_patoh ? cleave::read_patoh_hypergraph<std::int32_t, Weight>(text)
                       : cleave::read_hmetis_hypergraph<std::int32_t, Weight>(text);
@@ -72,10 +72,18 @@ nb::dict read_hypergraph_as(std::string const& file, bool is_patoh) {
   return result;
 }
 
+nb::dict read_hypergraph(std::string const& file, bool is_patoh) {
+  try {
+    return read_hypergraph_as<std::int64_t>(file, is_patoh);
+  } catch (cleave::fractional_weight_error const&) {
+    return read_hypergraph_as<double>(file, is_patoh);
+  }
+}
+
 }  // namespace
 
 void bind_files(nb::module_& m) {
   using namespace nb::literals;
   m.def("read_graph", &read_graph, "file"_a, "values"_a, "first_node"_a, "Reads an undirected graph.");
-  m.def("read_hypergraph", &read_hypergraph_as<std::int64_t>, "file"_a, "is_patoh"_a, "Reads a hypergraph.");
+  m.def("read_hypergraph", &read_hypergraph, "file"_a, "is_patoh"_a, "Reads a hypergraph.");
 }

@@ -229,7 +229,7 @@ nb::list buckets(planned_graph const& g, std::uint64_t cap, std::optional<std::u
 nb::list optimal_buckets(planned_graph const& g, std::vector<double> const& times, double bandwidth,
                          double latency) {
   return list_of_buckets(g, fill_optimal_buckets(*g.arrays, state_counts(*g.arrays), times,
-                                              {.bandwidth = bandwidth, .latency = latency}));
+                                                 {.bandwidth = bandwidth, .latency = latency}));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ cost_table costs_of(std::string const& text, stage_placement const& place) {
   return table;
 }
 
-/// What a simulation needs and makes.
+/// A simulated run of a schedule: its costs, when each action runs, and the memory of each rank over time.
 struct timed_run {
   cost_table costs;
   schedule_times times;

@@ -169,8 +169,8 @@ class schedule_chart_writer {
     return most;
   }
 
-  /// Returns the memory of the whole step in one line: the maximum within the time of each column. `all` has
-  /// the full height.
+  /// Returns the memory of the whole step in one line: the maximum within the time of each column. A block
+  /// of full height stands for `all` bytes.
   std::string kept_text(std::vector<memory_step> const& steps, double all) const {
     constexpr std::array<std::string_view, 9> eighths = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
                                                          "\u2585", "\u2586", "\u2587", "\u2588"};

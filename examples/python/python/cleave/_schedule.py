@@ -236,7 +236,7 @@ def search_schedule(
 ) -> FoundSchedule:
     """Searches for a short schedule that fits into the memory of the ranks, and proves how short one can be.
 
-    costs     for each stage; `stages` says how many there are if one entry is for all. Activations are `stash`, in bytes
+    costs     for each stage; `stages` says how many there are if one entry is for all. Activations are `stash`, bytes
     rank_of   the rank of each stage; by default the search chooses it
     memory    bytes of each rank, or of all; None is no limit
     resident  bytes that each stage always occupies, such as its weights

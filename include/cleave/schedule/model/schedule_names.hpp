@@ -112,8 +112,8 @@ constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view
 
 namespace cleave {
 
-/// Thrown for a name that is not a schedule. The witness lists the nearest names that have half of its
-/// letters.
+/// Thrown for a name that is not a schedule. The witness lists the names that share half of its letters,
+/// nearest first.
 using schedule_name_error = tagged_error<struct schedule_name_tag, std::vector<std::string>>;
 
 /// Returns the family with this name, in any case. \throws schedule_name_error

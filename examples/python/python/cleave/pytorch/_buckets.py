@@ -51,8 +51,8 @@ def split_module(
         for n in group:
             if parts[n] != parts[group[0]]:
                 raise SplitError(
-                    f"node {n.name!r} in part {parts[n]} and node {group[0].name!r} in part {parts[group[0]]} use memory that "
-                    "one of them writes in place; give both one part",
+                    f"node {n.name!r} in part {parts[n]} and node {group[0].name!r} in part {parts[group[0]]} use "
+                    "memory that one of them writes in place; give both one part",
                     node=n.name,
                     module=module_of(n),
                 )

@@ -419,8 +419,8 @@ def _require_written_together(groups: list[list[fx.Node]], stage: dict[fx.Node, 
         for n, s in asked:
             if s != asked[0][1]:
                 raise SplitError(
-                    f"node {n.name!r} in stage {s} and node {asked[0][0].name!r} in stage {asked[0][1]} use memory that one "
-                    "of them writes in place; give both one stage, or write the model without it",
+                    f"node {n.name!r} in stage {s} and node {asked[0][0].name!r} in stage {asked[0][1]} use memory "
+                    "that one of them writes in place; give both one stage, or write the model without it",
                     node=n.name,
                     module=module_of(n),
                 )

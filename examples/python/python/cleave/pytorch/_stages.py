@@ -95,8 +95,8 @@ class StagePlan:
                     continue
                 if self.first[value] > stage_of[n]:
                     raise SplitError(
-                        f"node {n.name!r} of stage {stage_of[n]} reads {value.name!r} of the later stage {self.first[value]}; "
-                        "give it that stage or a later one",
+                        f"node {n.name!r} of stage {stage_of[n]} reads {value.name!r} of the later stage "
+                        f"{self.first[value]}; give it that stage or a later one",
                         node=n.name,
                         module=module_of(n),
                     )

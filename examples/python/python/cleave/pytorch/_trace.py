@@ -80,11 +80,11 @@ def _unlifted(program: torch.export.ExportedProgram) -> Captured:
         elif n.op == "call_function" and function_name(n) in METADATA_CHECKS:
             unlifted.graph.erase_node(n)
     unlifted.graph.set_codegen(fx.graph.CodeGen())
-    _infer_submodules(unlifted)
+    _drop_unused_attributes(unlifted)
     return Captured(unlifted, info.in_spec, info.out_spec, guards)
 
 
-def _infer_submodules(graph_module: fx.GraphModule) -> None:
+def _drop_unused_attributes(graph_module: fx.GraphModule) -> None:
     unused = [n for n in graph_module.graph.nodes if n.op == "get_attr" and not n.users]
     for n in unused:
         graph_module.graph.erase_node(n)
@@ -228,8 +228,6 @@ def written_arguments(n: fx.Node, root: nn.Module) -> list[fx.Node]:
             given = n.args[i] if i < len(n.args) else n.kwargs.get(parameter.name)
             several = given if isinstance(given, (list, tuple)) else [given]
             written += [a for a in several if isinstance(a, fx.Node)]
-        if function_name(n) in ("batch_norm", "_native_batch_norm_legit", "instance_norm"):
-            return written
         return written
     in_place = n.kwargs.get("inplace") is True or n.target in (
         operator.setitem, operator.iadd, operator.imul, operator.isub, operator.itruediv,
