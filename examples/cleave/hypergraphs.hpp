@@ -31,6 +31,8 @@ cleave::hypergraph<std::uint32_t, Weight> read_hypergraph_file(std::string const
   try {
     return is_patoh_file(file) ? cleave::read_patoh_hypergraph<std::uint32_t, Weight>(text)
                                : cleave::read_hmetis_hypergraph<std::uint32_t, Weight>(text);
+  } catch (cleave::fractional_weight_error const& e) {
+    throw cleave::fractional_weight_error(file, e);
   } catch (cleave::graph_file_error const& e) {
     throw cleave::graph_file_error(file, e);
   }

@@ -113,7 +113,8 @@ bool run_plain(std::vector<std::string> const& words) {
     print(manual_page(all_commands()));
   } else if (name == "completions") {
     require_count(words, 2, "one shell");
-    print(completion_script(all_commands(), words.size() < 2 ? "" : words[1]));
+    if (words.size() < 2) throw usage_error("a shell is missing: bash, zsh or fish");
+    print(completion_script(all_commands(), words[1]));
   } else {
     return false;
   }

@@ -81,7 +81,7 @@ TEST_CASE("cleave man and completions: name every option of every subcommand") {
   auto const page = run_tool({"man"});
   CHECK(page.exit == 0);
   CHECK(page.said.starts_with(".TH CLEAVE 1"));
-  CHECK(run_tool({"completions"}).exit == 2);
+  CHECK(has(run_tool({"completions"}).to_stderr, "a shell is missing: bash, zsh or fish"));
   CHECK(has(run_tool({"completions", "csh"}).to_stderr, "completions are for bash, zsh or fish, not 'csh'"));
   std::vector<std::string> scripts;
   for (std::string const shell : {"bash", "zsh", "fish"}) {

@@ -59,6 +59,8 @@ nb::dict read_hypergraph_as(std::string const& file, bool is_patoh) {
     try {
       return is_patoh ? cleave::read_patoh_hypergraph<std::int32_t, Weight>(text)
                       : cleave::read_hmetis_hypergraph<std::int32_t, Weight>(text);
+    } catch (cleave::fractional_weight_error const& e) {
+      throw cleave::fractional_weight_error(file, e);
     } catch (cleave::graph_file_error const& e) {
       throw cleave::graph_file_error(file, e);
     }

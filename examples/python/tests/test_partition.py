@@ -198,6 +198,13 @@ def test_repartition_moves_little() -> None:
     assert held.k == 5 and (held.labels[stays] == 0).all()
 
 
+def test_reads_fractional_weights_of_nets(tmp_path: Path) -> None:
+    file = tmp_path / "fractional.hgr"
+    file.write_text("2 4 1\n1.5 1 2\n2.5 2 3 4\n")
+    parts = cleave.partition_hypergraph(file, 2)
+    assert parts.connectivity in (1.5, 2.5)
+
+
 def test_hypergraphs(tmp_path: Path) -> None:
     nets = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]
     parts = cleave.partition_hypergraph(nets, 2)
