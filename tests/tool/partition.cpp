@@ -91,7 +91,7 @@ TEST_CASE("cleave partition: cuts hypergraphs in the formats of hMETIS and PaToH
     check_said(r, 0, "cut nets   1 (1 net)");
   }
   std::ofstream(at / "half.hgr") << "2 4 1\n0.5 1 2\n2.5 2 3 4\n";
-  check_said(run_tool({"partition", at / "half.hgr", "-k", "2"}), 0, "lambda - 1 0.5");
+  check_said(run_tool({"partition", at / "half.hgr", "-k", "2"}), 0, "lambda - 1 2.5");
   std::ofstream(at / "wrong.u") << "0 6 1 3\n0 1 6\n";
   check_said(run_tool({"partition", at / "wrong.u", "-k", "2"}), 3,
              "wrong.u: line 2, column 5: expected a pin");
