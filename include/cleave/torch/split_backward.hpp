@@ -28,8 +28,10 @@ class split_backward {
   split_backward() = default;
   /// `at_roots` are the gradients of the results `roots`.
   split_backward(tensors const& roots, tensors at_roots, tensors const& inputs, tensors const& parameters)
-      : roots_(edges_of(roots)), inputs_(edges_of(inputs)), parameters_(edges_of(parameters)) {
-    at_roots_ = std::move(at_roots);
+      : roots_(edges_of(roots)),
+        inputs_(edges_of(inputs)),
+        parameters_(edges_of(parameters)),
+        at_roots_(std::move(at_roots)) {
     for (auto const& e : inputs_) leads_to_input_.insert(e.function.get());
     for (std::size_t i = 0; i < parameters_.size(); ++i) number_.emplace(parameters_[i].function.get(), i);
     find_branches();
