@@ -16,6 +16,7 @@
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/simulate/step_simulation.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
+#include "support/cases.hpp"
 #include "support/event_run.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/queue_run.hpp"
@@ -30,7 +31,7 @@ using namespace cleave::detail;
 
 namespace {
 
-std::size_t rounds(std::size_t usual) { return std::getenv("CLEAVE_ALL") ? 50 * usual : usual; }
+std::size_t rounds(std::size_t usual) { return testing::cases(usual / 2, 10 * usual); }
 
 /// A random schedule, without messages or with one of several kinds of them.
 schedule some_program(testing::rng& random) {

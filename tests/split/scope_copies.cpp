@@ -13,6 +13,7 @@
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/split/inline_stages.hpp"
 #include "cleave/split/modules/split_module.hpp"
+#include "support/cases.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/random_scopes.hpp"
@@ -157,7 +158,8 @@ TEST_CASE(
 TEST_CASE("split_module: each call keeps its own scope state under random cuts, or the cut is rejected") {
   testing::rng random(11);
   std::size_t kept = 0, refused = 0, cyclic = 0, moved = 0;
-  for (int round = 0; round < 4000; ++round) {
+  auto const rounds = testing::cases(1500, 4000);
+  for (std::size_t round = 0; round < rounds; ++round) {
     auto const policy = round % 4 == 0 ? scope_policy::extend : scope_policy::replicate;
     auto const g = testing::with_random_marks(
         random, testing::random_module_graph(random, 1 + random.below(14)), 2 + random.below(5));
@@ -193,16 +195,17 @@ TEST_CASE("split_module: each call keeps its own scope state under random cuts, 
       CHECK(e.witness.first < e.witness.second);
     }
   }
-  CHECK(kept > 1500);
-  CHECK(refused > 100);
-  CHECK(cyclic > 100);
-  CHECK(moved > 20);
+  CHECK(kept > rounds / 3);
+  CHECK(refused > rounds / 40);
+  CHECK(cyclic > rounds / 40);
+  CHECK(moved > rounds / 200);
 }
 
 TEST_CASE("split_module: keeps forbidden scopes whole if the cut follows their groups") {
   testing::rng random(12);
   std::size_t kept = 0, cut = 0;
-  for (int round = 0; round < 1500; ++round) {
+  auto const rounds = testing::cases(500, 1500);
+  for (std::size_t round = 0; round < rounds; ++round) {
     auto const g = testing::with_random_marks(
         random, testing::random_module_graph(random, 1 + random.below(14)), 4 + random.below(5));
     auto const scopes = testing::four_scopes(scope_policy::forbid);
@@ -237,8 +240,8 @@ TEST_CASE("split_module: keeps forbidden scopes whole if the cut follows their g
       CHECK_FALSE(whole);
     }
   }
-  CHECK(kept > 700);
-  CHECK(cut > 100);
+  CHECK(kept > rounds * 4 / 10);
+  CHECK(cut > rounds / 15);
 }
 
 TEST_CASE("inline_stages: joined stages keep the marks that each stage enters and leaves") {

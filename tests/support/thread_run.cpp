@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "support/thread_run.hpp"
+#include "support/cases.hpp"
 
 #include <doctest/doctest.h>
 
@@ -31,9 +32,8 @@ namespace {
 std::filesystem::path const recordings =
     std::filesystem::path(CLEAVE_TEST_DATA) / "conformance" / "schedules";
 
-/// Returns the sampling interval for recorded programs: `so_many`, or 1 if CLEAVE_ALL is set in the
-/// environment.
-std::size_t one_in(std::size_t so_many) { return std::getenv("CLEAVE_ALL") ? 1 : so_many; }
+/// Returns the sampling interval for recorded programs.
+std::size_t one_in(std::size_t so_many) { return testing::cases(so_many, 1); }
 
 nlohmann::json cases_of(std::filesystem::path const& file) {
   std::ifstream in(file, std::ios::binary);

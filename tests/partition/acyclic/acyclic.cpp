@@ -12,6 +12,7 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "support/brute_force.hpp"
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
@@ -133,8 +134,9 @@ double min_k_cut(cleave::snapshot_arrays const& g, std::uint32_t k, double most,
 
 TEST_CASE("partition_acyclic: the bottleneck is never below the optimum and almost always equals it") {
   cleave::testing::rng r(1);
-  int same = 0, solved = 0;
-  for (int i = 0; i < 100; ++i) {
+  std::size_t same = 0, solved = 0;
+  auto const rounds = cleave::testing::cases(40, 100);
+  for (std::size_t i = 0; i < rounds; ++i) {
     auto const g =
         random_graph(r, {.nodes = 1 + r.below(9), .states = 4, .replicable = 6, .tied = 8, .ordered = 6});
     auto const k = static_cast<std::uint32_t>(1 + r.below(4));
@@ -158,14 +160,15 @@ TEST_CASE("partition_acyclic: the bottleneck is never below the optimum and almo
     same += p.bottleneck <= best * (1 + 1e-9);
     ++solved;
   }
-  CHECK(solved > 80);
+  CHECK(solved > rounds * 8 / 10);
   CHECK(same >= solved * 97 / 100);
 }
 
 TEST_CASE("partition_acyclic: the cut is never below the best balanced cut and usually equals it") {
   cleave::testing::rng r(2);
-  int same = 0, feasible = 0;
-  for (int i = 0; i < 80; ++i) {
+  std::size_t same = 0, feasible = 0;
+  auto const rounds = cleave::testing::cases(30, 80);
+  for (std::size_t i = 0; i < rounds; ++i) {
     auto const g = random_graph(r, {.nodes = 3 + r.below(6), .ordered = 6});
     auto const k = static_cast<std::uint32_t>(2 + r.below(2));
     acyclic_options o{.goal = acyclic_goal::cut, .epsilon = static_cast<double>(r.below(6)) / 10};
@@ -186,7 +189,7 @@ TEST_CASE("partition_acyclic: the cut is never below the best balanced cut and u
       ++feasible;
     }
   }
-  CHECK(feasible > 40);
+  CHECK(feasible > rounds / 2);
   CHECK(same >= feasible * 9 / 10);
 }
 
@@ -274,7 +277,7 @@ TEST_CASE("partition_acyclic: equal options give equal parts, and graphs of 300 
 
 TEST_CASE("partition_acyclic: with backward nodes the bottleneck is never below the optimum") {
   cleave::testing::rng r(5);
-  for (int i = 0; i < 40; ++i) {
+  for (std::size_t i = 0; i < cleave::testing::cases(15, 40); ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8)});
     acyclic_options o;
     o.limits.backward.resize(g.nodes());

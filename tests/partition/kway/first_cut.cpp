@@ -13,6 +13,7 @@
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
+#include "support/cases.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
@@ -68,7 +69,7 @@ TEST_CASE("first_cut: keeps round parts of a mesh, at most a quarter worse than 
 
 TEST_CASE("first_cut: every node gets a part, and part weights are the sums of their nodes") {
   testing::rng r(3);
-  for (int i = 0; i < 100; ++i) {
+  for (std::size_t i = 0; i < testing::cases(30, 100); ++i) {
     auto const g = testing::random_strip(r, 40 + r.below(200), 1 + r.below(12), 1 + r.below(5));
     bool const how = r.one_in(2);
     auto const p = first_parts(g, 2 + r.below(6), how, r.next());

@@ -14,6 +14,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/partition/kway/machine.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"
 #include "support/small_adjacency.hpp"
@@ -89,7 +90,7 @@ TEST_CASE("machine: refuses descriptions that make no sense, and names the fault
 TEST_CASE("map_kway: finds the cheapest mapping of most small graphs") {
   rng r(4);
   int optimal = 0, all = 0;
-  for (int i = 0; i < 30; ++i) {
+  for (std::size_t i = 0; i < testing::cases(10, 30); ++i) {
     auto const g = testing::random_adjacency(r, 8, 10 + r.below(6), 1);
     adjacency<std::uint32_t> plain;
     plain.offsets = g.offsets, plain.targets = g.targets;
@@ -110,7 +111,7 @@ TEST_CASE("map_kway: finds the cheapest mapping of most small graphs") {
 
 TEST_CASE("map_kway: keeps limits and fixed nodes, for a seed whatever the threads") {
   rng r(9);
-  for (int i = 0; i < 20; ++i) {
+  for (std::size_t i = 0; i < testing::cases(8, 20); ++i) {
     auto const g = testing::random_adjacency(r, 20 + r.below(200), 60 + r.below(500), 5);
     auto const m = i % 2 == 0 ? machine::hierarchy({2, 1, 3}, {1, 3, 30})
                               : machine::network(testing::grid_adjacency(3, 2).view());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cleave/graph/adjacency.hpp"
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"
 #include "support/small_adjacency.hpp"
@@ -103,7 +104,7 @@ graph some_graph(testing::rng& r, std::size_t round) {
 
 TEST_CASE("stream_partitioner: places each node, keeps the limits, and counts the cut of the whole graph") {
   testing::rng r(1);
-  for (std::size_t round = 0; round < 30; ++round) {
+  for (std::size_t round = 0; round < testing::cases(12, 30); ++round) {
     auto const g = some_graph(r, round);
     auto const nodes = g.view().nodes();
     stream_options o;
@@ -165,7 +166,7 @@ TEST_CASE("stream_partitioner: without a buffer, it is LDG or Fennel") {
 
 TEST_CASE("stream_partitioner: a buffer never makes the cut larger") {
   testing::rng r(4);
-  for (std::size_t round = 0; round < 10; ++round) {
+  for (std::size_t round = 0; round < testing::cases(4, 10); ++round) {
     auto g = testing::random_adjacency(r, 100, 300, 1);
     g.node_weight.clear(), g.edge_weight.clear();
     auto const rule = round % 2 == 0 ? stream_rule::ldg : stream_rule::fennel;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cleave/partition/separator/cholesky_fill.hpp"
+#include "support/cases.hpp"
 #include "support/rng.hpp"
 #include "support/small_adjacency.hpp"
 
@@ -136,7 +137,7 @@ TEST_CASE("cholesky_fill: rejects an order that is not a permutation") {
 
 TEST_CASE("nested_dissection: returns permutations of random graphs, equal for equal seeds") {
   rng r(2);
-  for (int i = 0; i < 60; ++i) {
+  for (std::size_t i = 0; i < testing::cases(20, 60); ++i) {
     auto const nodes = 1 + r.below(800);
     auto const g = testing::random_adjacency(r, nodes, r.below(4 * nodes), 1 + r.below(3));
     dissection_options const options{.imbalance = 0.1 * static_cast<double>(r.below(6)),

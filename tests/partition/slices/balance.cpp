@@ -12,6 +12,7 @@
 #include "cleave/partition/exact/slice_weights.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "support/brute_force.hpp"
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
@@ -152,8 +153,9 @@ TEST_CASE("balance: graphs of up to 5 nodes get the best slices of the tried ord
   for (auto const& c : {costs{{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}}, costs{{5, 0, 3, 8, 2}, {2, 7, 0, 1, 4}},
                         costs{{0.5, 0.25, 4, 0.125, 1}, {9, 1, 30, 2, 5}}})
     for (std::size_t nodes = 0; nodes <= 5; ++nodes)
-      for (std::uint32_t bits = 0; bits < 1u << nodes * (nodes - (nodes > 0)) / 2; ++bits) {
-        auto const g = graph_of_bits(nodes, bits, c.weight, c.bytes);
+      for (std::size_t bits = 0; bits < 1u << nodes * (nodes - (nodes > 0)) / 2;
+           bits += nodes == 5 ? cleave::testing::cases(7, 1) : 1) {
+        auto const g = graph_of_bits(nodes, static_cast<std::uint32_t>(bits), c.weight, c.bytes);
         for (std::uint32_t k = 1; k <= 3; ++k) check_against_brute_force(g, k, {});
       }
 }
@@ -510,11 +512,11 @@ TEST_CASE("balance: several orders give the best result of the single orders") {
   }
 }
 
-TEST_CASE("balance: handles a million nodes in a chain with groups on a small stack") {
+TEST_CASE("balance: handles a chain of many nodes with groups on a small stack") {
   snapshot_builder b;
   std::vector<std::uint32_t> last;
   double sum = 0;
-  for (int n = 0; n < 1'000'000; ++n) {
+  for (std::size_t n = 0; n < cleave::testing::cases(200'000, 1'000'000); ++n) {
     auto const w = static_cast<double>(1 + n % 7);
     sum += w;
     last = {b.node(w, last, static_cast<std::size_t>(1 + n % 5))};
