@@ -137,7 +137,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=40, help="number of changes, drawn from all (40)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the drawing (1)")
-    parser.add_argument("--most-tests", type=int, default=4, help="most test files to try for a change (4)")
+    parser.add_argument("--most-tests", type=int, default=8, help="most test files to try for a change (8)")
     parser.add_argument("--seconds", type=float, default=60, help="most seconds for a test (60)")
     parser.add_argument("paths", nargs="*", help="headers or folders below include/, as in cleave/split (core, split, schedule/verify, run/program)")
     args = parser.parse_args()
