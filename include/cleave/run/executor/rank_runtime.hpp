@@ -282,11 +282,15 @@ class rank_runtime {
   /// \throws placement_change_error if a stage would move to another rank
   /// \throws program_need_error if the stages lack a member function that the plan needs
   void add_plan(planned_step auto const& p, std::size_t number) {
+    add_plan(p, make_rank_program(p, rank_), number);
+  }
+  /// Does the same with this rank's program of the plan, made before.
+  void add_plan(planned_step auto const& p, rank_program program, std::size_t number) {
     expects(number <= executors_.size(), "rank_runtime: plan numbers are consecutive");
     if (auto const c = detail::find_placement_change(place_, p.order().place))
       throw placement_change_error(*c);
     executors_.keep_first(number);
-    executors_.emplace(device_, *with_.pipe, rendezvous_, stages_, make_rank_program(p, rank_),
+    executors_.emplace(device_, *with_.pipe, rendezvous_, stages_, std::move(program),
                        detail::executor_options{.reporter = with_.here, .steps = steps_},
                        reducer_ ? &*reducer_ : nullptr);
   }

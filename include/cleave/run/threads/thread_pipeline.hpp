@@ -28,6 +28,7 @@
 #include "cleave/run/model/wait_chain.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/program/step_values.hpp"
+#include "cleave/run/threads/detail/parallel_results.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
 namespace cleave::detail {
@@ -136,9 +137,15 @@ class thread_pipeline {
   /// \throws placement_change_error, program_need_error, run_error
   std::size_t add_plan(planned_step auto const& p) {
     require_no_failure();
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      auto const here = detail::scope_of(devices_[r]);
-      runtimes_[r]->add_plan(p, plans_);
+    auto const at_once = 2 * (std::max)(std::thread::hardware_concurrency(), 1U);  // unpacked programs
+    for (std::uint32_t first = 0; first < ranks_.count(); first += at_once) {
+      auto programs = detail::parallel_results(
+          (std::min)(at_once, ranks_.count() - first),
+          [&](std::uint32_t i) { return make_rank_program(p, rank_id{place_of(first + i).pipe}); });
+      for (std::uint32_t i = 0; i < programs.size(); ++i) {
+        auto const here = detail::scope_of(devices_[first + i]);
+        runtimes_[first + i]->add_plan(p, std::move(programs[i]), plans_);
+      }
     }
     return plans_++;
   }
