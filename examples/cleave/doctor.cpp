@@ -2,6 +2,7 @@
 // cleave doctor: what this tool was built with, and what it cannot do without the rest.
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/json/json_writer.hpp>
+#include <cleave/version.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <span>

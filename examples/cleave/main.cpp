@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
+#include <cleave/version.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // cleave man: the manual page, from the texts of --help.
+#include <cleave/version.hpp>
 #include <string>
 #include <string_view>
 

@@ -55,7 +55,7 @@ from .errors import (
     SplitError,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Balance",
     "Error",
