@@ -52,3 +52,13 @@ TEST_CASE("suggestion: lists the names, escaped for a terminal") {
   CHECK(suggestion({}).empty());
   CHECK(suggestion({"a", "b\n"}) == "; nearest: 'a', 'b\\x0a'");
 }
+
+TEST_CASE("near_names: leaves out names that no slip turns into the one wanted") {
+  std::vector<std::string> const names{"encoder", "decoder", "head", "layers.0", "layers.1"};
+  CHECK(near_names("decodr", names) == std::vector<std::string>{"decoder", "encoder"});
+  CHECK(near_names("layers.7", names) == std::vector<std::string>{"layers.0", "layers.1"});
+  CHECK(near_names("enc", names) == std::vector<std::string>{"encoder"});
+  CHECK(near_names("nonexistent", names).empty());
+  CHECK(near_names("", names).empty());
+  CHECK(near_names("x", {}).empty());
+}

@@ -42,6 +42,17 @@ inline std::vector<std::string> nearest_names(std::string_view wanted, std::vect
   return best;
 }
 
+/// Returns those of `nearest_names(wanted, names)` that a slip could turn into `wanted`: at most half of the
+/// bytes of the longer name differ, or the name begins with `wanted`.
+inline std::vector<std::string> near_names(std::string_view wanted, std::vector<std::string> const& names) {
+  auto found = nearest_names(wanted, names);
+  std::erase_if(found, [&](std::string const& name) {
+    bool const begins = !wanted.empty() && name.starts_with(wanted);
+    return !begins && 2 * edit_distance(wanted, name) > (std::max)(wanted.size(), name.size());
+  });
+  return found;
+}
+
 /// Returns `; nearest: 'a', 'b'`, or an empty text if there are no names.
 inline std::string suggestion(std::vector<std::string> const& nearest) {
   std::string text;

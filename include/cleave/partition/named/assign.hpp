@@ -188,9 +188,9 @@ partition assign_after_modules(Graph const& g, std::vector<std::string> const& c
   for (auto const& cut : cuts) {
     auto const m = modules.find(cut);
     if (m == none<std::uint32_t>)
-      throw detail::module_path_error("the graph has no node in module " + quoted(cut) +
-                                          suggestion(nearest_names(cut, modules.handles())),
-                                      cut);
+      throw detail::module_path_error(
+          "the graph has no node in module " + quoted(cut) + suggestion(near_names(cut, modules.handles())),
+          cut);
     ends[last[m]] = 1;
   }
   partition p{{}, nodes == 0 ? 0u : 1u};

@@ -126,9 +126,8 @@ inline schedule_family schedule_family_of(std::string_view name) {
   };
   std::vector<std::string> known, nearest;
   for (auto const s : schedule_names) known.push_back(lower(s));
-  for (auto const& s : nearest_names(lower(name), known))
-    if (2 * edit_distance(lower(name), s) <= (std::max)(name.size(), s.size()))
-      nearest.emplace_back(name_of(*detail::find_schedule_family(s)));
+  for (auto const& s : near_names(lower(name), known))
+    nearest.emplace_back(name_of(*detail::find_schedule_family(s)));
   throw schedule_name_error("no schedule is called " + quoted(name) + suggestion(nearest), nearest);
 }
 
