@@ -98,3 +98,25 @@ TEST_CASE("read_whole_file: shows the first bytes once, before it reads the othe
   CHECK(read_whole_file(folder / "small", {}, [&](std::string_view) { ++shown; }).size() == 200'000);
   CHECK(shown == 2);
 }
+
+TEST_CASE("read_to_end: reads what is left of an open file, and waits for a slow pipe if it may") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  std::thread slow([&] {
+    for (char const* const piece : {"one", " and", " two"}) {
+      std::this_thread::sleep_for(20ms);
+      CHECK(write(ends[1], piece, std::string_view(piece).size()) > 0);
+    }
+    close(ends[1]);
+  });
+  cleave::file_handle const file("the pipe", ends[0]);
+  auto const all = [](std::string_view) {};
+  CHECK(cleave::detail::read_to_end(file, "the pipe", {.next_bytes_within = -1ms}, all) == "one and two");
+  slow.join();
+  REQUIRE(pipe(ends) == 0);
+  CHECK(write(ends[1], "1234", 4) == 4);
+  close(ends[1]);
+  cleave::file_handle const full("the pipe", ends[0]);
+  CHECK_THROWS_WITH(cleave::detail::read_to_end(full, "the pipe", {.most_bytes = 3}, all),
+                    "the pipe: it has more bytes than the limit of 3 B");
+}

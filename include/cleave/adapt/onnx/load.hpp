@@ -155,6 +155,35 @@ inline void check_onnx_beginning(std::string_view bytes) {
   if (!may_be) throw onnx::error(unreadable_onnx_fault(bytes));
 }
 
+/// The most bytes of a model; protobuf counts in int.
+inline constexpr std::size_t most_onnx_bytes = 0x7fffffff;
+
+/// Returns the limits of the file of a model. Nothing raises that of protobuf.
+inline whole_file_limits file_limits_of(onnx::limits const& limits) {
+  auto const most = (std::min)(limits.max_bytes, most_onnx_bytes);
+  return {.most_bytes = most, .raised_by = most < most_onnx_bytes ? limits.raised_by : std::string_view()};
+}
+
+/// Returns the bytes of a model in a gzip file. \throws onnx::error of kind `file` if they exceed `limits`,
+/// of kind `parse` if they cannot be unpacked
+inline std::string unpack_onnx(std::string_view packed, onnx::limits const& limits) {
+  auto const refuse = [](std::string const& why) { throw onnx::error({onnx::fault_kind::file, why, {}}); };
+  auto const allowed = file_limits_of(limits);
+  auto const max_bytes = static_cast<std::size_t>(allowed.most_bytes);
+  auto const of_ratio = packed.size() > most_onnx_bytes / (std::max)(limits.max_ratio, std::size_t{1})
+                            ? most_onnx_bytes
+                            : (std::max)(std::size_t{256} << 20, limits.max_ratio * packed.size());
+  auto bytes = unpack_gzip(packed, (std::min)(max_bytes, of_ratio));
+  if (!bytes && of_ratio < max_bytes)
+    refuse("it unpacks to more than " + format_bytes(of_ratio) +
+           ", too much for a file of its size; if you trust it, decompress it first (gunzip -k)" +
+           (limits.raised_by.empty() ? "" : ", or give " + std::string(limits.raised_by)));
+  if (!bytes)
+    refuse("it has more bytes than the limit of " + format_bytes(max_bytes) + " once it is unpacked" +
+           (allowed.raised_by.empty() ? "" : "; " + std::string(allowed.raised_by) + " raises it"));
+  return std::move(*bytes);
+}
+
 }  // namespace cleave::detail
 
 namespace cleave::onnx {
@@ -163,33 +192,17 @@ namespace cleave::onnx {
 /// \throws onnx::error of kind `file` if it cannot be read or exceeds `limits`, of kind `parse` if no model
 ///   begins with its first bytes or if it cannot be decompressed
 inline std::string read_file(std::filesystem::path const& path, onnx::limits const& limits = {}) {
-  auto const refuse = [](std::string const& why) { throw error({fault_kind::file, why, {}}); };
-  constexpr std::size_t most = 0x7fffffff;  // protobuf counts in int
-  auto const max_bytes = (std::min)(limits.max_bytes, most);
-  auto const raised_by = max_bytes < most ? limits.raised_by : std::string_view();
   bool const is_packed = path.extension() == ".gz";
-  std::string read;
-  try {
-    auto const check = [&](std::string_view begin) {
-      is_packed ? void() : detail::check_onnx_beginning(begin);
-    };
-    read = detail::read_whole_file(path.string(), {.most_bytes = max_bytes, .raised_by = raised_by}, check);
-  } catch (detail::whole_file_error const& e) {
-    refuse(e.witness);
-  }
-  if (!is_packed) return read;
-  auto const of_ratio = read.size() > most / (std::max)(limits.max_ratio, std::size_t{1})
-                            ? most
-                            : (std::max)(std::size_t{256} << 20, limits.max_ratio * read.size());
-  auto bytes = detail::unpack_gzip(read, (std::min)(max_bytes, of_ratio));
-  if (!bytes && of_ratio < max_bytes)
-    refuse("it unpacks to more than " + format_bytes(of_ratio) +
-           ", too much for a file of its size; if you trust it, decompress it first (gunzip -k)" +
-           (limits.raised_by.empty() ? "" : ", or give " + std::string(limits.raised_by)));
-  if (!bytes)
-    refuse("it has more bytes than the limit of " + format_bytes(max_bytes) + " once it is unpacked" +
-           (raised_by.empty() ? "" : "; " + std::string(raised_by) + " raises it"));
-  return std::move(*bytes);
+  auto const read = [&] {
+    try {
+      return detail::read_whole_file(
+          path.string(), detail::file_limits_of(limits),
+          [&](std::string_view begin) { is_packed ? void() : detail::check_onnx_beginning(begin); });
+    } catch (detail::whole_file_error const& e) {
+      throw error({fault_kind::file, e.witness, {}});
+    }
+  };
+  return is_packed ? detail::unpack_onnx(read(), limits) : read();
 }
 
 /// Parses a model from the bytes of a file, without checking it (see `onnx::check`). Writes nothing to

@@ -23,12 +23,12 @@
 
 namespace cleave::detail {
 
-/// Limits of `read_whole_file`.
+/// Limits of `read_whole_file` and `read_to_end`.
 struct whole_file_limits {
   std::uint64_t most_bytes = 4_GiB;
   std::string_view raised_by{};  ///< what raises `most_bytes`, for the message
   bool is_text = false;          ///< refuses the file at its first zero byte, before it reads on
-  /// For pipes and devices: how long to wait for the next bytes.
+  /// For pipes and devices: how long to wait for the next bytes; negative: as long as it takes.
   std::chrono::milliseconds next_bytes_within{60'000};
 };
 
@@ -43,15 +43,21 @@ inline std::string place_in_text(std::string_view text, std::size_t at) {
          std::to_string(at - (start == before.npos ? 0 : start + 1) + 1);
 }
 
-/// Returns the bytes of a file. Pipes and devices are read to their end, within the limits. A read error is
-/// never taken for the end of the file. Takes no more memory than the file has bytes; a file that is larger
-/// than the limit is refused before it is read. `check_beginning` is called with the first bytes before the
-/// others are read; it throws if no good file begins so.
-/// \throws whole_file_error, whose message begins with the path
+/// Returns why a text with a zero byte at `zero` is refused.
+inline std::string zero_byte_text(std::string_view text, std::size_t zero) {
+  return place_in_text(text, zero) + ": a zero byte, which no text has; the file is binary or damaged";
+}
+
+/// Returns the bytes of an open file from its present place to its end, within the limits; `name` begins the
+/// messages. A read error is never taken for the end of the file. Takes no more memory than the file has
+/// bytes; a file that is larger than the limit is refused before it is read. `check_beginning` is called with
+/// the first bytes before the others are read; it throws if no good file begins so.
+/// \throws whole_file_error, whose message begins with the name
 template <class Check>
-std::string read_whole_file(std::string const& path, whole_file_limits const& limits, Check check_beginning) {
+std::string read_to_end(file_handle const& file, std::string const& name, whole_file_limits const& limits,
+                        Check check_beginning) {
   auto const refused = [&](std::string const& why) {
-    return whole_file_error(printable(path, 200) + ": " + why, why);
+    return whole_file_error(printable(name, 200) + ": " + why, why);
   };
   auto const unreadable = [&](char const* what, int code) {
     return refused(what + std::error_code(code, std::generic_category()).message());
@@ -60,14 +66,8 @@ std::string read_whole_file(std::string const& path, whole_file_limits const& li
     return refused("it has more bytes than the limit of " + format_bytes(limits.most_bytes) +
                    (limits.raised_by.empty() ? "" : "; " + std::string(limits.raised_by) + " raises it"));
   };
-  std::optional<file_handle> file;
-  try {
-    file.emplace(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "opened");
-  } catch (file_error const& e) {
-    throw unreadable("cannot be opened: ", e.witness.code);
-  }
   struct ::stat found{};
-  if (::fstat(file->number(), &found) != 0) throw unreadable("cannot be read: ", errno);
+  if (::fstat(file.number(), &found) != 0) throw unreadable("cannot be read: ", errno);
   if (S_ISDIR(found.st_mode)) throw refused("this is a folder; name a file in it");
   bool const is_regular = S_ISREG(found.st_mode);
   auto const expected = is_regular ? static_cast<std::uint64_t>(found.st_size) : 0;
@@ -88,7 +88,7 @@ std::string read_whole_file(std::string const& path, whole_file_limits const& li
   constexpr std::size_t first_piece = 1 << 16, most_at_once = 1 << 20;
   for (;;) {
     if (!is_regular) {
-      pollfd source{file->number(), POLLIN, 0};
+      pollfd source{file.number(), POLLIN, 0};
       auto const ready = ::poll(&source, 1, static_cast<int>(limits.next_bytes_within.count()));
       if (ready < 0 && errno != EINTR) throw unreadable("cannot be read: ", errno);
       if (ready == 0)
@@ -99,7 +99,7 @@ std::string read_whole_file(std::string const& path, whole_file_limits const& li
     auto const before = bytes.size(), room = bytes.capacity() - before;
     auto const piece = before == 0 ? first_piece : room == 0 ? most_at_once : (std::min)(room, most_at_once);
     make_room([&] { bytes.resize(before + piece); });
-    auto const got = ::read(file->number(), bytes.data() + before, piece);
+    auto const got = ::read(file.number(), bytes.data() + before, piece);
     if (got < 0 && errno != EINTR && errno != EAGAIN) throw unreadable("cannot be read: ", errno);
     bytes.resize(before + static_cast<std::size_t>((std::max)(got, ssize_t{0})));
     if (bytes.size() > limits.most_bytes) throw too_large();
@@ -108,11 +108,25 @@ std::string read_whole_file(std::string const& path, whole_file_limits const& li
     if (before == 0) check_beginning(std::string_view(bytes));
     if (limits.is_text)
       if (auto const zero = bytes.find('\0', before); zero != bytes.npos)
-        throw refused(place_in_text(bytes, zero) +
-                      ": a zero byte, which no text has; the file is binary or damaged");
+        throw refused(zero_byte_text(bytes, zero));
     if (before == 0 && expected > 0)  // one more, to see the end
       make_room([&] { bytes.reserve(static_cast<std::size_t>(expected) + 1); });
   }
+}
+
+/// Returns the bytes of a file. Pipes and devices are read to their end, within the limits.
+/// \throws whole_file_error, whose message begins with the path
+template <class Check>
+std::string read_whole_file(std::string const& path, whole_file_limits const& limits, Check check_beginning) {
+  std::optional<file_handle> file;
+  try {
+    file.emplace(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "opened");
+  } catch (file_error const& e) {
+    auto const why =
+        "cannot be opened: " + std::error_code(e.witness.code, std::generic_category()).message();
+    throw whole_file_error(printable(path, 200) + ": " + why, why);
+  }
+  return read_to_end(*file, path, limits, check_beginning);
 }
 
 inline std::string read_whole_file(std::string const& path, whole_file_limits const& limits = {}) {

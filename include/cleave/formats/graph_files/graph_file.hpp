@@ -90,18 +90,21 @@ struct graph_file_options {
 
 namespace cleave::detail {
 
+/// \throws error if no graph file begins so: it is UTF-16 or compressed
+inline void check_graph_beginning(std::string const& file, std::string_view beginning) {
+  auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
+  auto const is = [&](std::string_view mark) { return beginning.starts_with(mark); };
+  if (is("\xff\xfe") || is("\xfe\xff")) refuse("this is UTF-16; save it as UTF-8");
+  if (is("\x1f\x8b") || is("BZh") || is("\xfd\x37zXZ"))
+    refuse("this file is compressed; decompress it first");
+}
+
 /// Returns the content of a file, without a UTF-8 byte order mark. \throws error if it cannot be read, is
 /// larger than the limit, is UTF-16 or compressed, or has a zero byte
 inline std::string text_of_graph_file(std::string const& file, graph_file_options const& options) {
-  auto const check = [&](std::string_view beginning) {
-    auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
-    auto const is = [&](std::string_view mark) { return beginning.starts_with(mark); };
-    if (is("\xff\xfe") || is("\xfe\xff")) refuse("this is UTF-16; save it as UTF-8");
-    if (is("\x1f\x8b") || is("BZh") || is("\xfd\x37zXZ"))
-      refuse("this file is compressed; decompress it first");
-  };
   auto text = read_whole_file(
-      file, {.most_bytes = options.max_bytes, .raised_by = options.raised_by, .is_text = true}, check);
+      file, {.most_bytes = options.max_bytes, .raised_by = options.raised_by, .is_text = true},
+      [&](std::string_view beginning) { check_graph_beginning(file, beginning); });
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   return text;
 }
@@ -163,6 +166,35 @@ adjacency<Index, Weight> read_graph_text(std::string text, graph_format format,
   return g;
 }
 
+/// Reads a graph from the text of a file. \throws error whose message begins with the file's name
+template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
+adjacency<Index, Weight> read_named_graph(std::string const& file, std::string text, graph_format format,
+                                          graph_file_options const& options) {
+  try {
+    return read_graph_text<Index, Weight>(std::move(text), format, options);
+  } catch (fractional_weight_error const& e) {
+    throw fractional_weight_error(file, e);
+  } catch (graph_file_error const& e) {
+    throw graph_file_error(file, e);
+  } catch (error const& e) {
+    throw error(printable(file, 200) + ": " + e.what());
+  }
+}
+
+/// Reads operations from the text of a file. \throws error whose message begins with the file's name
+inline cost_dag read_named_cost_dag(std::string const& file, std::string text, graph_format format,
+                                    double cost_per_byte) {
+  if (!is_directed(format))
+    throw error(printable(file, 200) + ": edges have no direction in this format; use .dag or .json");
+  try {
+    return read_cost_dag_text(std::move(text), format, cost_per_byte);
+  } catch (graph_file_error const& e) {
+    throw graph_file_error(file, e);
+  } catch (error const& e) {
+    throw error(printable(file, 200) + ": " + e.what());
+  }
+}
+
 }  // namespace cleave::detail
 
 namespace cleave {
@@ -179,15 +211,7 @@ template <std::integral Index = std::uint32_t, weight_number Weight = std::int64
 adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_options const& options = {}) {
   auto text = detail::text_of_graph_file(file, options);
   auto const format = graph_format_of(file, text);
-  try {
-    return detail::read_graph_text<Index, Weight>(std::move(text), format, options);
-  } catch (fractional_weight_error const& e) {
-    throw fractional_weight_error(file, e);
-  } catch (graph_file_error const& e) {
-    throw graph_file_error(file, e);
-  } catch (error const& e) {
-    throw error(printable(file, 200) + ": " + e.what());
-  }
+  return detail::read_named_graph<Index, Weight>(file, std::move(text), format, options);
 }
 
 /// Reads the operations from a file of a directed format (.dag, .json). Module graphs do not give the cost of
@@ -197,15 +221,7 @@ inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0,
                               graph_file_options const& options = {}) {
   auto text = detail::text_of_graph_file(file, options);
   auto const format = graph_format_of(file, text);
-  if (!is_directed(format))
-    throw error(printable(file, 200) + ": edges have no direction in this format; use .dag or .json");
-  try {
-    return detail::read_cost_dag_text(std::move(text), format, cost_per_byte);
-  } catch (graph_file_error const& e) {
-    throw graph_file_error(file, e);
-  } catch (error const& e) {
-    throw error(printable(file, 200) + ": " + e.what());
-  }
+  return detail::read_named_cost_dag(file, std::move(text), format, cost_per_byte);
 }
 
 }  // namespace cleave
