@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cleave/core/error.hpp>
+#include <cleave/core/nearest_names.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/graph_files/cost_dag.hpp>
 #include <cleave/formats/graph_files/graph_file.hpp>
@@ -75,6 +76,8 @@ loaded_instance made(std::string const& name) {
 }  // namespace
 
 std::vector<bench_instance> instances_of(std::string const& word) {
+  if (is_standard(word))
+    throw usage_error("rows of a bench are named after files, and standard input has no name; name a file");
   std::vector<bench_instance> found;
   for (auto const& i : bench::instances_called(word)) found.push_back({.name = std::string(i.name)});
   for (auto const& i : bench::hypergraphs_called(word)) found.push_back({.name = std::string(i.name)});
@@ -84,9 +87,11 @@ std::vector<bench_instance> instances_of(std::string const& word) {
   if (fs::exists(word, unknown)) return {{.name = fs::path(word).stem().string(), .path = word}};
   if (bench::find_hypergraph(word) || bench::find_with_weights(word) || bench::find_instance(word))
     return {{.name = word}};
-  throw cleave::error(
-      cleave::printable(word, 200) +
-      ": no such file, folder or generated instance; cleave bench --list shows the generated ones");
+  std::vector<std::string> names;
+  for (auto const& [name, about] : generated_instances()) names.push_back(name);
+  throw cleave::error(cleave::printable(word, 200) + ": no such file, folder or generated instance" +
+                      cleave::suggestion(cleave::near_names(word, names)) +
+                      "; cleave bench --list shows the generated ones");
 }
 
 std::vector<std::pair<std::string, std::string>> generated_instances() {
@@ -101,7 +106,7 @@ std::optional<loaded_instance> load(bench_instance const& i) {
   try {
     if (is_hypergraph_file(i.path)) {
       loaded_instance loaded;  // g++ 12 destroys `rows` twice if an initializer below it throws
-      loaded.hypergraph = read_hypergraph_file<std::int64_t>(i.path);
+      loaded.hypergraph = read_hypergraph_file<std::int64_t>(i.path, i.path);
       return loaded;
     }
     if (is_directed(i.path)) return of_dag(cleave::read_cost_dag(i.path, 0, limited({})));

@@ -21,7 +21,12 @@ struct command_list {
   std::vector<plain_command> plain;
 };
 
-inline constexpr char exit_codes[] = "0 done, 1 infeasible or lost output, 2 usage, 3 bad input.";
+/// What the help and the manual say about files.
+inline constexpr char about_files[] =
+    "cleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or with\n"
+    "--overwrite. A file named - is standard input or standard output.";
+inline constexpr char exit_codes[] =
+    "0 done, 1 infeasible or lost output, 2 usage, 3 a file that is bad or cannot be written.";
 
 /// Returns the manual page, in the language of man.
 std::string manual_page(command_list const& all);

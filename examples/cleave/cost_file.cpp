@@ -257,7 +257,7 @@ cost_file read_cost_text(std::string text, fs::path const& path) {
   try {
     file.is_profile ? read_profile(std::move(text), file) : read_csv(text, file);
   } catch (cleave::error const& e) {
-    throw cleave::error(cleave::printable(path.string(), 200) + ": " + e.what());
+    throw cleave::error(input_name(path) + ": " + e.what());
   }
   return file;
 }

@@ -94,11 +94,13 @@ inline void add_cut_options(command& c, cut_options& to) {
 }
 
 inline void add_plan_options(command& c, cut_options& to) {
-  c.options.push_back(
-      {"", "--for", "FRAMEWORK", "megatron, torchtitan, deepspeed, vllm, llama.cpp or ort-genai",
-       "cut between layers, and print the plan as a framework takes it: megatron, torchtitan,\n" +
-           std::string(30, ' ') + "deepspeed, vllm or llama.cpp; ort-genai: the pipeline of any cut",
-       [&to](auto text) { return (to.plan_for = find_framework(text)).has_value(); }});
+  std::vector<std::string_view> names;
+  for (auto const& f : framework_names) names.push_back(f.first);
+  c.options.push_back(choice_option(
+      "--for", "FRAMEWORK", names,
+      "cut between layers, and print the plan as a framework takes it: megatron, torchtitan,\n" +
+          std::string(30, ' ') + "deepspeed, vllm or llama.cpp; ort-genai: the pipeline of any cut",
+      [&to](std::size_t at) { to.plan_for = static_cast<framework>(at); }));
   c.options.push_back({"", "--layers", "PATH", "the path of a list of modules, as in model.layers",
                        "the list of layers of a plan (the one that costs most)", [&to](auto text) {
                          to.layers = text;
@@ -173,7 +175,7 @@ cleave::partition parts_in_pipeline(fs::path const& path, model const& m, Snapsh
     return parts_of_pipeline(s, cleave::read_genai_pipeline(read_text(path)),
                              [&](auto v) { return std::string(m.graph.name_of(v)); });
   } catch (cleave::error const& e) {
-    std::string const what = e.what(), file = cleave::printable(path.string(), 200);
+    std::string const what = e.what(), file = input_name(path);
     throw cleave::error(what.starts_with(file) ? what : file + ": " + what);
   }
 }
@@ -584,7 +586,7 @@ std::vector<cleave::report_transfer> transfers_of(Snapshot const& s, Plan const&
 /// Returns the report without the run.
 inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::path> const& files) {
   cleave::report r;
-  r.title = m.path.filename().string();
+  r.title = file_title(m.path);
   r.facts = facts_of(m);
   if (!c.notes.copied.empty()) r.facts.push_back({"Run at load", plural(c.notes.copied.size(), "node")});
   r.cut = c.boxes;
@@ -596,9 +598,9 @@ inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::pa
     r.facts.push_back({"Largest load of a rank", cleave::amount_text(c.proof.bottleneck, "s")});
   }
   r.balance->predicted = predicted_costs(m, c);
-  if (m.measured) r.facts.push_back({"Costs measured in", m.measured->path.filename().string()});
+  if (m.measured) r.facts.push_back({"Costs measured in", file_title(m.measured->path)});
   if (c.advice) r.balance->advice = advice_text(*c.advice);
-  r.cost_origin = m.measured ? "measured, in " + m.measured->path.filename().string() : cost_origin_text();
+  r.cost_origin = m.measured ? "measured, in " + file_title(m.measured->path) : cost_origin_text();
   r.nodes = nodes_of(m, c);
   r.transfers = transfers_of(c.stages.snapshot(), c.stages.plan(),
                              [&](auto v) { return std::string(m.graph.name_of(v)); });

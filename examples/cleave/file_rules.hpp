@@ -25,6 +25,7 @@ struct file_use {
   bool (*has)(std::string_view name) = nullptr;       ///< folder: recognises the names of files written there
   std::vector<std::string_view> prefixes{};           ///< parts of the value before a file's name, if any
   std::string form{};                                 ///< output: see `output_file`
+  bool is_answer = false;                             ///< output: stdout gets it if no file is named
   bool repeats = false;                               ///< all values of the option count, not only the last
 
   bool is_output() const { return what == kind::written || what == kind::folder; }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cleave/core/error.hpp>
 #include <cleave/core/name_digest.hpp>
 #include <cleave/core/printable.hpp>
@@ -25,9 +26,19 @@
 #include <utility>
 #include <vector>
 
+#include "terminal.hpp"
+
 namespace tool {
 
 namespace fs = std::filesystem;
+
+/// Returns whether a path stands for stdin or stdout.
+inline bool is_standard(fs::path const& path) { return path == "-"; }
+
+/// Returns the name of a file that is read, for messages.
+inline std::string input_name(fs::path const& path) {
+  return is_standard(path) ? "standard input" : cleave::printable(path.string(), 200);
+}
 
 /// Returns the path relative to the current folder.
 inline std::string shown(fs::path const& path) {
@@ -48,14 +59,52 @@ inline std::uint64_t file_limit() {
   return given_file_limit > 0 ? given_file_limit : cleave::detail::whole_file_limits{}.most_bytes;
 }
 
-/// \throws cleave::error if the file cannot be read, is larger than the limit or has a zero byte.
+/// Returns all of stdin, which is read at the first call, with the limit of a file.
+/// \throws cleave::error if it cannot be read or is larger than the limit.
+inline std::string const& standard_input() {
+  static std::string const bytes =
+      cleave::detail::read_to_end(cleave::file_handle(input_name("-"), dup(STDIN_FILENO)), input_name("-"),
+                                  {.most_bytes = file_limit(),
+                                   .raised_by = file_limit_option,
+                                   .next_bytes_within = std::chrono::milliseconds(-1)},
+                                  [](std::string_view) {});
+  return bytes;
+}
+
+/// Returns the path of a file that is read as it was given, for JSON; `standard input` for `-`.
+inline std::string given_name(fs::path const& path) {
+  return is_standard(path) ? input_name(path) : path.string();
+}
+
+/// Returns whether a text begins as an object or a list of JSON does.
+inline bool begins_as_json(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  auto const first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && (text[first] == '{' || text[first] == '[');
+}
+
+/// Returns the name of a file that is read without its folder, for titles.
+inline std::string file_title(fs::path const& path) {
+  return is_standard(path) ? input_name(path) : path.filename().string();
+}
+inline std::string short_name(fs::path const& path) { return cleave::printable(file_title(path)); }
+
+/// Returns the text of a file, or of stdin for `-`.
+/// \throws cleave::error if it cannot be read, is larger than the limit or has a zero byte.
 inline std::string read_text(fs::path const& path) {
+  if (is_standard(path)) {
+    auto const& text = standard_input();
+    if (auto const zero = text.find('\0'); zero != text.npos)
+      throw cleave::error(input_name(path) + ": " + cleave::detail::zero_byte_text(text, zero));
+    return text;
+  }
   return cleave::detail::read_whole_file(
       path.string(), {.most_bytes = file_limit(), .raised_by = file_limit_option, .is_text = true});
 }
 
-/// Returns the bytes of a file that need not be text. \throws cleave::error
+/// Returns the bytes of a file, or of stdin for `-`, that need not be text. \throws cleave::error
 inline std::string read_bytes(fs::path const& path) {
+  if (is_standard(path)) return standard_input();
   return cleave::detail::read_whole_file(path.string(),
                                          {.most_bytes = file_limit(), .raised_by = file_limit_option});
 }
@@ -112,6 +161,11 @@ struct output_file {
   bool empty() const { return path.empty(); }
 };
 
+/// Returns the line that names a file that was written; empty if there is none, or it went to stdout.
+inline std::string written_line(output_file const& to) {
+  return to.empty() || is_standard(to.path) ? "" : "  " + shown(to.path) + "\n";
+}
+
 /// The extended attribute that holds a digest of the form and the text written.
 inline constexpr char written_attribute[] = "user.cleave.written";
 
@@ -133,9 +187,10 @@ inline bool keeps_attributes(fs::path const& path) {
   return getxattr(path.c_str(), written_attribute, nullptr, 0) >= 0 || errno != ENOTSUP;
 }
 
-/// Writes a file atomically. It replaces an existing file and keeps that file's permissions.
-/// \throws cleave::file_error
+/// Writes a file atomically; `-` is stdout. It replaces an existing file and keeps that file's permissions.
+/// \throws cleave::file_error, lost_output_error
 inline void write_file(output_file const& to, std::string const& text) {
+  if (is_standard(to.path)) return write_stdout(text);
   if (is_stream(to.path)) return open_end(to.path).write(bytes_of(text));
   std::error_code missing;
   auto target = fs::canonical(to.path, missing);

@@ -30,8 +30,7 @@ namespace tool {
 inline cleave::costed_module_graph read_layer_list(fs::path const& path) {
   auto const file = read_cost_file(path);
   if (file.is_profile)
-    throw cleave::error(cleave::printable(path.string(), 200) +
-                        ": is a profile; give it with --costs, and the model as operand");
+    throw cleave::error(input_name(path) + ": is a profile; give it with --costs, and the model as operand");
   cleave::module_graph g;
   std::vector<cleave::module_argument> args;
   auto const node = [&](cleave::node_kind kind, std::string const& name) -> cleave::module_node {
@@ -50,13 +49,31 @@ inline cleave::costed_module_graph read_layer_list(fs::path const& path) {
   }
   g.add(node(cleave::node_kind::output, "output"));
   g.metadata.push_back({"cost_unit", {std::string("s")}});
-  g.metadata.push_back({"cost_origin", {"given in " + path.filename().string()}});
+  g.metadata.push_back({"cost_origin", {"given in " + file_title(path)}});
   return cleave::costed_module_graph(std::move(g));
 }
 
+/// Returns whether a file is a graph in JSON: by its suffix or, for stdin, its first character.
+inline bool is_graph_json(fs::path const& path) {
+  return is_standard(path) ? begins_as_json(standard_input()) : path.extension() == ".json";
+}
+
+/// Returns whether a file is a list of layers in CSV: by its suffix or, for stdin, since its first line is
+/// text with a comma.
+inline bool is_layer_list(fs::path const& path) {
+  if (!is_standard(path)) return path.extension() == ".csv";
+  auto const line = std::string_view(standard_input()).substr(0, standard_input().find('\n'));
+  bool const is_text = std::ranges::none_of(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' ' && c != '\r' && c != '\t'; });
+  return is_text && line.find(',') != line.npos && !begins_as_json(standard_input());
+}
+
+/// Returns whether a file is a graph in one of these forms, not an ONNX model.
+inline bool is_graph_file(fs::path const& path) { return is_graph_json(path) || is_layer_list(path); }
+
 /// \throws cleave::error with the path and the fault in the file.
 inline cleave::costed_module_graph read_graph(fs::path const& path) {
-  if (path.extension() == ".csv") return read_layer_list(path);
+  if (is_layer_list(path)) return read_layer_list(path);
   auto text = read_text(path);
   try {
     cleave::costed_module_graph g(cleave::read_graph_json(std::move(text)));
@@ -64,7 +81,7 @@ inline cleave::costed_module_graph read_graph(fs::path const& path) {
     cost_origin_of(g);
     return g;
   } catch (cleave::error const& e) {
-    throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
+    throw cleave::error(input_name(path) + ": " + e.what());
   }
 }
 
@@ -158,7 +175,7 @@ inline std::string json_of(fs::path const& path, cleave::costed_module_graph con
     for (auto const v : list) json.value(g[v].name);
     json.close_array();
   };
-  json.open_object().member("file", path.string()).member("nodes", g.list().size());
+  json.open_object().member("file", given_name(path)).member("nodes", g.list().size());
   json.member("calls", g.nodes().size());
   counts("operators", s.operators), counts("attributes", s.attributes);
   names("inputs", g.inputs()), names("outputs", g.outputs());

@@ -34,9 +34,7 @@ class placed_ranks {
   /// \throws cleave::error with the file, if the slots are not a multiple of the ranks of the pipeline
   placed_ranks(fs::path const& file, std::size_t stages, std::span<cleave::rank_id const> rank_of)
       : grid_({1, 1, 1}, order) {
-    auto const refuse = [&](std::string const& why) {
-      throw cleave::error(cleave::printable(file.string(), 200) + ": " + why);
-    };
+    auto const refuse = [&](std::string const& why) { throw cleave::error(input_name(file) + ": " + why); };
     auto const text = read_text(file);
     try {
       hosts_ = cleave::read_hosts(text);

@@ -24,17 +24,19 @@ inline bool is_hypergraph_file(std::string_view file) {
   return file.ends_with(".hgr") || is_patoh_file(file);
 }
 
-/// Reads a file of a hypergraph. \throws cleave::graph_file_error with the file and the place
+/// Reads a file of a hypergraph; the suffix of `suffixed` says its format.
+/// \throws cleave::graph_file_error with the file and the place
 template <class Weight>
-cleave::hypergraph<std::uint32_t, Weight> read_hypergraph_file(std::string const& file) {
+cleave::hypergraph<std::uint32_t, Weight> read_hypergraph_file(std::string const& file,
+                                                               std::string const& suffixed) {
   auto const text = read_text(file);
   try {
-    return is_patoh_file(file) ? cleave::read_patoh_hypergraph<std::uint32_t, Weight>(text)
-                               : cleave::read_hmetis_hypergraph<std::uint32_t, Weight>(text);
+    return is_patoh_file(suffixed) ? cleave::read_patoh_hypergraph<std::uint32_t, Weight>(text)
+                                   : cleave::read_hmetis_hypergraph<std::uint32_t, Weight>(text);
   } catch (cleave::fractional_weight_error const& e) {
-    throw cleave::fractional_weight_error(file, e);
+    throw cleave::fractional_weight_error(input_name(file), e);
   } catch (cleave::graph_file_error const& e) {
-    throw cleave::graph_file_error(file, e);
+    throw cleave::graph_file_error(input_name(file), e);
   }
 }
 

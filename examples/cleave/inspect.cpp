@@ -61,7 +61,7 @@ std::string json_of(model const& m, bool shapes) {
     }
     json.close_array();
   };
-  json.open_object().member("file", m.path.string()).member("bytes", m.file_bytes);
+  json.open_object().member("file", given_name(m.path)).member("bytes", m.file_bytes);
   json.member("ir_version", m.proto->ir_version()).key("opsets").open_object();
   for (auto const& o : m.proto->opset_import())
     json.member(o.domain().empty() ? "ai.onnx" : o.domain(), o.version());
@@ -106,27 +106,26 @@ int inspect(std::span<std::string const> words) {
   cleave::onnx::type_options types;
   command c{"inspect",
             "MODEL.onnx | GRAPH.json",
-            "Describes a model or a graph: its nodes, weights, inputs, outputs and work.",
+            "Describes a model or a graph: its nodes, weights, inputs, outputs and work. The file - is\n"
+            "standard input.",
             {}};
-  c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
+  c.options.push_back(json_flag(as_json));
   c.options.push_back(flag("--shapes", "list the type and shape of every value too", shapes));
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words).operands);
 
-  if (path.extension() == ".json") {
+  if (is_graph_file(path)) {
     require_no_sizes(types);
     if (shapes) throw usage_error("--shapes is for ONNX models; a graph in JSON has no shapes");
     auto const g = read_graph(path);
-    print(as_json ? json_of(path, g)
-                  : bold(cleave::printable(path.filename().string())) + "\n" + description_of(g));
+    print(as_json ? json_of(path, g) : bold(short_name(path)) + "\n" + description_of(g));
     return 0;
   }
   progress const doing;
   auto const m = read_model(path, types, doing);
   doing.clear();
   print(as_json ? json_of(m, shapes)
-                : bold(cleave::printable(m.path.filename().string())) + "\n" + description_of(m) +
-                      (shapes ? shapes_of(m) : ""));
+                : bold(short_name(m.path)) + "\n" + description_of(m) + (shapes ? shapes_of(m) : ""));
   return 0;
 }
 

@@ -131,7 +131,7 @@ class layer_finder {
     if (number.empty())
       throw cleave::error("--layers: no module is called " + cleave::quoted(chain_.list + ".0") +
                           (others.empty() ? "; no path of this model has numbers"
-                                          : cleave::suggestion(cleave::nearest_names(chain_.list, others))));
+                                          : cleave::suggestion(cleave::near_names(chain_.list, others))));
     for (auto& [i, position] : number) position = chain_.layers++;
     layer_.assign(s_.nodes(), before);
     reach_.assign(s_.nodes(), before);

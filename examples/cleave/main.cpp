@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The cleave tool: cuts ONNX models into stages and graphs into parts, and makes and checks pipeline
-// schedules. Exit codes: 0 done, 1 infeasible or lost output, 2 usage, 3 bad input.
+// schedules. Exit codes: see `exit_codes`.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -66,10 +66,8 @@ std::string help_of_all() {
   };
   for (auto const& s : subcommands) show(s.name, s.about);
   for (auto const& p : plain_commands) show(p.call, p.about);
-  return text +
-         "\ncleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or "
-         "with\n--overwrite. cleave help SUBCOMMAND lists the options.\nExit codes: " +
-         exit_codes + "\n";
+  return text + "\n" + about_files +
+         "\ncleave help SUBCOMMAND lists the options.\nExit codes: " + exit_codes + "\n";
 }
 
 /// Returns the texts and options of a subcommand, which its `--help` would print.

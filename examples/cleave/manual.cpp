@@ -44,12 +44,7 @@ std::string manual_page(command_list const& all) {
             " [options]\n.PP\n" + troff(c.about) + "\n";
     for (auto const& o : c.options) text += item(typed_option(o), o.help);
   }
-  return text + ".SH EXIT STATUS\n" + troff(exit_codes) + "\n.SH FILES\n" +
-         troff(
-             "cleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or "
-             "with "
-             "--overwrite.") +
-         "\n";
+  return text + ".SH EXIT STATUS\n" + troff(exit_codes) + "\n.SH FILES\n" + troff(about_files) + "\n";
 }
 
 }  // namespace tool

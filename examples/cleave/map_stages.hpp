@@ -50,9 +50,8 @@ inline void read_places(map_options& to, cut_options& options) {
   auto const stages = static_cast<std::uint32_t>(to.place->stages());
   if (options.rule.what != cut_rule::kind::balance) return;
   if (options.counted && options.stages != stages)
-    throw usage_error("-k " + std::to_string(options.stages) +
-                      " asks for another number of stages: " + cleave::printable(to.schedule, 200) + " has " +
-                      plural(stages, "stage") + "; leave out -k");
+    throw usage_error("-k " + std::to_string(options.stages) + " asks for another number of stages: " +
+                      input_name(to.schedule) + " has " + plural(stages, "stage") + "; leave out -k");
   options.stages = stages;
 }
 
@@ -78,9 +77,8 @@ void write_map(map_options const& to, Snapshot const& s, Plan const& p, std::vec
                                    : cleave::loop_placement(stages);
   cleave::stage_map map{place.ranks, {}};
   if (place.stages() != stages)
-    throw cleave::error("the cut has " + plural(stages, "stage") + ", " +
-                        cleave::printable(to.schedule, 200) + " " + std::to_string(place.stages()) +
-                        "; both need the same number");
+    throw cleave::error("the cut has " + plural(stages, "stage") + ", " + input_name(to.schedule) + " " +
+                        std::to_string(place.stages()) + "; both need the same number");
   for (std::size_t i = 0; i < stages; ++i) {
     auto const& stage = p.stages[i];
     cleave::mapped_stage mapped{.rank = place.rank_of[i]};

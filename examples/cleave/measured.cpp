@@ -72,7 +72,7 @@ class cost_assignment {
   }
 
   [[noreturn]] void refuse(cost_entry const& entry, std::string const& what) const {
-    throw cleave::error(cleave::printable(file_.path.string(), 200) +
+    throw cleave::error(input_name(file_.path) +
                         (entry.line > 0 ? ", line " + std::to_string(entry.line) : "") + ": " + what);
   }
 
@@ -120,7 +120,7 @@ class cost_assignment {
       auto const end = std::min(entry.name.find('+', at), entry.name.size());
       auto const n = find(entry.name.substr(at, end - at));
       if (n >= several || (at == 0 && end == entry.name.size())) {
-        auto const nearest = cleave::nearest_names(entry.name, known_names());
+        auto const nearest = cleave::near_names(entry.name, known_names());
         refuse(entry, "no node is called " + cleave::quoted(entry.name) + cleave::suggestion(nearest));
       }
       require_free(entry, n);
@@ -170,8 +170,7 @@ class cost_assignment {
   void require_match() const {
     if (!file_.is_profile || 2 * made_.elsewhere <= made_.total) return;
     throw cleave::error(
-        cleave::printable(file_.path.string(), 200) + ": " +
-        cleave::percent_text(made_.elsewhere / made_.total) +
+        input_name(file_.path) + ": " + cleave::percent_text(made_.elsewhere / made_.total) +
         " of the time is in nodes that the model does not have: " +
         first_of(made_.elsewhere_names, 4, [](auto const& s) { return cleave::quoted(s); }) +
         "; profile this model (./dev profile-onnx), with less optimization if these are fused");

@@ -28,7 +28,7 @@ namespace tool {
 
 /// Returns the name of a model, `bert4` for `models/bert4.onnx.gz`; never `.` or `..`.
 inline std::string model_name(fs::path const& path) {
-  auto const file = path.filename().string();
+  auto const file = is_standard(path) ? std::string() : path.filename().string();
   auto const stem = file.substr(0, file.rfind(".onnx"));
   return stem.empty() || stem == "." || stem == ".." ? "model" : stem;
 }
@@ -117,13 +117,24 @@ inline cleave::onnx::limits model_limits() {
   return limits;
 }
 
+/// Returns the bytes of a model in a file or, for `-`, from stdin; both may be packed with gzip.
+/// \throws cleave::onnx::error without the path
+inline std::string read_model_bytes(fs::path const& path) {
+  auto const limits = model_limits();
+  if (!is_standard(path)) return cleave::onnx::read_file(path, limits);
+  auto const& bytes = standard_input();
+  if (bytes.starts_with("\x1f\x8b")) return cleave::detail::unpack_onnx(bytes, limits);
+  cleave::detail::check_onnx_beginning(bytes);
+  return bytes;
+}
+
 /// \throws cleave::error with the path and what is wrong with the file.
 inline model read_model(fs::path const& path, cleave::onnx::type_options const& options,
                         progress const& doing) {
-  auto const file = cleave::printable(path.filename().string());
+  auto const file = short_name(path);
   try {
     doing("reading " + file);
-    auto bytes = cleave::onnx::read_file(path, model_limits());
+    auto bytes = read_model_bytes(path);
     auto const file_bytes = bytes.size();
     auto proto = std::make_unique<::onnx::ModelProto>(cleave::onnx::parse(bytes));
     bytes = {};  // not needed while the model is worked on
@@ -137,7 +148,7 @@ inline model read_model(fs::path const& path, cleave::onnx::type_options const& 
     return {path,   file_bytes, std::move(proto), std::move(types), std::move(costs), std::move(graph),
             options};
   } catch (cleave::error const& e) {
-    throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
+    throw cleave::error(input_name(path) + ": " + e.what());
   }
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "file_rules.hpp"
@@ -33,6 +34,9 @@ struct option {
   std::string help;
   std::function<bool(std::string_view)> take;
   file_use file{};  ///< use of the file that the value names
+  std::vector<std::string>
+      choices{};              ///< the words that it takes, if they are few; a slip is compared with them
+  bool fills_stdout = false;  ///< a flag: stdout gets one text in this form, and nothing else
 };
 
 /// A subcommand: its help text and its options.
@@ -49,6 +53,42 @@ struct help_wanted {
 
 inline option flag(std::string const& name, std::string const& help, bool& to) {
   return {"", name, "", "", help, [&to](std::string_view) { return to = true; }};
+}
+
+/// A flag that makes stdout hold one text in another form, so that no file can go there too.
+inline option form_flag(std::string const& name, std::string const& help, bool& to) {
+  auto made = flag(name, help, to);
+  made.fills_stdout = true;
+  return made;
+}
+
+inline option json_flag(bool& to) { return form_flag("--json", "print one JSON object instead of text", to); }
+
+/// Returns `a, b or c`.
+inline std::string alternatives(std::span<std::string const> names) {
+  std::string text;
+  for (auto const& name : names) text += (text.empty() ? "" : &name == &names.back() ? " or " : ", ") + name;
+  return text;
+}
+
+/// An option whose value is one of a few names. `take` gets the place of the name.
+template <class Names, class Take>
+option choice_option(std::string const& name, std::string const& value, Names const& names,
+                     std::string const& help, Take take) {
+  std::vector<std::string> const choices(std::begin(names), std::end(names));
+  return {"",
+          name,
+          value,
+          alternatives(choices),
+          help,
+          [choices, take](std::string_view text) {
+            auto const found = std::ranges::find(choices, text);
+            if (found == choices.end()) return false;
+            take(static_cast<std::size_t>(found - choices.begin()));
+            return true;
+          },
+          {},
+          choices};
 }
 
 inline option file_to_read(std::string const& name, std::string const& value, std::string const& help,
@@ -73,8 +113,21 @@ inline option file_to_write(std::string const& short_name, std::string const& na
           "FILE",
           "a file name",
           help,
-          [&to](std::string_view text) { return !(to.path = text).empty() && text != "-"; },
+          [&to](std::string_view text) { return !(to.path = text).empty(); },
           {.what = file_use::kind::written, .is_own = is_own, .form = form}};
+}
+
+/// The same for an output that stdout gets if no file is named; `-` names none.
+inline option answer_to_write(std::string const& short_name, std::string const& name, std::string const& help,
+                              output_file& to, bool (*is_own)(std::string const& text),
+                              std::string const& form = "") {
+  auto made = file_to_write(short_name, name, help, to, is_own, form);
+  made.take = [&to](std::string_view text) {
+    to.path = text == "-" ? "" : text;
+    return !text.empty();
+  };
+  made.file.is_answer = true;
+  return made;
 }
 
 /// An option for an output folder. `has` recognises the names of the files written there.
@@ -85,7 +138,7 @@ inline option folder_to_write(std::string const& short_name, std::string const& 
           "DIR",
           "a folder",
           help,
-          [&to](std::string_view text) { return !(to = text).empty() && text != "-"; },
+          [&to](std::string_view text) { return !(to = text).empty(); },
           {.what = file_use::kind::folder, .has = has}};
 }
 
@@ -174,6 +227,54 @@ inline std::string suggestion(std::string_view typed, std::vector<std::string> c
   return nearest == names.end() || far(*nearest) > most ? "" : "; did you mean " + *nearest;
 }
 
+/// The same for the choice in a value, which ends at `=`; nothing if that is a choice.
+inline std::string suggested_choice(std::string_view value, std::vector<std::string> const& choices) {
+  auto const word = value.substr(0, value.find('='));
+  return std::ranges::find(choices, word) == choices.end() ? suggestion(word, choices) : "";
+}
+
+/// The files of a command line that are `-`, and the options for which stdout holds one text.
+class standard_streams {
+ public:
+  /// Adds a file; a later value of an option replaces the earlier one. \throws usage_error for a folder
+  void add(std::string const& by, std::string_view value, file_use const& use) {
+    if (!by.empty() && !use.repeats) std::erase_if(files_, [&](auto const& f) { return f.first == by; });
+    if (value != "-") return;
+    if (use.what == file_use::kind::folder)
+      throw usage_error(
+          by + " takes a folder for several files, which stdout is not; for a folder named -, write ./-");
+    files_.emplace_back(by, use);
+  }
+  void add_form(std::string const& flag) { forms_.push_back(flag); }
+
+  /// \throws usage_error if a stream has two uses
+  void require_single() const {
+    std::string reads, writes;
+    bool is_read = false;
+    for (auto const& [by, use] : files_) {
+      auto const name = by.empty() ? std::string("the operand") : by;
+      if (use.what == file_use::kind::read && std::exchange(is_read, true))
+        throw usage_error("standard input can be read once, but " + reads + " and " + name +
+                          " are both -; name a file for one of them");
+      if (use.what == file_use::kind::read) reads = name;
+      if (use.what != file_use::kind::written || use.is_answer) continue;
+      if (writes.empty() && !forms_.empty()) writes = forms_.front();
+      if (!writes.empty())
+        throw usage_error(writes + " and " + name + " would both write to stdout; name a file for " + name);
+      writes = name;
+    }
+  }
+  bool stdout_is_taken() const {
+    return std::ranges::any_of(files_, [](auto const& f) {
+      return f.second.what == file_use::kind::written && !f.second.is_answer;
+    });
+  }
+
+ private:
+  std::vector<std::pair<std::string, file_use>> files_;
+  std::vector<std::string> forms_;
+};
+
 /// The words after a subcommand, without the values of options.
 struct typed_words {
   std::vector<std::string> operands{};
@@ -190,7 +291,8 @@ struct typed_words {
 };
 
 /// Reads `words`: `--name value`, `--name=value`, `-k 4`, `-k4`; all words after `--` are operands. An output
-/// may replace only a file that the tool wrote; --overwrite lifts this limit. It never replaces an input.
+/// may replace only a file that the tool wrote; --overwrite lifts this limit. It never replaces an input. A
+/// file named `-` is stdin or stdout.
 /// \throws usage_error with the word, help_wanted at `--help`, cleave::error if an output would replace a
 /// protected file
 inline typed_words read_options(command c, std::span<std::string const> words) {
@@ -215,14 +317,17 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
   };
   add_level("-q", "--quiet", "no notes and no progress on stderr", talk::quiet);
   add_level("-v", "--verbose", "each step with its time on stderr", talk::verbose);
+  standard_streams standard;
   auto const add_file = [&](std::string const& by, std::string_view value, file_use const& use) {
-    if (use.what == file_use::kind::none || value == "-") return;
+    if (use.what == file_use::kind::none) return;
     auto const before =
         std::ranges::find_if(use.prefixes, [&](auto prefix) { return value.starts_with(prefix); });
     if (before != use.prefixes.end())
       value.remove_prefix(before->size());
     else if (!use.prefixes.empty())
       return;
+    standard.add(by, value, use);
+    if (value == "-") return;
     std::erase_if(typed.files, [&](auto const& f) { return !by.empty() && !use.repeats && f.by == by; });
     typed.files.push_back({by, value, use});
   };
@@ -259,9 +364,13 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
       throw usage_error(name + " needs a value: " + name + " " + o->value);
     auto const value = o->value.empty() ? "" : attached ? word.substr(name.size() + is_long) : words[++i];
     if (!o->take(value))
-      throw usage_error(name + " takes " + o->wants + ", not '" + cleave::printable(value) + "'");
+      throw usage_error(name + " takes " + o->wants + ", not '" + cleave::printable(value) + "'" +
+                        suggested_choice(value, o->choices));
+    if (o->fills_stdout) standard.add_form(name);
     add_file(o->name.empty() ? o->short_name : o->name, value, o->file);
   }
+  standard.require_single();
+  if (standard.stdout_is_taken()) texts_go = text_target::to_stderr;
   for (auto const& f : typed.files)
     if (f.use.what == file_use::kind::read) named_inputs.push_back(f.path);
   require_apart(typed.files);

@@ -24,7 +24,8 @@ namespace tool {
 namespace {
 
 struct order_task {
-  std::string file;
+  graph_input graph;
+  bool as_json = false;
   cleave::dissection_options options;
   cleave::graph_file_options reading{.values = cleave::matrix_values::ignored};
   output_file out{.path = {}, .form = order_form};
@@ -51,6 +52,8 @@ void add_options(command& c, order_task& task) {
                          return read_number(text, task.reading.first_node, std::uint64_t{0},
                                             std::uint64_t{1});
                        }});
+  add_format_option(c, task.graph, graphs_among_formats);
+  c.options.push_back(json_flag(task.as_json));
 }
 
 std::string separators_text(std::vector<std::size_t> const& sizes) {
@@ -63,33 +66,29 @@ std::string separators_text(std::vector<std::size_t> const& sizes) {
 
 int order_graph(order_task const& task) {
   progress const doing;
-  doing("reading " + task.file);
+  doing("reading " + task.graph.name());
   partition_clock clock;
-  auto const g = cleave::read_graph_file<std::uint32_t>(task.file, limited(task.reading));
+  auto const g = read_graph_of<std::uint32_t>(task.graph, task.reading);
   clock.has_read();
   doing("ordering");
   auto const found = cleave::nested_dissection(g.view(), task.options);
-  auto const took = clock.facts();
+  auto const took = clock.times();
   doing("counting the entries of the factor");
   auto const size = cleave::cholesky_fill(g.view(), found.order);
   doing.clear();
-  auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(g.view().nodes(), "node") + ", " +
-              plural(g.view().directed_edges() / 2, "edge") + "\n";
-  text += fact("factor",
-               cleave::count_text(size.nonzeros) + " entries, " + cleave::short_text(size.flops) + " flops");
-  text += fact("separators", separators_text(found.separator_sizes)) + took;
+  fact_sheet told(task.graph.file, {{"node", g.view().nodes()}, {"edge", g.view().directed_edges() / 2}});
+  told.line("factor",
+            cleave::count_text(size.nonzeros) + " entries, " + cleave::short_text(size.flops) + " flops");
+  told.json().key("factor").open_object().member("entries", size.nonzeros);
+  told.json().member("flops", size.flops).close_object();
+  told.line("separators", separators_text(found.separator_sizes));
+  told.list("separators", found.separator_sizes);
+  took.add_to(told);
   std::string positions;
   for (auto const at : found.position) positions += std::to_string(at) + '\n';
-  if (task.out.path == "-") {
-    print(positions);
-    std::fputs(text.c_str(), stderr);
-    return 0;
-  }
-  if (!task.out.empty()) {
-    write_file(task.out, positions);
-    text += fact("written", shown(task.out.path));
-  }
-  print(text);
+  if (!task.out.empty()) write_file(task.out, positions);
+  told.written(task.out);
+  told.print_as(task.as_json);
   return 0;
 }
 
@@ -101,7 +100,8 @@ int order(std::span<std::string const> words) {
             "FILE",
             "Orders the rows and columns of a symmetric sparse matrix by nested dissection, so that its\n"
             "Cholesky factor has few entries. Reports the size of the factor. FILE is Matrix Market (.mtx),\n"
-            "METIS (.graph), an edge list (.edges, .txt) or DIMACS (.dimacs, .col, .gr).",
+            "METIS (.graph), an edge list (.edges, .txt) or DIMACS (.dimacs, .col, .gr). FILE - is\n"
+            "standard input, whose content tells its format.",
             {}};
   add_options(c, task);
   auto const operands = read_options(c, words).operands;
@@ -109,7 +109,8 @@ int order(std::span<std::string const> words) {
     throw usage_error("a graph file is missing, as in cleave order matrix.mtx --out order");
   if (operands.size() > 1)
     throw usage_error("one graph at a time; found a second operand: " + cleave::printable(operands[1]));
-  task.file = operands[0];
+  task.graph.file = operands[0];
+  task.graph.find_format();
   return order_graph(task);
 }
 

@@ -73,27 +73,28 @@ void set_further_weights(partition_task& task, std::vector<std::vector<double>> 
   auto& to = task.options.further_weights;
   to.clear();
   if (!task.further_imbalances.empty() && task.further_imbalances.size() != lists.size())
-    throw usage_error("the nodes of " + cleave::printable(task.file, 200) + " have " +
-                      plural(lists.size() + 1, "weight") + ", but --eps has " +
-                      plural(task.further_imbalances.size() + 1, "number") +
+    throw usage_error("the nodes of " + task.graph.name() + " have " + plural(lists.size() + 1, "weight") +
+                      ", but --eps has " + plural(task.further_imbalances.size() + 1, "number") +
                       "; give one for all, or one for each");
   for (std::size_t i = 0; i < lists.size(); ++i)
     to.push_back({std::move(lists[i]),
                   task.further_imbalances.empty() ? task.options.imbalance[0] : task.further_imbalances[i]});
 }
 
-/// Checks the balance of the weights beyond the first, and describes it in a line for each.
+/// Checks the balance of the weights beyond the first, and tells it in a line for each. Returns whether all
+/// are balanced.
 template <class View>
-std::string further_facts(partition_task const& task, View view, cleave::partition const& p, bool& sound) {
-  std::string text;
+bool add_further(fact_sheet& to, partition_task const& task, View view, cleave::partition const& p) {
+  bool sound = true;
+  if (!task.options.further_weights.empty()) to.json().key("further_weights").open_array();
   for (std::size_t i = 0; i < task.options.further_weights.size(); ++i) {
     auto const& w = task.options.further_weights[i];
     auto const most = w.imbalance[0];
     auto const told = [&](auto const& v) {
       sound = sound && v.sound();
-      text += fact("weight " + std::to_string(i + 2), imbalance_text(v.imbalance, most));
-      for (std::size_t f = 0; f < v.findings.size() && f < 10; ++f)
-        text += fact("wrong", cleave::describe(v.findings[f]));
+      to.line("weight " + std::to_string(i + 2), imbalance_text(v.imbalance, most));
+      to.json().open_object().member("imbalance", v.imbalance).member("most_imbalance", most).close_object();
+      for (std::size_t f = 0; f < v.findings.size() && f < 10; ++f) to.wrong(cleave::describe(v.findings[f]));
     };
     auto const verified = [&](auto const& weights) {
       cleave::adjacency_view const other{view.offsets, view.targets, weights, view.edge_weight};
@@ -106,7 +107,8 @@ std::string further_facts(partition_task const& task, View view, cleave::partiti
     else
       verified(w.of);
   }
-  return text;
+  if (!task.options.further_weights.empty()) to.json().close_array();
+  return sound;
 }
 
 /// Takes the number of parts from the machine, if there is one.
@@ -124,57 +126,58 @@ void require_machine(partition_task& task) {
 template <class Weight>
 int cut_graph(partition_task& task) {
   progress const doing;
-  doing("reading " + task.file);
+  doing("reading " + task.graph.name());
   partition_clock clock;
   std::vector<std::vector<double>> further;
   task.reading.further_weights = task.group_sizes.empty() ? &further : nullptr;
-  auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, limited(task.reading));
+  auto const g = read_graph_of<std::uint32_t, Weight>(task.graph, limited(task.reading));
   set_further_weights(task, std::move(further));
   auto const view = g.view();
   clock.has_read();
   require_parts(task, view.nodes());
-  auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes(), "node") + ", " +
-              plural(view.directed_edges() / 2, "edge") + "\n";
+  fact_sheet told(task.graph.file, {{"node", view.nodes()}, {"edge", view.directed_edges() / 2}});
   cleave::partition p;
-  std::string took;
+  partition_times took;
   if (task.verify.empty()) {
     doing("cutting into " + plural(task.parts, "part"));
     if (task.group_sizes.empty())
       p = cleave::partition_kway(view, task.parts, task.options);
     else
       p = cleave::map_kway(view, machine_of(task), task.options);
-    took = clock.facts();
-    text += made_fact(task);
+    took = clock.times();
+    add_made(told, task);
     write_parts(task, p);
   } else {
     p = read_parts(task, view.nodes());
-    text += read_fact(task, p);
+    add_read(told, task, p);
   }
   doing.clear();
   auto const v = cleave::verify_partition(
       view, p, {.imbalance = task.options.imbalance[0], .connected = task.options.connected});
-  text += fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
-  if (!task.group_sizes.empty() && v.part_size.size() == p.parts)
-    text += fact("cost", number_text(cleave::communication_cost(view, p, machine_of(task))) +
-                             ", edges times distances");
-  if (task.options.connected) text += fact("pieces", pieces_text(v.pieces));
-  text += balance_facts(v, task);
-  bool sound = v.sound();
-  text += further_facts(task, view, p, sound);
+  told.line("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
+  told.member("cut", v.cut), told.member("cut_edges", v.cut_edges);
+  if (!task.group_sizes.empty() && v.part_size.size() == p.parts) {
+    auto const cost = cleave::communication_cost(view, p, machine_of(task));
+    told.line("cost", number_text(cost) + ", edges times distances");
+    told.member("cost", cost);
+  }
+  if (task.options.connected) {
+    told.line("pieces", pieces_text(v.pieces));
+    told.list("pieces", v.pieces);
+  }
+  add_balance(told, v, task);
+  bool const further_sound = add_further(told, task, view, p);
   auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
-  if (empty.wrong)
-    text += empty.text;  // if there are enough nodes for all parts, the verdict names the empty ones
-  text += took;
-  if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
-  say(task, text);
-  return sound && !empty.wrong ? 0 : 1;
+  if (empty.wrong) empty.add_to(told);  // if there are enough nodes, the verdict names the empty parts
+  took.add_to(told);
+  return finish(told, task, v.sound() && further_sound && !empty.wrong);
 }
 
 /// Returns whether the file is cut as a directed graph.
 bool is_of_operations(partition_task const& task) {
   using enum partition_goal;
   if (task.goal == edges) return false;
-  bool const directed = cleave::is_directed(cleave::graph_format_of(task.file, "c"));
+  bool const directed = cleave::is_directed(cleave::graph_format_of(task.graph.suffixed(), "c"));
   if (task.goal == connectivity || task.goal == cut_nets)
     throw usage_error("--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
                       " needs a hypergraph (.hgr, .u, .patoh)");
@@ -186,10 +189,13 @@ bool is_of_operations(partition_task const& task) {
 
 /// Checks that the other options fit a graph that is read row by row.
 void require_stream(partition_task const& task) {
-  if (!task.file.ends_with(".graph") && !task.file.ends_with(".metis"))
+  if (is_standard(task.graph.file))
+    throw usage_error(
+        "--stream reads its file more than once, and standard input can be read once; name a file");
+  if (!task.graph.suffixed().ends_with(".graph") && !task.graph.suffixed().ends_with(".metis"))
     throw usage_error(
         "--stream reads METIS files (.graph or .metis), which have a row for each node; found " +
-        cleave::printable(task.file, 200));
+        task.graph.name());
   if (task.options.connected || !task.group_sizes.empty())
     throw usage_error("--connected and --machine need the whole graph in memory; leave out --stream");
   if (task.goal != partition_goal::by_file && task.goal != partition_goal::edges)
@@ -198,26 +204,18 @@ void require_stream(partition_task const& task) {
 
 void add_options(command& c, partition_task& task) {
   c.options.push_back(number_option("-k", "--parts", "N", "number of parts", task.parts, 1, most_parts));
-  c.options.push_back({"", "--preset", "NAME", "fast, standard or quality",
-                       "time spent on a smaller cut: fast, standard, quality (standard)", [&](auto text) {
-                         auto const found = std::ranges::find(preset_names, text);
-                         auto const at = static_cast<std::size_t>(found - preset_names.begin());
-                         task.options.preset = static_cast<cleave::kway_preset>(at);
-                         return found != preset_names.end();
-                       }});
+  c.options.push_back(choice_option(
+      "--preset", "NAME", preset_names, "time spent on a smaller cut: fast, standard, quality (standard)",
+      [&](std::size_t at) { task.options.preset = static_cast<cleave::kway_preset>(at); }));
   c.options.push_back(
       {"", "--eps", "SHARE",
        range_text(0.0, most_imbalance) + ", as in 0.03, or one for each weight, as in 0.03,0.1",
        "imbalance: share by which a part may exceed the average (0.03)",
        [&](auto text) { return read_imbalances(text, task); }});
-  c.options.push_back(
-      {"", "--goal", "WHAT", "edges, bottleneck, cut, connectivity or cut-nets",
-       "minimise edges; of directed graphs bottleneck or cut; of hypergraphs connectivity or cut-nets",
-       [&](auto text) {
-         auto const found = std::ranges::find(goal_names, text);
-         task.goal = static_cast<partition_goal>(found - goal_names.begin());
-         return !text.empty() && found != goal_names.end();
-       }});
+  c.options.push_back(choice_option(
+      "--goal", "WHAT", std::span(goal_names).subspan(1),
+      "minimise edges; of directed graphs bottleneck or cut; of hypergraphs connectivity or cut-nets",
+      [&](std::size_t at) { task.goal = static_cast<partition_goal>(at + 1); }));
   c.options.push_back(
       number_option("", "--flops-per-byte", "R",
                     "for a graph in JSON: cost of moving a byte between parts, in its unit (0)",
@@ -239,12 +237,12 @@ void add_options(command& c, partition_task& task) {
   c.options.push_back(number_option(
       "", "--buffer", "N", "of a stream: nodes that are cut together; 0: each node is placed alone (65536)",
       task.buffer, 0, (std::size_t{1} << 31) - 1));
-  c.options.push_back({"", "--rule", "RULE", "ldg or fennel",
-                       "of a stream: how a single node is placed: ldg, fennel (ldg)", [&](auto text) {
-                         auto const found = std::ranges::find(rule_names, text);
-                         task.rule = static_cast<cleave::stream_rule>(found - rule_names.begin());
-                         return task.rule_given = found != rule_names.end();
-                       }});
+  c.options.push_back(choice_option("--rule", "RULE", rule_names,
+                                    "of a stream: how a single node is placed: ldg, fennel (ldg)",
+                                    [&](std::size_t at) {
+                                      task.rule = static_cast<cleave::stream_rule>(at);
+                                      task.rule_given = true;
+                                    }));
   c.options.push_back(number_option("", "--seed", "N", "seed of the random choices (1)", task.options.seed, 0,
                                     ~std::uint64_t{0}));
   c.options.push_back(number_option("", "--threads", "N",
@@ -266,14 +264,11 @@ void add_options(command& c, partition_task& task) {
                                             std::uint64_t{1});
                        }});
   c.options.push_back(
-      {"", "--values", "WHAT", "by-type, weights or ignored",
-       "use of a matrix's entries: weights, ignored, or weights if they are integers (by-type)",
-       [&](auto text) {
-         constexpr std::array<std::string_view, 3> names = {"by-type", "weights", "ignored"};
-         auto const found = std::ranges::find(names, text);
-         task.reading.values = static_cast<cleave::matrix_values>(found - names.begin());
-         return found != names.end();
-       }});
+      choice_option("--values", "WHAT", std::array<std::string_view, 3>{"by-type", "weights", "ignored"},
+                    "use of a matrix's entries: weights, ignored, or weights if they are integers (by-type)",
+                    [&](std::size_t at) { task.reading.values = static_cast<cleave::matrix_values>(at); }));
+  add_format_option(c, task.graph, named_formats.size());
+  c.options.push_back(json_flag(task.as_json));
 }
 
 }  // namespace
@@ -287,7 +282,7 @@ int partition(std::span<std::string const> words) {
       "recounted from the file and the parts. FILE is METIS (.graph), Matrix Market (.mtx), an edge list\n"
       "(.edges, .txt) or DIMACS (.dimacs, .col, .gr). A directed acyclic graph (.dag, .json) is cut into\n"
       "parts without cyclic dependencies. A hypergraph (hMETIS .hgr; PaToH .u, .patoh) is cut into\n"
-      "parts with few cut nets.",
+      "parts with few cut nets. FILE - is standard input, whose content tells its format.",
       {}};
   add_options(c, task);
   auto const operands = read_options(c, words).operands;
@@ -295,7 +290,7 @@ int partition(std::span<std::string const> words) {
   if (operands.empty()) throw usage_error("a graph file is missing" + example);
   if (operands.size() > 1)
     throw usage_error("one graph at a time; found a second operand: " + cleave::printable(operands[1]));
-  task.file = operands[0];
+  task.graph.file = operands[0];
   require_machine(task);
   if (task.parts == 0 && task.verify.empty())
     throw usage_error("the number of parts is missing; give it with -k" + example);
@@ -313,7 +308,8 @@ int partition(std::span<std::string const> words) {
   }
   if (task.buffer || task.rule_given)
     throw usage_error("--buffer and --rule are for --stream; add it, or leave them out");
-  bool const is_hypergraph = is_hypergraph_file(task.file),
+  task.graph.find_format();
+  bool const is_hypergraph = is_hypergraph_file(task.graph.suffixed()),
              is_directed = !is_hypergraph && is_of_operations(task);
   if (task.options.connected && (is_hypergraph || is_directed))
     throw usage_error("--connected is for undirected graphs; leave it out");

@@ -26,7 +26,7 @@ cleave::dag_snapshot snapshot_of(cleave::cost_dag const& d, std::string const& f
   try {
     return cleave::snapshot_of_dag(d);
   } catch (cleave::dag_cycle_error const& e) {
-    throw cleave::error(cleave::printable(file, 200) + ": " + e.what());
+    throw cleave::error(file + ": " + e.what());
   }
 }
 
@@ -43,72 +43,80 @@ cleave::acyclic_options options_of(partition_task const& task, cleave::dag_snaps
   return o;
 }
 
-/// Describes the parts. The numbers are counted from the file and the parts alone.
-std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p,
-                     cleave::dag_partition_report const& v, std::optional<double> bound) {
+/// Tells about the parts. The numbers are counted from the file and the parts alone.
+void add_facts(fact_sheet& to, cleave::cost_dag const& d, cleave::partition const& p,
+               cleave::dag_partition_report const& v, std::optional<double> bound) {
   certificate const proof{.objective = objective_of(d.arc_price()),
                           .bottleneck = v.bottleneck,
                           .bound = bound,
                           .parts = plural(p.parts, "part"),
                           .lacking = d.lacking,
                           .counts_nodes = d.lacking.nodes > 0 && d.lacking.nodes == d.lacking.of_nodes};
-  auto text = "  " + sentence_of(proof) + "\n";
-  text += fact("cut", cleave::short_text(v.cut) + " (arcs); " + cleave::short_text(v.traffic) +
-                          " if each part receives a value once");
+  to.lines("  " + sentence_of(proof) + "\n");
+  to.member("bottleneck", v.bottleneck);
+  if (bound) to.member("bound", *bound);
+  to.line("cut", cleave::short_text(v.cut) + " (arcs); " + cleave::short_text(v.traffic) +
+                     " if each part receives a value once");
+  to.member("cut", v.cut), to.member("traffic", v.traffic);
   std::vector<double> work(p.parts);
   double total = 0;
   for (std::size_t n = 0; n < p.of.size(); ++n) work[index(p.of[n])] += d.work[n], total += d.work[n];
   auto const heaviest = work.empty() ? 0 : *std::ranges::max_element(work);
   auto const above = total > 0 ? heaviest * p.parts / total - 1 : 0;
-  text += fact("imbalance", cleave::fixed_text(100 * above, 2) + "\u00a0% of work");
-  for (auto const& f : v.findings) text += fact("wrong", cleave::describe(f));
+  to.line("imbalance", cleave::fixed_text(100 * above, 2) + "\u00a0% of work");
+  to.member("imbalance", above);
+  for (auto const& f : v.findings) to.wrong(cleave::describe(f));
   for (std::size_t i = 0; i < v.cycle.size(); ++i)
-    text += (i == 0 ? "             " : " -> ") + std::to_string(index(v.cycle[i])) +
-            (i + 1 == v.cycle.size() ? "\n" : "");
-  return text;
+    to.lines((i == 0 ? "             " : " -> ") + std::to_string(index(v.cycle[i])) +
+             (i + 1 == v.cycle.size() ? "\n" : ""));
+  if (v.cycle.empty()) return;
+  to.json().key("cycle").open_array();
+  for (auto const part : v.cycle) to.json().value(index(part));
+  to.json().close_array();
 }
 
 }  // namespace
 
 int cut_operations(partition_task const& task) {
   progress const doing;
-  doing("reading " + task.file);
+  doing("reading " + task.graph.name());
   partition_clock clock;
-  auto const d = cleave::read_cost_dag(task.file, task.flops_per_byte.value_or(0), limited({}));
+  auto const d = read_cost_dag_of(task.graph, task.flops_per_byte.value_or(0));
   if (task.flops_per_byte && !d.cost_per_byte)
     throw usage_error("--flops-per-byte is for files that give bytes; this file gives the costs of arcs");
   clock.has_read();
   require_parts(task, d.nodes());
-  auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(d.nodes(), "node") + ", " +
-              plural(d.arcs.size(), "arc") + "\n";
+  fact_sheet told(task.graph.file, {{"node", d.nodes()}, {"arc", d.arcs.size()}});
   cleave::partition p;
   std::optional<double> bound;
   bool balanced = true;
-  std::string took;
+  partition_times took;
   if (task.verify.empty()) {
     doing("cutting into " + plural(task.parts, "part"));
-    auto const s = snapshot_of(d, task.file);
+    auto const s = snapshot_of(d, task.graph.name());
     auto const made = cleave::partition_acyclic(s.graph, task.parts, options_of(task, s));
-    took = clock.facts();
+    took = clock.times();
     balanced = made.balanced, p.parts = made.parts;
     for (auto const at : s.position) p.of.push_back(made.of[at]);
     bool const cut = task.goal == partition_goal::cut;
     if (!cut) bound = made.bound;
-    text += fact("parts", cleave::count_text(made.parts) + ", goal " + (cut ? "cut" : "bottleneck") +
-                              ", seed " + std::to_string(task.options.seed));
+    auto const goal = goal_names[static_cast<std::size_t>(cut ? task.goal : partition_goal::bottleneck)];
+    told.line("parts", cleave::count_text(made.parts) + ", goal " + std::string(goal) + ", seed " +
+                           std::to_string(task.options.seed));
+    told.member("parts", made.parts), told.member("goal", goal), told.member("seed", task.options.seed);
     write_parts(task, p);
   } else {
     p = read_parts(task, d.nodes());
-    text += read_fact(task, p);
+    add_read(told, task, p);
   }
   doing.clear();
   auto const v = cleave::verify_partition(d, p);
   auto const empty = empty_parts_of(task, p, p.parts <= d.nodes() && d.together.empty());
-  text += facts_of(d, p, v, bound) + empty.text + took;
-  if (!balanced) text += fact("wrong", "no parts within the requested imbalance were found");
-  if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
-  say(task, text);
-  return v.sound() && !empty.wrong && balanced ? 0 : 1;
+  add_facts(told, d, p, v, bound);
+  empty.add_to(told);
+  took.add_to(told);
+  if (!balanced) told.wrong("no parts within the requested imbalance were found");
+  return finish(told, task, v.sound() && !empty.wrong && balanced);
 }
 
 }  // namespace tool

@@ -33,38 +33,37 @@ cleave::hypergraph_options options_of(partition_task const& task) {
 template <class Weight>
 int cut_file(partition_task const& task) {
   progress const doing;
-  doing("reading " + task.file);
+  doing("reading " + task.graph.name());
   partition_clock clock;
-  auto const h = read_hypergraph_file<Weight>(task.file);
+  auto const h = read_hypergraph_file<Weight>(task.graph.file, task.graph.suffixed());
   auto const view = h.view();
   clock.has_read();
   require_parts(task, view.nodes);
-  auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes, "node") + ", " +
-              plural(view.nets(), "net") + ", " + plural(view.pins.size(), "pin") + "\n";
+  fact_sheet told(task.graph.file, {{"node", view.nodes}, {"net", view.nets()}, {"pin", view.pins.size()}});
   cleave::partition p;
-  std::string took;
+  partition_times took;
   if (task.verify.empty()) {
     doing("cutting into " + plural(task.parts, "part"));
     p = cleave::partition_hypergraph(view, task.parts, options_of(task));
-    took = clock.facts();
-    text += made_fact(task);
+    took = clock.times();
+    add_made(told, task);
     write_parts(task, p);
   } else {
     p = read_parts(task, view.nodes);
-    text += read_fact(task, p);
+    add_read(told, task, p);
   }
   doing.clear();
   auto const costs = cleave::measure_cut(view, p);
-  text += fact("lambda - 1", number_text(costs.connectivity));
-  text += fact("cut nets", number_text(costs.cut_net_weight) + " (" + plural(costs.cut_nets, "net") + ")");
+  told.line("lambda - 1", number_text(costs.connectivity));
+  told.line("cut nets", number_text(costs.cut_net_weight) + " (" + plural(costs.cut_nets, "net") + ")");
+  told.member("connectivity", costs.connectivity), told.member("cut_net_weight", costs.cut_net_weight);
+  told.member("cut_nets", costs.cut_nets);
   auto const v = verify_balance(view, p, task.options.imbalance[0]);
   auto const empty = view.nodes < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
-  text += balance_facts(v, task);
-  if (empty.wrong) text += empty.text;  // if there are enough nodes, the verdict names the empty parts
-  text += took;
-  if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
-  say(task, text);
-  return v.sound() && !empty.wrong ? 0 : 1;
+  add_balance(told, v, task);
+  if (empty.wrong) empty.add_to(told);  // if there are enough nodes, the verdict names the empty parts
+  took.add_to(told);
+  return finish(told, task, v.sound() && !empty.wrong);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ cleave::partition_report<std::int64_t, std::int64_t> recounted(cleave::metis_row
 }
 
 cleave::partition cut(cleave::metis_rows<>& rows, partition_task const& task, progress const& doing) {
-  doing("reading the weights of " + task.file);
+  doing("reading the weights of " + task.graph.name());
   cleave::stream_partitioner cutter(task.parts, rows.totals(),
                                     {.imbalance = task.options.imbalance[0],
                                      .rule = task.rule,
@@ -90,51 +90,60 @@ cleave::partition cut(cleave::metis_rows<>& rows, partition_task const& task, pr
   return cutter.finish();
 }
 
-std::string made_by(partition_task const& task) {
+void add_made_by(fact_sheet& to, partition_task const& task) {
   auto const buffer = task.buffer.value_or(cleave::stream_options{}.buffer);
   auto const preset = preset_names[static_cast<std::size_t>(task.options.preset)];
-  return fact("parts",
-              cleave::count_text(task.parts) + ", rule " +
-                  std::string(rule_names[static_cast<std::size_t>(task.rule)]) +
-                  (buffer == 0 ? ", no buffer"
-                               : ", buffer of " + plural(buffer, "node") + ", preset " + std::string(preset) +
-                                     ", seed " + std::to_string(task.options.seed) + ", " +
-                                     plural(task.options.threads, "thread")));
+  auto const rule = rule_names[static_cast<std::size_t>(task.rule)];
+  to.line("parts",
+          cleave::count_text(task.parts) + ", rule " + std::string(rule) +
+              (buffer == 0
+                   ? ", no buffer"
+                   : ", buffer of " + plural(buffer, "node") + ", preset " + std::string(preset) + ", seed " +
+                         std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread")));
+  to.member("parts", task.parts), to.member("rule", rule), to.member("buffer", buffer);
+  if (buffer == 0) return;
+  to.member("preset", preset), to.member("seed", task.options.seed);
+  to.member("threads", task.options.threads);
 }
 
 int cut_rows(partition_task const& task) {
   progress const doing;
-  auto in = opened(task.file);
+  auto in = opened(task.graph.file);
   cleave::metis_rows<> rows(in);
   require_parts(task, rows.nodes());
-  auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(rows.nodes(), "node") + ", " +
-              plural(rows.edges(), "edge") + "\n";
+  fact_sheet told(task.graph.file, {{"node", rows.nodes()}, {"edge", rows.edges()}});
   auto const begin = wall_seconds();
   cleave::partition p;
-  std::string took;
+  double seconds = 0, cpu_seconds = 0;
   if (task.verify.empty()) {
     p = cut(rows, task, doing);
-    took = fact("seconds", cleave::short_text(wall_seconds() - begin) + " with reading (CPU time " +
-                               cleave::short_text(processor_seconds()) + ")");
-    text += made_by(task);
+    seconds = wall_seconds() - begin, cpu_seconds = processor_seconds();
+    add_made_by(told, task);
     write_parts(task, p);
   } else {
     p = read_parts(task, rows.nodes());
-    text += read_fact(task, p);
+    add_read(told, task, p);
   }
   auto const v = recounted(rows, p, task.options.imbalance[0], doing);
   doing.clear();
-  text += fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
-  text += balance_facts(v, task);
+  told.line("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
+  told.member("cut", v.cut), told.member("cut_edges", v.cut_edges);
+  add_balance(told, v, task);
   auto const empty = rows.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
-  if (empty.wrong) text += empty.text;
+  if (empty.wrong) empty.add_to(told);
   std::error_code unknown;
-  auto const size = fs::file_size(task.file, unknown);
-  text += took + fact("memory", cleave::bytes_text(peak_memory()) + " at most" +
-                                    (unknown ? "" : "; the file has " + cleave::bytes_text(size)));
-  if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
-  say(task, text);
-  return v.sound() && !empty.wrong ? 0 : 1;
+  auto const size = fs::file_size(task.graph.file, unknown);
+  if (task.verify.empty()) {
+    told.line("seconds", cleave::short_text(seconds) + " with reading (CPU time " +
+                             cleave::short_text(cpu_seconds) + ")");
+    told.member("seconds", seconds), told.member("cpu_seconds", cpu_seconds);
+  }
+  auto const memory = peak_memory();
+  told.line("memory", cleave::bytes_text(memory) + " at most" +
+                          (unknown ? "" : "; the file has " + cleave::bytes_text(size)));
+  told.member("memory", memory);
+  if (!unknown) told.member("file_bytes", size);
+  return finish(told, task, v.sound() && !empty.wrong);
 }
 
 }  // namespace
@@ -143,13 +152,14 @@ int cut_stream(partition_task const& task) {
   try {
     return cut_rows(task);
   } catch (cleave::fractional_weight_error const& e) {
-    throw cleave::error(cleave::printable(task.file, 200) + ": " + e.what() +
+    throw cleave::error(task.graph.name() + ": " + e.what() +
                         "; --stream takes whole weights only: use a smaller unit, or leave it out");
   } catch (cleave::graph_file_error const& e) {
-    if (std::string(e.what()).find(task.verify.empty() ? task.file : task.verify) == 0) throw;
-    throw cleave::graph_file_error(task.file, e);
+    auto const read_last = task.verify.empty() ? task.graph.file : input_name(task.verify);
+    if (std::string(e.what()).find(read_last) == 0) throw;
+    throw cleave::graph_file_error(task.graph.file, e);
   } catch (cleave::detail::stream_error const& e) {
-    throw cleave::error(cleave::printable(task.file, 200) + ": " + e.what());
+    throw cleave::error(task.graph.name() + ": " + e.what());
   }
 }
 

@@ -21,7 +21,9 @@
 #include <string_view>
 #include <vector>
 
+#include "fact_sheet.hpp"
 #include "files.hpp"
+#include "graph_input.hpp"
 #include "terminal.hpp"
 
 namespace tool {
@@ -34,7 +36,7 @@ inline constexpr std::array<std::string_view, 6> goal_names = {"",    "edges",  
 
 /// The arguments of cleave partition.
 struct partition_task {
-  std::string file;
+  graph_input graph;
   std::uint32_t parts = 0;
   partition_goal goal = partition_goal::by_file;
   std::optional<double> flops_per_byte{};               ///< for a graph in JSON; 0 if not given
@@ -47,6 +49,7 @@ struct partition_task {
   cleave::kway_options options;
   std::vector<double> further_imbalances{};  ///< for weights of the nodes beyond the first; empty: the same
   cleave::graph_file_options reading;
+  bool as_json = false;
   output_file out;     ///< output of the parts: a file, `-` for stdout, or empty for none
   std::string verify;  ///< file of parts to check instead of cutting
 };
@@ -81,11 +84,6 @@ inline std::uint64_t peak_memory() {
   return static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
 }
 
-/// Returns a line `name   value`; the values of several lines are aligned.
-inline std::string fact(std::string const& name, std::string const& value) {
-  return "  " + name + std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') + value + "\n";
-}
-
 inline std::string number_text(std::int64_t x) { return cleave::count_text(static_cast<std::uint64_t>(x)); }
 inline std::string number_text(double x) { return cleave::short_text(x); }
 
@@ -93,9 +91,8 @@ inline std::string number_text(double x) { return cleave::short_text(x); }
 /// \throws cleave::infeasible_error if -k asks for more parts than there are nodes
 inline void require_parts(partition_task const& task, std::size_t nodes) {
   if (task.parts <= nodes || !task.group_sizes.empty()) return;
-  throw cleave::infeasible_error("-k asks for " + plural(task.parts, "part") + ", but " +
-                                 cleave::printable(task.file, 200) + " has " + plural(nodes, "node") +
-                                 "; a part needs a node");
+  throw cleave::infeasible_error("-k asks for " + plural(task.parts, "part") + ", but " + task.graph.name() +
+                                 " has " + plural(nodes, "node") + "; a part needs a node");
 }
 
 /// \throws cleave::error with the file's name; cleave::infeasible_error if nearly all parts are empty
@@ -104,19 +101,26 @@ inline cleave::partition read_parts(partition_task const& task, std::size_t node
   try {
     auto p = cleave::read_part_file(text, nodes, task.parts);
     if (p.parts > nodes + 65'536)  // avoids huge tables of empty parts
-      throw cleave::infeasible_error(cleave::printable(task.verify, 200) + " has " + plural(p.parts, "part") +
-                                     ", but " + cleave::printable(task.file, 200) + " has " +
-                                     plural(nodes, "node") + "; a part needs a node");
+      throw cleave::infeasible_error(input_name(task.verify) + " has " + plural(p.parts, "part") + ", but " +
+                                     task.graph.name() + " has " + plural(nodes, "node") +
+                                     "; a part needs a node");
     return p;
   } catch (cleave::graph_file_error const& e) {
-    throw cleave::graph_file_error(task.verify, e);
+    throw cleave::graph_file_error(input_name(task.verify), e);
   }
 }
 
-/// The empty parts as a line of text, if there are any.
+/// The empty parts, as a text; empty if there are none.
 struct empty_parts_fact {
   std::string text{};
   bool wrong = false;  ///< false if nodes that must stay together leave too few for all parts
+
+  void add_to(fact_sheet& to) const {
+    if (wrong)
+      to.wrong(text);
+    else if (!text.empty())
+      to.line("empty", text);
+  }
 };
 
 inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::partition const& p, bool enough) {
@@ -132,20 +136,22 @@ inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::parti
     text += "; the largest number implies " + plural(p.parts, "part");
   else if (enough)
     text += ", although there are enough nodes for all parts";
-  bool const wrong = task.parts == 0 || enough;
-  return {fact(wrong ? "wrong" : "empty", text), wrong};
+  return {text, task.parts == 0 || enough};
 }
 
-/// Describes how a partition of `partition_kway` or `partition_hypergraph` was made.
-inline std::string made_fact(partition_task const& task) {
+/// Tells how a partition of `partition_kway` or `partition_hypergraph` was made.
+inline void add_made(fact_sheet& to, partition_task const& task) {
   auto const preset = preset_names[static_cast<std::size_t>(task.options.preset)];
-  return fact("parts", cleave::count_text(task.parts) + ", preset " + std::string(preset) + ", seed " +
-                           std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread"));
+  to.line("parts", cleave::count_text(task.parts) + ", preset " + std::string(preset) + ", seed " +
+                       std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread"));
+  to.member("parts", task.parts), to.member("preset", preset), to.member("seed", task.options.seed);
+  to.member("threads", task.options.threads);
 }
 
 /// Names the file that the parts were read from.
-inline std::string read_fact(partition_task const& task, cleave::partition const& p) {
-  return fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
+inline void add_read(fact_sheet& to, partition_task const& task, cleave::partition const& p) {
+  to.line("parts", cleave::count_text(p.parts) + ", of " + input_name(task.verify));
+  to.member("parts", p.parts), to.member("verified", given_name(task.verify));
 }
 
 inline std::string imbalance_text(double found, double most) {
@@ -153,25 +159,42 @@ inline std::string imbalance_text(double found, double most) {
          "\u00a0%";
 }
 
-/// Describes the balance of a partition and its faults, as `verify_partition` counted them.
+/// Tells the balance of a partition and its faults, as `verify_partition` counted them.
 template <class Verdict>
-std::string balance_facts(Verdict const& v, partition_task const& task) {
-  auto text = fact("imbalance", imbalance_text(v.imbalance, task.options.imbalance[0]));
-  if (v.empty > 0) text += fact("empty", plural(v.empty, "part"));
+void add_balance(fact_sheet& to, Verdict const& v, partition_task const& task) {
+  auto const most = task.options.imbalance[0];
+  to.line("imbalance", imbalance_text(v.imbalance, most));
+  to.member("imbalance", v.imbalance), to.member("most_imbalance", most), to.member("empty", v.empty);
+  if (v.empty > 0) to.line("empty", plural(v.empty, "part"));
   std::size_t told = 0;
   for (auto const& f : v.findings)
-    if (++told <= 10) text += fact("wrong", cleave::describe(f));
-  if (told > 10) text += fact("wrong", "and " + cleave::count_text(told - 10) + " more");
-  return text;
+    if (++told <= 10) to.wrong(cleave::describe(f));
+  if (told > 10) to.wrong("and " + cleave::count_text(told - 10) + " more");
 }
 
-/// Prints the summary: to stderr if the parts go to stdout, else to stdout.
-inline void say(partition_task const& task, std::string const& text) {
-  if (task.out.path == "-")
-    std::fputs(text.c_str(), stderr);
-  else
-    print(text);
+/// Prints what is known about the parts. Returns the exit code.
+inline int finish(fact_sheet& told, partition_task const& task, bool sound) {
+  told.written(task.out);
+  told.print_as(task.as_json);
+  return sound ? 0 : 1;
 }
+
+/// The time and the memory of reading and cutting; nothing if nothing was cut.
+struct partition_times {
+  double seconds = 0, cpu_seconds = 0, reading_seconds = 0;
+  std::uint64_t memory = 0, memory_after_reading = 0;
+
+  void add_to(fact_sheet& to) const {
+    if (memory == 0) return;
+    to.line("seconds", cleave::short_text(seconds) + " (CPU time " + cleave::short_text(cpu_seconds) +
+                           "; reading the file " + cleave::short_text(reading_seconds) + ")");
+    to.line("memory", cleave::bytes_text(memory) + " at most; after reading " +
+                          cleave::bytes_text(memory_after_reading));
+    to.member("seconds", seconds), to.member("cpu_seconds", cpu_seconds);
+    to.member("reading_seconds", reading_seconds), to.member("memory", memory);
+    to.member("memory_after_reading", memory_after_reading);
+  }
+};
 
 /// Measures the time of reading and cutting.
 struct partition_clock {
@@ -179,20 +202,13 @@ struct partition_clock {
   std::uint64_t read_bytes = 0;
 
   void has_read() { read = wall_seconds(), cpu = processor_seconds(), read_bytes = peak_memory(); }
-  std::string facts() const {
-    auto const wall = wall_seconds() - read, used = processor_seconds() - cpu;
-    return fact("seconds", cleave::short_text(wall) + " (CPU time " + cleave::short_text(used) +
-                               "; reading the file " + cleave::short_text(read - begin) + ")") +
-           fact("memory", cleave::bytes_text(peak_memory()) + " at most; after reading " +
-                              cleave::bytes_text(read_bytes));
+  partition_times times() const {
+    return {wall_seconds() - read, processor_seconds() - cpu, read - begin, peak_memory(), read_bytes};
   }
 };
 
 inline void write_parts(partition_task const& task, cleave::partition const& p) {
-  if (task.out.path == "-")
-    print(cleave::write_part_file(p));
-  else if (!task.out.empty())
-    write_file(task.out, cleave::write_part_file(p));
+  if (!task.out.empty()) write_file(task.out, cleave::write_part_file(p));
 }
 
 }  // namespace tool

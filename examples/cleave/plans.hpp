@@ -276,7 +276,7 @@ class plan_reader {
         auto const known = place.find(name);
         if (known == place.end())
           throw cleave::error("the model has no module " + cleave::quoted(name) + " beside its layers" +
-                              cleave::suggestion(cleave::nearest_names(name, c_.modules)));
+                              cleave::suggestion(cleave::near_names(name, c_.modules)));
         m_.of[known->second] = s;
       }
     for (std::uint32_t i = 0; i < c_.modules.size(); ++i) {
@@ -330,7 +330,7 @@ cleave::partition parts_of_pipeline(Snapshot const& s, std::vector<cleave::genai
       if (v == value.end())
         throw cleave::error("stage " + cleave::quoted(stages[i].name) + " has the output " +
                             cleave::quoted(output) + ", which is no value of the model" +
-                            cleave::suggestion(cleave::nearest_names(output, names)));
+                            cleave::suggestion(cleave::near_names(output, names)));
       reach(v->second);
     }
     while (!open.empty()) {

@@ -80,15 +80,15 @@ inline void add_rule_options(command& c, cut_rule& to) {
            "a plan: megatron='Et*3|t*4L', torchtitan=, deepspeed=, vllm=, llama.cpp=, "
            "ort-genai=FILE",
        [&to](auto text) { return read_rule(text, to); },
-       {.what = file_use::kind::read, .prefixes = {"file=", "ort-genai="}}});
-  c.options.push_back({"", "--cycles", "POLICY", "refuse, cut, merge or move",
-                       "treatment of stages that depend on each other (refuse)", [&to](auto text) {
-                         using enum cleave::cycle_policy;
-                         for (auto const& [name, policy] :
-                              {std::pair("refuse", refuse), {"cut", cut}, {"merge", merge}, {"move", move}})
-                           if (text == name) return to.cycles = policy, true;
-                         return false;
-                       }});
+       {.what = file_use::kind::read, .prefixes = {"file=", "ort-genai="}},
+       {"balance", "tags", "buckets", "modules", "capability", "file", "megatron", "torchtitan", "deepspeed",
+        "vllm", "llama.cpp", "ort-genai"}});
+  c.options.push_back(
+      choice_option("--cycles", "POLICY", std::array<std::string_view, 4>{"refuse", "cut", "merge", "move"},
+                    "treatment of stages that depend on each other (refuse)", [&to](std::size_t at) {
+                      using enum cleave::cycle_policy;
+                      to.cycles = std::array{refuse, cut, merge, move}[at];
+                    }));
 }
 
 /// A list of nodes with their parts and their line numbers.
@@ -110,7 +110,7 @@ inline assignment read_assignment(std::filesystem::path const& path) {
     line = line.substr(begin, line.find_last_not_of(blanks) - begin + 1);
     auto const gap = line.find_last_of(blanks);
     if (gap == line.npos)
-      throw cleave::error(cleave::printable(path.string()) + ", line " + std::to_string(number) +
+      throw cleave::error(input_name(path) + ", line " + std::to_string(number) +
                           ": expected a node and its part, found the single word " + cleave::quoted(line));
     read.entries.push_back({line.substr(0, line.find_last_not_of(blanks, gap) + 1), line.substr(gap + 1)});
     read.lines.push_back(number);
@@ -126,7 +126,7 @@ cleave::partition parts_in_file(Graph const& g, std::filesystem::path const& pat
     return cleave::assign_by_name(g, read.entries);
   } catch (cleave::assignment_error const& e) {
     auto const line = e.witness < read.lines.size() ? ", line " + std::to_string(read.lines[e.witness]) : "";
-    throw cleave::error(cleave::printable(path.string()) + line + ": " + e.what());
+    throw cleave::error(input_name(path) + line + ": " + e.what());
   }
 }
 
@@ -202,7 +202,7 @@ cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const&
         for (auto const& word : rule.words)
           if (known.find(word) == cleave::none<std::uint32_t>)
             throw cleave::error("--by capability: no node is a " + cleave::quoted(word) +
-                                cleave::suggestion(cleave::nearest_names(word, operations)));
+                                cleave::suggestion(cleave::near_names(word, operations)));
         return cleave::alternation(s, supported);
       }
       default:

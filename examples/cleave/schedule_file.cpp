@@ -33,9 +33,9 @@ fs::path only_schedule(std::vector<std::string> const& operands) {
 }
 
 schedule_file read_schedule(fs::path const& path, cleave::row_counts const& counts) {
-  auto const file = cleave::printable(path.string(), 200);
+  auto const file = input_name(path);
   auto text = read_text(path);
-  bool const is_csv = path.extension() != ".json";
+  bool const is_csv = is_standard(path) ? !begins_as_json(text) : path.extension() != ".json";
   try {
     if (!is_csv) return {path, cleave::read_schedule_json(std::move(text)), false};
     return {path, cleave::listed_schedule(cleave::read_csv_rows(text), counts)};
@@ -81,7 +81,7 @@ file_place place_of(cleave::schedule const& order, cleave::schedule_fault const&
 }
 
 std::string place_text(schedule_file const& file, file_place const& at) {
-  auto text = cleave::printable(file.path.string(), 200);
+  auto text = input_name(file.path);
   if (at.line == 0) return text;
   text += file.is_csv ? ":" + std::to_string(at.line) : ", rank " + std::to_string(at.line - 1);
   if (at.cell > 0) text += (file.is_csv ? ":" : ", cell ") + std::to_string(at.cell);

@@ -40,9 +40,9 @@ cleave::cost_table costs_of(time_options const& options) {
   try {
     return cleave::read_costs(read_text(options.costs));
   } catch (cleave::json::error const& e) {
-    throw cleave::error(cleave::printable(options.costs, 200) + ": " + e.what());
+    throw cleave::error(input_name(options.costs) + ": " + e.what());
   } catch (cleave::cost_line_error const& e) {
-    throw cleave::error(cleave::printable(options.costs, 200) + ": " + e.what());
+    throw cleave::error(input_name(options.costs) + ": " + e.what());
   }
 }
 
@@ -188,8 +188,8 @@ void add_output_options(command& c, schedule_output& to) {
   add("--csv", csv, "PyTorch's CSV");
   add("--json", json, "all data as one JSON object");
   c.options.push_back(flag("--plain", "for --svg: smaller file, without tooltips", to.plain));
-  c.options.push_back(file_to_write("-o", "--out", "write to this file instead of stdout", to.file,
-                                    is_own_schedule_output, schedule_form));
+  c.options.push_back(answer_to_write("-o", "--out", "write to this file instead of stdout", to.file,
+                                      is_own_schedule_output, schedule_form));
 }
 
 void write_run(schedule_run const& run, schedule_output const& to) {

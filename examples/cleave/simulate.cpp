@@ -22,7 +22,7 @@ int simulate(std::span<std::string const> words) {
             "FILE.csv | FILE.json",
             "Simulates a schedule and draws or writes it. FILE is PyTorch's CSV, compute only or with "
             "communication,\n"
-            "or the output of cleave schedule --json.",
+            "or the output of cleave schedule --json. FILE - is standard input.",
             {}};
   add_count_options(c, counts);
   add_time_options(c, timing);
@@ -37,7 +37,9 @@ int simulate(std::span<std::string const> words) {
                                    "; cleave verify shows more");
   require_memory(count_actions(file.order));
   require_drawable(file.order, output);
-  write_run(run_in_time(file.path.stem().string(), std::move(file.order), timing), output);
+  write_run(run_in_time(is_standard(file.path) ? input_name(file.path) : file.path.stem().string(),
+                        std::move(file.order), timing),
+            output);
   return 0;
 }
 

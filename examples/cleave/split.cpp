@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // cleave split MODEL.onnx -k 4 --out DIR: cuts a model into balanced stages and writes each stage as a model.
+#include <array>
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/draw/graph_svg.hpp>
 #include <cleave/draw/report.hpp>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -98,7 +100,7 @@ int split(std::span<std::string const> words) {
             "Cuts a model into stages that are balanced by cost and transferred bytes, or assigned by "
             "another rule.\n"
             "Nodes that depend on weights alone are copied into the stages that read their results. No cut\n"
-            "sends a value of unknown type.",
+            "sends a value of unknown type. The file - is standard input.",
             {}};
   add_cut_options(c, options);
   c.options.push_back(file_to_read("--costs", "FILE",
@@ -111,21 +113,19 @@ int split(std::span<std::string const> words) {
       "-o", "--out", "write stage_0.onnx, stage_1.onnx, ... to this folder", out, [](auto name) {
         return cleave::onnx::is_stage_name(name) || is_piece_name(name) || name == outer_name;
       }));
-  c.options.push_back(
-      {"", "--weights", "HOW", "reference, split or link",
-       "weights in files of their own: refer to them, split them by stage, or make hard links (reference)",
-       [&](auto text) {
-         using enum cleave::onnx::weights;
-         for (auto const& [name, how] : {std::pair("reference", reference), {"split", split}, {"link", link}})
-           if (text == name) return weights = how, true;
-         return false;
-       }});
+  c.options.push_back(choice_option(
+      "--weights", "HOW", std::array<std::string_view, 3>{"reference", "split", "link"},
+      "weights in files of their own: refer to them, split them by stage, or make hard links (reference)",
+      [&](std::size_t at) {
+        using enum cleave::onnx::weights;
+        weights = std::array{reference, split, link}[at];
+      }));
   c.options.push_back(file_to_write("", "--report", "write a report as a self-contained HTML page",
                                     report_file, is_own_page));
   add_map_options(c, map);
-  c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
+  c.options.push_back(json_flag(as_json));
   c.options.push_back(
-      flag("--svg", "print a picture of the graph, coloured by stage, instead of text", as_picture));
+      form_flag("--svg", "print a picture of the graph, coloured by stage, instead of text", as_picture));
   add_type_options(c, types);
   auto typed = read_options(c, words);
   auto const path = only_operand(typed.operands);
@@ -136,7 +136,7 @@ int split(std::span<std::string const> words) {
       options.rule.what == cut_rule::kind::plan && options.rule.from == framework::ort_genai;
   read_places(map, options);
   require_places(options);
-  bool const is_graph = path.extension() == ".json" || path.extension() == ".csv";
+  bool const is_graph = is_graph_file(path);
   if (as_picture && (as_json || is_graph))
     throw usage_error("--svg is for ONNX models and cannot be combined with --json");
   if (is_graph) require_no_sizes(types);
@@ -168,23 +168,22 @@ int split(std::span<std::string const> words) {
 
   if (as_picture) {
     print(cleave::write_graph_svg(cut.stages.snapshot(), cut.parts,
-                                  m.path.stem().string() + " in " + plural(cut.stages.size(), "stage")));
+                                  (is_standard(m.path) ? input_name(m.path) : m.path.stem().string()) +
+                                      " in " + plural(cut.stages.size(), "stage")));
     return 0;
   }
   if (as_json) {
     print(json_of(m, cut, files, asked, weights));
     return 0;
   }
-  print(bold(cleave::printable(m.path.filename().string()) + " in " + plural(cut.stages.size(), "stage")) +
-        "\n");
+  print(bold(short_name(m.path) + " in " + plural(cut.stages.size(), "stage")) + "\n");
   print(table_of(m, cut));
   for (auto const& line : remarks_on(m, cut, asked, weights)) print("  note: " + line + "\n");
   if (cut.hosts)
     for (auto const& line : cut.hosts->lines(tied_weights(m, cut))) print("  " + line + "\n");
   if (cut.plan) print(lines_of(*cut.plan, "s"));
   for (auto const& f : files) print("  " + shown(f) + "\n");
-  if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");
-  if (!report_file.empty()) print("  " + shown(report_file.path) + "\n");
+  print(written_line(map.file) + written_line(report_file));
   return 0;
 }
 

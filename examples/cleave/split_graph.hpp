@@ -48,7 +48,7 @@ inline std::pair<cleave::costed_module_graph, measured_costs> with_costs(cleave:
   std::erase_if(priced.metadata,
                 [](auto const& entry) { return entry.key == "cost_unit" || entry.key == "cost_origin"; });
   priced.metadata.push_back({"cost_unit", {std::string("s")}});
-  priced.metadata.push_back({"cost_origin", {"measured, in " + file.path.filename().string()}});
+  priced.metadata.push_back({"cost_origin", {"measured, in " + file_title(file.path)}});
   for (auto const& a : g.attributes()) priced.add_attribute(a);
   auto const set = [](cleave::module_node& n, std::string const& key, cleave::module_argument value) {
     std::erase_if(n.metadata, [&](auto const& entry) { return entry.key == key; });
@@ -341,7 +341,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   auto cut = cut_graph(g, options, map, !report_file.empty(), !out.empty());
   auto const files = out.empty() ? std::vector<fs::path>{} : write_pieces(out, cut, graph_mark(g), typed);
   cleave::json::writer json(cleave::json::writer::layout::indented);
-  json.open_object().member("file", path.string()).member("unit", unit.name).key("stages").open_array();
+  json.open_object().member("file", given_name(path)).member("unit", unit.name).key("stages").open_array();
   std::vector<std::vector<std::string>> rows = {
       {"stage", "name", "nodes", measured ? "measured" : "cost", "inputs", "outputs"}};
   std::vector<double> predicted(measured ? cut.parts.parts : 0);
@@ -375,7 +375,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
     add_limits(json, cut.limits, cut.dominant, cut.operation);
   }
   if (!report_file.empty()) {
-    cut.report.title = path.filename().string();
+    cut.report.title = file_title(path);
     cut.report.facts = facts_of(g);
     for (auto const& f : files) cut.report.files.push_back(f.filename().string());
     write_page(report_file, cleave::write_report(cut.report));
@@ -384,8 +384,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
     print(json.close_object().text() + "\n");
     return 0;
   }
-  print(bold(cleave::printable(path.filename().string()) + " in " + plural(cut.names.size(), "stage")) +
-        "\n");
+  print(bold(short_name(path) + " in " + plural(cut.names.size(), "stage")) + "\n");
   print(table_text(rows));
   if (cut.parts.parts > 0 && cut.parts.bottleneck > 0) print("  " + sentence_of(cut.proof) + "\n");
   if (!cut.rank_loads.empty()) print("  note: " + rank_loads_text(cut.rank_loads, unit.name) + "\n");
@@ -408,8 +407,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   if (cut.plan) print(lines_of(*cut.plan, unit.name));
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!files.empty()) print("  " + shown(fs::path(out) / outer_name) + " calls them\n");
-  if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");
-  if (!report_file.empty()) print("  " + shown(report_file.path) + "\n");
+  print(written_line(map.file) + written_line(report_file));
   return 0;
 }
 

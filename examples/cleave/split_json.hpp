@@ -50,9 +50,8 @@ namespace tool {
 ///   untyped                     values of unknown type, which no cut can send
 ///   passed                      outputs that no stage makes
 ///   remarks                     the notes that the text prints below the table
-inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
-                           std::uint32_t asked, cleave::onnx::weights weights) {
-  cleave::json::writer json(cleave::json::writer::layout::indented);
+inline void add_cut(cleave::json::writer& json, model const& m, cut const& c,
+                    std::vector<fs::path> const& files, std::uint32_t asked, cleave::onnx::weights weights) {
   auto const& s = c.stages.snapshot();
   auto const name = [&](auto v) { return m.graph.name_of(s.value[v]); };
   auto const bytes = [&](char const* key, cleave::byte_sum const& sum) {
@@ -68,7 +67,7 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
   for (auto const& box : c.boxes.stages) total += box.cost;
   auto const predicted = predicted_costs(m, c);
 
-  json.open_object().member("file", m.path.string()).key("stages").open_array();
+  json.member("file", given_name(m.path)).key("stages").open_array();
   for (std::size_t i = 0; i < c.stages.size(); ++i) {
     auto const& box = c.boxes.stages[i];
     auto const& stage = c.stages.plan().stages[i];
@@ -134,6 +133,14 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
   list("untyped", c.notes.untyped, [&](auto v) { return m.graph.name_of(v); });
   list("passed", c.notes.passed, [&](auto v) { return m.graph.name_of(v); });
   list("remarks", remarks_on(m, c, asked, weights), [](auto const& line) { return line; });
+}
+
+/// Returns a cut as one object with these members.
+inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
+                           std::uint32_t asked, cleave::onnx::weights weights) {
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  json.open_object();
+  add_cut(json, m, c, files, asked, weights);
   return json.close_object().text() + "\n";
 }
 

@@ -30,14 +30,25 @@ inline std::string bold(std::string const& text) {
 /// Thrown if what goes to stdout is lost.
 using lost_output_error = cleave::tagged_error<struct lost_output_tag, int>;
 
-/// \throws lost_output_error if not all of the text is written
-inline void print(std::string const& text) {
+/// Writes to stdout. \throws lost_output_error if not all of the text is written
+inline void write_stdout(std::string const& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   int const code = errno;
   throw lost_output_error(
       "stdout cannot be written: " + std::error_code(code, std::generic_category()).message() +
           "; the output is not complete",
       code);
+}
+
+/// Where `print` writes: to stderr if a file that is named `-` goes to stdout, nowhere if only an object of
+/// JSON does.
+enum class text_target : std::uint8_t { to_stdout, to_stderr, nowhere };
+inline text_target texts_go = text_target::to_stdout;
+
+/// Prints what a subcommand says to the user. \throws lost_output_error if not all of the text is written
+inline void print(std::string const& text) {
+  if (texts_go == text_target::to_stdout) write_stdout(text);
+  if (texts_go == text_target::to_stderr) std::fputs(text.c_str(), stderr);
 }
 
 /// What goes to stderr beside errors.

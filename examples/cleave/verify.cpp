@@ -49,6 +49,12 @@ bool read_transport(std::string_view text, cleave::verify_options& to) {
   return text.starts_with("buffers=") && read_number(text.substr(8), to.buffers, 0u, cleave::any_number);
 }
 
+std::vector<std::string> names_of_transports() {
+  std::vector<std::string> names{"buffers"};
+  for (auto const& [name, kind] : transports) names.emplace_back(name);
+  return names;
+}
+
 /// The findings in a file.
 struct verdict {
   std::vector<cleave::schedule_fault> faults;
@@ -82,7 +88,7 @@ verdict verdict_on(schedule_file const& file, cleave::verify_options const& opti
 
 std::string json_of(schedule_file const& file, verdict const& v, std::string const& transport) {
   cleave::json::writer json(cleave::json::writer::layout::indented);
-  json.open_object().member("file", file.path.string()).member("ranks", file.order.place.ranks);
+  json.open_object().member("file", given_name(file.path)).member("ranks", file.order.place.ranks);
   json.member("stages", file.order.place.stages()).member("microbatches", file.order.microbatches);
   json.member("actions", count_actions(file.order)).member("transport", transport).key("faults").open_array();
   auto const number = [&](char const* key, std::size_t n) {
@@ -112,7 +118,7 @@ std::string text_of(schedule_file const& file, verdict const& v) {
             sentence_of(f) + "\n";
     if (auto const fix = fix_of(code_of(f.what)); !fix.empty()) text += "    " + std::string(fix) + "\n";
   }
-  text += cleave::printable(file.path.string(), 200) + ": " + plural(s.place.ranks, "rank") + ", " +
+  text += input_name(file.path) + ": " + plural(s.place.ranks, "rank") + ", " +
           plural(s.place.stages(), "stage") + ", " + plural(s.microbatches, "microbatch") + ", " +
           plural(count_actions(s), "action") + ": " +
           (v.faults.empty() ? std::string("no fault") : plural(v.faults.size(), "fault")) + "\n";
@@ -125,7 +131,7 @@ std::string text_of(schedule_file const& file, verdict const& v) {
 /// Reorders a schedule that deadlocks so that it finishes, and describes the moves. \throws
 /// cleave::infeasible_error if no order finishes, or if there are other faults
 std::string repair(schedule_file const& file, verdict const& v, cleave::verify_options const& options,
-                   output_file const& to) {
+                   output_file const& to, bool as_json) {
   for (auto const& f : v.faults)
     if (f.what != cleave::schedule_fault::kind::deadlock &&
         f.what != cleave::schedule_fault::kind::channel_order)
@@ -136,14 +142,20 @@ std::string repair(schedule_file const& file, verdict const& v, cleave::verify_o
   if (!repaired) throw cleave::infeasible_error("no order of these actions finishes");
   write_schedule_file(to, repaired->order);
   std::string text;
-  for (auto const& moved : repaired->moved) text += "  moved: " + describe(moved) + "\n";
-  return text + "  " + shown(to.path) + "\n";
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  json.open_object().member("file", given_name(file.path)).key("moved").open_array();
+  for (auto const& moved : repaired->moved) {
+    text += "  moved: " + describe(moved) + "\n";
+    json.value(describe(moved));
+  }
+  json.close_array().member("written", to.path).close_object();
+  return as_json ? json.text() + "\n" : text + written_line(to);
 }
 
 /// \throws cleave::error if a file is not a stage map, cleave::infeasible_error if it places stages on other
 /// ranks
 void require_same_places(fs::path const& map_file, schedule_file const& file) {
-  auto const name = cleave::printable(map_file.string(), 200);
+  auto const name = input_name(map_file);
   cleave::stage_map map;
   try {
     map = cleave::read_stage_map_json(read_text(map_file));
@@ -153,8 +165,7 @@ void require_same_places(fs::path const& map_file, schedule_file const& file) {
     throw cleave::error(name + ": " + e.what());
   }
   if (auto const other = find_other_placement(map, file.order.place))
-    throw cleave::infeasible_error(name + " and " + cleave::printable(file.path.string(), 200) + ": " +
-                                   *other);
+    throw cleave::infeasible_error(name + " and " + input_name(file.path) + ": " + *other);
 }
 
 }  // namespace
@@ -169,24 +180,26 @@ int verify(std::span<std::string const> words) {
             "FILE.csv | FILE.json",
             "Lists every fault of a schedule with its code, its place and a remedy. FILE is PyTorch's CSV, "
             "compute only\n"
-            "or with communication, or the output of cleave schedule --json.",
+            "or with communication, or the output of cleave schedule --json. FILE - is standard input.",
             {}};
   c.options.push_back(
-      {"", "--transport", "HOW",
+      {"",
+       "--transport",
+       "HOW",
        "buffered, buffers=K (K from 0 to 4294967295), rendezvous, async, pair-stream, one-queue or "
        "two-queues",
        "message transport: buffered, buffers=2, rendezvous, async, pair-stream, one-queue, two-queues",
        [&](auto text) {
          transport = text;
          return read_transport(text, options);
-       }});
-  c.options.push_back({"", "--match", "HOW", "in-order or by-name",
-                       "matching of sends and receives (in-order)", [&](auto text) {
-                         bool const by_name = text == "by-name";
-                         options.matching =
-                             by_name ? cleave::message_matching::by_name : cleave::message_matching::in_order;
-                         return by_name || text == "in-order";
-                       }});
+       },
+       {},
+       names_of_transports()});
+  c.options.push_back(choice_option("--match", "HOW", std::array<std::string_view, 2>{"in-order", "by-name"},
+                                    "matching of sends and receives (in-order)", [&](std::size_t at) {
+                                      using enum cleave::message_matching;
+                                      options.matching = std::array{in_order, by_name}[at];
+                                    }));
   c.options.push_back(number_option("", "--most-kept", "N",
                                     "limit on the forward passes that a rank keeps at once (none)",
                                     options.most_kept, 1, ~std::uint64_t{0}));
@@ -197,13 +210,13 @@ int verify(std::span<std::string const> words) {
   c.options.push_back(file_to_write(
       "", "--repair", "if the schedule deadlocks, write a reordered one that finishes to this file", repaired,
       nullptr, schedule_form));
-  c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
+  c.options.push_back(json_flag(as_json));
   auto const file = read_schedule(only_schedule(read_options(c, words).operands), counts);
 
   if (!map.empty()) require_same_places(map, file);
   options.passes = cleave::passes_of(file.order);
   auto const v = verdict_on(file, options);
-  if (!repaired.empty()) return print(repair(file, v, options, repaired)), 0;
+  if (!repaired.empty()) return print(repair(file, v, options, repaired, as_json)), 0;
   print(as_json ? json_of(file, v, transport) : text_of(file, v));
   return v.faults.empty() ? 0 : 1;
 }

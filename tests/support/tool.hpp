@@ -32,14 +32,17 @@ inline std::string text_of_file(std::filesystem::path const& file) {
   return text.str();
 }
 
-/// Runs `program`; `said` is its stdout.
-inline child_report run_built(std::filesystem::path const& program, std::vector<std::string> words) {
+/// Runs `program` with `input` as its stdin; `said` is its stdout.
+inline child_report run_built(std::filesystem::path const& program, std::vector<std::string> words,
+                              std::string const& input = "") {
   scratch_folder const scratch;
-  auto const out = scratch / "stdout";
+  auto const out = scratch / "stdout", in = scratch / "stdin";
+  std::ofstream(in, std::ios::binary) << input;
   words.insert(words.begin(), program.string());
   auto report = in_child([&]() -> std::string {
     int const file = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
     if (file < 0 || dup2(file, STDOUT_FILENO) < 0) throw std::runtime_error("no file for stdout");
+    if (dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO) < 0) throw std::runtime_error("no file for stdin");
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
