@@ -22,6 +22,7 @@
 
 #include "bench_algorithms.hpp"
 #include "bench_instances.hpp"
+#include "bench_json.hpp"
 #include "bench_judge.hpp"
 #include "bench_row.hpp"
 #include "bench_run.hpp"
@@ -45,7 +46,7 @@ struct bench_options {
   output_file out;
   std::string part_folder;
   std::vector<cleave::hypergraph_objective> goals{cleave::hypergraph_objective::connectivity};
-  bool append = false, list = false, overwrite = false;
+  bool append = false, list = false, overwrite = false, as_json = false, as_lines = false;
 };
 
 bool read_counts(std::string_view text, std::vector<std::uint32_t>& to) {
@@ -93,6 +94,7 @@ command command_of(bench_options& o) {
   option("", "--goal", "NAME,...", "connectivity, cut-nets or both",
          "what few nets of a hypergraph means: connectivity (λ - 1), cut-nets, or both (connectivity)",
          [&](auto text) { return read_goals(text, o.goals); });
+  c.options.back().choices = {"connectivity", "cut-nets"};
   option("", "--eps", "X", range_text(0.0, 10.0),
          "imbalance: share by which a part may exceed the average (0.03)",
          [&](auto text) { return read_number(text, o.eps, 0.0, 10.0); });
@@ -103,13 +105,16 @@ command command_of(bench_options& o) {
   option("", "--threads", "N", "a whole number from 1 to 1024",
          "number of threads, for algorithms that use them (1)",
          [&](auto text) { return read_number<std::uint32_t>(text, o.threads, 1, 1024); });
-  c.options.push_back(file_to_write("-o", "--out", "write the table to this file instead of stdout", o.out,
-                                    is_own_bench_table));
+  c.options.push_back(answer_to_write("-o", "--out", "write the table to this file instead of stdout", o.out,
+                                      is_own_bench_table));
   c.options.push_back(folder_to_write("", "--parts",
                                       "write the parts of each run to this folder, one file each",
                                       o.part_folder, [](auto name) { return name.ends_with(".part"); }));
   c.options.push_back(flag("--append", "append to an existing table", o.append));
   c.options.push_back(flag("--list", "list algorithms and generated instances", o.list));
+  c.options.push_back(json_flag(o.as_json));
+  c.options.push_back(
+      form_flag("--json-lines", "print each row as a line of JSON as soon as it is done", o.as_lines));
   return c;
 }
 
@@ -133,7 +138,7 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
       note(word + " is skipped: the tool was built without its library (Debian: libmetis-dev)");
     else
       throw usage_error("unknown algorithm " + cleave::printable(word) + suggestion(word, names) +
-                        "; cleave bench --list");
+                        "; cleave bench --list shows all");
   }
   if (found.empty())
     throw usage_error("none of these algorithms is built in; cleave bench --list shows those that are");
@@ -160,6 +165,23 @@ void tell_apart(std::vector<bench_instance>& instances) {
                         " is given twice, or with two names that are too similar; give it once");
 }
 
+std::string list_as_json() {
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  json.open_object().key("algorithms").open_array();
+  for (auto const& a : bench_algorithms()) {
+    using enum bench_algorithm::input;
+    json.open_object().member("algorithm", a.name).member("about", a.about);
+    json.member("cuts", a.takes == dag ? "dag" : a.takes == hypergraph ? "hypergraph" : "graph");
+    json.close_object();
+  }
+  json.close_array().key("not_built_in").open_array();
+  for (auto const& name : bench_algorithms_left_out()) json.value(name);
+  json.close_array().key("instances").open_array();
+  for (auto const& [name, about] : generated_instances())
+    json.open_object().member("instance", name).member("about", about).close_object();
+  return json.close_array().close_object().text() + "\n";
+}
+
 int list() {
   std::string text = "Algorithms\n\n";
   auto const show = [&](std::string const& name, std::string const& about) {
@@ -182,10 +204,11 @@ int list() {
 class row_writer {
  public:
   explicit row_writer(bench_options const& o) : o_(o) {
-    if (o.out.empty()) print(heading);
+    if (o.out.empty() && !o.as_json && !o.as_lines) print(heading);
   }
   void operator()(bench_row const& row) {
-    if (o_.out.empty()) return print(csv_line(row));
+    if (o_.as_lines) print(json_line(row));
+    if (o_.out.empty()) return o_.as_json || o_.as_lines ? void() : print(csv_line(row));
     if (!end_) begin();
     end_->write(bytes_of(csv_line(row)));
   }
@@ -334,7 +357,8 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
 int bench(std::span<std::string const> words) {
   bench_options o;
   auto typed = read_options(command_of(o), words);
-  if (o.list) return list();
+  if (o.as_json && o.as_lines) throw usage_error("--json and --json-lines exclude each other; leave out one");
+  if (o.list) return o.as_json ? (print(list_as_json()), 0) : list();
   o.overwrite = typed.overwrite;
   o.instances.insert(o.instances.end(), typed.operands.begin(), typed.operands.end());
   if (o.instances.empty())
@@ -359,7 +383,15 @@ int bench(std::span<std::string const> words) {
     throw cleave::error(
         "no algorithm fits these instances, so nothing was run; cleave bench --list shows the graphs that "
         "each cuts");
-  if (o.out.empty()) return 0;
+  if (o.as_json) {
+    cleave::json::writer json(cleave::json::writer::layout::indented);
+    json.open_object();
+    write_rows(json, rows);
+    auto const sections = sections_of(rows);
+    write_sections(json, sections);
+    print(json.close_object().text() + "\n");
+  }
+  if (o.out.empty() || o.as_json || o.as_lines) return 0;
   print(text_of(sections_of(rows), false));
   print("  " + shown(o.out.path) + "\n");
   return 0;

@@ -14,6 +14,7 @@
 #include "demo_models.hpp"
 #include "engine.hpp"
 #include "model.hpp"
+#include "split_json.hpp"
 #include "subcommands.hpp"
 #include "verify.hpp"
 
@@ -30,6 +31,7 @@ struct demo_options {
   cut_options cut;
   cleave::onnx::type_options types;
   std::uint32_t microbatches = 8;
+  bool as_json = false;
 };
 
 /// A model, and the folder of its stages and its report.
@@ -53,6 +55,10 @@ demo_task task_of(std::string const& word, std::string const& out) {
 }
 
 std::vector<demo_task> tasks_of(std::vector<std::string> const& operands, std::string const& out) {
+  if (operands.size() == 1 && operands[0] == "-")
+    throw usage_error(
+        "a demo reads its model twice, to cut it and to run it, and standard input can be read once; name a "
+        "file");
   if (!operands.empty()) return {task_of(only_operand(operands).string(), out)};
   std::vector<demo_task> tasks;
   for (auto const& m : demo_models) {
@@ -72,8 +78,10 @@ void make_model(demo_task const& task, typed_words const& typed, progress const&
   write_file({task.model}, task.made->make().SerializeAsString());
 }
 
-/// Runs a demo. Returns whether the stages gave the results of the whole model, or were not run.
-bool show_model(demo_task const& task, demo_options const& options, typed_words& typed) {
+/// Runs a demo and adds its outcome to `json`. Returns whether the stages gave the results of the whole
+/// model, or were not run.
+bool show_model(demo_task const& task, demo_options const& options, typed_words& typed,
+                cleave::json::writer& json) {
   auto const& folder = task.folder;
   progress const doing;
   make_model(task, typed, doing);
@@ -100,13 +108,15 @@ bool show_model(demo_task const& task, demo_options const& options, typed_words&
 
   headline("4", "run as a pipeline, " + plural(options.microbatches, "microbatch"));
   auto report = report_of(m, cut, files);
+  std::vector<std::string> not_by;
   try {
     auto const fills = input_fills(m);
     for (auto const& f : fills) print("  input " + fill_text(f) + "\n");
-    if (!files.empty()) report.run = run({m, cut, files, fills, options.microbatches, doing});
+    if (!files.empty()) report.run = run({m, cut, files, fills, options.microbatches, doing}, not_by);
   } catch (cleave::error const& e) {
     doing.clear();
     print(std::string("  not run: ") + e.what() + "\n");
+    not_by.emplace_back(e.what());
   }
   doing.clear();
   if (report.run) print(outcome_of(*report.run, cut.boxes));
@@ -114,6 +124,13 @@ bool show_model(demo_task const& task, demo_options const& options, typed_words&
   headline("5", "report");
   write_page({folder / "report.html"}, cleave::write_report(report));
   print("  " + shown(folder / "report.html") + "\n");
+  json.open_object();
+  add_cut(json, m, cut, files, options.cut.stages, cleave::onnx::weights::reference);
+  json.key("run");
+  report.run ? write_outcome(json, *report.run, cut.boxes) : static_cast<void>(json.null());
+  json.key("not_run_by").open_array();
+  for (auto const& why : not_by) json.value(why);
+  json.close_array().member("report", (folder / "report.html").string()).close_object();
   return !report.run || *report.run->largest_difference == 0;
 }
 
@@ -140,7 +157,9 @@ int demo(std::span<std::string const> words) {
   c.options.push_back(
       folder_to_write("-o", "--out", "folder of the stages and the report (build/demo/MODEL)", out, has));
   add_type_options(c, options.types);
+  c.options.push_back(json_flag(options.as_json));
   auto typed = read_options(c, words);
+  if (options.as_json) texts_go = text_target::nowhere;
   auto const tasks = tasks_of(typed.operands, out);
   for (auto const& task : tasks) {
     if (out.empty() || tasks.size() > 1)
@@ -149,10 +168,13 @@ int demo(std::span<std::string const> words) {
     require_own_report(task.folder, typed);
   }
   bool equal = true;
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  json.open_object().key("models").open_array();
   for (auto const& task : tasks) {
     if (&task != &tasks.front()) print("\n\n");
-    equal = show_model(task, options, typed) && equal;
+    equal = show_model(task, options, typed, json) && equal;
   }
+  if (options.as_json) write_stdout(json.close_array().close_object().text() + "\n");
   if (!equal)
     throw cleave::infeasible_error(
         "the outputs of the stages differ from those of the whole model; see the largest difference above");

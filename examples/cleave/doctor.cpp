@@ -77,7 +77,7 @@ std::vector<finding> findings() {
 int doctor(std::span<std::string const> words) {
   bool as_json = false;
   command c{"doctor", "", "Says what this tool was built with, what is missing, and what that costs.", {}};
-  c.options.push_back(flag("--json", "print one JSON object instead of text", as_json));
+  c.options.push_back(json_flag(as_json));
   auto const typed = read_options(c, words);
   if (!typed.operands.empty())
     throw usage_error("doctor takes no operand; found " + cleave::printable(typed.operands.front()));

@@ -9,6 +9,7 @@
 #include <cleave/formats/graph_files/cost_dag.hpp>
 #include <cleave/formats/graph_files/hmetis_hypergraph.hpp>
 #include <cleave/formats/graph_files/metis_graph.hpp>
+#include <cleave/formats/json/json_writer.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -29,7 +30,8 @@ namespace tool {
 
 namespace {
 
-std::string list_of_instances() {
+/// Returns the names of all instances, with what the table says about them, below a heading.
+std::vector<std::vector<std::string>> rows_of_instances() {
   std::vector<std::vector<std::string>> rows{{"name", "size", "file", "what"}};
   for (auto const& i : bench::instances())
     rows.push_back({std::string(i.name), std::string(bench::size_names[static_cast<std::size_t>(i.size)]),
@@ -37,6 +39,26 @@ std::string list_of_instances() {
   for (auto const& i : bench::hypergraph_instances())
     rows.push_back({std::string(i.name), std::string(bench::size_names[static_cast<std::size_t>(i.size)]),
                     ".hgr", std::string(i.about)});
+  return rows;
+}
+
+/// Returns the same as JSON.
+std::string json_of_instances() {
+  auto const rows = rows_of_instances();
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  json.open_object().key("instances").open_array();
+  for (auto const& row : std::span(rows).subspan(1)) {
+    json.open_object();
+    for (std::size_t c = 0; c < row.size(); ++c) json.member(rows[0][c], row[c]);
+    json.close_object();
+  }
+  json.close_array().key("families").open_array();
+  for (auto const& f : bench::families()) json.value(f.name);
+  return json.close_array().close_object().text() + "\n";
+}
+
+std::string list_of_instances() {
+  auto const rows = rows_of_instances();
   std::string text;
   std::vector<std::size_t> width(4);
   for (auto const& row : rows)
@@ -77,20 +99,27 @@ instance_text text_of(bench::hypergraph const& h) {
   return {".hgr", cleave::write_hmetis_hypergraph(h.view()), h.nodes};
 }
 
+/// The folder of the instances, and what was written there, as JSON.
+struct instance_folder {
+  fs::path path;
+  cleave::json::writer written{cleave::json::writer::layout::indented};
+};
+
 /// Writes an instance to `folder` under its name, with `_` for `:`.
-void write_instance(fs::path const& folder, std::string name, instance_text const& made) {
+void write_instance(instance_folder& folder, std::string name, instance_text const& made) {
   std::ranges::replace(name, ':', '_');
-  auto const file = folder / (name + made.suffix);
+  auto const file = folder.path / (name + made.suffix);
   std::error_code missing;
   bool const there = fs::exists(file, missing) && fs::file_size(file, missing) > 0;
   if (there && read_text(file) != made.text)  // generators give the same text on every machine
     throw cleave::error(shown(file) + ": exists and holds another graph; move it, or choose another folder");
   if (!there) write_file({file}, made.text);
   print("  " + shown(file) + ": " + plural(made.nodes, "node") + "\n");
+  folder.written.open_object().member("file", file.string()).member("nodes", made.nodes).close_object();
 }
 
 /// Writes all instances that a word stands for. Returns false if there are none.
-bool write_instances(fs::path const& folder, std::string const& word) {
+bool write_instances(instance_folder& folder, std::string const& word) {
   auto const called = bench::instances_called(word);
   auto const nets_called = bench::hypergraphs_called(word);
   for (auto const& i : called) write_instance(folder, std::string(i.name), text_of(i.make()));
@@ -105,7 +134,8 @@ bool write_instances(fs::path const& folder, std::string const& word) {
 }  // namespace
 
 int instances(std::span<std::string const> words) {
-  command const c{
+  bool as_json = false;
+  command c{
       "instances",
       "[DIR NAME...]",
       "Writes generated graphs into a folder: meshes, random graphs, operator graphs and hypergraphs. They\n"
@@ -116,24 +146,30 @@ int instances(std::span<std::string const> words) {
       "list.",
       {},
       {}};
+  c.options.push_back(json_flag(as_json));
   auto const operands = read_options(c, words).operands;
-  if (operands.empty()) return print(list_of_instances()), 0;
+  if (operands.empty()) return print(as_json ? json_of_instances() : list_of_instances()), 0;
   if (operands.size() == 1)
     throw usage_error(
         "the names of graphs are missing after the folder, as in cleave instances graphs small");
   if (operands[0] == "-")
     throw usage_error("graphs are written to a folder, not to stdout; for a folder named -, write ./-");
-  fs::path const folder = operands[0];
-  make_folder(folder);
+  instance_folder folder{operands[0]};
+  make_folder(folder.path);
+  folder.written.open_object().key("written").open_array();
+  if (as_json) texts_go = text_target::nowhere;
   for (auto const& word : std::span(operands).subspan(1)) {
     if (write_instances(folder, word)) continue;
     std::vector<std::string> names;
     for (auto const& i : bench::instances()) names.emplace_back(i.name);
     for (auto const& i : bench::hypergraph_instances()) names.emplace_back(i.name);
+    for (auto const& f : bench::families()) names.emplace_back(f.name);
+    names.insert(names.end(), bench::size_names.begin(), bench::size_names.end());
     throw usage_error("unknown graph " + cleave::quoted(word) +
-                      cleave::suggestion(cleave::nearest_names(word, names)) +
+                      cleave::suggestion(cleave::near_names(word, names)) +
                       "; cleave instances lists all names");
   }
+  if (as_json) write_stdout(folder.written.close_array().close_object().text() + "\n");
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench_changes.hpp"
+#include "bench_json.hpp"
 #include "bench_page.hpp"
 #include "bench_plots.hpp"
 #include "bench_row.hpp"
@@ -31,14 +32,14 @@ struct report_options {
   std::vector<std::string> baselines, recorded;
   std::optional<bench_metric> metric;
   std::optional<double> most_growth;  ///< in percent
-  bool as_markdown = false;
+  bool as_markdown = false, as_json = false;
 };
 
 command command_of(report_options& o) {
   command c{"report",
             "RUNS.csv [MORE.csv ...]",
             "Compares the algorithms in the tables that cleave bench and bench/peers write. Graphs and\n"
-            "hypergraphs have sections of their own.",
+            "hypergraphs have sections of their own. A table named - is standard input.",
             {}};
   auto const file = [&](std::string const& letter, std::string const& name, std::string const& help,
                         output_file& to) {
@@ -60,9 +61,10 @@ command command_of(report_options& o) {
   c.options.push_back({"", "--fail-if-worse", "X", "a percentage from 0 to 1e9",
                        "with --against: exit with 1 if a cut grew by more than X %, or an answer was lost",
                        [&](auto text) { return read_number(text, o.most_growth.emplace(), 0.0, 1e9); }});
-  c.options.push_back({"", "--metric", "NAME", "edge-cut, connectivity or cut-nets", "show only this metric",
-                       [&](auto text) { return (o.metric = find_bench_metric(text)).has_value(); }});
-  c.options.push_back(flag("--markdown", "print all tables as Markdown", o.as_markdown));
+  c.options.push_back(choice_option("--metric", "NAME", bench_metric_names, "show only this metric",
+                                    [&](std::size_t at) { o.metric = static_cast<bench_metric>(at); }));
+  c.options.push_back(form_flag("--markdown", "print all tables as Markdown", o.as_markdown));
+  c.options.push_back(json_flag(o.as_json));
   return c;
 }
 
@@ -70,7 +72,7 @@ std::vector<bench_row> read_rows(std::vector<std::string> const& files) {
   std::vector<bench_row> rows;
   for (auto const& file : files) {
     auto const text = read_text(file);
-    auto const more = csv_reader(text, file).read();
+    auto const more = csv_reader(text, input_name(file)).read();
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;
@@ -102,9 +104,11 @@ int report(std::span<std::string const> words) {
   if (typed.operands.empty()) throw usage_error("a table is missing, as in cleave report RUNS.csv");
   if (o.most_growth && o.recorded.empty())
     throw usage_error("--fail-if-worse needs the recorded table that --against names");
+  if (o.as_json && o.as_markdown)
+    throw usage_error("--json and --markdown exclude each other; leave out one");
   auto const rows = read_rows(typed.operands);
   if (rows.empty())
-    throw cleave::error(cleave::printable(typed.operands[0], 200) + ": the table has a header but no rows");
+    throw cleave::error(input_name(typed.operands[0]) + ": the table has a header but no rows");
   auto sections = sections_of(rows, o.baselines);
   require_baselines(sections, o.baselines);
   if (o.metric) std::erase_if(sections, [&](auto const& s) { return s.metric != *o.metric; });
@@ -119,10 +123,16 @@ int report(std::span<std::string const> words) {
   if (!o.page.empty()) write_page(o.page, write_bench_page(sections));
   if (!o.profile.empty()) write_page(o.profile, svg_of<profile_plot>(first));
   if (!o.times.empty()) write_page(o.times, svg_of<time_plot>(first));
-  print(text_of(sections, o.as_markdown));
-  if (!o.as_markdown)
-    for (auto const& written : {o.page, o.profile, o.times})
-      if (!written.empty()) print("  " + shown(written.path) + "\n");
+  if (o.as_json) {
+    cleave::json::writer json(cleave::json::writer::layout::indented);
+    json.open_object();
+    write_sections(json, sections);
+    print(json.close_object().text() + "\n");
+  } else {
+    print(text_of(sections, o.as_markdown));
+  }
+  if (!o.as_markdown && !o.as_json)
+    for (auto const& written : {o.page, o.profile, o.times}) print(written_line(written));
   auto const is_too_much = [&](auto const& c) { return c.worse_by(*o.most_growth / 100) > 0; };
   return o.most_growth && std::ranges::any_of(changes_of(sections), is_too_much) ? 1 : 0;
 }

@@ -91,7 +91,8 @@ int schedule(std::span<std::string const> words) {
   add_output_options(c, output);
   c.options.push_back(flag("--markdown", "for `all`: print Markdown with pictures", markdown));
   auto const operands = read_options(c, words).operands;
-  if (list) return print(schedule_names_text()), 0;
+  bool const as_json = output.asked == schedule_output::form::json;
+  if (list) return print(as_json ? schedule_names_json() : schedule_names_text()), 0;
   if (operands.empty())
     throw usage_error("the name of a schedule is missing; cleave schedule --list shows all names");
   if (operands.size() > 1)
@@ -101,12 +102,16 @@ int schedule(std::span<std::string const> words) {
   auto const p = ranks.value_or(4);
   auto const m = microbatches.value_or(2 * p);
   if (cleave::same_letters(operands[0], "all")) {
-    if (output.asked || !output.file.empty() || !timing.costs.empty() || lowered)
+    if ((output.asked && !as_json) || !output.file.empty() || !timing.costs.empty() || lowered)
       throw usage_error(
-          "`all` prints a table to stdout; -o, --costs, --lower and output forms need a single schedule");
+          "`all` prints a table to stdout, with --markdown or --json in these forms; -o, --costs, --lower "
+          "and "
+          "other output forms need a single schedule");
+    if (as_json && markdown) throw usage_error("--json and --markdown exclude each other; leave out one");
     cleave::require_counts(p, stages.value_or(2), m);
     require_memory(std::uint64_t{3} * p * stages.value_or(2) * m);
     table_counts const counts{p, stages, m};
+    if (as_json) return print(schedule_table_json(counts)), 0;
     return print(markdown ? schedule_table_markdown(counts, "pictures") : schedule_table_text(counts)), 0;
   }
   auto const family = family_called(operands[0]);

@@ -3,6 +3,7 @@
 #include "schedule_table.hpp"
 
 #include <algorithm>
+#include <cleave/formats/json/json_writer.hpp>
 #include <cleave/formats/timed_schedule.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/schedule/families/generate.hpp>
@@ -92,6 +93,37 @@ std::string schedule_names_text() {
             (facts.origin.empty() ? "" : ". " + std::string(facts.origin)) + "\n";
   }
   return text;
+}
+
+std::string schedule_names_json() {
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  json.open_object().key("schedules").open_array();
+  for (auto const& facts : all_schedule_facts) {
+    json.open_object().member("schedule", name_of(facts.family)).member("about", facts.about);
+    json.member("takes", facts.takes).member("origin", facts.origin).close_object();
+  }
+  return json.close_array().close_object().text() + "\n";
+}
+
+std::string schedule_table_json(table_counts const& counts) {
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  json.open_object().member("ranks", counts.ranks).member("microbatches", counts.microbatches);
+  json.member("time_unit", common_unit).key("schedules").open_array();
+  for (auto const& facts : all_schedule_facts) {
+    auto const row = compared(facts, counts);
+    json.open_object().member("schedule", name_of(facts.family));
+    json.member("stages_a_rank", row.shape.stages_per_rank);
+    if (row.refused.empty()) {
+      json.member("time", row.time).member("bubble", row.bubble).key("published");
+      facts.bubble.empty() ? json.null() : json.value(facts.bubble_time(row.shape));
+      json.member("share", row.share).member("kept", row.kept).member("weights", row.copies);
+      json.member("messages", row.messages).member("takes", facts.takes);
+    } else {
+      json.member("refused", row.refused);
+    }
+    json.close_object();
+  }
+  return json.close_array().close_object().text() + "\n";
 }
 
 std::string schedule_table_text(table_counts const& counts) {

@@ -15,6 +15,11 @@ struct table_counts {
 
 /// Lists all schedules with their descriptions and valid counts.
 std::string schedule_names_text();
+/// Returns the same as JSON.
+std::string schedule_names_json();
+/// Returns the table of all schedules as JSON, with times in F as in the table; a schedule that does not take
+/// the counts has `refused` instead.
+std::string schedule_table_json(table_counts const& counts);
 /// Returns the table of all schedules for the terminal.
 std::string schedule_table_text(table_counts const& counts);
 /// Returns the same in Markdown, with a link to a picture of each in the folder `pictures`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
+#include <cleave/formats/json/json_writer.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/partition/slices/balance.hpp>
 #include <cleave/pipe/module_pipe.hpp>
@@ -57,6 +58,43 @@ void require_equal(gpt const& model, std::vector<staged_training> const& staged,
   }
 }
 
+/// Returns what the tables say:
+///   blocks, nodes, parameters, tensors, steps, microbatches
+///   whole    {first_loss, last_loss}
+///   staged   [{cut, stages: [{nodes, work, parameters, in, out}], gradients_sent, first_loss, last_loss,
+///            loss_off_by, gradients_off_by}]; parameters, in and out in bytes, null if unknown
+///   report   the path of the page
+std::string json_of(gpt const& model, training const& t, gpt_size const& size, std::size_t elements,
+                    training_report const& r, fs::path const& page) {
+  cleave::json::writer json(cleave::json::writer::layout::indented);
+  auto const losses = [&](history const& h) {
+    json.member("first_loss", h.losses.front()).member("last_loss", h.losses.back());
+  };
+  auto const bytes = [&](char const* key, cleave::byte_sum const& sum) {
+    json.key(key);
+    sum.unknown > 0 ? json.null() : json.value(sum.known);
+  };
+  json.open_object().member("blocks", size.blocks).member("nodes", model.graph.nodes().size());
+  json.member("parameters", elements).member("tensors", parameter_names(model).size());
+  json.member("steps", t.steps).member("microbatches", t.microbatches).key("whole").open_object();
+  losses(r.whole);
+  json.close_object().key("staged").open_array();
+  for (std::size_t i = 0; i < r.staged.size(); ++i) {
+    auto const& s = r.staged[i];
+    json.open_object().member("cut", s.how).key("stages").open_array();
+    for (auto const& stage : s.cut.stages) {
+      json.open_object().member("nodes", stage.nodes).member("work", stage.cost);
+      bytes("parameters", stage.state), bytes("in", stage.in), bytes("out", stage.out);
+      json.close_object();
+    }
+    json.close_array().member("gradients_sent", s.gradients_sent);
+    losses(s.made);
+    json.member("loss_off_by", r.differences[i].loss);
+    json.member("gradients_off_by", r.differences[i].gradient).close_object();
+  }
+  return json.close_array().member("report", page.string()).close_object().text() + "\n";
+}
+
 }  // namespace
 
 int train(std::span<std::string const> words) {
@@ -83,7 +121,10 @@ int train(std::span<std::string const> words) {
                                     0, 999'999));
   c.options.push_back(folder_to_write("-o", "--out", "folder of the report (build/demo/train)", out,
                                       [](auto name) { return name == "report.html"; }));
+  bool as_json = false;
+  c.options.push_back(json_flag(as_json));
   auto const typed = read_options(c, words);
+  if (as_json) texts_go = text_target::nowhere;
   if (!typed.operands.empty())
     throw usage_error("demo train takes no operand; found " + cleave::printable(typed.operands.front()));
   auto const folder = demo_folder(out, "train");
@@ -142,6 +183,7 @@ int train(std::span<std::string const> words) {
   headline("5", "report");
   write_page({folder / "report.html"}, write_training_report(report));
   print("  " + shown(folder / "report.html") + "\n");
+  if (as_json) write_stdout(json_of(model, t, size, elements, report, folder / "report.html"));
   require_equal(model, report.staged, report.differences);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <cleave/adapt/onnx/load.hpp>
 #include <cleave/draw/report.hpp>
 #include <cleave/draw/stage_graph.hpp>
+#include <cleave/formats/json/json_writer.hpp>
 #include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -46,10 +47,12 @@ inline std::string verdict_on(fs::path const& file) {
                         : ", except that inference finds no shape of " + plural(unshaped, "boundary value"));
 }
 
-/// Runs the job on the first engine that supports it, and prints why the others do not.
-inline std::optional<cleave::report_run> run(job const& j) {
+/// Runs the job on the first engine that supports it. Prints why the others do not, and adds it to
+/// `refusals`.
+inline std::optional<cleave::report_run> run(job const& j, std::vector<std::string>& refusals) {
   auto const cannot = [&](std::string const& engine, std::string const& why) {
     j.doing.clear();
+    refusals.push_back(engine + ": " + why);
     print("  not by " + engine + ": " + why + "\n");
   };
 #if __has_include(<opencv2/dnn.hpp>)
@@ -104,6 +107,28 @@ inline double largest_speedup(std::vector<std::int64_t> const& stage_ns, std::ui
   auto const work = microbatches * all;
   auto const least = std::max(all + (microbatches - 1) * slowest, work / processors);
   return least > 0 ? work / least : 1;
+}
+
+/// Writes the outcome of a run as an object:
+///   engine, machine, microbatches
+///   whole_seconds, pipeline_seconds   all microbatches by the whole model, and by the stages as a pipeline
+///   most_times_as_fast                by which factor the pipeline can be faster on this machine
+///   largest_difference                between the results of both
+///   stages                            [{predicted_seconds, measured_seconds}] for one microbatch
+inline void write_outcome(cleave::json::writer& to, cleave::report_run const& r,
+                          cleave::quotient const& boxes) {
+  to.open_object().member("engine", r.engine).member("machine", r.machine);
+  to.member("microbatches", r.microbatches).member("whole_seconds", 1e-9 * static_cast<double>(r.whole_ns));
+  to.member("pipeline_seconds", 1e-9 * static_cast<double>(duration(r.timeline)));
+  auto const processors = std::max(std::thread::hardware_concurrency(), 1u);
+  to.member("most_times_as_fast", largest_speedup(r.stage_ns, r.microbatches, processors));
+  to.member("largest_difference", *r.largest_difference).key("stages").open_array();
+  for (std::size_t i = 0; i < r.stage_ns.size(); ++i)
+    to.open_object()
+        .member("predicted_seconds", boxes.stages[i].cost)
+        .member("measured_seconds", 1e-9 * static_cast<double>(r.stage_ns[i]))
+        .close_object();
+  to.close_array().close_object();
 }
 
 inline std::string outcome_of(cleave::report_run const& r, cleave::quotient const& boxes) {
