@@ -54,7 +54,8 @@ inline std::string sizes_sentence(bench_summary const& s) {
   if (bands.size() > 1) return std::string(size_bands_sentence);
   switch (*bands.begin()) {
     case size_band::small:
-      return "All instances are small: fewer than 20 000 nodes. On larger ones the ratios may differ.";
+      return "All instances are small: fewer than 20 000 nodes. On larger ones the ratios differ; try cleave "
+             "bench rgg2d_18.";
     case size_band::medium:
       return "All instances are of medium size: 20 000 to 500 000 nodes.";
     case size_band::large:
