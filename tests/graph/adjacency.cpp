@@ -63,7 +63,8 @@ TEST_CASE("adjacency_view: deduces its index, weight and offset types from the a
   CHECK(of_edges.weight(2) == 1);
 
   std::uint16_t const few[] = {0, 0};
-  adjacency_view const alone{few, std::array<std::uint16_t, 0>{}};
+  std::array<std::uint16_t, 0> const none{};
+  adjacency_view const alone{few, none};
   static_assert(std::same_as<decltype(alone), adjacency_view<std::uint16_t> const>);
 
   adjacency_view<std::int32_t, std::int64_t, double, std::int64_t> const named{
