@@ -19,6 +19,7 @@
 #include "../../bench/instances/several_weights.hpp"
 #include "files.hpp"
 #include "hypergraphs.hpp"
+#include "options.hpp"
 #include "terminal.hpp"
 
 namespace tool {
