@@ -26,6 +26,9 @@ struct hypergraph_options {
                                       ///< nodes are free
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;  ///< does not affect the result
+  /// Is told the steps that run on the thread of the caller; must outlive the call. The gain of a step is
+  /// that of the objective, or of a cut while the hypergraph is cut as a graph.
+  kway_observer* observer = nullptr;
 };
 
 }  // namespace cleave

@@ -44,7 +44,8 @@ inline kway_options shared_options(hypergraph_options const& o) {
           .share = o.share,
           .fixed = o.fixed,
           .seed = o.seed,
-          .threads = o.threads};
+          .threads = o.threads,
+          .observer = o.observer};
 }
 
 /// Returns the unit in which net weights become integers. The weights of all nets, each times its pins, sum
@@ -91,7 +92,7 @@ namespace cleave {
 ///
 /// \param h        the hypergraph in CSR form
 /// \param k        number of parts, from 1 to the number of nodes + 65,536
-/// \param options  preset, objective, imbalance, shares, fixed nodes, seed and threads
+/// \param options  preset, objective, imbalance, shares, fixed nodes, seed, threads and observer
 /// \returns        the part of each node, the cut and the part weights
 /// \throws hypergraph_error if the arrays are not a valid hypergraph.
 /// \throws kway_option_error if an option does not fit the hypergraph or `k`.

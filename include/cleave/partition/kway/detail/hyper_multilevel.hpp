@@ -120,15 +120,21 @@ inline hyper_hierarchy coarsen(hyper_level const& h, std::uint32_t least, std::v
 class hyper_partitioner {
  public:
   hyper_partitioner(std::vector<std::int64_t> limit, hyper_config const& config,
-                    hypergraph_objective objective, std::uint64_t seed)
-      : limit_(std::move(limit)), config_(config), objective_(objective), random_(seed) {}
+                    hypergraph_objective objective, std::uint64_t seed, kway_observer* observer = nullptr)
+      : limit_(std::move(limit)),
+        config_(config),
+        objective_(objective),
+        random_(seed),
+        observer_(observer) {}
 
   partitioned_level parts(hyper_level const& h) {
     auto const k = static_cast<std::uint32_t>(limit_.size());
     std::vector<std::uint32_t> anywhere;
     auto const levels = coarsen(h, config_.nodes_a_part * (std::max)(k, 2u), anywhere, random_);
-    partitioned_level p{parts_by_bisection(levels.at(levels.level.size(), h)),
-                        std::vector<std::int64_t>(k, 0), limit_};
+    notify(kway_phase::coarsened, h.nodes());
+    auto const& top = levels.at(levels.level.size(), h);
+    partitioned_level p{parts_by_bisection(top), std::vector<std::int64_t>(k, 0), limit_};
+    notify(kway_phase::first_cut, top.nodes());
     return project_and_refine(h, levels, std::move(p));
   }
 
@@ -136,7 +142,9 @@ class hyper_partitioner {
   partitioned_level parts_of_graph(hyper_level const& h, kway_options options, thread_team const& team) {
     options.preset = config_.graph;
     clique_graph const graph(h);
+    options.observer = observer_;
     auto p = run_multilevel(graph.view(), limit_, h.fixed, options, team);
+    notify(kway_phase::projected, h.nodes());
     refine(h, p);
     return p;
   }
@@ -149,6 +157,7 @@ class hyper_partitioner {
     auto within = p.of;
     for (std::size_t n = 0; n < within.size() && fits; ++n) within[n] = p.of[n] * k + other[n];
     auto const levels = coarsen(h, config_.nodes_a_part * (std::max)(k, 2u), within, random_);
+    notify(kway_phase::coarsened, h.nodes());
     for (auto& both : within) both = fits ? both / k : both;
     auto next = project_and_refine(h, levels,
                                    {std::move(within), std::vector<std::int64_t>(limit_.size(), 0), limit_});
@@ -169,11 +178,17 @@ class hyper_partitioner {
     std::uint32_t first_part = 0, parts = 1;
   };
 
+  void notify(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
+    if (observer_) observer_->passed(phase, nodes, gained);
+  }
+
   void refine(hyper_level const& h, partitioned_level& p) {
+    auto const before = observer_ ? cost_of(h, p.of, p.parts(), objective_) : 0;
     hyper_refinement refinement(h, p, objective_);
     refinement.rebalance();
     refinement.propagate_labels(config_.label_rounds, random_);
     refinement.refine_by_fm(config_.passes, config_.max_fruitless_moves);
+    if (observer_) notify(kway_phase::refined, h.nodes(), before - cost_of(h, p.of, p.parts(), objective_));
   }
 
   /// Projects parts of the coarsest level down to `h` and refines them on each level.
@@ -185,6 +200,7 @@ class hyper_partitioner {
         std::vector<std::uint32_t> of(now.nodes());
         for (std::uint32_t n = 0; n < now.nodes(); ++n) of[n] = p.of[levels.cluster_of[i][n]];
         p.of = std::move(of);
+        notify(kway_phase::projected, now.nodes());
       }
       std::fill(p.weight.begin(), p.weight.end(), 0);
       for (std::uint32_t n = 0; n < now.nodes(); ++n) p.weight[p.of[n]] += now.node_weight[n];
@@ -353,6 +369,7 @@ class hyper_partitioner {
   hyper_config config_;
   hypergraph_objective objective_;
   splitmix random_;
+  kway_observer* observer_;
 };
 
 /// Partitions a hypergraph: makes candidates, which may run at the same time, and combines the best one with
@@ -366,11 +383,11 @@ inline partitioned_level hyper_parts(hyper_level const& h, std::vector<std::int6
   for (auto& seed : seeds) seed = random.next();
   std::vector<partitioned_level> made(seeds.size());
   thread_team const each((std::max)(1u, o.threads / static_cast<std::uint32_t>(made.size())));
-  thread_team(o.threads).share(made.size(), [&](std::size_t i) {
-    hyper_partitioner partitioner(limit, config, objective, seeds[i]);
+  thread_team(o.threads).share_with_tools(made.size(), [&](std::size_t i, std::size_t thread) {
+    hyper_partitioner partitioner(limit, config, objective, seeds[i], thread == 0 ? o.observer : nullptr);
     made[i] = i == 0 ? partitioner.parts_of_graph(h, o, each) : partitioner.parts(h);
   });
-  hyper_partitioner last(limit, config, objective, random.next());
+  hyper_partitioner last(limit, config, objective, random.next(), o.observer);
   auto const best = std::min_element(made.begin(), made.end(), [&](auto const& a, auto const& b) {
     return last.rank_of(h, a) < last.rank_of(h, b);
   });

@@ -19,8 +19,8 @@ class thread_team {
   explicit thread_team(std::uint32_t threads = 1) : threads_(threads ? threads : 1) {}
   std::uint32_t threads() const { return threads_; }
 
-  /// Calls `work(piece)` for each piece below `pieces` and waits for all of them. Rethrows the first
-  /// exception.
+  /// Calls `work(piece)` for each piece below `pieces` and waits for all of them. Piece 0 runs on the thread
+  /// of the caller. Rethrows the first exception.
   template <class Work>
   void share(std::size_t pieces, Work const& work) const {
     run(pieces, &work,
@@ -28,7 +28,7 @@ class thread_team {
   }
 
   /// Calls `work(piece, thread)` with `thread` below `threads()`, so that each thread can use its own scratch
-  /// data.
+  /// data. The caller's is thread 0.
   template <class Work>
   void share_with_tools(std::size_t pieces, Work const& work) const {
     run(pieces, &work, [](void const* w, std::size_t piece, std::size_t thread) {
@@ -45,11 +45,11 @@ class thread_team {
       for (std::size_t piece = 0; piece < pieces; ++piece) of(work, piece, 0);
       return;
     }
-    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> next{helpers};  // each helper begins with the piece of its number
     std::vector<std::exception_ptr> failure(helpers);
     auto const help = [&](std::size_t helper) {
       try {
-        for (auto piece = next++; piece < pieces; piece = next++) of(work, piece, helper);
+        for (auto piece = helper; piece < pieces; piece = next++) of(work, piece, helper);
       } catch (...) {
         failure[helper] = std::current_exception();
         next = pieces;
