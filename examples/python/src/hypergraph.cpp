@@ -12,7 +12,6 @@
 
 #include "arrays.hpp"
 #include "bind.hpp"
-#include "interruptible.hpp"
 #include "options.hpp"
 
 namespace nb = nanobind;
@@ -66,10 +65,13 @@ nb::dict partition_hypergraph(std::size_t nodes, array const& offsets, array con
                                        .share = o.share,
                                        .fixed = o.fixed,
                                        .seed = o.seed,
-                                       .threads = o.threads};
+                                       .threads = o.threads,
+                                       .observer = o.observer};
   return with_hypergraph(nodes, offsets, pins, node_weights, net_weights, [&](auto view) {
-    auto const kept = nb::make_tuple(offsets, pins, node_weights, net_weights);
-    auto p = binding::interruptible([=] { return cleave::partition_hypergraph(view, k, all); }, kept);
+    auto p = [&] {
+      nb::gil_scoped_release const unlocked;
+      return cleave::partition_hypergraph(view, k, all);
+    }();
     nb::dict result;
     set_cut(result, p.cut);
     result["k"] = p.parts;

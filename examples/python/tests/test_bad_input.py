@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -187,11 +189,22 @@ def test_a_broken_hypergraph_is_named() -> None:
         cleave.partition_hypergraph([[0, 1]], 2, objective="edges")  # type: ignore[arg-type]
 
 
-def test_repartition_refuses_a_table_that_exceeds_memory() -> None:
-    with pytest.raises(cleave.OptionError, match="all pairs of parts"):
-        cleave.repartition((indptr, indices), np.zeros(16, int), 60_000)
-    with pytest.raises(cleave.OptionError, match="all pairs of parts"):
-        cleave.repartition((indptr, indices), np.full(16, 60_000))
+def test_repartition_into_very_many_parts_takes_little_memory() -> None:
+    code = """
+import resource
+import numpy as np
+import cleave
+n = np.arange(5000)
+indptr = np.concatenate([[0, 1], np.arange(3, 9999, 2), [9998]])
+indices = np.concatenate([[1], np.stack([n[1:-1] - 1, n[1:-1] + 1], 1).ravel(), [4998]])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20),) * 2)  # a byte for each pair of parts needs 4 GiB
+for old in (n % 60_000, n * 13):
+    moved = cleave.repartition((indptr, indices), old, 65_000, preset="fast")
+    assert moved.k == 65_000 and (moved.labels == old).all(), moved
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_graph_of_ones_own_may_have_lists() -> None:

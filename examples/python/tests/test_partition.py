@@ -315,6 +315,24 @@ def test_other_threads_run_meanwhile() -> None:
     assert after - before > 5
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_progress_of_a_hypergraph_is_told_and_may_end_the_call(threads: int) -> None:
+    nets = [[n, n + 1, n + 50] for n in range(2400 - 50)]
+    steps: list[tuple[str, int, int]] = []
+    cut = cleave.partition_hypergraph(
+        nets, 8, preset="quality", threads=threads, progress=lambda *step: steps.append(step)
+    )
+    assert (cut.labels == cleave.partition_hypergraph(nets, 8, preset="quality").labels).all()
+    assert {name for name, *_ in steps} == {"coarsened", "first_cut", "projected", "refined"}
+    assert steps[0][:2] == ("coarsened", 2400) and steps[-1][:2] == ("refined", 2400)
+
+    def stop(step: str, nodes: int, gained: int) -> None:
+        raise TimeoutError(step)
+
+    with pytest.raises(TimeoutError, match="coarsened"):
+        cleave.partition_hypergraph(nets, 8, threads=threads, progress=stop)
+
+
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals come to the main thread")
 @pytest.mark.parametrize("kind", ["graph", "hypergraph"])
 def test_interrupts_end_the_call(kind: str) -> None:
@@ -327,7 +345,7 @@ def test_interrupts_end_the_call(kind: str) -> None:
         else:
             pairs = np.stack([np.repeat(np.arange(graph.nodes), np.diff(graph.indptr)), graph.indices], 1)
             h = cleave.Hypergraph(graph.nodes, np.arange(len(pairs) + 1) * 2, pairs.ravel().astype(np.int64))
-            cleave.partition_hypergraph(h, 32, preset="standard")
+            cleave.partition_hypergraph(h, 32, preset="standard", progress=lambda name, *_: ended.append(name))
 
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
@@ -335,6 +353,9 @@ def test_interrupts_end_the_call(kind: str) -> None:
         work()
         pytest.fail("the call ended before the interrupt")
     timer.join()
+    steps = len(ended)
+    time.sleep(1)
+    assert len(ended) == steps  # nothing of the call goes on
 
 
 def test_errors_can_be_sent_to_other_processes() -> None:

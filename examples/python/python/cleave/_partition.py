@@ -36,7 +36,6 @@ Eps: TypeAlias = "float | Sequence[float]"
 presets = ("fast", "standard", "quality")
 most_parts = 2**31 - 1
 most_eps = 1e9
-most_pairs = 8192  # parts of which a square table still fits memory
 
 
 @dataclass(frozen=True)
@@ -560,12 +559,6 @@ def repartition(
     before = _labels(old, graph.nodes)
     old_count = _count(before, old.k if isinstance(old, Parts) else None)
     count = old_count if k is None else _count(before, k)
-    if count > most_pairs:
-        raise OptionError(
-            f"k is {count}; repartition compares all pairs of parts and takes at most {most_pairs}",
-            option="k",
-            where=count,
-        )
     options = _options(graph, count, eps, preset, fixed, shares, connected, seed, threads)
     _require_callable(progress)
     cost = _real(cost_per_byte, "cost_per_byte", np.finfo(np.float64).max)
@@ -691,11 +684,12 @@ def partition_hypergraph(
     shares: Sequence[float] | None = None,
     seed: int = 1,
     threads: int = 1,
+    progress: Progress | None = None,
 ) -> HypergraphParts:
     """Cuts a hypergraph into k parts of equal weight, so that few nets have pins in several parts.
 
     A seed gives the same parts with any number of threads, and as `cleave partition` on the command line.
-    Other Python threads run meanwhile. Ctrl-C takes effect at once, but the computation goes on until it is done.
+    Other Python threads run meanwhile, and Ctrl-C ends the call after the present step.
 
     Args:
         H: a SciPy sparse matrix with a row for each net and a column for each node, a list of nets (lists of node
@@ -706,7 +700,8 @@ def partition_hypergraph(
         net_weights: weight of each net, shape (nets,), at least 0. None: all weigh 1.
         nodes: number of nodes, for a list of nets whose last nodes are in no net.
 
-    The other arguments are those of `partition`.
+    The other arguments are those of `partition`. The gain that `progress` gets is that of the objective, or of a cut
+    while the hypergraph is cut as a graph; with several threads it gets the steps of the calling one.
 
     Raises:
         HypergraphError: a pin is not a node, or a weight is negative, infinite or NaN. `net`, `pin`, `node` say where.
@@ -716,6 +711,7 @@ def partition_hypergraph(
         raise OptionError(
             f"objective is {objective!r}; expected 'connectivity' or 'cut_nets'", option="objective", where=0
         )
+    _require_callable(progress)
     h = as_hypergraph(H, nodes=nodes, weights=weights, net_weights=net_weights)
     parts = _whole(k, "k", 1, most_parts)
     options = _options(h, parts, eps, preset, fixed, shares, False, seed, threads)
@@ -731,6 +727,6 @@ def partition_hypergraph(
         h.net_weights,
         parts,
         objective == "cut_nets",
-        options.for_native((), None),
+        options.for_native((), progress),
     )
     return HypergraphParts(**made, objective=objective, hypergraph=h, options=options)
