@@ -16,7 +16,9 @@
 #include <cleave/schedule/families/named_schedule.hpp>
 #include <cleave/schedule/lower/lower.hpp>
 #include <cleave/schedule/model/schedule.hpp>
+#include <cleave/schedule/search/cut_for_schedule.hpp>
 #include <cleave/schedule/search/search_schedule.hpp>
+#include <cleave/schedule/search/unit_row.hpp>
 #include <cleave/schedule/simulate/critical_path.hpp>
 #include <cleave/schedule/simulate/memory_over_time.hpp>
 #include <cleave/schedule/simulate/simulate.hpp>
@@ -222,6 +224,32 @@ std::string drawn(named_order const& s, std::string const& costs, double hop, st
   return schedule_svg(t, {.bars = actions > 5'000 ? plain : hover});
 }
 
+backward_choice choice_of(std::string const& backward) {
+  return backward == "whole"   ? backward_choice::whole
+         : backward == "split" ? backward_choice::split
+                               : backward_choice::either;
+}
+
+/// Returns the links of a cost table, for ranks whose stages may be anywhere.
+std::vector<rank_link> links_of(cost_table const& table, std::uint32_t ranks) {
+  return simulate_options_of(table, stage_placement{ranks, {}, {}}).links;
+}
+
+nb::tuple found_tuple(found_schedule&& found) {
+  auto const& c = found.certificate;
+  nb::dict proof;
+  proof["makespan"] = c.makespan;
+  proof["bound"] = c.bound;
+  proof["gap"] = c.gap();
+  proof["reason"] = c.reason;
+  proof["peak_bytes"] = binding::list_of(c.peak_bytes);
+  proof["began_with"] = c.began_with;
+  proof["began_at"] = c.began_at;
+  proof["best_family"] = c.best_family;
+  proof["best_family_makespan"] = c.best_family_makespan;
+  return nb::make_tuple(named_order{"found schedule", std::move(found.order)}, proof);
+}
+
 nb::tuple search(std::uint32_t ranks, std::uint32_t microbatches, std::string const& costs,
                  std::vector<std::uint64_t> memory, std::vector<std::uint64_t> resident,
                  std::vector<std::uint32_t> const& rank_of, std::uint32_t stages, std::string const& backward,
@@ -238,28 +266,73 @@ nb::tuple search(std::uint32_t ranks, std::uint32_t microbatches, std::string co
     problem.place = stage_placement{ranks, {}, chain_edges(static_cast<std::uint32_t>(rank_of.size()))};
     for (auto const r : rank_of) problem.place->rank_of.push_back(rank_id{r});
   }
-  stage_placement const links{ranks, {}, {}};
-  problem.links = simulate_options_of(table, links).links;
+  problem.links = links_of(table, ranks);
   search_options options{.seed = seed, .effort = effort};
-  options.form = backward == "whole"   ? backward_choice::whole
-                 : backward == "split" ? backward_choice::split
-                                       : backward_choice::either;
+  options.form = choice_of(backward);
   auto found = [&] {
     nb::gil_scoped_release const unlocked;
     return search_schedule(problem, options);
   }();
-  auto const& c = found.certificate;
-  nb::dict proof;
-  proof["makespan"] = c.makespan;
-  proof["bound"] = c.bound;
-  proof["gap"] = c.gap();
-  proof["reason"] = c.reason;
-  proof["peak_bytes"] = binding::list_of(c.peak_bytes);
-  proof["began_with"] = c.began_with;
-  proof["began_at"] = c.began_at;
-  proof["best_family"] = c.best_family;
-  proof["best_family_makespan"] = c.best_family_makespan;
-  return nb::make_tuple(named_order{"found schedule", std::move(found.order)}, proof);
+  return found_tuple(std::move(found));
+}
+
+/// Returns the sums of the costs, bytes and resident bytes before each place of a row with these units.
+unit_row row_of(cost_table const& table, std::vector<std::uint64_t> const& resident) {
+  unit_row row;
+  auto const units = table.stages.size(), places = units + 1;
+  row.cost.assign(places, {0, 0, 0, 0});
+  for (std::size_t i = 0; i < units; ++i) {
+    auto const &before = row.cost[i], &c = table.stages[i];
+    row.cost[i + 1] = {before.forward + c.forward, before.backward + c.backward,
+                       before.input_gradient + c.input_gradient, before.weight_gradient + c.weight_gradient};
+  }
+  auto const& bytes = table.bytes.stages;
+  if (!bytes.empty()) row.bytes.assign(places, {0, 0, 0});
+  for (std::size_t i = 0; i < units && !bytes.empty(); ++i) {
+    auto const &before = row.bytes[i], &b = bytes[bytes.size() == 1 ? 0 : i];
+    row.bytes[i + 1] = {before.saved + b.saved, before.saved_for_weights + b.saved_for_weights,
+                        before.input + b.input};
+  }
+  if (!resident.empty() && resident.size() != units)
+    throw error("resident: " + std::to_string(resident.size()) + " entries for " + std::to_string(units) +
+                " units; give one for each");
+  if (!resident.empty()) row.resident.push_back(0);
+  for (auto const b : resident) row.resident.push_back(row.resident.back() + b);
+  auto const& edges = table.bytes.edges;
+  if (edges.empty()) return row;
+  if (edges.size() != 1 && edges.size() + 1 != units)
+    throw error("costs: " + std::to_string(edges.size()) + " edges for " + std::to_string(units) +
+                " units; give one for all, or one for each pair of neighbours");
+  row.crossing.resize(places);
+  for (std::size_t i = 1; i < units; ++i) row.crossing[i] = edges[edges.size() == 1 ? 0 : i - 1];
+  return row;
+}
+
+nb::tuple cut(std::uint32_t ranks, std::uint32_t microbatches, std::string const& costs,
+              std::vector<std::uint32_t> stages_per_rank, std::vector<std::uint64_t> memory,
+              std::vector<std::uint64_t> const& resident, std::string const& backward, std::uint64_t effort,
+              std::uint64_t seed) {
+  auto const table = read_costs(costs);
+  auto const row = row_of(table, resident);
+  cut_step const step{ranks,
+                      microbatches,
+                      std::move(stages_per_rank),
+                      std::move(memory),
+                      table.base_latency,
+                      links_of(table, ranks)};
+  cut_options const options{.search = {.form = choice_of(backward), .seed = seed, .effort = effort},
+                            .seed = seed,
+                            .effort = effort};
+  auto found = [&] {
+    nb::gil_scoped_release const unlocked;
+    return cut_for_schedule(row, step, options);
+  }();
+  nb::object bottleneck = nb::none();
+  if (found.bottleneck)
+    bottleneck = nb::make_tuple(binding::list_of(found.bottleneck->cut),
+                                found_tuple(std::move(found.bottleneck->found)));
+  return nb::make_tuple(binding::list_of(found.best.cut), found_tuple(std::move(found.best.found)),
+                        bottleneck, found.cuts);
 }
 
 }  // namespace
@@ -291,4 +364,7 @@ void bind_schedule(nb::module_& m) {
   m.def("search_schedule", &search, "ranks"_a, "microbatches"_a, "costs"_a, "memory"_a, "resident"_a,
         "rank_of"_a, "stages"_a, "backward"_a, "effort"_a, "seed"_a, "two_copies"_a,
         "Searches for a short schedule within memory limits.");
+  m.def("cut_for_schedule", &cut, "ranks"_a, "microbatches"_a, "costs"_a, "stages_per_rank"_a, "memory"_a,
+        "resident"_a, "backward"_a, "effort"_a, "seed"_a,
+        "Cuts a row of units, and finds a schedule for it.");
 }

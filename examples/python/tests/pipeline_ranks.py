@@ -2,6 +2,9 @@
 """Runs pipelines of models of Hugging Face in local processes and compares them with the whole models, in doubles.
 
 python pipeline_ranks.py RANKS MODELS SCHEDULES        names with commas; prints a line of JSON for each pipeline
+
+A schedule is a name, or `search`, and may be followed by `:lowered` (cleave puts in the messages), `:copy` (stages hold
+copies of what they share, and add the gradients) or `:open` (rows are longer than those that the model was cut with).
 """
 
 from __future__ import annotations
@@ -62,12 +65,26 @@ def run_rank(rank: int, ranks: int, folder: str, names: list[str], schedules: li
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks)
     for name in names:
         for order in schedules:
-            family, _, lowered = order.partition(":")
+            family, _, way = order.partition(":")
             model, inputs = model_called(name)
-            schedule = cleave.schedule(family, ranks, ROWS)
-            split = cleave.split(model, kwargs=rows_of(inputs, 0, 1), schedule=schedule)
-            pipeline = split.pipeline(loss_fn=loss_of, lowered=lowered == "lowered")
+            example = rows_of(inputs, 0, 1)
+            shapes, microbatch = None, None
+            if way == "open":
+                length = torch.export.Dim("length", min=2, max=64)
+                example = {key: t[:, :5] for key, t in example.items()}
+                shapes = {key: {1: length} for key in example}
+            split = cleave.split(
+                model, kwargs=example, dynamic_shapes=shapes, tied="copy" if way == "copy" else "send",
+                schedule="search" if family == "search" else cleave.schedule(family, ranks, ROWS),
+                k=ranks if family == "search" else None, microbatches=ROWS,
+            )  # fmt: skip
+            if way == "open":
+                microbatch = split.flat_inputs(**rows_of(inputs, 0, 1))
+            pipeline = split.pipeline(loss_fn=loss_of, lowered=way == "lowered", microbatch=microbatch)
             losses = pipeline.step(**inputs, target=inputs["input_ids"])
+            if way == "copy":
+                assert split.ties, "no parameter is held by two stages"
+                split.sum_tied_gradients()
             gradients = {n: p.grad for s in pipeline.stages for n, p in s.submod.named_parameters()}
             torch.save(([x.item() for x in losses], gradients), f"{folder}/{name}.{order}.{rank}")
     dist.destroy_process_group()
@@ -91,7 +108,9 @@ def main() -> None:
                     losses += some
                     for n, gradient in gradients.items():
                         if gradient is not None:
-                            assert n not in got, f"two stages own {n}"
+                            copied = order.endswith(":copy") and n in got
+                            assert not copied or torch.equal(got[n], gradient), f"copies of {n} have two gradients"
+                            assert copied or n not in got, f"two stages own {n}"
                             got[n] = gradient
                 answer = {
                     "model": name, "schedule": order, "losses": len(losses),

@@ -248,6 +248,51 @@ def test_what_is_refused() -> None:
         cleave.split(nn.Linear(4, 4), x, 1)
 
 
+def test_the_cut_is_made_with_its_schedule() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(14)], nn.Linear(64, 900))
+    x = torch.randn(256, 64)
+    split = cleave.split(model, (x,), 3, schedule="search", microbatches=6)
+    assert torch.equal(split(x), model(x))
+    order = split.schedule
+    assert order is not None and (order.ranks, order.stages, order.microbatches) == (3, 3, 6) and order.verify() == []
+    assert [row.nodes > 0 for row in split.plan.rows] == [True] * 3 and split.plan.gap >= 0
+    assert "cut and schedule made together" in split.report() and "of 6 microbatches takes" in split.report()
+    same = cleave.split(model, (x,), 3, schedule="search", microbatches=6)
+    assert same.plan == split.plan and same.schedule == order
+    assert order == cleave.read_schedule(order.to_torch_csv())  # what other processes get
+    other = cleave.split(model, (x,), schedule=cleave.read_schedule(order.to_torch_csv()), plan=split.plan)
+    assert torch.equal(other(x), model(x))
+    held = sum(p.numel() * 4 for p in model.parameters())
+    capped = cleave.split(model, (x,), 3, schedule="search", memory=held * 2 // 3)
+    assert max(row.state for row in capped.plan.rows) <= held * 2 // 3
+    with pytest.raises(cleave.InfeasibleError, match="limit"):
+        cleave.split(model, (x,), 3, schedule="search", memory=held // 4)
+    with pytest.raises(cleave.InfeasibleError, match="only 1 nodes or groups"):
+        cleave.split(nn.Linear(64, 4), (x,), 2, schedule="search")
+    for more in ({"plan": split.plan}, {"speed": 2.0}, {"stage_of": {"linear": 1}}):
+        with pytest.raises(cleave.OptionError):
+            cleave.split(model, (x,), 3, schedule="search", **more)
+    with pytest.raises(cleave.OptionError, match="k is missing"):
+        cleave.split(model, (x,), schedule="search")
+
+
+def test_stages_move_to_their_devices() -> None:
+    model, x = Tied(), tokens()
+    whole = model(x)
+    split = cleave.split(model, (x,), 3, devices=["cpu", torch.device("cpu"), "cpu:0"])
+    assert torch.equal(split(x), whole)
+    split = cleave.split(model, (x,), 3, devices=["cpu", "meta", "meta"])
+    where = [{t.device.type for t in [*s.parameters(), *s.buffers()]} for s in split.stages]
+    assert where[0] == {"cpu"} and where[1] == {"meta"} and where[2] <= {"meta"}
+    made = split(x)
+    assert made.device.type == "meta" and made.shape == whole.shape
+    with pytest.raises(cleave.OptionError, match="2 devices for 3 stages"):
+        cleave.split(Tied(), (x,), 3, devices=["cpu", "cpu"])
+    with pytest.raises(RuntimeError, match="abacus"):
+        cleave.split(Tied(), (x,), 3, devices=["cpu", "abacus", "cpu"])
+
+
 def test_split_module_and_capability() -> None:
     model, x = Tied(), tokens()
     traced = torch.fx.symbolic_trace(model)
@@ -280,13 +325,32 @@ def test_buckets_of_gradients() -> None:
 def test_pipelines_of_hugging_face(ranks: int) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
     orders = ["1F1B", "Interleaved1F1B", "ZBV"] + (["1F1B:lowered", "ZBV:lowered"] if ranks == 2 else [])
+    check_pipelines(ranks, ["gpt2", "llama", "bert", "t5"], orders)
+
+
+def test_pipelines_with_copies_of_shared_parameters() -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
+    check_pipelines(2, ["gpt2", "t5"], ["1F1B:copy", "ZBV:copy"])
+
+
+def test_pipelines_of_open_sizes() -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
+    check_pipelines(2, ["gpt2", "llama"], ["1F1B:open", "ZBV:open"])
+
+
+def test_pipelines_whose_schedule_is_searched_for() -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
+    check_pipelines(2, ["llama", "t5"], ["search", "search:lowered"])
+
+
+def check_pipelines(ranks: int, models: list[str], orders: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, str(HERE / "pipeline_ranks.py"), str(ranks), "gpt2,llama,bert,t5", ",".join(orders)],
+        [sys.executable, str(HERE / "pipeline_ranks.py"), str(ranks), ",".join(models), ",".join(orders)],
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == 4 * len(orders)
+    assert len(answers) == len(models) * len(orders)
     for answer in answers:
         assert answer["losses"] == 8 and answer["missing"] == [], answer
         assert answer["loss"] < 1e-12 and answer["gradient"] < 1e-12, answer

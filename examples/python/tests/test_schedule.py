@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Schedules: those of the tool, PyTorch's CSV, faults, times, pictures, and the search within limits of memory."""
 
+from typing import Any
+
 import pytest
 
 import cleave
@@ -108,6 +110,46 @@ def test_pictures() -> None:
     assert s._repr_svg_().lstrip().startswith("<svg")
     assert "<html" in s.to_html()
     assert "F7" in s.chart()
+
+
+def test_a_cut_for_the_schedule_beats_all_cuts_with_named_ones() -> None:
+    forward = [3.0, 1.0, 1.0, 2.0, 1.0, 4.0, 1.0, 1.0]
+    units: dict[str, Any] = {
+        "stages": [{"F": f, "B": 2 * f, "I": f, "W": f, "stash": 10} for f in forward],
+        "edges": [{"activation": 2, "gradient": 2}] * 7,
+        "link": {"bandwidth": 10, "latency": 0.1},
+    }
+    best = cleave.cut_for_schedule(2, 4, units, effort=300_000)
+    assert best.cut[0] == 0 and best.cut[-1] == 8 and len(best.cut) == 3
+    order = best.found.schedule
+    assert order.verify() == [] and (order.ranks, order.stages, order.microbatches) == (2, 2, 4)
+    assert best.found.bound <= best.found.makespan and 0 <= best.gain < 1 and best.cuts == 7
+
+    def costs(place: int) -> dict[str, Any]:
+        times = [sum(forward[:place]), sum(forward[place:])]
+        return {**units, "stages": [{"F": f, "B": 2 * f, "I": f, "W": f} for f in times], "edges": units["edges"][:1]}
+
+    assert order.simulate(costs(best.cut[1])).makespan == pytest.approx(best.found.makespan)
+    for place in range(1, 8):
+        for name in ("GPipe", "1F1B"):
+            named = cleave.schedule(name, 2, 4)
+            assert named.simulate(costs(place)).makespan >= best.found.makespan - 1e-9
+    assert cleave.cut_for_schedule(2, 4, units, effort=300_000).found.schedule == order
+    several = cleave.cut_for_schedule(2, 4, units, stages_per_rank=[1, 2], effort=300_000)
+    assert several.found.makespan <= best.found.makespan
+
+    capped = cleave.cut_for_schedule(2, 4, units, resident=[100, 0, 0, 0, 0, 0, 0, 100], memory=200, effort=100_000)
+    assert max(capped.found.peak_bytes) <= 200
+    with pytest.raises(cleave.InfeasibleError, match="limit"):
+        cleave.cut_for_schedule(2, 4, units, resident=[100] * 8, memory=200)
+    with pytest.raises(cleave.Error, match="fewer units than the 9"):
+        cleave.cut_for_schedule(9, 4, units)
+    with pytest.raises(cleave.Error, match="3 edges for 8 units"):
+        cleave.cut_for_schedule(2, 4, {**units, "edges": units["edges"][:3]})
+    with pytest.raises(cleave.Error, match="resident: 2 entries for 8 units"):
+        cleave.cut_for_schedule(2, 4, units, resident=[1, 2])
+    with pytest.raises(cleave.OptionError, match="stages_per_rank is empty"):
+        cleave.cut_for_schedule(2, 4, units, stages_per_rank=[])
 
 
 def test_search_with_a_cap_of_memory() -> None:

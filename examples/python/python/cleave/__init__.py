@@ -14,6 +14,7 @@ split                   a PyTorch module in stages that run as a pipeline (needs
 plan                    the stages of any computation, from costs and sizes
 schedule                a pipeline schedule by name: rows, CSV for PyTorch, verifier, simulator, picture
 read_schedule, search_schedule    the same from PyTorch's CSV, or searched for within limits of memory
+cut_for_schedule        stages and their schedule together, for the shortest step
 as_graph, read_graph, as_hypergraph    a graph or hypergraph that is converted once, for several calls
 """
 
@@ -37,7 +38,9 @@ from ._schedule import (
     Fault,
     FoundSchedule,
     Schedule,
+    ScheduledCut,
     Simulation,
+    cut_for_schedule,
     read_schedule,
     schedule,
     schedule_names,
@@ -78,11 +81,13 @@ __all__ = [
     "Report",
     "Schedule",
     "ScheduleError",
+    "ScheduledCut",
     "Simulation",
     "SplitError",
     "StageRow",
     "as_graph",
     "as_hypergraph",
+    "cut_for_schedule",
     "partition",
     "partition_hypergraph",
     "plan",

@@ -95,6 +95,19 @@ def search_schedule(
     seed: int,
     two_copies: bool,
 ) -> tuple[Order, dict[str, Any]]: ...
+def cut_for_schedule(
+    ranks: int,
+    microbatches: int,
+    costs: str,
+    stages_per_rank: list[int],
+    memory: list[int],
+    resident: list[int],
+    backward: str,
+    effort: int,
+    seed: int,
+) -> tuple[
+    list[int], tuple[Order, dict[str, Any]], tuple[list[int], tuple[Order, dict[str, Any]]] | None, int
+]: ...
 
 class Computation: ...
 

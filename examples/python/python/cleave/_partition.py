@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
@@ -25,6 +24,7 @@ from ._graph import (
     int_array,
     node_weights,
 )
+from ._numbers import real, whole
 from .errors import GraphError, OptionError
 
 Preset: TypeAlias = Literal["fast", "standard", "quality"]
@@ -276,26 +276,6 @@ def _number(x: float) -> str:
     return f"{x:,}" if isinstance(x, int) else f"{x:,.6g}"
 
 
-def _whole(given: object, name: str, least: int, most: int) -> int:
-    try:
-        number = operator.index(given)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} is {given!r}; expected a whole number") from None
-    if not least <= number <= most:
-        raise OptionError(f"{name} is {number}; expected {least} to {most}", option=name, where=0)
-    return number
-
-
-def _real(given: Any, name: str, most: float) -> float:
-    try:
-        number = float(given)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} is {given!r}; expected a number") from None
-    if not 0 <= number <= most:  # NaN too
-        raise OptionError(f"{name} is {number}; expected 0 to {most:g}", option=name, where=0)
-    return number
-
-
 def _options(
     graph: Graph | Hypergraph,
     k: int,
@@ -312,7 +292,7 @@ def _options(
         raise OptionError(f"preset is {preset!r}; expected {', '.join(map(repr, presets))}", option="preset", where=0)
     if isinstance(eps, (str, bytes)) or (hasattr(eps, "__len__") and not np.ndim(eps)):
         raise TypeError(f"eps is {eps!r}; expected a number, or one for each weight of the nodes")
-    each = tuple(_real(e, "eps", most_eps) for e in (np.atleast_1d(np.asarray(eps, object)).tolist()))
+    each = tuple(real(e, "eps", most_eps) for e in (np.atleast_1d(np.asarray(eps, object)).tolist()))
     if len(each) not in (1, weights):
         raise OptionError(
             f"eps has {len(each)} numbers, but nodes have {weights} weight{'s' if weights > 1 else ''}; "
@@ -332,8 +312,8 @@ def _options(
         fixed_parts(fixed, graph.nodes, names, k),
         listed,
         bool(connected),
-        _whole(seed, "seed", 0, 2**64 - 1),
-        _whole(threads, "threads", 1, 1024),
+        whole(seed, "seed", 0, 2**64 - 1),
+        whole(threads, "threads", 1, 1024),
     )
 
 
@@ -421,7 +401,7 @@ def partition(
         TypeError: an argument has the wrong type.
     """
     graph = _with_weights(A, weights, values, edge_weight)
-    parts = _whole(k, "k", 1, most_parts)
+    parts = whole(k, "k", 1, most_parts)
     options = _options(graph, parts, eps, preset, fixed, shares, connected, seed, threads, 1 + len(graph.further))
     _require_callable(progress)
     if parts > graph.nodes:
@@ -461,7 +441,7 @@ def _count(labels: npt.NDArray[np.int32], k: int | None) -> int:
     """Returns the number of parts. Far more than nodes would only make large, mostly empty tables."""
     most = min(len(labels) + 65_536, most_parts)
     if k is not None:
-        return _whole(k, "k", 1, most)
+        return whole(k, "k", 1, most)
     count = int(labels.max(initial=0)) + 1
     if count > most:
         where = int(labels.argmax())
@@ -561,7 +541,7 @@ def repartition(
     count = old_count if k is None else _count(before, k)
     options = _options(graph, count, eps, preset, fixed, shares, connected, seed, threads)
     _require_callable(progress)
-    cost = _real(cost_per_byte, "cost_per_byte", np.finfo(np.float64).max)
+    cost = real(cost_per_byte, "cost_per_byte", np.finfo(np.float64).max)
     loads = None if bytes is None else _bytes(bytes)
     held = None if stays is None else flat(stays, "stays").astype(bool).view(np.uint8)
     with _NamingNodes(graph):
@@ -713,7 +693,7 @@ def partition_hypergraph(
         )
     _require_callable(progress)
     h = as_hypergraph(H, nodes=nodes, weights=weights, net_weights=net_weights)
-    parts = _whole(k, "k", 1, most_parts)
+    parts = whole(k, "k", 1, most_parts)
     options = _options(h, parts, eps, preset, fixed, shares, False, seed, threads)
     if parts > h.nodes:
         raise OptionError(

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _native
+from ._numbers import most_bytes, real, reals, whole, wholes
 from ._schedule import Schedule
 from .errors import GraphError, InfeasibleError, OptionError
 
 __all__ = ["Node", "Plan", "StageRow", "plan"]
+
+most_cost = 1e100
 
 
 @dataclass
@@ -178,13 +181,14 @@ def plan(
         for read in node.reads:
             if position.get(read, -1) >= n:
                 raise GraphError(f"node {node.name!r} reads {read!r}, which is not before it", node=node.name)
-    values = [node.bytes for node in nodes] + list(sizes.values()) + list(state.values())
+    sized = [(node.name, node.bytes) for node in nodes] + list(sizes.items()) + list(state.items())
+    values = [whole(size, f"the size of {name!r} in bytes", 0, most_bytes) for name, size in sized]
     lists = {
         "names": [node.name for node in nodes],
         "operands": [numbers(node.reads, f"node {node.name!r}", number) for node in nodes],
         "after": [numbers(node.after, f"node {node.name!r}", position) for node in nodes],
-        "costs": [float(node.cost) for node in nodes],
-        "bytes": [int(size) for size in values],
+        "costs": [real(node.cost, f"the cost of node {node.name!r}", most_cost) for node in nodes],
+        "bytes": values,
         "storage": list(range(len(values))),
         "inputs": [number[name] for name in sizes],
         "state": [number[name] for name in state],
@@ -196,7 +200,8 @@ def plan(
     stages_of = None
     if fixed:
         numbers(list(fixed), "fixed", position)
-        stages_of = [fixed.get(node.name, -1) for node in nodes]
+        chosen = {name: whole(stage, f"the stage of node {name!r}", 0, 65_534) for name, stage in fixed.items()}
+        stages_of = [chosen.get(node.name, -1) for node in nodes]
     result = cut_lists(
         lists, k, schedule=schedule, memory=memory, speed=speed, cost_per_byte=cost_per_byte, relayed=relayed,
         together=sets, fixed=stages_of, seed=seed,
@@ -233,18 +238,14 @@ def cut_lists(
     rank_of = list(range(stages)) if schedule is None else list(schedule.rank_of)
     several = len(set(rank_of)) < stages
     options = {
-        "cost_per_byte": float(cost_per_byte),
-        "memory": [] if memory is None else [int(memory)] if isinstance(memory, int) else [int(m) for m in memory],
-        "speed": []
-        if speed is None
-        else [float(speed)]
-        if isinstance(speed, (int, float))
-        else [float(s) for s in speed],
+        "cost_per_byte": real(cost_per_byte, "cost_per_byte", most_cost),
+        "memory": [] if memory is None else wholes(memory, "memory", 0, most_bytes),
+        "speed": [] if speed is None else reals(speed, "speed", most_cost),
         "relayed": relayed and not several,
         "together": [list(group) for group in together],
         "fixed": [] if fixed is None or several else list(fixed),
         "node_memory": lists.get("node_memory", []) if memory is not None else [],
-        "seed": seed,
+        "seed": whole(seed, "seed", 0, 2**64 - 1),
     }
     graph = _native.computation(lists)
     if several:

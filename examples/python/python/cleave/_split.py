@@ -41,7 +41,8 @@ def split(
     args, kwargs    an example of the inputs, of the size of one microbatch: costs are those of these sizes
     k               the number of stages; with the name of a schedule, of ranks
     dynamic_shapes  which sizes may differ from the example, as torch.export takes it
-    schedule        the schedule that will run the stages, or its name. Ranks that run several stages are balanced
+    schedule        the schedule that will run the stages, or its name. Ranks that run several stages are balanced.
+                    `search` makes cut and schedule together, for the shortest step of k ranks with a stage each
     microbatches    of a schedule given by name; twice the ranks by default
     memory          bytes of parameters and buffers that a rank can hold: one for all, or one for each
     speed           how fast each rank is, relative to the others

@@ -14,7 +14,8 @@ from torch import fx, nn
 from torch.utils import _pytree as pytree
 
 from .._plan import Plan, cut_lists, plan_of
-from .._schedule import Schedule
+from .._row import cut_row
+from .._schedule import Schedule, ScheduledCut
 from .._schedule import schedule as make_schedule
 from ..errors import OptionError, SplitError
 from ._costs import BYTES, costs_of
@@ -171,7 +172,8 @@ class Split:
         """Returns the stages of a rank as `torch.distributed.pipelining.PipelineStage`, in order. `microbatch` has
         inputs as `flat_inputs` returns them, if they are not of the sizes of the example of `split`."""
         import torch.distributed as dist
-        from torch.distributed.pipelining import PipelineStage
+
+        from ._runtime import RunnableStage
 
         if rank is None:
             rank = dist.get_rank(group)
@@ -180,7 +182,7 @@ class Split:
             raise OptionError(
                 f"the plan is for {max(self.plan.rank_of) + 1} ranks, but the group has {ranks}", option="schedule"
             )
-        made = []
+        made: list[Any] = []
         shapes = self.shapes(microbatch)
         for s, home in enumerate(self.plan.rank_of):
             if home == rank:
@@ -191,11 +193,12 @@ class Split:
                     move(stage, where)
                 takes, gives = shapes[s]
                 made.append(
-                    PipelineStage(
+                    RunnableStage(
                         stage,
                         s,
                         len(self.stages),
                         where,
+                        scaled=[p for earlier in made for p in earlier.submod.parameters()],
                         input_args=tuple(takes),
                         output_args=tuple(gives),
                         group=group,
@@ -328,10 +331,15 @@ def split(
         raise OptionError(f"tied is {tied!r}; it must be one of {', '.join(TIES)}", option="tied")
     if isinstance(args, torch.Tensor):
         raise TypeError("args must be a tuple of arguments; write (x,) for one")
+    searched = 0  # the number of ranks, if the schedule is made with the cut
     if isinstance(schedule, str):
         if k is None:
             raise OptionError("k is missing: with the name of a schedule it is the number of ranks", option="k")
-        schedule, k = make_schedule(schedule, k, microbatches or 2 * k), None
+        if schedule == "search":
+            searched = _ranks_to_search(k, speed, stage_of, plan)
+            schedule = None
+        else:
+            schedule, k = make_schedule(schedule, k, microbatches or 2 * k), None
     if schedule is not None and not schedule.is_chain:
         raise OptionError(
             f"{schedule.name} runs several copies of the model, which torch's runtime cannot", option="schedule"
@@ -391,6 +399,19 @@ def split(
             lists, k, schedule=schedule, memory=memory, speed=speed, cost_per_byte=per_byte, relayed=True,
             together=sets, fixed=fixed, seed=seed,
         )  # fmt: skip
+        if searched:
+            both = training and costs == "measured"  # costs of forward and backward passes
+            fixed, found = cut_row(
+                lists, sets, ranks=searched, microbatches=microbatches or 2 * searched, memory=memory,
+                cost_per_byte=per_byte / (2 if both else 1), forward=1 / 3 if both else 1.0, seed=seed,
+            )  # fmt: skip
+            schedule, bound = found.found.schedule, result["bound"]
+            result = cut_lists(
+                lists, None, schedule=schedule, memory=memory, speed=speed, cost_per_byte=per_byte, relayed=True,
+                together=sets, fixed=fixed, seed=seed,
+            )  # fmt: skip
+            result["bound"] = bound  # of all cuts, not of this one
+            notes = [*notes, _account_of(found, unit)]
         plan = plan_of(lists, result, unit=unit, cost_origin=origin, notes=notes)
     labels = {n: plan.stage_of[n.name] for n in items if n.name in plan.stage_of}
     replicated = {n for n in items if n.name in set(plan.replicated)}
@@ -411,6 +432,30 @@ def split(
         )
     made = Split(c, plan, stages, schedule, example)
     return made.to(devices) if devices is not None else made
+
+
+def _ranks_to_search(k: int, speed: Any, stage_of: Any, plan: Plan | None) -> int:
+    for option, given in (("speed", speed), ("stage_of", stage_of)):
+        if given is not None:
+            raise OptionError(f'schedule="search" cuts for ranks of one speed, without {option}', option=option)
+    if plan is not None:
+        raise OptionError(
+            "the plan was made with its schedule: pass read_schedule(csv), with csv of split.schedule.to_torch_csv()",
+            option="schedule",
+        )
+    return k
+
+
+def _account_of(found: ScheduledCut, unit: str) -> str:
+    def time(x: float) -> str:
+        return f"{x:.3g} {unit}".rstrip()
+
+    order = found.found
+    text = f"cut and schedule made together, B twice as long as F: a step of {order.schedule.microbatches} microbatches "
+    text += f"takes {time(order.makespan)}, and no schedule of these stages less than {time(order.bound)}"
+    if found.bottleneck is not None:
+        text += f"; with the least bottleneck it takes {time(found.bottleneck.makespan)}"
+    return text
 
 
 def _require_written_together(groups: list[list[fx.Node]], stage: dict[fx.Node, int]) -> None:
