@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Times a pipeline of two gloo processes with 1F1B: torch's own `pipeline()`, cut between layers, and cleave's cut.
 
-    python bench/pipeline_torch.py [--blocks 8] [--width 192] [--words 16000] [--steps 5]
+    python bench/pipeline_torch.py [--model text] [--blocks 8] [--width 192] [--words 16000] [--steps 5]
 
-The model is a transformer whose head costs as much as several layers. For each cut the script prints the time of a
-step, and what each rank computes: its CPU time in a step. The slowest rank is what a pipeline on machines of their own
-is as fast as. Of several steps the fastest counts; the first one is not counted.
+`text` is a transformer whose head costs as much as several layers; `images` is a network of convolutions whose first
+blocks see large images, and its last ones small ones. For each cut the script prints the time of a step, and what each
+rank computes: its CPU time in a step. The slowest rank is what a pipeline on machines of their own is as fast as. Of
+several steps the fastest counts; the first one is not counted. `searched` is split(schedule="search") with measured
+costs, whose order is not 1F1B.
 """
 
 from __future__ import annotations
@@ -55,40 +57,70 @@ class Model(nn.Module):
         return self.head(x)
 
 
+class Convolutions(nn.Module):
+    def __init__(self, blocks: int, width: int) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(3, width, 3, padding=1)
+        self.layers = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(width, width, 3, padding=1, stride=2 if i in (blocks // 2, 3 * blocks // 4) else 1),
+                nn.BatchNorm2d(width),
+                nn.ReLU(),
+            )
+            for i in range(blocks)
+        )
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        x = self.embed(images)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.mean((2, 3)))
+
+
+def model_of(asked: Any) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """The model, a batch, and its target."""
+    torch.manual_seed(1)
+    numbers = torch.Generator().manual_seed(2)
+    if asked.model == "images":
+        images = torch.randn(MICROBATCHES * ROWS, 3, 32, 32, generator=numbers)
+        target = torch.randint(10, (MICROBATCHES * ROWS,), generator=numbers)
+        return Convolutions(asked.blocks, asked.width // 4), images, target
+    words = torch.randint(asked.words, (MICROBATCHES * ROWS, LENGTH + 1), generator=numbers)
+    return Model(asked.blocks, asked.width, asked.words), words[:, :-1].contiguous(), words[:, 1:].contiguous()
+
+
 def loss_of(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+    return nn.functional.cross_entropy(logits.flatten(0, -2), target.flatten())
 
 
 def run_rank(rank: int, meeting: str, how: str, plan: Any, asked: Any, answer: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=RANKS)
-    torch.manual_seed(1)
-    model = Model(asked.blocks, asked.width, asked.words)
-    words = torch.randint(asked.words, (MICROBATCHES * ROWS, LENGTH + 1), generator=torch.Generator().manual_seed(2))
-    tokens, target = words[:, :-1].contiguous(), words[:, 1:].contiguous()
+    model, batch, target = model_of(asked)
     if how == "torch":
         from torch.distributed.pipelining import Schedule1F1B, SplitPoint, pipeline
 
         spec = {f"layers.{asked.blocks // 2}": SplitPoint.BEGINNING}
-        stage = pipeline(model, (tokens[:ROWS],), split_spec=spec).build_stage(rank, torch.device("cpu"))
+        stage = pipeline(model, (batch[:ROWS],), split_spec=spec).build_stage(rank, torch.device("cpu"))
         schedule = Schedule1F1B(stage, MICROBATCHES, loss_fn=loss_of)
         parameters = list(stage.submod.parameters())
 
         def step() -> list[torch.Tensor]:
             losses: list[torch.Tensor] = []
             if rank == 0:
-                schedule.step(tokens)
+                schedule.step(batch)
             else:
                 schedule.step(target=target, losses=losses)
             return losses
     else:
-        order = cleave.schedule("1F1B", RANKS, MICROBATCHES)
-        split = cleave.split(model, (tokens[:ROWS],), schedule=order, plan=plan)
+        found, order = plan
+        split = cleave.split(model, (batch[:ROWS],), schedule=cleave.read_schedule(order), plan=found)
         pipe = split.pipeline(loss_fn=loss_of)
         parameters = pipe.parameters()
 
         def step() -> list[torch.Tensor]:
-            return pipe.step(tokens, target=target)
+            return pipe.step(batch, target=target)
 
     wall, work, loss = [], [], 0.0
     for _ in range(asked.steps + 1):
@@ -107,21 +139,27 @@ def run_rank(rank: int, meeting: str, how: str, plan: Any, asked: Any, answer: s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--model", choices=["text", "images"], default="text")
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--words", type=int, default=16_000)
     parser.add_argument("--steps", type=int, default=5)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    torch.manual_seed(1)
-    model = Model(asked.blocks, asked.width, asked.words)
-    example = (torch.randint(asked.words, (ROWS, LENGTH)),)
+    model, batch, _ = model_of(asked)
+    example = (batch[:ROWS],)
     order = cleave.schedule("1F1B", RANKS, MICROBATCHES)
-    plans = {"cleave, counted": cleave.split(model, example, schedule=order).plan}
-    measured = cleave.split(model, example, schedule=order, costs="measured")
-    plans["cleave, measured"] = measured.plan
-    print(measured.report())
-    print(f"\n{'cut':18}{'step, ms':>10}{'CPU of ranks, ms':>20}{'slowest':>9}{'of torch':>10}{'loss':>10}")
+    plans = {}
+    for name, options in {
+        "cleave, counted": {"schedule": order},
+        "cleave, measured": {"schedule": order, "costs": "measured"},
+        "cleave, searched": {"schedule": "search", "k": RANKS, "microbatches": MICROBATCHES, "costs": "measured"},
+    }.items():
+        split = cleave.split(model, example, **options)
+        assert split.schedule is not None
+        plans[name] = (split.plan, split.schedule.to_torch_csv())
+        print(f"{name}:\n{split.report()}\n")
+    print(f"{'cut':18}{'step, ms':>10}{'CPU of ranks, ms':>20}{'slowest':>9}{'of torch':>10}{'loss':>10}")
     slowest_of_torch = 0.0
     for name in ("torch, by layers", *plans):
         with tempfile.TemporaryDirectory() as folder:

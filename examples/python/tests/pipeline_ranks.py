@@ -25,6 +25,23 @@ import cleave
 WORDS, ROWS, LENGTH = 96, 8, 8
 
 
+class Normed(torch.nn.Module):
+    """Layers with batch normalization, whose statistics each microbatch changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(WORDS, 32)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(4))
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(32) for _ in range(4))
+        self.head = torch.nn.Linear(32, WORDS)
+
+    def forward(self, input_ids: torch.Tensor) -> Any:
+        x = self.embed(input_ids)
+        for layer, norm in zip(self.layers, self.norms):
+            x = x + norm(layer(x).transpose(1, 2)).transpose(1, 2).relu()
+        return self.head(x)
+
+
 def model_called(name: str) -> tuple[Any, dict[str, torch.Tensor]]:
     """A small model with random weights, and a batch of inputs."""
     torch.manual_seed(0)
@@ -44,6 +61,8 @@ def model_called(name: str) -> tuple[Any, dict[str, torch.Tensor]]:
             vocab_size=WORDS, hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4,
             hidden_dropout_prob=0, attention_probs_dropout_prob=0, max_position_embeddings=64))  # fmt: skip
         inputs["attention_mask"] = torch.ones(ROWS, LENGTH, dtype=torch.long)
+    elif name == "normed":
+        model = Normed()
     else:
         model = transformers.T5ForConditionalGeneration(transformers.T5Config(
             vocab_size=WORDS, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, dropout_rate=0, use_cache=False,
@@ -53,7 +72,8 @@ def model_called(name: str) -> tuple[Any, dict[str, torch.Tensor]]:
 
 
 def loss_of(made: Any, target: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.cross_entropy(made.logits.flatten(0, 1), target.flatten())
+    words = made if isinstance(made, torch.Tensor) else made.logits
+    return torch.nn.functional.cross_entropy(words.flatten(0, 1), target.flatten())
 
 
 def rows_of(inputs: dict[str, torch.Tensor], first: int, last: int) -> dict[str, torch.Tensor]:
@@ -86,7 +106,8 @@ def run_rank(rank: int, ranks: int, folder: str, names: list[str], schedules: li
                 assert split.ties, "no parameter is held by two stages"
                 split.sum_tied_gradients()
             gradients = {n: p.grad for s in pipeline.stages for n, p in s.submod.named_parameters()}
-            torch.save(([x.item() for x in losses], gradients), f"{folder}/{name}.{order}.{rank}")
+            statistics = {n: b for s in pipeline.stages for n, b in s.submod.named_buffers()}
+            torch.save(([x.item() for x in losses], gradients, statistics), f"{folder}/{name}.{order}.{rank}")
     dist.destroy_process_group()
 
 
@@ -102,10 +123,14 @@ def main() -> None:
             wanted = {n: p.grad for n, p in model.named_parameters()}
             for order in schedules:
                 losses: list[float] = []
+                unlike: list[str] = []
                 got: dict[str, torch.Tensor] = {}
                 for rank in range(ranks):
-                    some, gradients = torch.load(Path(folder) / f"{name}.{order}.{rank}")
+                    some, gradients, statistics = torch.load(Path(folder) / f"{name}.{order}.{rank}")
                     losses += some
+                    for n, b in model.named_buffers():
+                        if n in statistics and not torch.allclose(statistics[n], b, rtol=1e-12):
+                            unlike.append(n)
                     for n, gradient in gradients.items():
                         if gradient is not None:
                             copied = order.endswith(":copy") and n in got
@@ -115,7 +140,7 @@ def main() -> None:
                 answer = {
                     "model": name, "schedule": order, "losses": len(losses),
                     "loss": max((abs(a.item() - b) for a, b in zip(whole, losses)), default=None),
-                    "missing": sorted(wanted.keys() ^ got.keys()),
+                    "missing": sorted(wanted.keys() ^ got.keys()) + unlike,
                     "gradient": max(((got[n] - g).abs().max() / g.abs().max().clamp_min(1e-12)).item()
                                     for n, g in wanted.items() if n in got),
                 }  # fmt: skip

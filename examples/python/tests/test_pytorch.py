@@ -277,6 +277,30 @@ def test_the_cut_is_made_with_its_schedule() -> None:
         cleave.split(model, (x,), schedule="search")
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_stages_keep_the_mode_of_the_model(training: bool) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 8), nn.Linear(8, 8))
+    x = torch.randn(16, 8)
+    model.train(training)
+    whole = copy.deepcopy(model)
+    split = cleave.split(model, (x,), 3, stage_of={"batch_norm": 0, "dropout": 1, "linear_2": 2})
+    for rows in (x[:16], x.flip(0)):
+        torch.manual_seed(1)
+        wanted = whole(rows)
+        torch.manual_seed(1)
+        assert torch.equal(split(rows), wanted)
+    for name, b in whole.named_buffers():
+        assert torch.equal(b, model.get_buffer(name))
+    assert int(model.get_buffer("1.num_batches_tracked")) == (2 if training else 0)
+    for stage, node in ((split.stages[0], "batch_norm"), (copy.deepcopy(split.stages[1]), "dropout")):
+        assert stage.training == training and stage.train(training) is stage
+        with pytest.raises(cleave.SplitError, match=f"captured with training={training} and keeps that") as e:
+            stage.train(not training)
+        assert e.value.node == node
+    assert not split.stages[2].eval().training and split.stages[2].train().training  # which is the same in both
+
+
 def test_stages_move_to_their_devices() -> None:
     model, x = Tied(), tokens()
     whole = model(x)
@@ -321,6 +345,18 @@ def test_buckets_of_gradients() -> None:
     assert sum(bucket.bytes for bucket in best) == sum(bucket.bytes for bucket in filled)
 
 
+def test_a_llama_with_a_cache_is_cut_without_it() -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=96, hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64))  # fmt: skip
+    assert model.config.use_cache
+    x = torch.randint(1, 96, (2, 8))
+    split = cleave.split(model, kwargs={"input_ids": x}, k=2)
+    assert torch.equal(split(input_ids=x).logits, model(input_ids=x).logits) and model.config.use_cache
+    assert "use_cache=False" in split.report()
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_pipelines_of_hugging_face(ranks: int) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
@@ -331,6 +367,11 @@ def test_pipelines_of_hugging_face(ranks: int) -> None:
 def test_pipelines_with_copies_of_shared_parameters() -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
     check_pipelines(2, ["gpt2", "t5"], ["1F1B:copy", "ZBV:copy"])
+
+
+def test_pipelines_keep_the_statistics_of_microbatches() -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
+    check_pipelines(2, ["normed"], ["1F1B", "ZBV"])
 
 
 def test_pipelines_of_open_sizes() -> None:

@@ -147,19 +147,22 @@ class Split:
                 values = [t.detach().requires_grad_(t.requires_grad) for t in made]
             return found
 
-        with torch.enable_grad():
-            try:
-                with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-                    return passed(mode.from_tensor)
-            except Exception:  # sizes that depend on numbers that stages send: only a run shows them
-                kept = {key: t.clone() for key, t in self._captured.module.state_dict().items()}
-                random = torch.random.get_rng_state()
-                result = passed(lambda t: t)
-                torch.random.set_rng_state(random)
-                with torch.no_grad():
-                    for key, t in self._captured.module.state_dict().items():
-                        t.copy_(kept[key])
-                return result
+        # Fake tensors write buffers of a single number for real, such as the count of batches.
+        kept = [(t, t.clone()) for stage in self.stages for t in stage.buffers()]
+        random = torch.random.get_rng_state()
+        try:
+            with torch.enable_grad():
+                try:
+                    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                        return passed(mode.from_tensor)
+                except Exception:  # sizes that depend on numbers that stages send: only a run shows them
+                    kept += [(p, p.clone()) for s in self.stages for p in s.parameters() if not p.requires_grad]
+                    return passed(lambda t: t)
+        finally:
+            torch.random.set_rng_state(random)
+            with torch.no_grad():
+                for t, before in kept:
+                    t.copy_(before)
 
     def pipeline_stages(
         self,
@@ -348,6 +351,7 @@ def split(
     c = capture(module, args, given, dynamic_shapes)
     leaves = list(args) if c.in_spec is None else pytree.tree_leaves((args, given))
     cost, unit, origin, notes = costs_of(c, costs, leaves, training)
+    notes = [*c.notes, *notes]
 
     groups = written_groups(c)
     written = {n for group in groups for n in group} | {n for n in c.calls if written_arguments(n, c.module)}
@@ -430,6 +434,9 @@ def split(
         plan = replace(
             plan, notes=(*plan.notes, f"held by several stages, whose gradients must be added: {'; '.join(kept)}")
         )
+    if isinstance(module, nn.Module) and c.in_spec is not None:
+        for stage in stages:
+            stage.keep_mode(module.training)
     made = Split(c, plan, stages, schedule, example)
     return made.to(devices) if devices is not None else made
 

@@ -12,7 +12,7 @@ import torch
 from torch import fx, nn
 
 from ..errors import SplitError
-from ._trace import Captured, attribute, is_sendable, module_of, names_of_state, storage_key
+from ._trace import Captured, attribute, function_name, is_sendable, module_of, names_of_state, storage_key
 
 
 class _Sendable(torch.autograd.Function):
@@ -44,6 +44,15 @@ def received_number(x: Any) -> Any:
     return x.item() if isinstance(x, torch.Tensor) else x
 
 
+def depends_on_mode(n: fx.Node) -> bool:
+    """Whether an operation of torch.export does other things in training than in evaluation."""
+    if not isinstance(n.target, torch._ops.OpOverload):
+        return False
+    if "dropout" in function_name(n):
+        return len(n.args) < 2 or n.args[1] != 0
+    return function_name(n) in ("batch_norm", "instance_norm", "rrelu")
+
+
 class Stage(nn.Module):
     """A stage of a model. Takes and returns tensors by position; `takes` and `gives` name them. Its parameters and
     buffers have their names in the model, and are those of the model, not copies."""
@@ -62,8 +71,29 @@ class Stage(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.__dict__["graph_module"](*args)
 
+    def keep_mode(self, training: bool) -> None:
+        """Says in which mode torch.export captured the model, if operations of the stage depend on it."""
+        bound = next((n for n in self.__dict__["graph_module"].graph.nodes if depends_on_mode(n)), None)
+        self.training = training
+        self.__dict__["mode"] = None if bound is None else (training, bound.name)
+
+    def train(self, mode: bool = True) -> Stage:
+        """Raises `SplitError` if torch.export captured operations for the other mode, which they keep."""
+        kept = self.__dict__.get("mode")
+        if kept is not None and kept[0] != mode:
+            raise SplitError(
+                f"node {kept[1]!r} of stage {self.index} was captured with training={kept[0]} and keeps that; "
+                f"call model.{'train' if mode else 'eval'}() and cut the model again",
+                node=kept[1],
+            )
+        super().train(mode)
+        return self
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Stage:
-        return Stage(copy.deepcopy(self.__dict__["graph_module"], memo), self.index, self.takes, self.gives)
+        other = Stage(copy.deepcopy(self.__dict__["graph_module"], memo), self.index, self.takes, self.gives)
+        other.training = self.training
+        other.__dict__["mode"] = self.__dict__.get("mode")
+        return other
 
     def extra_repr(self) -> str:
         return f"stage {self.index}: {len(self.takes)} tensors in, {len(self.gives)} out"

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -36,6 +37,8 @@ class Captured:
         self.output = next(n for n in reversed(nodes) if n.op == "output")
         self.attributes = [n for n in nodes if n.op == "get_attr"]
         self.calls = [n for n in nodes if n.op.startswith("call_")]
+        self.notes: list[str] = []
+        """Remarks on how the model was captured."""
 
 
 def capture(module: Any, args: Arguments, kwargs: Mapping[str, Any], dynamic_shapes: Any) -> Captured:
@@ -52,8 +55,17 @@ def capture(module: Any, args: Arguments, kwargs: Mapping[str, Any], dynamic_sha
         raise TypeError(
             f"module must be an nn.Module, a GraphModule or an ExportedProgram, not {type(module).__name__}"
         )
+    caching = [c for m in module.modules() if getattr(c := getattr(m, "config", None), "use_cache", None) is True]
+    notes = []
     try:
-        program = torch.export.export(module, args, dict(kwargs) or None, dynamic_shapes=dynamic_shapes)
+        try:
+            program = torch.export.export(module, args, dict(kwargs) or None, dynamic_shapes=dynamic_shapes)
+        except Exception:
+            if not caching:
+                raise
+            notes = ["captured with use_cache=False, since torch.export refuses the model with its cache"]
+            with _set(caching, "use_cache", False):
+                program = torch.export.export(module, args, dict(kwargs) or None, dynamic_shapes=dynamic_shapes)
     except Exception as e:
         first = next((line.strip() for line in str(e).splitlines() if line.strip()), type(e).__name__)
         raise SplitError(
@@ -61,7 +73,9 @@ def capture(module: Any, args: Arguments, kwargs: Mapping[str, Any], dynamic_sha
             "torch.export.draft_export(module, args) lists all obstacles",
             module=type(module).__name__,
         ) from e
-    return _unlifted(program)
+    captured = _unlifted(program)
+    captured.notes += notes
+    return captured
 
 
 def _unlifted(program: torch.export.ExportedProgram) -> Captured:
@@ -82,6 +96,19 @@ def _unlifted(program: torch.export.ExportedProgram) -> Captured:
     unlifted.graph.set_codegen(fx.graph.CodeGen())
     _drop_unused_attributes(unlifted)
     return Captured(unlifted, info.in_spec, info.out_spec, guards)
+
+
+@contextmanager
+def _set(objects: list[Any], name: str, value: Any) -> Iterator[None]:
+    """Sets an attribute of all objects for a while."""
+    before = [getattr(o, name) for o in objects]
+    try:
+        for o in objects:
+            setattr(o, name, value)
+        yield
+    finally:
+        for o, old in zip(objects, before):
+            setattr(o, name, old)
 
 
 def _drop_unused_attributes(graph_module: fx.GraphModule) -> None:
