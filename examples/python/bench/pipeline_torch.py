@@ -6,8 +6,8 @@
 `text` is a transformer whose head costs as much as several layers; `images` is a network of convolutions whose first
 blocks see large images, and its last ones small ones. For each cut the script prints the time of a step, and what each
 rank computes: its CPU time in a step. The slowest rank is what a pipeline on machines of their own is as fast as. Of
-several steps the fastest counts; the first one is not counted. `searched` is split(schedule="search") with measured
-costs, whose order is not 1F1B.
+several steps the fastest counts; the first one is not counted. `searched` is split(schedule="search"), whose order
+is not 1F1B.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def main() -> None:
     for name, options in {
         "cleave, counted": {"schedule": order},
         "cleave, measured": {"schedule": order, "costs": "measured"},
-        "cleave, searched": {"schedule": "search", "k": RANKS, "microbatches": MICROBATCHES, "costs": "measured"},
+        "cleave, searched": {"schedule": "search", "k": RANKS, "microbatches": MICROBATCHES},
     }.items():
         split = cleave.split(model, example, **options)
         assert split.schedule is not None

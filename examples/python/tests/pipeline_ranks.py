@@ -4,7 +4,8 @@
 python pipeline_ranks.py RANKS MODELS SCHEDULES        names with commas; prints a line of JSON for each pipeline
 
 A schedule is a name, or `search`, and may be followed by `:lowered` (cleave puts in the messages), `:copy` (stages hold
-copies of what they share, and add the gradients) or `:open` (rows are longer than those that the model was cut with).
+copies of what they share, and add the gradients), `:open` (rows are longer than those that the model was cut with) or
+`:searched` (the cut is that of `search`).
 """
 
 from __future__ import annotations
@@ -93,10 +94,13 @@ def run_rank(rank: int, ranks: int, folder: str, names: list[str], schedules: li
                 length = torch.export.Dim("length", min=2, max=64)
                 example = {key: t[:, :5] for key, t in example.items()}
                 shapes = {key: {1: length} for key in example}
+            plan = None
+            if way == "searched":
+                plan = cleave.split(model, kwargs=example, schedule="search", k=ranks, microbatches=ROWS).plan
             split = cleave.split(
                 model, kwargs=example, dynamic_shapes=shapes, tied="copy" if way == "copy" else "send",
                 schedule="search" if family == "search" else cleave.schedule(family, ranks, ROWS),
-                k=ranks if family == "search" else None, microbatches=ROWS,
+                k=ranks if family == "search" else None, microbatches=ROWS, plan=plan,
             )  # fmt: skip
             if way == "open":
                 microbatch = split.flat_inputs(**rows_of(inputs, 0, 1))

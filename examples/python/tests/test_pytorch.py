@@ -381,7 +381,7 @@ def test_pipelines_of_open_sizes() -> None:
 
 def test_pipelines_whose_schedule_is_searched_for() -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: its models are not tested")
-    check_pipelines(2, ["llama", "t5"], ["search", "search:lowered"])
+    check_pipelines(2, ["llama", "t5"], ["search", "search:lowered", "ZBH1:searched"])
 
 
 def check_pipelines(ranks: int, models: list[str], orders: list[str]) -> None:

@@ -43,7 +43,7 @@ def cut_row(
     stages = []
     for begin, end in zip(places, places[1:]):
         time = forward * sum(lists["costs"][n] for n in range(begin, end) if n not in replicable)
-        stages.append({"F": time, "B": 2 * time, "I": time, "W": time, "stash": 0})
+        stages.append({"F": time, "B": 2 * time, "stash": 0})
     costs: dict[str, Any] = {
         "stages": stages,
         "edges": [{"activation": sent[p], "gradient": sent[p]} for p in places[1:-1]],
@@ -56,6 +56,7 @@ def cut_row(
         costs,
         memory=memory,
         resident=[sum(resident[begin:end]) for begin, end in zip(places, places[1:])] if memory is not None else None,
+        backward="whole",  # torch's passes for inputs and for weights together take longer than one for both
         seed=seed,
     )
     labels = [-1] * len(lists["names"])
