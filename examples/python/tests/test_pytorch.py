@@ -265,6 +265,9 @@ def test_the_cut_is_made_with_its_schedule() -> None:
     assert torch.equal(other(x), model(x))
     held = sum(p.numel() * 4 for p in model.parameters())
     capped = cleave.split(model, (x,), 3, schedule="search", memory=held * 2 // 3)
+    convolutions = nn.Sequential(*[nn.Conv2d(4, 4, 3, padding=1) for _ in range(6)])
+    for cut in (split, capped, cleave.split(convolutions, (torch.randn(1, 4, 8, 8),), 2, schedule="search", microbatches=8)):
+        assert cut.schedule is not None and max(cut.schedule.simulate().kept) <= cut.schedule.ranks + 1
     assert max(row.state for row in capped.plan.rows) <= held * 2 // 3
     with pytest.raises(cleave.InfeasibleError, match="limit"):
         cleave.split(model, (x,), 3, schedule="search", memory=held // 4)
