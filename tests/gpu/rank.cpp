@@ -2,6 +2,7 @@
 // One process of a run over NCCL, started as torchrun would: the environment says which rank it is.
 //
 //   gpu_rank SCHEDULE [FILE]   with FILE: steps without end; FILE is written once they go on
+//   gpu_rank messages          of two: measures the host's time of a message
 //
 // It ends with 0 where all is equal to what the host makes, with 3 where another rank was lost, which it
 // says.
@@ -10,14 +11,17 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <string_view>
 
 #include "gpu/rank.hpp"
 
 int main(int count, char** arguments) try {
   using namespace cleave;
   using namespace cleave::detail;
+  if (count > 1 && std::string_view(arguments[1]) == "messages")
+    return testing::measure_messages(read_process_start()), 0;
   auto const family = count > 1 ? find_schedule_family(arguments[1]) : std::nullopt;
-  if (!family) return std::fprintf(stderr, "usage: gpu_rank SCHEDULE [FILE]\n"), 2;
+  if (!family) return std::fprintf(stderr, "usage: gpu_rank SCHEDULE [FILE]\n       gpu_rank messages\n"), 2;
   testing::rank_task task{.family = *family};
   if (count > 2) {
     task.steps = std::numeric_limits<std::size_t>::max();

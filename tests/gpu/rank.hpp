@@ -15,6 +15,7 @@
 #include "cleave/run/rendezvous/process_start.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
+#include "gpu/report.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/linear_chain.hpp"
 #include "support/random_schedule.hpp"
@@ -61,6 +62,51 @@ inline std::size_t run_rank(process_start const& start, rank_task const& task) {
     if (p.rank_of(stage_id{i}) == start.rank)
       different += run.stages().bodies().gradient(stage_id{i}) == wanted.gradients[i] ? 0 : 1;
   return different;
+}
+
+/// Two ranks: measures the host's time of a group with one small message over NCCL, for both kinds of calls.
+/// Rank 0 reports the means. \throws run_error where the other rank is lost
+inline void measure_messages(process_start const& start) {
+  using clock = std::chrono::steady_clock;
+  constexpr std::size_t rounds = 50, groups = 64;
+  for (auto const calls : {cleave::cuda::nccl_calls::blocking, cleave::cuda::nccl_calls::polled}) {
+    auto joined = join_rendezvous(start);
+    cleave::cuda::device device;
+    device.use();
+    nccl_rank rank(device, start.rank, {.calls = calls, .most_blocks = 2});
+    auto stream = device.make_stream(-1);
+    nccl_communicator all(rank, joined, start.rank, start.size);
+    nccl_communicator messages(all, 0, index(start.rank));
+    auto const peer = rank_id{1 - index(start.rank)};
+    messages.warm_up({peer}, stream);
+    auto const memory = device.allocate(8);
+    auto ended = device.make_event();
+    clock::duration took{};
+    for (std::size_t round = 0; round < rounds; ++round) {
+      joined.barrier(clock::now() + std::chrono::seconds(30));
+      auto const begin = clock::now();
+      for (std::uint32_t n = 0; n < groups; ++n) {
+        messages.begin_group();
+        if (start.rank == rank_id{0})
+          messages.send({memory.data(), 8}, {peer, n, {}}, stream);
+        else
+          messages.receive({memory.data(), 8}, {peer, n, {}}, stream);
+        messages.end_group(ended, stream);
+      }
+      took += clock::now() - begin;
+      cleave::cuda::check(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
+    }
+    double const each = std::chrono::duration<double, std::micro>(took).count() / (rounds * groups);
+    bool const blocking = calls == cleave::cuda::nccl_calls::blocking;
+    gpu_report report("processes");
+    auto const what = std::string("a message through NCCL, ") + (blocking ? "blocking" : "polled") +
+                      " calls, time of the host";
+    if (start.rank != rank_id{0}) continue;
+    if (blocking)
+      report.measure(what, "8 us or less", text("%.1f us", each), each, each <= 8);
+    else
+      report.tell(what, text("%.1f us", each), each);
+  }
 }
 
 }  // namespace cleave::testing

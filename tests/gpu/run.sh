@@ -223,6 +223,21 @@ wait_for() {
   return $late
 }
 
+# What a message costs the host; rank 0 writes the rows.
+run_messages() {
+  local r
+  say "messages between 2 processes of one GPU"
+  pids=()
+  new_key
+  for r in 0 1; do start_rank "$r" 2 messages; done
+  if wait_for 60 "${pids[@]}" && wait "${pids[0]}" && wait "${pids[1]}"; then
+    cat "$out/log/rank0.txt"
+  else
+    tail -n 2 "$out/log/rank0.txt" "$out/log/rank1.txt"
+    row processes "a message through NCCL, time of the host" "is measured" "$(tail -n 1 "$out/log/rank0.txt" | cut -c 1-300)" FAILED
+  fi
+}
+
 run_processes() {  # SCHEDULE RANKS
   local schedule=$1 ranks=$2 r wrong=0 measured
   say "$schedule on $ranks processes of one GPU"
@@ -285,11 +300,13 @@ processes() {
           "$(grep -q '^0 results' "$out/log/$schedule-$ranks.txt" && echo passed || echo FAILED)"
       done
     done
+    phase messages 60 "$out/bin/gpu_rank" messages 2
     row processes "kill -9 of one of four processes" "" "the fake NCCL connects threads of one process only" skipped
   else
     for schedule in 1F1B Interleaved1F1B; do
       for ranks in 2 4; do run_processes "$schedule" "$ranks"; done
     done
+    run_messages
     run_kill
   fi
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -13,10 +14,12 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/cuda/detail/blocking_call.hpp"
 #include "cleave/cuda/detail/nccl_check.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/run/forward/forward.hpp"
 #include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/stable_list.hpp"
 
 namespace cleave::cuda {
 
@@ -26,9 +29,16 @@ enum class nccl_reductions : std::uint8_t {
   library,  ///< in the order that NCCL chooses
 };
 
+/// How the NCCL calls of a step return.
+enum class nccl_calls : std::uint8_t {
+  blocking,  ///< once the work is enqueued, which waits for no other rank
+  polled,    ///< at once: NCCL starts a thread for each group, which takes the rank ten times as long
+};
+
 /// Options of NCCL. They must be equal on all ranks.
 struct nccl_options {
   cuda::nccl_reductions reductions = cuda::nccl_reductions::ordered;
+  cuda::nccl_calls calls = cuda::nccl_calls::blocking;
   std::size_t shortest_slice = 65'536;  ///< in bytes; below this size each rank computes an ordered sum alone
   /// Maximum number of messages in a group. NCCL splits large groups into several kernels, perhaps
   /// differently at the two ends, which can then deadlock.
@@ -37,9 +47,9 @@ struct nccl_options {
   int most_blocks = 4;
   /// Limit for all ranks to connect, before the first step.
   std::chrono::milliseconds connect_within{120'000};
-  /// Limit for a call in a step, which waits for no other rank.
+  /// Limit for a polled call in a step, which waits for no other rank.
   std::chrono::milliseconds settle_within{30'000};
-  /// Limit for running operations to stop after a failure.
+  /// Limit for running operations to stop after a failure. Afterwards the rank leaves them and their memory.
   std::chrono::milliseconds abort_within{2'000};
   std::chrono::milliseconds finish_within{2'000};  ///< limit for all ranks to disconnect at the end
 };
@@ -48,9 +58,16 @@ struct nccl_options {
 
 namespace cleave::detail {
 
+/// A communicator of NCCL, which NCCL may fill later. Its address does not change.
+struct nccl_slot {
+  ncclComm_t handle = nullptr;
+  bool blocks = false;  ///< true: its calls return once their work is enqueued; false: they are polled
+};
+
 /// The state that the communicators of one rank share: its GPU, the first known failure, and time limits of
-/// all NCCL calls. The thread that constructs it makes all NCCL calls; `publish` and `poll` may be called
-/// from any thread.
+/// all NCCL calls. The thread that constructs it makes all NCCL calls, except those that may block: each of
+/// these has a thread of its own, for which that thread waits. `publish` and `poll` may be called from any
+/// thread.
 class nccl_rank {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -82,9 +99,8 @@ class nccl_rank {
     throw run_error(*first_.poll());
   }
 
-  /// Returns storage for a communicator, which NCCL may fill later. Its address is valid as long as this
-  /// object.
-  ncclComm_t* make_place() { return &places_.emplace_back(1).front(); }
+  /// Returns the place of a new communicator. It lives as long as this object.
+  nccl_slot* make_slot(bool blocks) { return &slots_.emplace(nccl_slot{nullptr, blocks}); }
 
   /// Checks the immediate result of `call` on `of`.
   /// \throws run_error if it failed
@@ -110,60 +126,133 @@ class nccl_rank {
     settle(call, of, within, [] { return true; });
   }
 
-  /// Issues the calls of `issue()` on `of` as one group, and returns when they are enqueued.
+  /// Issues the calls of `issue()` on `of` as one group, and returns when they are enqueued. Precondition:
+  /// their connections are open, so that they wait for no other rank.
   /// \throws run_error as `settle`
   template <class Issue>
-  void group(ncclComm_t const& of, milliseconds within, Issue issue) const {
-    check("ncclGroupStart", ncclGroupStart(), of);
-    try {
-      issue();
-    } catch (...) {
-      static_cast<void>(ncclGroupEnd());  // discards the group
-      throw;
+  void group(nccl_slot const& of, Issue issue) const {
+    issue_group(of, issue);
+    if (!of.blocks) settle("ncclGroupEnd", of.handle, options_.settle_within);
+  }
+  /// Does the same for calls that may open connections, and so wait for other ranks, until `connect_within`
+  /// has passed. If it fails, all communicators are ended, since NCCL may still use them.
+  /// \throws run_error as `settle`
+  template <class Issue>
+  void connecting_group(nccl_slot const& of, Issue issue) {
+    auto const within = options_.connect_within;
+    if (!of.blocks) {
+      issue_group(of, issue);
+      return settle("ncclGroupEnd", of.handle, within);
     }
-    check("ncclGroupEnd", ncclGroupEnd(), of);
-    settle("ncclGroupEnd", of, within);
+    auto const ended = std::make_shared<ncclResult_t>(ncclInProgress);
+    blocking_call opening(device_->number(), [this, &of, &issue, ended] {
+      open_group(of, issue);
+      *ended = ncclGroupEnd();  // nothing of this rank is used any more, should it have gone on
+    });
+    if (!opening.ends_by(clock::now() + within, [this] { return first_.poll().has_value(); })) {
+      first_.publish(nccl_timeout("ncclGroupEnd", within.count(), here_));
+      abort_all();  // which ends the call, too
+      if (device_->resources()->is_kept()) opening.leave();
+      throw run_error(*first_.poll());
+    }
+    opening.rethrow();
+    check("ncclGroupEnd", *ended, of.handle);
   }
 
-  /// Stops running operations without waiting, if this version of NCCL supports it. Only on the rank's
-  /// thread.
+  /// Stops running operations of polled communicators without waiting, if this version of NCCL supports it.
+  /// Only on the rank's thread.
   void revoke() noexcept {
     if (!is_own_thread() || std::exchange(revoked_, true)) return;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7)
-    for (auto const& place : places_)
-      if (place[0] && state_of(place[0]) != ncclInProgress)
-        static_cast<void>(ncclCommRevoke(place[0], NCCL_REVOKE_DEFAULT));
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i].handle && !slots_[i].blocks && state_of(slots_[i].handle) != ncclInProgress)
+        static_cast<void>(ncclCommRevoke(slots_[i].handle, NCCL_REVOKE_DEFAULT));
 #endif
   }
-  /// Ends all communicators without their peers, and waits for the GPU as `cuda::device::drain`. Afterwards
-  /// no operation uses memory of this rank any more, or the memory is never freed.
+  /// Ends all communicators without their peers, within `abort_within` for each of its two parts, and waits
+  /// for the GPU as `cuda::device::drain`. Afterwards no operation uses memory of this rank any more, or the
+  /// memory is never freed.
   void abort_all() noexcept {
-    if (std::ranges::none_of(places_, [](auto const& place) { return place[0] != nullptr; })) return;
+    std::vector<ncclComm_t> all;
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i].handle) all.push_back(slots_[i].handle);
+    if (all.empty()) return;
     revoke();
     auto const until = clock::now() + options_.abort_within;
-    for (auto const& place : places_)
-      if (place[0] && revoked_) static_cast<void>(is_quiet_by(place[0], until));
-    for (auto& place : places_)
-      if (place[0]) static_cast<void>(ncclCommAbort(std::exchange(place[0], nullptr)));
-    device_->drain();
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i].handle && !slots_[i].blocks && revoked_)
+        static_cast<void>(is_quiet_by(slots_[i].handle, until));
+    for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].handle = nullptr;
+    abort(std::move(all));
+    if (!device_->resources()->is_kept()) device_->drain();
   }
   /// Ends one communicator: together with its peers, or alone if the run has failed or they do not respond.
-  void end(ncclComm_t* place, bool together) noexcept {
-    if (!*place) return;
+  void end(nccl_slot& of, bool together) noexcept {
+    if (!of.handle) return;
     if (!together || first_.poll()) return abort_all();
-    auto const c = std::exchange(*place, nullptr);
+    auto const until = clock::now() + options_.finish_within;
+    auto const c = std::exchange(of.handle, nullptr);
+    if (of.blocks) return end_blocking(c, until);
     auto const r = ncclCommFinalize(c);
     bool const asked = r == ncclSuccess || r == ncclInProgress;
-    if (asked && is_quiet_by(c, clock::now() + options_.finish_within) && state_of(c) == ncclSuccess)
+    if (asked && is_quiet_by(c, until) && state_of(c) == ncclSuccess)
       static_cast<void>(ncclCommDestroy(c));
     else
-      static_cast<void>(ncclCommAbort(c));
+      abort({c});
   }
 
  private:
   using clock = std::chrono::steady_clock;
 
   bool is_own_thread() const { return std::this_thread::get_id() == owner_; }
+
+  template <class Issue>
+  void open_group(nccl_slot const& of, Issue const& issue) const {
+    check("ncclGroupStart", ncclGroupStart(), of.handle);
+    try {
+      issue();
+    } catch (...) {
+      static_cast<void>(ncclGroupEnd());  // discards the group
+      throw;
+    }
+  }
+  template <class Issue>
+  void issue_group(nccl_slot const& of, Issue const& issue) const {
+    open_group(of, issue);
+    check("ncclGroupEnd", ncclGroupEnd(), of.handle);
+  }
+
+  /// Aborts communicators as one group: their running operations may wait for each other, so NCCL must stop
+  /// all of them before it waits for one. NCCL also waits for the work before them in their streams. If that
+  /// does not end, leaves them, and nothing of the GPU is freed from now on.
+  void abort(std::vector<ncclComm_t> all) noexcept {
+    auto const abort_together = [own = std::move(all)] {
+      static_cast<void>(ncclGroupStart());
+      for (auto const c : own) static_cast<void>(ncclCommAbort(c));
+      static_cast<void>(ncclGroupEnd());
+    };
+    try {
+      blocking_call aborting(device_->number(), abort_together);
+      if (aborting.ends_by(clock::now() + options_.abort_within, [] { return false; })) return;
+      device_->keep();
+      aborting.leave();
+    } catch (...) {  // no thread can be started
+      abort_together();
+    }
+  }
+  void end_blocking(ncclComm_t c, clock::time_point until) noexcept {
+    try {
+      auto const ended = std::make_shared<bool>(false);
+      blocking_call ending(device_->number(), [c, ended] {
+        *ended = ncclCommFinalize(c) == ncclSuccess && ncclCommDestroy(c) == ncclSuccess;
+      });
+      if (ending.ends_by(until, [] { return false; }) && *ended) return;
+      abort({c});
+      if (device_->resources()->is_kept()) ending.leave();  // it may not return, as the abort has not
+    } catch (...) {
+      abort({c});
+    }
+  }
 
   static ncclResult_t state_of(ncclComm_t c) noexcept {
     ncclResult_t state = ncclSuccess;
@@ -178,17 +267,13 @@ class nccl_rank {
     return true;
   }
   void look_for_errors() const {
-    for (auto const& place : places_) {
-      if (!place[0]) continue;
-      auto const state = state_of(place[0]);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      auto const c = slots_[i].handle;
+      if (!c) continue;
+      auto const state = state_of(c);
       if (state == ncclSuccess || state == ncclInProgress) continue;
-      first_.publish(nccl_failure("NCCL", state, place[0], here_));
+      first_.publish(nccl_failure("NCCL", state, c, here_));
     }
-  }
-
-  static void pause(std::uint32_t turn) noexcept {
-    if (turn < 100) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(turn < 1000 ? 20 : 200));
   }
 
   cuda::device* device_;
@@ -197,7 +282,7 @@ class nccl_rank {
   std::thread::id owner_ = std::this_thread::get_id();
   mutable host_rendezvous first_{1};
   bool revoked_ = false;
-  std::vector<std::vector<ncclComm_t>> places_;  // one element each; addresses do not change
+  stable_list<nccl_slot> slots_;
 };
 
 }  // namespace cleave::detail

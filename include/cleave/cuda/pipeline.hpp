@@ -43,13 +43,15 @@ class nccl_ordered_reducer {
  public:
   /// `with` is this rank's communicator, of `size` ranks, in which its number is `here`. `rank` and `with`
   /// must outlive it.
-  nccl_ordered_reducer(nccl_rank& rank, ncclComm_t const& with, std::uint32_t here, std::uint32_t size)
+  nccl_ordered_reducer(nccl_rank& rank, nccl_slot const& with, std::uint32_t here, std::uint32_t size)
       : rank_(&rank), with_(&with), here_(here), size_(size), ended_(rank.device().make_event()) {}
 
-  /// Issues the reduction of `r`, in place, to `s`. Collective, in the same order on all ranks.
+  /// Issues the reduction of `r`, in place, to `s`. Collective, in the same order on all ranks. `opening`
+  /// says that it may be the first with these sizes, and so may open connections.
   /// \throws run_error
-  void reduce(region const& r, reduce_op op, cuda_stream& s) {
+  void reduce(region const& r, reduce_op op, cuda_stream& s, bool opening = false) {
     if (size_ < 2 || r.count == 0) return;
+    opening_ = opening;
     auto const share = is_sliced(r) ? r.count / size_ / together * together : 0;
     auto const left = r.count - share * size_;
     region const slice = part_of(r, here_ * share, share), rest = part_of(r, size_ * share, left);
@@ -98,15 +100,16 @@ class nccl_ordered_reducer {
         for (auto away = first; away < (std::min)(size_, first + at_once); ++away) {
           auto const peer = (here_ + away) % size_, from = (here_ + size_ - away) % size_;
           auto* const sent = static_cast<std::byte*>(r.data) + peer * bytes;
-          check("ncclSend", ncclSend(sent, bytes, ncclUint8, static_cast<int>(peer), *with_, s.handle()));
+          auto const c = with_->handle;
+          check("ncclSend", ncclSend(sent, bytes, ncclUint8, static_cast<int>(peer), c, s.handle()));
           check("ncclRecv",
-                ncclRecv(to + from * stride, bytes, ncclUint8, static_cast<int>(from), *with_, s.handle()));
+                ncclRecv(to + from * stride, bytes, ncclUint8, static_cast<int>(from), c, s.handle()));
         }
       });
   }
   void gather(region const& own, void* to, cuda_stream& s) {
     group([&] {
-      check("ncclAllGather", ncclAllGather(own.data, to, own.bytes(), ncclUint8, *with_, s.handle()));
+      check("ncclAllGather", ncclAllGather(own.data, to, own.bytes(), ncclUint8, with_->handle, s.handle()));
     });
   }
 
@@ -119,15 +122,19 @@ class nccl_ordered_reducer {
     check_launch("sum_in_order");
   }
 
-  void check(std::string_view call, ncclResult_t r) const { rank_->check(call, r, *with_); }
+  void check(std::string_view call, ncclResult_t r) const { rank_->check(call, r, with_->handle); }
   template <class Issue>
   void group(Issue issue) const {
-    rank_->group(*with_, rank_->options().settle_within, issue);
+    if (opening_)
+      rank_->connecting_group(*with_, issue);
+    else
+      rank_->group(*with_, issue);
   }
 
   nccl_rank* rank_;
-  ncclComm_t const* with_;
+  nccl_slot const* with_;
   std::uint32_t here_, size_;
+  bool opening_ = false;
   cuda_event ended_;                // end of the last reduction
   std::vector<cuda::buffer> room_;  // the last buffer is used
   std::vector<region> parts_;
@@ -246,83 +253,99 @@ class nccl_communicator {
   enum class use : std::uint8_t { messages, sums };
 
   /// Connects all ranks of a run through the rendezvous `b`. This is rank `here` of `size`. Collective. `r`
-  /// must outlive it.
+  /// must outlive it. Its calls are polled, so that they can be given up.
   /// \throws nccl_version_error on all ranks; run_error if connecting fails or takes too long
   template <collective_rendezvous B>
   nccl_communicator(nccl_rank& r, B& b, rank_id here, std::uint32_t size, use what = use::messages)
-      : nccl_communicator(r, here, size) {
+      : nccl_communicator(r, here, size, false) {
     auto const within = r.options().connect_within;
     auto const until = std::chrono::steady_clock::now() + within;
     agree_on_nccl(b, here, size, until);
     auto id = make_id(b);
     b.broadcast(std::as_writable_bytes(std::span(&id, 1)), rank_id{0}, until);
     auto config = config_for(what);
+    auto& made = of_->handle;
     char const* const call = "ncclCommInitRankConfig";
-    r.check(
-        call,
-        ncclCommInitRankConfig(place_, static_cast<int>(size), id, static_cast<int>(index(here)), &config),
-        *place_);
-    r.settle(call, *place_, within, [this] { return *place_ != nullptr; });
-    reducer_.emplace(r, *place_, index(here), size);
+    r.check(call,
+            ncclCommInitRankConfig(&made, static_cast<int>(size), id, static_cast<int>(index(here)), &config),
+            made);
+    r.settle(call, made, within, [&] { return made != nullptr; });
+    reducer_.emplace(r, *of_, index(here), size);
   }
 
-  /// Connects the ranks of `of` with the same `colour`, ordered by `key`. A rank without colour is alone.
-  /// Collective, in the same order on all ranks. Precondition: no message is pending.
+  /// Connects the ranks of `of` with the same `colour`, ordered by `key`. A rank without colour is alone. Its
+  /// calls return as `cuda::nccl_options::calls` says. Collective, in the same order on all ranks.
+  /// Preconditions: no message is pending; `of` was made by the other constructor.
   /// \throws run_error
   nccl_communicator(nccl_communicator const& of, std::optional<std::uint32_t> colour, std::uint32_t key,
                     use what = use::messages)
-      : nccl_communicator(*of.rank_, rank_id{0}, 1) {
+      : nccl_communicator(*of.rank_, rank_id{0}, 1, of.rank_->options().calls == cuda::nccl_calls::blocking) {
     auto config = config_for(what);
+    auto& made = of_->handle;
+    auto const& from = of.of_->handle;
     auto const within = rank_->options().connect_within;
     int const chosen = colour ? static_cast<int>(*colour & 0x7fffffffu) : NCCL_SPLIT_NOCOLOR;
     char const* const call = "ncclCommSplit";
-    rank_->check(call,
-                 ncclCommSplit(*of.place_, chosen, static_cast<int>(key & 0x7fffffffu), place_, &config),
-                 *of.place_);
-    rank_->settle(call, *of.place_, within, [&] { return !colour || *place_ != nullptr; });
+    rank_->check(call, ncclCommSplit(from, chosen, static_cast<int>(key & 0x7fffffffu), &made, &config),
+                 from);
+    rank_->settle(call, from, within, [&] { return !colour || made != nullptr; });
     if (!colour) return;
-    rank_->settle(call, *place_, within);
+    rank_->settle(call, made, within);
     int number = 0, count = 0;
-    rank_->check("ncclCommUserRank", ncclCommUserRank(*place_, &number), *place_);
-    rank_->check("ncclCommCount", ncclCommCount(*place_, &count), *place_);
+    rank_->check("ncclCommUserRank", ncclCommUserRank(made, &number), made);
+    rank_->check("ncclCommCount", ncclCommCount(made, &count), made);
     here_ = rank_id{static_cast<std::uint32_t>(number)};
     size_ = static_cast<std::uint32_t>(count);
-    reducer_.emplace(*rank_, *place_, index(here_), size_);
+    reducer_.emplace(*rank_, *of_, index(here_), size_);
   }
   nccl_communicator(nccl_communicator&&) = delete;
   /// Ends the communicator together with the other ranks, unless the run has failed or the stack is being
   /// unwound.
-  ~nccl_communicator() { rank_->end(place_, std::uncaught_exceptions() == exceptions_); }
+  ~nccl_communicator() { rank_->end(*of_, std::uncaught_exceptions() == exceptions_); }
 
   rank_id rank() const { return here_; }
   std::uint32_t size() const { return size_; }
 
-  /// Connects this rank with each of `peers`, which must call it with this rank, and all ranks for
-  /// reductions. Otherwise NCCL would connect lazily during a step. Collective; blocks until done.
+  /// Connects this rank with each of `peers`, which must call it with this rank, and all ranks for the sum
+  /// of a number. Otherwise NCCL would connect lazily during a step. Collective; blocks until done.
   /// \throws run_error
   void warm_up(std::vector<rank_id> peers, cuda_stream& s) {
     if (size_ < 2) return;
-    auto const within = rank_->options().connect_within;
-    auto& device = rank_->device();
-    warmth_ = device.allocate(2 * sizeof(double));
+    auto* const memory = take_memory(2 * sizeof(double));
     auto const pair_with = [this](rank_id p) {
       return std::pair((std::min)(here_, p), (std::max)(here_, p));
     };
     std::ranges::sort(peers, {}, pair_with);  // by one global order of pairs, so ranks never wait in a cycle
     for (auto const p : peers)
-      rank_->group(*place_, within, [&] {
-        send_bytes({warmth_.data(), 1}, p, s);
-        receive_bytes({static_cast<std::byte*>(warmth_.data()) + sizeof(double), 1}, p, s);
+      rank_->connecting_group(*of_, [&] {
+        send_bytes({memory, 1}, p, s);
+        receive_bytes({memory + sizeof(double), 1}, p, s);
       });
-    begin_group();
-    all_reduce({warmth_.data(), 1, element_type::f64}, reduce_op::max, 0, s);
-    auto ended = device.make_event();
-    end_group(ended, s);
-    auto const check = [this] {
-      if (auto f = poll()) throw run_error(*std::move(f));
-    };
-    if (!wait_on_host(device, ended, deadline_after(within), check))
-      rank_->fail(nccl_timeout("the first message of each pair of ranks", within.count(), rank_->here()));
+    open_sum({memory, 1, element_type::f64}, s);
+    await_connections(s);
+  }
+
+  /// Connects all ranks for sums of regions like these. NCCL chooses the algorithm of a sum by its size and
+  /// type, and connects for each when it is first used. Collective, with the same types and sizes on all
+  /// ranks; blocks until done. Does not touch the regions.
+  /// \throws run_error
+  void open_sums(std::span<region const> like, cuda_stream& s) {
+    if (size_ < 2) return;
+    std::vector<region> distinct;
+    std::size_t most = 0;
+    for (auto r : like) {
+      r.data = nullptr;
+      r.count = (std::min)(r.count, most_bytes_opened / size_of(r.type));
+      if (r.count == 0 || std::ranges::find(distinct, r) != distinct.end()) continue;
+      distinct.push_back(r);
+      most = (std::max)(most, r.bytes());
+    }
+    auto* const memory = take_memory(most);
+    for (auto r : distinct) {
+      r.data = memory;
+      open_sum(r, s);
+    }
+    await_connections(s);
   }
 
   void begin_group() { pending_.clear(); }
@@ -346,7 +369,7 @@ class nccl_communicator {
     if (pending_.size() > rank_->options().largest_group)
       rank_->fail(too_many_messages(pending_.size(), rank_->options().largest_group, rank_->here()));
     if (other)
-      rank_->group(*place_, rank_->options().settle_within, [&] {
+      rank_->group(*of_, [&] {
         for (auto const& t : pending_) issue(t, s);
       });
     else
@@ -365,8 +388,37 @@ class nccl_communicator {
  private:
   using kind = group_transfer::kind;
 
-  nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size)
-      : rank_(&r), place_(r.make_place()), here_(here), size_(size) {}
+  /// Sums of more bytes are opened as if they had so many; NCCL's choice is that of long sums for both.
+  static constexpr std::size_t most_bytes_opened = std::size_t{256} << 20;
+
+  nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size, bool blocks)
+      : rank_(&r), of_(r.make_slot(blocks)), here_(here), size_(size) {}
+
+  /// What is longer is freed once connections are open. `cudaFree` waits for all work of the GPU.
+  static constexpr std::size_t most_bytes_kept = std::size_t{1} << 20;
+
+  /// Returns memory of messages that open connections.
+  std::byte* take_memory(std::size_t bytes) {
+    return static_cast<std::byte*>(opening_.emplace_back(rank_->device().allocate(bytes)).data());
+  }
+  /// Issues the first sum of a size.
+  void open_sum(region const& r, cuda_stream& s) {
+    auto const t = group_transfer::reduce(r, reduce_op::sum, 0);
+    if (is_ordered(t)) return reducer_->reduce(r, t.op, s, true);
+    rank_->connecting_group(*of_, [&] { issue(t, s); });
+  }
+  void await_connections(cuda_stream& s) {
+    auto& device = rank_->device();
+    auto const within = rank_->options().connect_within;
+    auto ended = device.make_event();
+    device.record(ended, s);
+    auto const check = [this] {
+      if (auto f = poll()) throw run_error(*std::move(f));
+    };
+    if (!wait_on_host(device, ended, deadline_after(within), check))
+      rank_->fail(nccl_timeout("the first message of each pair of ranks", within.count(), rank_->here()));
+    if (opening_.back().size() > most_bytes_kept) opening_.pop_back();
+  }
 
   template <collective_rendezvous B>
   ncclUniqueId make_id(B& b) const {
@@ -381,7 +433,7 @@ class nccl_communicator {
 
   ncclConfig_t config_for(use what) const {
     ncclConfig_t c = NCCL_CONFIG_INITIALIZER;
-    c.blocking = 0;
+    c.blocking = of_->blocks ? 1 : 0;
     if (what == use::messages) c.maxCTAs = rank_->options().most_blocks;
     return c;
   }
@@ -403,24 +455,26 @@ class nccl_communicator {
     if (t.how == kind::receive) return receive_bytes(m, t.what.peer, s);
     rank_->check("ncclAllReduce",
                  ncclAllReduce(m.data, m.data, m.count, *find_nccl_type(m.type), nccl_operation_of(t.op),
-                               *place_, s.handle()),
-                 *place_);
+                               of_->handle, s.handle()),
+                 of_->handle);
   }
   void send_bytes(region const& r, rank_id to, cuda_stream& s) const {
     auto const peer = static_cast<int>(index(to));
-    rank_->check("ncclSend", ncclSend(r.data, r.bytes(), ncclUint8, peer, *place_, s.handle()), *place_);
+    auto const c = of_->handle;
+    rank_->check("ncclSend", ncclSend(r.data, r.bytes(), ncclUint8, peer, c, s.handle()), c);
   }
   void receive_bytes(region const& r, rank_id from, cuda_stream& s) const {
     auto const peer = static_cast<int>(index(from));
-    rank_->check("ncclRecv", ncclRecv(r.data, r.bytes(), ncclUint8, peer, *place_, s.handle()), *place_);
+    auto const c = of_->handle;
+    rank_->check("ncclRecv", ncclRecv(r.data, r.bytes(), ncclUint8, peer, c, s.handle()), c);
   }
 
   nccl_rank* rank_;
-  ncclComm_t* place_;  // points to null if this rank is alone
+  nccl_slot* of_;  // its handle is null if this rank is alone
   rank_id here_;
   std::uint32_t size_;
   int exceptions_ = std::uncaught_exceptions();
-  cuda::buffer warmth_;
+  std::vector<cuda::buffer> opening_;  // of the first messages, which may outlast a failure
   std::optional<nccl_ordered_reducer> reducer_;
   std::vector<group_transfer> pending_;
 };
@@ -507,15 +561,15 @@ class backend final : public watchdog::waiter {
   cuda::device& own_device() { return device_; }
 
   detail::nccl_communicator& connect_all() {
-    all_ = &communicators_.emplace(nccl_, rendezvous_, rendezvous_.rank(), rendezvous_.size());
-    return *all_;
+    if (nccl_.options().calls == cuda::nccl_calls::polled) return all();
+    return *connect(0, index(rendezvous_.rank()));
   }
   detail::nccl_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = communicators_.emplace(*all_, colour, key, detail::nccl_communicator::use::messages);
+    auto& made = communicators_.emplace(all(), colour, key, detail::nccl_communicator::use::messages);
     return colour ? &made : nullptr;
   }
   detail::nccl_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = communicators_.emplace(*all_, colour, key, detail::nccl_communicator::use::sums);
+    auto& made = communicators_.emplace(all(), colour, key, detail::nccl_communicator::use::sums);
     if (!colour) return nullptr;
     std::vector<rank_id> others;
     bool const sliced = made.size() > 2 && nccl_.options().reductions == cuda::nccl_reductions::ordered;
@@ -541,6 +595,12 @@ class backend final : public watchdog::waiter {
   void end() noexcept { nccl_.abort_all(); }
 
  private:
+  /// Returns the communicator that all others are split from.
+  detail::nccl_communicator& all() {
+    if (!all_) all_ = &communicators_.emplace(nccl_, rendezvous_, rendezvous_.rank(), rendezvous_.size());
+    return *all_;
+  }
+
   /// Makes the device. If there is no GPU for it, publishes the failure, so that the other ranks do not wait.
   cuda::device make_device(process_start const& start, cuda::pipeline_options const& o) {
     try {

@@ -441,12 +441,13 @@ class backend final : public watchdog::waiter {
   mpi::device& own_device() { return device_; }
 
   detail::mpi_communicator& connect_all() {
-    all_ = &communicators_.emplace(ranks_, device_, messages_);
+    if (!all_) all_ = &communicators_.emplace(ranks_, device_, messages_);
     return *all_;
   }
   /// A rank without colour gets a communicator of its own, which is not returned.
   detail::mpi_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = communicators_.emplace(*all_, colour ? *colour : all_->size() + index(all_->rank()), key);
+    auto& all = connect_all();
+    auto& made = communicators_.emplace(all, colour ? *colour : all.size() + index(all.rank()), key);
     return colour ? &made : nullptr;
   }
   detail::mpi_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {

@@ -169,6 +169,18 @@ void fake_cuda::hang_nccl(fake_nccl_hang what) {
   r.hanging_nccl.push_back(what);
 }
 
+std::size_t fake_cuda::group_threads() const {
+  auto& r = runtime::here();
+  std::lock_guard lock(r.mutex);
+  return r.group_threads;
+}
+
+std::size_t fake_cuda::connecting_groups() const {
+  auto& r = runtime::here();
+  std::lock_guard lock(r.mutex);
+  return r.connecting_groups;
+}
+
 void fake_cuda::kill_rank(int rank, std::size_t group, fake_death death) {
   auto& r = runtime::here();
   std::lock_guard lock(r.mutex);

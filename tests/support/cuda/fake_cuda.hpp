@@ -36,6 +36,7 @@ enum class fake_driver { present, absent };
 /// NCCL refuses two ranks on one GPU, unless their hosts have different names.
 enum class ranks_on_one_gpu { refused, allowed };
 /// `one_thread`: only the thread that made a communicator may call it; calls from other threads are reported.
+/// One that blocks may be called from any thread, one at a time, and any communicator may be aborted.
 enum class nccl_callers { any_thread, one_thread };
 /// Selects if groups of several communicators of a GPU progress concurrently, or in issue order only. NCCL
 /// guarantees neither.
@@ -109,9 +110,14 @@ class fake_cuda {
   void threads_met();
 
   void hang_nccl(fake_nccl_hang what);
-  /// Kills a rank in every communicator that is not from a split. It dies at the begin of the `group`-th
+  /// Kills a rank, by its number in the communicators of all ranks. It dies at the begin of the `group`-th
   /// group from now on (1 is the next), and its messages never end.
   void kill_rank(int rank, std::size_t group, fake_death death);
+  /// Returns how many threads NCCL has started for groups: one for each of a communicator that does not
+  /// block.
+  std::size_t group_threads() const;
+  /// Returns how many groups of NCCL had to open a connection. A collective opens one for each order of size.
+  std::size_t connecting_groups() const;
   /// Raises an asynchronous error on that rank's communicators.
   void fail_communicators(int rank, ncclResult_t error);
   /// Sets the value of `NCCL_HOSTID` for the calling thread.

@@ -52,6 +52,7 @@ ncclResult_t poll(runtime& r, communicator& c) {
   if (!c.ready) return ncclSuccess;
   if (now < c.settles_at || hangs(r, c.in_progress) || !c.ready()) return ncclInProgress;
   c.ready = nullptr;
+  if (c.job.joinable()) c.job.join();
   if (auto const next = std::exchange(c.then, nullptr)) next();
   forget_unsettled(r, c);
   return c.error;
@@ -60,11 +61,16 @@ ncclResult_t poll(runtime& r, communicator& c) {
 ncclResult_t begin_progress(runtime& r, communicator& c, fake_nccl_hang what, std::function<bool()> ready,
                             std::function<void()> then, runtime_lock& lock) {
   auto const longest = static_cast<std::size_t>(r.options.longest_settling.count());
-  auto const pause = longest == 0 || c.random.below(4) == 0 ? 0 : c.random.below(longest) + 1;
+  bool const at_once = longest == 0 || (c.is_blocking && what == fake_nccl_hang::group);
+  auto const pause = at_once || c.random.below(4) == 0 ? 0 : c.random.below(longest) + 1;
   c.settles_at = std::chrono::steady_clock::now() + std::chrono::microseconds(pause);
   c.ready = std::move(ready);
   c.then = std::move(then);
   c.in_progress = what;
+  if (!c.is_blocking && what == fake_nccl_hang::group) {
+    ++r.group_threads;
+    c.job = std::jthread([] {});  // NCCL launches in it; here the caller has launched already
+  }
   r.changed.notify_all();
   if (!c.is_blocking) return pause == 0 ? poll(r, c) : ncclInProgress;
   ncclResult_t state = poll(r, c);

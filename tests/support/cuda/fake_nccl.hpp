@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,15 @@ struct split_call {
   int color, key;
 };
 
+/// What NCCL connects for a collective at its first use: one algorithm, which it chooses by size.
+struct connection {
+  message_kind is;
+  int length;  // the number of binary digits of the bytes
+
+  auto operator<=>(connection const&) const = default;
+};
+connection connection_of(message_call const& m);
+
 /// The ranks of one unique id, or of one split.
 struct world {
   std::size_t number = 0;
@@ -65,15 +76,16 @@ struct world {
   std::map<pair, std::deque<std::shared_ptr<post>>> sends, receives;
   std::map<std::size_t, std::vector<std::shared_ptr<post>>> collectives;  // by number; by rank
   std::set<pair> announced_sends, announced_receives;                     // for setting up connections
-  std::set<int> announced_collectives;
-  std::vector<std::map<int, split_call>> splits;                           // by number, then rank
+  std::map<connection, std::set<int>> announced_collectives;  // by what connects for itself: ranks
+  std::vector<std::map<int, split_call>> splits;              // by number, then rank
   std::map<std::pair<std::size_t, int>, std::shared_ptr<world>> children;  // by split and color
 };
 
 struct communicator {
   std::shared_ptr<world> in;
   int rank = 0, device = 0;
-  bool is_blocking = true, is_split = false;
+  bool is_blocking = true;
+  int run_size = 0;  // ranks of the communicator that it was split from, or its own
   host_thread const* made_by = nullptr;
   std::string host_name;
 
@@ -88,6 +100,7 @@ struct communicator {
   std::string last_error;
   bool is_dead = false, is_revoked = false, is_finalized = false, is_destroyed = false;
   bool is_aborted = false;
+  std::jthread job;  // of the group in progress, where the communicator does not block
   std::size_t running = 0, outstanding = 0, collectives = 0, splits = 0;
   splitmix random{0};
 
@@ -100,6 +113,10 @@ ncclResult_t poll(runtime& r, communicator& c);
 /// Begins an operation that a poll completes: `then()` runs once `ready()` is true and some time has passed.
 ncclResult_t begin_progress(runtime& r, communicator& c, fake_nccl_hang what, std::function<bool()> ready,
                             std::function<void()> then, runtime_lock& lock);
+/// Aborts communicators: stops all of their messages, then waits until none is left in a stream.
+void abort_together(runtime& r, std::vector<std::shared_ptr<communicator>> const& all, runtime_lock& lock);
+/// Returns the communicators that the calling thread has aborted in its open group. Null outside of a group.
+std::vector<std::shared_ptr<communicator>>* aborted_in_group();
 /// Runs all members at once on a stream's thread. Returns when all have ended or the communicator is stopped.
 void run_group(runtime& r, stream& s, communicator& c, std::vector<message_call> const& members,
                runtime_lock& lock);

@@ -35,7 +35,7 @@ nccl_caller::nccl_caller(void const* handle, std::string_view function) : handle
     entered_ = is_new;
     is_second = i->second != std::this_thread::get_id();
   }
-  if (!is_second || !handle) return;
+  if (!is_second || !handle || function == "ncclCommAbort") return;  // which ends that call
   auto& r = runtime::here();
   std::lock_guard lock(r.mutex);
   r.report(std::string(function) + " of a communicator that another thread is inside a call of");
@@ -62,7 +62,8 @@ std::shared_ptr<communicator> find_communicator(runtime& r, host_thread& t, nccl
     return nullptr;
   }
   auto const& c = i->second;
-  if (r.options.callers == nccl_callers::one_thread && c->made_by != &t)
+  if (r.options.callers == nccl_callers::one_thread && !c->is_blocking && c->made_by != &t &&
+      function != "ncclCommAbort")
     r.report(function + " of " + c->text() + " by a thread that did not make it");
   if (when == nccl_when::settled && c->ready && c->error == ncclSuccess)
     r.report(function + " of " + c->text() + " while its last call is in progress");
@@ -85,6 +86,7 @@ std::shared_ptr<communicator> join_world(runtime& r, host_thread& t, std::shared
   c->in = w;
   c->rank = rank;
   c->device = device;
+  c->run_size = w->size;
   c->made_by = &t;
   auto const* const id = std::getenv("NCCL_HOSTID");
   c->host_name = !t.host_name.empty() ? t.host_name : id ? id : "";
@@ -159,7 +161,7 @@ void finish_split(runtime& r, host_thread& t, communicator& parent, std::size_t 
   auto const place = std::ranges::find(ranks, parent.rank, &std::pair<int, int>::second) - ranks.begin();
   auto const c = join_world(r, t, w, static_cast<int>(place), parent.device);
   c->is_blocking = is_blocking;
-  c->is_split = true;
+  c->run_size = parent.run_size;
   c->is_dead = parent.is_dead;
   *to = reinterpret_cast<ncclComm_t>(c.get());
 }
@@ -198,6 +200,20 @@ void destroy(runtime& r, communicator& c) {
 }
 
 }  // namespace
+
+void abort_together(runtime& r, std::vector<std::shared_ptr<communicator>> const& all, runtime_lock& lock) {
+  for (auto const& c : all) {
+    require_no_graph(r, *c, "ncclCommAbort");
+    c->is_aborted = true;
+  }
+  r.changed.notify_all();
+  bool const is_to_hang = std::ranges::find(r.hanging_nccl, fake_nccl_hang::abort) != r.hanging_nccl.end();
+  for (auto const& c : all) {
+    r.changed.wait(lock,
+                   [&] { return r.released || (!is_to_hang && c->running == 0 && c->outstanding == 0); });
+    destroy(r, *c);
+  }
+}
 
 }  // namespace cleave::testing::fake
 
@@ -323,14 +339,12 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
   if (!handle) return ncclSuccess;
   return nccl_call("ncclCommAbort", handle, nccl_when::always,
-                   [&](runtime& r, host_thread&, communicator& c, runtime_lock& lock) {
-                     require_no_graph(r, c, "ncclCommAbort");
-                     c.is_aborted = true;
-                     r.changed.notify_all();
-                     bool const is_to_hang =
-                         std::ranges::find(r.hanging_nccl, fake_nccl_hang::abort) != r.hanging_nccl.end();
-                     r.changed.wait(lock, [&] { return r.released || (!is_to_hang && c.running == 0); });
-                     destroy(r, c);
+                   [&](runtime& r, host_thread&, communicator&, runtime_lock& lock) {
+                     auto const c = r.communicators.at(handle);
+                     if (auto* const group = aborted_in_group())
+                       group->push_back(c);
+                     else
+                       abort_together(r, {c}, lock);
                      return ncclSuccess;
                    });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -49,6 +50,8 @@ std::string message_call::text() const {
   if (is == message_kind::receive) return what + " from rank " + std::to_string(peer);
   return what;
 }
+
+connection connection_of(message_call const& m) { return {m.is, std::bit_width(m.bytes())}; }
 
 namespace {
 
@@ -179,7 +182,7 @@ void die(runtime& r, communicator& c, fake_death how) {
 
 void count_deaths(runtime& r, communicator& c) {
   for (auto& d : r.deaths) {
-    if (c.is_split || d.rank != c.rank || d.countdown == 0 || --d.countdown > 0) continue;
+    if (c.in->size != c.run_size || d.rank != c.rank || d.countdown == 0 || --d.countdown > 0) continue;
     die(r, c, d.how);
   }
 }

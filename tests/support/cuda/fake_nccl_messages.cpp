@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "support/cuda/fake_nccl_calls.hpp"
 
@@ -19,6 +21,7 @@ struct open_group {
   int depth = 0;
   ncclResult_t error = ncclSuccess;  // of a member
   std::vector<member> members;
+  std::vector<std::shared_ptr<communicator>> aborted;
 };
 thread_local open_group open;
 
@@ -47,7 +50,7 @@ ncclResult_t check(runtime& r, communicator& c, message_call const& m) {
 void announce(communicator const& c, message_call const& m) {
   auto& w = *c.in;
   if (is_collective(m.is))
-    w.announced_collectives.insert(c.rank);
+    w.announced_collectives[connection_of(m)].insert(c.rank);
   else if (m.is == message_kind::send)
     w.announced_sends.insert({c.rank, m.peer});
   else
@@ -56,7 +59,10 @@ void announce(communicator const& c, message_call const& m) {
 
 bool is_connected(communicator const& c, message_call const& m) {
   auto const& w = *c.in;
-  if (is_collective(m.is)) return w.announced_collectives.size() == static_cast<std::size_t>(w.size);
+  if (is_collective(m.is)) {
+    auto const i = w.announced_collectives.find(connection_of(m));
+    return i != w.announced_collectives.end() && i->second.size() == static_cast<std::size_t>(w.size);
+  }
   return m.is == message_kind::send ? w.announced_receives.contains({c.rank, m.peer})
                                     : w.announced_sends.contains({m.peer, c.rank});
 }
@@ -100,6 +106,8 @@ ncclResult_t launch(runtime& r, host_thread& t, ncclComm_t handle, cudaStream_t 
     if (is_counted) --c->outstanding;
     r.changed.notify_all();
   };
+  if (!std::ranges::all_of(members, [&](message_call const& m) { return is_connected(*c, m); }))
+    ++r.connecting_groups;
   for (auto const& m : members) announce(*c, m);
   if (is_in_turn) g.turns.insert(turn);
   if (issue(r, t, *s, std::move(w), lock) != cudaSuccess) return ncclUnhandledCudaError;
@@ -148,6 +156,10 @@ ncclResult_t add(ncclComm_t handle, cudaStream_t on, message_call const& m) {
 
 }  // namespace
 
+std::vector<std::shared_ptr<communicator>>* cleave::testing::fake::aborted_in_group() {
+  return open.depth > 0 ? &open.aborted : nullptr;
+}
+
 extern "C" {
 
 ncclResult_t ncclGroupStart() {
@@ -163,6 +175,8 @@ ncclResult_t ncclGroupEnd() {
     return ncclInvalidUsage;
   }
   if (--open.depth > 0) return ncclSuccess;
+  if (auto const aborted = std::exchange(open.aborted, {}); !aborted.empty())
+    abort_together(r, aborted, lock);
   auto const members = std::exchange(open.members, {});
   auto const error = std::exchange(open.error, ncclSuccess);
   if (auto const code = r.injected("ncclGroupEnd")) return static_cast<ncclResult_t>(*code);

@@ -58,6 +58,7 @@ void runtime::start(fake_cuda_options const& o) {
   calls.clear();
   hanging_nccl.clear();
   deaths.clear();
+  group_threads = connecting_groups = 0;
   waits = stream_count = event_count = communicator_count = unique_ids = 0;
   released = ending = false;
   threads_.clear();

@@ -113,6 +113,7 @@ class runtime {
   };
   std::vector<death> deaths;
   bool released = false, ending = false;
+  std::size_t group_threads = 0, connecting_groups = 0;
   std::size_t stream_count = 0, event_count = 0, communicator_count = 0, unique_ids = 0;
 
  private:

@@ -138,6 +138,7 @@ class parameter_updater {
   /// \throws run_error
   void share_ties() {
     until_ = deadline_after(limit_);
+    open_sums();
     std::uint32_t number = 0;
     for (std::size_t i = 0; i < sets_.size(); ++i)
       for (auto const& t : sets_[i].ties) share(t, tie_communicators_[i], number++);
@@ -173,6 +174,23 @@ class parameter_updater {
     wait();
   }
 
+  /// Opens the connections of the sums of `share_ties`, the first time.
+  void open_sums() {
+    if constexpr (connecting_communicator<C, D>) {
+      if (std::exchange(is_open_, true)) return;
+      for (std::size_t i = 0; i < sets_.size(); ++i) {
+        std::vector<region> sums;
+        for (auto const& t : sets_[i].ties)
+          for (auto const& g : t)
+            if (std::ranges::find(here_, g.stage) != here_.end())
+              sums.push_back(as_bits(stages_.parameters(g.stage)[g.number]));
+        if (tie_communicators_[i]) tie_communicators_[i]->open_sums(sums, stream_);
+      }
+    }
+  }
+
+  static region as_bits(region const& r) { return {r.data, r.bytes(), element_type::u8}; }
+
   /// Broadcasts by summing bytes: ranks without the first copy contribute zeros.
   void share(tied_gradients const& t, C* others, std::uint32_t number) {
     std::vector<region> own;
@@ -184,7 +202,7 @@ class parameter_updater {
           first_is_here |= n == 0;
         }
     if (own.empty()) return;
-    region const bits{own.front().data, own.front().bytes(), element_type::u8};
+    auto const bits = as_bits(own.front());
     if (!first_is_here) {
       zeros_.resize((std::max)(zeros_.size(), bits.bytes()));
       device_.copy(stream_, bits.data, zeros_.data(), bits.bytes());
@@ -225,6 +243,7 @@ class parameter_updater {
   typename D::buffer sum_;
   double squares_ = 0;
   std::vector<std::byte> zeros_;
+  bool is_open_ = false;
   typename D::stream stream_;  // last member, destroyed first: its pending work uses the others
 };
 
@@ -276,6 +295,13 @@ class rank_runtime {
     }
   }
   rank_runtime(rank_runtime&&) = delete;
+
+  /// Opens the connections of all sums of gradients, where communicators do so at their first use.
+  /// Collective; blocks until done.
+  /// \throws run_error
+  void open_sums() {
+    if (reducer_) reducer_->open_sums();
+  }
 
   /// Adds plan `number`. Removes any plan of that number or a greater one first, such as one that other ranks
   /// failed to add.

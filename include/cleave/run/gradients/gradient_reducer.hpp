@@ -74,6 +74,22 @@ class gradient_reducer {
     }
   }
 
+  /// Opens the connections of all sums. Collective over the ranks of each communicator; blocks until done.
+  /// \throws run_error
+  void open_sums() {
+    if constexpr (connecting_communicator<C, D>) {
+      std::vector<region> of_replicas;
+      for (auto& r : of_stages_)
+        for (std::size_t g = 0; g < r.ends.size(); ++g) of_replicas.push_back(r.groups.at(g));
+      if (replicas_) replicas_->open_sums(of_replicas, reducing_);
+      for (auto& r : of_ties_) {
+        std::vector<region> sums;
+        for (std::size_t g = 0; r.with && g < r.ends.size(); ++g) sums.push_back(r.groups.at(g));
+        if (r.with) r.with->open_sums(sums, reducing_);
+      }
+    }
+  }
+
   /// Reports gradient `n` of stage `s`, which is complete after the work issued to `computing` so far. Begins
   /// the buckets that are now complete, and lets sums that have begun make progress.
   /// \throws error if the stage does not have that gradient

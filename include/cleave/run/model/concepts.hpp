@@ -217,6 +217,15 @@ concept stage = device<D> && requires(S& st, typename D::stream& s, stage_pass c
 
 namespace cleave::detail {
 
+/// A communicator that connects ranks at the first sum of a size, unless it was told before.
+/// - `c.open_sums(regions, s)`: connects all ranks for sums of regions of these types and sizes, which it
+/// does
+///   not touch. Collective; blocks until done. \throws run_error
+template <class C, class D>
+concept connecting_communicator =
+    communicator<C, D> &&
+    requires(C& c, std::span<region const> like, typename D::stream& s) { c.open_sums(like, s); };
+
 /// A device that says that work has ended when the call that issues it returns, transfers excepted.
 template <class D>
 concept immediate_device = device<D> && requires { requires D::is_immediate; };

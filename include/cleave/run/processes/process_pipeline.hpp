@@ -40,7 +40,7 @@ namespace cleave {
 /// The device and communicators of a rank that is a process.
 /// - `B::device`, `B::communicator`: the types.
 /// - `b.rendezvous()`, `b.own_device()`: those of this rank.
-/// - `b.connect_all()`: returns a communicator of all ranks, for messages and sums.
+/// - `b.connect_all()`: returns a communicator of all ranks, for messages and sums. Collective.
 /// - `b.connect(colour, key)`: returns a communicator of the ranks with the same colour, ordered by key, like
 ///   MPI_Comm_split. Null if this rank passes no colour. Collective, in the same order on all ranks.
 /// - `b.connect_sums(colour, key)`: the same, for sums only.
@@ -212,6 +212,7 @@ class process_pipeline : activity_source {
       runtime_.emplace(backend_.own_device(), with_, reporter_, *stages_, p.order().place,
                        rank_id{place().pipe}, sets_, buckets_, steps_);
       agree_about_gradients(p.order().place);
+      runtime_->open_sums();
       add_plan_together(p);
     } catch (...) {
       give_up();
@@ -311,9 +312,8 @@ class process_pipeline : activity_source {
   /// Makes the communicators of the grid and the ties. Collective, in the same order on all ranks.
   void connect(stage_placement const& on) {
     auto const at = place();
-    auto& all = backend_.connect_all();
     bool const replicated = grid_.size(rank_axis::data) > 1;
-    with_.pipe = replicated ? backend_.connect(at.data, at.pipe) : &all;
+    with_.pipe = replicated ? backend_.connect(at.data, at.pipe) : &backend_.connect_all();
     if (replicated) with_.replicas = backend_.connect_sums(at.pipe, at.data);
     for (auto const& set : sets_) {
       auto const members = detail::ranks_of(set, on.rank_of);
