@@ -205,6 +205,21 @@ void measure_reductions(bench_run& b) {
   }
 }
 
+/// What each of several processes does with its slice of a gradient: one copy gets the sum of all.
+void measure_slices(bench_run& b) {
+  std::size_t const copies = 8, n = b.scaled(1024 * mib) / (4 * (copies + 1));
+  std::vector<cleave::cuda::buffer> memory;
+  std::vector<region> all;
+  for (std::size_t i = 0; i < copies; ++i) {
+    memory.push_back(b.gpu.device.allocate(n * 4));
+    all.push_back({memory.back().data(), n, element_type::f32});
+  }
+  auto const t = b.gpu.seconds(b.runs, [&](std::size_t) {
+    launch_sum_in_order(b.gpu.stream.handle(), all, reduce_op::sum, b.gpu.device.processors(), 3);
+  });
+  tell_rate(b, "reduction of 8 slices into one, f32", static_cast<double>((copies + 1) * n * 4), t, 0.90);
+}
+
 void measure_squares(bench_run& b) {
   std::size_t const n = b.scaled(1024 * mib) / 4;
   auto const memory = b.gpu.device.allocate(n * 4);
@@ -250,6 +265,7 @@ int main(int count, char** arguments) try {
   measure_copies(b);
   measure_accumulate(b);
   measure_reductions(b);
+  measure_slices(b);
   measure_squares(b);
   measure_cub(b);
   measure_for_torch(b, "foreach", log_normal(1000, b.scaled(1024 * mib) / 8), element_type::f32);

@@ -281,6 +281,40 @@ TEST_CASE("launch_sum_in_order: sums and maxima match the host for all types and
   s.finish();
 }
 
+TEST_CASE("launch_sum_in_order: with `only`, one region gets the result and the others keep their bytes") {
+  fake_cuda const fake;
+  rng random(12);
+  stream const s;
+  for (std::uint32_t const regions : {1u, 2u, 3u, 4u, 5u, 9u})
+    for (std::uint32_t only = 0; only < regions; ++only)
+      for (auto const type : {element_type::f32, element_type::bf16, element_type::i8}) {
+        layout l;
+        std::size_t const count = random.one_in(3) ? random.below(20) : random.below(6000);
+        std::vector<std::size_t> places;
+        for (std::uint32_t r = 0; r < regions; ++r) places.push_back(l.place(count, type, random));
+        twin_bytes const memory(l.end + 64);
+        std::vector<region> on_host, on_device;
+        for (auto const at : places) {
+          on_host.push_back(memory.on_host(at, count, type));
+          on_device.push_back(memory.on_device(at, count, type));
+          put_random(on_host.back(), random);
+        }
+        memory.to_device();
+        std::vector<std::vector<std::byte>> kept;
+        for (auto const& r : on_host) {
+          auto const* const from = static_cast<std::byte const*>(r.data);
+          kept.emplace_back(from, from + r.bytes());
+        }
+        sum_in_order(on_host, reduce_op::sum);
+        for (std::uint32_t r = 0; r < regions; ++r)
+          if (r != only) std::ranges::copy(kept[r], static_cast<std::byte*>(on_host[r].data));
+        launch_sum_in_order(s.handle, on_device, reduce_op::sum, processors, only);
+        s.finish();
+        CHECK_MESSAGE(memory.are_same(), name_of(type), " ", regions, " ", only);
+      }
+  CHECK(fake.reports().empty());
+}
+
 TEST_CASE("launch_sum_in_order: handles many regions whose addresses are multiples of 16 bytes") {
   fake_cuda const fake;
   rng random(8);

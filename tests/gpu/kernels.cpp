@@ -219,6 +219,22 @@ void check_reductions(place& p, bool few, rng& random, gpu_report& report) {
               on_device.push_back(memory.on_device(at, count, type));
               put_random(on_host.back(), op == reduce_op::sum ? numbers::any : numbers::finite, random);
             }
+            std::vector<std::vector<std::byte>> given;
+            for (auto const& r : on_host) {
+              auto const* const bytes = static_cast<std::byte const*>(r.data);
+              given.emplace_back(bytes, bytes + r.bytes());
+            }
+            auto const put_back = [&](std::size_t r) {
+              std::ranges::copy(given[r], static_cast<std::byte*>(on_host[r].data));
+            };
+            memory.to_device();
+            sum_in_order(on_host, op);
+            for (std::size_t r = 0; r + 1 < regions; ++r) put_back(r);  // the last alone gets the result
+            launch_sum_in_order(p.stream.handle(), on_device, op, p.device.processors(),
+                                static_cast<std::uint32_t>(regions - 1));
+            p.finish();
+            all.different += memory.differences(on_host);
+            put_back(regions - 1);
             memory.to_device();
             sum_in_order(on_host, op);
             launch_sum_in_order(p.stream.handle(), on_device, op, p.device.processors());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -119,10 +120,13 @@ void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const
 /// Launches a reduction with space for `Room` addresses.
 template <std::size_t Room>
 void launch_reduction(cudaStream_t stream, std::span<region const> regions, reduce_op op,
-                      std::uint32_t processors) {
+                      std::uint32_t processors, std::optional<std::uint32_t> only) {
+  auto const count = static_cast<std::uint32_t>(regions.size());
   region_addresses<Room> all{.count = regions[0].count,
-                             .regions = static_cast<std::uint32_t>(regions.size()),
+                             .regions = count,
                              .aligned = 1,
+                             .first_stored = only.value_or(0),
+                             .end_stored = only ? *only + 1 : count,
                              .at = {}};
   for (std::size_t r = 0; r < regions.size(); ++r) {
     all.at[r] = static_cast<std::byte*>(regions[r].data);
@@ -140,14 +144,15 @@ void launch_reduction(cudaStream_t stream, std::span<region const> regions, redu
 }
 
 void launch_sum_in_order(cudaStream_t stream, std::span<region const> regions, reduce_op op,
-                         std::uint32_t processors) {
+                         std::uint32_t processors, std::optional<std::uint32_t> only) {
   expects(regions.size() <= most_reduced_regions,
           "launch_sum_in_order: at most most_reduced_regions regions");
   if (regions.empty() || regions[0].count == 0) return;
+  expects(!only || *only < regions.size(), "launch_sum_in_order: only is one of the regions");
   if (regions.size() <= 2)
-    launch_reduction<2>(stream, regions, op, processors);
+    launch_reduction<2>(stream, regions, op, processors, only);
   else
-    launch_reduction<most_reduced_regions>(stream, regions, op, processors);
+    launch_reduction<most_reduced_regions>(stream, regions, op, processors, only);
 }
 
 void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run const& run, double* partials,

@@ -113,12 +113,12 @@ class nccl_ordered_reducer {
     });
   }
 
-  /// Reduces the parts of the other ranks, which begin at `parts`, and the own part in place.
+  /// Reduces the parts of the other ranks, which begin at `parts`, and the own part, which gets the result.
   void sum(region const& own, std::byte* parts, std::size_t stride, reduce_op op, cuda_stream& s) {
     parts_.assign(size_, own);
     for (std::uint32_t r = 0; r < size_; ++r)
       if (r != here_) parts_[r].data = parts + r * stride;
-    launch_sum_in_order(s.handle(), parts_, op, rank_->device().processors());
+    launch_sum_in_order(s.handle(), parts_, op, rank_->device().processors(), here_);
     check_launch("sum_in_order");
   }
 

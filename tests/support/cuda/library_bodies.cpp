@@ -137,7 +137,7 @@ void bind_reduce() {
          auto const& r = parameter<region_addresses<Room>>(p, 0);
          for (std::uint32_t k = 0; k < r.regions; ++k) {
            a.reads(r.at[k], r.count * size);
-           a.writes(r.at[k], r.count * size);
+           if (k >= r.first_stored && k < r.end_stored) a.writes(r.at[k], r.count * size);
          }
        });
 }

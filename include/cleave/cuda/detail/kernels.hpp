@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "cleave/cuda/detail/reduce_lane.hpp"
@@ -21,10 +22,10 @@ namespace cleave::detail {
 void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const& run,
                  accumulate_options const& options, std::uint32_t processors);
 
-/// Computes `sum_in_order` on the device. Preconditions: those of `sum_in_order`, and at most
-/// `most_reduced_regions` regions.
+/// Computes `sum_in_order` on the device. With `only`, stores the result in that region alone and leaves the
+/// others as they are. Preconditions: those of `sum_in_order`, and at most `most_reduced_regions` regions.
 void launch_sum_in_order(cudaStream_t stream, std::span<region const> regions, reduce_op op,
-                         std::uint32_t processors);
+                         std::uint32_t processors, std::optional<std::uint32_t> only = {});
 
 /// Computes the sums of squares of one run of a table, one per tile, into `partials`, as `squares_of_tile`.
 void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run const& run, double* partials,

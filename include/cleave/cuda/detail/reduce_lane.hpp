@@ -17,9 +17,10 @@ inline constexpr std::size_t most_reduced_regions = 440;
 /// The addresses of regions of equal size.
 template <std::size_t Room>
 struct region_addresses {
-  std::uint64_t count;    ///< number of elements in each
-  std::uint32_t regions;  ///< number of regions
-  std::uint32_t aligned;  ///< 1 if all addresses are multiples of 16 bytes, else 0
+  std::uint64_t count;                     ///< number of elements in each
+  std::uint32_t regions;                   ///< number of regions
+  std::uint32_t aligned;                   ///< 1 if all addresses are multiples of 16 bytes, else 0
+  std::uint32_t first_stored, end_stored;  ///< the regions from one to before another get the result
   std::byte* at[Room];
 };
 
@@ -54,8 +55,8 @@ struct lane_reduction {
 };
 
 /// Reduces `N` packs per lane, of 16 bytes or one element each, at byte `offset` and then `apart` bytes
-/// apart. Regions are added one after the other. The loads of four regions are issued before the first is
-/// used.
+/// apart. Regions are added one after the other, and some get the result. The loads of four regions are
+/// issued before the first is used.
 template <class T, reduce_op Op, class Lanes, std::size_t Elements, std::size_t N, std::size_t Room>
 constexpr void reduce_packs(region_addresses<Room> const& r, std::uint64_t offset, std::size_t apart) {
   using pack = std::array<T, Elements>;
@@ -76,14 +77,14 @@ constexpr void reduce_packs(region_addresses<Room> const& r, std::uint64_t offse
                                         : reduction::reduced(made[u][e], reduction::widen(x[k][u][e]));
     if constexpr (Room <= at_once) break;
   }
-  for (std::size_t u = 0; u < N; ++u) {
-    pack result = {};
-    for (std::size_t e = 0; e < Elements; ++e) result[e] = reduction::narrow(made[u][e]);
-    for (std::uint32_t first = 0; first < r.regions; first += at_once) {
-      for (std::uint32_t k = 0; k < at_once; ++k)
-        if (first + k < r.regions) Lanes::store(r.at[first + k] + offset + u * apart, result);
-      if constexpr (Room <= at_once) break;
-    }
+  pack results[N];
+  for (std::size_t u = 0; u < N; ++u)
+    for (std::size_t e = 0; e < Elements; ++e) results[u][e] = reduction::narrow(made[u][e]);
+  for (std::uint32_t first = 0; first < r.regions; first += at_once) {
+    for (std::uint32_t k = 0; k < at_once; ++k)
+      if (first + k >= r.first_stored && first + k < r.end_stored)
+        for (std::size_t u = 0; u < N; ++u) Lanes::store(r.at[first + k] + offset + u * apart, results[u]);
+    if constexpr (Room <= at_once) break;
   }
 }
 
