@@ -2,14 +2,18 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/cuda/pipeline.hpp"
@@ -248,6 +252,101 @@ TEST_CASE("step_mode::replayed: if one rank cannot record, all ranks issue their
   p.layouts.edges[1].extents = shape_kind::dynamic;
   CHECK(find_replay_obstacle<cleave::cuda::device, nccl_communicator>(p, stages) ==
         "the shape of edge #1 is known only while a step runs");
+}
+
+namespace {
+
+/// A caching allocator, as frameworks have: what is given back serves the next one that asks. Each of its
+/// pools serves itself only.
+class caching_allocator {
+ public:
+  ~caching_allocator() {
+    for (auto const& b : all_) static_cast<void>(cudaFree(b.at));
+  }
+  void use_pool(int which) { pool_ = which; }
+  void* take() {
+    for (auto& b : all_)
+      if (b.is_free && b.pool == pool_) return b.is_free = false, b.at;
+    block b{nullptr, pool_, false};
+    cleave::cuda::check(cudaMalloc(&b.at, bytes), "cudaMalloc");
+    return all_.emplace_back(b).at;
+  }
+  void give_back(void* p) {
+    for (auto& b : all_)
+      if (b.at == p) b.is_free = true;
+  }
+  static constexpr std::size_t bytes = 64;
+
+ private:
+  struct block {
+    void* at;
+    int pool;
+    bool is_free;
+  };
+  std::vector<block> all_;
+  int pool_ = 0;
+};
+
+/// Linear stages whose passes use memory of a caching allocator.
+struct caching_bodies : recorded_bodies {
+  std::shared_ptr<caching_allocator> memory = std::make_shared<caching_allocator>();
+
+  explicit caching_bodies(linear_bodies b) : recorded_bodies{std::move(b)} {}
+  void forward(cudaStream_t s, stage_pass const& p, std::span<tensor_view const> in,
+               std::span<tensor_view> out) {
+    auto* const scratch = memory->take();
+    cleave::cuda::check(cudaMemsetAsync(scratch, 1, memory->bytes, s), "cudaMemsetAsync");
+    recorded_bodies::forward(s, p, in, out);
+    memory->give_back(scratch);
+  }
+};
+/// The same, with a pool for recordings.
+struct telling_bodies : caching_bodies {
+  using caching_bodies::caching_bodies;
+  int begun = 0, ended = 0;
+
+  void begin_recording(cudaStream_t) { memory->use_pool(1), ++begun; }
+  void end_recording(cudaStream_t) { memory->use_pool(0), ++ended; }
+};
+
+/// Returns true if memory that was taken after a recording keeps its bytes in replays, on all ranks.
+template <class Bodies>
+bool memory_is_kept(std::function<void(Bodies&)> look) {
+  tried_run const r(schedule_family::one_f_one_b, 2);
+  fake_cuda const fake(fake_gpus(2));
+  std::atomic<bool> kept = true;
+  auto const thrown = on_ranks(2, [&](process_start const& s) {
+    using engine_of = cleave::cuda::callable_stage<Bodies>;
+    auto const make = [&](cleave::cuda::device& d) {
+      return engine_of(Bodies(linear_bodies(d, r.model.stages)));
+    };
+    cleave::cuda::pipeline<engine_of> run(r.plan, make, with_steps(step_mode::replayed), s);
+    cuda_step const step(run.own_device(), r.model.values());
+    for (int i = 0; i < 2; ++i) run.run_step(step.values());
+    CHECK(run.recordings() == 1);
+    auto& bodies = run.stages().bodies();
+    auto* const own = bodies.memory->take();
+    std::vector<char> const sevens(bodies.memory->bytes, 7);
+    std::vector<char> seen(sevens.size());
+    cleave::cuda::check(cudaMemcpy(own, sevens.data(), sevens.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    run.run_step(step.values());
+    cleave::cuda::check(cudaMemcpy(seen.data(), own, seen.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    if (seen != sevens) kept = false;
+    look(bodies);
+  });
+  CHECK(thrown == lines(2));
+  CHECK(fake.reports() == lines());
+  return kept;
+}
+
+}  // namespace
+
+TEST_CASE("step_mode::replayed: stages that are told of recordings keep their memory apart from others'") {
+  CHECK(memory_is_kept<telling_bodies>([](telling_bodies const& b) {
+    CHECK(b.begun == 1);
+    CHECK(b.ended == 1);
+  }));
+  CHECK(!memory_is_kept<caching_bodies>([](caching_bodies const&) {}));  // or the test would see nothing
 }
 
 namespace {

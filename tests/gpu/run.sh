@@ -90,12 +90,12 @@ by_nvcc() {  # SOURCE [FLAG...]
   object "${1//\//_}" $cached "$nvcc" "${of_device[@]}" "${@:2}" -c "$root/$1"
 }
 
-# program NAME SOURCE...: 1, and a row, where something of it could not be built. That of gpu_torch is skipped: what another's
+# program NAME SOURCE...: 1, and a row, where something of it could not be built. Those of gpu_torch* are skipped: what another's
 # library does not go with is no fault of what is checked.
 program() {
   local name=$1 source objects=() linked verdict=FAILED
   shift
-  [[ $name != gpu_torch ]] || verdict=skipped
+  [[ $name != gpu_torch* ]] || verdict=skipped
   for source in "$@"; do
     source=${source//\//_}
     if [[ ! -f $out/objects/$source.o ]]; then
@@ -109,8 +109,8 @@ program() {
     [[ ! $nccl_header ]] || linked+=(-lsodium)
   else
     linked=("$nvcc" "${objects[@]}" -lpthread)
-    [[ $name != gpu_rank ]] || linked+=(-lsodium -Xlinker "$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
-    [[ $name != gpu_torch ]] || linked+=(-cudart shared -L"$torch/lib" -Xlinker --no-as-needed -ltorch_cuda -ltorch_cpu -ltorch -lc10_cuda
+    [[ $name != gpu_rank && $name != gpu_torch_replayed ]] || linked+=(-lsodium -Xlinker "$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
+    [[ $name != gpu_torch* ]] || linked+=(-cudart shared -L"$torch/lib" -Xlinker --no-as-needed -ltorch_cuda -ltorch_cpu -ltorch -lc10_cuda
       -lc10 -Xlinker -rpath -Xlinker "$torch/lib" -Xlinker -rpath -Xlinker "$cuda/lib64")
   fi
   if ! "${linked[@]}" -o "$out/bin/$name" > "$out/log/link-$name.txt" 2>&1; then
@@ -157,6 +157,8 @@ build() {
   find_torch
   # shellcheck disable=SC2086
   [[ ! $torch ]] || by_gxx examples/frameworks/cuda/torch.cpp -O0 $torch_headers
+  # shellcheck disable=SC2086
+  [[ ! $torch || ! $nccl_header ]] || by_gxx examples/frameworks/cuda/torch_replayed.cpp -O0 $torch_headers -idirafter "$nccl_header"
   wait
 
   # All that is bound to the fake runtime is in each program there.
@@ -170,6 +172,7 @@ build() {
   [[ ! $nccl_header ]] || program gpu_rank "$ranks" "${kernels[@]}" "${linear[@]}"
   [[ $fake ]] || program gpu_threads examples/frameworks/cuda/threads.cpp examples/frameworks/cuda/kernels.cu "${kernels[@]}"
   [[ ! $torch ]] || program gpu_torch examples/frameworks/cuda/torch.cpp "${kernels[@]}"
+  [[ ! $torch || ! $nccl_header ]] || program gpu_torch_replayed examples/frameworks/cuda/torch_replayed.cpp "${kernels[@]}"
 }
 
 # run_limited NAME SECONDS COMMAND...: what it says goes to the log too. Its status; $allowed is the seconds it had.
@@ -358,21 +361,24 @@ profile() {
 }
 
 compare_with_torch() {
-  local missing
+  local missing name what
   if [[ ! $torch ]]; then
     row torch "PyTorch's sums beside ours, stages of libtorch" "" \
       "$([[ $fake ]] && echo "there is no GPU for it" || echo "no Python here has a torch with CUDA")" skipped
     return
   fi
   phase torch 60 "$python" "$root/bench/gpu/torch_sums.py" "$out"
-  [[ -x $out/bin/gpu_torch ]] || return 0  # its row says why
-  if missing=$(ldd "$out/bin/gpu_torch" 2>&1 | grep -m 1 'not found'); then
-    row libtorch "stages of libtorch (examples/frameworks/cuda/torch.cpp)" "" "it does not start:$missing" skipped
-    return
-  fi
-  phase libtorch 40 "$out/bin/gpu_torch"
-  row libtorch "stages of libtorch (examples/frameworks/cuda/torch.cpp)" "losses of training in one piece" \
-    "$(tail -n 1 "$out/log/libtorch.txt" | cut -c 1-300)" "$(grep -q '^loss' "$out/log/libtorch.txt" && echo seen || echo FAILED)"
+  for name in torch torch_replayed; do
+    [[ -x $out/bin/gpu_$name ]] || continue  # its row says why
+    what="stages of libtorch (examples/frameworks/cuda/$name.cpp)"
+    if missing=$(ldd "$out/bin/gpu_$name" 2>&1 | grep -m 1 'not found'); then
+      row libtorch "$what" "" "it does not start:$missing" skipped
+      continue
+    fi
+    phase "lib$name" 40 "$out/bin/gpu_$name"
+    row libtorch "$what" "losses of training in one piece" \
+      "$(tail -n 1 "$out/log/lib$name.txt" | cut -c 1-300)" "$(grep -q '^loss' "$out/log/lib$name.txt" && echo seen || echo FAILED)"
+  done
 }
 
 # What an example prints is what its last lines say.

@@ -128,6 +128,16 @@ class callable_stage {
   {
     bodies_.update(s.handle(), i, factor);
   }
+  void begin_recording(detail::cuda_stream& s)
+    requires requires(Bodies& b, cudaStream_t on) { b.begin_recording(on); }
+  {
+    bodies_.begin_recording(s.handle());
+  }
+  void end_recording(detail::cuda_stream& s)
+    requires requires(Bodies& b, cudaStream_t on) { b.end_recording(on); }
+  {
+    bodies_.end_recording(s.handle());
+  }
   bool records() const
     requires detail::recorded_stage<Bodies>
   {

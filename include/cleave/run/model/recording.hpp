@@ -51,4 +51,14 @@ concept recorded_stage = requires(S const& st) {
   { st.records() } -> std::same_as<bool>;
 };
 
+/// A stage that is told when its work is recorded. A library that it calls may keep freed memory for others;
+/// it must then take the memory of recorded work from a place of its own, which lives as long as the stage.
+/// - `st.begin_recording(s)`: the work that is issued to `s` from now on is recorded.
+/// - `st.end_recording(s)`: the work of the step has been issued, or issuing it has failed. Does not throw.
+template <class S, class D>
+concept told_of_recordings = requires(S& st, typename D::stream& s) {
+  { st.begin_recording(s) };
+  { st.end_recording(s) };
+};
+
 }  // namespace cleave::detail

@@ -61,6 +61,7 @@ class executor {
         communicator_(c),
         rendezvous_(b),
         options_(options),
+        stages_(s),
         reporter_(options.reporter == no_rank ? p.rank : options.reporter),
         reducer_(reducer),
         replays_(d, p, obstacle_of(p, s)),
@@ -91,8 +92,11 @@ class executor {
       auto const own = replays_.take_inputs(values, computing_);
       memory_.take_inputs(own);
       calls_.begin_step(own, reducing_ ? gradient_report{&report, this} : gradient_report());
-      if (replays_.carry_out(own, computing_, [this] { issue_step(); }))
-        at_.store(program_replaying, std::memory_order_relaxed);
+      auto const issue = [this] {
+        recording_notice<D, S> const told(stages_, replays_.is_recording() ? &computing_ : nullptr);
+        issue_step();
+      };
+      if (replays_.carry_out(own, computing_, issue)) at_.store(program_replaying, std::memory_order_relaxed);
       wait_for(computing_);
       at_.store(program_done, std::memory_order_relaxed);
     } catch (run_error const& e) {
@@ -406,6 +410,7 @@ class executor {
   C& communicator_;
   B& rendezvous_;
   executor_options options_;
+  S& stages_;
   rank_id reporter_;
   // `reducing_` is null in steps that do not sum gradients
   gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;

@@ -11,6 +11,7 @@
 #include "cleave/run/executor/detail/overlapped_pairs.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/custom_stage.hpp"
+#include "cleave/run/model/recording.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/program/packed_program.hpp"
 #include "cleave/run/program/pass_memory.hpp"
@@ -69,6 +70,26 @@ inline hooked_passes hooked_passes_of(packed_passes const& passes) {
   }
   return made;
 }
+
+/// Tells stages that their work is recorded, as long as it lives.
+template <class D, class S>
+class recording_notice {
+ public:
+  /// `s` is the stream whose work is recorded; null: none.
+  recording_notice(S& stages, typename D::stream* s) : stages_(stages), stream_(s) {
+    if constexpr (told_of_recordings<S, D>)
+      if (stream_) stages_.begin_recording(*stream_);
+  }
+  recording_notice(recording_notice&&) = delete;
+  ~recording_notice() {
+    if constexpr (told_of_recordings<S, D>)
+      if (stream_) stages_.end_recording(*stream_);
+  }
+
+ private:
+  S& stages_;
+  typename D::stream* stream_;
+};
 
 /// Calls the stages of one rank with the memory of its program. Refers to all arguments of the constructor.
 template <device D, stage<D> S>
