@@ -21,6 +21,7 @@
 #include "cleave/cuda/detail/kernels.hpp"
 #include "cleave/cuda/device.hpp"
 #include "gpu/report.hpp"
+#include "packs.hpp"
 #include "support/rng.hpp"
 #include "timing.hpp"
 
@@ -242,6 +243,30 @@ void measure_cub(bench_run& b) {
   tell_rate(b, what, static_cast<double>(n * 10), t, 0);
 }
 
+/// Both sizes of packs in one run, and which of them is faster on this GPU.
+void measure_packs(bench_run& b) {
+  rotating_sums s(b, {b.scaled(1024 * mib) / 6}, element_type::bf16, element_type::f32);
+  double rates[2] = {};
+  for (auto const which : {bench::pack_of::longer, bench::pack_of::shorter}) {
+    bool const longer = which == bench::pack_of::longer;
+    auto const what = text("accumulate bf16 to f32, packs of 16 bytes of the %s type, 1 GiB",
+                           longer ? "longer" : "shorter");
+    bool is_here = true;
+    auto const t = b.gpu.seconds(b.runs, [&](std::size_t turn) {
+      auto const& list = s.sums[turn % s.sums.size()];
+      is_here = bench::add_in_packs(which, b.gpu.stream.handle(), list.segments(), list.runs()[0],
+                                    b.gpu.device.processors());
+    });
+    if (!is_here) return b.report.skip("sizes of packs", "the fake runtime does not have these kernels");
+    double const bytes = static_cast<double>(s.elements * 10);
+    tell_rate(b, what, bytes, t, 0);
+    rates[longer ? 0 : 1] = bytes / t.median;
+  }
+  b.report.measure("packs of 16 bytes of the longer type, beside those of the shorter", "as fast or faster",
+                   text("%.3f times as fast", rates[0] / rates[1]), rates[0] / rates[1],
+                   rates[0] >= rates[1]);
+}
+
 /// Writes the data for torch_sums.py: sizes, and seconds from the call until all work has ended.
 void measure_for_torch(bench_run& b, std::string const& name, sizes const& counts, element_type from) {
   rotating_sums s(b, counts, from, element_type::f32);
@@ -268,6 +293,7 @@ int main(int count, char** arguments) try {
   measure_slices(b);
   measure_squares(b);
   measure_cub(b);
+  measure_packs(b);
   measure_for_torch(b, "foreach", log_normal(1000, b.scaled(1024 * mib) / 8), element_type::f32);
   measure_for_torch(b, "loop", small_tensors(b), element_type::bf16);
 } catch (std::exception const& e) {

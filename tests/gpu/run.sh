@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Builds the CUDA adapter, checks it on the GPU of this machine and measures it; `./dev gpu` runs this. It needs a CUDA
 # toolkit, g++ and bash, and no network. NCCL, CUB, compute-sanitizer and PyTorch are used if they are installed. With --fake
-# the same runs on the CUDA runtime and NCCL of the tests, on any machine that has the toolkit. Results are in build/gpu:
+# the same runs on the CUDA runtime and NCCL of the tests, on any machine that has the toolkit. With --dry-run all of it is
+# built for a GPU, in a copy of the tree without .git, and each program runs until it finds that there is no GPU; `quick`
+# leaves out what takes long to compile. Results are in build/gpu:
 # results.md, results.json, and the output of each part. If $OUT is set, they are also copied there after each part, so that
 # an interrupted run keeps what it found. The exit status is 0 if all checks passed; measurements do not affect it.
 set -uo pipefail
@@ -13,12 +15,26 @@ limit() { local left=$((budget - SECONDS)); echo $(($1 < left ? $1 : left > 1 ? 
 say() { printf '%s\n' "dev gpu: $*" >&2; }
 fail() { say "$*"; exit 1; }
 
-fake=
-case ${1:-} in
+fake='' dry='' quick=''
+case $* in
   "") ;;
   --fake) fake=yes ;;
-  *) fail "usage: ./dev gpu [--fake]" ;;
+  --dry-run) dry=yes ;;
+  "--dry-run quick") dry=yes quick=yes ;;
+  *) fail "usage: ./dev gpu [--fake | --dry-run [quick]]" ;;
 esac
+
+# What is needed is copied, so that nothing else of the project is.
+run_in_copy() {
+  local tree=$root/build/gpu-dry
+  rm -rf "$tree"
+  mkdir -p "$tree/tests" "$tree/examples"
+  cp -r "$root/dev" "$root/include" "$root/bench" "$tree"
+  cp -r "$root/tests/gpu" "$root/tests/support" "$tree/tests"
+  cp -r "$root/examples/frameworks" "$tree/examples"
+  CLEAVE_GPU_COPY=yes exec bash "$tree/dev" gpu "$@"
+}
+[[ ! $dry || ${CLEAVE_GPU_COPY:-} ]] || run_in_copy "$@"
 
 # row PART WHAT EXPECTED MEASURED VERDICT
 row() {
@@ -62,10 +78,11 @@ find_sodium() {
 look_for_torch() {
   local each
   [[ ! $fake ]] || return
+  [[ ! $quick ]] || return
   for each in "$root/build/venv-torch/bin/python" python3 /usr/bin/python3; do
-    "$each" -c '
+    CLEAVE_GPU_DRY=$dry "$each" -c '
 import os, sys, torch
-assert torch.cuda.is_available()
+assert torch.version.cuda if os.environ["CLEAVE_GPU_DRY"] else torch.cuda.is_available()
 print(sys.executable, os.path.dirname(torch.__file__), int(torch._C._GLIBCXX_USE_CXX11_ABI), sep="\n")' 2> /dev/null && return
   done
 }
@@ -83,10 +100,14 @@ object() {
   while (($(jobs -rp | wc -l) >= processors)); do wait -n; done
   { "$@" -o "$out/objects/$name.o" > "$out/log/compile-$name.txt" 2>&1 || rm -f "$out/objects/$name.o"; } &
 }
+# Sources that take long: a quick run leaves out the programs that are made of them.
+is_left_out() { [[ $quick && $1 =~ ^(tests/gpu/(rank|loopback)|bench/gpu/(pipeline|by_cub)|examples/.*)\.(cpp|cu)$ ]]; }
 by_gxx() {  # SOURCE [FLAG...]
+  ! is_left_out "$1" || return 0
   object "${1//\//_}" $cached g++ "${of_host[@]}" "${@:2}" -c "$root/$1"
 }
 by_nvcc() {  # SOURCE [FLAG...]
+  ! is_left_out "$1" || return 0
   object "${1//\//_}" $cached "$nvcc" "${of_device[@]}" "${@:2}" -c "$root/$1"
 }
 
@@ -96,6 +117,7 @@ program() {
   local name=$1 source objects=() linked verdict=FAILED
   shift
   [[ $name != gpu_torch* ]] || verdict=skipped
+  ! is_left_out "$1" || { row build "$name" "" "a quick run leaves it out" skipped; return 1; }
   for source in "$@"; do
     source=${source//\//_}
     if [[ ! -f $out/objects/$source.o ]]; then
@@ -123,6 +145,7 @@ build() {
   local source
   cached=$(command -v ccache) || cached=
   of_host=(-std=c++20 -O2 -I"$root/include" -I"$root/tests" -I"$root/bench" -isystem "$cuda/include" -Wall -Wextra)
+  [[ ! $dry ]] || of_host[1]=-O0
   of_device=(-std=c++20 -O3 -arch="sm_$architecture" --expt-relaxed-constexpr -I"$root/include" -I"$root/tests")
   if [[ $fake ]]; then
     of_host[1]=-O1
@@ -138,10 +161,12 @@ build() {
       fakes+=("$out/objects/$source.o")
     done
     by_gxx bench/gpu/without_cub.cpp
+    by_gxx bench/gpu/without_packs.cpp
     [[ ! $nccl_header ]] || by_gxx tests/gpu/ranks_on_fake.cpp -idirafter "$nccl_header"
   else
     by_nvcc tests/gpu/kernels.cu
     by_nvcc bench/gpu/by_cub.cu --extended-lambda
+    by_nvcc bench/gpu/packs.cu -I"$root/bench"
     by_gxx bench/gpu/without_cub.cpp
     [[ ! $nccl_header ]] || by_gxx tests/gpu/rank.cpp -idirafter "$nccl_header"
     by_nvcc examples/frameworks/cuda/kernels.cu
@@ -162,12 +187,12 @@ build() {
   wait
 
   # All that is bound to the fake runtime is in each program there.
-  local kernels=(tests/gpu/kernels.cu) linear=(tests/support/cuda/linear_kernels.cu) spin=(tests/gpu/spin.cu) cub=bench/gpu/by_cub.cu
-  [[ ! $fake ]] || kernels=() linear=() spin=()
+  local kernels=(tests/gpu/kernels.cu) linear=(tests/support/cuda/linear_kernels.cu) spin=(tests/gpu/spin.cu) cub=bench/gpu/by_cub.cu packs=bench/gpu/packs.cu
+  [[ ! $fake ]] || kernels=() linear=() spin=() packs=bench/gpu/without_packs.cpp
   [[ -f $out/objects/bench_gpu_by_cub.cu.o ]] || cub=bench/gpu/without_cub.cpp
   program gpu_kernels tests/gpu/kernels.cpp "${kernels[@]}"
   program gpu_loopback tests/gpu/loopback.cpp "${kernels[@]}" "${linear[@]}" "${spin[@]}"
-  program gpu_sums bench/gpu/sums.cpp "${kernels[@]}" "$cub"
+  program gpu_sums bench/gpu/sums.cpp "${kernels[@]}" "$cub" "$packs"
   program gpu_pipeline bench/gpu/pipeline.cpp "${kernels[@]}" "${spin[@]}"
   [[ ! $nccl_header ]] || program gpu_rank "$ranks" "${kernels[@]}" "${linear[@]}"
   [[ $fake ]] || program gpu_threads examples/frameworks/cuda/threads.cpp examples/frameworks/cuda/kernels.cu "${kernels[@]}"
@@ -189,8 +214,16 @@ run_limited() {
 phase() {
   local name=$1
   [[ -x $3 ]] || return 0
+  if [[ $dry ]]; then run_dry "$@"; return; fi
   run_limited "$@"
   fail_row "$name" $?
+}
+# run_dry NAME SECONDS COMMAND...: it is to find that there is no GPU, and to say so.
+run_dry() {
+  local name=$1 said
+  run_limited "$@" > /dev/null
+  said=$(grep -m 1 -E 'cudaError(NoDevice|InsufficientDriver)|no CUDA-capable device|driver version is insufficient' "$out/log/$name.txt" | cut -c 1-200)
+  row "dry run" "${3##*/}" "says that there is no GPU" "${said:-$(tail -n 1 "$out/log/$name.txt" | cut -c 1-200)}" "$([[ $said ]] && echo passed || echo FAILED)"
 }
 fail_row() {  # NAME STATUS
   case $2 in
@@ -294,6 +327,9 @@ processes() {
     row processes "ranks that are processes" "" "${missing:-no nccl.h with its library is here}" skipped
   elif [[ ! -x $out/bin/gpu_rank ]]; then
     return  # its row says why
+  elif [[ $dry ]]; then
+    new_key
+    RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 CLEAVE_KEY=$key phase rank 30 "$out/bin/gpu_rank" 1F1B
   elif [[ $fake ]]; then
     for schedule in 1F1B Interleaved1F1B; do
       for ranks in 2 4; do
@@ -318,8 +354,8 @@ processes() {
 sanitizers() {
   local tool program status found
   program=$(command -v compute-sanitizer || ls "$cuda"/bin/compute-sanitizer "$cuda"/compute-sanitizer/compute-sanitizer 2> /dev/null | head -n 1)
-  if [[ $fake || ! $program ]]; then
-    row sanitizers "compute-sanitizer" "" "$([[ $fake ]] && echo "there is no GPU to watch" || echo "not installed")" skipped
+  if [[ $fake || $dry || ! $program ]]; then
+    row sanitizers "compute-sanitizer" "" "$([[ $fake || $dry ]] && echo "there is no GPU to watch" || echo "not installed")" skipped
     return
   fi
   [[ -x $out/bin/gpu_kernels ]] || return 0  # its row says why
@@ -341,8 +377,8 @@ sanitizers() {
 profile() {
   local kernel program found
   program=$(command -v ncu || ls "$cuda"/bin/ncu 2> /dev/null)
-  if [[ $fake || ! $program ]]; then
-    row profile "ncu" "" "$([[ $fake ]] && echo "there is no GPU to watch" || echo "not installed")" skipped
+  if [[ $fake || $dry || ! $program ]]; then
+    row profile "ncu" "" "$([[ $fake || $dry ]] && echo "there is no GPU to watch" || echo "not installed")" skipped
     return
   fi
   [[ -x $out/bin/gpu_sums ]] || return 0  # its row says why
@@ -364,10 +400,14 @@ compare_with_torch() {
   local missing name what
   if [[ ! $torch ]]; then
     row torch "PyTorch's sums beside ours, stages of libtorch" "" \
-      "$([[ $fake ]] && echo "there is no GPU for it" || echo "no Python here has a torch with CUDA")" skipped
+      "$(if [[ $quick ]]; then echo "a quick run leaves it out"; elif [[ $fake ]]; then echo "there is no GPU for it"; else echo "no Python here has a torch with CUDA"; fi)" skipped
     return
   fi
-  phase torch 60 "$python" "$root/bench/gpu/torch_sums.py" "$out"
+  if [[ $dry ]]; then
+    "$python" -m py_compile "$root/bench/gpu/torch_sums.py" || row torch "bench/gpu/torch_sums.py" "is Python" "it is not" FAILED
+  else
+    phase torch 60 "$python" "$root/bench/gpu/torch_sums.py" "$out"
+  fi
   for name in torch torch_replayed; do
     [[ -x $out/bin/gpu_$name ]] || continue  # its row says why
     what="stages of libtorch (examples/frameworks/cuda/$name.cpp)"
@@ -376,6 +416,7 @@ compare_with_torch() {
       continue
     fi
     phase "lib$name" 40 "$out/bin/gpu_$name"
+    [[ ! $dry ]] || continue
     row libtorch "$what" "losses of training in one piece" \
       "$(tail -n 1 "$out/log/lib$name.txt" | cut -c 1-300)" "$(grep -q '^loss' "$out/log/lib$name.txt" && echo seen || echo FAILED)"
   done
@@ -385,6 +426,7 @@ compare_with_torch() {
 run_example() {
   [[ -x $out/bin/gpu_threads ]] || return 0
   phase example 30 "$out/bin/gpu_threads"
+  [[ ! $dry ]] || return 0
   local promised
   promised=$(sed -n '/^\/\/ It prints:/,$s/^\/\/   //p' "$root/examples/frameworks/cuda/threads.cpp")
   row example "examples/frameworks/cuda/threads.cpp" "prints what it says" "$(wc -l < "$out/log/example.txt") lines" \
@@ -435,6 +477,12 @@ if [[ $fake ]]; then
   export CLEAVE_GPU_FAKE=yes
   budget=3000 architecture=90 small=small ranks=tests/gpu/ranks_on_fake.cpp
   about="On the fake runtime of the tests, without a GPU: that all of it runs. Sizes are small, and no time here says anything of a GPU."
+elif [[ $dry ]]; then
+  budget=3000 architecture=90 small=small ranks=tests/gpu/rank.cpp
+  about="A dry run, without a GPU: that all of it is built, and runs until it needs one."
+  "$nvcc" -std=c++20 -x c++ -I"$root/include" "$root/tests/gpu/probe.cpp" -o "$out/bin/probe" > "$out/log/probe.txt" 2>&1 ||
+    row build probe "is built" "$(grep -m 1 error "$out/log/probe.txt")" FAILED
+  phase probe 30 "$out/bin/probe"
 else
   small='' ranks=tests/gpu/rank.cpp
   "$nvcc" -std=c++20 -x c++ -I"$root/include" "$root/tests/gpu/probe.cpp" -o "$out/bin/probe" > "$out/log/probe.txt" 2>&1 &&
@@ -468,5 +516,5 @@ echo
 cat "$out/results.md"
 echo
 wrong=$(cut -f 5 "$rows" | grep -c FAILED)
-say "$wrong checks failed, $(cut -f 5 "$rows" | grep -c missed) expectations missed, after $SECONDS s; the table: build/gpu/results.md"
+say "$wrong checks failed, $(cut -f 5 "$rows" | grep -c missed) expectations missed, after $SECONDS s; the table: $out/results.md"
 ((wrong == 0))
