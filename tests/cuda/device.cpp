@@ -96,6 +96,31 @@ TEST_CASE("cuda::device: copies small values to pageable host memory") {
   CHECK(fake.reports() == sentences());
 }
 
+TEST_CASE("cuda::device: a copy that outlives its device is dropped, and CUDA is not called where it ends") {
+  fake_cuda fake;
+  std::int64_t read = 5;
+  {
+    cleave::cuda::device other;
+    auto stream = other.make_stream(0);
+    auto const memory = other.allocate(8);
+    region const one{memory.data(), 1, element_type::f64};
+    fake.hang("reduce_kernel", 1);
+    launch_sum_in_order(stream.handle(), std::span(&one, 1), reduce_op::sum, 1);
+    {
+      cleave::cuda::device gone;
+      gone.copy(stream, &read, memory.data(), sizeof read);
+    }
+    fake.release();
+    auto ended = other.make_event();
+    other.record(ended, stream);
+    CHECK(comes_true([&] { return other.query(ended); }));
+    cleave::cuda::device next;  // frees what is left
+  }
+  CHECK(read == 5);
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
 TEST_CASE("cuda::device: events measure time only with options::timing on; otherwise elapsed() is 0") {
   fake_cuda fake({.longest_delay = 100us});
   cleave::cuda::device with, without({.timing = cleave::cuda::options::timing::off});

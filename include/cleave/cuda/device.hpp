@@ -144,23 +144,28 @@ class host_arrivals {
  public:
   static constexpr std::size_t most_bytes = 4096;
 
-  explicit host_arrivals(std::shared_ptr<cuda::resources> of) : of_(std::move(of)) {}
-  host_arrivals(host_arrivals&&) = default;
-  host_arrivals& operator=(host_arrivals&&) = default;
-  /// Copies that have not arrived are dropped.
-  ~host_arrivals() {
-    for (auto const& l : landings_) l->close();
+  explicit host_arrivals(std::shared_ptr<cuda::resources> of) : of_(std::move(of)) {
+    left_ones().free_ended();
   }
+  host_arrivals(host_arrivals&&) = default;
+  host_arrivals& operator=(host_arrivals&& other) noexcept {
+    std::swap(of_, other.of_);
+    std::swap(landings_, other.landings_);
+    std::swap(next_, other.next_);
+    return *this;
+  }
+  /// Copies that have not arrived are dropped.
+  ~host_arrivals() { left_ones().take(landings_); }
 
   /// Issues the copy of `bytes` bytes. Precondition: `bytes` is at most `most_bytes`.
   /// \throws cuda_error
   void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
     expects(bytes <= most_bytes, "host_arrivals: at most most_bytes");
-    auto const& l = free_landing();
+    auto* const l = free_landing();
     cuda::check(cudaMemcpyAsync(l->room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
-    l->begin(to, bytes, l);
-    auto const e = cudaLaunchHostFunc(s, &landing::arrive, l.get());
-    if (e != cudaSuccess) l->close(), l->self.reset();
+    l->begin(to, bytes);
+    auto const e = cudaLaunchHostFunc(s, &landing::arrive, l);
+    if (e != cudaSuccess) l->busy.store(false);
     cuda::check(e, "cudaLaunchHostFunc");
   }
 
@@ -168,24 +173,24 @@ class host_arrivals {
   struct landing {
     explicit landing(std::shared_ptr<cuda::resources> const& of) : room(of, most_bytes) {}
 
-    void begin(void* where, std::size_t n, std::shared_ptr<landing> here) {
+    void begin(void* where, std::size_t n) {
       std::lock_guard lock(mutex);
       to = where;
       bytes = n;
-      self = std::move(here);
       busy.store(true, std::memory_order_relaxed);
     }
     void close() {
       std::lock_guard lock(mutex);
       to = nullptr;
     }
+    /// Called by CUDA, so it makes no call of CUDA.
     static void arrive(void* which) {
       auto& l = *static_cast<landing*>(which);
-      std::shared_ptr<landing> until_unlocked;
-      std::lock_guard lock(l.mutex);
-      until_unlocked = std::move(l.self);
-      if (l.to) std::memcpy(l.to, l.room.data(), l.bytes);
-      l.busy.store(false, std::memory_order_release);
+      {
+        std::lock_guard lock(l.mutex);
+        if (l.to) std::memcpy(l.to, l.room.data(), l.bytes);
+      }
+      l.busy.store(false, std::memory_order_release);  // from now on it may be freed
     }
 
     pinned_buffer room;
@@ -193,19 +198,50 @@ class host_arrivals {
     void* to = nullptr;
     std::size_t bytes = 0;
     std::atomic<bool> busy = false;
-    std::shared_ptr<landing> self;  // keeps it alive while a stream may use it
   };
+  using landings = std::vector<std::unique_ptr<landing>>;
 
-  std::shared_ptr<landing> const& free_landing() {
+  /// Landings whose owners are gone while a stream still uses them. CUDA must not be called to free them
+  /// where it tells that they have ended, so that is done later.
+  class left_landings {
+   public:
+    void take(landings& all) noexcept {
+      std::lock_guard lock(mutex_);
+      for (auto& l : all) {
+        l->close();
+        if (l->busy.load(std::memory_order_acquire)) left_.push_back(std::move(l));
+      }
+      all.clear();
+      std::erase_if(left_, has_ended);
+    }
+    void free_ended() noexcept {
+      std::lock_guard lock(mutex_);
+      std::erase_if(left_, has_ended);
+    }
+
+   private:
+    static bool has_ended(std::unique_ptr<landing> const& l) {
+      return !l->busy.load(std::memory_order_acquire);
+    }
+
+    std::mutex mutex_;
+    landings left_;
+  };
+  static left_landings& left_ones() {
+    static auto* const all = new left_landings;  // streams may outlive all static objects
+    return *all;
+  }
+
+  landing* free_landing() {
     for (std::size_t turn = 0; turn < landings_.size(); ++turn) {
       next_ = (next_ + 1) % landings_.size();
-      if (!landings_[next_]->busy.load(std::memory_order_acquire)) return landings_[next_];
+      if (!landings_[next_]->busy.load(std::memory_order_acquire)) return landings_[next_].get();
     }
-    return landings_.emplace_back(std::make_shared<landing>(of_));
+    return landings_.emplace_back(std::make_unique<landing>(of_)).get();
   }
 
   std::shared_ptr<cuda::resources> of_;
-  std::vector<std::shared_ptr<landing>> landings_;
+  landings landings_;
   std::size_t next_ = 0;
 };
 

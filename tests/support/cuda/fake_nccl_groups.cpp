@@ -51,7 +51,9 @@ std::string message_call::text() const {
   return what;
 }
 
-connection connection_of(message_call const& m) { return {m.is, static_cast<int>(std::bit_width(m.bytes()))}; }
+connection connection_of(message_call const& m) {
+  return {m.is, static_cast<int>(std::bit_width(m.bytes()))};
+}
 
 namespace {
 

@@ -28,6 +28,11 @@ namespace {
 thread_local thread_of_host this_thread;
 }
 
+bool& is_in_host_function() {
+  static thread_local bool is_in = false;
+  return is_in;
+}
+
 runtime& runtime::here() {
   static auto* const one = new runtime;  // threads may outlive main
   return *one;

@@ -127,11 +127,16 @@ class runtime {
   std::uint64_t epoch_ = 0;
 };
 
+/// True while the calling thread, which is that of a stream, is in a function of the host. It must not call
+/// CUDA then.
+bool& is_in_host_function();
+
 /// Runs a call of the runtime: `f(runtime, thread, lock)`, unless it must fail before.
 template <class F>
 cudaError_t call(std::string_view function, F f) {
   auto& r = runtime::here();
   std::unique_lock lock(r.mutex);
+  if (is_in_host_function()) r.report(std::string(function) + " inside a function of the host");
   auto& t = r.thread();
   auto error = r.begin_call(t, function);
   if (error == cudaSuccess) error = f(r, t, lock);

@@ -146,7 +146,9 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t f, void* data) 
     w.name = "a function of the host";
     w.run = [f, data](stream&, runtime_lock& held) {
       held.unlock();
+      is_in_host_function() = true;
       f(data);
+      is_in_host_function() = false;
       held.lock();
     };
     return issue(r, t, *s, std::move(w), lock);
