@@ -8,8 +8,11 @@
 #include <utility>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/cuda/check.hpp"
+#include "cleave/cuda/detail/profiler_range.hpp"
 #include "cleave/cuda/resources.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave::detail {
 
@@ -103,6 +106,15 @@ class cuda_stream {
     else
       issue();
     check_launch("launch of a kernel");
+  }
+
+  /// Returns a range of profilers for a stage call: `forward, stage 3, microbatch 5`.
+  template <class Operation>
+  [[nodiscard]] profiler_range range(stage_call const& at, Operation const& operation) const {
+    return profiler_range([&] {
+      return std::string(operation()) + ", stage " + std::to_string(index(at.stage)) + ", microbatch " +
+             std::to_string(index(at.microbatch));
+    });
   }
 
  private:

@@ -113,7 +113,7 @@ class stage_caller {
 
   /// Calls the stage of instruction `i` on stream `s`. Attributes exceptions and device errors to the stage
   /// call. If the stream has `about`, it is given the stage call, so that it can attribute later errors. If
-  /// the stream has `watch`, the stage is called through it.
+  /// the stream has `watch`, the stage is called through it; if it has `range`, its result lives meanwhile.
   /// \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
     auto const operation = [&] { return name_of(i.call.kind); };
@@ -175,6 +175,7 @@ class stage_caller {
       return run_error(std::move(f));
     };
     if constexpr (requires { s.about(at); }) s.about(at);
+    [[maybe_unused]] auto const shown = range_of(s, at, operation);
     try {
       issue();
     } catch (run_error const& e) {
@@ -183,6 +184,14 @@ class stage_caller {
     } catch (...) {
       throw placed(current_failure(at));
     }
+  }
+  /// Returns what shows a stage call to profilers as long as it lives, if the stream has that.
+  template <class Operation>
+  static auto range_of(typename D::stream& s, stage_call const& at, Operation const& operation) {
+    if constexpr (requires { s.range(at, operation); })
+      return s.range(at, operation);
+    else
+      return 0;
   }
   template <class F>
   static void watch(typename D::stream& s, F const& issue) {
