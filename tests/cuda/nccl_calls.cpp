@@ -152,6 +152,7 @@ TEST_CASE("nccl_rank: abort_all() leaves messages behind a kernel that never end
       auto const peer = rank_id{1 - index(s.rank)};
       messages.warm_up({peer}, here.stream);
       auto ended = here.device.make_event();
+      here.rendezvous.barrier(std::chrono::steady_clock::now() + 10s);  // sums run in all of it before
       if (s.rank == rank_id{0}) {
         fake.hang("reduce_kernel", 1);
         launch_sum_in_order(here.stream.handle(), std::span(&one, 1), reduce_op::sum, 1);
