@@ -69,7 +69,7 @@ std::string outside_library(std::string const& header) {
       {std::regex("mpi\\.h"), "MPI"},
       {std::regex("opencv2/.*"), "OpenCV"},
       {std::regex("openvino/.*"), "OpenVINO"},
-      {std::regex("cuda.*|nccl\\.h|cub/.*"), "CUDA"},
+      {std::regex("cuda.*|nccl\\.h|cub/.*|nvtx3/.*"), "CUDA"},
       {std::regex("flatbuffers/.*|xxhash\\.h"), "bytes"},
       {std::regex("sodium\\.h"), "libsodium"},
       {std::regex("(dirent|fcntl|ifaddrs|netdb|poll|signal|unistd)\\.h|(arpa|net|netinet|sys)/.*"), "POSIX"},

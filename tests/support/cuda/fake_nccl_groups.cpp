@@ -178,7 +178,7 @@ void die(runtime& r, communicator& c, fake_death how) {
     other->is_dead = true;
     for (auto const& peer : other->in->members)
       if (peer && peer->made_by != c.made_by && how == fake_death::seen)
-        peer->error_at = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+        peer->error_at = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
   }
 }
 
