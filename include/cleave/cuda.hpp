@@ -10,6 +10,8 @@
 #include "cleave/cuda/memory.hpp"
 /// Stages made from functions.
 #include "cleave/cuda/callable_stage.hpp"
+/// Views for frameworks that read DLPack, and of theirs.
+#include "cleave/cuda/dlpack.hpp"
 /// Offloads saved activations to host memory.
 #include "cleave/cuda/offload.hpp"
 /// Ranks as threads, each with its own GPU.
