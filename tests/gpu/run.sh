@@ -73,7 +73,8 @@ find_sodium() {
   nccl_header='' missing='no sodium.h with its library is here'
 }
 
-# What the first Python whose torch has CUDA says: itself, the folder of torch, its ABI. To import torch takes up to 20 s: once,
+# What the first Python whose torch has CUDA says: itself, the folder of torch, its ABI, its own NCCL if it has one, which may be
+# newer than that of the system. To import torch takes up to 20 s: once,
 # beside the compilers.
 look_for_torch() {
   local each
@@ -83,12 +84,17 @@ look_for_torch() {
     CLEAVE_GPU_DRY=$dry "$each" -c '
 import os, sys, torch
 assert torch.version.cuda if os.environ["CLEAVE_GPU_DRY"] else torch.cuda.is_available()
-print(sys.executable, os.path.dirname(torch.__file__), int(torch._C._GLIBCXX_USE_CXX11_ABI), sep="\n")' 2> /dev/null && return
+try:
+  import nvidia.nccl as n
+  nccl = list(n.__path__)[0]
+except ImportError:
+  nccl = ""
+print(sys.executable, os.path.dirname(torch.__file__), int(torch._C._GLIBCXX_USE_CXX11_ABI), nccl, sep="\n")' 2> /dev/null && return
   done
 }
 find_torch() {
   local abi
-  { read -r python; read -r torch; read -r abi; } < "$out/torch.txt" || python='' torch=''
+  { read -r python; read -r torch; read -r abi; read -r torch_nccl; } < "$out/torch.txt" || python='' torch=''
   torch_headers="-isystem $torch/include -isystem $torch/include/torch/csrc/api/include -D_GLIBCXX_USE_CXX11_ABI=$abi"
 }
 
@@ -114,7 +120,7 @@ by_nvcc() {  # SOURCE [FLAG...]
 # program NAME SOURCE...: 1, and a row, where something of it could not be built. Those of gpu_torch* are skipped: what another's
 # library does not go with is no fault of what is checked.
 program() {
-  local name=$1 source objects=() linked verdict=FAILED
+  local name=$1 source objects=() linked library verdict=FAILED
   shift
   [[ $name != gpu_torch* ]] || verdict=skipped
   ! is_left_out "$1" || { row build "$name" "" "a quick run leaves it out" skipped; return 1; }
@@ -131,7 +137,10 @@ program() {
     [[ ! $nccl_header ]] || linked+=(-lsodium)
   else
     linked=("$nvcc" "${objects[@]}" -lpthread)
-    [[ $name != gpu_rank && $name != gpu_torch_replayed ]] || linked+=(-lsodium -Xlinker "$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
+    library=$nccl_library
+    [[ $name != gpu_torch* || ! $torch_nccl ]] || library=$torch_nccl/lib/libnccl.so.2
+    [[ $name != gpu_rank && ($name != gpu_torch* || ! $library) ]] ||
+      linked+=(-lsodium -Xlinker "$library" -Xlinker -rpath -Xlinker "$(dirname "$library")")
     [[ $name != gpu_torch* ]] || linked+=(-cudart shared -L"$torch/lib" -Xlinker --no-as-needed -ltorch_cuda -ltorch_cpu -ltorch -lc10_cuda
       -lc10 -Xlinker -rpath -Xlinker "$torch/lib" -Xlinker -rpath -Xlinker "$cuda/lib64")
   fi
@@ -183,7 +192,7 @@ build() {
   # shellcheck disable=SC2086
   [[ ! $torch ]] || by_gxx examples/frameworks/cuda/torch.cpp -O0 $torch_headers
   # shellcheck disable=SC2086
-  [[ ! $torch || ! $nccl_header ]] || by_gxx examples/frameworks/cuda/torch_replayed.cpp -O0 $torch_headers -idirafter "$nccl_header"
+  [[ ! $torch || ! $nccl_header ]] || by_gxx examples/frameworks/cuda/torch_replayed.cpp -O0 $torch_headers -idirafter "${torch_nccl:-$(dirname "$nccl_header")}/include"
   wait
 
   # All that is bound to the fake runtime is in each program there.
