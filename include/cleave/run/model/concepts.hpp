@@ -218,9 +218,8 @@ concept stage = device<D> && requires(S& st, typename D::stream& s, stage_pass c
 namespace cleave::detail {
 
 /// A communicator that connects ranks at the first sum of a size, unless it was told before.
-/// - `c.open_sums(regions, s)`: connects all ranks for sums of regions of these types and sizes, which it
-/// does
-///   not touch. Collective; blocks until done. \throws run_error
+/// - `c.open_sums(regions, s)`: connects all ranks for sums of regions of these types and sizes, without
+///   touching them. Collective; blocks until done. \throws run_error
 template <class C, class D>
 concept connecting_communicator =
     communicator<C, D> &&
