@@ -22,7 +22,7 @@ void check_stages_against_whole(std::string const& name) {
   opencv_model(m).run(whole);
 
   for (std::uint32_t const k : {8u, 4u, 3u, 2u}) {
-    if (k % 2 == 0 && k < 8 && !cleave::testing::all_cases()) continue;
+    if (k != 3 && !cleave::testing::all_cases()) continue;
     CAPTURE(k);
     auto const cut = cleave::onnx::split(m, k);
     auto const models = cleave::onnx::stages(cut.stages, cut.types);

@@ -10,6 +10,7 @@
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/kway.hpp"
 #include "cleave/partition/kway/partition_hypergraph.hpp"
+#include "support/cases.hpp"
 
 using namespace cleave;
 
@@ -90,16 +91,16 @@ void check_calls(std::size_t nodes, Cut cut) {
 
 TEST_CASE(
     "kway_observer: hears the steps on the graph on the caller's thread, and ends the call by throwing") {
-  grid const g(40);
-  check_calls(1600, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
+  grid const g(24);
+  check_calls(576, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
     return partition_kway(g.graph.view(), 8, {.preset = preset, .threads = threads, .observer = observer});
   });
 }
 
 TEST_CASE("kway_observer: hears the steps on a hypergraph on the caller's thread, and ends the call too") {
-  grid const g(40);
+  grid const g(24);
   for (auto const objective : {hypergraph_objective::connectivity, hypergraph_objective::cut_nets})
-    check_calls(1600, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
+    check_calls(576, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
       return partition_hypergraph(
           g.nets.view(), 8,
           {.preset = preset, .objective = objective, .threads = threads, .observer = observer});
@@ -107,7 +108,7 @@ TEST_CASE("kway_observer: hears the steps on a hypergraph on the caller's thread
 }
 
 TEST_CASE("thread_team: piece 0 runs on the thread of the caller") {
-  for (int round = 0; round < 300; ++round) {
+  for (std::size_t round = 0; round < testing::cases(100, 300); ++round) {
     std::vector<std::thread::id> ran(8);
     thread_team(8).share(ran.size(), [&](std::size_t piece) { ran[piece] = std::this_thread::get_id(); });
     REQUIRE(ran[0] == std::this_thread::get_id());

@@ -14,6 +14,7 @@
 
 #include "cleave/partition/model/metrics.hpp"
 #include "cleave/partition/model/validity.hpp"
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
@@ -189,7 +190,7 @@ TEST_CASE("balance_ranks: among cuts with equal loads of ranks, takes even stage
 
 TEST_CASE("balance_ranks: with one stage a rank, the result is that of balance") {
   rng r(9);
-  for (int i = 0; i < 30; ++i) {
+  for (std::size_t i = 0; i < cleave::testing::cases(10, 30); ++i) {
     auto const g = cleave::testing::random_graph(r, {.nodes = 30, .replicable = 8, .tied = 6});
     auto const made = balance_ranks(g, ranks_of({2, 0, 1}), 3);
     auto const plain = balance(g, 3);
@@ -201,7 +202,7 @@ TEST_CASE("balance_ranks: with one stage a rank, the result is that of balance")
 TEST_CASE(
     "balance_ranks: keeps the constraints of general graphs, and never worsens the stages it starts from") {
   rng r(10);
-  for (int i = 0; i < 40; ++i) {
+  for (std::size_t i = 0; i < cleave::testing::cases(12, 40); ++i) {
     auto const g = cleave::testing::random_graph(r, {.nodes = 60, .states = 3, .replicable = 9, .tied = 7});
     auto const made = balance_ranks(g, ranks_of({0, 1, 2, 2, 1, 0}), 3, {.cost_per_byte = 0.25});
     REQUIRE(!cleave::detail::find_backward_edge(g, made.stages));
