@@ -72,9 +72,9 @@ inline std::string text_of(std::exception_ptr const& thrown) {
 }
 
 /// Calls `f` again and again, each time with another allocation that fails, until none does. Each of the
-/// first 100 fails once (300 if all cases run), then one in sixteen of so many. Each call must throw that there was no memory or
-/// succeed with the result of a call without failures, leak nothing, and leave what it was given as `kept()`
-/// expects.
+/// first 100 fails once (300 if all cases run), then one in sixteen of so many. Each call must throw that
+/// there was no memory or succeed with the result of a call without failures, leak nothing, and leave what it
+/// was given as `kept()` expects.
 template <class F, class Kept>
 void check_each_failure(F f, Kept kept) {
   using faults = allocation_faults;
