@@ -32,5 +32,27 @@ class RunnableStage(PipelineStage):
         whose result several layers read, so what it saved is kept to the end of the pass."""
         if backward_type != "weight" or not isinstance(self.submod, Stage):
             return super().backward_maybe_with_nosync(backward_type, bwd_kwargs, last_backward=last_backward)
-        stage_backward_weight(self.submod.parameters(), bwd_kwargs["param_groups"], retain_graph=True)
+        stage_backward_weight(self.submod.parameters(), _joined(bwd_kwargs["param_groups"]), retain_graph=True)
         return (), None
+
+
+def _joined(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Joins the groups of weights that have a weight in common. torch may leave a weight in two groups, by the order of
+    a set, and would add a part of its gradient twice. Operations that got no gradient are left out."""
+    joined: list[tuple[set[Any], dict[Any, Any]]] = []
+    for group in groups:
+        weights = set(group["params"])
+        gradients = {n: g for n, g in zip(group["intermediates"], group.get("grads") or ()) if g is not None}
+        apart = []
+        for other in joined:
+            if weights & other[0]:
+                weights |= other[0]
+                gradients = {**other[1], **gradients}
+            else:
+                apart.append(other)
+        joined = [*apart, (weights, gradients)]
+    return [
+        {"params": weights, "intermediates": list(gradients), "grads": list(gradients.values())}
+        for weights, gradients in joined
+        if gradients
+    ]
