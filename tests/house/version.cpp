@@ -18,5 +18,6 @@ TEST_CASE("version: the macros agree, and every file that names the version of t
   names("CITATION.cff", "\nversion: " + version + "\n");
   names("examples/python/pyproject.toml", "\nversion = \"" + version + "\"\n");
   names("examples/python/python/cleave/__init__.py", "\n__version__ = \"" + version + "\"\n");
+  names("README.md", "\nVersion " + version.substr(0, version.rfind('.')) + ", ");
   names("CHANGELOG.md", "# Change log\n\n## " + version);
 }
