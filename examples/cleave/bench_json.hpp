@@ -51,12 +51,13 @@ inline void write_rows(cleave::json::writer& to, std::span<bench_row const> rows
 }
 
 /// Writes a list of the sections:
-///   metric, baseline             of the cuts; the algorithm that ratios compare with
-///   algorithms  [{algorithm, cut, time, good, infeasible, no_answer}]; cut and time are mean ratios to the
-///               baseline, null if unknown; the others count runs
-///   problems    [{instance, k, eps, results: [{algorithm, cut, cpu_s, good, infeasible, no_answer}]}];
-///   medians changes     [{instance, k, algorithm, then, now, change}] since the recorded run, if there is
-///   one
+/// - metric: of the cuts
+/// - baseline: the algorithm that ratios compare with
+/// - algorithms: [{algorithm, cut, time, good, infeasible, no_answer}]; cut and time are mean ratios to the
+///   baseline, null if unknown; the others count runs
+/// - problems: [{instance, k, eps, results: [{algorithm, cut, cpu_s, good, infeasible, no_answer}]}]; cut and
+///   cpu_s are medians
+/// - changes: [{instance, k, algorithm, then, now, change}] since the recorded run, if there is one
 inline void write_sections(cleave::json::writer& to, std::span<bench_section const> sections) {
   to.key("sections").open_array();
   for (auto const& section : sections) {

@@ -21,7 +21,7 @@ struct command_list {
   std::vector<plain_command> plain;
 };
 
-/// What the help and the manual say about files.
+/// The lines about files at the end of the help and of the manual.
 inline constexpr char about_files[] =
     "cleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or with\n"
     "--overwrite. A file named - is standard input or standard output.";

@@ -17,7 +17,8 @@ inline std::string fact(std::string const& name, std::string const& value) {
   return "  " + name + std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') + value + "\n";
 }
 
-/// What a subcommand found out about a file: lines for a reader, and the same as members of a JSON object.
+/// The findings of a subcommand about one file, both as lines of text and as members of a JSON object. One of
+/// the two is printed.
 class fact_sheet {
  public:
   /// Begins with the name of the file, and with counts such as `4 nodes, 3 edges`.

@@ -161,7 +161,7 @@ struct output_file {
   bool empty() const { return path.empty(); }
 };
 
-/// Returns the line that names a file that was written; empty if there is none, or it went to stdout.
+/// Returns a line with the path of a written file, or an empty text if nothing was written or stdout got it.
 inline std::string written_line(output_file const& to) {
   return to.empty() || is_standard(to.path) ? "" : "  " + shown(to.path) + "\n";
 }

@@ -146,7 +146,7 @@ struct graph_input {
   std::string given{};  ///< by --format, or found in the content of stdin
 
   std::string name() const { return input_name(file); }
-  /// Returns what ends with the suffix of the format.
+  /// Returns a name that ends with the suffix of the format: the given suffix, or the name of the file.
   std::string const& suffixed() const { return given.empty() ? file : given; }
   /// Finds the format of stdin. \throws cleave::error if it is not clear
   void find_format() {

@@ -40,18 +40,18 @@ inline void write_stdout(std::string const& text) {
       code);
 }
 
-/// Where `print` writes: to stderr if a file that is named `-` goes to stdout, nowhere if only an object of
-/// JSON does.
+/// The target of `print`: stderr if stdout is for an output file named `-`, and nowhere if stdout is for a
+/// JSON object.
 enum class text_target : std::uint8_t { to_stdout, to_stderr, nowhere };
 inline text_target texts_go = text_target::to_stdout;
 
-/// Prints what a subcommand says to the user. \throws lost_output_error if not all of the text is written
+/// Prints a text for the user. \throws lost_output_error if not all of the text is written
 inline void print(std::string const& text) {
   if (texts_go == text_target::to_stdout) write_stdout(text);
   if (texts_go == text_target::to_stderr) std::fputs(text.c_str(), stderr);
 }
 
-/// What goes to stderr beside errors.
+/// How much the tool writes to stderr, apart from errors.
 enum class talk : std::uint8_t {
   quiet,   ///< nothing
   normal,  ///< notes and, on a terminal, the progress

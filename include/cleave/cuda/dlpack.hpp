@@ -11,8 +11,8 @@
 
 namespace cleave::detail {
 
-/// What DLPack calls a type: its kind (0 signed, 1 unsigned, 2 floating-point, 4 bfloat, 6 boolean) and its
-/// bits.
+/// The type of an element in DLPack: the code of its kind (0 signed, 1 unsigned, 2 floating-point, 4 bfloat,
+/// 6 boolean) and its number of bits.
 struct dlpack_type {
   std::uint8_t code, bits;
 
@@ -47,16 +47,16 @@ constexpr std::optional<element_type> find_dlpack_type(dlpack_type t) {
   return std::nullopt;
 }
 
-/// The number of CUDA memory in DLPack, and those of memory that a GPU reads too: pinned and managed.
+/// DLPack's device types of memory that a GPU reads: its own, pinned memory of the host, managed memory.
 inline constexpr int dlpack_cuda = 2, dlpack_cuda_host = 3, dlpack_cuda_managed = 13;
 
 }  // namespace cleave::detail
 
 namespace cleave::cuda {
 
-/// Returns a view of the same memory for frameworks that read DLPack. `Tensor` is their `DLTensor`; this
-/// header needs no header of DLPack. It refers to the shape of `v`, and is valid as long as that and the
-/// memory.
+/// Returns a `DLTensor` of the same memory, for frameworks that read DLPack. `Tensor` is that type; this
+/// header includes no header of DLPack. The result points to the shape in `v`, so it is valid as long as `v`
+/// and the memory.
 template <class Tensor>
 Tensor dlpack_of(tensor_view const& v, int gpu) {
   Tensor t{};

@@ -36,6 +36,9 @@
 
 namespace cleave::detail {
 
+/// Whether a sum may be the first of its size and type, which opens connections, or is a later one.
+enum class sum_turn : std::uint8_t { first, later };
+
 /// All-reduce in rank order, so every rank gets the bits of `sum_in_order`. Each rank receives its slice from
 /// all others, reduces it and gathers the results. Short regions, and the remainder after equal slices, are
 /// gathered whole and reduced by every rank itself.
@@ -46,23 +49,21 @@ class nccl_ordered_reducer {
   nccl_ordered_reducer(nccl_rank& rank, nccl_slot const& with, std::uint32_t here, std::uint32_t size)
       : rank_(&rank), with_(&with), here_(here), size_(size), ended_(rank.device().make_event()) {}
 
-  /// Issues the reduction of `r`, in place, to `s`. Collective, in the same order on all ranks. `opening`
-  /// says that it may be the first with these sizes, and so may open connections.
+  /// Issues the reduction of `r`, in place, to `s`. Collective, in the same order on all ranks.
   /// \throws run_error
-  void reduce(region const& r, reduce_op op, cuda_stream& s, bool opening = false) {
+  void reduce(region const& r, reduce_op op, cuda_stream& s, sum_turn turn = sum_turn::later) {
     if (size_ < 2 || r.count == 0) return;
-    opening_ = opening;
     auto const share = is_sliced(r) ? r.count / size_ / together * together : 0;
     auto const left = r.count - share * size_;
     region const slice = part_of(r, here_ * share, share), rest = part_of(r, size_ * share, left);
     auto const stride = stride_of(slice);
     auto* const slices = make_room(size_ * (stride + rest.bytes()), s);
     auto* const rests = slices + size_ * stride;
-    if (share > 0) exchange(r, slice.bytes(), slices, stride, s);
-    if (left > 0) gather(rest, rests, s);
+    if (share > 0) exchange(r, slice.bytes(), slices, stride, s, turn);
+    if (left > 0) gather(rest, rests, s, turn);
     if (share > 0) sum(slice, slices, stride, op, s);
     if (left > 0) sum(rest, rests, rest.bytes(), op, s);
-    if (share > 0) gather(slice, r.data, s);
+    if (share > 0) gather(slice, r.data, s, turn);
     rank_->device().record(ended_, s);
   }
 
@@ -93,10 +94,11 @@ class nccl_ordered_reducer {
 
   /// Exchanges slices with some ranks at a time. In each group every rank sends as many messages as it
   /// receives.
-  void exchange(region const& r, std::size_t bytes, std::byte* to, std::size_t stride, cuda_stream& s) {
+  void exchange(region const& r, std::size_t bytes, std::byte* to, std::size_t stride, cuda_stream& s,
+                sum_turn turn) {
     auto const at_once = (std::max)(rank_->options().largest_group / 2, 1u);
     for (std::uint32_t first = 1; first < size_; first += at_once)
-      group([&] {
+      group(turn, [&] {
         for (auto away = first; away < (std::min)(size_, first + at_once); ++away) {
           auto const peer = (here_ + away) % size_, from = (here_ + size_ - away) % size_;
           auto* const sent = static_cast<std::byte*>(r.data) + peer * bytes;
@@ -107,8 +109,8 @@ class nccl_ordered_reducer {
         }
       });
   }
-  void gather(region const& own, void* to, cuda_stream& s) {
-    group([&] {
+  void gather(region const& own, void* to, cuda_stream& s, sum_turn turn) {
+    group(turn, [&] {
       check("ncclAllGather", ncclAllGather(own.data, to, own.bytes(), ncclUint8, with_->handle, s.handle()));
     });
   }
@@ -124,8 +126,8 @@ class nccl_ordered_reducer {
 
   void check(std::string_view call, ncclResult_t r) const { rank_->check(call, r, with_->handle); }
   template <class Issue>
-  void group(Issue issue) const {
-    if (opening_)
+  void group(sum_turn turn, Issue issue) const {
+    if (turn == sum_turn::first)
       rank_->connecting_group(*with_, issue);
     else
       rank_->group(*with_, issue);
@@ -134,7 +136,6 @@ class nccl_ordered_reducer {
   nccl_rank* rank_;
   nccl_slot const* with_;
   std::uint32_t here_, size_;
-  bool opening_ = false;
   cuda_event ended_;                // end of the last reduction
   std::vector<cuda::buffer> room_;  // the last buffer is used
   std::vector<region> parts_;
@@ -394,17 +395,18 @@ class nccl_communicator {
   nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size, bool blocks)
       : rank_(&r), of_(r.make_slot(blocks)), here_(here), size_(size) {}
 
-  /// What is longer is freed once connections are open. `cudaFree` waits for all work of the GPU.
+  /// The largest buffer that is kept after connections are open. A larger one is freed, for which `cudaFree`
+  /// waits for all work of the GPU.
   static constexpr std::size_t most_bytes_kept = std::size_t{1} << 20;
 
-  /// Returns memory of messages that open connections.
+  /// Returns memory for messages that only open connections.
   std::byte* take_memory(std::size_t bytes) {
     return static_cast<std::byte*>(opening_.emplace_back(rank_->device().allocate(bytes)).data());
   }
   /// Issues the first sum of a size.
   void open_sum(region const& r, cuda_stream& s) {
     auto const t = group_transfer::reduce(r, reduce_op::sum, 0);
-    if (is_ordered(t)) return reducer_->reduce(r, t.op, s, true);
+    if (is_ordered(t)) return reducer_->reduce(r, t.op, s, sum_turn::first);
     rank_->connecting_group(*of_, [&] { issue(t, s); });
   }
   void await_connections(cuda_stream& s) {

@@ -137,7 +137,8 @@ class thread_pipeline {
   /// \throws placement_change_error, program_need_error, run_error
   std::size_t add_plan(planned_step auto const& p) {
     require_no_failure();
-    auto const at_once = 2 * (std::max)(std::thread::hardware_concurrency(), 1U);  // unpacked programs
+    // Only a few programs are in memory before the runtimes pack them.
+    auto const at_once = 2 * (std::max)(std::thread::hardware_concurrency(), 1U);
     for (std::uint32_t first = 0; first < ranks_.count(); first += at_once) {
       auto programs = detail::parallel_results(
           (std::min)(at_once, ranks_.count() - first),
