@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -120,6 +121,26 @@ struct layout {
     end = at + count * size;
     return at;
   }
+};
+
+/// Regions of equally many random elements, at random places of host and device.
+struct twin_regions {
+  twin_regions(std::size_t regions, element_type type, rng& random) {
+    layout l;
+    auto const count = random.one_in(3) ? random.below(20) : random.below(6000);
+    std::vector<std::size_t> places;
+    for (std::size_t r = 0; r < regions; ++r) places.push_back(l.place(count, type, random));
+    memory.emplace(l.end + 64);
+    for (auto const at : places) {
+      on_host.push_back(memory->on_host(at, count, type));
+      on_device.push_back(memory->on_device(at, count, type));
+      put_random(on_host.back(), random);
+    }
+    memory->to_device();
+  }
+
+  std::optional<twin_bytes> memory;
+  std::vector<region> on_host, on_device;
 };
 
 void issue(stream const& s, sum_table const& table, accumulate_options const& options) {
@@ -259,22 +280,11 @@ TEST_CASE("launch_sum_in_order: sums and maxima match the host for all types and
       for (auto const op : {reduce_op::sum, reduce_op::max}) {
         auto const type = static_cast<element_type>(t);
         if (type == element_type::boolean && op == reduce_op::sum) continue;
-        layout l;
-        std::size_t const count = random.one_in(3) ? random.below(20) : random.below(6000);
-        std::vector<std::size_t> places;
-        for (std::size_t r = 0; r < regions; ++r) places.push_back(l.place(count, type, random));
-        twin_bytes const memory(l.end + 64);
-        std::vector<region> on_host, on_device;
-        for (auto const at : places) {
-          on_host.push_back(memory.on_host(at, count, type));
-          on_device.push_back(memory.on_device(at, count, type));
-          put_random(on_host.back(), random);
-        }
-        memory.to_device();
-        sum_in_order(on_host, op);
-        launch_sum_in_order(s.handle, on_device, op, processors);
+        twin_regions const twins(regions, type, random);
+        sum_in_order(twins.on_host, op);
+        launch_sum_in_order(s.handle, twins.on_device, op, processors);
         s.finish();
-        CHECK_MESSAGE(memory.are_same(), name_of(type), " ", regions);
+        CHECK_MESSAGE(twins.memory->are_same(), name_of(type), " ", regions);
       }
   CHECK(fake.reports().empty());
   launch_sum_in_order(s.handle, {}, reduce_op::sum, processors);
@@ -288,29 +298,18 @@ TEST_CASE("launch_sum_in_order: with `only`, one region gets the result and the 
   for (std::uint32_t const regions : {1u, 2u, 3u, 4u, 5u, 9u})
     for (std::uint32_t only = 0; only < regions; ++only)
       for (auto const type : {element_type::f32, element_type::bf16, element_type::i8}) {
-        layout l;
-        std::size_t const count = random.one_in(3) ? random.below(20) : random.below(6000);
-        std::vector<std::size_t> places;
-        for (std::uint32_t r = 0; r < regions; ++r) places.push_back(l.place(count, type, random));
-        twin_bytes const memory(l.end + 64);
-        std::vector<region> on_host, on_device;
-        for (auto const at : places) {
-          on_host.push_back(memory.on_host(at, count, type));
-          on_device.push_back(memory.on_device(at, count, type));
-          put_random(on_host.back(), random);
-        }
-        memory.to_device();
+        twin_regions const twins(regions, type, random);
         std::vector<std::vector<std::byte>> kept;
-        for (auto const& r : on_host) {
+        for (auto const& r : twins.on_host) {
           auto const* const from = static_cast<std::byte const*>(r.data);
           kept.emplace_back(from, from + r.bytes());
         }
-        sum_in_order(on_host, reduce_op::sum);
+        sum_in_order(twins.on_host, reduce_op::sum);
         for (std::uint32_t r = 0; r < regions; ++r)
-          if (r != only) std::ranges::copy(kept[r], static_cast<std::byte*>(on_host[r].data));
-        launch_sum_in_order(s.handle, on_device, reduce_op::sum, processors, only);
+          if (r != only) std::ranges::copy(kept[r], static_cast<std::byte*>(twins.on_host[r].data));
+        launch_sum_in_order(s.handle, twins.on_device, reduce_op::sum, processors, only);
         s.finish();
-        CHECK_MESSAGE(memory.are_same(), name_of(type), " ", regions, " ", only);
+        CHECK_MESSAGE(twins.memory->are_same(), name_of(type), " ", regions, " ", only);
       }
   CHECK(fake.reports().empty());
 }

@@ -19,22 +19,13 @@
 #include <utility>
 #include <vector>
 
+#include "torch_views.hpp"
+
 namespace {
 
 constexpr auto first = cleave::stage_id{0}, second = cleave::stage_id{1};
 constexpr std::uint32_t microbatches = 4;
 constexpr std::int64_t rows = 8, width = 16;
-torch::TensorOptions const on_gpu = torch::device(torch::Device(torch::kCUDA, 0)).dtype(torch::kFloat64);
-
-/// Returns a tensor on the same memory.
-torch::Tensor tensor_of(cleave::tensor_view const& v) {
-  auto const extents = v.shape.list();
-  return torch::from_blob(v.data, torch::IntArrayRef(extents.data(), extents.size()), on_gpu);
-}
-cleave::tensor_view view_of(torch::Tensor const& t) {
-  return {t.data_ptr(), cleave::element_type::f64,
-          std::span<std::int64_t const>(t.sizes().begin(), t.sizes().end())};
-}
 
 /// The stages: a layer with an activation, and a layer whose result is compared with y.
 torch::Tensor first_half(torch::Tensor const& x, torch::Tensor const& w) { return torch::tanh(x.matmul(w)); }

@@ -20,21 +20,14 @@
 #include <utility>
 #include <vector>
 
+#include "torch_views.hpp"
+
 namespace {
 
 constexpr auto only = cleave::stage_id{0};
 constexpr std::uint32_t microbatches = 4;
 constexpr std::int64_t rows = 8, width = 16;
-torch::TensorOptions const on_gpu = torch::device(torch::Device(torch::kCUDA, 0)).dtype(torch::kFloat64);
 
-torch::Tensor tensor_of(cleave::tensor_view const& v) {
-  auto const extents = v.shape.list();
-  return torch::from_blob(v.data, torch::IntArrayRef(extents.data(), extents.size()), on_gpu);
-}
-cleave::tensor_view view_of(torch::Tensor const& t) {
-  return {t.data_ptr(), cleave::element_type::f64,
-          std::span<std::int64_t const>(t.sizes().begin(), t.sizes().end())};
-}
 torch::Tensor loss_of(torch::Tensor const& x, torch::Tensor const& w, torch::Tensor const& y) {
   return (torch::tanh(x.matmul(w)).sum(1, true) - y).square().mean();
 }

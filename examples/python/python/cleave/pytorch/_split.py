@@ -14,9 +14,9 @@ from torch import fx, nn
 from torch.utils import _pytree as pytree
 
 from .._plan import Plan, cut_lists, plan_of
-from .._row import cut_row
 from .._schedule import Schedule, ScheduledCut
 from .._schedule import schedule as make_schedule
+from .._scheduled_cut import cut_with_schedule
 from ..errors import OptionError, SplitError
 from ._costs import BYTES, costs_of
 from ._stages import Stage, StagePlan, make_stages, move, ties_of
@@ -405,7 +405,7 @@ def split(
         )  # fmt: skip
         if searched:
             both = training and costs == "measured"  # costs of forward and backward passes
-            fixed, found = cut_row(
+            fixed, found = cut_with_schedule(
                 lists, sets, ranks=searched, microbatches=microbatches or 2 * searched, memory=memory,
                 cost_per_byte=per_byte / (2 if both else 1), forward=1 / 3 if both else 1.0, seed=seed,
             )  # fmt: skip

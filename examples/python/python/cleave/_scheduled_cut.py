@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A computation as a row of units, which is cut into stages together with their schedule."""
+"""Cuts a computation into stages together with their schedule, in the order of its nodes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ._schedule import ScheduledCut, cut_for_schedule, search_schedule
 from .errors import InfeasibleError
 
 UNITS = 64
-"""Units of a rank: a stage ends at most this share of a rank from where it would best end."""
+"""Into how many units the share of a rank is divided. A stage can end only between two units."""
 
 
-def cut_row(
+def cut_with_schedule(
     lists: dict[str, Any],
     together: Sequence[Sequence[int]],
     *,
