@@ -489,6 +489,7 @@ if [[ $fake ]]; then
 elif [[ $dry ]]; then
   budget=3000 architecture=90 small=small ranks=tests/gpu/rank.cpp
   about="A dry run, without a GPU: that all of it is built, and runs until it needs one."
+  export CUDA_VISIBLE_DEVICES=-1  # hides the GPUs of a machine that has some
   "$nvcc" -std=c++20 -x c++ -I"$root/include" "$root/tests/gpu/probe.cpp" -o "$out/bin/probe" > "$out/log/probe.txt" 2>&1 ||
     row build probe "is built" "$(grep -m 1 error "$out/log/probe.txt")" FAILED
   phase probe 30 "$out/bin/probe"
